@@ -1,0 +1,82 @@
+/** What the operator said, checked and frozen. Nobody below `cli` knows where a value came from. */
+
+export type SurfaceName = "orchestrator" | "gateway";
+
+/**
+ * One address. With both surfaces the orchestrator lives at the root and the gateway's base is `/gateway/v1`;
+ * with one surface its base is `/v1`.
+ */
+export type Listener = {
+  readonly address:
+    | { readonly kind: "tcp"; readonly host: string; readonly port: number }
+    | { readonly kind: "unix"; readonly path: string };
+  readonly surfaces: readonly SurfaceName[];
+  /** Paths of PEM files. */
+  readonly tls?: { readonly cert: string; readonly key: string };
+};
+
+export type Timeouts = {
+  readonly connectSeconds: number;
+  /** From the request sent to the answer's first byte. */
+  readonly firstByteSeconds: number;
+  /** Silence between two events of a stream. */
+  readonly idleSeconds: number;
+};
+
+export type ProviderConfig = {
+  /** The namespace, left of the slash. */
+  readonly name: string;
+  /** The name of the built-in provider whose format this one speaks. */
+  readonly dialect: string;
+  /** http or https, without a trailing slash. */
+  readonly baseUrl: string;
+  readonly apiKey?: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly models: readonly string[];
+  readonly options: Readonly<Record<string, unknown>>;
+  readonly modelRules: readonly { readonly match: string; readonly [key: string]: unknown }[];
+  readonly timeouts: Timeouts;
+};
+
+export type Config = {
+  readonly listen: readonly Listener[];
+  /** The data folder. */
+  readonly data: string;
+  /** The personas' folder; absent: the ones compiled into the executable. */
+  readonly personas?: string;
+  /** Those that are set up, each name once. */
+  readonly providers: readonly ProviderConfig[];
+  /** Requests per minute of a key of that plan tier; enterprise keys bring their own number. */
+  readonly tiers: { readonly free: number; readonly pro: number };
+  readonly limits: {
+    readonly bodyBytes: number;
+    readonly jsonDepth: number;
+    /** Requests per minute and client address, for calls without a valid key. */
+    readonly anonymousPerMinute: number;
+    /** Requests per minute and key on the gateway; absent: no limit but the key's own. */
+    readonly gatewayPerMinute?: number;
+  };
+  readonly streams: {
+    /** Silence after which a comment is sent; 0 is off. */
+    readonly keepAliveSeconds: number;
+  };
+  readonly shutdown: { readonly drainSeconds: number };
+  readonly idempotency: {
+    readonly retentionHours: number;
+    /** Whether a call with a service-request-id runs on when its client leaves. */
+    readonly finishAfterDisconnect: boolean;
+    /** The most bytes of one recorded answer. */
+    readonly recordBytes: number;
+  };
+  readonly conversations: { readonly retentionDays: number };
+  /** CIDR blocks whose X-Forwarded-For is believed. */
+  readonly trustedProxies: readonly string[];
+  readonly log: {
+    readonly level: "debug" | "info" | "warn" | "error";
+    /** auto: pretty on a terminal, JSON lines elsewhere. */
+    readonly format: "auto" | "json" | "pretty";
+    /** Whether message content may be logged. */
+    readonly content: boolean;
+  };
+  readonly cors: { readonly origins: readonly string[] };
+};

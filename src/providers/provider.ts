@@ -1,0 +1,141 @@
+/**
+ * What a provider is: pure functions between the public format and an upstream's own, and a schema of its options.
+ * A provider never fetches, logs, reads the clock or makes an id, so the same input always gives the same output.
+ */
+import type { TObject } from "@sinclair/typebox";
+import { globMatches } from "../lib/glob.ts";
+import type { SseEvent } from "../lib/sse.ts";
+import type { ChatRequest, ChunkBody, CompletionBody } from "../wire/chat.ts";
+
+/** The extra options of one call (specification §4), checked against the provider's schema. */
+export type Extras = Readonly<Record<string, unknown>>;
+
+/** How to reach one upstream: what the operator configured, or what the environment gave. */
+export type Account = {
+  /** The namespace, left of the slash. */
+  readonly name: string;
+  /** Without a trailing slash. */
+  readonly baseUrl: string;
+  /** Absent for upstreams that need none. */
+  readonly apiKey?: string;
+  /** Sent with every call, after the adapter's own. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Models to list; more may exist. */
+  readonly models: readonly string[];
+  /** Provider-specific settings, e.g. Azure's `api_version`. */
+  readonly options: Readonly<Record<string, unknown>>;
+  /** Overrides of the provider's own model rules: the first whose `match` glob fits the model wins, key by key. */
+  readonly modelRules: readonly ModelRule[];
+};
+
+/** One row of model-dependent behaviour; `match` is a glob over the model's name (`*` matches anything). */
+export type ModelRule = { readonly match: string; readonly [key: string]: unknown };
+
+/** Bytes of something that the caller named by URL, fetched beforehand because this upstream takes no URLs. */
+export type InlineMedia = { readonly mimeType: string; readonly base64: string };
+
+/** All an adapter may know about one call. */
+export type Call<E extends Extras = Extras> = {
+  /** The upstream's model name, right of the slash. */
+  readonly model: string;
+  readonly request: ChatRequest;
+  readonly extras: E;
+  readonly account: Account;
+  /** What `remoteMedia` asked for, by URL. */
+  readonly media: ReadonlyMap<string, InlineMedia>;
+  /** The upstream's own id of the answer to continue, where the upstream holds the state. */
+  readonly upstreamResponseId?: string;
+};
+
+export type UpstreamRequest = {
+  /** Absolute; the query holds no secret. */
+  readonly url: string;
+  /** Lower-case names. `content-type: application/json` and the account's headers are added by the sender. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | Uint8Array<ArrayBuffer>;
+};
+
+/**
+ * One stream's state. Bodies come in the upstream's order and need no envelope, no role and no usage discipline:
+ * `relay/shape.ts` gives every stream its one legal form.
+ */
+export interface StreamDecoder {
+  /** @throws UpstreamFault when the event reports an error */
+  push(event: SseEvent): ChunkBody[];
+  /** The upstream closed its stream. @returns what was still held back */
+  end(): ChunkBody[];
+  /** True once the terminal event was seen: nothing that follows matters. */
+  readonly finished: boolean;
+  /** The upstream's own id of the answer, where it can be continued by it. */
+  readonly upstreamResponseId?: string | undefined;
+}
+
+export type ProviderEnvironment = {
+  /** Variables that hold the key; the first that is set wins. */
+  readonly apiKey: readonly string[];
+  /** Variables that move the base URL. */
+  readonly baseUrl: readonly string[];
+  /** Variables whose presence alone sets up an upstream that needs no key. */
+  readonly presence?: readonly string[];
+};
+
+type Described = {
+  /** The default namespace, left of the slash. */
+  readonly name: string;
+  /** The extra options this family understands; those of others are ignored. */
+  readonly extras: TObject;
+  /** Well-known models, listed when the operator names none. */
+  readonly models: readonly string[];
+};
+
+export interface RemoteProvider extends Described {
+  readonly kind: "remote";
+  /** The upstream's public address; the config may point elsewhere. */
+  readonly baseUrl: string;
+  readonly environment: ProviderEnvironment;
+  /** True when calls without a key make sense (a server on one's own machine). */
+  readonly keyOptional: boolean;
+  /** The keys a config's `model_rules` row may hold for this family (beside `match`), and `options`. */
+  readonly modelRules?: TObject;
+  readonly options?: TObject;
+  /** URLs that must be fetched and inlined before `encode`, because the upstream takes none. */
+  remoteMedia?(call: Call): string[];
+  /** True when this call's conversation is held by the upstream (xAI's stateful mode). */
+  holdsConversation?(call: Call): boolean;
+  /** @throws ApiError for what this family can't do, naming the field */
+  encode(call: Call): UpstreamRequest;
+  /**
+   * @param body the parsed JSON of a 2xx answer
+   * @param text the same, as it came, for faults
+   * @throws UpstreamFault when the answer is an error after all
+   */
+  decode(body: unknown, text: string, call: Call): CompletionBody;
+  streamDecoder(call: Call): StreamDecoder;
+  /** The upstream's own id in a plain answer, where it can be continued by it. */
+  upstreamResponseId?(body: unknown): string | undefined;
+}
+
+/** A model compiled into the executable: no upstream, no network. */
+export interface LocalProvider extends Described {
+  readonly kind: "local";
+  answer(call: Call): CompletionBody;
+  stream(call: Call): Iterable<ChunkBody>;
+}
+
+export type Provider = RemoteProvider | LocalProvider;
+
+/** Merges the rows whose glob fits the model: overrides first, then the family's own, the first to name a key wins. */
+export function rulesFor<R extends object>(
+  model: string,
+  overrides: readonly ModelRule[],
+  own: readonly (R & { match: string })[],
+): Partial<R> {
+  const merged: Record<string, unknown> = {};
+  for (const rule of [...overrides, ...own]) {
+    if (!globMatches(rule.match, model)) continue;
+    for (const [key, value] of Object.entries(rule)) {
+      if (key !== "match" && !(key in merged)) merged[key] = value;
+    }
+  }
+  return merged as Partial<R>;
+}

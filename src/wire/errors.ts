@@ -1,0 +1,172 @@
+/**
+ * The two kinds of failure. Ours is thrown (`ApiError`) and turned into JSON in one place;
+ * an upstream's is carried with its bytes unchanged, and an adapter reports it by throwing `UpstreamFault`.
+ */
+
+export type ErrorObject = { message: string; type: string; param: string; code: string };
+export type ErrorBody = { error: ErrorObject };
+
+type Details = { param?: string; headers?: Record<string, string>; cause?: unknown };
+
+/** Every error of our own. One static for each row of the table in `docs/errors.md`. */
+export class ApiError extends Error {
+  readonly status: number;
+  readonly type: string;
+  readonly code: string;
+  readonly param: string;
+  /** Headers the answer must carry, e.g. `retry-after`. */
+  readonly headers: Readonly<Record<string, string>>;
+
+  private constructor(status: number, type: string, code: string, message: string, details: Details = {}) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    this.name = "ApiError";
+    this.status = status;
+    this.type = type;
+    this.code = code;
+    this.param = details.param ?? "";
+    this.headers = details.headers ?? {};
+  }
+
+  body(): ErrorBody {
+    return { error: { message: this.message, type: this.type, param: this.param, code: this.code } };
+  }
+
+  static invalidJson(message: string): ApiError {
+    return new ApiError(400, "invalid_request_error", "invalid_json", message);
+  }
+  /** @param param the path of the value, e.g. `messages[0].role` */
+  static invalidValue(param: string, message: string): ApiError {
+    return new ApiError(400, "invalid_request_error", "invalid_value", message, { param });
+  }
+  static missingField(param: string): ApiError {
+    return new ApiError(400, "invalid_request_error", "missing_field", `Missing required field: ${param}.`, { param });
+  }
+  /** A field the chosen model or provider can't honour, and that may not be dropped silently. */
+  static unsupported(param: string, message: string): ApiError {
+    return new ApiError(400, "invalid_request_error", "unsupported_parameter", message, { param });
+  }
+  static unknownProvider(message: string): ApiError {
+    return new ApiError(400, "invalid_request_error", "unknown_provider", message, { param: "model" });
+  }
+  /** A persona's backend refused the input itself; the message is ours. */
+  static refusedInput(code: "context_length_exceeded" | "content_filter" | "invalid_value", message: string): ApiError {
+    return new ApiError(400, "invalid_request_error", code, message, { param: "messages" });
+  }
+  /** One message for a missing, malformed, unknown, expired or revoked key: nothing to learn from it. */
+  static unauthorized(): ApiError {
+    return new ApiError(
+      401,
+      "authentication_error",
+      "invalid_api_key",
+      "Missing or invalid API key. Send it as 'Authorization: Bearer <API_KEY>'.",
+      { headers: { "www-authenticate": "Bearer" } },
+    );
+  }
+  static modelNotAllowed(model: string): ApiError {
+    return new ApiError(
+      403,
+      "permission_error",
+      "model_not_allowed",
+      `This API key may not use the model '${model}'.`,
+      {
+        param: "model",
+      },
+    );
+  }
+  static surfaceNotAllowed(surface: string): ApiError {
+    return new ApiError(403, "permission_error", "surface_not_allowed", `This API key may not use the ${surface}.`);
+  }
+  static modelNotFound(model: string): ApiError {
+    return new ApiError(404, "invalid_request_error", "model_not_found", `The model '${model}' does not exist.`, {
+      param: "model",
+    });
+  }
+  static notFound(message: string, param = ""): ApiError {
+    return new ApiError(404, "invalid_request_error", "not_found", message, { param });
+  }
+  static methodNotAllowed(method: string, allow: readonly string[]): ApiError {
+    return new ApiError(
+      405,
+      "invalid_request_error",
+      "method_not_allowed",
+      `${method} is not allowed here; use ${allow.join(" or ")}.`,
+      { headers: { allow: allow.join(", ") } },
+    );
+  }
+  static requestTooLarge(limitBytes: number): ApiError {
+    return new ApiError(
+      413,
+      "invalid_request_error",
+      "request_too_large",
+      `The request body is larger than ${limitBytes} bytes.`,
+    );
+  }
+  static unsupportedMediaType(found: string): ApiError {
+    return new ApiError(
+      415,
+      "invalid_request_error",
+      "unsupported_media_type",
+      `Send the body as 'application/json'; this one is '${found}'.`,
+    );
+  }
+  static idempotencyKeyReused(): ApiError {
+    return new ApiError(
+      422,
+      "invalid_request_error",
+      "idempotency_key_reused",
+      "This service-request-id was already used with a different request.",
+      { param: "service-request-id", headers: { "x-should-retry": "false" } },
+    );
+  }
+  /** @param retryAfterSeconds whole seconds until the next request can be taken */
+  static rateLimited(limitPerMinute: number, retryAfterSeconds: number): ApiError {
+    return new ApiError(
+      429,
+      "rate_limit_error",
+      "rate_limit_exceeded",
+      `Rate limit of ${limitPerMinute} requests per minute exceeded. Retry in ${retryAfterSeconds} s.`,
+      { headers: { "retry-after": String(retryAfterSeconds) } },
+    );
+  }
+  /** @param cause goes to the log and never to the client */
+  static internal(cause?: unknown): ApiError {
+    return new ApiError(500, "server_error", "internal_error", "Internal server error.", { cause });
+  }
+  static unavailable(
+    code:
+      | "upstream_unreachable"
+      | "upstream_invalid_response"
+      | "upstream_unavailable"
+      | "draining"
+      | "storage_unavailable"
+      | "overloaded",
+    message: string,
+    details: { retryAfterSeconds?: number; cause?: unknown } = {},
+  ): ApiError {
+    return new ApiError(503, "server_error", code, message, {
+      headers: { "retry-after": String(details.retryAfterSeconds ?? 5) },
+      cause: details.cause,
+    });
+  }
+  static upstreamTimeout(message: string, cause?: unknown): ApiError {
+    return new ApiError(504, "timeout_error", "upstream_timeout", message, { cause });
+  }
+}
+
+/**
+ * An error that an upstream reported inside an answer that began as a success: a 200 whose body is an error,
+ * an error event in a stream, a terminal "failed" state. The only thing an adapter throws.
+ */
+export class UpstreamFault extends Error {
+  /** The upstream's own JSON, as it came: the text of the body or of the event's data. */
+  readonly payload: string;
+  /** The status this fault stands for, when nothing was answered yet. */
+  readonly status: number;
+
+  constructor(payload: string, status: number) {
+    super("the upstream reported an error inside its answer");
+    this.name = "UpstreamFault";
+    this.payload = payload;
+    this.status = status;
+  }
+}

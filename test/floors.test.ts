@@ -1,0 +1,39 @@
+import { describe, expect, test } from "bun:test";
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+
+const src = resolve(import.meta.dir, "../src");
+const floors = ["lib", "wire", "config", "store", "providers", "personas", "relay", "services", "surfaces", "cli"];
+/** Pure floors, which know only the first two. */
+const narrow: Record<string, readonly string[]> = { providers: ["lib", "wire"], personas: ["lib", "wire"] };
+
+const files = readdirSync(src, { recursive: true, encoding: "utf8" }).filter((path) => path.endsWith(".ts"));
+
+function importsOf(path: string): string[] {
+  const text = readFileSync(join(src, path), "utf8");
+  const found = [...text.matchAll(/(?:from|import)\s*\(?\s*"(\.[^"]+)"/g)].map((match) => match[1]!);
+  return found
+    .map((target) => relative(src, resolve(src, dirname(path), target)))
+    .filter((target) => !target.startsWith(".."));
+}
+
+const floorOf = (path: string) => path.split("/")[0]!;
+
+describe("floors", () => {
+  test("a file imports only its own folder and the floors below it", () => {
+    const wrong: string[] = [];
+    for (const path of files) {
+      const own = floorOf(path);
+      if (!path.includes("/")) continue; // main.ts and build-info.ts stand beside the floors
+      expect(floors).toContain(own);
+      for (const target of importsOf(path)) {
+        const other = floorOf(target);
+        if (other === own || target === "build-info.ts") continue;
+        const allowed = narrow[own]?.includes(other) ?? floors.indexOf(other) < floors.indexOf(own);
+        if (!allowed) wrong.push(`${path} imports ${target}`);
+      }
+    }
+    expect(wrong).toEqual([]);
+    expect(files.length).toBeGreaterThan(5);
+  });
+});
