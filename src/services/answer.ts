@@ -1,0 +1,43 @@
+/** What a call gives back, before it becomes HTTP. */
+
+export type WholeAnswer = {
+  readonly kind: "whole";
+  readonly status: number;
+  /** Lower-case names. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | Uint8Array;
+};
+
+/**
+ * How a stream ended, the return value of its generator. `finished`: every choice came to its end and `[DONE]` went out.
+ * `faulted`: an error object and `[DONE]` went out. Only a finished stream is kept for a retry.
+ */
+export type StreamEnd = "finished" | "faulted" | "cancelled";
+
+/**
+ * A 200 stream. Each string is the data of one event, in order, ready to send; the last one is `[DONE]`.
+ * `return("cancelled")` ends the upstream call, at the latest when the pending `next()` settles.
+ */
+export type EventAnswer = {
+  readonly kind: "events";
+  readonly headers: Readonly<Record<string, string>>;
+  readonly events: AsyncGenerator<string[], StreamEnd>;
+};
+
+export type Answer = WholeAnswer | EventAnswer;
+
+/** Makes the one upstream call. @param signal ends it in every phase, the stream's events included */
+export type Producer = (signal: AbortSignal) => Promise<Answer>;
+
+/** Consecutive events of a recorded stream: `data[i]` is sent with `id: ${firstId + i}`. */
+export type EventBatch = { readonly firstId: number; readonly data: readonly string[] };
+
+/** A stream that is kept under a service-request-id, so that `Last-Event-ID` can continue it. */
+export type NumberedAnswer = {
+  readonly kind: "numbered";
+  readonly headers: Readonly<Record<string, string>>;
+  readonly events: AsyncGenerator<EventBatch, StreamEnd>;
+};
+
+/** What a call with a service-request-id gives back. */
+export type KeptAnswer = WholeAnswer | NumberedAnswer;
