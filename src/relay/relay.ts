@@ -1,0 +1,358 @@
+/** One call, start to end: encode, send, decode, shape. What comes back is an `Outcome`, before it becomes HTTP. */
+import { doneData, SseParser } from "../lib/sse.ts";
+import type { Call, LocalProvider, RemoteProvider, StreamDecoder } from "../providers/provider.ts";
+import type { ChatCompletion, ChunkBody, CompletionBody, Delta, Usage } from "../wire/chat.ts";
+import { ApiError, UpstreamFault } from "../wire/errors.ts";
+import { downgradeChunk, downgradeCompletion } from "../wire/legacy-functions.ts";
+import { StreamFold } from "./fold.ts";
+import type { MediaFetcher } from "./media.ts";
+import { type Shaping, StreamShaper, shapeCompletion } from "./shape.ts";
+import type { Target } from "./target.ts";
+import { ClientGone, type Upstream, type UpstreamAnswer } from "./upstream.ts";
+
+/**
+ * How a stream ended. `finished`: every choice came to its end and `[DONE]` went out. `faulted`: an error object and
+ * `[DONE]` went out.
+ */
+export type StreamEnd = "finished" | "faulted" | "cancelled";
+
+/** An error that an upstream answered, with its bytes unchanged. */
+export type UpstreamError = {
+  readonly kind: "upstream-error";
+  readonly provider: string;
+  readonly status: number;
+  /** Only those that a caller may see. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Uint8Array;
+};
+
+export type Outcome =
+  | { readonly kind: "completion"; readonly completion: ChatCompletion }
+  | { readonly kind: "stream"; readonly events: AsyncGenerator<string[], StreamEnd> }
+  | UpstreamError;
+
+/** What happens on the way, for metrics, logs and memory. Every method is called at most once but `bodies`. */
+export interface RelayObserver {
+  /** The request is about to go upstream. */
+  sent(provider: string): void;
+  /** The upstream's headers, or its failure, are there. */
+  answered(): void;
+  /** The first fragment of a stream is about to go to the client. */
+  firstFragment(): void;
+  /** A stream's bodies as they pass. */
+  bodies(bodies: readonly ChunkBody[]): void;
+  /** The whole answer went through. `upstreamResponseId` continues it where the upstream holds the conversation. */
+  completed(result: {
+    usage: Usage | undefined;
+    completion?: CompletionBody;
+    upstreamResponseId: string | undefined;
+  }): void;
+  /** An upstream's error or a failure to reach it; status 0 when there was none. */
+  upstreamFailed(provider: string, status: number): void;
+  /** A stream broke after its first fragment. */
+  faulted(fault: UpstreamFault | ApiError): void;
+}
+
+export type RelayOptions = {
+  readonly shaping: Shaping;
+  readonly signal: AbortSignal;
+  readonly observer: RelayObserver;
+  /** The error object that a stream's reader sees after a fault. */
+  readonly renderFault: (fault: UpstreamFault | ApiError) => Record<string, unknown>;
+};
+
+export type RelayTools = { readonly upstream: Upstream; readonly media: MediaFetcher };
+
+/**
+ * Makes the call. A stream is held back until its first fragment is there, so that an error before it is still an error.
+ * @throws ApiError when the upstream can't be reached or is too slow; ClientGone when `options.signal` aborts
+ */
+export async function relay(tools: RelayTools, target: Target, options: RelayOptions): Promise<Outcome> {
+  const { provider } = target;
+  if (provider.kind === "local") return relayLocal(provider, target, options);
+  try {
+    return await relayRemote(tools, provider, target, options);
+  } catch (error) {
+    if (error instanceof ApiError && error.status >= 500) {
+      options.observer.upstreamFailed(target.account.name, 0);
+    }
+    throw error;
+  }
+}
+
+async function relayRemote(
+  { upstream, media }: RelayTools,
+  provider: RemoteProvider,
+  target: Target,
+  options: RelayOptions,
+): Promise<Outcome> {
+  const { account, timeouts } = target;
+  const wanted = provider.remoteMedia?.(target.call) ?? [];
+  const call = wanted.length === 0 ? target.call : { ...target.call, media: await media.fetch(wanted, options.signal) };
+  const request = provider.encode(call);
+  options.observer.sent(account.name);
+  let answer: UpstreamAnswer;
+  try {
+    answer = await upstream.send(request, account, timeouts, options.signal);
+  } finally {
+    options.observer.answered();
+  }
+  try {
+    if (answer.status < 200 || answer.status >= 300) return await refusal(answer, account.name, options.observer);
+    const bodies: Bodies = answer.isEventStream
+      ? new StreamBodies(answer, provider.streamDecoder(call))
+      : await decodePlain(answer, provider, call);
+    if (call.request.stream === true) return await openStream(bodies, target, options);
+    return completion(bodies.whole ?? (await collect(bodies)), bodies.upstreamResponseId, target, options);
+  } catch (error) {
+    answer.cancel();
+    if (!(error instanceof UpstreamFault)) throw error;
+    options.observer.upstreamFailed(account.name, error.status);
+    return {
+      kind: "upstream-error",
+      provider: account.name,
+      status: error.status,
+      headers: { ...visibleHeaders(answer.headers), "content-type": "application/json" },
+      body: new TextEncoder().encode(error.payload),
+    };
+  }
+}
+
+async function relayLocal(provider: LocalProvider, target: Target, options: RelayOptions): Promise<Outcome> {
+  options.observer.sent(provider.name);
+  options.observer.answered();
+  const { call } = target;
+  if (call.request.stream === true) return openStream(new LocalBodies(provider.stream(call)), target, options);
+  return completion(provider.answer(call), undefined, target, options);
+}
+
+function completion(
+  body: CompletionBody,
+  upstreamResponseId: string | undefined,
+  target: Target,
+  { shaping, observer }: RelayOptions,
+): Outcome {
+  const shaped = shapeCompletion(target.legacyFunctions ? downgradeCompletion(body) : body, shaping);
+  observer.completed({ usage: body.usage, completion: body, upstreamResponseId });
+  return { kind: "completion", completion: shaped };
+}
+
+/** What the upstream refused, as it said it. A redirect is no answer: following it could carry the key elsewhere. */
+async function refusal(answer: UpstreamAnswer, provider: string, observer: RelayObserver): Promise<UpstreamError> {
+  observer.upstreamFailed(provider, answer.status);
+  if (answer.status < 400) {
+    throw ApiError.unavailable("upstream_invalid_response", `${provider} answered with status ${answer.status}.`);
+  }
+  const headers = visibleHeaders(answer.headers);
+  return { kind: "upstream-error", provider, status: answer.status, headers, body: await answer.bytes() };
+}
+
+/** Headers of an upstream's error that mean something to the caller. Its request id goes under a name of its own beside ours. */
+const passedHeaders = ["content-type", "retry-after", "retry-after-ms", "x-should-retry", "request-id"];
+const requestIdHeaders = ["x-request-id", "request-id", "x-goog-request-id", "apim-request-id", "cf-ray"];
+
+function visibleHeaders(headers: Headers): Record<string, string> {
+  const visible: Record<string, string> = {};
+  for (const name of passedHeaders) {
+    const value = headers.get(name);
+    if (value !== null) visible[name] = value;
+  }
+  for (const name of requestIdHeaders) {
+    const value = headers.get(name);
+    if (value !== null) return { ...visible, "x-upstream-request-id": value };
+  }
+  return visible;
+}
+
+/** Where a stream's bodies come from, a batch at a time. */
+interface Bodies {
+  /** @returns undefined at the end. @throws UpstreamFault, ApiError, ClientGone */
+  next(): Promise<readonly ChunkBody[] | undefined>;
+  readonly upstreamResponseId: string | undefined;
+  /** The same as one answer, where it came as one. */
+  readonly whole?: CompletionBody;
+  /** Ends the upstream call if it still runs. */
+  cancel(): void;
+  /** All that matters was read: what is left is only read so that the connection can serve again. */
+  settle(): void;
+}
+
+class StreamBodies implements Bodies {
+  readonly #answer: UpstreamAnswer;
+  readonly #decoder: StreamDecoder;
+  readonly #parser = new SseParser();
+  #ended = false;
+
+  constructor(answer: UpstreamAnswer, decoder: StreamDecoder) {
+    this.#answer = answer;
+    this.#decoder = decoder;
+  }
+
+  get upstreamResponseId(): string | undefined {
+    return this.#decoder.upstreamResponseId;
+  }
+
+  async next(): Promise<readonly ChunkBody[] | undefined> {
+    if (this.#ended) return undefined;
+    const bytes = await this.#answer.read();
+    const bodies: ChunkBody[] = [];
+    for (const event of bytes === undefined ? this.#parser.end() : this.#parser.push(bytes)) {
+      for (const body of this.#decoder.push(event)) bodies.push(body);
+      if (this.#decoder.finished) break;
+    }
+    if (bytes === undefined || this.#decoder.finished) {
+      this.#ended = true;
+      for (const body of this.#decoder.end()) bodies.push(body);
+    }
+    return bodies;
+  }
+
+  cancel(): void {
+    this.#answer.cancel();
+  }
+
+  settle(): void {
+    this.#answer.settle();
+  }
+}
+
+/** A whole answer where a stream was asked for (some upstreams ignore the wish), or a local model's fragments. */
+class LocalBodies implements Bodies {
+  readonly #bodies: Iterator<ChunkBody>;
+  readonly upstreamResponseId: string | undefined;
+  readonly whole?: CompletionBody;
+
+  constructor(bodies: Iterable<ChunkBody>, whole?: CompletionBody, upstreamResponseId?: string) {
+    this.#bodies = bodies[Symbol.iterator]();
+    if (whole !== undefined) this.whole = whole;
+    this.upstreamResponseId = upstreamResponseId;
+  }
+
+  async next(): Promise<readonly ChunkBody[] | undefined> {
+    const { value, done } = this.#bodies.next();
+    return done === true ? undefined : [value];
+  }
+
+  cancel(): void {}
+  settle(): void {}
+}
+
+async function decodePlain(answer: UpstreamAnswer, provider: RemoteProvider, call: Call): Promise<Bodies> {
+  const text = new TextDecoder().decode(await answer.bytes());
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch (cause) {
+    const name = call.account.name;
+    throw ApiError.unavailable("upstream_invalid_response", `${name} answered with something else than JSON.`, {
+      cause,
+    });
+  }
+  const whole = provider.decode(json, text, call);
+  return new LocalBodies([bodyOf(whole)], whole, provider.upstreamResponseId?.(json));
+}
+
+/** A whole answer as a stream's only body. */
+function bodyOf({ choices, ...rest }: CompletionBody): ChunkBody {
+  return {
+    ...rest,
+    choices: choices.map(({ message, ...choice }) => ({
+      ...choice,
+      delta: { ...message, ...(message.tool_calls && { tool_calls: message.tool_calls.map(numbered) }) } as Delta,
+    })),
+  };
+}
+
+function numbered<T>(call: T, index: number): T & { index: number } {
+  return { index, ...call };
+}
+
+async function collect(bodies: Bodies): Promise<CompletionBody> {
+  const fold = new StreamFold();
+  for (let batch = await bodies.next(); batch !== undefined; batch = await bodies.next()) fold.push(batch);
+  bodies.settle();
+  const body = fold.result();
+  if (body.choices.length > 0) return body;
+  throw ApiError.unavailable("upstream_invalid_response", "The upstream ended its stream without an answer.");
+}
+
+async function openStream(bodies: Bodies, target: Target, options: RelayOptions): Promise<Outcome> {
+  const source = new ShapedStream(bodies, target, options);
+  const first = await source.next();
+  options.observer.firstFragment();
+  return { kind: "stream", events: follow(first, source, bodies, options) };
+}
+
+type Batch = { readonly texts: string[]; readonly last: boolean };
+
+/** Bodies in, texts of chunks out; the last batch holds what closes the stream. */
+class ShapedStream {
+  readonly #bodies: Bodies;
+  readonly #target: Target;
+  readonly #observer: RelayObserver;
+  readonly shaper: StreamShaper;
+
+  constructor(bodies: Bodies, target: Target, { shaping, observer }: RelayOptions) {
+    this.#bodies = bodies;
+    this.#target = target;
+    this.#observer = observer;
+    this.shaper = new StreamShaper(shaping);
+  }
+
+  /** Never empty. */
+  async next(): Promise<Batch> {
+    for (;;) {
+      const bodies = await this.#next();
+      if (bodies === undefined) return this.#close();
+      if (bodies.length === 0) continue;
+      this.#observer.bodies(bodies);
+      const texts = this.shaper.push(this.#target.legacyFunctions ? bodies.map(downgradeChunk) : bodies);
+      if (texts.length > 0) return { texts, last: false };
+    }
+  }
+
+  /** What breaks after the answer's end no longer matters. */
+  async #next(): Promise<readonly ChunkBody[] | undefined> {
+    try {
+      return await this.#bodies.next();
+    } catch (error) {
+      if (!this.shaper.complete || error instanceof ClientGone) throw error;
+      return undefined;
+    }
+  }
+
+  #close(): Batch {
+    const { account } = this.#target;
+    if (!this.shaper.complete) {
+      const message = `${account.name} ended its stream before the answer was finished.`;
+      throw ApiError.unavailable("upstream_invalid_response", message);
+    }
+    this.#bodies.settle();
+    this.#observer.completed({ usage: this.shaper.usage, upstreamResponseId: this.#bodies.upstreamResponseId });
+    return { texts: [...this.shaper.end(), doneData], last: true };
+  }
+}
+
+async function* follow(
+  first: Batch,
+  source: ShapedStream,
+  bodies: Bodies,
+  options: RelayOptions,
+): AsyncGenerator<string[], StreamEnd> {
+  try {
+    let batch = first;
+    for (;;) {
+      yield batch.texts;
+      if (batch.last) return "finished";
+      batch = await source.next();
+    }
+  } catch (error) {
+    if (error instanceof ClientGone) return "cancelled";
+    const fault = error instanceof UpstreamFault || error instanceof ApiError ? error : ApiError.internal(error);
+    options.observer.faulted(fault);
+    yield [source.shaper.fault(options.renderFault(fault)), doneData];
+    return "faulted";
+  } finally {
+    bodies.cancel();
+  }
+}

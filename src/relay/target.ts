@@ -1,0 +1,41 @@
+/** From a model's name and a caller's request to the one call that will be made. */
+import type { Call } from "../providers/provider.ts";
+import type { ChatRequest } from "../wire/chat.ts";
+import { ApiError } from "../wire/errors.ts";
+import { splitExtras } from "../wire/extras.ts";
+import { upgradeLegacy } from "../wire/legacy-functions.ts";
+import { parseModelId } from "../wire/model-id.ts";
+import type { Accounts, BoundAccount } from "./accounts.ts";
+
+export type Target = BoundAccount & {
+  readonly call: Call;
+  /** The caller used the deprecated `functions`: the answer speaks it too. */
+  readonly legacyFunctions: boolean;
+};
+
+/**
+ * @param modelId `<provider>/<model>`
+ * @throws ApiError unknown_provider, or invalid_value for an extra option of wrong type
+ */
+export function aim(accounts: Accounts, modelId: string, request: ChatRequest): Target {
+  const id = parseModelId(modelId);
+  const bound = id === undefined ? undefined : accounts.find(id.namespace);
+  if (id === undefined || bound === undefined) throw ApiError.unknownProvider(explainUnknown(accounts, modelId));
+  const namespaces = [...new Set([bound.account.name, bound.provider.name])];
+  const { request: plain, extras } = splitExtras(request, namespaces, bound.provider.extras, accounts.catalog);
+  const { previous_response_id: _, ...rest } = plain;
+  const upgraded = upgradeLegacy(rest);
+  return {
+    ...bound,
+    legacyFunctions: rest.functions !== undefined,
+    call: { model: id.name, request: upgraded, extras, account: bound.account, media: new Map() },
+  };
+}
+
+function explainUnknown(accounts: Accounts, modelId: string): string {
+  const known = accounts.list().map(({ account }) => account.name);
+  const hint = `Name it as <provider>/<model>; providers set up here: ${known.join(", ")}.`;
+  return parseModelId(modelId) === undefined
+    ? `'${modelId}' names no provider. ${hint}`
+    : `No provider is set up for '${modelId}'. ${hint}`;
+}

@@ -1,0 +1,80 @@
+/**
+ * The format's older function calling (`functions`, `function_call`, role `function`), turned into today's tools before
+ * anything else sees it, and the answer turned back. Adapters know only tools.
+ * Source: https://platform.openai.com/docs/api-reference/chat/create (deprecated fields)
+ */
+import type { AssistantMessage, ChatRequest, ChunkBody, CompletionBody, Message, Tool } from "./chat.ts";
+
+type FunctionCall = { name: string; arguments: string };
+
+/** @returns the request itself when it holds nothing of the older form */
+export function upgradeLegacy(request: ChatRequest): ChatRequest {
+  const { functions, function_call, ...rest } = request;
+  const speaksLegacy = request.messages.some(
+    (message) => message.role === "function" || (message.role === "assistant" && message.function_call != null),
+  );
+  if (functions === undefined && function_call === undefined && !speaksLegacy) return request;
+  const upgraded: ChatRequest = {
+    ...rest,
+    messages: speaksLegacy ? upgradeMessages(request.messages) : request.messages,
+  };
+  if (functions !== undefined) {
+    const tools: Tool[] = functions.map((definition) => ({ type: "function", function: definition }));
+    upgraded.tools = [...(request.tools ?? []), ...tools];
+    // The older form never gave more than one call in an answer.
+    upgraded.parallel_tool_calls ??= false;
+  }
+  if (function_call !== undefined) {
+    upgraded.tool_choice =
+      typeof function_call === "string" ? function_call : { type: "function", function: { name: function_call.name } };
+  }
+  return upgraded;
+}
+
+function upgradeMessages(messages: readonly Message[]): Message[] {
+  let calls = 0;
+  return messages.map((message): Message => {
+    if (message.role === "function") {
+      return { role: "tool", content: message.content ?? "", tool_call_id: `legacy_${calls}` };
+    }
+    if (message.role !== "assistant" || message.function_call == null) return message;
+    calls += 1;
+    const { function_call, ...rest } = message;
+    const call = { id: `legacy_${calls}`, type: "function" as const, function: function_call };
+    const upgraded: AssistantMessage = { ...rest, tool_calls: [...(message.tool_calls ?? []), call] };
+    return upgraded;
+  });
+}
+
+/** A plain answer in the older form: the first call is the function call. */
+export function downgradeCompletion(body: CompletionBody): CompletionBody {
+  return {
+    ...body,
+    choices: body.choices.map((choice) => {
+      const { tool_calls, ...message } = choice.message;
+      const call = tool_calls?.find((one) => one.type === "function");
+      if (call === undefined) return choice;
+      return {
+        ...choice,
+        message: { ...message, function_call: call.function satisfies FunctionCall },
+        finish_reason: choice.finish_reason === "tool_calls" ? "function_call" : choice.finish_reason,
+      };
+    }),
+  };
+}
+
+/** A stream's body in the older form: fragments of the first call are fragments of the function call. */
+export function downgradeChunk(body: ChunkBody): ChunkBody {
+  return {
+    ...body,
+    choices: body.choices.map((choice) => {
+      const { tool_calls, ...delta } = choice.delta;
+      const call = tool_calls?.find((one) => one.index === 0)?.function;
+      return {
+        ...choice,
+        delta: call === undefined ? delta : { ...delta, function_call: call },
+        finish_reason: choice.finish_reason === "tool_calls" ? "function_call" : choice.finish_reason,
+      };
+    }),
+  };
+}
