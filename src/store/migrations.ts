@@ -1,0 +1,69 @@
+/** The schema, as the steps that made it. Appended to, never edited: files of every earlier version exist. */
+import type { Database } from "bun:sqlite";
+import { StorageError } from "./storage-error.ts";
+
+/** Step n brings a file of version n-1 to version n, which SQLite keeps in `user_version`. */
+export const migrations: readonly string[] = [
+  // 1: API keys. Triggers count their changes, so that a running server sees another process's with one tiny read.
+  `create table keys (
+    id text primary key,
+    name text not null,
+    prefix text not null,
+    hash text not null unique,
+    tier text not null,
+    per_minute integer,
+    surfaces text not null,
+    models text not null,
+    created_at integer not null,
+    expires_at integer,
+    last_used_at integer,
+    revoked_at integer
+  ) strict, without rowid;
+  create table generations (name text primary key, value integer not null) strict, without rowid;
+  insert into generations values ('keys', 0);
+  create trigger keys_inserted after insert on keys begin
+    update generations set value = value + 1 where name = 'keys';
+  end;
+  create trigger keys_deleted after delete on keys begin
+    update generations set value = value + 1 where name = 'keys';
+  end;
+  create trigger keys_updated after update of name, prefix, hash, tier, per_minute, surfaces, models, expires_at, revoked_at
+  on keys begin
+    update generations set value = value + 1 where name = 'keys';
+  end;`,
+];
+
+/** "trpe": tells our files from any other SQLite database. */
+const applicationId = 0x74727065;
+
+/**
+ * Brings the file forward. Several processes may start at once: one migrates, the others find it done.
+ * @throws StorageError for a file of a newer version, or of another program
+ */
+export function migrate(database: Database, path: string, steps: readonly string[] = migrations): void {
+  // Looked at before writing, so that opening an up-to-date file needs no lock.
+  if (versionOf(database, path, steps.length) === steps.length) return;
+  database
+    .transaction(() => {
+      for (const step of steps.slice(versionOf(database, path, steps.length))) database.run(step);
+      database.run(`pragma application_id = ${applicationId}`);
+      database.run(`pragma user_version = ${steps.length}`);
+    })
+    .immediate();
+}
+
+function versionOf(database: Database, path: string, known: number): number {
+  const read = (sql: string) => Object.values(database.query<Record<string, number>, []>(sql).get() ?? {})[0] ?? 0;
+  const version = read("pragma user_version");
+  const owner = read("pragma application_id");
+  const foreign = owner !== applicationId && (owner !== 0 || read("select count(*) from sqlite_schema") > 0);
+  if (foreign) throw new StorageError("corrupt", path, `${path} is a database of another program; move it away.`);
+  if (version > known) {
+    throw new StorageError(
+      "newer",
+      path,
+      `${path} was written by a newer Troupe (schema ${version}, this one knows ${known}); run that version, or restore an older backup.`,
+    );
+  }
+  return version;
+}

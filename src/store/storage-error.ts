@@ -1,0 +1,68 @@
+/** What can go wrong with the database, in words that a person can act on. */
+
+export type StorageErrorKind = "full" | "readonly" | "corrupt" | "busy" | "missing" | "newer" | "unusable";
+
+export class StorageError extends Error {
+  readonly kind: StorageErrorKind;
+  /** The database file. */
+  readonly path: string;
+
+  constructor(kind: StorageErrorKind, path: string, message: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.name = "StorageError";
+    this.kind = kind;
+    this.path = path;
+  }
+}
+
+/**
+ * The first row whose beginning fits SQLite's result code.
+ * Source: https://www.sqlite.org/rescode.html
+ */
+const meanings: readonly [code: string, kind: StorageErrorKind, advice: string][] = [
+  ["SQLITE_FULL", "full", "the disk (or its quota) is full; free some space"],
+  [
+    "SQLITE_READONLY",
+    "readonly",
+    "it can't be written; check its owner and permissions, and that its disk is writable",
+  ],
+  ["SQLITE_PERM", "readonly", "it can't be written; check its owner and permissions"],
+  ["SQLITE_CANTOPEN", "missing", "it can't be opened; check that the folder exists and belongs to this user"],
+  ["SQLITE_CORRUPT", "corrupt", "it is damaged; restore a backup with 'troupe data restore <file>'"],
+  [
+    "SQLITE_NOTADB",
+    "corrupt",
+    "it is not a database; restore a backup with 'troupe data restore <file>', or move it away",
+  ],
+  ["SQLITE_BUSY", "busy", "another process holds it; try again, or find the process that does not let go"],
+  ["SQLITE_LOCKED", "busy", "another process holds it; try again, or find the process that does not let go"],
+  ["SQLITE_", "unusable", "the disk reports an error; check the disk and its free space"],
+];
+
+/** @returns what an error of SQLite means; anything else comes back as it is */
+export function asStorageError(error: unknown, path: string): unknown {
+  const code = (error as { code?: unknown } | null)?.code;
+  if (typeof code !== "string" || code.startsWith("SQLITE_CONSTRAINT")) return error;
+  const meaning = meanings.find(([start]) => code.startsWith(start));
+  if (meaning === undefined) return error;
+  const [, kind, advice] = meaning;
+  return new StorageError(kind, path, `The database ${path} failed (${code}): ${advice}.`, error);
+}
+
+/** Runs `work`. @throws StorageError in place of SQLite's own errors */
+export function storing<T>(path: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw asStorageError(error, path);
+  }
+}
+
+/** The same object, its methods throwing StorageError. */
+export function withStorageErrors<R extends object>(path: string, rows: R): R {
+  const entries = Object.entries(rows).map(([name, method]) => [
+    name,
+    (...args: unknown[]) => storing(path, () => (method as (...args: unknown[]) => unknown)(...args)),
+  ]);
+  return Object.fromEntries(entries) as R;
+}

@@ -1,0 +1,106 @@
+/**
+ * What is remembered, in one SQLite file in the data folder. Every method of its rows is one prepared statement or one
+ * synchronous transaction, so nothing can come between its parts, and throws StorageError.
+ *
+ * WAL with synchronous NORMAL: what was committed survives a killed process; a power cut may lose the last commits,
+ * never the file. Source: https://www.sqlite.org/pragma.html#pragma_synchronous
+ */
+import { Database } from "bun:sqlite";
+import { closeSync, mkdirSync, openSync } from "node:fs";
+import { join } from "node:path";
+import { type KeyRows, keyRows } from "./key-rows.ts";
+import { migrate } from "./migrations.ts";
+import { StorageError, storing, withStorageErrors } from "./storage-error.ts";
+
+export type Store = {
+  /** The database file. */
+  readonly path: string;
+  readonly keys: KeyRows;
+  /** Writes a few bytes. @throws StorageError when nothing can be kept at the moment */
+  check(): void;
+  close(): void;
+};
+
+export const databaseName = "troupe.db";
+
+export type StoreOptions = {
+  /** The most bytes the database file may grow to; beyond it writes fail as on a full disk. Default: no bound. */
+  readonly mostBytes?: number;
+  /** How long one write may wait for another process. It blocks this whole process. Default: 1000. */
+  readonly busyMs?: number;
+};
+
+/** How long processes that start at once wait for each other. */
+const openingBusyMs = 10_000;
+
+/**
+ * Opens the data folder's database; makes both if they are not there, readable by this user only.
+ * @throws StorageError
+ */
+export function openStore(folder: string, options: StoreOptions = {}): Store {
+  const path = join(folder, databaseName);
+  makePrivate(folder, path);
+  const database = storing(path, () => openDatabase(path));
+  try {
+    return storing(path, () => {
+      migrate(database, path);
+      database.run(`pragma busy_timeout = ${options.busyMs ?? 1_000}`);
+      if (options.mostBytes !== undefined) limitSize(database, options.mostBytes);
+      const check = database.prepare("update generations set value = value where name = 'keys'");
+      return {
+        path,
+        keys: withStorageErrors(path, keyRows(database)),
+        check: () => storing(path, () => void check.run()),
+        close: () => storing(path, () => database.close(true)),
+      };
+    });
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+function makePrivate(folder: string, path: string): void {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    // SQLite gives its side files the permissions of the database file.
+    closeSync(openSync(path, "a", 0o600));
+  } catch (error) {
+    const { code } = error as { code?: string };
+    // A file that may only be read is SQLite's to report, with its own words.
+    if ((code === "EACCES" || code === "EROFS") && isReadable(path)) return;
+    const kind = code === "ENOSPC" || code === "EDQUOT" ? "full" : code === "EROFS" ? "readonly" : "missing";
+    const advice = "check that it is a writable folder of this user, or name another with --data";
+    throw new StorageError(kind, path, `The data folder ${folder} can't be used (${code}): ${advice}.`, error);
+  }
+}
+
+function isReadable(path: string): boolean {
+  try {
+    closeSync(openSync(path, "r"));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function openDatabase(path: string): Database {
+  const database = new Database(path, { strict: true, readwrite: true, create: true });
+  try {
+    // The first of all: the next lines themselves may find another process starting.
+    database.run(`pragma busy_timeout = ${openingBusyMs}`);
+    database.run("pragma auto_vacuum = incremental");
+    database.run("pragma journal_mode = wal");
+    database.run("pragma synchronous = normal");
+    database.run("pragma foreign_keys = on");
+    return database;
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+function limitSize(database: Database, mostBytes: number): void {
+  const { page_size } = database.query<{ page_size: number }, []>("pragma page_size").get()!;
+  database.run(`pragma max_page_count = ${Math.floor(mostBytes / page_size)}`);
+}
