@@ -1,0 +1,173 @@
+/**
+ * What becomes of each request field at each provider, as data: `test/fixtures/<provider>/fields.json`.
+ * `bun test/helpers/field-fates.ts` writes `docs/fields.md` from it; `test/providers/fields.test.ts` proves it.
+ */
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { providers } from "../../src/providers/registry.ts";
+import { ChatRequestBody } from "../../src/wire/chat.ts";
+
+export type FieldFate = {
+  /** A key of the request, `messages.<role>…` for what stands in messages, or `extras.<option>`. */
+  readonly field: string;
+  /**
+   * passed: sent under the same name with the same value; mapped: sent in another form;
+   * dropped: not sent; refused: answered with a 400 of ours that names the field.
+   */
+  readonly fate: "passed" | "mapped" | "dropped" | "refused";
+  /** Where it goes in the upstream's body, `[]` for any element (`contents[].parts[].inlineData`), or `url`; "" for nowhere. */
+  readonly to: string;
+  /** The rule, in a sentence or less. */
+  readonly note: string;
+  /** The field's value; for `messages.…` the whole array of messages. */
+  readonly example: unknown;
+  /** Fields that this one needs beside it, e.g. `{"logprobs":true}`. */
+  readonly with?: Record<string, unknown>;
+  /** The same without the field, where leaving out the field is not enough: messages that give the same upstream body. */
+  readonly without?: unknown;
+  /** Where the rule depends on it; the provider's first known model otherwise. */
+  readonly model?: string;
+};
+
+/** `like` takes over another provider's rows; its own come first. */
+type FieldFile = readonly FieldFate[] | { readonly like: string; readonly except: readonly FieldFate[] };
+
+/** Turned into today's form, or answered, before any provider sees the request. */
+export const handledBefore = ["functions", "function_call", "messages.function", "previous_response_id"] as const;
+
+/** What must be said of every provider. */
+export const fieldsToCover: readonly string[] = [
+  ...Object.keys(ChatRequestBody.properties).filter((key) => key !== "messages" && !isHandledBefore(key)),
+  "messages.system",
+  "messages.developer",
+  "messages.user",
+  "messages.user.name",
+  "messages.user.text",
+  "messages.user.image_url",
+  "messages.user.image_url.data",
+  "messages.user.input_audio",
+  "messages.user.file",
+  "messages.user.file_id",
+  "messages.assistant",
+  "messages.assistant.refusal",
+  "messages.assistant.tool_calls",
+  "messages.assistant.custom_tool_calls",
+  "messages.assistant.audio",
+  "messages.assistant.reasoning_content",
+  "messages.assistant.thinking_blocks",
+  "messages.assistant.extra_content",
+  "messages.tool",
+  "messages.tool.image_url",
+  "tools.custom",
+  "tool_choice.function",
+  "tool_choice.allowed_tools",
+  "response_format.json_object",
+  "response_format.json_schema",
+];
+
+function isHandledBefore(key: string): boolean {
+  return (handledBefore as readonly string[]).includes(key);
+}
+
+const root = resolve(import.meta.dir, "../..");
+const fieldFile = (provider: string) => resolve(root, "test/fixtures", provider, "fields.json");
+
+/** Remote providers whose data is there, in the registry's order. */
+export function providersWithFates(): string[] {
+  return providers.filter(({ kind, name }) => kind === "remote" && existsSync(fieldFile(name))).map(({ name }) => name);
+}
+
+export function readFieldFates(provider: string): FieldFate[] {
+  const file = readFieldFile(provider);
+  if (!("like" in file)) return [...file];
+  const own = new Set(file.except.map(keyOf));
+  return [...file.except, ...readFieldFates(file.like).filter((row) => !own.has(keyOf(row)))];
+}
+
+function readFieldFile(provider: string): FieldFile {
+  return JSON.parse(readFileSync(fieldFile(provider), "utf8"));
+}
+
+/** The same field may have another fate at another model. */
+const keyOf = ({ field, model }: FieldFate) => `${field} ${model ?? ""}`;
+
+export const fieldsDocPath = resolve(root, "docs/fields.md");
+
+export function renderFieldsDoc(): string {
+  const names = providersWithFates();
+  const full = names.filter((name) => !("like" in readFieldFile(name)));
+  const others = names.filter((name) => !full.includes(name));
+  return `${[
+    "# What becomes of each request field",
+    "",
+    "Written by `bun test/helpers/field-fates.ts` from the `fields.json` of each provider; a test sends every example through",
+    "its provider and checks this table, so it can't drift from the code.",
+    "",
+    "- **as is**: sent under the same name with the same value. If the model can't do it, the upstream's own error comes back unchanged.",
+    "- **→ `field`**: sent in another form, to that place of the upstream's body.",
+    "- **dropped**: not sent, because the upstream has no such thing and the answer keeps its form without it.",
+    "- **400**: refused by Troupe with an error that names the field.",
+    "",
+    `Handled by Troupe itself, for every provider: ${handledBefore.map(code).join(", ")}. Fields that are not listed are sent as they are where the`,
+    "upstream speaks this format, and are left out elsewhere.",
+    "",
+    `| field | ${full.join(" | ")} |`,
+    `| --- |${" --- |".repeat(full.length)}`,
+    ...fullRows(full),
+    "",
+    ...full.flatMap((name) => ["", `## ${name}`, "", ...notesOf(readFieldFates(name))]),
+    ...others.flatMap((name) => ["", `## ${name}`, "", ...exceptions(name)]),
+  ]
+    .join("\n")
+    .replace(/\n{3,}/g, "\n\n")
+    .trimEnd()}\n`;
+}
+
+function fullRows(names: readonly string[]): string[] {
+  const byProvider = names.map((name) => readFieldFates(name));
+  const fields = [...new Set([...fieldsToCover, ...byProvider.flat().map(({ field }) => field)])];
+  return fields.map((field) => {
+    const cells = byProvider.map((rows) => {
+      const found = rows.filter((row) => row.field === field);
+      return found.length === 0 ? "" : [...new Set(found.map(cell))].join("; ");
+    });
+    return `| ${code(field)} | ${cells.join(" | ")} |`;
+  });
+}
+
+function notesOf(rows: readonly FieldFate[]): string[] {
+  return rows.filter(({ note }) => note !== "").map((row) => `- ${label(row)}: ${row.note}`);
+}
+
+function exceptions(name: string): string[] {
+  const file = readFieldFile(name);
+  if (!("like" in file)) return [];
+  return [
+    `Like ${file.like}${file.except.length === 0 ? "." : ", but:"}`,
+    "",
+    ...file.except.map((row) => `- ${label(row)}: ${[cell(row), row.note].filter((part) => part !== "").join("; ")}`),
+  ];
+}
+
+function label({ field, model }: FieldFate): string {
+  return model === undefined ? code(field) : `${code(field)} (${code(model)})`;
+}
+
+function cell({ fate, to, field }: FieldFate): string {
+  switch (fate) {
+    case "passed":
+      return to === "" || to === field ? "as is" : `→ ${code(to)}`;
+    case "mapped":
+      return `→ ${to === "url" ? "URL" : code(to)}`;
+    case "dropped":
+      return "dropped";
+    case "refused":
+      return "400";
+  }
+}
+
+function code(text: string): string {
+  return `\`${text}\``;
+}
+
+if (import.meta.main) writeFileSync(fieldsDocPath, renderFieldsDoc());

@@ -1,0 +1,123 @@
+import { describe, expect, test } from "bun:test";
+import { existsSync, readFileSync } from "node:fs";
+import type { Call, RemoteProvider, UpstreamRequest } from "../../src/providers/provider.ts";
+import { providerNamed, providers } from "../../src/providers/registry.ts";
+import type { ChatRequest } from "../../src/wire/chat.ts";
+import { ApiError } from "../../src/wire/errors.ts";
+import { parseChatRequest } from "../../src/wire/parse.ts";
+import {
+  type FieldFate,
+  fieldsDocPath,
+  fieldsToCover,
+  providersWithFates,
+  readFieldFates,
+  renderFieldsDoc,
+} from "../helpers/field-fates.ts";
+
+const plainMessages = [{ role: "user", content: "Hi" }];
+const pixel = { mimeType: "image/png", base64: "iVBORw0KGgo=" };
+
+type Sent = { url: string; body: Record<string, unknown> };
+
+function encode(provider: RemoteProvider, row: FieldFate, value: unknown): Sent {
+  const fields: Record<string, unknown> = { messages: plainMessages, ...row.with };
+  const extras: Record<string, unknown> = {};
+  const key = row.field.split(".")[0]!;
+  if (key === "extras") extras[row.field.slice("extras.".length)] = value;
+  else if (value !== undefined && key !== "model") fields[key] = value;
+  const model = row.model ?? (row.field === "model" ? String(row.example) : (provider.models[0] ?? "any-model"));
+  const { model: _, ...request } = parseChatRequest(
+    JSON.stringify({ ...fields, model: `${provider.name}/${model}` }),
+    64,
+  );
+  const call: Call = {
+    model,
+    request: { model: `${provider.name}/${model}`, ...request } as ChatRequest,
+    extras,
+    account: {
+      name: provider.name,
+      baseUrl: provider.baseUrl || "https://upstream.test",
+      apiKey: "test-key",
+      headers: {},
+      models: [],
+      options: {},
+      modelRules: [],
+    },
+    media: new Map(),
+  };
+  const media = new Map((provider.remoteMedia?.(call) ?? []).map((url) => [url, pixel]));
+  return asSent(provider.encode({ ...call, media }));
+}
+
+function asSent({ url, body }: UpstreamRequest): Sent {
+  return { url, body: JSON.parse(typeof body === "string" ? body : new TextDecoder().decode(body)) };
+}
+
+/** All that stands at a path such as `contents[].parts[].inlineData`. */
+function valuesAt(value: unknown, path: string): unknown[] {
+  let found: unknown[] = [value];
+  for (const step of path.split(".")) {
+    const name = step.replace(/\[\]$/, "");
+    found = found.flatMap((one) => {
+      const inner = (one as Record<string, unknown> | undefined | null)?.[name];
+      if (inner === undefined) return [];
+      return step.endsWith("[]") ? (Array.isArray(inner) ? inner : []) : [inner];
+    });
+  }
+  return found;
+}
+
+function check(provider: RemoteProvider, row: FieldFate): void {
+  if (row.fate === "refused") {
+    expect(() => encode(provider, row, row.example)).toThrow(ApiError);
+    try {
+      encode(provider, row, row.example);
+    } catch (error) {
+      const { status, param } = error as ApiError;
+      expect(status).toBe(400);
+      expect(param).toStartWith(row.field.split(".")[0]!);
+    }
+    return;
+  }
+  const sent = encode(provider, row, row.example);
+  const bare = encode(provider, row, row.without);
+  switch (row.fate) {
+    case "passed":
+      if (row.field === "model") expect(JSON.stringify(sent)).toContain(String(row.example));
+      else expect(valuesAt(sent.body, row.to || row.field.split(".")[0]!)).toContainEqual(row.example);
+      return;
+    case "mapped":
+      if (row.to === "url") {
+        if (row.field !== "model") expect(sent.url).not.toBe(bare.url);
+        return;
+      }
+      expect(valuesAt(sent.body, row.to)).not.toEqual([]);
+      if (row.field !== "model") expect(sent).not.toEqual(bare);
+      return;
+    case "dropped":
+      expect(sent).toEqual(bare);
+  }
+}
+
+for (const name of providersWithFates()) {
+  const provider = providerNamed(name) as RemoteProvider;
+  const rows = readFieldFates(name);
+  describe(name, () => {
+    for (const row of rows) test(`${row.field} ${row.model ?? ""} is ${row.fate}`, () => check(provider, row));
+    test("every field has its fate", () => {
+      const said = new Set(rows.map(({ field }) => field));
+      expect(fieldsToCover.filter((field) => !said.has(field))).toEqual([]);
+      const options = Object.keys(provider.extras.properties).map((option) => `extras.${option}`);
+      expect(options.filter((option) => !said.has(option) && !said.has(option.slice("extras.".length)))).toEqual([]);
+    });
+  });
+}
+
+test("every remote provider says what becomes of each field", () => {
+  const remote = providers.filter(({ kind }) => kind === "remote").map(({ name }) => name);
+  expect(remote.filter((name) => !providersWithFates().includes(name))).toEqual([]);
+});
+
+test("docs/fields.md is what the data says (bun test/helpers/field-fates.ts writes it)", () => {
+  expect(existsSync(fieldsDocPath) ? readFileSync(fieldsDocPath, "utf8") : "").toBe(renderFieldsDoc());
+});
