@@ -34,6 +34,9 @@ export type ModelRule = { readonly match: string; readonly [key: string]: unknow
 /** Bytes of something that the caller named by URL, fetched beforehand because this upstream takes no URLs. */
 export type InlineMedia = { readonly mimeType: string; readonly base64: string };
 
+/** Where the caller named something by URL: `param` is the path of the URL in the request, for errors. */
+export type RemoteMedia = { readonly url: string; readonly param: string };
+
 /** All an adapter may know about one call. */
 export type Call<E extends Extras = Extras> = {
   /** The upstream's model name, right of the slash. */
@@ -99,7 +102,7 @@ export interface RemoteProvider extends Described {
   readonly modelRules?: TObject;
   readonly options?: TObject;
   /** URLs that must be fetched and inlined before `encode`, because the upstream takes none. */
-  remoteMedia?(call: Call): string[];
+  remoteMedia?(call: Call): readonly RemoteMedia[];
   /** True when this call's conversation is held by the upstream (xAI's stateful mode). */
   holdsConversation?(call: Call): boolean;
   /** @throws ApiError for what this family can't do, naming the field */

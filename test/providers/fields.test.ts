@@ -45,7 +45,7 @@ function encode(provider: RemoteProvider, row: FieldFate, value: unknown): Sent 
     },
     media: new Map(),
   };
-  const media = new Map((provider.remoteMedia?.(call) ?? []).map((url) => [url, pixel]));
+  const media = new Map((provider.remoteMedia?.(call) ?? []).map(({ url }) => [url, pixel]));
   return asSent(provider.encode({ ...call, media }));
 }
 
