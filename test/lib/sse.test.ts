@@ -1,0 +1,84 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { formatSseEvent, type SseEvent, SseOverflow, SseParser } from "../../src/lib/sse.ts";
+
+const bytes = (text: string) => new TextEncoder().encode(text);
+
+function parse(pieces: readonly Uint8Array[]): SseEvent[] {
+  const parser = new SseParser();
+  return [...pieces.flatMap((piece) => parser.push(piece)), ...parser.end()];
+}
+
+const data = (text: string) => parse([bytes(text)]).map((event) => event.data);
+
+function cut(whole: Uint8Array, places: readonly number[]): Uint8Array[] {
+  const at = [...new Set([0, ...places.map((place) => place % (whole.length + 1)), whole.length])].sort(
+    (a, b) => a - b,
+  );
+  return at.slice(1).map((end, index) => whole.slice(at[index]!, end));
+}
+
+describe("SseParser", () => {
+  test("takes LF, CRLF and CR line ends, and fields with and without a space", () => {
+    expect(data("data: a\n\ndata:b\r\n\r\ndata:  c\r\r")).toEqual(["a", "b", " c"]);
+  });
+
+  test("joins data lines, and keeps event and id with their event only", () => {
+    expect(parse([bytes("event: error\nid: 7\ndata: one\ndata: two\n\ndata: three\n\n")])).toEqual([
+      { event: "error", id: "7", data: "one\ntwo" },
+      { event: "", id: "", data: "three" },
+    ]);
+  });
+
+  test("passes over comments, unknown fields, a byte-order mark and events without data", () => {
+    expect(data("\uFEFF: hello\n\nretry: 5\n\nevent: ping\n\n: OPENROUTER PROCESSING\n\ndata: x\n\n")).toEqual(["x"]);
+  });
+
+  test("an event without its closing blank line still counts at the end", () => {
+    expect(data("data: a\n\ndata: b")).toEqual(["a", "b"]);
+  });
+
+  test("an empty data line is an event with empty data", () => {
+    expect(data("data\n\ndata:\n\n")).toEqual(["", ""]);
+  });
+
+  test("an `error:` line of older llama.cpp servers is an error event", () => {
+    expect(parse([bytes('error: {"code":500}\n\n')])).toEqual([{ event: "error", id: "", data: '{"code":500}' }]);
+  });
+
+  test("an event beyond the limit is refused, in one line or in many", () => {
+    expect(() => new SseParser(100).push(bytes(`data: ${"x".repeat(200)}`))).toThrow(SseOverflow);
+    expect(() => new SseParser(100).push(bytes("data: 1234567890\n".repeat(20)))).toThrow(SseOverflow);
+  });
+
+  test("any cutting of the bytes gives the same events", () => {
+    const value = fc.string({ unit: "binary", maxLength: 30 }).map((text) => text.replace(/[\r\n]/g, " "));
+    const line = fc.oneof(
+      value.map((text) => `data: ${text}`),
+      value.map((text) => `data:${text}`),
+      value.map((text) => `: ${text}`),
+      fc.constantFrom("event: ping", "id: 3", ""),
+    );
+    const ending = fc.constantFrom("\n", "\r\n", "\r");
+    const stream = fc.array(fc.tuple(line, ending), { maxLength: 30 }).map((lines) => lines.flat().join(""));
+    fc.assert(
+      fc.property(stream, fc.array(fc.nat(400), { maxLength: 12 }), (text, places) => {
+        const whole = bytes(text);
+        const expected = parse([whole]);
+        expect(parse(cut(whole, places))).toEqual(expected);
+        expect(parse([...whole].map((byte) => Uint8Array.of(byte)))).toEqual(expected);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test("what is formatted is parsed back", () => {
+    const json = fc.json();
+    fc.assert(
+      fc.property(fc.array(json, { maxLength: 10 }), (texts) => {
+        expect(data(texts.map((text) => formatSseEvent(text)).join(""))).toEqual(texts);
+      }),
+    );
+    expect(parse([bytes(formatSseEvent("{}", "12"))])).toEqual([{ event: "", id: "12", data: "{}" }]);
+  });
+});
