@@ -12,6 +12,8 @@ export type SchemaFault = {
   readonly path: readonly PathPart[];
   /** A sentence without the path: "must be a number from 0 to 2". */
   readonly message: string;
+  /** Of an unknown key: those that may stand in its place. */
+  readonly known?: readonly string[];
 };
 
 /** `messages[0].role`; the root itself is "". */
@@ -88,8 +90,14 @@ function unionFaults(error: ValueError, root: unknown, faults: SchemaFault[], mo
 function faultOf(error: ValueError, root: unknown): SchemaFault {
   const path = pathOf(error.path, root);
   if (error.type === ValueErrorType.ObjectRequiredProperty) return { kind: "missing", path, message: "is required" };
-  if (error.type === ValueErrorType.ObjectAdditionalProperties)
-    return { kind: "unknown", path, message: "is not a known key" };
+  if (error.type === ValueErrorType.ObjectAdditionalProperties) {
+    return {
+      kind: "unknown",
+      path,
+      message: "is not a known key",
+      known: Object.keys(error.schema["properties"] ?? {}),
+    };
+  }
   return { kind: "value", path, message: sentence(error) };
 }
 
@@ -102,7 +110,7 @@ function sentence({ type, schema, message }: ValueError): string {
     case ValueErrorType.StringMaxLength:
       return `must have at most ${schema["maxLength"]} characters`;
     case ValueErrorType.StringPattern:
-      return `must match ${schema["pattern"]}`;
+      return schema["patternErrorMessage"] ?? `must match ${schema["pattern"]}`;
     case ValueErrorType.ArrayMinItems:
       return schema["minItems"] === 1 ? "must not be empty" : `must have at least ${schema["minItems"]} items`;
     case ValueErrorType.ArrayMaxItems:
