@@ -21,6 +21,9 @@ export function parseChatRequest(text: string, maxDepth: number): ChatRequest {
 
 /** @throws ApiError invalid_json naming line and column, or that the body is no object or nests too deeply */
 export function parseJsonObject(text: string, maxDepth: number): Record<string, unknown> {
+  if (nestsDeeperThan(text, maxDepth)) {
+    throw ApiError.invalidJson(`The request body nests deeper than ${maxDepth} levels.`);
+  }
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -29,9 +32,6 @@ export function parseJsonObject(text: string, maxDepth: number): Record<string, 
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     throw ApiError.invalidJson("The request body must be a JSON object.");
-  }
-  if (nestsDeeperThan(text, maxDepth)) {
-    throw ApiError.invalidJson(`The request body nests deeper than ${maxDepth} levels.`);
   }
   return value as Record<string, unknown>;
 }

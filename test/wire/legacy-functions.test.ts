@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { ChatRequest } from "../../src/wire/chat.ts";
+import type { ChatRequest, ChunkBody, Delta } from "../../src/wire/chat.ts";
 import { downgradeChunk, downgradeCompletion, upgradeLegacy } from "../../src/wire/legacy-functions.ts";
 
 const weather = { name: "weather", parameters: { type: "object" } };
@@ -65,11 +65,11 @@ test("a plain answer's first call is the function call", () => {
 });
 
 test("a stream's fragments of the first call are fragments of the function call", () => {
-  const delta = (part: object) => ({ choices: [{ index: 0, delta: part, finish_reason: null }] });
+  const delta = (part: Delta): ChunkBody => ({ choices: [{ index: 0, delta: part, finish_reason: null }] });
   const opened = downgradeChunk(
     delta({ tool_calls: [{ index: 0, id: "c", type: "function", function: { name: "weather", arguments: "" } }] }),
   );
-  expect(opened).toEqual(delta({ function_call: { name: "weather", arguments: "" } }) as never);
+  expect(opened).toEqual(delta({ function_call: { name: "weather", arguments: "" } }));
   expect(downgradeChunk({ choices: [{ index: 0, delta: {}, finish_reason: "tool_calls" }] }).choices[0]).toEqual({
     index: 0,
     delta: {},
