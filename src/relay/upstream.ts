@@ -27,15 +27,15 @@ const reachableForMs = 60_000;
 export class Upstream {
   readonly #clock: Clock;
   readonly #fetch: Fetch;
-  readonly #connects: Connects | undefined;
+  readonly #connects: Connects | null;
   /** When each origin last answered. Origins come from the configuration alone, so the map stays small. */
   readonly #answeredAt = new Map<string, number>();
 
-  /** @param connects how to find out whether an address takes connections; absent behind a forward proxy */
-  constructor(clock: Clock, connects: Connects | undefined = connectsTo, fetchFunction: Fetch = fetch) {
+  /** @param options.connects finds out whether an address takes connections; null behind a forward proxy */
+  constructor(clock: Clock, options: { connects?: Connects | null; fetch?: Fetch } = {}) {
     this.#clock = clock;
-    this.#connects = connects;
-    this.#fetch = fetchFunction;
+    this.#connects = options.connects === undefined ? connectsTo : options.connects;
+    this.#fetch = options.fetch ?? fetch;
   }
 
   /**
@@ -89,7 +89,7 @@ export class Upstream {
     const connects = this.#connects;
     const answeredAt = this.#answeredAt.get(originOf(url));
     const known = answeredAt !== undefined && this.#clock.monotonic() - answeredAt < reachableForMs;
-    if (connects === undefined || known) return () => {};
+    if (connects === null || known) return () => {};
     const limitMs = timeouts.connectSeconds * 1000;
     const delay = Math.min(probeAfterMs, limitMs / 2);
     let done = false;
@@ -115,7 +115,8 @@ export class UpstreamAnswer {
   readonly #reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
   readonly #clock: Clock;
   readonly #idleMs: number;
-  #lastRead: number;
+  /** When the pending read began: a slow client that asks for nothing is no silence of the upstream. */
+  #waitingSince: number | undefined;
   #offIdle: () => void = () => {};
   #closed = false;
   #settling = false;
@@ -136,7 +137,6 @@ export class UpstreamAnswer {
     this.#reader = response.body?.getReader() as ReadableStreamDefaultReader<Uint8Array> | undefined;
     this.#clock = clock;
     this.#idleMs = idleSeconds * 1000;
-    this.#lastRead = clock.monotonic();
     if (this.#idleMs > 0) this.#watchSilence(this.#idleMs);
   }
 
@@ -149,9 +149,10 @@ export class UpstreamAnswer {
    * @throws ApiError upstream_unreachable on a broken connection, upstream_timeout on silence; ClientGone
    */
   async read(): Promise<Uint8Array | undefined> {
+    this.#waitingSince = this.#clock.monotonic();
     try {
       const part = await this.#reader?.read();
-      this.#lastRead = this.#clock.monotonic();
+      this.#waitingSince = undefined;
       if (part !== undefined && !part.done) return part.value;
       this.#close();
       return undefined;
@@ -208,7 +209,8 @@ export class UpstreamAnswer {
   /** One timer for the whole stream, set anew only when it falls due: reads cost a clock reading and no more. */
   #watchSilence(waitMs: number): void {
     this.#offIdle = this.#clock.after(waitMs, () => {
-      const left = this.#lastRead + this.#idleMs - this.#clock.monotonic();
+      const now = this.#clock.monotonic();
+      const left = (this.#waitingSince ?? now) + this.#idleMs - now;
       if (left > 1) return this.#watchSilence(left);
       this.#call.abort(ApiError.upstreamTimeout(`${this.#name} fell silent for ${this.#idleMs / 1000} s.`));
     });

@@ -1,0 +1,17 @@
+/** What this executable is; `build.ts` bakes the values in, from source they say so. */
+declare const TROUPE_VERSION: string | undefined;
+declare const TROUPE_COMMIT: string | undefined;
+declare const TROUPE_BUILT_AT: string | undefined;
+
+import manifest from "../package.json" with { type: "json" };
+
+export const buildInfo = {
+  name: "troupe",
+  version: typeof TROUPE_VERSION === "string" ? TROUPE_VERSION : manifest.version,
+  commit: typeof TROUPE_COMMIT === "string" ? TROUPE_COMMIT : "unknown",
+  /** RFC 3339; when running from source there was no build. */
+  builtAt: typeof TROUPE_BUILT_AT === "string" ? TROUPE_BUILT_AT : "unknown",
+  runtime: `bun ${Bun.version}`,
+} as const;
+
+export type BuildInfo = typeof buildInfo;

@@ -1,0 +1,122 @@
+/** JSON lines (or readable ones on a terminal), written beside the work and never in its way. */
+
+export type LogLevel = "debug" | "info" | "warn" | "error";
+export type LogFields = Readonly<Record<string, unknown>>;
+
+export interface Logger {
+  debug(message: string, fields?: LogFields): void;
+  info(message: string, fields?: LogFields): void;
+  warn(message: string, fields?: LogFields): void;
+  error(message: string, fields?: LogFields): void;
+  /** Resolves when everything written so far has left the process. */
+  flush(): Promise<void>;
+  /** Lines lost because nobody read them. */
+  readonly dropped: number;
+}
+
+/** Where lines go: `Bun.stderr.writer()`, or a test's own. */
+export type LogSink = { write(text: string): unknown; flush(): unknown };
+
+export type LogOptions = {
+  readonly level: LogLevel;
+  readonly pretty: boolean;
+  readonly now: () => number;
+};
+
+const ranks: Record<LogLevel, number> = { debug: 10, info: 20, warn: 30, error: 40 };
+/** Beyond this much unread text, lines are dropped and counted: a stuck reader must not fill the memory. */
+const mostPending = 1024 * 1024;
+const flushAfterMs = 50;
+
+export function createLogger(sink: LogSink, options: LogOptions): Logger {
+  let pending: string[] = [];
+  let pendingSize = 0;
+  let dropped = 0;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let flushing: Promise<void> | undefined;
+
+  const write = (level: LogLevel, message: string, fields: LogFields = {}) => {
+    if (ranks[level] < ranks[options.level]) return;
+    const line = (options.pretty ? prettyLine : jsonLine)(options.now(), level, message, fields);
+    if (pendingSize + line.length > mostPending) {
+      dropped += 1;
+      return;
+    }
+    pending.push(line);
+    pendingSize += line.length;
+    timer ??= setTimeout(() => void flush(), flushAfterMs);
+  };
+
+  const drain = async () => {
+    while (pending.length > 0) {
+      const text = pending.join("");
+      pending = [];
+      sink.write(text);
+      await sink.flush();
+      pendingSize = pending.reduce((size, line) => size + line.length, 0);
+    }
+  };
+
+  const flush = async () => {
+    clearTimeout(timer);
+    timer = undefined;
+    flushing ??= drain().finally(() => {
+      flushing = undefined;
+    });
+    await flushing;
+  };
+
+  return {
+    debug: (message, fields) => write("debug", message, fields),
+    info: (message, fields) => write("info", message, fields),
+    warn: (message, fields) => write("warn", message, fields),
+    error: (message, fields) => write("error", message, fields),
+    flush,
+    get dropped() {
+      return dropped;
+    },
+  };
+}
+
+function jsonLine(now: number, level: LogLevel, message: string, fields: LogFields): string {
+  return `${JSON.stringify({ time: new Date(now).toISOString(), level, message, ...withoutSecrets(fields) })}\n`;
+}
+
+function prettyLine(now: number, level: LogLevel, message: string, fields: LogFields): string {
+  const time = new Date(now).toISOString().slice(11, 23);
+  const words = Object.entries(withoutSecrets(fields)).map(
+    ([name, value]) => `${name}=${typeof value === "string" && !/\s/.test(value) ? value : JSON.stringify(value)}`,
+  );
+  return `${time} ${level.toUpperCase().padEnd(5)} ${message}${words.length > 0 ? `  ${words.join(" ")}` : ""}\n`;
+}
+
+/** Our keys, the usual upstream keys, and bearer headers, wherever they slipped into a text. */
+const secretPattern =
+  /trp_[0-9A-Za-z]{6,}|\b(?:sk|xai|gsk|pplx|csk|AIza)[-_]?[0-9A-Za-z_-]{16,}|Bearer\s+[^\s"',]{8,}/g;
+
+function withoutSecrets(fields: LogFields): LogFields {
+  const clean: Record<string, unknown> = {};
+  for (const name in fields) {
+    const value = fields[name];
+    if (value === undefined) continue;
+    clean[name] = typeof value === "string" ? value.replace(secretPattern, "***") : describe(value);
+  }
+  return clean;
+}
+
+/** An error with its stack and causes, as text; other values as they are. */
+function describe(value: unknown): unknown {
+  if (!(value instanceof Error)) return value;
+  const cause = value.cause === undefined ? "" : `\ncaused by: ${describe(value.cause)}`;
+  return `${value.stack ?? value.message}${cause}`.replace(secretPattern, "***");
+}
+
+/** Takes everything and says nothing: for tests and for commands that have no log. */
+export const silentLogger: Logger = {
+  debug: () => {},
+  info: () => {},
+  warn: () => {},
+  error: () => {},
+  flush: async () => {},
+  dropped: 0,
+};

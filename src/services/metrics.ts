@@ -1,0 +1,177 @@
+/**
+ * What is counted, in Prometheus' text format. Names follow OpenTelemetry where it has one
+ * (https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-metrics/); the rest begin with `troupe_`.
+ * Label values come from bounded sets: models beyond a cap are counted together as "other".
+ */
+import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import type { Usage } from "../wire/chat.ts";
+
+/** Distinct values a label may take before the rest becomes "other": callers choose model names freely. */
+const mostLabelValues = 200;
+
+const durations = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
+const tokenCounts = [1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576];
+const overheads = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1];
+
+type Observing = { observe(value: number): void };
+
+export class Metrics {
+  readonly #registry = new Registry();
+  readonly #models = new Set<string>();
+  readonly #children = new Map<string, Observing>();
+
+  readonly #requests = this.#histogram(
+    "http_server_request_duration_seconds",
+    "Requests by surface, route, method and status, to the last byte of the answer.",
+    ["surface", "route", "method", "status"],
+    durations,
+  );
+  readonly #operations = this.#histogram(
+    "gen_ai_server_request_duration_seconds",
+    "Chat completions, to the last byte of the answer.",
+    ["surface", "gen_ai_provider_name", "gen_ai_request_model"],
+    durations,
+  );
+  readonly #firstToken = this.#histogram(
+    "gen_ai_server_time_to_first_token_seconds",
+    "From the request to the first fragment of a streamed answer.",
+    ["surface", "gen_ai_provider_name", "gen_ai_request_model"],
+    durations,
+  );
+  readonly #tokens = this.#histogram(
+    "gen_ai_client_token_usage",
+    "Tokens of a call by kind, as the upstream reported them.",
+    ["gen_ai_token_type", "gen_ai_provider_name", "gen_ai_request_model"],
+    tokenCounts,
+  );
+  readonly #overhead = this.#histogram(
+    "troupe_overhead_seconds",
+    "What Troupe added to a call before its request went upstream and after the answer came.",
+    ["surface"],
+    overheads,
+  );
+  readonly #upstreamErrors = this.#counter(
+    "troupe_upstream_errors_total",
+    "Errors that upstreams answered; status 0: none was reached, or the answer broke.",
+    ["gen_ai_provider_name", "status"],
+  );
+  readonly #fallbacks = this.#counter("troupe_fallbacks_total", "Personas' calls that moved on to another model.", [
+    "gen_ai_provider_name",
+  ]);
+  readonly #refusals = this.#counter("troupe_rate_limit_refusals_total", "Requests answered 429.", ["surface", "tier"]);
+  readonly #kept = this.#counter("troupe_idempotent_requests_total", "Requests with a service-request-id.", [
+    "surface",
+    "result",
+  ]);
+  readonly #streams = this.#gauge("troupe_active_streams", "Streams that are open.", ["surface"]);
+
+  constructor({ version, commit }: { version: string; commit: string }) {
+    this.#gauge("troupe_build_info", "Always 1.", ["version", "commit"]).set({ version, commit }, 1);
+    this.sample("process_resident_memory_bytes", "Memory held.", () => process.memoryUsage.rss());
+    this.sample("process_cpu_seconds_total", "Processor time used.", () => {
+      const { user, system } = process.cpuUsage();
+      return (user + system) / 1e6;
+    });
+    const startedAt = Date.now() / 1000;
+    this.sample("process_start_time_seconds", "Unix time of the start.", () => startedAt);
+  }
+
+  /** Registers a value that is read when the metrics are. */
+  sample(name: string, help: string, read: () => number): void {
+    new Gauge({
+      name,
+      help,
+      registers: [this.#registry],
+      collect() {
+        this.set(read());
+      },
+    });
+  }
+
+  request(surface: string, route: string, method: string, status: number, seconds: number): void {
+    this.#child(this.#requests, surface, route, method, String(status)).observe(seconds);
+  }
+
+  operation(surface: string, provider: string, model: string, seconds: number): void {
+    this.#child(this.#operations, surface, provider, this.#model(model)).observe(seconds);
+  }
+
+  firstToken(surface: string, provider: string, model: string, seconds: number): void {
+    this.#child(this.#firstToken, surface, provider, this.#model(model)).observe(seconds);
+  }
+
+  overhead(surface: string, seconds: number): void {
+    this.#child(this.#overhead, surface).observe(seconds);
+  }
+
+  usage(provider: string, model: string, usage: Usage): void {
+    const record = (kind: string, count: unknown) => {
+      if (typeof count !== "number" || count <= 0) return;
+      this.#child(this.#tokens, kind, provider, this.#model(model)).observe(count);
+    };
+    record("input", usage.prompt_tokens);
+    record("output", usage.completion_tokens);
+    record("cached", usage.prompt_tokens_details?.["cached_tokens"]);
+    record("reasoning", usage.completion_tokens_details?.["reasoning_tokens"]);
+  }
+
+  upstreamError(provider: string, status: number): void {
+    this.#upstreamErrors.inc({ gen_ai_provider_name: provider, status: String(status) });
+  }
+
+  fallback(provider: string): void {
+    this.#fallbacks.inc({ gen_ai_provider_name: provider });
+  }
+
+  refused(surface: string, tier: string): void {
+    this.#refusals.inc({ surface, tier });
+  }
+
+  kept(surface: string, result: "fresh" | "joined" | "replayed" | "conflict"): void {
+    this.#kept.inc({ surface, result });
+  }
+
+  streamOpened(surface: string): void {
+    this.#streams.inc({ surface });
+  }
+
+  streamClosed(surface: string): void {
+    this.#streams.dec({ surface });
+  }
+
+  get contentType(): string {
+    return this.#registry.contentType;
+  }
+
+  render(): Promise<string> {
+    return this.#registry.metrics();
+  }
+
+  #model(name: string): string {
+    if (this.#models.has(name)) return name;
+    if (this.#models.size >= mostLabelValues) return "other";
+    this.#models.add(name);
+    return name;
+  }
+
+  /** A histogram's child by its label values in order, looked up once and then kept: labels are a bounded set. */
+  #child(histogram: Histogram<string> & { labelNames?: string[] }, ...values: string[]): Observing {
+    const key = `${(histogram as unknown as { name: string }).name}\n${values.join("\n")}`;
+    let child = this.#children.get(key);
+    if (child === undefined) {
+      child = histogram.labels(...values);
+      this.#children.set(key, child);
+    }
+    return child;
+  }
+
+  #histogram(name: string, help: string, labelNames: string[], buckets: number[]): Histogram<string> {
+    return new Histogram({ name, help, labelNames, buckets, registers: [this.#registry] });
+  }
+  #counter(name: string, help: string, labelNames: string[]): Counter<string> {
+    return new Counter({ name, help, labelNames, registers: [this.#registry] });
+  }
+  #gauge(name: string, help: string, labelNames: string[]): Gauge<string> {
+    return new Gauge({ name, help, labelNames, registers: [this.#registry] });
+  }
+}

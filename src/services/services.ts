@@ -1,0 +1,135 @@
+/** The long-lived objects: built in order, handed down, closed in reverse. */
+import { join } from "node:path";
+import type { BuildInfo } from "../build-info.ts";
+import type { Config } from "../config/config.ts";
+import { AddressBlocks } from "../lib/addresses.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Logger } from "../lib/log.ts";
+import { formatFault } from "../lib/yaml.ts";
+import { builtinPersonas } from "../personas/builtin.ts";
+import { PersonaFolder } from "../personas/folder.ts";
+import { Personas } from "../personas/registry.ts";
+import { providers } from "../providers/registry.ts";
+import { Accounts } from "../relay/accounts.ts";
+import { MediaFetcher } from "../relay/media.ts";
+import { Upstream } from "../relay/upstream.ts";
+import { openStore, type Store } from "../store/store.ts";
+import { Keys, type NewKey } from "./keys.ts";
+import { Metrics } from "./metrics.ts";
+import { RateLimiter } from "./rate-limiter.ts";
+import { ReplayMemory } from "./replay-memory.ts";
+
+/** What a reload replaces, all at once. */
+export type Live = {
+  readonly config: Config;
+  readonly accounts: Accounts;
+  readonly trustedProxies: AddressBlocks;
+};
+
+export type Services = {
+  live: Live;
+  readonly build: BuildInfo;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  readonly store: Store;
+  readonly keys: Keys;
+  readonly callerLimits: RateLimiter;
+  readonly anonymousLimits: RateLimiter;
+  readonly personas: Personas;
+  /** How many faults the latest reading of the personas' folder found. */
+  personaFaults(): number;
+  readonly upstream: Upstream;
+  readonly media: MediaFetcher;
+  readonly replayMemory: ReplayMemory;
+  /** The key that a first start made. */
+  readonly firstKey: NewKey | undefined;
+  readonly startedAt: number;
+  /** Set when the process has been told to stop: what is running may end, nothing new begins. */
+  draining: boolean;
+  close(): Promise<void>;
+};
+
+/** How many client addresses are remembered; beyond it the longest silent is forgotten. */
+const mostAddresses = 20_000;
+
+export type ServiceOptions = {
+  readonly build: BuildInfo;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Every outgoing call goes through a forward proxy, so addresses can't be tried directly. */
+  readonly behindForwardProxy?: boolean;
+  /** Lets images be fetched from private addresses: for tests. */
+  readonly allowPrivateMedia?: boolean;
+};
+
+/** @throws StorageError when the data folder can't be used; then nothing stays open */
+export async function openServices(config: Config, options: ServiceOptions): Promise<Services> {
+  const { build, clock, log } = options;
+  const live = liveFrom(config);
+  const store = openStore(config.data);
+  try {
+    const keys = new Keys(store.keys, clock, config.tiers);
+    const personas = new Personas();
+    const folder = await openPersonas(config.personas, personas, options);
+    return {
+      live,
+      build,
+      clock,
+      log,
+      metrics: new Metrics(build),
+      store,
+      keys,
+      firstKey: keys.ensureFirstKey(join(config.data, "first-key")),
+      callerLimits: new RateLimiter(clock),
+      anonymousLimits: new RateLimiter(clock, mostAddresses),
+      personas,
+      personaFaults: () => folder?.lastFaults.length ?? 0,
+      upstream: new Upstream(clock, options.behindForwardProxy === true ? { connects: null } : {}),
+      media: new MediaFetcher({ allowPrivate: options.allowPrivateMedia === true }),
+      replayMemory: new ReplayMemory(clock),
+      startedAt: clock.monotonic(),
+      draining: false,
+      async close() {
+        await folder?.close();
+        keys.flush();
+        store.close();
+      },
+    };
+  } catch (error) {
+    store.close();
+    throw error;
+  }
+}
+
+/** A folder is watched from now on; the compiled-in ones never change. */
+async function openPersonas(
+  path: string | undefined,
+  personas: Personas,
+  { clock, log }: ServiceOptions,
+): Promise<PersonaFolder | undefined> {
+  if (path === undefined) {
+    personas.replace(builtinPersonas());
+    return undefined;
+  }
+  const folder = new PersonaFolder({
+    path,
+    personas,
+    clock,
+    onReload: ({ added, changed, removed, faults }) => {
+      for (const fault of faults)
+        log.error("a persona is at fault; its last good version stays", { at: formatFault(fault) });
+      log.info("personas", { in_service: personas.list().length, added, changed, removed, faults: faults.length });
+    },
+  });
+  await folder.start();
+  return folder;
+}
+
+export function liveFrom(config: Config): Live {
+  return {
+    config,
+    accounts: new Accounts(config.providers, providers),
+    trustedProxies: new AddressBlocks(config.trustedProxies),
+  };
+}

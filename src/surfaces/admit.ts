@@ -1,0 +1,71 @@
+/** The door: who calls, and whether they may call now. Nothing of the body has been read yet. */
+import type { SurfaceName } from "../config/config.ts";
+import type { Caller } from "../services/keys.ts";
+import { anonymousCaller, type Verdict } from "../services/rate-limiter.ts";
+import type { Services } from "../services/services.ts";
+import { ApiError } from "../wire/errors.ts";
+import type { Exchange } from "./exchange.ts";
+
+/**
+ * @throws ApiError invalid_api_key, rate_limit_exceeded, surface_not_allowed or draining; on the orchestrator the rate
+ * headers are set in every case
+ */
+export function admit(services: Services, exchange: Exchange, surface: SurfaceName): Caller {
+  const caller = services.keys.find(exchange.request.headers.get("authorization"));
+  if (caller === undefined) {
+    takeAnonymously(services, exchange, surface);
+    throw ApiError.unauthorized();
+  }
+  exchange.note["key"] = caller.keyId;
+  const perMinute = limitOf(services, caller, surface);
+  if (perMinute !== undefined) {
+    const verdict = services.callerLimits.take(`${surface} ${caller.keyId}`, perMinute);
+    enforce(services, exchange, verdict, surface, caller.tier);
+  }
+  if (!caller.surfaces.has(surface)) throw ApiError.surfaceNotAllowed(surface);
+  if (services.draining) throw ApiError.unavailable("draining", "The server is shutting down.");
+  return caller;
+}
+
+/** An unknown route or a wrong method: counted for whoever it is, and never refused for a missing key. */
+export function admitAnyone(services: Services, exchange: Exchange, surface: SurfaceName): void {
+  const caller = services.keys.find(exchange.request.headers.get("authorization"));
+  const perMinute = caller && limitOf(services, caller, surface);
+  if (caller === undefined) takeAnonymously(services, exchange, surface);
+  else if (perMinute !== undefined) {
+    const verdict = services.callerLimits.take(`${surface} ${caller.keyId}`, perMinute);
+    enforce(services, exchange, verdict, surface, caller.tier);
+  }
+}
+
+/** The open endpoints show the anonymous bucket and take nothing from it. */
+export function showAnonymousLimit(services: Services, exchange: Exchange): void {
+  const { anonymousPerMinute } = services.live.config.limits;
+  setHeaders(exchange, services.anonymousLimits.peek(anonymousCaller(exchange.clientAddress), anonymousPerMinute));
+}
+
+function takeAnonymously(services: Services, exchange: Exchange, surface: SurfaceName): void {
+  const { anonymousPerMinute } = services.live.config.limits;
+  const verdict = services.anonymousLimits.take(anonymousCaller(exchange.clientAddress), anonymousPerMinute);
+  enforce(services, exchange, verdict, surface, "anonymous");
+}
+
+function enforce(services: Services, exchange: Exchange, verdict: Verdict, surface: SurfaceName, tier: string): void {
+  setHeaders(exchange, verdict);
+  if (verdict.allowed) return;
+  services.metrics.refused(surface, tier);
+  throw ApiError.rateLimited(verdict.limit, verdict.retryAfterSeconds);
+}
+
+/** Requests per minute; undefined is no limit, which only the gateway knows. */
+function limitOf(services: Services, caller: Caller, surface: SurfaceName): number | undefined {
+  return surface === "orchestrator"
+    ? caller.perMinute
+    : (caller.ownPerMinute ?? services.live.config.limits.gatewayPerMinute);
+}
+
+function setHeaders(exchange: Exchange, { limit, remaining, resetAt }: Verdict): void {
+  exchange.headers["x-ratelimit-limit"] = String(limit);
+  exchange.headers["x-ratelimit-remaining"] = String(remaining);
+  exchange.headers["x-ratelimit-reset"] = String(resetAt);
+}

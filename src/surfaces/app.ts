@@ -1,0 +1,111 @@
+/** Mounts the surfaces at their bases and turns whatever is thrown into an answer: the one error boundary. */
+import { Elysia } from "elysia";
+import type { SurfaceName } from "../config/config.ts";
+import { ClientGone } from "../relay/upstream.ts";
+import type { Services } from "../services/services.ts";
+import { ApiError } from "../wire/errors.ts";
+import { admitAnyone } from "./admit.ts";
+import { type Area, Exchange, type ServerHandle } from "./exchange.ts";
+import { opsRoutes } from "./ops.ts";
+import { asApiError, errorAnswer, type Finish, respondWhole } from "./respond.ts";
+import type { Route } from "./routes.ts";
+import { surfaceRoutes } from "./surface-routes.ts";
+
+/** Settings that keep Elysia and Bun from answering, reading or sharing anything on their own. */
+const elysiaSettings = {
+  normalize: false,
+  handler: { standardHostname: false },
+} as const;
+
+/** The gateway moves below `/gateway` where it shares a listener; nothing else knows of it. */
+export function baseOf(surface: SurfaceName, sharing: readonly SurfaceName[]): string {
+  return surface === "gateway" && sharing.length > 1 ? "/gateway" : "";
+}
+
+/** One listener's application. */
+export function buildApp(services: Services, surfaces: readonly SurfaceName[]) {
+  const app = new Elysia(elysiaSettings);
+  for (const surface of surfaces) mount(app, services, surfaceRoutes[surface], baseOf(surface, surfaces));
+  mount(app, services, opsRoutes, "");
+  // Registered last, so every route of our own comes before it.
+  const lost = (context: Context) => serve(services, context, areaOf(context, surfaces), "(unknown)", notFound);
+  app.all("/*", lost as never, { parse: "none", detail: { hide: true } });
+  app.onError(({ request, server, error, code }) => {
+    const context = { request, server } as Context;
+    if (code === "NOT_FOUND") return lost(context);
+    return serve(services, context, areaOf(context, surfaces), "(unknown)", () => {
+      throw error;
+    });
+  });
+  return app;
+}
+
+export type App = ReturnType<typeof buildApp>;
+type Context = { readonly request: Request; readonly server: ServerHandle | null };
+
+function mount(app: Elysia, services: Services, routes: readonly Route[], base: string): void {
+  const byPath = Map.groupBy(routes, ({ path }) => path);
+  for (const [path, sharing] of byPath) {
+    const full = base + path;
+    for (const { method, area, detail, run } of sharing) {
+      const handler = (context: Context) => serve(services, context, area, full, run);
+      app.route(method, full, handler as never, { parse: "none", detail });
+      if (method === "GET") app.route("HEAD", full, handler as never, { parse: "none", detail: { hide: true } });
+    }
+    const allowed = sharing.flatMap(({ method }) => (method === "GET" ? ["GET", "HEAD"] : [method]));
+    const refuse = (context: Context) =>
+      serve(services, context, sharing[0]!.area, full, (_services, exchange) => {
+        if (exchange.area !== "operations") admitAnyone(services, exchange, exchange.area);
+        throw ApiError.methodNotAllowed(exchange.request.method, allowed);
+      });
+    app.all(full, refuse as never, { parse: "none", detail: { hide: true } });
+  }
+}
+
+function areaOf({ request }: Context, surfaces: readonly SurfaceName[]): Area {
+  if (surfaces.length === 1) return surfaces[0]!;
+  return new URL(request.url, "http://localhost").pathname.startsWith("/gateway/") ? "gateway" : "orchestrator";
+}
+
+const notFound: Route["run"] = (services, exchange) => {
+  if (exchange.area !== "operations") admitAnyone(services, exchange, exchange.area);
+  throw ApiError.notFound(`There is nothing at ${exchange.request.method} ${exchange.path}.`);
+};
+
+/** Runs one handler and closes its exchange, whatever happens. */
+async function serve(
+  services: Services,
+  { request, server }: Context,
+  area: Area,
+  route: string,
+  run: Route["run"],
+): Promise<Response> {
+  const exchange = new Exchange(services, request, server, area, route);
+  const finish: Finish = (status, end) => close(services, exchange, status, end);
+  try {
+    const answer = await run(services, exchange, finish);
+    return answer instanceof Response ? answer : respondWhole(exchange, answer, finish);
+  } catch (error) {
+    if (error instanceof ClientGone || request.signal.aborted) {
+      // Nobody reads this; the status is the one that proxies log for it.
+      finish(499, "cancelled");
+      return new Response(null, { status: 499 });
+    }
+    return respondWhole(exchange, errorAnswer(asApiError(services, exchange, error)), finish);
+  }
+}
+
+function close(services: Services, exchange: Exchange, status: number, end?: string): void {
+  const milliseconds = services.clock.monotonic() - exchange.startedAt;
+  services.metrics.request(exchange.area, exchange.route, exchange.request.method, status, milliseconds / 1000);
+  const level = exchange.area === "operations" ? "debug" : status >= 500 ? "error" : "info";
+  services.log[level]("request", {
+    request_id: exchange.id,
+    method: exchange.request.method,
+    route: exchange.route,
+    status,
+    duration_ms: Math.round(milliseconds * 100) / 100,
+    ...(end === undefined ? {} : { stream_end: end }),
+    ...exchange.note,
+  });
+}

@@ -1,0 +1,177 @@
+/** A chat completion, start to end: the one path of both surfaces. */
+import type { SurfaceName } from "../config/config.ts";
+import { doneData } from "../lib/sse.ts";
+import { relayFirst } from "../relay/fallback.ts";
+import type { Outcome, UpstreamError } from "../relay/relay.ts";
+import { StreamShaper, shapingFor } from "../relay/shape.ts";
+import type { Target } from "../relay/target.ts";
+import type { Answer, WholeAnswer } from "../services/answer.ts";
+import type { Caller } from "../services/keys.ts";
+import type { Services } from "../services/services.ts";
+import type { ChatRequest, Envelope } from "../wire/chat.ts";
+import { ApiError, type UpstreamFault } from "../wire/errors.ts";
+import { parseChatRequest } from "../wire/parse.ts";
+import { admit } from "./admit.ts";
+import { type Exchange, readBody } from "./exchange.ts";
+import { Meter, type Remember } from "./meter.ts";
+import { type Finish, jsonAnswer, respondStream, respondWhole } from "./respond.ts";
+
+/** What the two surfaces do differently. */
+export interface ChatSurface {
+  readonly name: SurfaceName;
+  /** What will be called, in order of preference. @throws ApiError */
+  targets(services: Services, caller: Caller, request: ChatRequest): Target[];
+  /** An upstream's error as this surface's callers see it. @throws ApiError in its place */
+  refusal(error: UpstreamError): WholeAnswer;
+  /** An error of the relay as this surface's callers see it. */
+  failure(error: ApiError): ApiError;
+  /** The error object within a stream. */
+  fault(fault: UpstreamFault | ApiError): Record<string, unknown>;
+}
+
+export async function createCompletion(
+  services: Services,
+  exchange: Exchange,
+  surface: ChatSurface,
+  finish: Finish,
+): Promise<Response> {
+  const caller = admit(services, exchange, surface.name);
+  const { limits, streams } = services.live.config;
+  const request = parseChatRequest(await readBody(exchange, limits.bodyBytes), limits.jsonDepth);
+  exchange.note["model"] = request.model;
+  exchange.allowSilence(silenceAllowed(request, streams.keepAliveSeconds));
+  const leaving = new AbortController();
+  const signal = AbortSignal.any([exchange.request.signal, leaving.signal]);
+  const envelope = newEnvelope(services, request.model);
+  const answering = answer(services, exchange, surface, { caller, request, envelope }, signal);
+  if (request.stream !== true) return respondWhole(exchange, wholeOf(await answering), finish);
+  exchange.note["stream"] = true;
+  const rules = {
+    keepAliveMs: streams.keepAliveSeconds * 1000,
+    lateFault: (failure: WholeAnswer | ApiError) => lateFault(surface, envelope, request, failure),
+    abandon: () => leaving.abort(),
+  };
+  return respondStream(services, exchange, answering, rules, finish);
+}
+
+type Asked = { readonly caller: Caller; readonly request: ChatRequest; readonly envelope: Envelope };
+
+/** From the checked request to what the upstream makes of it. */
+async function answer(
+  services: Services,
+  exchange: Exchange,
+  surface: ChatSurface,
+  { caller, request, envelope }: Asked,
+  signal: AbortSignal,
+): Promise<Answer> {
+  const targets = surface.targets(services, caller, request).map((target) => recall(services, caller, target));
+  const relayed = relayFirst(
+    services,
+    targets,
+    (target) => ({
+      shaping: shapingFor(target.call.request, target.call.extras, envelope),
+      signal,
+      observer: new Meter(services, exchange, target, memoriesOf(services, caller, target)),
+      renderFault: surface.fault,
+    }),
+    (target, failure) => {
+      services.metrics.fallback(target.account.name);
+      services.log.warn("a persona's model failed; the next one is asked", {
+        request_id: exchange.id,
+        persona: request.model,
+        provider: target.account.name,
+        upstream_model: target.call.model,
+        ...describeFailure(failure),
+      });
+    },
+  );
+  const outcome = await relayed.catch((error) => {
+    if (!(error instanceof ApiError)) throw error;
+    Object.assign(exchange.note, describeFailure(error));
+    throw surface.failure(error);
+  });
+  if (outcome.kind === "upstream-error") Object.assign(exchange.note, describeFailure(outcome));
+  return answerFrom(outcome, surface);
+}
+
+function answerFrom(outcome: Outcome, surface: ChatSurface): Answer {
+  switch (outcome.kind) {
+    case "completion":
+      return jsonAnswer(outcome.completion);
+    case "stream":
+      return { kind: "events", headers: {}, events: outcome.events };
+    case "upstream-error":
+      return surface.refusal(outcome);
+  }
+}
+
+function wholeOf(answered: Answer): WholeAnswer {
+  if (answered.kind === "whole") return answered;
+  throw new Error("a stream where a whole answer was asked for");
+}
+
+const scopeOf = (caller: Caller, target: Target) => `${caller.keyId} ${target.account.name} ${target.call.model}`;
+
+/** Gives back the thinking state that a client's library stripped from the history. */
+function recall(services: Services, caller: Caller, target: Target): Target {
+  const request = services.replayMemory.restore(scopeOf(caller, target), target.call.request);
+  return request === target.call.request ? target : { ...target, call: { ...target.call, request } };
+}
+
+/** Who wants the whole answer. Thinking state matters only where tools may be called. */
+function memoriesOf(services: Services, caller: Caller, target: Target): Remember[] {
+  if (target.call.request.tools === undefined) return [];
+  const scope = scopeOf(caller, target);
+  return [
+    (whole) =>
+      services.replayMemory.remember(
+        scope,
+        whole.choices.map((choice) => choice.message),
+      ),
+  ];
+}
+
+function newEnvelope({ clock }: Services, model: string): Envelope {
+  return { id: `chatcmpl-${clock.newId()}`, created: Math.floor(clock.now() / 1000), model };
+}
+
+/**
+ * How long the connection may stay without progress. A stream writes at least its keep-alive comments, so one that makes
+ * no progress has a reader that went away; without comments, and for plain answers, silence means nothing.
+ */
+function silenceAllowed(request: ChatRequest, keepAliveSeconds: number): number {
+  return request.stream === true && keepAliveSeconds > 0 ? Math.min(255, Math.max(60, 4 * keepAliveSeconds)) : 0;
+}
+
+function lateFault(
+  surface: ChatSurface,
+  envelope: Envelope,
+  request: ChatRequest,
+  failure: WholeAnswer | ApiError,
+): string[] {
+  const shaper = new StreamShaper(shapingFor(request, {}, envelope));
+  const error = failure instanceof ApiError ? surface.fault(failure) : errorObjectIn(failure.body);
+  return [shaper.fault(error), doneData];
+}
+
+function describeFailure(failure: UpstreamError | ApiError): Record<string, unknown> {
+  if (failure instanceof ApiError) return { failure: failure.message, cause: failure.cause };
+  return { upstream_status: failure.status, upstream_error: new TextDecoder().decode(failure.body.subarray(0, 500)) };
+}
+
+/** The error object inside an upstream's own body, in whatever form it is kept there. */
+export function errorObjectIn(body: string | Uint8Array): Record<string, unknown> {
+  const text = typeof body === "string" ? body : new TextDecoder().decode(body);
+  const known = { message: text.slice(0, 2000), type: "server_error", param: "", code: "" };
+  try {
+    const parsed: unknown = JSON.parse(text);
+    const outer = (Array.isArray(parsed) ? parsed[0] : parsed) as Record<string, unknown> | null;
+    const inner = outer?.["error"];
+    if (typeof inner === "object" && inner !== null) return { ...known, ...inner };
+    if (typeof inner === "string") return { ...known, message: inner, code: String(outer?.["code"] ?? "") };
+    if (typeof outer?.["message"] === "string") return { ...known, ...outer };
+    return known;
+  } catch {
+    return known;
+  }
+}

@@ -1,0 +1,106 @@
+/** One HTTP request on its way: what it is, who sent it, and what its answer must carry. */
+import type { SurfaceName } from "../config/config.ts";
+import { clientAddress } from "../lib/addresses.ts";
+import type { Services } from "../services/services.ts";
+import { ApiError } from "../wire/errors.ts";
+
+/** What is needed of Bun's server. */
+export type ServerHandle = {
+  requestIP(request: Request): { address: string } | null;
+  timeout(request: Request, seconds: number): void;
+};
+
+/** Where answers that belong to neither surface are counted. */
+export type Area = SurfaceName | "operations";
+
+export class Exchange {
+  readonly request: Request;
+  readonly area: Area;
+  /** The route's pattern, for metrics and logs. */
+  readonly route: string;
+  /** In `x-request-id` and in every log line. */
+  readonly id: string;
+  /** A monotonic reading in milliseconds. */
+  readonly startedAt: number;
+  /** Set on the answer, whatever it will be. */
+  readonly headers: Record<string, string>;
+  /** Goes into the request's log line. */
+  readonly note: Record<string, unknown> = {};
+  readonly #server: ServerHandle | null;
+  readonly #services: Services;
+
+  constructor(services: Services, request: Request, server: ServerHandle | null, area: Area, route: string) {
+    this.request = request;
+    this.area = area;
+    this.route = route;
+    this.id = `req_${services.clock.newId()}`;
+    this.startedAt = services.clock.monotonic();
+    this.headers = { "x-request-id": this.id };
+    this.#server = server;
+    this.#services = services;
+  }
+
+  get clientAddress(): string {
+    const peer = this.#server?.requestIP(this.request)?.address;
+    const forwardedFor = this.request.headers.get("x-forwarded-for");
+    return clientAddress(peer, forwardedFor, this.#services.live.trustedProxies);
+  }
+
+  /**
+   * Bun drops connections that are silent for long, which protects against half-sent requests. Once the request is
+   * here, a model may think for as long as it likes.
+   * @param seconds of silence still allowed; 0 is any
+   */
+  allowSilence(seconds: number): void {
+    this.#server?.timeout(this.request, seconds);
+  }
+
+  /** The path as it was sent, without the query. Bun gives relative URLs for HTTP/1.0 requests without a Host. */
+  get path(): string {
+    const { url } = this.request;
+    const start = url.startsWith("/") ? 0 : url.indexOf("/", url.indexOf("//") + 2);
+    const query = url.indexOf("?", start);
+    return url.slice(start, query < 0 ? undefined : query);
+  }
+
+  get query(): URLSearchParams {
+    const at = this.request.url.indexOf("?");
+    return new URLSearchParams(at < 0 ? "" : this.request.url.slice(at + 1));
+  }
+}
+
+/**
+ * The body's text.
+ * @throws ApiError request_too_large, unsupported_media_type, or invalid_json for a body that is not UTF-8
+ */
+export async function readBody({ request }: Exchange, limitBytes: number): Promise<string> {
+  const type = request.headers.get("content-type");
+  if (type !== null && !/^\s*application\/(?:[\w.-]+\+)?json\b/i.test(type)) throw ApiError.unsupportedMediaType(type);
+  const encoding = request.headers.get("content-encoding");
+  if (encoding !== null && encoding !== "identity") throw ApiError.unsupportedMediaType(`${encoding}-encoded`);
+  const declared = Number(request.headers.get("content-length") ?? "0");
+  if (declared > limitBytes) throw ApiError.requestTooLarge(limitBytes);
+  const bytes = declared > 0 ? await request.bytes() : await readCounting(request.body, limitBytes);
+  if (bytes.byteLength > limitBytes) throw ApiError.requestTooLarge(limitBytes);
+  try {
+    return utf8.decode(bytes);
+  } catch {
+    throw ApiError.invalidJson("The request body is not valid UTF-8.");
+  }
+}
+
+const utf8 = new TextDecoder("utf-8", { fatal: true });
+
+/** A body of unknown length, given up as soon as it is too long. */
+async function readCounting(body: ReadableStream<Uint8Array> | null, limitBytes: number): Promise<Uint8Array> {
+  const parts: Uint8Array[] = [];
+  let size = 0;
+  if (body !== null) {
+    for await (const part of body) {
+      size += part.byteLength;
+      if (size > limitBytes) throw ApiError.requestTooLarge(limitBytes);
+      parts.push(part);
+    }
+  }
+  return Bun.concatArrayBuffers(parts, size, true) as Uint8Array;
+}

@@ -1,0 +1,39 @@
+/** The gateway: a provider's model by its name, its errors byte for byte. */
+import { aim, type Target } from "../relay/target.ts";
+import { mayUseModel } from "../services/keys.ts";
+import type { Services } from "../services/services.ts";
+import { ApiError, UpstreamFault } from "../wire/errors.ts";
+import { formatModelId } from "../wire/model-id.ts";
+import type { Model } from "../wire/models.ts";
+import { type ChatSurface, errorObjectIn } from "./chat.ts";
+
+export const gateway: ChatSurface = {
+  name: "gateway",
+  targets(services, caller, request): Target[] {
+    const target = aim(services.live.accounts, request.model, request);
+    if (!mayUseModel(caller, request.model)) throw ApiError.modelNotAllowed(request.model);
+    return [target];
+  },
+  refusal({ status, headers, body }) {
+    return { kind: "whole", status, headers: { ...headers, "x-troupe-error-source": "upstream" }, body };
+  },
+  failure: (error) => error,
+  fault(fault) {
+    return fault instanceof UpstreamFault ? errorObjectIn(fault.payload) : { ...fault.body().error };
+  },
+};
+
+/** The models that are known by name; a provider may well take others. */
+export function gatewayModels({ live, build }: Services): Model[] {
+  const created = Math.floor(Date.parse(build.builtAt) / 1000) || 0;
+  return live.accounts.list().flatMap(({ account }) =>
+    account.models.map(
+      (name): Model => ({
+        id: formatModelId({ namespace: account.name, name }),
+        object: "model",
+        created,
+        owned_by: account.name,
+      }),
+    ),
+  );
+}

@@ -1,0 +1,93 @@
+/** One call seen from beside: what it took, what it used, and what must be remembered of it. */
+import { StreamFold } from "../relay/fold.ts";
+import type { RelayObserver } from "../relay/relay.ts";
+import type { Target } from "../relay/target.ts";
+import type { Services } from "../services/services.ts";
+import type { ChunkBody, CompletionBody, Usage } from "../wire/chat.ts";
+import type { ApiError, UpstreamFault } from "../wire/errors.ts";
+import type { Exchange } from "./exchange.ts";
+
+/** Takes the whole answer once it is complete. */
+export type Remember = (answer: CompletionBody, upstreamResponseId: string | undefined) => void;
+
+export class Meter implements RelayObserver {
+  readonly #services: Services;
+  readonly #exchange: Exchange;
+  readonly #target: Target;
+  readonly #fold: StreamFold | undefined;
+  readonly #remember: readonly Remember[];
+  #sentAt = 0;
+  #answeredAt = 0;
+
+  /** @param remember who wants the whole answer; without any, a stream is not folded */
+  constructor(services: Services, exchange: Exchange, target: Target, remember: readonly Remember[]) {
+    this.#services = services;
+    this.#exchange = exchange;
+    this.#target = target;
+    this.#remember = remember;
+    this.#fold = remember.length > 0 ? new StreamFold() : undefined;
+    exchange.note["provider"] = target.account.name;
+    exchange.note["upstream_model"] = target.call.model;
+  }
+
+  sent(): void {
+    this.#sentAt = this.#services.clock.monotonic();
+  }
+
+  answered(): void {
+    this.#answeredAt = this.#services.clock.monotonic();
+  }
+
+  firstFragment(): void {
+    const now = this.#services.clock.monotonic();
+    const { account, call } = this.#target;
+    const seconds = (now - this.#exchange.startedAt) / 1000;
+    this.#exchange.note["first_token_ms"] = Math.round(now - this.#exchange.startedAt);
+    this.#services.metrics.firstToken(this.#exchange.area, account.name, call.model, seconds);
+    this.#overhead(this.#sentAt);
+  }
+
+  bodies(bodies: readonly ChunkBody[]): void {
+    this.#fold?.push(bodies);
+  }
+
+  completed(result: {
+    usage: Usage | undefined;
+    completion?: CompletionBody;
+    upstreamResponseId: string | undefined;
+  }): void {
+    const { account, call } = this.#target;
+    const { metrics, clock } = this.#services;
+    const now = clock.monotonic();
+    metrics.operation(this.#exchange.area, account.name, call.model, (now - this.#exchange.startedAt) / 1000);
+    if (result.usage !== undefined) {
+      metrics.usage(account.name, call.model, result.usage);
+      this.#exchange.note["prompt_tokens"] = result.usage.prompt_tokens;
+      this.#exchange.note["completion_tokens"] = result.usage.completion_tokens;
+    }
+    if (result.completion !== undefined) this.#overhead(this.#sentAt, now);
+    const answer = result.completion ?? this.#fold?.result();
+    if (answer !== undefined) for (const remember of this.#remember) remember(answer, result.upstreamResponseId);
+  }
+
+  upstreamFailed(provider: string, status: number): void {
+    this.#exchange.note["upstream_status"] = status;
+    this.#services.metrics.upstreamError(provider, status);
+  }
+
+  faulted(fault: UpstreamFault | ApiError): void {
+    this.#exchange.note["fault"] = fault.message;
+    if (fault.name === "UpstreamFault" || fault.status >= 500) {
+      this.#services.metrics.upstreamError(
+        this.#target.account.name,
+        fault.name === "UpstreamFault" ? fault.status : 0,
+      );
+    }
+  }
+
+  /** Our own time: before the request went upstream, and from the upstream's answer to the end of a plain call. */
+  #overhead(sentAt: number, endedAt = this.#answeredAt): void {
+    const own = sentAt - this.#exchange.startedAt + Math.max(0, endedAt - this.#answeredAt);
+    this.#services.metrics.overhead(this.#exchange.area, own / 1000);
+  }
+}

@@ -1,0 +1,89 @@
+/** The orchestrator: personas called as models. What answers behind them is not the caller's business. */
+import { compose } from "../personas/compose.ts";
+import type { Persona } from "../personas/persona.ts";
+import { blame } from "../relay/fallback.ts";
+import type { UpstreamError } from "../relay/relay.ts";
+import { aim, type Target } from "../relay/target.ts";
+import { type Caller, mayUseModel } from "../services/keys.ts";
+import type { Services } from "../services/services.ts";
+import type { ChatRequest } from "../wire/chat.ts";
+import { ApiError } from "../wire/errors.ts";
+import { parseModelId } from "../wire/model-id.ts";
+import type { ChatSurface } from "./chat.ts";
+
+export const orchestrator: ChatSurface = {
+  name: "orchestrator",
+  targets(services, caller, request): Target[] {
+    const persona = findPersona(services, caller, request.model);
+    if (persona === undefined) throw ApiError.modelNotFound(request.model);
+    return targetsOf(services, persona, request);
+  },
+  refusal(error) {
+    throw asOurs(error);
+  },
+  failure: withoutNames,
+  fault(fault) {
+    const ours = fault instanceof ApiError ? withoutNames(fault) : passing(false);
+    return { ...ours.body().error };
+  },
+};
+
+/** What the key's tier and globs hide does not exist. */
+export function findPersona(services: Services, caller: Caller, id: string): Persona | undefined {
+  return mayUseModel(caller, id) ? services.personas.visibleTo(caller.tier).find(id) : undefined;
+}
+
+export function visiblePersonas(services: Services, caller: Caller): Persona[] {
+  return services.personas
+    .visibleTo(caller.tier)
+    .list()
+    .filter(({ id }) => mayUseModel(caller, id));
+}
+
+/** The persona's models whose provider is set up, in its order of preference. */
+function targetsOf(services: Services, persona: Persona, request: ChatRequest): Target[] {
+  const { accounts } = services.live;
+  const composed = compose(persona, request);
+  const models = persona.targets.filter((id) => {
+    const provider = parseModelId(id)?.namespace;
+    return provider !== undefined && accounts.find(provider) !== undefined;
+  });
+  if (models.length === 0) {
+    services.log.error("none of a persona's models has a provider that is set up", { persona: persona.id });
+    throw passing(false);
+  }
+  return models.map((id) => aim(accounts, id, { ...composed, model: id }));
+}
+
+const inputWords = {
+  context_length_exceeded: "The conversation is too long for this model. Shorten it and try again.",
+  content_filter: "The model refused this conversation because of its content policy.",
+  invalid_value: "The model does not accept this request as it is.",
+} as const;
+
+/** An upstream's error in our own words; the log has the upstream's. */
+function asOurs(error: UpstreamError): ApiError {
+  const found = blame(error);
+  switch (found.kind) {
+    case "input":
+      return ApiError.refusedInput(found.code, inputWords[found.code]);
+    case "configuration":
+      return ApiError.internal(`${error.provider} answered ${error.status}: its key, address or model name is wrong`);
+    case "passing":
+      return passing(found.timedOut, error.headers["retry-after"]);
+  }
+}
+
+/** Our own errors of the relay name the provider: not here. */
+function withoutNames(error: ApiError): ApiError {
+  if (error.status === 504) return passing(true);
+  return error.status === 503 && error.code.startsWith("upstream_") ? passing(false) : error;
+}
+
+function passing(timedOut: boolean, retryAfter?: string): ApiError {
+  if (timedOut) return ApiError.upstreamTimeout("The model took too long to answer.");
+  const seconds = Number(retryAfter);
+  return ApiError.unavailable("upstream_unavailable", "The model is not available at the moment. Try again later.", {
+    ...(Number.isInteger(seconds) && seconds > 0 ? { retryAfterSeconds: seconds } : {}),
+  });
+}

@@ -1,0 +1,125 @@
+/** A real Troupe on a real socket, in this process, with its own data folder. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import OpenAI from "openai";
+import { buildInfo } from "../../src/build-info.ts";
+import type { Config, ProviderConfig, SurfaceName } from "../../src/config/config.ts";
+import { type Clock, systemClock } from "../../src/lib/clock.ts";
+import { type Logger, silentLogger } from "../../src/lib/log.ts";
+import type { KeySpec } from "../../src/services/keys.ts";
+import { RunningServer } from "../../src/surfaces/server.ts";
+
+export type TroupeOptions = {
+  /** Providers by name; `dialect` defaults to the name. */
+  readonly providers?: Readonly<Record<string, Partial<ProviderConfig> & { readonly baseUrl: string }>>;
+  /** A folder of personas; absent: those compiled in. */
+  readonly personas?: string;
+  readonly config?: Partial<Config>;
+  readonly clock?: Clock;
+  readonly log?: Logger;
+  /** Where the data lives; absent: a folder that goes with the server. */
+  readonly data?: string;
+};
+
+export class Troupe implements AsyncDisposable {
+  readonly server: RunningServer;
+  /** Without a trailing slash. */
+  readonly url: string;
+  /** A pro key for both surfaces. */
+  readonly key: string;
+  readonly data: string;
+  readonly #ownsData: boolean;
+
+  private constructor(server: RunningServer, key: string, data: string, ownsData: boolean) {
+    this.server = server;
+    this.url = server.addresses[0]!;
+    this.key = key;
+    this.data = data;
+    this.#ownsData = ownsData;
+  }
+
+  static async start(options: TroupeOptions = {}): Promise<Troupe> {
+    const data = options.data ?? mkdtempSync(join(tmpdir(), "troupe-test-"));
+    const server = await RunningServer.start(testConfig(data, options), {
+      build: buildInfo,
+      clock: options.clock ?? systemClock,
+      log: options.log ?? silentLogger,
+      allowPrivateMedia: true,
+    });
+    const made = server.services.keys.create({ name: "test", tier: "enterprise", perMinute: 1_000_000 });
+    return new Troupe(server, made.secret, data, options.data === undefined);
+  }
+
+  /** Another key. @returns its secret */
+  createKey(spec: KeySpec): string {
+    return this.server.services.keys.create(spec).secret;
+  }
+
+  baseUrl(surface: SurfaceName): string {
+    return `${this.url}${surface === "gateway" ? "/gateway/v1" : "/v1"}`;
+  }
+
+  /** The official client; without automatic retries, so that a test sees what was answered. */
+  client(surface: SurfaceName, options: { apiKey?: string; maxRetries?: number } = {}): OpenAI {
+    return new OpenAI({ baseURL: this.baseUrl(surface), apiKey: this.key, maxRetries: 0, ...options });
+  }
+
+  /** @param path below the server's root */
+  fetch(path: string, init: RequestInit & { key?: string | null } = {}): Promise<Response> {
+    const { key = this.key, ...rest } = init;
+    const headers = new Headers(rest.headers);
+    if (key !== null && !headers.has("authorization")) headers.set("authorization", `Bearer ${key}`);
+    return fetch(this.url + path, { ...rest, headers });
+  }
+
+  /** @param body sent as JSON, or as it is when it is a string */
+  post(
+    path: string,
+    body: unknown,
+    init: { key?: string | null; headers?: Record<string, string> } = {},
+  ): Promise<Response> {
+    return this.fetch(path, {
+      ...init,
+      method: "POST",
+      headers: { "content-type": "application/json", ...init.headers },
+      body: typeof body === "string" ? body : JSON.stringify(body),
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.server.stop(0);
+    if (this.#ownsData) rmSync(this.data, { recursive: true, force: true });
+  }
+}
+
+function testConfig(data: string, { providers = {}, personas, config }: TroupeOptions): Config {
+  return {
+    listen: [{ address: { kind: "tcp", host: "127.0.0.1", port: 0 }, surfaces: ["orchestrator", "gateway"] }],
+    data,
+    ...(personas === undefined ? {} : { personas }),
+    providers: Object.entries(providers).map(
+      ([name, provider]): ProviderConfig => ({
+        name,
+        dialect: name,
+        apiKey: `key-of-${name}`,
+        headers: {},
+        models: [],
+        options: {},
+        modelRules: [],
+        timeouts: { connectSeconds: 5, firstByteSeconds: 30, idleSeconds: 30 },
+        ...provider,
+      }),
+    ),
+    tiers: { free: 10, pro: 100 },
+    limits: { bodyBytes: 20 * 1024 * 1024, jsonDepth: 64, anonymousPerMinute: 600 },
+    streams: { keepAliveSeconds: 15 },
+    shutdown: { drainSeconds: 5 },
+    idempotency: { retentionHours: 24, finishAfterDisconnect: true, recordBytes: 16 * 1024 * 1024 },
+    conversations: { retentionDays: 30 },
+    trustedProxies: [],
+    log: { level: "info", format: "json", content: false },
+    cors: { origins: [] },
+    ...config,
+  };
+}
