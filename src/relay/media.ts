@@ -153,7 +153,7 @@ export class MediaFetcher {
     const found = isIP(host) === 0 ? await unlessAborted(this.#resolve(host), signal).catch(() => []) : [host];
     signal.throwIfAborted();
     if (found.length === 0 || !found.every((address) => this.#permits(address, port))) {
-      throw new Unfetchable("does not lead to a public host at its scheme's own port");
+      throw new Unfetchable("does not lead to port 80 or 443 of a public host");
     }
     return found.toSorted((a, b) => isIP(a) - isIP(b));
   }
