@@ -1,0 +1,126 @@
+/** A persona and a caller's request, made into the request for the persona's targets. Pure. */
+import { Value } from "@sinclair/typebox/value";
+import { type ChatRequest, ChatRequestBody, type Message, type Metadata, type Tool } from "../wire/chat.ts";
+import { ApiError } from "../wire/errors.ts";
+import type { Persona } from "./persona.ts";
+import { samplingFields, settle } from "./sampling.ts";
+import { fillTemplate } from "./template.ts";
+import { fillIn } from "./variables.ts";
+
+/** Without `model`, which is each target's own. */
+export type ComposedRequest = Omit<ChatRequest, "model">;
+
+type Body = Readonly<Record<string, unknown>>;
+type Asked = ChatRequest & { readonly variables?: unknown };
+
+/** The public format's bounds on what a persona and a caller give together. */
+const mostStops = 4;
+const mostMetadata = 16;
+
+/**
+ * The caller's fields win over the persona's, but for three things: the system text stands first on every turn, limits
+ * hold, and the persona's stops and tools stay.
+ * @param request as it was parsed; values for the persona's variables are in `variables` or `extra_body.variables`
+ * @throws ApiError invalid_value or missing_field, naming the variable, tool or field
+ */
+export function compose(persona: Persona, request: ChatRequest): ComposedRequest {
+  const { model: _, variables, ...asked } = lifted(request);
+  const system = fillTemplate(persona.system, fillIn(persona.variables, variables));
+  const stop = [...new Set([persona.stop, asked.stop ?? []].flat())].slice(0, mostStops);
+  const tools = joinTools(persona, asked);
+  const metadata = joinMetadata(persona.metadata, asked.metadata);
+  const store = asked.store ?? persona.store;
+  const responseFormat = asked.response_format ?? persona.responseFormat;
+  return {
+    ...unsaid(persona.options, asked),
+    ...asked,
+    ...settle(asked, persona.defaults, persona.limits),
+    messages: arrange({ role: "system", content: system }, persona.examples, asked.messages),
+    ...(stop.length > 0 && { stop }),
+    ...(tools.length > 0 && { tools }),
+    ...(metadata !== undefined && { metadata }),
+    ...(store !== undefined && { store }),
+    ...(responseFormat !== undefined && { response_format: responseFormat }),
+  };
+}
+
+/** System messages that open the caller's turns stay next to the persona's: many upstreams take none after the first turn. */
+function arrange(system: Message, examples: readonly Message[], messages: readonly Message[]): Message[] {
+  const turn = messages.findIndex(({ role }) => role !== "system" && role !== "developer");
+  const opening = turn < 0 ? messages.length : turn;
+  return [system, ...messages.slice(0, opening), ...examples, ...messages.slice(opening)];
+}
+
+function joinTools(persona: Persona, { tools = [], functions = [] }: Pick<ChatRequest, "tools" | "functions">): Tool[] {
+  const taken = new Set(persona.tools.map((tool) => tool.function.name));
+  const refuse = (param: string, name: string) => {
+    if (taken.has(name)) throw ApiError.invalidValue(param, `${param}: this persona has a tool '${name}' already.`);
+  };
+  tools.forEach((tool, at) => {
+    if (tool.type === "function") refuse(`tools[${at}].function.name`, tool.function.name);
+    else refuse(`tools[${at}].custom.name`, tool.custom.name);
+  });
+  functions.forEach(({ name }, at) => {
+    refuse(`functions[${at}].name`, name);
+  });
+  return [...persona.tools, ...tools];
+}
+
+function joinMetadata(own: Metadata | undefined, asked: Metadata | undefined): Metadata | undefined {
+  if (own === undefined) return asked;
+  const joined = { ...own, ...asked };
+  if (Object.keys(joined).length > mostMetadata) {
+    const room = mostMetadata - Object.keys(own).length;
+    throw ApiError.invalidValue("metadata", `metadata may have at most ${room} entries beside those of this persona.`);
+  }
+  return joined;
+}
+
+const governed = ["variables", "stop", "tools", "response_format", "store", "metadata", ...samplingFields];
+
+/**
+ * A client library that merges nothing sends `extra_body` as it is. What this persona has rules for moves to the top level,
+ * where the rules hold; a field that is there already wins.
+ * @throws ApiError invalid_value for a field of wrong type, which nobody has checked yet
+ */
+function lifted(request: ChatRequest): Asked {
+  const body: Body = request;
+  const literal = body["extra_body"];
+  if (!isObject(literal)) return request;
+  const moved: Record<string, unknown> = {};
+  for (const key of governed) {
+    const value = literal[key];
+    if (value === undefined || value === null || body[key] !== undefined) continue;
+    const schema = ChatRequestBody.properties[key as keyof typeof ChatRequestBody.properties];
+    const param = `extra_body.${key}`;
+    if (schema !== undefined && !Value.Check(schema, value)) {
+      throw ApiError.invalidValue(param, `${param} has a wrong type or is out of range.`);
+    }
+    moved[key] = value;
+  }
+  const rest = Object.entries(literal).filter(([key]) => !governed.includes(key));
+  return { ...request, ...moved, extra_body: Object.fromEntries(rest) } as Asked;
+}
+
+/** Those of the persona's options that the caller gave nowhere: at the top level, in `extra_body`, or under a namespace. */
+function unsaid(options: Body, asked: Body): Body {
+  const literal = asked["extra_body"];
+  const bodies = isObject(literal) ? [asked, literal] : [asked];
+  const places = [
+    ...bodies,
+    ...bodies.flatMap((body) =>
+      Object.entries(body)
+        .filter(isNamespace)
+        .map(([, place]) => place),
+    ),
+  ];
+  return Object.fromEntries(
+    Object.entries(options).filter(([name]) => !places.some((place) => Object.hasOwn(place as Body, name))),
+  );
+}
+
+const isNamespace = ([key, value]: [string, unknown]) => !(key in ChatRequestBody.properties) && isObject(value);
+
+function isObject(value: unknown): value is Body {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,237 @@
+/** The folder of personas, `<namespace>/<name>.yaml`: read whole, and taken over again while running when it changes. */
+import type { Dirent } from "node:fs";
+import { readdir, stat } from "node:fs/promises";
+import { basename, join } from "node:path";
+import type { Clock } from "../lib/clock.ts";
+import { systemClock } from "../lib/clock.ts";
+import type { Fault } from "../lib/yaml.ts";
+import { nameProblem, type ParsedPersona, type Persona, parsePersona } from "./persona.ts";
+import type { Personas } from "./registry.ts";
+import { type Watch, watchFolder } from "./watch.ts";
+
+export const maxFileBytes = 256 * 1024;
+export const maxFiles = 2000;
+
+/** One file as it was last read. `hash` is of its bytes: an unchanged file is not parsed again. */
+type Read = { readonly hash: string; readonly parsed: ParsedPersona };
+
+export type LoadedFolder = { readonly personas: readonly Persona[]; readonly faults: readonly Fault[] };
+
+/** Reads a folder once. Files at fault are left out and reported; a folder that can't be read is a fault too. */
+export async function loadFolder(path: string): Promise<LoadedFolder> {
+  const { files, faults } = await readFolder(path, new Map());
+  return { personas: [...files.values()].flatMap(({ parsed }) => ("persona" in parsed ? parsed.persona : [])), faults };
+}
+
+async function readFolder(path: string, known: ReadonlyMap<string, Read>): Promise<Reader> {
+  const reader = new Reader(known);
+  await reader.readFolder(path);
+  return reader;
+}
+
+export type ReloadResult = {
+  /** All that are in service now. */
+  readonly personas: readonly Persona[];
+  /** Ids, sorted. */
+  readonly added: readonly string[];
+  readonly changed: readonly string[];
+  readonly removed: readonly string[];
+  readonly faults: readonly Fault[];
+};
+
+type FolderOptions = {
+  readonly path: string;
+  /** Where each reading is put in service. */
+  readonly personas: Personas;
+  readonly clock?: Clock;
+  /** Called when something changed, faults included; for the log. */
+  readonly onReload?: (result: ReloadResult) => void;
+};
+
+/**
+ * Keeps a registry equal to a folder. Everything is read and checked first, then put in service at once. A persona whose file
+ * is at fault stays as it last was; one whose file is gone goes, unless the whole folder is.
+ */
+export class PersonaFolder {
+  readonly #options: FolderOptions;
+  #files: ReadonlyMap<string, Read> = new Map();
+  #inService: ReadonlyMap<string, Persona> = new Map();
+  #faults: readonly Fault[] = [];
+  #watch: Watch | undefined;
+  #running: Promise<unknown> = Promise.resolve();
+  #queued: Promise<ReloadResult> | undefined;
+  #closed = false;
+
+  constructor(options: FolderOptions) {
+    this.#options = options;
+  }
+
+  /** Of the latest reading. */
+  get lastFaults(): readonly Fault[] {
+    return this.#faults;
+  }
+
+  /** Loads the folder and watches it from then on. */
+  start(): Promise<ReloadResult> {
+    this.#watch = watchFolder(this.#options.path, () => void this.rescan(), this.#options.clock ?? systemClock);
+    return this.rescan();
+  }
+
+  /** One reading runs at a time; calls during it share the next one. */
+  rescan(): Promise<ReloadResult> {
+    this.#queued ??= this.#running.then(() => {
+      this.#queued = undefined;
+      const reload = this.#reload();
+      this.#running = reload;
+      return reload;
+    });
+    return this.#queued;
+  }
+
+  /** Stops watching. After it no callback comes. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#watch?.close();
+    await this.#running;
+  }
+
+  async #reload(): Promise<ReloadResult> {
+    const { files, faults } = await readFolder(this.#options.path, this.#files);
+    const before = this.#inService;
+    const after = new Map<string, Persona>();
+    for (const [id, { parsed }] of files) {
+      const persona = "persona" in parsed ? parsed.persona : before.get(id);
+      if (persona !== undefined) after.set(id, persona);
+    }
+    const result: ReloadResult = {
+      personas: [...after.values()],
+      added: [...after.keys()].filter((id) => !before.has(id)).sort(),
+      changed: [...after.keys()].filter((id) => before.has(id) && before.get(id) !== after.get(id)).sort(),
+      removed: [...before.keys()].filter((id) => !after.has(id)).sort(),
+      faults,
+    };
+    const moved = result.added.length + result.changed.length + result.removed.length > 0;
+    const news = moved || !Bun.deepEquals(faults, this.#faults);
+    if (this.#closed) return result;
+    this.#files = files;
+    this.#inService = after;
+    this.#faults = faults;
+    if (moved) this.#options.personas.replace(result.personas);
+    if (news) this.#options.onReload?.(result);
+    return result;
+  }
+}
+
+/** Dot files (a config map's `..data` among them), editors' backups and lock files. */
+const ignored = /^[.~#]|[~#]$/;
+const extension = /\.ya?ml$/;
+
+/** Gathers one reading; what was read before is taken again where its bytes are the same, or can't be looked at. */
+class Reader {
+  readonly files = new Map<string, Read>();
+  readonly faults: Fault[] = [];
+  readonly #known: ReadonlyMap<string, Read>;
+
+  constructor(known: ReadonlyMap<string, Read>) {
+    this.#known = known;
+  }
+
+  async readFolder(root: string): Promise<void> {
+    const paths = new Map<string, string[]>();
+    for (const { name, path, kind } of await this.#list(root, () => true)) {
+      if (kind === "file" && extension.test(name))
+        this.#report(path, "A persona stands in a folder named for its namespace");
+      if (kind === "missing") this.#report(path, "This is a link to nothing", (id) => id.startsWith(`${name}/`));
+      if (kind === "folder") await this.#listNamespace(name, path, paths);
+    }
+    if (paths.size > maxFiles) {
+      return this.#report(
+        root,
+        `This holds ${paths.size} personas; at most ${maxFiles} are taken, so nothing was`,
+        () => true,
+      );
+    }
+    for (const [id, [path, another]] of paths) {
+      if (another === undefined) await this.#readFile(id, path!);
+      else
+        this.#report(another, `This stands beside ${basename(path!)}: one of them has to go`, (other) => other === id);
+    }
+  }
+
+  async #listNamespace(namespace: string, folder: string, paths: Map<string, string[]>): Promise<void> {
+    const problem = nameProblem(namespace);
+    if (problem !== undefined) return this.#report(folder, `This can't name a namespace, which ${problem}`);
+    for (const { name, path, kind } of await this.#list(folder, (id) => id.startsWith(`${namespace}/`))) {
+      if (kind === "folder") this.#report(path, "This is not read: a namespace holds files only");
+      if (kind === "folder" || !extension.test(name)) continue;
+      const id = `${namespace}/${name.replace(extension, "")}`;
+      if (kind === "file") paths.set(id, [...(paths.get(id) ?? []), path]);
+      else
+        this.#report(
+          path,
+          kind === "missing" ? "This is a link to nothing" : "This is no regular file",
+          (other) => other === id,
+        );
+    }
+  }
+
+  async #list(folder: string, below: (id: string) => boolean): Promise<Entry[]> {
+    try {
+      const entries = await readdir(folder, { withFileTypes: true });
+      const seen = entries.filter(({ name }) => !ignored.test(name)).sort((a, b) => (a.name < b.name ? -1 : 1));
+      return await Promise.all(seen.map((entry) => entryOf(folder, entry)));
+    } catch (error) {
+      this.#report(folder, `This can't be read: ${reasonOf(error)}`, below);
+      return [];
+    }
+  }
+
+  async #readFile(id: string, path: string): Promise<void> {
+    const known = this.#known.get(id);
+    const isThis = (other: string) => other === id;
+    try {
+      const bytes = await Bun.file(path)
+        .slice(0, maxFileBytes + 1)
+        .bytes();
+      if (bytes.length > maxFileBytes)
+        return this.#report(path, `This is larger than ${maxFileBytes / 1024} KiB`, isThis);
+      const hash = Bun.SHA256.hash(bytes, "hex");
+      const parsed = known?.hash === hash ? known.parsed : parsePersona(decode(bytes), path, id);
+      this.files.set(id, { hash, parsed });
+      if ("faults" in parsed) this.faults.push(...parsed.faults);
+    } catch (error) {
+      this.#report(path, `This can't be read: ${reasonOf(error)}`, isThis);
+    }
+  }
+
+  /** @param unseen which personas this keeps from being looked at; they stay as they were */
+  #report(file: string, message: string, unseen: (id: string) => boolean = () => false): void {
+    this.faults.push({ file, line: 0, column: 0, path: "", message });
+    for (const [id, read] of this.#known) if (unseen(id)) this.files.set(id, read);
+  }
+}
+
+type Entry = { readonly name: string; readonly path: string; readonly kind: "file" | "folder" | "missing" | "other" };
+
+/** Links are followed: a mounted config map is made of them. */
+async function entryOf(folder: string, entry: Dirent): Promise<Entry> {
+  const path = join(folder, entry.name);
+  const found = entry.isSymbolicLink() ? await stat(path).catch(() => undefined) : entry;
+  const kind = found === undefined ? "missing" : found.isFile() ? "file" : found.isDirectory() ? "folder" : "other";
+  return { name: entry.name, path, kind };
+}
+
+const utf8 = new TextDecoder("utf-8", { fatal: true });
+const decode = (bytes: Uint8Array) => utf8.decode(bytes);
+
+const reasons: Readonly<Record<string, string>> = {
+  ENOENT: "it does not exist",
+  ENOTDIR: "it is no folder",
+  EACCES: "permission denied",
+  ERR_ENCODING_INVALID_ENCODED_DATA: "it is not UTF-8",
+};
+
+function reasonOf(error: unknown): string {
+  const { code, message } = error as { code?: string; message: string };
+  return reasons[code ?? ""] ?? code ?? message;
+}

@@ -1,0 +1,50 @@
+/** The personas in service: looked up without waiting, replaced all at once. */
+import type { Model } from "../wire/models.ts";
+import type { Persona } from "./persona.ts";
+import { type Tier, tiers } from "./schema.ts";
+
+export type PersonaView = {
+  find(id: string): Persona | undefined;
+  /** In order of their ids. */
+  list(): readonly Persona[];
+};
+
+/** A call keeps the persona it found: what replaces it later is for the next call. */
+export class Personas implements PersonaView {
+  #views: ReadonlyMap<Tier, PersonaView>;
+
+  constructor(all: readonly Persona[] = []) {
+    this.#views = viewsOf(all);
+  }
+
+  find(id: string): Persona | undefined {
+    return this.visibleTo("enterprise").find(id);
+  }
+
+  list(): readonly Persona[] {
+    return this.visibleTo("enterprise").list();
+  }
+
+  /** What a key of that tier may use; for it nothing else exists. */
+  visibleTo(tier: Tier): PersonaView {
+    return this.#views.get(tier)!;
+  }
+
+  replace(all: readonly Persona[]): void {
+    this.#views = viewsOf(all);
+  }
+}
+
+function viewsOf(all: readonly Persona[]): ReadonlyMap<Tier, PersonaView> {
+  const sorted = all.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+  return new Map(tiers.map((tier, rank) => [tier, viewOf(sorted.filter((one) => tiers.indexOf(one.tier) <= rank))]));
+}
+
+function viewOf(personas: readonly Persona[]): PersonaView {
+  const byId = new Map(personas.map((persona) => [persona.id, persona]));
+  return { find: (id) => byId.get(id), list: () => personas };
+}
+
+export function toModel({ id, created, ownedBy, description, tier }: Persona): Model {
+  return { id, object: "model", created, owned_by: ownedBy, description, tier };
+}

@@ -1,0 +1,172 @@
+/** What a schema can't say of a persona file: the rules between its fields. */
+import type { Static } from "@sinclair/typebox";
+import type { PathPart } from "../lib/schema-faults.ts";
+import { parseCreated } from "./created.ts";
+import { entriesOf, exceeds, type Sampling, spellingsOf } from "./sampling.ts";
+import { misplacedOption, type PersonaFile } from "./schema.ts";
+import { findMarks, parseTemplate } from "./template.ts";
+import { defaultMaxLength, problemOf } from "./variables.ts";
+
+export type Problem = {
+  readonly path: readonly PathPart[];
+  /** A sentence without its subject. */
+  readonly message: string;
+  /** What it is about: the key at that path, one of the marks in the text there (by its number), or else the value. */
+  readonly at?: "key" | number;
+};
+
+type File = Static<typeof PersonaFile>;
+type Problems = Generator<Problem, void>;
+
+/** @param namespace where the file stands */
+export function* problemsOf(file: File, namespace: string): Problems {
+  if (file.owned_by !== undefined && file.owned_by !== namespace) {
+    yield { path: ["owned_by"], message: `must be ${namespace}, the namespace the file stands in` };
+  }
+  if (file.created !== undefined && parseCreated(file.created) === undefined) {
+    yield { path: ["created"], message: "must be a date such as 2026-11-21 or 2026-11-21T10:00:00Z, or Unix seconds" };
+  }
+  yield* repeated(["model"], [file.model].flat());
+  yield* systemProblems(file);
+  yield* variableProblems(file.variables ?? {});
+  yield* exampleProblems(file);
+  yield* samplingProblems((file.defaults ?? {}) as Sampling, (file.limits ?? {}) as Sampling);
+  for (const key of Object.keys(file.options ?? {})) {
+    const message = misplacedOption(key);
+    if (message !== undefined) yield { path: ["options", key], at: "key", message };
+  }
+  yield* repeated(["tools"], toolNames(file), ["function", "name"]);
+  if (file.response_format?.type === "json_object" && !/json/i.test(file.system)) {
+    // https://platform.openai.com/docs/guides/structured-outputs#json-mode
+    yield {
+      path: ["response_format"],
+      message: "needs the word JSON in system: upstreams refuse json_object without it",
+    };
+  }
+  for (const key of Object.keys(file.metadata ?? {})) {
+    if (key.length > 64) yield { path: ["metadata", key], at: "key", message: "has a key of over 64 characters" };
+  }
+}
+
+const toolNames = ({ tools }: File) => (tools ?? []).map((tool) => tool.function.name);
+
+function* repeated(path: readonly PathPart[], values: readonly string[], within: readonly PathPart[] = []): Problems {
+  for (const [at, value] of values.entries()) {
+    if (values.indexOf(value) < at) yield { path: [...path, at, ...within], message: `repeats ${value}` };
+  }
+}
+
+function* systemProblems({ system, variables = {} }: File): Problems {
+  const marks = findMarks(system);
+  for (const [at, { kind, name }] of marks.entries()) {
+    if (kind === "stray") {
+      yield { path: ["system"], at, message: "has '{{' without a variable's name; literal braces are written '\\{{'" };
+    }
+    if (kind === "variable" && !Object.hasOwn(variables, name)) {
+      yield { path: ["system"], at, message: `uses {{${name}}}, which variables does not declare` };
+    }
+  }
+  for (const name of Object.keys(variables)) {
+    if (!marks.some((mark) => mark.kind === "variable" && mark.name === name)) {
+      yield { path: ["variables", name], at: "key", message: "is declared, but system does not use it" };
+    }
+  }
+  if (!parseTemplate(system).some((part) => "text" in part && part.text.trim() !== "")) {
+    yield { path: ["system"], message: "must say something beside its variables" };
+  }
+}
+
+function* variableProblems(variables: NonNullable<File["variables"]>): Problems {
+  for (const [name, variable] of Object.entries(variables)) {
+    const path = ["variables", name];
+    if (!/^[A-Za-z_][A-Za-z0-9_]{0,63}$/.test(name)) {
+      yield {
+        path,
+        at: "key",
+        message: "must be named by up to 64 letters, digits and '_', not beginning with a digit",
+      };
+    }
+    if (variable.default === undefined) continue;
+    if (variable.required) yield { path: [...path, "default"], message: "can't be used: the variable is required" };
+    const problem = problemOf({ ...variable, maxLength: variable.max_length ?? defaultMaxLength }, variable.default);
+    if (problem !== undefined) yield { path: [...path, "default"], message: problem };
+  }
+}
+
+/** Upstreams take turns in one order: user, then assistant; after tool calls a result for each, then assistant again. */
+function* exampleProblems(file: File): Problems {
+  const { examples = [] } = file;
+  const declared = new Set(toolNames(file));
+  let due = "user";
+  let unanswered: string[] = [];
+  for (const [at, turn] of examples.entries()) {
+    const path = ["examples", at];
+    if (turn.role !== due) {
+      const why = due === "tool" ? `, to answer ${unanswered.join(" and ")}` : "";
+      return yield { path: [...path, "role"], message: `must be ${due} here${why}` };
+    }
+    switch (turn.role) {
+      case "user":
+        due = "assistant";
+        break;
+      case "assistant":
+        yield* assistantProblems(turn, path, declared);
+        unanswered = [...new Set((turn.tool_calls ?? []).map((call) => call.id))];
+        due = unanswered.length > 0 ? "tool" : "user";
+        break;
+      case "tool":
+        if (!unanswered.includes(turn.tool_call_id)) {
+          return yield { path: [...path, "tool_call_id"], message: `must be ${unanswered.join(" or ")}` };
+        }
+        unanswered = unanswered.filter((id) => id !== turn.tool_call_id);
+        due = unanswered.length > 0 ? "tool" : "assistant";
+        break;
+    }
+  }
+  if (due !== "user")
+    yield { path: ["examples", examples.length - 1], message: `must be followed by a turn of ${due}` };
+}
+
+type AssistantTurn = Extract<NonNullable<File["examples"]>[number], { role: "assistant" }>;
+
+function* assistantProblems(turn: AssistantTurn, path: readonly PathPart[], declared: ReadonlySet<string>): Problems {
+  const calls = turn.tool_calls ?? [];
+  if (turn.content === undefined && calls.length === 0) yield { path, message: "must have content or tool_calls" };
+  const ids = calls.map((call) => call.id);
+  yield* repeated([...path, "tool_calls"], ids, ["id"]);
+  for (const [at, call] of calls.entries()) {
+    const inside = [...path, "tool_calls", at, "function"];
+    if (!declared.has(call.function.name))
+      yield { path: [...inside, "name"], message: "must be one of this persona's tools" };
+    if (!isJsonObject(call.function.arguments)) {
+      yield { path: [...inside, "arguments"], message: "must be a mapping, or the JSON text of one" };
+    }
+  }
+}
+
+function isJsonObject(given: unknown): boolean {
+  try {
+    const value = typeof given === "string" ? JSON.parse(given) : given;
+    return typeof value === "object" && value !== null && !Array.isArray(value);
+  } catch {
+    return false;
+  }
+}
+
+function* samplingProblems(defaults: Sampling, limits: Sampling): Problems {
+  for (const [section, sampling] of Object.entries({ defaults, limits })) {
+    if (sampling.max_tokens !== undefined && sampling.max_completion_tokens !== undefined) {
+      yield {
+        path: [section, "max_completion_tokens"],
+        message: "stands beside max_tokens, which means the same: give one",
+      };
+    }
+  }
+  for (const [field, value] of entriesOf(defaults)) {
+    for (const [name, limit] of entriesOf(limits)) {
+      if (spellingsOf(field).includes(name) && exceeds(field, value, limit)) {
+        yield { path: ["defaults", field], message: `must not be above its limit, ${limit}` };
+      }
+    }
+  }
+}

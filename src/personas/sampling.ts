@@ -1,0 +1,66 @@
+/** The sampling fields as dials: presets for a caller who leaves one alone, caps for one who turns it too far. */
+import { type ChatRequest, ReasoningEffort, SamplingFields } from "../wire/chat.ts";
+
+export type SamplingField = keyof typeof SamplingFields;
+export type Sampling = Partial<Pick<ChatRequest, SamplingField>>;
+
+export const samplingFields = Object.keys(SamplingFields) as SamplingField[];
+
+const tokenFields: readonly SamplingField[] = ["max_tokens", "max_completion_tokens"];
+
+/** The names of one dial: the most tokens to generate has two. */
+export const spellingsOf = (field: SamplingField): readonly SamplingField[] =>
+  tokenFields.includes(field) ? tokenFields : [field];
+
+/** What the dials that hold words go through, the lowest first. */
+const ranks: { readonly [field in SamplingField]?: readonly string[] } = {
+  reasoning_effort: ReasoningEffort.anyOf.map((level) => level.const),
+  verbosity: ["low", "medium", "high"],
+};
+
+/** What the public format means by an absent field: https://platform.openai.com/docs/api-reference/chat/create */
+const publicDefaults: Sampling = {
+  temperature: 1,
+  top_p: 1,
+  presence_penalty: 0,
+  frequency_penalty: 0,
+  reasoning_effort: "medium",
+  verbosity: "medium",
+};
+
+type Value = string | number;
+
+export function exceeds(field: SamplingField, value: Value, limit: Value): boolean {
+  const height = (at: Value) => (typeof at === "number" ? at : (ranks[field]?.indexOf(at) ?? 0));
+  return height(value) > height(limit);
+}
+
+export function entriesOf(sampling: Sampling): [SamplingField, Value][] {
+  return samplingFields.flatMap((field): [SamplingField, Value][] => {
+    const value = sampling[field];
+    return value === undefined ? [] : [[field, value]];
+  });
+}
+
+/**
+ * A default stands in for a dial the caller left alone, under either name; a limit lowers what is above it. A limit is sent
+ * by itself too, where what an upstream would do without the field lies above it.
+ * @returns the sampling fields to send
+ */
+export function settle(asked: Sampling, defaults: Sampling, limits: Sampling): Sampling {
+  const settled: Partial<Record<SamplingField, Value>> = Object.fromEntries(entriesOf(asked));
+  const given = (field: SamplingField) => spellingsOf(field).filter((name) => settled[name] !== undefined);
+  for (const [field, value] of entriesOf(defaults)) {
+    if (given(field).length === 0) settled[field] = value;
+  }
+  for (const [field, limit] of entriesOf(limits)) {
+    const names = given(field);
+    if (names.length === 0 && exceeds(field, publicDefaults[field] ?? Number.POSITIVE_INFINITY, limit)) {
+      settled[field] = limit;
+    }
+    for (const name of names) {
+      if (exceeds(name, settled[name]!, limit)) settled[name] = limit;
+    }
+  }
+  return settled as Sampling;
+}

@@ -1,0 +1,190 @@
+/**
+ * The schema of a persona file. Where it holds fields of the public format it takes their schemas, made strict: a client's
+ * unknown field may mean something to an upstream, an author's is a slip that must not pass in silence.
+ */
+import { KindGuard, type TProperties, type TSchema, Type } from "@sinclair/typebox";
+import { ChatRequestBody, FunctionTool, ResponseFormat, SamplingFields } from "../wire/chat.ts";
+
+export const tiers = ["free", "pro", "enterprise"] as const;
+/** The plan tiers, the lowest first: each may use what those before it may. */
+export type Tier = (typeof tiers)[number];
+
+const open = { additionalProperties: true } as const;
+const closed = { additionalProperties: false } as const;
+
+/** The same schema without unknown keys and without `null` for "absent". An object that lists no keys stays open. */
+function strict<T extends TSchema>(schema: T): T {
+  return narrowed(schema) as T;
+}
+
+function narrowed(schema: TSchema): TSchema {
+  if (KindGuard.IsArray(schema)) return { ...schema, items: narrowed(schema.items) };
+  if (KindGuard.IsUnion(schema)) {
+    const [first, ...others] = schema.anyOf.filter((member) => !KindGuard.IsNull(member)).map(narrowed);
+    const union = others.length === 0 ? first! : Type.Union([first!, ...others]);
+    return KindGuard.IsOptional(schema) ? Type.Optional(union) : union;
+  }
+  if (KindGuard.IsObject(schema) && Object.keys(schema.properties).length > 0) {
+    return { ...schema, ...closed, properties: eachNarrowed(schema.properties) };
+  }
+  return schema;
+}
+
+const eachNarrowed = (properties: TProperties): TProperties =>
+  Object.fromEntries(Object.entries(properties).map(([key, schema]) => [key, narrowed(schema)]));
+
+/** `patternErrorMessage` is what editors and our own faults say instead of showing the pattern. */
+const patterned = (pattern: string, patternErrorMessage: string) =>
+  Type.String({ pattern, patternErrorMessage: `must be ${patternErrorMessage}` });
+
+const ModelReference = patterned("^[a-z0-9][a-z0-9._-]*/\\S+$", "<provider>/<model>, e.g. openai/gpt-5.4-mini");
+const ToolName = patterned("^[A-Za-z0-9_-]{1,64}$", "1 to 64 letters, digits, _ or -");
+
+const Variable = Type.Object(
+  {
+    description: Type.Optional(Type.String({ description: "For whoever calls the persona." })),
+    default: Type.Optional(Type.String({ description: "What stands in when the caller gives none." })),
+    required: Type.Optional(Type.Boolean({ description: "true: a call without it is refused. Default false." })),
+    enum: Type.Optional(
+      Type.Array(Type.String(), { minItems: 1, maxItems: 256, description: "The only values allowed." }),
+    ),
+    max_length: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: 100_000, description: "Most characters. Default 2000." }),
+    ),
+  },
+  closed,
+);
+
+const ExampleCall = Type.Object(
+  {
+    id: Type.String({ minLength: 1 }),
+    type: Type.Optional(Type.Literal("function")),
+    function: Type.Object(
+      {
+        name: ToolName,
+        arguments: Type.Union([Type.String(), Type.Object({}, open)], {
+          description: "A mapping, or the JSON text of one.",
+        }),
+      },
+      closed,
+    ),
+  },
+  closed,
+);
+
+const said = Type.String({ minLength: 1 });
+const ExampleTurn = Type.Union([
+  Type.Object({ role: Type.Literal("user"), content: said }, closed),
+  Type.Object(
+    {
+      role: Type.Literal("assistant"),
+      content: Type.Optional(said),
+      tool_calls: Type.Optional(Type.Array(ExampleCall, { minItems: 1, maxItems: 32 })),
+    },
+    closed,
+  ),
+  Type.Object({ role: Type.Literal("tool"), content: said, tool_call_id: said }, closed),
+]);
+
+const Tool = Type.Object(
+  {
+    type: Type.Literal("function"),
+    function: Type.Object({ ...strict(FunctionTool).properties.function.properties, name: ToolName }, closed),
+  },
+  closed,
+);
+
+const { seed: _seed, ...cappable } = SamplingFields;
+
+/** What the persona itself says; everything of it is absent from `options`. */
+const own = {
+  description: Type.String({ minLength: 1, maxLength: 1000, description: "The persona's role, in a sentence." }),
+  owned_by: Type.Optional(Type.String({ description: "The owner's name: the namespace, which is the default." })),
+  tier: Type.Optional(
+    Type.Union(
+      tiers.map((tier) => Type.Literal(tier)),
+      { description: "The lowest plan that may use it. Default free." },
+    ),
+  ),
+  created: Type.Optional(
+    Type.Union([Type.Integer({ minimum: 0, maximum: 9_999_999_999 }), Type.String()], {
+      description: "2026-11-21, 2026-11-21T10:00:00Z, or Unix time in seconds.",
+    }),
+  ),
+  model: Type.Union([ModelReference, Type.Array(ModelReference, { minItems: 1, maxItems: 16 })], {
+    description: "<provider>/<model>, or several in order of preference.",
+  }),
+  system: Type.String({ minLength: 1, description: "The system text, with {{variables}}; on every turn, first." }),
+  variables: Type.Optional(Type.Record(Type.String(), Variable, { description: "What callers may fill in." })),
+  examples: Type.Optional(
+    Type.Array(ExampleTurn, { maxItems: 128, description: "Turns that show how to answer, before the caller's." }),
+  ),
+  defaults: Type.Optional(
+    Type.Object(strict(Type.Object(SamplingFields)).properties, {
+      ...closed,
+      description: "Sampling fields for when the caller gives none.",
+    }),
+  ),
+  limits: Type.Optional(
+    Type.Object(strict(Type.Object(cappable)).properties, {
+      ...closed,
+      description: "The most a caller may ask.",
+    }),
+  ),
+  stop: Type.Optional(
+    Type.Union(
+      [Type.String({ minLength: 1 }), Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: 4 })],
+      { description: "Text at which the answer ends." },
+    ),
+  ),
+  tools: Type.Optional(Type.Array(Tool, { maxItems: 128, description: "Functions, beside those of the caller." })),
+  response_format: Type.Optional(strict(ResponseFormat)),
+  store: Type.Optional(Type.Boolean({ description: "Whether exchanges are kept, unless the caller says." })),
+  metadata: Type.Optional(strict(ChatRequestBody.properties.metadata)),
+};
+
+/** Request fields that only a caller can know. */
+const callers = new Set([
+  ...["messages", "stream", "stream_options", "previous_response_id", "functions", "function_call"],
+  "extra_body",
+]);
+
+/** @returns why a key can't stand in `options`, or undefined when it can */
+export function misplacedOption(key: string): string | undefined {
+  if (key in SamplingFields) return "belongs in defaults";
+  if (key in own) return "belongs at the top level of the file";
+  return callers.has(key) ? "is the caller's to say" : undefined;
+}
+
+const requestOptions = Object.entries(ChatRequestBody.properties).filter(([key]) => misplacedOption(key) === undefined);
+
+const Options = Type.Object(
+  {
+    system_cache_control: Type.Optional(
+      Type.Object(
+        {
+          type: Type.Literal("ephemeral"),
+          ttl: Type.Optional(Type.Union([Type.Literal("5m"), Type.Literal("1h")])),
+        },
+        { ...closed, description: "Anthropic family: cache the system text and the tools." },
+      ),
+    ),
+    thinking_budget: Type.Optional(
+      Type.Integer({ minimum: -1, description: "Google family: most thinking tokens; -1 lets the model decide." }),
+    ),
+    include_thoughts: Type.Optional(Type.Boolean({ description: "Google family: answer with the thoughts too." })),
+    use_responses_api: Type.Optional(Type.Boolean({ description: "xAI family: the stateful mode." })),
+    ...eachNarrowed(Object.fromEntries(requestOptions)),
+  },
+  { ...open, description: "Extra options, and request fields that have no place of their own here." },
+);
+
+export const PersonaFile = Type.Object(
+  { ...own, options: Type.Optional(Options) },
+  { ...closed, title: "A persona of Troupe" },
+);
+
+/** For editors: what `docs/persona.schema.json` holds. */
+export function personaJsonSchema(): Record<string, unknown> {
+  return { $schema: "http://json-schema.org/draft-07/schema#", ...JSON.parse(JSON.stringify(PersonaFile)) };
+}

@@ -1,0 +1,70 @@
+import { expect, test } from "bun:test";
+import { Value } from "@sinclair/typebox/value";
+import type { Persona } from "../../src/personas/persona.ts";
+import { Personas, toModel } from "../../src/personas/registry.ts";
+import type { Tier } from "../../src/personas/schema.ts";
+import { Model } from "../../src/wire/models.ts";
+
+const persona = (id: string, tier: Tier): Persona => ({
+  id,
+  description: `About ${id}.`,
+  ownedBy: id.split("/")[0]!,
+  tier,
+  created: 1_700_000_000,
+  targets: ["builtin/echo"],
+  system: [],
+  variables: new Map(),
+  examples: [],
+  defaults: {},
+  limits: {},
+  options: {},
+  stop: [],
+  tools: [],
+});
+
+const all = [persona("b/pro", "pro"), persona("a/top", "enterprise"), persona("b/free", "free")];
+const ids = (list: readonly Persona[]) => list.map(({ id }) => id);
+
+test("finds by exact id and lists in order of ids", () => {
+  const personas = new Personas(all);
+  expect(personas.find("b/pro")).toBe(all[0]!);
+  expect(personas.find("B/pro")).toBeUndefined();
+  expect(personas.find("constructor")).toBeUndefined();
+  expect(ids(personas.list())).toEqual(["a/top", "b/free", "b/pro"]);
+});
+
+test("a persona above the key's tier does not exist", () => {
+  const personas = new Personas(all);
+  expect(ids(personas.visibleTo("free").list())).toEqual(["b/free"]);
+  expect(ids(personas.visibleTo("pro").list())).toEqual(["b/free", "b/pro"]);
+  expect(ids(personas.visibleTo("enterprise").list())).toEqual(["a/top", "b/free", "b/pro"]);
+  expect(personas.visibleTo("pro").find("a/top")).toBeUndefined();
+  expect(personas.visibleTo("pro").find("b/pro")).toBe(all[0]!);
+});
+
+test("a replacement is whole, and a view taken before it stays as it was", () => {
+  const personas = new Personas(all);
+  const before = personas.visibleTo("pro");
+  personas.replace([persona("c/new", "free")]);
+  expect(ids(personas.list())).toEqual(["c/new"]);
+  expect(personas.find("b/pro")).toBeUndefined();
+  expect(personas.visibleTo("free").find("c/new")?.id).toBe("c/new");
+  expect(ids(before.list())).toEqual(["b/free", "b/pro"]);
+});
+
+test("none at all is a registry too", () => {
+  expect(new Personas().list()).toEqual([]);
+});
+
+test("a persona as a model of the public format", () => {
+  const model = toModel(persona("b/pro", "pro"));
+  expect(model).toEqual({
+    id: "b/pro",
+    object: "model",
+    created: 1_700_000_000,
+    owned_by: "b",
+    description: "About b/pro.",
+    tier: "pro",
+  });
+  expect(Value.Check(Model, model)).toBe(true);
+});
