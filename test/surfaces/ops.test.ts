@@ -1,0 +1,109 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import manifest from "../../package.json" with { type: "json" };
+import { Troupe } from "../helpers/troupe.ts";
+
+let troupe: Troupe;
+beforeAll(async () => {
+  troupe = await Troupe.start();
+});
+afterAll(() => troupe[Symbol.asyncDispose]());
+
+const get = (path: string) => troupe.fetch(path, { key: null });
+
+describe("the open endpoints", () => {
+  test("/health tells of its checks", async () => {
+    const response = await get("/health");
+    expect(response.status).toBe(200);
+    expect(await response.json()).toEqual({
+      status: "ok",
+      version: manifest.version,
+      uptime_seconds: expect.any(Number),
+      checks: {
+        storage: { status: "ok" },
+        personas: { status: "ok", loaded: 8 },
+        providers: { status: "ok", set_up: 0 },
+      },
+    });
+  });
+
+  test("/health is 503 when storage is lost", async () => {
+    const { store } = troupe.server.services;
+    const check = store.check;
+    store.check = () => {
+      throw new Error("disk I/O error");
+    };
+    try {
+      const response = await get("/health");
+      expect(response.status).toBe(503);
+      expect(await response.json()).toMatchObject({ status: "degraded", checks: { storage: { status: "failing" } } });
+    } finally {
+      store.check = check;
+    }
+  });
+
+  test("/healthz is `ok`", async () => {
+    const response = await get("/healthz");
+    expect([response.status, await response.text()]).toEqual([200, "ok"]);
+  });
+
+  test("/version names the API's version", async () => {
+    expect(await (await get("/version")).json()).toEqual({
+      name: "troupe",
+      version: manifest.version,
+      api_version: "v1",
+      commit: expect.any(String),
+      built_at: expect.any(String),
+      runtime: `bun ${Bun.version}`,
+    });
+  });
+});
+
+describe("/metrics", () => {
+  const samples = async () => {
+    const response = await get("/metrics");
+    expect(response.headers.get("content-type")).toStartWith("text/plain; version=0.0.4");
+    return new Map(
+      (await response.text())
+        .split("\n")
+        .filter((line) => line !== "" && !line.startsWith("#"))
+        .map((line): [string, number] => {
+          const space = line.lastIndexOf(" ");
+          return [line.slice(0, space), Number(line.slice(space + 1))];
+        }),
+    );
+  };
+  const chat = (changes: object = {}) =>
+    troupe.post("/gateway/v1/chat/completions", {
+      model: "builtin/echo",
+      messages: [{ role: "user", content: "one two three" }],
+      ...changes,
+    });
+
+  test("counts requests, tokens, first tokens and refusals", async () => {
+    const before = await samples();
+    const grown = async (name: string) => ((await samples()).get(name) ?? 0) - (before.get(name) ?? 0);
+    await (await chat()).text();
+    await (await chat({ stream: true })).text();
+    const key = troupe.createKey({ name: "tiny", tier: "enterprise", perMinute: 1 });
+    for (let call = 0; call < 3; call += 1) await troupe.fetch("/v1/models", { key });
+
+    const labels = 'gen_ai_provider_name="builtin",gen_ai_request_model="echo"';
+    expect(
+      await grown(
+        'http_server_request_duration_seconds_count{surface="gateway",route="/gateway/v1/chat/completions",method="POST",status="200"}',
+      ),
+    ).toBe(2);
+    expect(await grown(`gen_ai_client_token_usage_sum{gen_ai_token_type="input",${labels}}`)).toBe(6);
+    expect(await grown(`gen_ai_client_token_usage_count{gen_ai_token_type="output",${labels}}`)).toBe(2);
+    expect(await grown(`gen_ai_server_time_to_first_token_seconds_count{surface="gateway",${labels}}`)).toBe(1);
+    expect(await grown('troupe_rate_limit_refusals_total{surface="orchestrator",tier="enterprise"}')).toBe(2);
+    expect(await grown('troupe_overhead_seconds_count{surface="gateway"}')).toBe(2);
+  });
+
+  test("callers can't make labels without bound", async () => {
+    for (let name = 0; name < 3; name += 1) await troupe.fetch(`/v1/odd-${name}`);
+    await troupe.fetch("/v1/models/troupe/odd");
+    const names = [...(await samples()).keys()].filter((name) => name.includes("odd"));
+    expect(names).toEqual([]);
+  });
+});
