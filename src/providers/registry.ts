@@ -1,8 +1,46 @@
 /** Every family that is compiled in: one line each, and the name is the namespace left of a model's slash. */
+import { azure } from "./azure.ts";
 import { builtin } from "./builtin.ts";
+import {
+  cerebras,
+  deepseek,
+  fireworks,
+  groq,
+  llamacpp,
+  lmstudio,
+  mistral,
+  moonshot,
+  ollama,
+  openrouter,
+  perplexity,
+  together,
+  vllm,
+  zai,
+} from "./compatible-upstreams.ts";
+import { openai } from "./openai.ts";
 import type { Provider } from "./provider.ts";
+import { xai } from "./xai.ts";
 
-export const providers: readonly Provider[] = [builtin];
+export const providers: readonly Provider[] = [
+  openai,
+  xai,
+  azure,
+  mistral,
+  groq,
+  deepseek,
+  together,
+  fireworks,
+  openrouter,
+  perplexity,
+  cerebras,
+  moonshot,
+  zai,
+  ollama,
+  vllm,
+  llamacpp,
+  lmstudio,
+  builtin,
+];
 
 const byName = new Map(providers.map((provider) => [provider.name, provider]));
 

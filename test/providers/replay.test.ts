@@ -1,5 +1,6 @@
 /**
- * Replays every case of test/fixtures/<provider>/<case>/ through the provider of that name:
+ * Replays every case of test/fixtures/<provider>/<case>/ through the provider of that name
+ * (`<provider>-<anything>/` holds more cases of the same one):
  * - `case.json`: what `Case` says. `request` is what a client sends, without `model`; `url` is what follows the base URL;
  *   `headers` are those that must be sent, null for one that must not; `refused` is where `encode` must throw our own error.
  * - `upstream-request.json`: the body that must reach the upstream. May be missing where only the answer matters.
@@ -43,15 +44,15 @@ for (const family of foldersIn(fixtures)) {
     existsSync(join(fixtures, family, name, "case.json")),
   );
   if (cases.length === 0) continue;
-  const provider = providerNamed(family);
+  const provider = providerNamed(family) ?? providerNamed(family.slice(0, family.indexOf("-")));
   describe(family, () => {
     test("is a remote provider of the registry", () => expect(provider?.kind).toBe("remote"));
-    if (provider?.kind === "remote") for (const name of cases) describeCase(provider, name);
+    if (provider?.kind === "remote") for (const name of cases) describeCase(provider, join(family, name));
   });
 }
 
-function describeCase(provider: RemoteProvider, name: string): void {
-  const folder = join(fixtures, provider.name, name);
+function describeCase(provider: RemoteProvider, path: string): void {
+  const folder = join(fixtures, path);
   const read = (file: string) =>
     existsSync(join(folder, file)) ? readFileSync(join(folder, file), "utf8") : undefined;
   const given: Case = JSON.parse(read("case.json")!);
@@ -59,7 +60,7 @@ function describeCase(provider: RemoteProvider, name: string): void {
   const upstreamRequest = read("upstream-request.json");
   const json = read("upstream.json");
   const sse = read("upstream.sse");
-  const title = `${provider.name}/${name}: ${given.description}`;
+  const title = `${path}: ${given.description}`;
   const call = callOf(given, provider);
 
   test(`${title} (has a public source)`, () => expect(given.source).toMatch(/^https:\/\//));

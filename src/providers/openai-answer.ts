@@ -1,0 +1,297 @@
+/**
+ * What an upstream that speaks chat completions answers, read with tolerance for all the known deviations:
+ * anything that can be read in one way only is read so, whoever sent it.
+ * Source: https://platform.openai.com/docs/api-reference/chat/object
+ */
+import type {
+  AnswerMessage,
+  Choice,
+  CompletionBody,
+  CustomToolCall,
+  FinishReason,
+  Logprobs,
+  Metadata,
+  ToolCall,
+  Usage,
+} from "../wire/chat.ts";
+import { UpstreamFault } from "../wire/errors.ts";
+import type { Quirks } from "./openai-quirks.ts";
+import { ThinkTags } from "./think-tags.ts";
+
+export type JsonObject = Record<string, unknown>;
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** @throws UpstreamFault when the body is no answer */
+export function completionOf(body: unknown, text: string, quirks: Quirks): CompletionBody {
+  if (!isObject(body) || isFault(body) || !Array.isArray(body["choices"]) || body["choices"].length === 0) {
+    throw new UpstreamFault(text, faultStatus(body));
+  }
+  const choices = body["choices"].filter(isObject).map((choice, at) => choiceOf(choice, at, text, quirks));
+  const usage = usageOf(body["usage"], quirks);
+  const metadata = metadataOf(body["metadata"]);
+  return {
+    choices,
+    ...(usage === undefined ? {} : { usage }),
+    ...(metadata === undefined ? {} : { metadata }),
+    ...extrasOf(body, knownTopLevel),
+  };
+}
+
+function choiceOf(choice: JsonObject, at: number, text: string, quirks: Quirks): Choice {
+  if (choice["error"] != null || isFailure(choice["finish_reason"])) throw new UpstreamFault(text, faultStatus(choice));
+  const answered = isObject(choice["message"]) ? choice["message"] : {};
+  const { content, thoughts } = textsOf(answered, quirks.think_tags === true ? new ThinkTags() : undefined, true);
+  const calls = callsOf(answered["tool_calls"]);
+  const message: AnswerMessage = { role: "assistant", content: content ?? null };
+  if (calls.length > 0 && content === "") message.content = null;
+  if (thoughts) message.reasoning_content = thoughts;
+  if (calls.length > 0) message.tool_calls = calls;
+  return {
+    index: indexOf(choice, at),
+    message: { ...message, ...extrasOf(answered, knownInMessage) },
+    finish_reason: finishReasonOf(choice["finish_reason"], calls.length > 0) ?? "stop",
+    ...choiceExtrasOf(choice),
+  };
+}
+
+/** A choice's number; upstreams that give only one may leave it out. */
+export function indexOf(choice: JsonObject, otherwise: number): number {
+  const { index } = choice;
+  return Number.isInteger(index) && (index as number) >= 0 ? (index as number) : otherwise;
+}
+
+export type Texts = { content: string | undefined; thoughts: string | undefined };
+
+/**
+ * The text and the thoughts of a message or a fragment of one.
+ * Mistral says both in one array: https://docs.mistral.ai/capabilities/reasoning
+ */
+export function textsOf(from: JsonObject, tags: ThinkTags | undefined, isWhole: boolean): Texts {
+  // The same text may stand in two of them: https://docs.vllm.ai/en/latest/features/reasoning_outputs.html
+  const named = from["reasoning_content"] ?? from["reasoning"] ?? from["reasoning_text"];
+  let thoughts = typeof named === "string" ? named : undefined;
+  let content: string | undefined;
+  if (typeof from["content"] === "string") content = from["content"];
+  else if (Array.isArray(from["content"])) {
+    const parts = from["content"].filter(isObject);
+    content = parts.map((part) => (part["type"] === "text" ? stringOf(part["text"]) : "")).join("");
+    thoughts ??= parts.map((part) => (part["type"] === "thinking" ? thinkingOf(part) : "")).join("");
+  }
+  if (tags === undefined || content === undefined) return { content, thoughts };
+  const split = tags.push(content, isWhole);
+  return { content: split.content, thoughts: (thoughts ?? "") + split.thoughts };
+}
+
+function thinkingOf({ thinking }: JsonObject): string {
+  if (!Array.isArray(thinking)) return stringOf(thinking);
+  return thinking.map((part) => (isObject(part) ? stringOf(part["text"]) : "")).join("");
+}
+
+export function stringOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+function callsOf(value: unknown): (ToolCall | CustomToolCall)[] {
+  if (!Array.isArray(value)) return [];
+  return value.filter(isObject).flatMap((call, at): (ToolCall | CustomToolCall)[] => {
+    const id = stringOf(call["id"]) || `call_${at}`;
+    if (isObject(call["custom"])) {
+      return [
+        {
+          id,
+          type: "custom",
+          custom: { name: stringOf(call["custom"]["name"]), input: stringOf(call["custom"]["input"]) },
+        },
+      ];
+    }
+    if (!isObject(call["function"])) return [];
+    const { name, arguments: given } = call["function"];
+    const extra = isObject(call["extra_content"]) ? { extra_content: call["extra_content"] } : {};
+    return [
+      { id, type: "function", function: { name: stringOf(name), arguments: argumentsOf(given) || "{}" }, ...extra },
+    ];
+  });
+}
+
+/** Arguments are a JSON text; some upstreams give the value itself. */
+export function argumentsOf(value: unknown): string {
+  return typeof value === "string" ? value : isObject(value) ? JSON.stringify(value) : "";
+}
+
+/** Other words for the same reasons, lower-case. */
+const finishReasons: Readonly<Record<string, FinishReason>> = {
+  stop: "stop",
+  length: "length",
+  tool_calls: "tool_calls",
+  content_filter: "content_filter",
+  function_call: "function_call",
+  // https://docs.mistral.ai/api/#tag/chat
+  model_length: "length",
+  max_tokens: "length",
+  max_output_tokens: "length",
+  tool_use: "tool_calls",
+  // https://docs.z.ai/api-reference/llm/chat-completion
+  sensitive: "content_filter",
+  safety: "content_filter",
+};
+
+/** https://docs.mistral.ai/api/#tag/chat, https://docs.z.ai/api-reference/llm/chat-completion, https://api-docs.deepseek.com/api/create-chat-completion */
+const failures = new Set(["error", "network_error", "insufficient_system_resource"]);
+
+/** True for an end that is no answer: the upstream broke off. */
+export function isFailure(reason: unknown): boolean {
+  return typeof reason === "string" && failures.has(reason);
+}
+
+/** @returns undefined while there is none; the nearest legal value for what nobody documents */
+export function finishReasonOf(reason: unknown, hasCalls: boolean): FinishReason | undefined {
+  if (typeof reason !== "string" || reason === "") return undefined;
+  const known = finishReasons[reason] ?? finishReasons[reason.toLowerCase()] ?? "stop";
+  return known === "stop" && hasCalls ? "tool_calls" : known;
+}
+
+/**
+ * Counts in the public meaning; what was reported is never guessed over.
+ * @returns undefined where nothing was reported
+ */
+export function usageOf(value: unknown, quirks: Quirks): Usage | undefined {
+  if (!isObject(value)) return undefined;
+  const { prompt_tokens_details, completion_tokens_details, ...reported } = value;
+  const promptDetails = numbersOf(prompt_tokens_details);
+  const completionDetails = numbersOf(completion_tokens_details);
+  // https://api-docs.deepseek.com/guides/kv_cache, https://platform.moonshot.ai/docs/api/chat
+  fill(promptDetails, "cached_tokens", reported["prompt_cache_hit_tokens"] ?? reported["cached_tokens"]);
+  // https://docs.perplexity.ai/api-reference/chat-completions-post
+  fill(completionDetails, "reasoning_tokens", reported["reasoning_tokens"]);
+  const prompt_tokens = countOf(reported["prompt_tokens"]) ?? 0;
+  let completion_tokens = countOf(reported["completion_tokens"]) ?? 0;
+  const reasoning = completionDetails["reasoning_tokens"] ?? 0;
+  const total = countOf(reported["total_tokens"]);
+  if (quirks.usage_without_reasoning === true && total === prompt_tokens + completion_tokens + reasoning) {
+    completion_tokens += reasoning;
+  }
+  return {
+    ...extrasOf(reported, none),
+    prompt_tokens,
+    completion_tokens,
+    total_tokens: total ?? prompt_tokens + completion_tokens,
+    ...(isEmpty(promptDetails) ? {} : { prompt_tokens_details: promptDetails }),
+    ...(isEmpty(completionDetails) ? {} : { completion_tokens_details: completionDetails }),
+  };
+}
+
+function countOf(value: unknown): number | undefined {
+  return typeof value === "number" && value >= 0 ? value : undefined;
+}
+
+function numbersOf(value: unknown): Record<string, number> {
+  if (!isObject(value)) return {};
+  return Object.fromEntries(
+    Object.entries(value).filter((entry): entry is [string, number] => typeof entry[1] === "number"),
+  );
+}
+
+function fill(details: Record<string, number>, name: string, value: unknown): void {
+  if (typeof value === "number") details[name] ??= value;
+}
+
+function isEmpty(value: object): boolean {
+  for (const _ in value) return false;
+  return true;
+}
+
+/** Of the answer's frame these are ours to write, or are read in another place. */
+const knownTopLevel = new Set(["id", "object", "created", "model", "choices", "usage", "metadata", "x_groq", "prompt"]);
+const knownInChoice = new Set(["index", "message", "delta", "finish_reason", "logprobs", "usage", "error"]);
+const thoughts = ["reasoning_content", "reasoning", "reasoning_text"];
+const knownInMessage = new Set(["role", "content", "tool_calls", "channel", ...thoughts]);
+const none = new Set<string>();
+
+/** What else was said; fields that an upstream invents are the caller's to read. */
+function extrasOf(from: JsonObject, known: ReadonlySet<string>): JsonObject {
+  const extras: JsonObject = {};
+  for (const key in from) if (!known.has(key) && from[key] != null) extras[key] = from[key];
+  return extras;
+}
+
+export function chunkExtrasOf(chunk: JsonObject): JsonObject {
+  return extrasOf(chunk, knownTopLevel);
+}
+export function choiceExtrasOf(choice: JsonObject): { logprobs?: Logprobs; [extra: string]: unknown } {
+  const logprobs = logprobsOf(choice["logprobs"]);
+  return { ...(logprobs && { logprobs }), ...extrasOf(choice, knownInChoice) };
+}
+/** Of a fragment only what says something: many repeat empty fields in each. */
+export function deltaExtrasOf(delta: JsonObject): JsonObject {
+  const extras = extrasOf(delta, knownInMessage);
+  for (const key in extras) {
+    const value = extras[key];
+    if (value === "" || (Array.isArray(value) && value.length === 0)) delete extras[key];
+  }
+  return extras;
+}
+
+/** In today's form, or in that of the older completions, which Together still gives: https://docs.together.ai/docs/logprobs */
+function logprobsOf(value: unknown): Logprobs | undefined {
+  if (!isObject(value)) return undefined;
+  if (!Array.isArray(value["tokens"])) return value as Logprobs;
+  const chances = Array.isArray(value["token_logprobs"]) ? value["token_logprobs"] : [];
+  return {
+    content: value["tokens"].map((token, at) => ({
+      token: stringOf(token),
+      logprob: typeof chances[at] === "number" ? chances[at] : impossible,
+      bytes: null,
+      top_logprobs: [],
+    })),
+  };
+}
+
+/** The public format's word for "very unlikely". */
+const impossible = -9999;
+
+/** The values that typed clients can read. */
+export function metadataOf(value: unknown): Metadata | undefined {
+  if (!isObject(value)) return undefined;
+  const texts = Object.entries(value).filter((entry): entry is [string, string] => typeof entry[1] === "string");
+  return texts.length === 0 ? undefined : Object.fromEntries(texts);
+}
+
+/**
+ * True for an error that came with a 200, in any of its known forms: `{"error":…}` (OpenRouter, Groq, xAI, llama.cpp…),
+ * `{"object":"error",…}` (Mistral, older vLLM), `{"detail":…}` (FastAPI servers).
+ */
+export function isFault(body: JsonObject): boolean {
+  if (body["error"] != null && body["error"] !== false && body["error"] !== "") return true;
+  return body["object"] === "error" || (body["detail"] !== undefined && body["choices"] === undefined);
+}
+
+/** What the words of an error stand for, where it names no status. */
+const statusWords: readonly (readonly [RegExp, number])[] = [
+  [/rate.?limit|too many|quota|throttl/i, 429],
+  [/overloaded|unavailable|capacity/i, 503],
+  [/time.?out/i, 504],
+  [/authentication|api.?key|unauthorized/i, 401],
+  [/permission|forbidden/i, 403],
+  [/not.?found/i, 404],
+  [/server.?error|internal/i, 500],
+  [/invalid|context.?length|bad.?request|unsupported|tool_use_failed|json_validate_failed/i, 400],
+];
+
+/** The status that an error stands for which came with a 200; 503, worth a retry, when it says nothing of it. */
+export function faultStatus(body: unknown): number {
+  const outer = isObject(body) ? body : {};
+  const inner = isObject(outer["error"]) ? outer["error"] : outer;
+  for (const value of [inner["status_code"], inner["status"], inner["code"], outer["code"], outer["status"]]) {
+    const status = Number(value);
+    if (Number.isInteger(status) && status >= 400 && status <= 599) return status;
+  }
+  for (const value of [inner["code"], inner["type"], outer["code"]]) {
+    if (typeof value !== "string") continue;
+    const found = statusWords.find(([words]) => words.test(value));
+    if (found !== undefined) return found[1];
+  }
+  return 503;
+}

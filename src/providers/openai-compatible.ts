@@ -1,0 +1,87 @@
+/** Providers that speak chat completions themselves: one factory, and their differences as data. */
+import { type TObject, Type } from "@sinclair/typebox";
+import { completionOf } from "./openai-answer.ts";
+import { Quirks } from "./openai-quirks.ts";
+import { requestBody } from "./openai-request.ts";
+import { ChatStream } from "./openai-stream.ts";
+import {
+  type Account,
+  type Call,
+  type ModelRule,
+  type ProviderEnvironment,
+  type RemoteMedia,
+  type RemoteProvider,
+  rulesFor,
+} from "./provider.ts";
+
+export type CompatibleSpec = {
+  readonly name: string;
+  /** "" where every account has its own: then the config or the environment must name it. */
+  readonly baseUrl: string;
+  readonly environment: ProviderEnvironment;
+  readonly keyOptional?: boolean;
+  readonly models?: readonly string[];
+  readonly quirks?: Quirks;
+  /** Quirks of single models; the first row to name a key wins, and all of them over `quirks`. */
+  readonly modelRules?: readonly (Quirks & ModelRule)[];
+  /** Extra options beside those that every such provider takes. */
+  readonly extras?: TObject;
+  /** Settings of an account. */
+  readonly options?: TObject;
+  readonly url?: (call: Call) => string;
+  readonly headers?: (account: Account) => Record<string, string>;
+};
+
+/** Who asks for thoughts in the words of another family is understood, as far as the upstream can follow. */
+const thinkingOptions = {
+  include_thoughts: Type.Optional(
+    Type.Boolean({ description: "true: the model's thoughts also go into metadata.thinking." }),
+  ),
+  thinking: Type.Optional(
+    Type.Object(
+      { type: Type.String() },
+      { additionalProperties: true, description: "Where the upstream can switch thinking." },
+    ),
+  ),
+};
+
+export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
+  const { name, baseUrl, environment, options, quirks = {} } = spec;
+  const quirksOf = (call: Call): Quirks => {
+    if (spec.modelRules === undefined && call.account.modelRules.length === 0) return quirks;
+    return { ...quirks, ...rulesFor<Quirks>(call.model, call.account.modelRules, spec.modelRules ?? []) };
+  };
+  return {
+    kind: "remote",
+    name,
+    baseUrl,
+    environment,
+    keyOptional: spec.keyOptional ?? false,
+    models: spec.models ?? [],
+    extras: Type.Composite([Type.Object(thinkingOptions), spec.extras ?? Type.Object({})]),
+    modelRules: Quirks,
+    ...(options === undefined ? {} : { options }),
+    remoteMedia: (call) => (quirksOf(call).inline_images === true ? remoteImages(call) : []),
+    encode: (call) => ({
+      url: spec.url?.(call) ?? `${call.account.baseUrl}/chat/completions`,
+      headers: (spec.headers ?? bearer)(call.account),
+      body: JSON.stringify(requestBody(call, quirksOf(call))),
+    }),
+    decode: (body, text, call) => completionOf(body, text, quirksOf(call)),
+    streamDecoder: (call) => new ChatStream(quirksOf(call)),
+  };
+}
+
+function bearer({ apiKey }: Account): Record<string, string> {
+  return apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
+}
+
+function remoteImages({ request }: Call): RemoteMedia[] {
+  return request.messages.flatMap(({ content }, at) => {
+    if (!Array.isArray(content)) return [];
+    return content.flatMap((part, partAt) => {
+      if (part.type !== "image_url" || part.image_url.url.startsWith("data:")) return [];
+      return [{ url: part.image_url.url, param: `messages[${at}].content[${partAt}].image_url.url` }];
+    });
+  });
+}

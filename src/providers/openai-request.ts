@@ -1,0 +1,255 @@
+/**
+ * A chat completions request as one particular upstream takes it. What needs no change is sent as it came, unknown fields too.
+ * Source: https://platform.openai.com/docs/api-reference/chat/create
+ */
+import type { AssistantMessage, ChatRequest, Message, ToolChoice } from "../wire/chat.ts";
+import type { Quirks } from "./openai-quirks.ts";
+import type { Call } from "./provider.ts";
+
+type JsonObject = Record<string, unknown>;
+
+export function requestBody(call: Call, quirks: Quirks): JsonObject {
+  const { request } = call;
+  const body: JsonObject = { ...request, model: call.model, messages: messagesFor(call, quirks) };
+  limitTokens(body, quirks);
+  askForUsage(body, quirks);
+  setReasoning(body, call, quirks);
+  if (quirks.allowed_tools !== true) narrowTools(body, request.tool_choice);
+  setResponseFormat(body, quirks);
+  for (const name of quirks.options ?? []) if (call.extras[name] !== undefined) body[name] = call.extras[name];
+  for (const name of quirks.dropped ?? []) delete body[name];
+  for (const name of quirks.dropped_when_neutral ?? []) if (isNeutral(name, body[name])) delete body[name];
+  for (const name in quirks.renamed) rename(body, name, quirks.renamed[name]!);
+  return body;
+}
+
+/** Never both of them: the newer one says what the caller means. */
+function limitTokens(body: JsonObject, { max_tokens_field }: Quirks): void {
+  if (body["max_completion_tokens"] !== undefined) delete body["max_tokens"];
+  if (max_tokens_field === "max_tokens") rename(body, "max_completion_tokens", "max_tokens");
+  if (max_tokens_field === "max_completion_tokens") rename(body, "max_tokens", "max_completion_tokens");
+}
+
+/** Counts are wanted of every stream; whether the caller sees them is decided on the way back. */
+function askForUsage(body: JsonObject, { stream_usage }: Quirks): void {
+  if (stream_usage === false) delete body["stream_options"];
+  else if (body["stream"] === true) {
+    body["stream_options"] = { ...(body["stream_options"] as object | undefined), include_usage: true };
+  }
+}
+
+function setReasoning(body: JsonObject, { request, extras }: Call, { efforts, thinking_field }: Quirks): void {
+  const effort = request.reasoning_effort;
+  if (thinking_field === true) {
+    const thinking = extras["thinking"] as JsonObject | undefined;
+    if (thinking !== undefined) body["thinking"] = { ...thinking, type: switchOf(thinking["type"] === "disabled") };
+    else if (effort !== undefined) body["thinking"] = { type: switchOf(effort === "none") };
+  }
+  if (effort === undefined || efforts === undefined) return;
+  const known = effort in efforts ? efforts[effort] : "*" in efforts ? efforts["*"] : effort;
+  if (known == null) delete body["reasoning_effort"];
+  else body["reasoning_effort"] = known;
+}
+
+function switchOf(off: boolean): "enabled" | "disabled" {
+  return off ? "disabled" : "enabled";
+}
+
+/** `allowed_tools` said in older words: only those tools, and the mode alone. */
+function narrowTools(body: JsonObject, choice: ToolChoice | undefined): void {
+  if (typeof choice !== "object" || choice.type !== "allowed_tools") return;
+  const allowed = new Set(choice.allowed_tools.tools.map((tool) => nameOf(tool as JsonObject)));
+  body["tools"] = ((body["tools"] ?? []) as JsonObject[]).filter((tool) => allowed.has(nameOf(tool)));
+  body["tool_choice"] = choice.allowed_tools.mode;
+}
+
+function nameOf(tool: JsonObject): unknown {
+  return ((tool["function"] ?? tool["custom"]) as JsonObject | undefined)?.["name"];
+}
+
+function setResponseFormat(body: JsonObject, quirks: Quirks): void {
+  const format = body["response_format"] as ChatRequest["response_format"];
+  if (format?.type === "json_schema" && quirks.json_schema_as_object === true) {
+    const { schema, description } = format.json_schema;
+    const wish = description == null ? "Answer with a JSON object" : `Answer with a JSON object (${description})`;
+    const instruction =
+      schema == null ? `${wish}.` : `${wish} that follows this JSON schema: ${JSON.stringify(schema)}`;
+    body["response_format"] = { type: "json_object" };
+    body["messages"] = afterSystem(body["messages"] as Message[], { role: "system", content: instruction });
+  }
+  if (format?.type === "json_object" && quirks.json_object_as_schema === true) {
+    body["response_format"] = { type: "json_schema", json_schema: { name: "object", schema: { type: "object" } } };
+  }
+}
+
+/** Instructions stand together, before what was said. */
+function afterSystem(messages: readonly Message[], message: Message): Message[] {
+  const at = messages.findIndex(({ role }) => role !== "system" && role !== "developer");
+  const end = at < 0 ? messages.length : at;
+  return [...messages.slice(0, end), message, ...messages.slice(end)];
+}
+
+/** The value that is the same as nothing, for fields that some upstreams refuse whatever they hold. */
+const neutral: Readonly<Record<string, unknown>> = {
+  n: 1,
+  logprobs: false,
+  presence_penalty: 0,
+  frequency_penalty: 0,
+  logit_bias: {},
+  modalities: ["text"],
+  parallel_tool_calls: true,
+};
+
+function isNeutral(name: string, value: unknown): boolean {
+  return JSON.stringify(value) === JSON.stringify(neutral[name]);
+}
+
+function rename(body: JsonObject, from: string, to: string): void {
+  if (body[from] === undefined) return;
+  body[to] = body[from];
+  delete body[from];
+}
+
+/** Keys in which assistant messages of this and other gateways carry thoughts; unknown to most upstreams. */
+const thoughtKeys = new Set([
+  "reasoning_content",
+  "reasoning",
+  "reasoning_text",
+  "reasoning_details",
+  "thinking_blocks",
+  "content_blocks",
+  "extra_content",
+  "provider_specific_fields",
+]);
+const thoughtParts = new Set(["thinking", "redacted_thinking", "reasoning"]);
+
+function messagesFor(call: Call, quirks: Quirks): JsonObject[] {
+  const ids = quirks.tool_call_id_pattern === undefined ? undefined : new RegExp(quirks.tool_call_id_pattern);
+  const messages: JsonObject[] = [];
+  let media: JsonObject[] = [];
+  for (const message of call.request.messages) {
+    if (media.length > 0 && message.role !== "tool") {
+      messages.push({ role: "user", content: media });
+      media = [];
+    }
+    const sent = messageFor(message, call, quirks);
+    if (message.role === "tool" && quirks.tool_images !== true) media.push(...takeMedia(sent, message.tool_call_id));
+    if (ids !== undefined) replaceIds(sent, ids);
+    messages.push(sent);
+  }
+  if (media.length > 0) messages.push({ role: "user", content: media });
+  return messages;
+}
+
+function messageFor(message: Message, call: Call, quirks: Quirks): JsonObject {
+  const sent: JsonObject = {};
+  for (const [key, value] of Object.entries(message)) {
+    if (value === null && key !== "content") continue;
+    if (message.role === "assistant" && thoughtKeys.has(key)) continue;
+    sent[key] = value;
+  }
+  if (message.role === "developer" && quirks.developer_role === "system") sent["role"] = "system";
+  if (message.role === "assistant") finishAssistant(sent, message, quirks);
+  if (call.media.size > 0) sent["content"] = inlined(message.content, call);
+  if (quirks.text_roles?.includes(message.role)) sent["content"] = joined(sent["content"]);
+  if (quirks.message_keys !== undefined) {
+    for (const key in sent) if (!quirks.message_keys.includes(key)) delete sent[key];
+  }
+  return sent;
+}
+
+function finishAssistant(sent: JsonObject, message: AssistantMessage, quirks: Quirks): void {
+  if (Array.isArray(message.content)) {
+    sent["content"] = message.content.filter(({ type }) => !thoughtParts.has(type));
+  }
+  if (Array.isArray(sent["tool_calls"])) {
+    sent["tool_calls"] = (sent["tool_calls"] as JsonObject[]).map(({ extra_content: _, index: _i, ...call }) => call);
+    if ((sent["tool_calls"] as unknown[]).length === 0) delete sent["tool_calls"];
+  }
+  if (quirks.refusal_parts !== true) sayRefusal(sent);
+  replayThoughts(sent, message, quirks);
+}
+
+/** What was refused is still part of the conversation. */
+function sayRefusal(sent: JsonObject): void {
+  const { refusal } = sent;
+  delete sent["refusal"];
+  if (typeof refusal === "string" && (sent["content"] == null || sent["content"] === "")) sent["content"] = refusal;
+  if (!Array.isArray(sent["content"])) return;
+  sent["content"] = (sent["content"] as JsonObject[]).map((part) =>
+    part["type"] === "refusal" ? { type: "text", text: part["refusal"] } : part,
+  );
+}
+
+function replayThoughts(sent: JsonObject, message: AssistantMessage, quirks: Quirks): void {
+  const required = quirks.reasoning_beside_calls === true && sent["tool_calls"] !== undefined;
+  const thoughts = thoughtsOf(message) ?? (required ? "" : undefined);
+  switch (quirks.reasoning_replay) {
+    case "reasoning_details":
+      if (message.reasoning_details != null) sent["reasoning_details"] = message.reasoning_details;
+      if (thoughts !== undefined) sent["reasoning"] = thoughts;
+      return;
+    case "thinking_part":
+      if (thoughts) {
+        const said = sent["content"] ?? "";
+        const parts =
+          typeof said === "string" ? (said === "" ? [] : [{ type: "text", text: said }]) : (said as unknown[]);
+        sent["content"] = [{ type: "thinking", thinking: [{ type: "text", text: thoughts }] }, ...parts];
+      }
+      return;
+    case "reasoning":
+    case "reasoning_content":
+      if (thoughts !== undefined) sent[quirks.reasoning_replay] = thoughts;
+  }
+}
+
+function thoughtsOf(message: AssistantMessage & JsonObject): string | undefined {
+  const found = message.reasoning_content ?? message["reasoning"] ?? message["reasoning_text"];
+  return typeof found === "string" ? found : undefined;
+}
+
+/** Takes images and files out of a tool's result; they follow in a user message, which is where upstreams take them. */
+function takeMedia(sent: JsonObject, callId: string): JsonObject[] {
+  if (!Array.isArray(sent["content"])) return [];
+  const content = sent["content"] as JsonObject[];
+  const media = content.filter((part) => part["type"] !== "text");
+  if (media.length === 0) return [];
+  const texts = content.filter((part) => part["type"] === "text");
+  sent["content"] = texts.length > 0 ? texts : "The result follows in the next user message.";
+  return [{ type: "text", text: `Result of the tool call ${callId}:` }, ...media];
+}
+
+function replaceIds(sent: JsonObject, allowed: RegExp): void {
+  const fitting = (id: unknown) => (typeof id !== "string" || allowed.test(id) ? id : shortId(id));
+  if (sent["tool_call_id"] !== undefined) sent["tool_call_id"] = fitting(sent["tool_call_id"]);
+  if (Array.isArray(sent["tool_calls"])) {
+    sent["tool_calls"] = (sent["tool_calls"] as JsonObject[]).map((call) => ({ ...call, id: fitting(call["id"]) }));
+  }
+}
+
+const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+
+/** Nine letters and digits, the same for the same id. */
+function shortId(id: string): string {
+  let rest = BigInt(Bun.hash(id));
+  let short = "";
+  for (let at = 0; at < 9; at += 1) {
+    short += letters[Number(rest % 62n)];
+    rest /= 62n;
+  }
+  return short;
+}
+
+function inlined(content: unknown, { media }: Call): unknown {
+  if (!Array.isArray(content)) return content;
+  return content.map((part) => {
+    const bytes = part.type === "image_url" ? media.get(part.image_url.url) : undefined;
+    if (bytes === undefined) return part;
+    return { ...part, image_url: { ...part.image_url, url: `data:${bytes.mimeType};base64,${bytes.base64}` } };
+  });
+}
+
+function joined(content: unknown): unknown {
+  if (!Array.isArray(content) || content.some(({ type }) => type !== "text")) return content;
+  return content.map(({ text }) => text).join("\n");
+}

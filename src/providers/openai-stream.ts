@@ -1,0 +1,299 @@
+/**
+ * The stream of an upstream that speaks chat completions, chunk by chunk.
+ * Source: https://platform.openai.com/docs/api-reference/chat/streaming
+ */
+import { doneData, type SseEvent } from "../lib/sse.ts";
+import type { ChunkBody, ChunkChoice, Delta, ToolCallDelta } from "../wire/chat.ts";
+import { UpstreamFault } from "../wire/errors.ts";
+import {
+  argumentsOf,
+  choiceExtrasOf,
+  chunkExtrasOf,
+  deltaExtrasOf,
+  faultStatus,
+  finishReasonOf,
+  indexOf,
+  isFailure,
+  isFault,
+  isObject,
+  type JsonObject,
+  metadataOf,
+  stringOf,
+  textsOf,
+  usageOf,
+} from "./openai-answer.ts";
+import type { Quirks } from "./openai-quirks.ts";
+import type { StreamDecoder } from "./provider.ts";
+import { ThinkTags } from "./think-tags.ts";
+
+/** A tool call that has begun. */
+type OpenCall = {
+  readonly upstreamIndex: number | undefined;
+  id: string;
+  /** Absent until its name is known: then it goes out. */
+  index?: number;
+  type: "function" | "custom";
+  /** What came before the name. */
+  held: string;
+  hasArguments: boolean;
+};
+
+type ChoiceState = {
+  readonly index: number;
+  readonly tags: ThinkTags | undefined;
+  readonly calls: OpenCall[];
+  finished: boolean;
+};
+
+const nothing: ChunkBody[] = [];
+/** These may ride on every chunk: short, and they never change. */
+const perChunk = ["system_fingerprint", "service_tier"] as const;
+/** Padding against the guessing of tokens by their length; what we send has lengths of its own. */
+const padding = "obfuscation";
+
+export class ChatStream implements StreamDecoder {
+  finished = false;
+  readonly #quirks: Quirks;
+  readonly #choices = new Map<number, ChoiceState>();
+  /** Fields beyond the format: each goes out once, with the end of a choice or of the stream. */
+  #extras: JsonObject = {};
+  readonly #sentExtras = new Set<string>();
+
+  constructor(quirks: Quirks) {
+    this.#quirks = quirks;
+  }
+
+  push({ data, event }: SseEvent): ChunkBody[] {
+    if (data === doneData) {
+      this.finished = true;
+      return nothing;
+    }
+    if (data.trim() === "") return nothing;
+    const chunk = parse(data);
+    if (!isObject(chunk) || event === "error" || isFault(chunk)) throw new UpstreamFault(data, faultStatus(chunk));
+    const plain = this.#plainFragment(chunk);
+    return plain === undefined ? this.#bodies(chunk, data) : [plain];
+  }
+
+  /** `[DONE]` without a finish reason is an end all the same; a stream that just stops is not. */
+  end(): ChunkBody[] {
+    const bodies: ChunkBody[] = [];
+    if (this.finished) {
+      for (const state of this.#choices.values()) {
+        if (!state.finished) bodies.push({ choices: [this.#choice(state, { finish_reason: "stop" }, {})] });
+      }
+    }
+    const late = this.#takeExtras();
+    if (late !== undefined) bodies.push({ choices: [], ...late });
+    return bodies;
+  }
+
+  /** By far the most common chunk, a text fragment and no more: looked at once and sent on. */
+  #plainFragment(chunk: JsonObject): ChunkBody | undefined {
+    const choices = chunk["choices"] as JsonObject[] | undefined;
+    const choice = choices?.[0];
+    if (choice == null || choices!.length !== 1 || chunk["usage"] != null) return undefined;
+    const delta = choice["delta"] as JsonObject | null | undefined;
+    const content = delta?.["content"];
+    if (typeof content !== "string") return undefined;
+    const state = this.#choices.get(indexOf(choice, 0));
+    if (state === undefined || state.finished || state.tags?.settled === false) return undefined;
+    for (const key in delta!) if (key !== "content" && key !== "role" && delta[key] != null) return undefined;
+    for (const key in choice) if (key !== "delta" && key !== "index" && choice[key] != null) return undefined;
+    this.#keepExtras(chunk);
+    return dressed(chunk, [{ index: state.index, delta: { content }, finish_reason: null }]);
+  }
+
+  #bodies(chunk: JsonObject, data: string): ChunkBody[] {
+    this.#keepExtras(chunk);
+    const given = Array.isArray(chunk["choices"]) ? chunk["choices"].filter(isObject) : [];
+    let usage = usageOf(chunk["usage"], this.#quirks) ?? usageOf(groqUsage(chunk), this.#quirks);
+    const choices: ChunkChoice[] = [];
+    for (const [at, choice] of given.entries()) {
+      // https://platform.moonshot.ai/docs/api/chat puts the counts into the choice
+      usage ??= usageOf(choice["usage"], this.#quirks);
+      if (choice["error"] != null || isFailure(choice["finish_reason"])) {
+        throw new UpstreamFault(data, faultStatus(choice));
+      }
+      const state = this.#state(indexOf(choice, at));
+      if (!state.finished) choices.push(this.#choice(state, choice, fragmentOf(choice)));
+    }
+    const metadata = metadataOf(chunk["metadata"]);
+    const whole = { ...(usage && { usage }), ...(metadata && { metadata }) };
+    if (choices.length > 0) return this.#withExtras({ ...dressed(chunk, choices), ...whole });
+    // A chunk without choices matters for its counts alone; Azure's first one has none either.
+    return usage === undefined && metadata === undefined ? nothing : [{ choices: [], ...whole }];
+  }
+
+  /** The end of a choice carries the extras, and no fragment beside them: a body's extras ride on each of its chunks. */
+  #withExtras(body: ChunkBody): ChunkBody[] {
+    const ending = body.choices.filter(({ finish_reason }) => finish_reason !== null);
+    const extras = ending.length > 0 ? this.#takeExtras() : undefined;
+    if (extras === undefined) return [body];
+    const open = body.choices.map((choice) => ({ ...choice, finish_reason: null }));
+    const ends = ending.map(({ index, finish_reason }) => ({ index, delta: {}, finish_reason }));
+    return [
+      { ...body, choices: open },
+      { ...extras, choices: ends },
+    ];
+  }
+
+  #state(index: number): ChoiceState {
+    let state = this.#choices.get(index);
+    if (state === undefined) {
+      state = {
+        index,
+        tags: this.#quirks.think_tags === true ? new ThinkTags() : undefined,
+        calls: [],
+        finished: false,
+      };
+      this.#choices.set(index, state);
+    }
+    return state;
+  }
+
+  #choice(state: ChoiceState, choice: JsonObject, fragment: JsonObject): ChunkChoice {
+    const reason = typeof choice["finish_reason"] === "string" && choice["finish_reason"] !== "";
+    const { content, thoughts } = textsOf(reason ? { content: "", ...fragment } : fragment, state.tags, reason);
+    const delta: Delta = deltaExtrasOf(fragment);
+    if (thoughts) delta.reasoning_content = thoughts;
+    if (content) delta.content = content;
+    const calls = callFragments(state.calls, fragment["tool_calls"]);
+    if (reason) closeCalls(state.calls, calls);
+    if (calls.length > 0) delta.tool_calls = calls;
+    const finish_reason = finishReasonOf(choice["finish_reason"], state.calls.length > 0) ?? null;
+    state.finished = finish_reason !== null;
+    return { index: state.index, delta, finish_reason, ...choiceExtrasOf(choice) };
+  }
+
+  #keepExtras(chunk: JsonObject): void {
+    for (const key in chunk) {
+      if (isCommon(key) || chunk[key] == null || this.#sentExtras.has(key)) continue;
+      Object.assign(this.#extras, chunkExtrasOf({ [key]: chunk[key] }));
+    }
+  }
+
+  #takeExtras(): JsonObject | undefined {
+    const extras = this.#extras;
+    const names = Object.keys(extras);
+    if (names.length === 0) return undefined;
+    for (const name of names) this.#sentExtras.add(name);
+    this.#extras = {};
+    return extras;
+  }
+}
+
+function dressed(chunk: JsonObject, choices: ChunkChoice[]): ChunkBody {
+  const body: ChunkBody = { choices };
+  for (const name of perChunk) if (typeof chunk[name] === "string") body[name] = chunk[name];
+  return body;
+}
+
+function isCommon(key: string): boolean {
+  switch (key) {
+    case "id":
+    case "object":
+    case "created":
+    case "model":
+    case "choices":
+    case "usage":
+    case "system_fingerprint":
+    case "service_tier":
+    case padding:
+      return true;
+    default:
+      return false;
+  }
+}
+
+function parse(data: string): unknown {
+  try {
+    return JSON.parse(data);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Some send the message as far as it has come beside the fragment; only the fragment counts. */
+function fragmentOf(choice: JsonObject): JsonObject {
+  return isObject(choice["delta"]) ? choice["delta"] : {};
+}
+
+/** https://console.groq.com/docs/api-reference#chat-create */
+function groqUsage(chunk: JsonObject): unknown {
+  return isObject(chunk["x_groq"]) ? chunk["x_groq"]["usage"] : undefined;
+}
+
+function callFragments(calls: OpenCall[], value: unknown): ToolCallDelta[] {
+  if (!Array.isArray(value)) return [];
+  const fragments: ToolCallDelta[] = [];
+  for (const entry of value) {
+    if (!isObject(entry)) continue;
+    const custom = isObject(entry["custom"]) ? entry["custom"] : undefined;
+    const said = custom ?? (isObject(entry["function"]) ? entry["function"] : {});
+    const name = stringOf(said["name"]);
+    const call = callOf(calls, entry, name, custom === undefined ? "function" : "custom");
+    const text = custom === undefined ? argumentsOf(said["arguments"]) : stringOf(said["input"]);
+    const fragment = call.index === undefined ? begin(calls, call, name, text) : more(call, text);
+    if (fragment === undefined) continue;
+    if (isObject(entry["extra_content"])) fragment.extra_content = entry["extra_content"];
+    fragments.push(fragment);
+  }
+  return fragments;
+}
+
+/**
+ * Which call a fragment belongs to: by its index, or by its id where the index is missing (Mistral) or is 0 for all of them.
+ * https://docs.mistral.ai/capabilities/function_calling
+ */
+function callOf(calls: OpenCall[], entry: JsonObject, name: string, type: OpenCall["type"]): OpenCall {
+  const upstreamIndex = Number.isInteger(entry["index"]) ? (entry["index"] as number) : undefined;
+  const id = stringOf(entry["id"]);
+  const known =
+    upstreamIndex !== undefined
+      ? calls.findLast((call) => call.upstreamIndex === upstreamIndex)
+      : id !== ""
+        ? calls.findLast((call) => call.id === id)
+        : name === ""
+          ? calls.at(-1)
+          : undefined;
+  const isAnother = known !== undefined && id !== "" && known.id !== "" && id !== known.id && name !== "";
+  if (known !== undefined && !isAnother) {
+    if (known.id === "") known.id = id;
+    return known;
+  }
+  const call: OpenCall = { upstreamIndex, id, type, held: "", hasArguments: false };
+  calls.push(call);
+  return call;
+}
+
+/** A call goes out once its name is known; what came earlier goes with it. */
+function begin(calls: readonly OpenCall[], call: OpenCall, name: string, text: string): ToolCallDelta | undefined {
+  call.held += text;
+  if (name === "") return undefined;
+  const index = calls.filter((other) => other.index !== undefined).length;
+  call.index = index;
+  call.hasArguments = call.held !== "";
+  const id = call.id || `call_${index}`;
+  return call.type === "custom"
+    ? { index, id, type: "custom", custom: { name, input: call.held } }
+    : { index, id, type: "function", function: { name, arguments: call.held } };
+}
+
+function more(call: OpenCall, text: string): ToolCallDelta | undefined {
+  if (text === "") return undefined;
+  call.hasArguments = true;
+  return call.type === "custom"
+    ? { index: call.index!, custom: { input: text } }
+    : { index: call.index!, function: { arguments: text } };
+}
+
+/** A call without arguments still ends with valid JSON. */
+function closeCalls(calls: readonly OpenCall[], fragments: ToolCallDelta[]): void {
+  for (const call of calls) {
+    if (call.index === undefined || call.hasArguments || call.type === "custom") continue;
+    const begun = fragments.find(({ index }) => index === call.index)?.function;
+    if (begun === undefined) fragments.push({ index: call.index, function: { arguments: "{}" } });
+    else begun.arguments = "{}";
+  }
+}
