@@ -1,0 +1,66 @@
+import { describe, expect, test } from "bun:test";
+import { createLogger, type LogSink } from "../../src/lib/log.ts";
+
+function collecting(): LogSink & { text: string } {
+  return {
+    text: "",
+    write(text) {
+      this.text += text;
+    },
+    flush: () => undefined,
+  };
+}
+const json = { level: "info", pretty: false, now: () => 0 } as const;
+
+describe("createLogger", () => {
+  test("writes one JSON line each, in order, from its level up", async () => {
+    const sink = collecting();
+    const log = createLogger(sink, json);
+    log.debug("no");
+    log.info("a", { n: 1, gone: undefined });
+    log.error("b");
+    await log.flush();
+    expect(
+      sink.text
+        .trimEnd()
+        .split("\n")
+        .map((line) => JSON.parse(line)),
+    ).toEqual([
+      { time: "1970-01-01T00:00:00.000Z", level: "info", message: "a", n: 1 },
+      { time: "1970-01-01T00:00:00.000Z", level: "error", message: "b" },
+    ]);
+  });
+
+  test("is readable on a terminal", async () => {
+    const sink = collecting();
+    const log = createLogger(sink, { ...json, pretty: true });
+    log.warn("slow", { path: "/v1", words: "two words" });
+    await log.flush();
+    expect(sink.text).toBe('00:00:00.000 WARN  slow  path=/v1 words="two words"\n');
+  });
+
+  test("keys never get through, in texts, errors and their causes", async () => {
+    const sink = collecting();
+    const log = createLogger(sink, json);
+    const key = `trp_${"a".repeat(46)}`;
+    log.info("x", {
+      header: `Bearer ${key}`,
+      upstream: "sk-proj-abcdefghijklmnop1234",
+      google: "AIzaSyA1234567890abcdefghij",
+      error: new Error(`bad ${key}`, { cause: new Error("Bearer abcdefghijkl") }),
+    });
+    await log.flush();
+    for (const secret of ["aaaaaaaaaa", "abcdefghijkl", "SyA123"]) expect(sink.text).not.toContain(secret);
+    expect(sink.text).toContain("caused by");
+  });
+
+  test("a reader who does not read costs lines, counted, and no more memory", async () => {
+    const sink = { ...collecting(), flush: () => new Promise<void>(() => {}) };
+    const log = createLogger(sink, json);
+    log.info("first");
+    void log.flush();
+    for (let line = 0; line < 3000; line += 1) log.info("x".repeat(1000));
+    expect(log.dropped).toBeGreaterThan(1500);
+    expect(log.dropped).toBeLessThan(2500);
+  });
+});
