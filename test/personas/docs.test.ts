@@ -1,0 +1,57 @@
+/** What docs/personas.md tells authors is what the parser does. */
+import { expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { parse } from "yaml";
+import { formatFault } from "../../src/lib/yaml.ts";
+import { compose } from "../../src/personas/compose.ts";
+import { parsePersona } from "../../src/personas/persona.ts";
+import { PersonaFile } from "../../src/personas/schema.ts";
+import { parseChatRequest } from "../../src/wire/parse.ts";
+
+const page = readFileSync(join(import.meta.dir, "../../docs/personas.md"), "utf8");
+const blocks = [...page.matchAll(/^```(\w+)\n(.*?)^```$/gms)].map((match) => ({ kind: match[1]!, text: match[2]! }));
+const whole = /^# (personas\/(.+)\.yaml)\n/;
+
+/** The fields that every persona needs, for blocks that show only some. */
+const least: Record<string, string> = { description: "A guide.", model: "builtin/eliza", system: "You guide." };
+
+const completed = (fragment: string) =>
+  fragment +
+  Object.entries(least)
+    .filter(([key]) => !(key in parse(fragment)))
+    .map(([key, value]) => `${key}: ${value}\n`)
+    .join("");
+
+function faultsOf(text: string): string[] {
+  const [, file = "personas/acme/fragment.yaml", id = "acme/fragment"] = whole.exec(text) ?? [];
+  const parsed = parsePersona(whole.test(text) ? text : completed(text), file, id);
+  return "faults" in parsed ? parsed.faults.map(formatFault) : [];
+}
+
+const yaml = blocks
+  .map(({ kind, text }, at) => ({ kind, text, next: blocks[at + 1], shows: text.split("\n")[0] }))
+  .filter(({ kind }) => kind === "yaml");
+
+test.each(yaml)("the block of $shows", ({ text, next }) => {
+  expect(faultsOf(text)).toEqual(next?.kind === "faults" ? next.text.trim().split("\n") : []);
+});
+
+test("every field is shown in a block", () => {
+  const shown = new Set(yaml.flatMap(({ text }) => Object.keys(parse(text))));
+  const fields = Object.keys(PersonaFile.properties).filter((field) => field !== "owned_by");
+  expect(fields.filter((field) => !shown.has(field))).toEqual([]);
+  for (const field of [...fields, "owned_by"]) expect(page).toContain(`\`${field}\``);
+});
+
+test("the request that is shown fills in the persona that is shown", () => {
+  const at = blocks.findIndex(({ kind }) => kind === "json");
+  const parsed = parsePersona(blocks[at - 1]!.text, "support.yaml", "acme/support");
+  if ("faults" in parsed) throw new Error("the persona is at fault");
+  const request = parseChatRequest(blocks[at]!.text, 64);
+  expect(request.model).toBe(parsed.persona.id);
+  expect(compose(parsed.persona, request).messages[0]).toEqual({
+    role: "system",
+    content: "You answer questions about Acme Kettle for a customer.",
+  });
+});
