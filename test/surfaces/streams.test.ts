@@ -11,6 +11,9 @@ let troupe: Troupe;
 let answer: () => Response | Promise<Response>;
 let held: HeldStream;
 
+/** A persona that only the compiled-in model answers for. */
+const offline = "troupe/tutor";
+
 beforeAll(async () => {
   upstream = new UpstreamServer(() => answer());
   const timeouts = { connectSeconds: 5, firstByteSeconds: 20, idleSeconds: 20 };
@@ -21,6 +24,8 @@ beforeAll(async () => {
     },
     config: { streams: { keepAliveSeconds: 0.05 } },
   });
+  const { personas } = troupe.server.services;
+  personas.replace(personas.list().map((one) => (one.id === offline ? { ...one, targets: ["builtin/eliza"] } : one)));
 });
 afterAll(async () => {
   await troupe[Symbol.asyncDispose]();
@@ -81,7 +86,7 @@ class Reading {
 
 describe("the form of a stream", () => {
   test.each([
-    ["/v1/chat/completions", "troupe/tutor"],
+    ["/v1/chat/completions", offline],
     ["/gateway/v1/chat/completions", "builtin/eliza"],
   ])("%s: headers, role with the first fragment, one id, finish, usage, [DONE]", async (path, model) => {
     const body = { model, messages: hello, stream: true, stream_options: { include_usage: true } };
