@@ -5,7 +5,9 @@ import { ClientGone } from "../relay/upstream.ts";
 import type { Services } from "../services/services.ts";
 import { ApiError } from "../wire/errors.ts";
 import { admitAnyone } from "./admit.ts";
+import { baseOf } from "./bases.ts";
 import { type Area, Exchange, type ServerHandle } from "./exchange.ts";
+import { docsRoutes } from "./openapi.ts";
 import { opsRoutes } from "./ops.ts";
 import { asApiError, errorAnswer, type Finish, respondWhole } from "./respond.ts";
 import type { Route } from "./routes.ts";
@@ -17,16 +19,11 @@ const elysiaSettings = {
   handler: { standardHostname: false },
 } as const;
 
-/** The gateway moves below `/gateway` where it shares a listener; nothing else knows of it. */
-export function baseOf(surface: SurfaceName, sharing: readonly SurfaceName[]): string {
-  return surface === "gateway" && sharing.length > 1 ? "/gateway" : "";
-}
-
 /** One listener's application. */
 export function buildApp(services: Services, surfaces: readonly SurfaceName[]) {
   const app = new Elysia(elysiaSettings);
   for (const surface of surfaces) mount(app, services, surfaceRoutes[surface], baseOf(surface, surfaces));
-  mount(app, services, opsRoutes, "");
+  mount(app, services, [...opsRoutes, ...docsRoutes(surfaces)], "");
   // Registered last, so every route of our own comes before it.
   const lost = (context: Context) => serve(services, context, areaOf(context, surfaces), "(unknown)", notFound);
   app.all("/*", lost as never, { parse: "none", detail: { hide: true } });

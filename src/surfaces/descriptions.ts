@@ -55,7 +55,9 @@ export function describeModel(surface: SurfaceName): Record<string, unknown> {
     operationId: `${surface}RetrieveModel`,
     summary: "One model by its id, with `/` as it is or as `%2F`",
     response: { schema: Model },
-    parameters: [{ name: "*", in: "path", required: true, schema: { type: "string" }, example: exampleModel[surface] }],
+    parameters: [
+      { name: "id", in: "path", required: true, schema: { type: "string" }, example: exampleModel[surface] },
+    ],
     errors: [...doors, 404],
   });
 }

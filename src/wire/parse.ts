@@ -12,8 +12,8 @@ const body = TypeCompiler.Compile(ChatRequestBody);
  * @throws ApiError invalid_json, invalid_value or missing_field
  */
 export function parseChatRequest(text: string, maxDepth: number): ChatRequest {
-  const value = parseJsonObject(text, maxDepth);
-  if (!body.Check(value)) throw requestFault(value);
+  const { value, lifted } = withLiteralExtraBody(parseJsonObject(text, maxDepth));
+  if (!body.Check(value)) throw requestFault(value, lifted);
   const request = withoutNulls(value) as ChatRequest;
   checkTogether(request);
   return request;
@@ -36,10 +36,34 @@ export function parseJsonObject(text: string, maxDepth: number): Record<string, 
   return value as Record<string, unknown>;
 }
 
-function requestFault(value: unknown): ApiError {
+/**
+ * Some client libraries send their users' `extra_body` as it stands: its standard fields mean what they mean at the top
+ * level, and are checked like those. Options stay where they are; `extras.ts` reads them there.
+ */
+function withLiteralExtraBody(value: Record<string, unknown>): {
+  value: Record<string, unknown>;
+  lifted: ReadonlySet<string>;
+} {
+  const literal = value["extra_body"];
+  const lifted = new Set<string>();
+  if (typeof literal !== "object" || literal === null || Array.isArray(literal)) return { value, lifted };
+  const rest: Record<string, unknown> = {};
+  const top: Record<string, unknown> = { ...value, extra_body: rest };
+  for (const [key, one] of Object.entries(literal)) {
+    if (!(key in ChatRequestBody.properties)) rest[key] = one;
+    else if (top[key] == null) {
+      top[key] = one;
+      lifted.add(key);
+    }
+  }
+  return { value: top, lifted };
+}
+
+function requestFault(value: unknown, lifted: ReadonlySet<string>): ApiError {
   const fault = schemaFaults(ChatRequestBody, value, 1)[0];
   if (fault === undefined) return ApiError.invalidJson("The request body is not a chat completion request.");
-  const param = formatPath(fault.path);
+  const path = lifted.has(String(fault.path[0])) ? ["extra_body", ...fault.path] : fault.path;
+  const param = formatPath(path);
   return fault.kind === "missing"
     ? ApiError.missingField(param)
     : ApiError.invalidValue(param, `${param} ${fault.message}.`);

@@ -167,4 +167,16 @@ describe("parseChatRequest", () => {
     expect(faultOf(valid({ temperature: 3 })).message).toBe("temperature must be a number from 0 to 2.");
     expect(faultOf(valid({ verbosity: "x" })).message).toBe('verbosity must be "low" or "medium" or "high".');
   });
+
+  test("standard fields in a literal extra_body count and are checked; the top level wins", () => {
+    const extra = { temperature: 1, stream: true, top_k: 5, include_thoughts: true };
+    expect(parseChatRequest(valid({ temperature: 0, extra_body: extra }), 64) as unknown).toEqual({
+      model: "a/b",
+      messages: hello,
+      temperature: 0,
+      stream: true,
+      extra_body: { top_k: 5, include_thoughts: true },
+    });
+    expect(faultOf(valid({ extra_body: { temperature: 3 } }))).toMatchObject({ param: "extra_body.temperature" });
+  });
 });

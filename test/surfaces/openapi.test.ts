@@ -1,0 +1,95 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { Validator } from "@seriousme/openapi-schema-validator";
+import { openApiDocument } from "../../src/surfaces/openapi.ts";
+import { Troupe } from "../helpers/troupe.ts";
+
+let troupe: Troupe;
+beforeAll(async () => {
+  troupe = await Troupe.start();
+});
+afterAll(() => troupe[Symbol.asyncDispose]());
+
+type Operation = { operationId?: string; security: unknown[]; responses: Record<string, { content?: object }> };
+type Document = { openapi: string; paths: Record<string, Record<string, Operation>> };
+
+describe("the API's description", () => {
+  test("is valid OpenAPI 3.1", async () => {
+    const document = (await openApiDocument()) as Document;
+    const result = await new Validator().validate(structuredClone(document) as never);
+    expect(result.errors ?? []).toEqual([]);
+    expect(result.valid).toBe(true);
+    expect(document.openapi).toBe("3.1.0");
+  });
+
+  test("names every route that is mounted, each with its keys and errors", async () => {
+    const { paths } = (await openApiDocument()) as Document;
+    const mounted = troupe.server.services && (await routesOf(troupe));
+    expect(
+      Object.entries(paths)
+        .flatMap(([path, methods]) => Object.keys(methods).map((method) => `${method} ${path}`))
+        .sort(),
+    ).toEqual(mounted);
+    const create = paths["/gateway/v1/chat/completions"]!["post"]!;
+    expect(Object.keys(create.responses).sort()).toEqual([
+      "200",
+      "400",
+      "401",
+      "403",
+      "404",
+      "413",
+      "415",
+      "422",
+      "429",
+      "500",
+      "503",
+      "504",
+    ]);
+    expect(Object.keys(create.responses["200"]!.content!)).toEqual(["application/json", "text/event-stream"]);
+    expect(create.security).toEqual([{ apiKey: [] }]);
+    expect(paths["/health"]!["get"]!.security).toEqual([]);
+  });
+
+  test("a surface of its own stands at /v1", async () => {
+    const { paths } = (await openApiDocument(["gateway"])) as Document;
+    expect(Object.keys(paths)).toContain("/v1/chat/completions");
+    expect(Object.keys(paths).some((path) => path.startsWith("/gateway"))).toBe(false);
+  });
+});
+
+describe("the page at /docs", () => {
+  test("loads nothing from outside, and its files are here", async () => {
+    const response = await troupe.fetch("/docs", { key: null });
+    expect(response.status).toBe(200);
+    expect(response.headers.get("content-type")).toBe("text/html; charset=utf-8");
+    const html = await response.text();
+    expect(html).not.toMatch(/(?:src|href)="(?:https?:)?\/\//);
+    const policy = response.headers.get("content-security-policy")!;
+    const inline = html.match(/<script>([\s\S]*?)<\/script>/)![1]!;
+    expect(policy).toContain(`'sha256-${new Bun.CryptoHasher("sha256").update(inline).digest("base64")}'`);
+    for (const [path, type] of [
+      ["/docs/swagger-ui-bundle.js", "text/javascript"],
+      ["/docs/swagger-ui.css", "text/css"],
+      ["/docs/json", "application/json"],
+    ] as const) {
+      expect(html.includes(path) || path === "/docs/json").toBe(true);
+      const file = await troupe.fetch(path, { key: null });
+      expect(file.status).toBe(200);
+      expect(file.headers.get("content-type")).toStartWith(type);
+      expect((await file.bytes()).length).toBeGreaterThan(10_000);
+    }
+  });
+});
+
+/** What really answers: every described operation is called, and must not be a 404 for the path or a 405. */
+async function routesOf(running: Troupe): Promise<string[]> {
+  const { paths } = (await (await running.fetch("/docs/json")).json()) as Document;
+  const found: string[] = [];
+  for (const [path, methods] of Object.entries(paths)) {
+    for (const method of Object.keys(methods)) {
+      const response = await running.fetch(path.replace("{id}", "x"), { method: method.toUpperCase() });
+      const text = await response.text();
+      if (response.status !== 405 && !text.includes("There is nothing at")) found.push(`${method} ${path}`);
+    }
+  }
+  return found.sort();
+}
