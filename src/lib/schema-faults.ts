@@ -115,6 +115,8 @@ function sentence({ type, schema, message }: ValueError): string {
       return schema["minItems"] === 1 ? "must not be empty" : `must have at least ${schema["minItems"]} items`;
     case ValueErrorType.ArrayMaxItems:
       return `must have at most ${schema["maxItems"]} items`;
+    case ValueErrorType.ArrayUniqueItems:
+      return "must not hold the same thing twice";
     case ValueErrorType.ObjectMaxProperties:
       return `must have at most ${schema["maxProperties"]} entries`;
     case ValueErrorType.ObjectMinProperties:

@@ -93,19 +93,24 @@ export class YamlSource {
     return this.#find(path, "key");
   }
 
+  /** A mapping is pointed at by its name, which may stand lines above what it holds. */
   faultAt(path: readonly PathPart[], message: string): Fault {
-    return { file: this.file, ...this.locate(path), path: formatPath(path), message };
+    return { file: this.file, ...this.#find(path, "name"), path: formatPath(path), message };
   }
 
-  /** What keeps a value, read from here, from fitting a schema; with guesses for mistyped keys. */
-  check(schema: TSchema, value: unknown = this.value): Fault[] {
+  /**
+   * What keeps a value, read from here, from fitting a schema; with guesses for mistyped keys.
+   * @param at where in the file the value stands, when it is only a part
+   */
+  check(schema: TSchema, value: unknown = this.value, at: readonly PathPart[] = []): Fault[] {
     return schemaFaults(schema, value, mostFaults).map((fault) => {
-      const position = fault.kind === "value" ? this.locate(fault.path) : this.locateKey(fault.path);
-      return { file: this.file, ...position, path: formatPath(fault.path), message: messageOf(fault) };
+      const path = [...at, ...fault.path];
+      const position = fault.kind === "value" ? this.locate(path) : this.locateKey(path);
+      return { file: this.file, ...position, path: formatPath(path), message: messageOf(fault) };
     });
   }
 
-  #find(path: readonly PathPart[], what: "key" | "value"): Position {
+  #find(path: readonly PathPart[], what: "key" | "value" | "name"): Position {
     let node: Node | null | undefined = this.#document?.contents;
     let key: Node | null | undefined = node;
     for (const part of path) {
@@ -114,7 +119,8 @@ export class YamlSource {
       if (found === undefined) return this.#positionOf(key);
       ({ key, node } = found);
     }
-    return this.#positionOf(what === "key" ? key : (node ?? key));
+    const wantsKey = what === "key" || (what === "name" && isMap(node));
+    return this.#positionOf(wantsKey ? key : (node ?? key));
   }
 
   #step(node: Node | null | undefined, part: PathPart): Step | undefined {

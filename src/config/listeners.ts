@@ -1,0 +1,143 @@
+/** Where to listen. */
+import { isIP } from "node:net";
+import { resolve } from "node:path";
+import type { PathPart } from "../lib/schema-faults.ts";
+import type { Listener } from "./config.ts";
+import type { Origin, Report } from "./report.ts";
+import { type ConfigFile, type ListenerFile, surfaceNames } from "./schema.ts";
+import type { ReadFile } from "./variables.ts";
+
+export type Address = Listener["address"];
+
+/** What the command line or the environment says about the one listener there is. */
+export type Override = { readonly origin: Origin; readonly value: string };
+
+export type ListenerContext = {
+  readonly report: Report;
+  readonly reportOverride: (override: Override, message: string) => void;
+  readonly host: Override | undefined;
+  readonly port: Override | undefined;
+  /** The folder that relative paths are from. */
+  readonly folder: string;
+  readonly readFile: ReadFile;
+};
+
+type Entry = { readonly path: readonly PathPart[]; readonly file: ListenerFile };
+type Placed = { readonly path: readonly PathPart[]; readonly listener: Listener };
+
+export function listenersFrom(listen: NonNullable<ConfigFile["listen"]>, context: ListenerContext): Listener[] {
+  const placed = entriesOf(listen).flatMap((entry) => placedFrom(entry, context));
+  const moved = override(placed, context);
+  reportClashes(moved, context.report);
+  return moved.map(({ listener }) => listener);
+}
+
+function entriesOf(listen: NonNullable<ConfigFile["listen"]>): Entry[] {
+  if (Array.isArray(listen)) return listen.flatMap((one, at) => entryOf(one, ["listen", at]));
+  return entryOf(listen, ["listen"]);
+}
+
+/** A text may hold several addresses, separated by commas: an environment variable has no other way. */
+function entryOf(one: string | ListenerFile, path: readonly PathPart[]): Entry[] {
+  if (typeof one !== "string") return [{ path, file: one }];
+  return one.split(",").map((address) => ({ path, file: { address: address.trim() } }));
+}
+
+function placedFrom({ path, file }: Entry, { report, folder, readFile }: ListenerContext): Placed[] {
+  const { address: given, surfaces = surfaceNames, tls } = file;
+  const address = parseAddress(given, folder);
+  const paths = tls && { cert: resolve(folder, tls.cert), key: resolve(folder, tls.key) };
+  for (const name of ["cert", "key"] as const) {
+    const problem = paths && problemOfFile(paths[name], readFile);
+    if (problem !== undefined) report([...path, "tls", name], problem);
+  }
+  if (typeof address === "string") {
+    report(path, `${JSON.stringify(given)} ${address}`);
+    return [];
+  }
+  return [{ path, listener: { address, surfaces, ...(paths && { tls: paths }) } }];
+}
+
+function problemOfFile(path: string, readFile: ReadFile): string | undefined {
+  try {
+    return readFile(path) === undefined ? `names ${path}, which does not exist` : undefined;
+  } catch (error) {
+    return `names ${path}, which can't be read: ${(error as Error).message}`;
+  }
+}
+
+const form = "must be <host>:<port>, [<IPv6 address>]:<port> or unix:<path>";
+/** What fits into a socket's address, with its closing zero. Source: https://man7.org/linux/man-pages/man7/unix.7.html */
+const longestSocketPath = 107;
+
+/** @returns a text when it is none: what is wrong with it, without its subject */
+export function parseAddress(text: string, folder: string): Address | string {
+  if (text.startsWith("unix:")) {
+    if (text === "unix:") return form;
+    const path = resolve(folder, text.slice("unix:".length));
+    const isShort = Buffer.byteLength(path) <= longestSocketPath;
+    return isShort ? { kind: "unix", path } : `names a socket whose path has more than ${longestSocketPath} bytes`;
+  }
+  const [, bracketed, plain, digits] = /^(?:\[([^\]]*)\]|([^:]*)):([^:]*)$/.exec(text) ?? [];
+  const host = parseHost(bracketed === undefined ? plain : `[${bracketed}]`);
+  if (host === undefined || digits === undefined) return form;
+  const port = parsePort(digits);
+  return port === undefined ? "must have a port from 0 to 65535" : { kind: "tcp", host, port };
+}
+
+/** @returns a name or an address, IPv6 without brackets; undefined when it is neither */
+export function parseHost(text = ""): string | undefined {
+  const unwrapped = text.replace(/^\[(.*)\]$/, "$1");
+  if (isIP(unwrapped) === 6) return unwrapped;
+  if (isIP(text) === 4) return text;
+  const isName = /^(?=.{1,253}$)[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/i.test(text) && !/^[\d.]+$/.test(text);
+  return isName ? text : undefined;
+}
+
+function parsePort(text: string): number | undefined {
+  return /^\d{1,5}$/.test(text) && Number(text) <= 65_535 ? Number(text) : undefined;
+}
+
+export function formatAddress(address: Address): string {
+  if (address.kind === "unix") return `unix:${address.path}`;
+  return `${address.host.includes(":") ? `[${address.host}]` : address.host}:${address.port}`;
+}
+
+function override(placed: readonly Placed[], context: ListenerContext): readonly Placed[] {
+  const { host, port, reportOverride } = context;
+  const given = [host, port].filter((one) => one !== undefined);
+  const only = placed[0];
+  if (given.length === 0 || only === undefined) return placed;
+  if (placed.length > 1 || only.listener.address.kind !== "tcp") {
+    for (const one of given) reportOverride(one, "moves a single listener on a port, but the configuration has others");
+    return placed;
+  }
+  const address = { ...only.listener.address };
+  if (host !== undefined) {
+    const parsed = parseHost(host.value);
+    if (parsed === undefined) reportOverride(host, "must be a host name or an IP address");
+    else address.host = parsed;
+  }
+  if (port !== undefined) {
+    const parsed = parsePort(port.value);
+    if (parsed === undefined) reportOverride(port, "must be a port from 0 to 65535");
+    else address.port = parsed;
+  }
+  return [{ ...only, listener: { ...only.listener, address } }];
+}
+
+function reportClashes(placed: readonly Placed[], report: Report): void {
+  placed.forEach(({ path, listener }, at) => {
+    const other = placed.slice(0, at).find((earlier) => clash(earlier.listener.address, listener.address));
+    if (other === undefined) return;
+    report(path, `${formatAddress(listener.address)} is taken by ${formatAddress(other.listener.address)} above`);
+  });
+}
+
+function clash(one: Address, other: Address): boolean {
+  if (one.kind === "unix" || other.kind === "unix") return formatAddress(one) === formatAddress(other);
+  const covers = one.host === other.host || isEverywhere(one) || isEverywhere(other);
+  return one.port !== 0 && one.port === other.port && covers;
+}
+
+const isEverywhere = ({ host }: { readonly host: string }) => host === "0.0.0.0" || host === "::";

@@ -1,0 +1,319 @@
+/** File, then environment, then flags, each above the one before: a frozen Config, or every fault there is. */
+import { dirname, resolve } from "node:path";
+import type { TObject } from "@sinclair/typebox";
+import { AddressBlocks } from "../lib/addresses.ts";
+import { deepFreeze } from "../lib/freeze.ts";
+import { formatPath, type PathPart, schemaFaults } from "../lib/schema-faults.ts";
+import { suggest } from "../lib/suggest.ts";
+import { type Fault, YamlSource } from "../lib/yaml.ts";
+import type { ProviderCatalog } from "./catalog.ts";
+import type { Config } from "./config.ts";
+import { listenersFrom, type Override } from "./listeners.ts";
+import { providersFrom } from "./providers.ts";
+import { fromText, resolveReferences } from "./references.ts";
+import type { Origin } from "./report.ts";
+import { ConfigFile, type FilledConfigFile } from "./schema.ts";
+import { otherVariables, type Setting, settings, withDefaults } from "./settings.ts";
+import { type Environment, environmentFault, type ReadFile, Variables } from "./variables.ts";
+
+/** As given on the command line, unchecked. */
+export type Flags = {
+  readonly config?: string;
+  readonly host?: string;
+  readonly port?: string;
+  readonly data?: string;
+  readonly personas?: string;
+};
+
+export type ConfigInput = {
+  readonly flags: Flags;
+  readonly env: Environment;
+  /** Absolute: what relative paths of flags and variables are from. Those in the file are from the file's folder. */
+  readonly cwd: string;
+  readonly readFile: ReadFile;
+  readonly isFolder: (path: string) => boolean;
+};
+
+export type LoadedConfig = {
+  readonly config: Config;
+  /** What may well be a slip, but stops nothing. */
+  readonly warnings: readonly Fault[];
+  /** By paths in the file's terms (`log.level`); absent: it is the default. */
+  readonly origins: ReadonlyMap<string, Origin>;
+};
+
+export type LoadResult = LoadedConfig | { readonly faults: readonly Fault[] };
+
+const usualFiles = ["troupe.yaml", "/etc/troupe/troupe.yaml"];
+
+/** Touches nothing but what the input holds. */
+export function loadConfig(input: ConfigInput, catalog: ProviderCatalog): LoadResult {
+  return new Loading(input, catalog).result();
+}
+
+class Loading {
+  readonly #input: ConfigInput;
+  readonly #catalog: ProviderCatalog;
+  readonly #variables: Variables;
+  readonly #faults: Fault[] = [];
+  readonly #warnings: Fault[] = [];
+  readonly #origins = new Map<string, Origin>();
+  #source = new YamlSource("", "");
+
+  constructor(input: ConfigInput, catalog: ProviderCatalog) {
+    this.#input = input;
+    this.#catalog = catalog;
+    this.#variables = new Variables(input.env, input.readFile);
+  }
+
+  result(): LoadResult {
+    const file = this.#readFile();
+    for (const [key, value] of Object.entries(file)) this.#noteOrigins(value, [key]);
+    this.#overlay(file);
+    const config = this.#configFrom(withDefaults(ConfigFile, file) as FilledConfigFile);
+    this.#warnOfUnknownVariables();
+    const faults = [...this.#faults, ...this.#variables.faults];
+    if (faults.length > 0) return { faults: faults.toSorted((a, b) => placeOf(a) - placeOf(b)) };
+    return { config: deepFreeze(config), warnings: this.#warnings, origins: this.#origins };
+  }
+
+  /** The file's value, without the parts that are at fault, so that the rest can be checked further. */
+  #readFile(): Record<string, unknown> {
+    const text = this.#findFile();
+    if (text === undefined) return {};
+    this.#source = new YamlSource(text.content, text.path);
+    this.#faults.push(...this.#source.faults);
+    const dangling = new Set<string>();
+    const value = resolveReferences(this.#source.value ?? {}, ConfigFile, this.#variables, (path, message) => {
+      this.#report(path, message);
+      dangling.add(formatPath(path));
+    });
+    const wrong = this.#source.check(ConfigFile, value);
+    this.#faults.push(...wrong.filter(({ path }) => !dangling.has(path)));
+    if (typeof value !== "object" || value === null || Array.isArray(value)) return {};
+    const bad = new Set([...dangling, ...wrong.map(({ path }) => path)]);
+    return soundParts(value as Record<string, unknown>, bad);
+  }
+
+  #findFile(): { path: string; content: string } | undefined {
+    const { flags, env } = this.#input;
+    const named = flags.config ?? (env["TROUPE_CONFIG"] || undefined);
+    const by = flags.config === undefined ? "TROUPE_CONFIG" : "--config";
+    for (const path of named === undefined ? usualFiles : [named]) {
+      try {
+        const content = this.#input.readFile(path);
+        if (content !== undefined) return { path, content };
+      } catch (error) {
+        this.#faults.push(placeless(path, "", `can't be read: ${(error as Error).message}`));
+        return undefined;
+      }
+    }
+    if (named !== undefined) this.#faults.push(placeless(named, "", `does not exist, but ${by} names it`));
+    return undefined;
+  }
+
+  #noteOrigins(value: unknown, path: readonly PathPart[]): void {
+    const { line, column } = this.#source.locate(path);
+    this.#note(path, { where: "file", name: `${this.#source.file}:${line}:${column}` });
+    if (typeof value !== "object" || value === null || Array.isArray(value)) return;
+    for (const [key, inner] of Object.entries(value)) this.#noteOrigins(inner, [...path, key]);
+  }
+
+  #note(path: readonly PathPart[], origin: Origin): void {
+    this.#origins.set(formatPath(path), origin);
+  }
+
+  /** Puts the environment's values over the file's, and the flags' over both. */
+  #overlay(file: Record<string, unknown>): void {
+    for (const setting of settings) {
+      const text = this.#input.env[setting.variable];
+      if (text === undefined || text === "") continue;
+      const value = fromText(text, setting.schema);
+      const faults = schemaFaults(setting.schema, value).map(({ path, message }) =>
+        environmentFault(setting.variable + formatPath(path), message),
+      );
+      this.#faults.push(...faults);
+      if (faults.length === 0) this.#put(file, setting.path, value, fromVariable(setting.variable));
+    }
+    const { data, personas } = this.#input.flags;
+    if (data !== undefined) this.#put(file, ["data"], data, fromFlag("--data"));
+    if (personas !== undefined) this.#put(file, ["personas"], personas, fromFlag("--personas"));
+  }
+
+  #put(file: Record<string, unknown>, path: Setting["path"], value: unknown, origin: Origin): void {
+    let holder = file;
+    for (const key of path.slice(0, -1)) {
+      holder[key] ??= {};
+      holder = holder[key] as Record<string, unknown>;
+    }
+    holder[path.at(-1)!] = value;
+    this.#note(path, origin);
+  }
+
+  #configFrom(file: FilledConfigFile): Config {
+    const { limits, idempotency } = file;
+    return {
+      listen: this.#listeners(file.listen),
+      data: this.#dataFolder(file.data),
+      ...this.#personasFolder(file.personas),
+      providers: providersFrom(file.providers, {
+        catalog: this.#catalog,
+        variables: this.#variables,
+        timeouts: file.timeouts,
+        report: this.#report,
+        check: (schema: TObject, value, at) => {
+          const faults = this.#source.check(schema, value, at);
+          this.#faults.push(...faults);
+          return faults;
+        },
+        note: (path, name) => this.#note(path, { where: "environment", name }),
+        warn: (fault) => this.#warnings.push(fault),
+      }),
+      tiers: this.#tiers(file.tiers),
+      limits: {
+        bodyBytes: limits.body_bytes,
+        jsonDepth: limits.json_depth,
+        anonymousPerMinute: limits.anonymous_per_minute,
+        ...(limits.gateway_per_minute !== undefined && { gatewayPerMinute: limits.gateway_per_minute }),
+      },
+      streams: { keepAliveSeconds: file.streams.keep_alive_seconds },
+      shutdown: { drainSeconds: file.shutdown.drain_seconds },
+      idempotency: {
+        retentionHours: idempotency.retention_hours,
+        finishAfterDisconnect: idempotency.finish_after_disconnect,
+        recordBytes: idempotency.record_bytes,
+      },
+      conversations: { retentionDays: file.conversations.retention_days },
+      trustedProxies: this.#checkedList(["trusted_proxies"], file.trusted_proxies, problemOfBlock),
+      log: file.log,
+      cors: { origins: this.#checkedList(["cors", "origins"], file.cors.origins, problemOfOrigin) },
+    };
+  }
+
+  #listeners(listen: FilledConfigFile["listen"]): Config["listen"] {
+    const host = this.#override("--host", this.#input.flags.host, "TROUPE_HOST");
+    const port = this.#override("--port", this.#input.flags.port, "TROUPE_PORT");
+    const listeners = listenersFrom(listen, {
+      report: this.#report,
+      reportOverride: ({ origin, value }, message) => {
+        this.#faults.push(placeless(origin.where, origin.name, `${JSON.stringify(value)} ${message}`));
+      },
+      host,
+      port,
+      folder: this.#folderOf("listen"),
+      readFile: this.#input.readFile,
+    });
+    const names = [host, port].flatMap((override) => override?.origin.name ?? []);
+    if (names.length > 0) this.#note(["listen"], { where: "command line", name: names.join(", ") });
+    return listeners;
+  }
+
+  #override(flag: string, given: string | undefined, variable: string): Override | undefined {
+    if (given !== undefined) return { origin: fromFlag(flag), value: given };
+    const value = this.#input.env[variable];
+    // Kubernetes sets TROUPE_PORT=tcp://10.0.0.1:80 in every pod beside a service named "troupe".
+    // Source: https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables
+    if (value === undefined || value === "" || /^[a-z]+:\/\//.test(value)) return undefined;
+    return { origin: fromVariable(variable), value };
+  }
+
+  /** What relative paths of that key are from. */
+  #folderOf(key: string): string {
+    const { cwd } = this.#input;
+    return this.#origins.get(key)?.where === "file" ? resolve(cwd, dirname(this.#source.file)) : cwd;
+  }
+
+  #dataFolder(given: string | undefined): string {
+    // systemd may name several, separated by colons. Source: systemd.exec(5), StateDirectory=
+    const byService = this.#input.env["STATE_DIRECTORY"]?.split(":")[0];
+    if (given === undefined && byService) this.#note(["data"], fromVariable("STATE_DIRECTORY"));
+    return resolve(this.#folderOf("data"), given ?? (byService || "data"));
+  }
+
+  #personasFolder(given: string | undefined): { personas?: string } {
+    const folder = resolve(this.#folderOf("personas"), given ?? "personas");
+    return given !== undefined || this.#input.isFolder(folder) ? { personas: folder } : {};
+  }
+
+  #tiers(tiers: Config["tiers"]): Config["tiers"] {
+    const { free, pro } = tiers;
+    const at = this.#origins.has("tiers.free") ? "free" : "pro";
+    if (free > pro)
+      this.#report(["tiers", at], `makes the free plan's number, ${free}, more than the pro plan's, ${pro}`);
+    return tiers;
+  }
+
+  #checkedList(
+    path: readonly string[],
+    list: readonly string[],
+    problemOf: (item: string) => string | undefined,
+  ): readonly string[] {
+    list.forEach((item, at) => {
+      const problem = problemOf(item);
+      if (problem !== undefined) this.#report([...path, at], `${JSON.stringify(item)} ${problem}`);
+    });
+    return list;
+  }
+
+  /** Reports a value where it was given: in the environment, on the command line, or in the file. */
+  readonly #report = (path: readonly PathPart[], message: string): void => {
+    const origins = path.map((_, at) => this.#origins.get(formatPath(path.slice(0, at + 1))));
+    const outside = origins.find((origin) => origin !== undefined && origin.where !== "file");
+    const fault =
+      outside === undefined ? this.#source.faultAt(path, message) : placeless(outside.where, outside.name, message);
+    this.#faults.push(fault);
+  };
+
+  /** A name close to one of ours is most likely meant to be it; others may be anybody's. */
+  #warnOfUnknownVariables(): void {
+    const known = [...otherVariables, ...settings.map(({ variable }) => variable)];
+    for (const name of Object.keys(this.#input.env)) {
+      if (!name.startsWith("TROUPE_") || known.includes(name) || this.#variables.knows(name)) continue;
+      const guess = suggest(
+        name.slice("TROUPE_".length),
+        known.map((one) => one.slice("TROUPE_".length)),
+      );
+      if (guess !== undefined) {
+        this.#warnings.push(environmentFault(name, `is not a known variable; did you mean TROUPE_${guess}?`));
+      }
+    }
+  }
+}
+
+const fromFlag = (name: string): Origin => ({ where: "command line", name });
+const fromVariable = (name: string): Origin => ({ where: "environment", name });
+
+/** In the order of the file; what has no place there comes last. */
+const placeOf = ({ line, column }: Fault) => (line === 0 ? Number.MAX_SAFE_INTEGER : line * 1_000_000 + column);
+
+function placeless(file: string, path: string, message: string): Fault {
+  return { file, line: 0, column: 0, path, message };
+}
+
+/** Leaves out each top-level value that has a fault in it; of the providers, each one that has. */
+function soundParts(value: Record<string, unknown>, faulty: ReadonlySet<string>): Record<string, unknown> {
+  const isFaulty = (path: string) =>
+    [...faulty].some((one) => one === path || (/^[.[]/.test(one.slice(path.length)) && one.startsWith(path)));
+  const keep = (above: string[], entries: Record<string, unknown>): Record<string, unknown> =>
+    Object.fromEntries(Object.entries(entries).filter(([key]) => !isFaulty(formatPath([...above, key]))));
+  const { providers, ...rest } = value;
+  const isMapping = typeof providers === "object" && providers !== null && !faulty.has("providers");
+  return {
+    ...keep([], rest),
+    ...(isMapping && { providers: keep(["providers"], providers as Record<string, unknown>) }),
+  };
+}
+
+function problemOfBlock(block: string): string | undefined {
+  try {
+    return new AddressBlocks([block]) && undefined;
+  } catch {
+    return "is not an address or a CIDR block";
+  }
+}
+
+function problemOfOrigin(origin: string): string | undefined {
+  const isOrigin =
+    URL.canParse(origin) && /^https?:$/.test(new URL(origin).protocol) && new URL(origin).origin === origin;
+  return origin === "*" || isOrigin ? undefined : "is not an origin such as https://app.example.com";
+}

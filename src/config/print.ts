@@ -1,0 +1,61 @@
+/** A configuration as a file that would give it, without its secrets. */
+import { Document, isMap, isPair, isScalar, isSeq, type Node, visit } from "yaml";
+import { formatPath, type PathPart } from "../lib/schema-faults.ts";
+import type { Config, Listener, ProviderConfig } from "./config.ts";
+import { formatAddress } from "./listeners.ts";
+import type { LoadedConfig } from "./load.ts";
+
+const hidden = "***";
+
+/** The YAML text; a comment beside each value says where it came from, unless it is the default. */
+export function printConfig({ config, origins }: Pick<LoadedConfig, "config" | "origins">): string {
+  const document = new Document(fileFrom(config));
+  visit(document, {
+    Pair(_, pair, ancestors) {
+      const path = [...ancestors.flatMap((above) => (isPair(above) ? keyOf(above.key) : [])), ...keyOf(pair.key)];
+      const origin = origins.get(formatPath(path));
+      const value = pair.value as Node | null;
+      // A mapping's comment would stand before its first key; its parts have their own.
+      if (origin === undefined || value === null || (isMap(value) && value.items.length > 0)) return;
+      if (isSeq(value) && value.items.length > 0) value.commentBefore = ` ${origin.name}`;
+      else value.comment = ` ${origin.name}`;
+    },
+  });
+  return document.toString({ lineWidth: 0 });
+}
+
+/** The same as a value, for JSON. */
+export function fileFrom(config: Config): Record<string, unknown> {
+  const { listen, providers, ...rest } = config;
+  return {
+    listen: listen.map(listenerFrom),
+    ...(snakeKeys(rest) as object),
+    providers: Object.fromEntries(providers.map((provider) => [provider.name, providerFrom(provider)])),
+  };
+}
+
+const listenerFrom = ({ address, ...rest }: Listener) => ({ address: formatAddress(address), ...rest });
+
+function providerFrom({ name: _, dialect, baseUrl, apiKey, headers, modelRules, timeouts, ...rest }: ProviderConfig) {
+  return {
+    dialect,
+    base_url: baseUrl,
+    ...(apiKey !== undefined && { api_key: hidden }),
+    ...rest,
+    headers: Object.fromEntries(Object.keys(headers).map((header) => [header, hidden])),
+    model_rules: modelRules,
+    timeouts: snakeKeys(timeouts),
+  };
+}
+
+function snakeKeys(value: unknown): unknown {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, inner]) => [
+      key.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+      snakeKeys(inner),
+    ]),
+  );
+}
+
+const keyOf = (key: unknown): PathPart[] => (isScalar(key) ? [String(key.value)] : []);

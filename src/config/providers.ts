@@ -1,0 +1,237 @@
+/** Which upstreams are set up: those the file names, and those whose usual variables are there. */
+import { type TObject, Type } from "@sinclair/typebox";
+import type { PathPart } from "../lib/schema-faults.ts";
+import { suggest } from "../lib/suggest.ts";
+import type { Fault } from "../lib/yaml.ts";
+import type { ProviderCatalog, RemoteEntry } from "./catalog.ts";
+import type { ProviderConfig, Timeouts } from "./config.ts";
+import type { Report } from "./report.ts";
+import type { FilledConfigFile, ProviderFile } from "./schema.ts";
+import { withDefaults } from "./settings.ts";
+import { environmentFault, type Found, type Variables } from "./variables.ts";
+
+export type ProviderContext = {
+  readonly catalog: ProviderCatalog;
+  readonly variables: Variables;
+  readonly timeouts: FilledConfigFile["timeouts"];
+  readonly report: Report;
+  /** Checks a part of the file. */
+  readonly check: (schema: TObject, value: unknown, at: readonly PathPart[]) => readonly Fault[];
+  /** Takes note of where a value came from. */
+  readonly note: (path: readonly PathPart[], from: string) => void;
+  readonly warn: (fault: Fault) => void;
+};
+
+/** Those of the file in its order, then those of the environment. */
+export function providersFrom(
+  file: Readonly<Record<string, ProviderFile>>,
+  context: ProviderContext,
+): ProviderConfig[] {
+  const named = Object.entries(file).map(([name, entry]) => fromFile(name, entry, context));
+  const others = context.catalog.flatMap((one) => (one.kind === "remote" && !Object.hasOwn(file, one.name) ? one : []));
+  return [...named, ...others.map((one) => fromEnvironment(one, context))].filter((one) => one !== undefined);
+}
+
+function fromFile(name: string, entry: ProviderFile, context: ProviderContext): ProviderConfig | undefined {
+  const { report, catalog } = context;
+  const at = ["providers", name];
+  const misnamed = problemOfName(name, catalog);
+  if (misnamed !== undefined) report(at, misnamed);
+  const dialect = dialectOf(name, entry, context);
+  if (dialect === undefined) return undefined;
+  const { enabled = true, options = {}, model_rules: modelRules = [], headers = {}, models = [] } = entry;
+  checkParts(dialect, options, modelRules, at, context);
+  checkHeaders(headers, at, report);
+  if (!enabled) return undefined;
+  const found = lookUp(environmentOf(name, dialect), context.variables);
+  const baseUrl = baseUrlOf(entry, dialect, found.baseUrl, at, context);
+  const apiKey = apiKeyOf(entry, found.apiKey, at, context);
+  if (baseUrl !== undefined && needsKey(dialect, baseUrl) && apiKey === undefined && !carriesKey(headers)) {
+    const [usual] = environmentOf(name, dialect).apiKey;
+    report(at, `has no key: set ${usual ?? "api_key"}${usual === undefined ? "" : " or api_key"}, or enabled: false`);
+  }
+  return {
+    name,
+    dialect: dialect.name,
+    baseUrl: baseUrl ?? "",
+    ...(apiKey !== undefined && { apiKey }),
+    headers: lowerCased(headers),
+    models,
+    options: optionsOf(dialect, options),
+    modelRules,
+    timeouts: timeoutsOf({ ...context.timeouts, ...entry.timeouts }),
+  };
+}
+
+function fromEnvironment(dialect: RemoteEntry, context: ProviderContext): ProviderConfig | undefined {
+  const { name } = dialect;
+  const found = lookUp(dialect.environment, context.variables);
+  const present = found.apiKey ?? found.baseUrl ?? context.variables.first(dialect.environment.presence ?? []);
+  if (present === undefined) return undefined;
+  const at = ["providers", name];
+  const lacks = (what: string): undefined => {
+    context.warn(environmentFault(present.from, `does not set up the provider ${name}: ${what}`));
+  };
+  if (dialect.baseUrl === "" && found.baseUrl === undefined) {
+    return lacks(`it needs an address, from ${dialect.environment.baseUrl.join(" or ") || "base_url in the file"}`);
+  }
+  const baseUrl = baseUrlOf({}, dialect, found.baseUrl, at, context);
+  const apiKey = apiKeyOf({}, found.apiKey, at, context);
+  if (baseUrl === undefined) return undefined;
+  if (needsKey(dialect, baseUrl) && apiKey === undefined) {
+    return lacks(`it needs a key, from ${dialect.environment.apiKey.join(" or ")}`);
+  }
+  const options = optionsOf(dialect, {});
+  const missing = closed(dialect.options).required?.filter((key) => !Object.hasOwn(options, key)) ?? [];
+  if (missing.length > 0) return lacks(`it needs ${missing.map((key) => `options.${key}`).join(", ")} in the file`);
+  const timeouts = timeoutsOf(context.timeouts);
+  const rest = { headers: {}, models: [], options, modelRules: [], timeouts };
+  return { name, dialect: name, baseUrl, ...(apiKey !== undefined && { apiKey }), ...rest };
+}
+
+function problemOfName(name: string, catalog: ProviderCatalog): string | undefined {
+  if (!/^[a-z0-9][a-z0-9._-]{0,63}$/.test(name)) {
+    return "must be of 1 to 64 lower-case letters, digits, '.', '_' and '-', and begin with a letter or digit";
+  }
+  const isLocal = catalog.some((one) => one.kind === "local" && one.name === name);
+  return isLocal ? "is always there and takes no settings" : undefined;
+}
+
+function dialectOf(name: string, entry: ProviderFile, { catalog, report }: ProviderContext): RemoteEntry | undefined {
+  const wanted = entry.dialect ?? name;
+  const remote = catalog.filter((one) => one.kind === "remote");
+  const found = remote.find((one) => one.name === wanted);
+  if (found !== undefined || catalog.some((one) => one.name === name)) return found;
+  const names = remote.map((one) => one.name);
+  const guess = suggest(wanted, names);
+  const advice = guess === undefined ? `: one of ${names.join(", ")}` : `; did you mean '${guess}'?`;
+  if (entry.dialect !== undefined) report(["providers", name, "dialect"], `is no built-in provider${advice}`);
+  else report(["providers", name], `is no built-in provider, so it needs a dialect${advice}`);
+  return undefined;
+}
+
+/** For a name of the operator's own the same custom holds: `MYCORP_API_KEY` and `MYCORP_BASE_URL`. */
+function environmentOf(name: string, dialect: RemoteEntry): RemoteEntry["environment"] {
+  if (name === dialect.name) return dialect.environment;
+  const stem = name.toUpperCase().replaceAll(/[^A-Z0-9]/g, "_");
+  return { apiKey: [`${stem}_API_KEY`], baseUrl: [`${stem}_BASE_URL`] };
+}
+
+type LookedUp = { readonly apiKey: Found | undefined; readonly baseUrl: Found | undefined };
+
+const lookUp = ({ apiKey, baseUrl }: RemoteEntry["environment"], variables: Variables): LookedUp => ({
+  apiKey: variables.first(apiKey),
+  baseUrl: variables.first(baseUrl),
+});
+
+/** Where an address has moved, its keeper says whether keys are asked for; the public ones all do. */
+const needsKey = ({ keyOptional, baseUrl }: RemoteEntry, used: string) =>
+  !keyOptional && (baseUrl === "" || used === parseBaseUrl(baseUrl));
+
+const keyHeaders = new Set(["authorization", "x-api-key", "api-key", "x-goog-api-key"]);
+const carriesKey = (headers: Readonly<Record<string, string>>) =>
+  Object.keys(headers).some((name) => keyHeaders.has(name.toLowerCase()));
+
+const lowerCased = (headers: Readonly<Record<string, string>>) =>
+  Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+
+function apiKeyOf(
+  entry: ProviderFile,
+  found: Found | undefined,
+  at: readonly PathPart[],
+  { report, note, variables }: ProviderContext,
+): string | undefined {
+  const isKey = (text: string) => /^[\x21-\x7e]+$/.test(text);
+  const problem = "holds a space or a character that no key has";
+  if (entry.api_key !== undefined && entry.api_key !== "") {
+    if (!isKey(entry.api_key)) report([...at, "api_key"], problem);
+    return entry.api_key;
+  }
+  if (found === undefined) return undefined;
+  note([...at, "api_key"], found.from);
+  if (!isKey(found.value)) variables.report(found.from, problem);
+  return found.value;
+}
+
+const addressForm = "must be an http or https URL without user, password, query and fragment";
+
+function baseUrlOf(
+  entry: ProviderFile,
+  dialect: RemoteEntry,
+  found: Found | undefined,
+  at: readonly PathPart[],
+  { report, note, variables }: ProviderContext,
+): string | undefined {
+  if (entry.base_url !== undefined) {
+    const url = parseBaseUrl(entry.base_url);
+    if (url === undefined) report([...at, "base_url"], addressForm);
+    return url;
+  }
+  if (found !== undefined) {
+    const url = parseBaseUrl(completed(found.value, dialect.baseUrl));
+    if (url === undefined) variables.report(found.from, addressForm);
+    note([...at, "base_url"], found.from);
+    return url;
+  }
+  if (dialect.baseUrl !== "") return parseBaseUrl(dialect.baseUrl);
+  const { baseUrl: names } = dialect.environment;
+  report(at, `needs base_url${names.length === 0 ? "" : `, or ${names.join(" or ")} in the environment`}`);
+  return undefined;
+}
+
+/**
+ * Variables such as OLLAMA_HOST hold a bare host, others an origin: what is missing is as in the usual address.
+ * Source: https://docs.ollama.com/faq
+ */
+function completed(text: string, usual: string): string {
+  const isBare = !/^[a-z][a-z0-9+.-]*:\/\//i.test(text);
+  if (!URL.canParse(usual)) return isBare ? `https://${text}` : text;
+  const model = new URL(usual);
+  const given = isBare ? `${model.protocol}//${text}` : text;
+  if (!URL.canParse(given)) return given;
+  const url = new URL(given);
+  if (isBare && url.port === "") url.port = model.port;
+  if (url.pathname === "/") url.pathname = model.pathname;
+  return url.href;
+}
+
+/** @returns without a trailing slash; undefined when it can't be called, or would carry a secret into logs */
+export function parseBaseUrl(text: string): string | undefined {
+  if (!URL.canParse(text)) return undefined;
+  const { protocol, username, password, search, hash, href } = new URL(text);
+  const isPlain = username === "" && password === "" && search === "" && hash === "" && !/[?#]$/.test(href);
+  return (protocol === "http:" || protocol === "https:") && isPlain ? href.replace(/\/+$/, "") : undefined;
+}
+
+function checkHeaders(headers: Readonly<Record<string, string>>, at: readonly PathPart[], report: Report): void {
+  for (const [name, value] of Object.entries(headers)) {
+    // Source: https://www.rfc-editor.org/rfc/rfc9110#section-5.1 and #section-5.5
+    if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name)) report([...at, "headers", name], "is no name for a header");
+    if (!/^[\t\x20-\x7e]*$/.test(value))
+      report([...at, "headers", name], "must be one line of visible ASCII characters");
+  }
+}
+
+const closed = (schema: TObject = Type.Object({})): TObject => ({ ...schema, additionalProperties: false });
+
+function checkParts(
+  dialect: RemoteEntry,
+  options: unknown,
+  modelRules: readonly unknown[],
+  at: readonly PathPart[],
+  { check }: ProviderContext,
+): void {
+  check(closed(dialect.options), options, [...at, "options"]);
+  const own = closed(dialect.modelRules);
+  const row = { ...own, properties: { match: Type.String(), ...own.properties } };
+  for (const [index, rule] of modelRules.entries()) check(row, rule, [...at, "model_rules", index]);
+}
+
+const optionsOf = (dialect: RemoteEntry, options: unknown) =>
+  (dialect.options === undefined ? {} : withDefaults(dialect.options, options)) as Record<string, unknown>;
+
+const timeoutsOf = (file: FilledConfigFile["timeouts"]): Timeouts => ({
+  connectSeconds: file.connect_seconds,
+  firstByteSeconds: file.first_byte_seconds,
+  idleSeconds: file.idle_seconds,
+});

@@ -1,0 +1,7 @@
+import type { PathPart } from "../lib/schema-faults.ts";
+
+/** Takes note of a fault. @param message a sentence without its subject, which is the value at the path */
+export type Report = (path: readonly PathPart[], message: string) => void;
+
+/** Where a value came from: a place in the file, a variable, a flag. */
+export type Origin = { readonly where: "file" | "environment" | "command line"; readonly name: string };

@@ -1,0 +1,193 @@
+/**
+ * What `troupe.yaml` may hold. Each default stands beside its field; the environment variables, the JSON Schema and the
+ * tables in docs/configuration.md are made from this.
+ */
+import { type Static, type TProperties, type TSchema, Type } from "@sinclair/typebox";
+import type { SurfaceName } from "./config.ts";
+
+const closed = { additionalProperties: false } as const;
+
+const text = (description: string) => Type.String({ minLength: 1, description });
+const optional = <T extends TSchema>(schema: T) => Type.Optional(schema);
+
+const whole = (minimum: number, maximum: number, byDefault: number, description: string) =>
+  Type.Optional(Type.Integer({ minimum, maximum, default: byDefault, description }));
+
+const flag = (byDefault: boolean, description: string) =>
+  Type.Optional(Type.Boolean({ default: byDefault, description }));
+
+function oneOf<const T extends string>(values: readonly [T, ...T[]], byDefault: T, description: string) {
+  return Type.Optional(
+    Type.Union(
+      values.map((value) => Type.Literal(value)),
+      { default: byDefault, description },
+    ),
+  );
+}
+
+/** A mapping that is there, with its defaults, even when the file does not name it. */
+const section = <T extends TProperties>(description: string, properties: T) =>
+  Type.Optional(Type.Object(properties, { ...closed, description, default: {} }));
+
+export const surfaceNames = ["orchestrator", "gateway"] as const satisfies readonly SurfaceName[];
+
+const Address = text("`<host>:<port>` (`[::1]:8080` for IPv6; port 0 takes a free one) or `unix:<path>`.");
+
+const ListenerFile = Type.Object(
+  {
+    address: Address,
+    surfaces: optional(
+      Type.Array(Type.Union(surfaceNames.map((name) => Type.Literal(name))), {
+        minItems: 1,
+        uniqueItems: true,
+        default: [...surfaceNames],
+        description: "What is served there. Both: the gateway's base is `/gateway/v1`. One alone: its base is `/v1`.",
+      }),
+    ),
+    tls: optional(
+      Type.Object(
+        { cert: text("PEM file of the certificate chain."), key: text("PEM file of the private key.") },
+        { ...closed, description: "Serve HTTPS. A changed certificate needs a restart." },
+      ),
+    ),
+  },
+  closed,
+);
+
+const mostSeconds = 86_400;
+const timeouts = {
+  connect_seconds: (byDefault?: number) => seconds("Until the connection stands.", byDefault),
+  first_byte_seconds: (byDefault?: number) => seconds("From the request to the answer's first byte.", byDefault),
+  idle_seconds: (byDefault?: number) => seconds("Silence between two events of a stream.", byDefault),
+};
+
+function seconds(description: string, byDefault?: number) {
+  const bounds = { minimum: 0.1, maximum: mostSeconds, description };
+  return Type.Optional(Type.Number(byDefault === undefined ? bounds : { ...bounds, default: byDefault }));
+}
+
+const ModelRuleFile = Type.Object(
+  { match: text("A glob over the model's name; `*` matches anything.") },
+  { additionalProperties: true },
+);
+
+export const ProviderFile = Type.Object(
+  {
+    enabled: flag(true, "false: not set up, even if its key is in the environment."),
+    dialect: optional(text("The built-in provider whose format it speaks. Default: the one of this name.")),
+    base_url: optional(text("http or https. Default: the built-in provider's public address.")),
+    api_key: optional(Type.String({ description: "Better `${NAME}` than the key itself." })),
+    headers: optional(Type.Record(Type.String(), Type.String(), { description: "Sent with every call." })),
+    models: optional(
+      Type.Array(Type.String({ minLength: 1 }), { description: "What the gateway's model list shows." }),
+    ),
+    options: optional(Type.Object({}, { additionalProperties: true, description: "Settings of that provider alone." })),
+    model_rules: optional(
+      Type.Array(ModelRuleFile, { description: "Overrides of what is known about models; the first that fits wins." }),
+    ),
+    timeouts: optional(
+      Type.Object(
+        {
+          connect_seconds: timeouts.connect_seconds(),
+          first_byte_seconds: timeouts.first_byte_seconds(),
+          idle_seconds: timeouts.idle_seconds(),
+        },
+        { ...closed, description: "Where it differs from `timeouts`." },
+      ),
+    ),
+  },
+  closed,
+);
+
+export const ConfigFile = Type.Object(
+  {
+    listen: optional(
+      Type.Union([Address, ListenerFile, Type.Array(Type.Union([Address, ListenerFile]), { minItems: 1 })], {
+        default: "127.0.0.1:8080",
+        description: "Where to listen: an address, or one with its surfaces and certificate, or a list of those.",
+      }),
+    ),
+    data: optional(text("The data folder. Default: `$STATE_DIRECTORY`, else `./data`.")),
+    personas: optional(
+      text("The folder of personas. Default: `./personas` if it is there, else those in the executable."),
+    ),
+    providers: optional(
+      Type.Record(Type.String(), ProviderFile, {
+        default: {},
+        description:
+          "Upstreams by the name left of a model's slash. One whose key is in the environment needs no entry.",
+      }),
+    ),
+    timeouts: section("Of calls to upstreams.", {
+      connect_seconds: timeouts.connect_seconds(10),
+      first_byte_seconds: timeouts.first_byte_seconds(300),
+      idle_seconds: timeouts.idle_seconds(120),
+    }),
+    tiers: section("Requests per minute of a key, by its plan; an enterprise key brings its own number.", {
+      free: whole(1, 1_000_000, 10, "Of the free plan."),
+      pro: whole(1, 1_000_000, 100, "Of the pro plan."),
+    }),
+    limits: section("What a caller may ask for.", {
+      body_bytes: whole(1024, 1024 ** 3, 20 * 1024 ** 2, "The largest request body."),
+      json_depth: whole(4, 512, 64, "How deep its JSON may be nested."),
+      anonymous_per_minute: whole(1, 1_000_000, 600, "Requests per minute of one client address without a valid key."),
+      gateway_per_minute: optional(
+        Type.Integer({
+          minimum: 1,
+          maximum: 1_000_000,
+          description: "Requests per minute of one key on the gateway. Default: no limit but the key's own.",
+        }),
+      ),
+    }),
+    streams: section("Of answers that come in pieces.", {
+      keep_alive_seconds: whole(0, 3600, 15, "Silence after which a comment is sent; 0 is never."),
+    }),
+    shutdown: section("What happens on SIGTERM.", {
+      drain_seconds: whole(0, 3600, 30, "How long running answers may take to end."),
+    }),
+    idempotency: section("Of requests with a `service-request-id`.", {
+      retention_hours: whole(1, 24 * 30, 24, "How long an answer is kept for retries."),
+      finish_after_disconnect: flag(true, "Whether such a call runs on when its client leaves."),
+      record_bytes: whole(1024, 256 * 1024 ** 2, 16 * 1024 ** 2, "The largest answer that is kept."),
+    }),
+    conversations: section("Of exchanges stored with `store: true`.", {
+      retention_days: whole(1, 3650, 30, "How long one is kept after its last use."),
+    }),
+    trusted_proxies: optional(
+      Type.Array(Type.String({ minLength: 1 }), {
+        default: [],
+        description: "Addresses or CIDR blocks whose `X-Forwarded-For` is believed.",
+      }),
+    ),
+    log: section("One line per request, on stderr.", {
+      level: oneOf(["debug", "info", "warn", "error"], "info", "The least that is written."),
+      format: oneOf(["auto", "json", "pretty"], "auto", "auto: pretty on a terminal, JSON lines elsewhere."),
+      content: flag(false, "Whether messages may appear in it."),
+    }),
+    cors: section("Of browsers on other origins.", {
+      origins: optional(
+        Type.Array(Type.String({ minLength: 1 }), {
+          default: [],
+          description: "Origins that may call, e.g. `https://app.example.com`; `*` is any.",
+        }),
+      ),
+    }),
+  },
+  { ...closed, title: "The configuration of Troupe" },
+);
+
+export type ConfigFile = Static<typeof ConfigFile>;
+type Section<K extends keyof ConfigFile> = NonNullable<ConfigFile[K]>;
+
+/** What a file comes to when every default is filled in. */
+export type FilledConfigFile = Pick<ConfigFile, "data" | "personas"> & {
+  listen: Section<"listen">;
+  limits: Required<Omit<Section<"limits">, "gateway_per_minute">> & Pick<Section<"limits">, "gateway_per_minute">;
+} & { [K in Exclude<keyof ConfigFile, "data" | "personas" | "listen" | "limits">]-?: Required<Section<K>> };
+export type ListenerFile = Static<typeof ListenerFile>;
+export type ProviderFile = Static<typeof ProviderFile>;
+
+/** For editors: what docs/troupe.schema.json holds. */
+export function configJsonSchema(): Record<string, unknown> {
+  return { $schema: "http://json-schema.org/draft-07/schema#", ...JSON.parse(JSON.stringify(ConfigFile)) };
+}

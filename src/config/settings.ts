@@ -1,0 +1,38 @@
+/** The settings that are one value each, and the names they go by outside the file. */
+import type { TObject, TSchema } from "@sinclair/typebox";
+import { ConfigFile } from "./schema.ts";
+
+export type Setting = {
+  /** `["log", "level"]` */
+  readonly path: readonly string[];
+  /** `TROUPE_LOG_LEVEL` */
+  readonly variable: string;
+  readonly schema: TSchema;
+};
+
+/** Variables that move `listen` alone, or are no setting of the file. */
+export const otherVariables = ["TROUPE_CONFIG", "TROUPE_HOST", "TROUPE_PORT"] as const;
+
+export const settings: readonly Setting[] = settingsIn(ConfigFile, []);
+
+function settingsIn(schema: TObject, above: readonly string[]): Setting[] {
+  return Object.entries(schema.properties).flatMap(([key, inner]) => {
+    const path = [...above, key];
+    if (inner["properties"] !== undefined) return settingsIn(inner as TObject, path);
+    // A mapping whose keys are the operator's own has no one value.
+    if (inner["patternProperties"] !== undefined) return [];
+    return [{ path, variable: `TROUPE_${path.join("_").toUpperCase()}`, schema: inner }];
+  });
+}
+
+/** Fills in what is absent and has a default; leaves the rest as it is. */
+export function withDefaults(schema: TSchema, value: unknown): unknown {
+  const given = value ?? schema["default"];
+  const properties = schema["properties"] as Record<string, TSchema> | undefined;
+  if (properties === undefined || typeof given !== "object") return given;
+  const filled = Object.entries(properties).flatMap(([key, inner]) => {
+    const result = withDefaults(inner, given[key]);
+    return result === undefined ? [] : [[key, result]];
+  });
+  return { ...given, ...Object.fromEntries(filled) };
+}

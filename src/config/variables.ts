@@ -1,0 +1,80 @@
+/** Variables and secrets: from the environment, from the file that `NAME_FILE` names, or from systemd's credentials. */
+import { join } from "node:path";
+import type { Fault } from "../lib/yaml.ts";
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+/** @returns undefined when there is no such file. @throws when there is one that can't be read */
+export type ReadFile = (path: string) => string | undefined;
+
+/** `from` says where it was found, without its value. */
+export type Found = { readonly value: string; readonly from: string };
+
+export class Variables {
+  /** Of the look-ups so far. */
+  readonly faults: Fault[] = [];
+  readonly #env: Environment;
+  readonly #readFile: ReadFile;
+  readonly #found = new Map<string, Found | undefined>();
+
+  constructor(env: Environment, readFile: ReadFile) {
+    this.#env = env;
+    this.#readFile = readFile;
+  }
+
+  /** A variable that is set to nothing is found, with the value "". */
+  find(name: string): Found | undefined {
+    if (!this.#found.has(name)) this.#found.set(name, this.#search(name));
+    return this.#found.get(name);
+  }
+
+  /** The first that has a value. */
+  first(names: readonly string[]): Found | undefined {
+    for (const name of names) {
+      const found = this.find(name);
+      if (found !== undefined && found.value.trim() !== "") return { ...found, value: found.value.trim() };
+    }
+    return undefined;
+  }
+
+  /** Whether anybody asked for it. */
+  knows(name: string): boolean {
+    return this.#found.has(name);
+  }
+
+  report(name: string, message: string): undefined {
+    this.faults.push(environmentFault(name, message));
+  }
+
+  #search(name: string): Found | undefined {
+    const fileVariable = `${name}_FILE`;
+    const value = this.#env[name];
+    const file = this.#env[fileVariable];
+    if (file !== undefined && file !== "") {
+      if (value !== undefined && value !== "") return this.report(name, `is set, and ${fileVariable} too: unset one`);
+      return this.#read(file, fileVariable) ?? this.report(fileVariable, `names ${file}, which does not exist`);
+    }
+    return value === undefined ? this.#credential(name) : { value, from: name };
+  }
+
+  /** Source: https://systemd.io/CREDENTIALS/ */
+  #credential(name: string): Found | undefined {
+    const folder = this.#env["CREDENTIALS_DIRECTORY"];
+    if (folder === undefined || folder === "") return undefined;
+    const paths = [name, name.toLowerCase()].map((file) => join(folder, file));
+    return paths.map((path) => this.#read(path, name)).find((found) => found !== undefined);
+  }
+
+  #read(path: string, variable: string): Found | undefined {
+    try {
+      const text = this.#readFile(path);
+      return text === undefined ? undefined : { value: text.trim(), from: path };
+    } catch (error) {
+      this.report(variable, `names ${path}, which can't be read: ${(error as Error).message}`);
+      return { value: "", from: path };
+    }
+  }
+}
+
+export function environmentFault(name: string, message: string): Fault {
+  return { file: "environment", line: 0, column: 0, path: name, message };
+}

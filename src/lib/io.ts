@@ -1,0 +1,21 @@
+/** The process as a command sees it: the only door to the outside, so that a test can stand in for it. */
+
+export type Output = {
+  write(text: string): void;
+  readonly isTerminal: boolean;
+};
+
+export type Signal = "SIGTERM" | "SIGINT" | "SIGHUP";
+
+export type Io = {
+  readonly stdout: Output;
+  readonly stderr: Output;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Absolute; relative paths given to the functions here are from it. */
+  readonly cwd: string;
+  /** @returns undefined when there is no such file. @throws when there is one that can't be read */
+  readFile(path: string): string | undefined;
+  isFolder(path: string): boolean;
+  /** @returns a function that stops listening */
+  onSignal(signal: Signal, run: () => void): () => void;
+};

@@ -1,0 +1,230 @@
+import { describe, expect, test } from "bun:test";
+import { formatFault } from "../../src/lib/yaml.ts";
+import { configOf, faultsOf, load, loaded } from "./loading.ts";
+
+describe("without anything", () => {
+  test("every default stands", () => {
+    expect(configOf({})).toEqual({
+      listen: [{ address: { kind: "tcp", host: "127.0.0.1", port: 8080 }, surfaces: ["orchestrator", "gateway"] }],
+      data: "/srv/data",
+      providers: [],
+      tiers: { free: 10, pro: 100 },
+      limits: { bodyBytes: 20 * 1024 * 1024, jsonDepth: 64, anonymousPerMinute: 600 },
+      streams: { keepAliveSeconds: 15 },
+      shutdown: { drainSeconds: 30 },
+      idempotency: { retentionHours: 24, finishAfterDisconnect: true, recordBytes: 16 * 1024 * 1024 },
+      conversations: { retentionDays: 30 },
+      trustedProxies: [],
+      log: { level: "info", format: "auto", content: false },
+      cors: { origins: [] },
+    });
+  });
+
+  test.each(["", "# all by default\n", "log:\nproviders:\nlimits: {}\n"])("a file of %p says no more", (yaml) => {
+    expect(configOf({ yaml })).toEqual(configOf({}));
+  });
+
+  test("nothing of it can be changed", () => {
+    const config = configOf({ env: { OPENAI_API_KEY: "k" } });
+    const parts = [config, config.listen, config.listen[0]!.address, config.providers[0]!.timeouts, config.log];
+    expect(parts.every((part) => Object.isFrozen(part))).toBe(true);
+  });
+});
+
+describe("the file", () => {
+  test("is the one that is named, else the one here, else the one in /etc", () => {
+    const files = {
+      "troupe.yaml": "tiers: {free: 1}",
+      "/etc/troupe/troupe.yaml": "tiers: {free: 2}",
+      "mine.yaml": "tiers: {free: 3}",
+      "other.yaml": "tiers: {free: 4}",
+    };
+    const freeOf = (given: object) => configOf({ files, ...given }).tiers.free;
+    expect(freeOf({})).toBe(1);
+    expect(freeOf({ files: { "/etc/troupe/troupe.yaml": "tiers: {free: 2}" } })).toBe(2);
+    expect(freeOf({ env: { TROUPE_CONFIG: "mine.yaml" } })).toBe(3);
+    expect(freeOf({ env: { TROUPE_CONFIG: "mine.yaml" }, flags: { config: "other.yaml" } })).toBe(4);
+    expect(freeOf({ env: { TROUPE_CONFIG: "" } })).toBe(1);
+  });
+
+  test("must be there when it is named", () => {
+    expect(faultsOf({ flags: { config: "no.yaml" } })).toEqual(["no.yaml: does not exist, but --config names it"]);
+    expect(faultsOf({ env: { TROUPE_CONFIG: "no.yaml" } })).toEqual([
+      "no.yaml: does not exist, but TROUPE_CONFIG names it",
+    ]);
+  });
+
+  test("that can't be read is a fault, and no other is taken in its place", () => {
+    const files = { "troupe.yaml": new Error("EACCES: permission denied"), "/etc/troupe/troupe.yaml": "" };
+    expect(faultsOf({ files })).toEqual(["troupe.yaml: can't be read: EACCES: permission denied"]);
+  });
+
+  test("gives paths from its own folder; variables and flags give them from the current one", () => {
+    const files = {
+      "/etc/troupe/troupe.yaml":
+        "data: state\npersonas: people\nlisten: {address: 'unix:run/s', tls: {cert: c, key: k}}",
+      "/etc/troupe/c": "-",
+      "/etc/troupe/k": "-",
+    };
+    expect(configOf({ files })).toMatchObject({
+      data: "/etc/troupe/state",
+      personas: "/etc/troupe/people",
+      listen: [
+        { address: { kind: "unix", path: "/etc/troupe/run/s" }, tls: { cert: "/etc/troupe/c", key: "/etc/troupe/k" } },
+      ],
+    });
+    const env = { TROUPE_DATA: "d", TROUPE_LISTEN: "unix:s" };
+    expect(configOf({ files, env, flags: { personas: "p" } })).toMatchObject({
+      data: "/srv/d",
+      personas: "/srv/p",
+      listen: [{ address: { kind: "unix", path: "/srv/s" } }],
+    });
+  });
+
+  test("of another form is one fault", () => {
+    expect(faultsOf({ yaml: "- a\n- b\n" })).toEqual(["troupe.yaml:1:1: must be an object"]);
+    expect(faultsOf({ yaml: "just text" })).toEqual(["troupe.yaml:1:1: must be an object"]);
+  });
+});
+
+describe("the layers", () => {
+  const yaml = "log: {level: warn, format: json}\ntiers: {free: 20}\ndata: /file\npersonas: /file\n";
+
+  test("rise from file to environment to flags", () => {
+    const env = { TROUPE_LOG_LEVEL: "error", TROUPE_DATA: "/env", TROUPE_PERSONAS: "/env" };
+    expect(configOf({ yaml, env, flags: { data: "/flag" } })).toMatchObject({
+      log: { level: "error", format: "json", content: false },
+      tiers: { free: 20, pro: 100 },
+      data: "/flag",
+      personas: "/env",
+    });
+  });
+
+  test("the environment sets numbers, truth values and lists", () => {
+    const env = {
+      TROUPE_LIMITS_BODY_BYTES: "4096",
+      TROUPE_LIMITS_GATEWAY_PER_MINUTE: "7",
+      TROUPE_TIMEOUTS_CONNECT_SECONDS: "0.5",
+      TROUPE_IDEMPOTENCY_FINISH_AFTER_DISCONNECT: "false",
+      TROUPE_TRUSTED_PROXIES: "10.0.0.0/8, ::1",
+      TROUPE_CORS_ORIGINS: "*",
+      TROUPE_LISTEN: "0.0.0.0:80,[::1]:81",
+      OPENAI_API_KEY: "k",
+    };
+    expect(configOf({ env })).toMatchObject({
+      limits: { bodyBytes: 4096, gatewayPerMinute: 7 },
+      providers: [{ timeouts: { connectSeconds: 0.5, firstByteSeconds: 300, idleSeconds: 120 } }],
+      idempotency: { finishAfterDisconnect: false },
+      trustedProxies: ["10.0.0.0/8", "::1"],
+      cors: { origins: ["*"] },
+      listen: [{ address: { host: "0.0.0.0", port: 80 } }, { address: { host: "::1", port: 81 } }],
+    });
+  });
+
+  test("a variable's fault names the variable", () => {
+    const env = {
+      TROUPE_TIERS_FREE: "many",
+      TROUPE_LOG_LEVEL: "loud",
+      TROUPE_LOG_CONTENT: "yes",
+      TROUPE_TRUSTED_PROXIES: "10.0.0.0/8,nowhere",
+      TROUPE_CORS_ORIGINS: "https://a.example/path",
+      TROUPE_LISTEN: "localhost",
+    };
+    expect(faultsOf({ env }).toSorted()).toEqual([
+      'environment: TROUPE_CORS_ORIGINS: "https://a.example/path" is not an origin such as https://app.example.com',
+      'environment: TROUPE_LISTEN: "localhost" must be <host>:<port>, [<IPv6 address>]:<port> or unix:<path>',
+      "environment: TROUPE_LOG_CONTENT: must be true or false",
+      'environment: TROUPE_LOG_LEVEL: must be one of "debug", "info", "warn", "error"',
+      "environment: TROUPE_TIERS_FREE: must be an integer from 1 to 1000000",
+      'environment: TROUPE_TRUSTED_PROXIES: "nowhere" is not an address or a CIDR block',
+    ]);
+  });
+
+  test("a variable of a near-by name is a warning; others are nobody's business", () => {
+    const env = { TROUPE_LOGLEVEL: "debug", TROUPE_SERVICE_HOST: "10.0.0.1", TROUPE_IMAGE_TAG: "7", HOME: "/" };
+    expect(loaded({ env }).warnings.map(formatFault)).toEqual([
+      "environment: TROUPE_LOGLEVEL: is not a known variable; did you mean TROUPE_LOG_LEVEL?",
+    ]);
+  });
+
+  test("systemd's state folder stands in for the default alone", () => {
+    const env = { STATE_DIRECTORY: "/var/lib/troupe:/var/lib/other" };
+    expect(configOf({ env }).data).toBe("/var/lib/troupe");
+    expect(configOf({ env, yaml }).data).toBe("/file");
+    expect(configOf({ env: { ...env, TROUPE_DATA: "/env" } }).data).toBe("/env");
+  });
+
+  test("personas are those of ./personas where that is a folder", () => {
+    expect(configOf({}).personas).toBeUndefined();
+    expect(configOf({ folders: ["/srv/personas"] }).personas).toBe("/srv/personas");
+    expect(configOf({ folders: ["/srv/personas"], yaml }).personas).toBe("/file");
+  });
+});
+
+describe("faults", () => {
+  test("are told all at once, in the order of the file, those of other places last", () => {
+    const yaml = `log: {levl: debug}
+tiers:
+  free: 200
+  pro: 100
+listen:
+  - 127.0.0.1:80
+  - address: 127.0.0.1:80
+    tls: {cert: here.pem}
+  - 0.0.0.0:99999
+limits: {body_bytes: "20"}
+trusted_proxies: [10.0.0.0/33]
+cors: {origins: [app.example.com]}
+providers:
+  opnai: {}
+  mycorp:
+    dialect: openai
+    base_ulr: https://llm.example
+colour: red
+`;
+    expect(faultsOf({ yaml, env: { TROUPE_STREAMS_KEEP_ALIVE_SECONDS: "-1" } })).toEqual([
+      "troupe.yaml:1:7: log.levl: is not a known key; did you mean 'level'?",
+      "troupe.yaml:3:9: tiers.free: makes the free plan's number, 200, more than the pro plan's, 100",
+      "troupe.yaml:8:5: listen[1].tls.key: is required",
+      "troupe.yaml:10:22: limits.body_bytes: must be an integer from 1024 to 1073741824",
+      'troupe.yaml:11:19: trusted_proxies[0]: "10.0.0.0/33" is not an address or a CIDR block',
+      'troupe.yaml:12:18: cors.origins[0]: "app.example.com" is not an origin such as https://app.example.com',
+      "troupe.yaml:14:3: providers.opnai: is no built-in provider, so it needs a dialect; did you mean 'openai'?",
+      "troupe.yaml:17:5: providers.mycorp.base_ulr: is not a known key; did you mean 'base_url'?",
+      "troupe.yaml:18:1: colour: is not a known key",
+      "environment: TROUPE_STREAMS_KEEP_ALIVE_SECONDS: must be an integer from 0 to 3600",
+    ]);
+  });
+
+  test("of the text itself do not hide those of the environment", () => {
+    expect(faultsOf({ yaml: "log: {level: info\n", env: { TROUPE_PORT: "http" } })).toEqual([
+      "troupe.yaml:2:1: Flow map in block collection must be sufficiently indented and end with a }",
+      'environment: TROUPE_PORT: "http" must be a port from 0 to 65535',
+    ]);
+  });
+
+  test("never show a secret", () => {
+    const secret = "sk-live-0123456789";
+    const yaml = `providers:\n  openai: {api_key: "${secret} ", base_url: "https://u:${secret}@x"}\n  b: {dialect: openai, headers: {x: "${secret}\\n"}}\n`;
+    const faults = faultsOf({ yaml, env: { GOOGLE_API_KEY: `${secret} ${secret}`, TROUPE_PORT: "80" } });
+    expect(faults).toHaveLength(5);
+    expect(faults.join("\n")).not.toContain(secret);
+  });
+});
+
+test("where each value came from is known", () => {
+  const yaml = "log:\n  level: warn\nproviders:\n  openai: {api_key: k}\n";
+  const { origins } = loaded({ yaml, env: { TROUPE_TIERS_FREE: "5", GEMINI_API_KEY: "k" }, flags: { port: "1" } });
+  const names = [...origins].map(([path, origin]) => `${path}: ${origin.name}`);
+  expect(names).toContain("log.level: troupe.yaml:2:10");
+  expect(names).toContain("providers.openai.api_key: troupe.yaml:4:21");
+  expect(names).toContain("tiers.free: TROUPE_TIERS_FREE");
+  expect(names).toContain("providers.google.api_key: GEMINI_API_KEY");
+  expect(names).toContain("listen: --port");
+  expect(origins.has("tiers.pro")).toBe(false);
+});
+
+test("the same input gives the same result", () => {
+  const given = { yaml: "tiers: {free: 3}", env: { OPENAI_API_KEY: "k" } };
+  expect(load(given)).toEqual(load(given));
+});

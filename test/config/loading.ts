@@ -1,0 +1,73 @@
+/** A configuration out of nothing but what a test gives. */
+import { Type } from "@sinclair/typebox";
+import type { ProviderCatalog } from "../../src/config/catalog.ts";
+import type { Config } from "../../src/config/config.ts";
+import { type Flags, type LoadedConfig, type LoadResult, loadConfig } from "../../src/config/load.ts";
+import { formatFault } from "../../src/lib/yaml.ts";
+
+export const catalog: ProviderCatalog = [
+  { kind: "local", name: "builtin" },
+  {
+    kind: "remote",
+    name: "openai",
+    baseUrl: "https://api.openai.com/v1",
+    environment: { apiKey: ["OPENAI_API_KEY"], baseUrl: ["OPENAI_BASE_URL"] },
+    keyOptional: false,
+    modelRules: Type.Object({ reasoning: Type.Optional(Type.Boolean()) }),
+  },
+  {
+    kind: "remote",
+    name: "google",
+    baseUrl: "https://generativelanguage.googleapis.com",
+    environment: { apiKey: ["GEMINI_API_KEY", "GOOGLE_API_KEY"], baseUrl: [] },
+    keyOptional: false,
+  },
+  {
+    kind: "remote",
+    name: "ollama",
+    baseUrl: "http://localhost:11434/v1",
+    environment: { apiKey: [], baseUrl: ["OLLAMA_HOST"], presence: ["OLLAMA_MODELS"] },
+    keyOptional: true,
+  },
+  {
+    kind: "remote",
+    name: "azure",
+    baseUrl: "",
+    environment: { apiKey: ["AZURE_OPENAI_API_KEY"], baseUrl: ["AZURE_OPENAI_ENDPOINT"] },
+    keyOptional: false,
+    options: Type.Object({ api_version: Type.Optional(Type.String({ default: "v1" })) }),
+  },
+];
+
+export type Given = {
+  /** Of /srv/troupe.yaml. */
+  readonly yaml?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly flags?: Flags;
+  /** By path; a value of `Error` can't be read. */
+  readonly files?: Readonly<Record<string, string | Error>>;
+  readonly folders?: readonly string[];
+};
+
+export function load({ yaml, env = {}, flags = {}, files = {}, folders = [] }: Given): LoadResult {
+  const all: Record<string, string | Error> = { ...files, ...(yaml !== undefined && { "troupe.yaml": yaml }) };
+  const readFile = (path: string) => {
+    const content = all[path];
+    if (content instanceof Error) throw content;
+    return content;
+  };
+  return loadConfig({ flags, env, cwd: "/srv", readFile, isFolder: (path) => folders.includes(path) }, catalog);
+}
+
+export function loaded(given: Given): LoadedConfig {
+  const result = load(given);
+  if ("faults" in result) throw new Error(result.faults.map(formatFault).join("\n"));
+  return result;
+}
+
+export const configOf = (given: Given): Config => loaded(given).config;
+
+export function faultsOf(given: Given): string[] {
+  const result = load(given);
+  return "faults" in result ? result.faults.map(formatFault) : [];
+}
