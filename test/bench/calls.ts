@@ -1,0 +1,46 @@
+/** The calls that scenarios make, told apart from who answers them. */
+import type { PromptKind } from "./answer-shape.ts";
+import type { FamilyName } from "./mock-families.ts";
+
+export type CallSpec = {
+  /** Who is asked: the gateway surface by `<provider>/<model>`, or a persona. */
+  readonly surface: "gateway" | "persona";
+  readonly family: FamilyName;
+  /** Goes into the model's name; see answer-shape.ts. */
+  readonly shape: string;
+  readonly streamed: boolean;
+  readonly includeUsage: boolean;
+  readonly promptChars: number;
+  readonly promptKind: PromptKind;
+  readonly identified: boolean;
+};
+
+const models: Record<FamilyName, string> = {
+  openai: "gpt-4o",
+  anthropic: "claude-sonnet-4-5",
+  google: "gemini-2.5-flash",
+  xai: "grok-4",
+};
+
+/** The model's name as the mock knows it. */
+export const mockModel = ({ family, shape }: CallSpec) => models[family] + shape;
+
+export const personaId = (call: CallSpec) => `bench/${mockModel(call).replaceAll(".", "-")}`;
+
+/** What makes a family's model speak the dialect that the mock stands for. */
+export const fieldsOf = ({ family }: CallSpec): Record<string, unknown> =>
+  family === "xai" ? { use_responses_api: true } : {};
+
+export function call(changes: Partial<CallSpec>): CallSpec {
+  return {
+    surface: "gateway",
+    family: "openai",
+    shape: "",
+    streamed: false,
+    includeUsage: false,
+    promptChars: 200,
+    promptKind: "ascii",
+    identified: false,
+    ...changes,
+  };
+}

@@ -1,0 +1,237 @@
+/** What is measured, as data: who is asked for what, under which load, and what is wanted of the result. */
+import { bytesPerChar } from "./answer-shape.ts";
+import { type CallSpec, call } from "./calls.ts";
+import type { Job } from "./job.ts";
+import {
+  burstMeasures,
+  cpuPerCall,
+  cpuPerFragment,
+  firstFragmentTime,
+  fragmentTime,
+  heldBack,
+  type Measure,
+  memoryPerStream,
+  pacedMeasures,
+  peakPerBody,
+  plainMeasures,
+} from "./measures.ts";
+
+export type Case = { readonly label: string; readonly subject: string; readonly call: CallSpec };
+
+/** `most` of a measure: as a ratio to (or difference from) the bare proxy of the same round, or as a value. */
+export type Target = {
+  readonly label: string;
+  readonly measure: Measure;
+  readonly most: number;
+  readonly of: "comparison" | "value";
+};
+
+export type Scenario = {
+  readonly name: string;
+  readonly about: string;
+  /** The first is what the others are set against. */
+  readonly cases: readonly Case[];
+  readonly load: Job["load"];
+  readonly warmupSeconds: number;
+  readonly seconds: number;
+  /** A new process for each round: memory that was once used is not given back. */
+  readonly fresh: boolean;
+  readonly measures: readonly Measure[];
+  readonly targets: readonly Target[];
+};
+
+const bare = (spec: CallSpec): Case => ({ label: "bare proxy", subject: "bare proxy", call: spec });
+const troupe = (label: string, spec: CallSpec): Case => ({ label, subject: "troupe", call: spec });
+
+const atMost = (label: string, measure: Measure, most: number, of: Target["of"] = "comparison"): Target => ({
+  label,
+  measure,
+  most,
+  of,
+});
+
+/** What the surfaces and dialects are called in the table, and how much more than the bare proxy each may take. */
+const kinds: readonly { label: string; changes: Partial<CallSpec>; call: number; fragment: number }[] = [
+  { label: "gateway", changes: {}, call: 1.25, fragment: 1.1 },
+  { label: "persona", changes: { surface: "persona" }, call: 1.5, fragment: 1.5 },
+  { label: "gateway → Anthropic", changes: { family: "anthropic" }, call: 1.6, fragment: 1.5 },
+  { label: "gateway → Google", changes: { family: "google" }, call: 1.6, fragment: 1.5 },
+  { label: "gateway → xAI responses", changes: { family: "xai" }, call: 1.6, fragment: 1.5 },
+];
+
+const base = {
+  warmupSeconds: 1,
+  seconds: 3,
+  fresh: false,
+  targets: [],
+} satisfies Partial<Scenario>;
+
+const kindCases = (changes: Partial<CallSpec>): Case[] => [
+  bare(call(changes)),
+  ...kinds.map((kind) => troupe(kind.label, call({ ...changes, ...kind.changes }))),
+];
+
+const paced = { shape: "-f100-i10", streamed: true } as const;
+const burst = { shape: "-f200", streamed: true } as const;
+
+const largeBody = (megabytes: number): Scenario => {
+  const spec = call({ promptChars: megabytes * 1_000_000 });
+  return {
+    ...base,
+    name: `body-${megabytes}mb`,
+    about: `plain calls with a body of ${megabytes} MB, one after the other`,
+    cases: [
+      bare(spec),
+      { label: "bare proxy that buffers", subject: "buffering proxy", call: spec },
+      troupe("gateway", spec),
+      troupe("gateway, text of all scripts", { ...spec, promptKind: "mixed" }),
+      troupe("persona", { ...spec, surface: "persona" }),
+      troupe("gateway → Anthropic", { ...spec, family: "anthropic" }),
+    ],
+    load: { kind: "closed", connections: 1 },
+    fresh: true,
+    measures: [cpuPerCall, peakPerBody],
+    targets: megabytes === 10 ? [atMost("gateway", cpuPerCall, 1.3), atMost("gateway", peakPerBody, 4, "value")] : [],
+  };
+};
+
+const largeAnswer = (megabytes: number): Scenario => {
+  const spec = call({ shape: `-b${Math.round((megabytes * 1_000_000) / bytesPerChar)}` });
+  return {
+    ...base,
+    name: `answer-${megabytes}mb`,
+    about: `plain answers of ${megabytes} MB, one after the other`,
+    cases: [bare(spec), troupe("gateway", spec), troupe("gateway → Anthropic", { ...spec, family: "anthropic" })],
+    load: { kind: "closed", connections: 1 },
+    fresh: true,
+    measures: [cpuPerCall, peakPerBody],
+  };
+};
+
+const openStreams = (streams: number): Scenario => {
+  const spec = call({ shape: `-f${streams > 1000 ? 14 : 10}-i1000`, streamed: true });
+  return {
+    ...base,
+    name: `streams-${streams}`,
+    about: `${streams} streams open at once, a fragment each second`,
+    cases: [
+      bare(spec),
+      troupe("gateway", spec),
+      troupe("persona", { ...spec, surface: "persona" }),
+      troupe("gateway → Anthropic", { ...spec, family: "anthropic" }),
+    ],
+    load: { kind: "held", streams, perSecond: 1000 },
+    fresh: true,
+    measures: [...memoryPerStream, cpuPerFragment],
+    targets: ["gateway", "persona", "gateway → Anthropic"].map((label) =>
+      atMost(label, memoryPerStream[0]!, 30, "value"),
+    ),
+  };
+};
+
+export const scenarios: readonly Scenario[] = [
+  {
+    ...base,
+    name: "plain",
+    about: "plain calls, 32 callers",
+    cases: kindCases({}),
+    load: { kind: "closed", connections: 32 },
+    measures: plainMeasures,
+    targets: kinds.map((kind) => atMost(kind.label, cpuPerCall, kind.call)),
+  },
+  {
+    ...base,
+    name: "stream",
+    about: "200 streams at a time of 100 fragments, 10 ms apart: each fragment is a wake-up",
+    cases: kindCases(paced),
+    load: { kind: "closed", connections: 200 },
+    measures: pacedMeasures,
+    targets: kinds.map((kind) => atMost(kind.label, cpuPerFragment, kind.fragment)),
+  },
+  {
+    ...base,
+    name: "burst",
+    about: "32 streams at a time of 200 fragments, as fast as they are taken: many fragments in one read",
+    cases: [...kindCases(burst), troupe("gateway, usage asked for", call({ ...burst, includeUsage: true }))],
+    load: { kind: "closed", connections: 32 },
+    measures: burstMeasures,
+    targets: kinds.map((kind) => atMost(kind.label, cpuPerFragment, kind.fragment)),
+  },
+  {
+    ...base,
+    name: "first-fragment",
+    about: "20 streams a second of 50 fragments, 20 ms apart",
+    cases: kindCases({ shape: "-f50-i20", streamed: true }),
+    load: { kind: "open", perSecond: 20 },
+    warmupSeconds: 2,
+    seconds: 10,
+    measures: [...firstFragmentTime, ...fragmentTime, heldBack, cpuPerFragment],
+    targets: kinds.flatMap((kind) => [
+      atMost(kind.label, firstFragmentTime[0]!, 0.2),
+      atMost(kind.label, firstFragmentTime[1]!, 1),
+    ]),
+  },
+  {
+    ...base,
+    name: "recorded",
+    about: "calls with a service-request-id, each a new one, beside calls without",
+    cases: [bare(call({})), troupe("gateway", call({})), troupe("gateway, recorded", call({ identified: true }))],
+    load: { kind: "closed", connections: 32 },
+    measures: plainMeasures,
+  },
+  {
+    ...base,
+    name: "recorded-stream",
+    about: "the same with streams of 100 fragments, 10 ms apart, 200 at a time",
+    cases: [
+      bare(call(paced)),
+      troupe("gateway", call(paced)),
+      troupe("gateway, recorded", call({ ...paced, identified: true })),
+    ],
+    load: { kind: "closed", connections: 200 },
+    measures: pacedMeasures,
+  },
+  {
+    ...base,
+    name: "intact",
+    about: "bodies of 200 KB whose text the provider sums up: what arrives is what was sent",
+    cases: kindCases({ shape: "-v", promptChars: 180_000, promptKind: "mixed" }),
+    load: { kind: "closed", connections: 4 },
+    warmupSeconds: 0.2,
+    seconds: 1,
+    measures: [cpuPerCall],
+  },
+  largeBody(1),
+  largeBody(10),
+  largeAnswer(1),
+  largeAnswer(10),
+  openStreams(1000),
+  openStreams(5000),
+  {
+    ...base,
+    name: "slow-readers",
+    about: "50 streams of 4 MB whose readers stop after the first bytes for 5 seconds",
+    cases: [
+      bare(call({ shape: "-f4000-s900", streamed: true })),
+      troupe("gateway", call({ shape: "-f4000-s900", streamed: true })),
+      troupe("gateway → Anthropic", call({ shape: "-f4000-s900", streamed: true, family: "anthropic" })),
+    ],
+    load: { kind: "slow", streams: 50, pauseSeconds: 5 },
+    fresh: true,
+    measures: memoryPerStream,
+  },
+];
+
+/** The short form for CI: the same calls and checks, too little of them to time. */
+export function shortened(scenario: Scenario): Scenario {
+  const { load } = scenario;
+  const small: Job["load"] =
+    load.kind === "closed"
+      ? { kind: "closed", connections: Math.min(load.connections, 20) }
+      : load.kind === "held"
+        ? { ...load, streams: Math.min(load.streams, 200) }
+        : load.kind === "slow"
+          ? { ...load, streams: 4, pauseSeconds: 0.5 }
+          : load;
+  return { ...scenario, load: small, warmupSeconds: 0.1, seconds: 0.5, targets: [] };
+}
