@@ -222,16 +222,19 @@ export function chunkExtrasOf(chunk: JsonObject): JsonObject {
 }
 export function choiceExtrasOf(choice: JsonObject): { logprobs?: Logprobs; [extra: string]: unknown } {
   const logprobs = logprobsOf(choice["logprobs"]);
-  return { ...(logprobs && { logprobs }), ...extrasOf(choice, knownInChoice) };
+  return { ...(logprobs && { logprobs }), ...withoutEmpty(extrasOf(choice, knownInChoice)) };
 }
 /** Of a fragment only what says something: many repeat empty fields in each. */
 export function deltaExtrasOf(delta: JsonObject): JsonObject {
-  const extras = extrasOf(delta, knownInMessage);
-  for (const key in extras) {
-    const value = extras[key];
-    if (value === "" || (Array.isArray(value) && value.length === 0)) delete extras[key];
+  return withoutEmpty(extrasOf(delta, knownInMessage));
+}
+
+function withoutEmpty(fields: JsonObject): JsonObject {
+  for (const key in fields) {
+    const value = fields[key];
+    if (value === "" || (typeof value === "object" && value !== null && isEmpty(value))) delete fields[key];
   }
-  return extras;
+  return fields;
 }
 
 /** In today's form, or in that of the older completions, which Together still gives: https://docs.together.ai/docs/logprobs */

@@ -45,10 +45,16 @@ function setReasoning(body: JsonObject, { request, extras }: Call, { efforts, th
     if (thinking !== undefined) body["thinking"] = { ...thinking, type: switchOf(thinking["type"] === "disabled") };
     else if (effort !== undefined) body["thinking"] = { type: switchOf(effort === "none") };
   }
-  if (effort === undefined || efforts === undefined) return;
-  const known = effort in efforts ? efforts[effort] : "*" in efforts ? efforts["*"] : effort;
-  if (known == null) delete body["reasoning_effort"];
+  const known = effortHere(effort, efforts);
+  if (known === undefined) delete body["reasoning_effort"];
   else body["reasoning_effort"] = known;
+}
+
+/** @returns undefined where the model takes no such effort */
+export function effortHere(effort: string | undefined, efforts: Quirks["efforts"] = {}): string | undefined {
+  if (effort === undefined) return undefined;
+  const known = effort in efforts ? efforts[effort] : "*" in efforts ? efforts["*"] : effort;
+  return known ?? undefined;
 }
 
 function switchOf(off: boolean): "enabled" | "disabled" {
@@ -133,8 +139,8 @@ function messagesFor(call: Call, quirks: Quirks): JsonObject[] {
       media = [];
     }
     const sent = messageFor(message, call, quirks);
-    if (message.role === "tool" && quirks.tool_images !== true) media.push(...takeMedia(sent, message.tool_call_id));
     if (ids !== undefined) replaceIds(sent, ids);
+    if (message.role === "tool" && quirks.tool_images !== true) media.push(...takeMedia(sent));
     messages.push(sent);
   }
   if (media.length > 0) messages.push({ role: "user", content: media });
@@ -209,14 +215,14 @@ function thoughtsOf(message: AssistantMessage & JsonObject): string | undefined 
 }
 
 /** Takes images and files out of a tool's result; they follow in a user message, which is where upstreams take them. */
-function takeMedia(sent: JsonObject, callId: string): JsonObject[] {
+function takeMedia(sent: JsonObject): JsonObject[] {
   if (!Array.isArray(sent["content"])) return [];
   const content = sent["content"] as JsonObject[];
   const media = content.filter((part) => part["type"] !== "text");
   if (media.length === 0) return [];
   const texts = content.filter((part) => part["type"] === "text");
   sent["content"] = texts.length > 0 ? texts : "The result follows in the next user message.";
-  return [{ type: "text", text: `Result of the tool call ${callId}:` }, ...media];
+  return [{ type: "text", text: `Result of the tool call ${sent["tool_call_id"]}:` }, ...media];
 }
 
 function replaceIds(sent: JsonObject, allowed: RegExp): void {
@@ -230,8 +236,8 @@ function replaceIds(sent: JsonObject, allowed: RegExp): void {
 const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
 /** Nine letters and digits, the same for the same id. */
-function shortId(id: string): string {
-  let rest = BigInt(Bun.hash(id));
+export function shortId(id: string): string {
+  let rest = new Bun.CryptoHasher("sha256").update(id).digest().readBigUInt64BE();
   let short = "";
   for (let at = 0; at < 9; at += 1) {
     short += letters[Number(rest % 62n)];

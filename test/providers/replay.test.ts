@@ -235,10 +235,16 @@ function expectLegalStream(provider: RemoteProvider, call: Call, given: Case, by
   for (const text of argumentsByCall.values()) JSON.parse(text);
 }
 
-type CallPart = { index: number; id?: string; type?: string; function?: { name?: string; arguments?: string } };
+type CallPart = {
+  index: number;
+  id?: string;
+  type?: string;
+  custom?: object;
+  function?: { name?: string; arguments?: string };
+};
 
 function collectArguments(byCall: Map<string, string>, choice: number, part: CallPart): void {
-  if (part.type === "custom") return;
+  if (part.custom !== undefined) return;
   const key = `${choice}.${part.index}`;
   const known = byCall.get(key);
   if (known === undefined) {
