@@ -1,4 +1,5 @@
 /** Every family that is compiled in: one line each, and the name is the namespace left of a model's slash. */
+import { anthropic } from "./anthropic.ts";
 import { azure } from "./azure.ts";
 import { builtin } from "./builtin.ts";
 import {
@@ -17,12 +18,15 @@ import {
   vllm,
   zai,
 } from "./compatible-upstreams.ts";
+import { google } from "./google.ts";
 import { openai } from "./openai.ts";
 import type { Provider } from "./provider.ts";
 import { xai } from "./xai.ts";
 
 export const providers: readonly Provider[] = [
   openai,
+  anthropic,
+  google,
   xai,
   azure,
   mistral,
