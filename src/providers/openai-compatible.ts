@@ -13,6 +13,8 @@ import {
   type RemoteProvider,
   rulesFor,
 } from "./provider.ts";
+import { responsesDialect, withResponses } from "./responses.ts";
+import type { ResponsesQuirks } from "./responses-quirks.ts";
 
 export type CompatibleSpec = {
   readonly name: string;
@@ -30,6 +32,8 @@ export type CompatibleSpec = {
   readonly options?: TObject;
   readonly url?: (call: Call) => string;
   readonly headers?: (account: Account) => Record<string, string>;
+  /** How it speaks the Responses format, where it does. */
+  readonly responses?: ResponsesQuirks;
 };
 
 /** Who asks for thoughts in the words of another family is understood, as far as the upstream can follow. */
@@ -51,7 +55,7 @@ export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
     if (spec.modelRules === undefined && call.account.modelRules.length === 0) return quirks;
     return { ...quirks, ...rulesFor<Quirks>(call.model, call.account.modelRules, spec.modelRules ?? []) };
   };
-  return {
+  const chat: RemoteProvider = {
     kind: "remote",
     name,
     baseUrl,
@@ -70,6 +74,11 @@ export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
     decode: (body, text, call) => completionOf(body, text, quirksOf(call)),
     streamDecoder: (call) => new ChatStream(quirksOf(call)),
   };
+  if (spec.responses === undefined) return chat;
+  return withResponses(
+    chat,
+    responsesDialect(spec.responses, (call) => quirksOf(call).efforts),
+  );
 }
 
 function bearer({ apiKey }: Account): Record<string, string> {

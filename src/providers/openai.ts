@@ -1,6 +1,7 @@
 /** OpenAI, and any server that follows it to the letter: https://platform.openai.com/docs/api-reference/chat */
 import { openAiCompatible } from "./openai-compatible.ts";
 import type { Quirks } from "./openai-quirks.ts";
+import { openaiResponses } from "./responses-quirks.ts";
 
 export const openAiQuirks: Quirks = {
   allowed_tools: true,
@@ -24,6 +25,7 @@ export const openai = openAiCompatible({
     "gpt-4.1-mini",
     "gpt-4o",
   ],
+  responses: openaiResponses,
   quirks: openAiQuirks,
   // "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
   // https://platform.openai.com/docs/guides/reasoning
