@@ -29,13 +29,18 @@ export type Answer = WholeAnswer | EventAnswer;
 /** Makes the one upstream call. @param signal ends it in every phase, the stream's events included */
 export type Producer = (signal: AbortSignal) => Promise<Answer>;
 
-/** Consecutive events of a recorded stream: `data[i]` is sent with `id: ${firstId + i}`. */
+/** Consecutive events of a recorded stream: `data[i]` is sent with `id: ${idPrefix}${firstId + i}`. */
 export type EventBatch = { readonly firstId: number; readonly data: readonly string[] };
 
-/** A stream that is kept under a service-request-id, so that `Last-Event-ID` can continue it. */
+/**
+ * A stream that is kept under a service-request-id, so that `Last-Event-ID` can continue it. Unlike an `EventAnswer` its
+ * `next()` may throw, when what it follows is lost: an ApiError, to be told to the client like any fault in a stream.
+ */
 export type NumberedAnswer = {
   readonly kind: "numbered";
   readonly headers: Readonly<Record<string, string>>;
+  /** Names the upstream call, so that an event of an earlier, lost call never continues this one. */
+  readonly idPrefix: string;
   readonly events: AsyncGenerator<EventBatch, StreamEnd>;
 };
 

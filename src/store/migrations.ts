@@ -31,6 +31,35 @@ export const migrations: readonly string[] = [
   on keys begin
     update generations set value = value + 1 where name = 'keys';
   end;`,
+
+  // 2: Answers kept under a service-request-id. `run` is the identity of one upstream call, as row numbers come again.
+  `create table kept_calls (
+    call integer primary key,
+    scope text not null,
+    request_id text not null,
+    fingerprint text not null,
+    run text not null,
+    state text not null check (state in ('running', 'finished', 'interrupted')),
+    owner text,
+    watched integer not null default 0,
+    created_at integer not null,
+    expires_at integer,
+    status integer,
+    headers text,
+    events integer,
+    body_from integer,
+    body blob,
+    bytes integer not null default 0,
+    unique (scope, request_id)
+  ) strict;
+  create index kept_calls_running on kept_calls (owner, watched) where owner is not null;
+  create index kept_calls_expiring on kept_calls (expires_at) where expires_at is not null;
+  create table kept_events (
+    call integer not null references kept_calls on delete cascade,
+    first_id integer not null,
+    data blob not null,
+    primary key (call, first_id)
+  ) strict, without rowid;`,
 ];
 
 /** "trpe": tells our files from any other SQLite database. */

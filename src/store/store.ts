@@ -8,14 +8,19 @@
 import { Database } from "bun:sqlite";
 import { closeSync, mkdirSync, openSync } from "node:fs";
 import { join } from "node:path";
+import { type IdempotencyRows, idempotencyRows } from "./idempotency-rows.ts";
 import { type KeyRows, keyRows } from "./key-rows.ts";
 import { migrate } from "./migrations.ts";
+import { Presence } from "./presence.ts";
 import { StorageError, storing, withStorageErrors } from "./storage-error.ts";
 
 export type Store = {
   /** The database file. */
   readonly path: string;
   readonly keys: KeyRows;
+  readonly idempotency: IdempotencyRows;
+  /** This process among those that serve from this folder, from the first call on. @throws StorageError */
+  presence(): Presence;
   /** Writes a few bytes. @throws StorageError when nothing can be kept at the moment */
   check(): void;
   close(): void;
@@ -46,12 +51,18 @@ export function openStore(folder: string, options: StoreOptions = {}): Store {
       migrate(database, path);
       database.run(`pragma busy_timeout = ${options.busyMs ?? 1_000}`);
       if (options.mostBytes !== undefined) limitSize(database, options.mostBytes);
+      let presence: Presence | undefined;
       const check = database.prepare("update generations set value = value where name = 'keys'");
       return {
         path,
         keys: withStorageErrors(path, keyRows(database)),
+        idempotency: withStorageErrors(path, idempotencyRows(database)),
+        presence: () => (presence ??= new Presence(folder)),
         check: () => storing(path, () => void check.run()),
-        close: () => storing(path, () => database.close(true)),
+        close: () => {
+          presence?.leave();
+          storing(path, () => database.close(true));
+        },
       };
     });
   } catch (error) {

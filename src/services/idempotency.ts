@@ -1,0 +1,348 @@
+/**
+ * `service-request-id`: one upstream call for each id, however many callers race, in this process and in others on the
+ * same data folder. Callers of a running call join it; callers of a finished one get its stored bytes.
+ */
+import type { Clock } from "../lib/clock.ts";
+import type { Logger } from "../lib/log.ts";
+import type { CallId, IdempotencyRows, KeptCall, NewCall } from "../store/idempotency-rows.ts";
+import { unpack, unpackText } from "../store/packing.ts";
+import type { Presence } from "../store/presence.ts";
+import { StorageError } from "../store/storage-error.ts";
+import { ApiError } from "../wire/errors.ts";
+import type { EventBatch, KeptAnswer, Producer, StreamEnd } from "./answer.ts";
+import { idPrefixOf, lost, Run, type RunEnd, splitEvents, storedEvents } from "./kept-run.ts";
+import { needsStorage } from "./needs-storage.ts";
+
+export type Claim = {
+  /** Whose id it is: the key's id and the surface. */
+  readonly scope: string;
+  readonly requestId: string;
+  /** Of the request. */
+  readonly fingerprint: string;
+};
+
+export type Kept = {
+  readonly answer: KeptAnswer;
+  /** The call was finished before: these are its stored bytes. */
+  readonly replayed: boolean;
+  /** Another caller's call was still running, and this is its answer too. */
+  readonly joined: boolean;
+};
+
+export type KeepingRules = {
+  readonly retentionHours: number;
+  readonly finishAfterDisconnect: boolean;
+  /** The most bytes of one answer that is kept. A longer one goes to its first caller only, and frees its id. */
+  readonly recordBytes: number;
+};
+
+/** How often readers in other processes are looked for, and written for. */
+const tickMs = 200;
+/** How often a reader looks for what another process wrote. */
+const pollMs = 50;
+/** How long finished answers wait in memory for a store that failed, and the most characters of them. */
+const unsavedMs = 60_000;
+const mostUnsaved = 64 * 1024 * 1024;
+const mostRunning = 10_000;
+
+export class Idempotency {
+  readonly #rows: IdempotencyRows;
+  readonly #presence: Presence;
+  readonly #clock: Clock;
+  readonly #rules: () => KeepingRules;
+  readonly #log: Logger | undefined;
+  /** By scope and request id. */
+  readonly #runs = new Map<string, Run>();
+  /** Finished, but the store failed. `until` is a monotonic reading. */
+  readonly #unsaved = new Map<string, { readonly run: Run; readonly until: number }>();
+  #ticking = false;
+  #idle: (() => void)[] = [];
+
+  /** Running totals since the start: ids freed by errors and cancellation, calls found interrupted, failed writes. */
+  readonly counts = { released: 0, interrupted: 0, storeFailures: 0 };
+
+  /**
+   * Marks as interrupted what processes left behind that no longer run.
+   * @param rules read anew for each call
+   * @throws StorageError
+   */
+  constructor(
+    store: { readonly idempotency: IdempotencyRows; presence(): Presence },
+    clock: Clock,
+    rules: () => KeepingRules,
+    log?: Logger,
+  ) {
+    this.#rows = store.idempotency;
+    this.#presence = store.presence();
+    this.#clock = clock;
+    this.#rules = rules;
+    this.#log = log;
+    for (const owner of this.#rows.owners()) if (!this.#presence.isAlive(owner)) this.#interrupt(owner);
+  }
+
+  /** Calls that run now, for whoever comes back included. */
+  get running(): number {
+    return this.#runs.size;
+  }
+
+  /**
+   * The answer to a request with an id: by calling, by joining, or from the store. What is not a finished 2xx frees the id.
+   * @param clientSignal must abort when this caller leaves; the call itself may run on
+   * @param produce makes the upstream call; called at most once
+   * @throws what `produce` throws; the signal's reason; ApiError idempotency_key_reused, storage_unavailable, overloaded
+   */
+  async run(
+    claim: Claim,
+    clientSignal: AbortSignal,
+    produce: Producer,
+    options: { readonly lastEventId?: string | undefined } = {},
+  ): Promise<Kept> {
+    for (;;) {
+      clientSignal.throwIfAborted();
+      const key = `${claim.scope}\n${claim.requestId}`;
+      const running = this.#runs.get(key);
+      if (running !== undefined) {
+        if (running.fingerprint !== claim.fingerprint) throw ApiError.idempotencyKeyReused();
+        const replayed = running.isOver;
+        const answer = await running.join(clientSignal, firstWanted(running.id, options.lastEventId));
+        return { answer, replayed, joined: !replayed };
+      }
+      const found = needsStorage(() => this.#claim(claim));
+      if (!("state" in found)) {
+        const run = this.#start(key, found, claim.fingerprint, produce);
+        return { answer: await run.join(clientSignal, 0), replayed: false, joined: false };
+      }
+      const from = firstWanted(found, options.lastEventId);
+      if (found.state === "finished") {
+        return { answer: this.#stored(found, from, clientSignal), replayed: true, joined: false };
+      }
+      const answer = await this.#joinElsewhere(found, from, clientSignal);
+      if (answer !== undefined) return { answer, replayed: false, joined: true };
+      // The call over there came to nothing: this caller's turn.
+    }
+  }
+
+  /** Resolves when no call runs any more. */
+  async settled(): Promise<void> {
+    while (this.#runs.size > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
+  }
+
+  /** Cancels what still runs, and frees its ids. */
+  close(): void {
+    for (const run of [...this.#runs.values()]) run.cancel();
+    this.#runs.clear();
+    this.#unsaved.clear();
+  }
+
+  /** @returns a fresh call's identity, or the call that has the id. @throws ApiError, StorageError */
+  #claim(claim: Claim): CallId | KeptCall {
+    for (;;) {
+      const found = this.#rows.find(claim.scope, claim.requestId);
+      if (found !== undefined && !this.#isFree(found)) {
+        if (found.fingerprint !== claim.fingerprint) throw ApiError.idempotencyKeyReused();
+        return found;
+      }
+      if (this.#runs.size >= mostRunning) throw ApiError.unavailable("overloaded", "Too many requests are running.");
+      const fresh: NewCall = {
+        scope: claim.scope,
+        requestId: claim.requestId,
+        fingerprint: claim.fingerprint,
+        run: this.#clock.newId().slice(-8),
+        owner: this.#presence.id,
+        createdAt: this.#clock.now(),
+      };
+      const call = found === undefined ? this.#rows.claim(fresh) : this.#rows.takeOver(fresh, found);
+      if (call !== undefined) return { call, run: fresh.run };
+      // Another process was quicker.
+    }
+  }
+
+  #isFree({ state, owner, expiresAt }: KeptCall): boolean {
+    switch (state) {
+      case "interrupted":
+        return true;
+      case "finished":
+        return expiresAt! <= this.#clock.now();
+      case "running":
+        // One of ours that is not running is one whose end could not be written.
+        return owner === this.#presence.id || this.#foundDead(owner!);
+    }
+  }
+
+  #foundDead(owner: string): boolean {
+    if (this.#presence.isAlive(owner)) return false;
+    this.#interrupt(owner);
+    return true;
+  }
+
+  #interrupt(owner: string): void {
+    const calls = this.#rows.interrupt(owner, this.#clock.now());
+    this.counts.interrupted += calls;
+    if (calls > 0) this.#log?.warn("calls of a process that ended were interrupted; a retry calls anew", { calls });
+  }
+
+  #start(key: string, id: CallId, fingerprint: string, produce: Producer): Run {
+    const { recordBytes, finishAfterDisconnect } = this.#rules();
+    const run = new Run(id, fingerprint, this.#rows, {
+      recordBytes,
+      finishAfterDisconnect,
+      expiresAt: () => this.#clock.now() + this.#rules().retentionHours * 3_600_000,
+      ended: (ended, how) => this.#ended(key, ended, how),
+    });
+    this.#runs.set(key, run);
+    run.start(produce);
+    this.#tickLater();
+    return run;
+  }
+
+  #ended(key: string, run: Run, how: RunEnd): void {
+    if (how === "unsaved") {
+      this.#keepUnsaved(key, run);
+      return;
+    }
+    if (how === "released") {
+      this.counts.released += 1;
+      this.#tryStoring(() => this.#rows.release(run.id));
+    }
+    this.#forget(key);
+  }
+
+  /** The answer stays in memory for a while, for retries and for the store to recover. */
+  #keepUnsaved(key: string, run: Run): void {
+    this.counts.storeFailures += 1;
+    this.#log?.error("an answer could not be stored; a retry may be billed again", { service_request: run.id.run });
+    let held = run.heldSize;
+    for (const { run: other } of this.#unsaved.values()) held += other.heldSize;
+    if (held > mostUnsaved) this.#forget(key);
+    else this.#unsaved.set(key, { run, until: this.#clock.monotonic() + unsavedMs });
+  }
+
+  #saveUnsaved(): void {
+    const now = this.#clock.monotonic();
+    for (const [key, { run, until }] of this.#unsaved) {
+      if (until > now && run.save() === "unsaved") continue;
+      this.#unsaved.delete(key);
+      this.#forget(key);
+    }
+  }
+
+  #forget(key: string): void {
+    this.#runs.delete(key);
+    if (this.#runs.size === 0) for (const resolve of this.#idle.splice(0)) resolve();
+  }
+
+  /** While calls run: serves readers in other processes, and stores what could not be stored. */
+  #tickLater(): void {
+    if (this.#ticking || this.#runs.size === 0) return;
+    this.#ticking = true;
+    this.#clock.after(tickMs, () => {
+      this.#ticking = false;
+      this.#tryStoring(() => this.#serveWatchers());
+      this.#saveUnsaved();
+      this.#tickLater();
+    });
+  }
+
+  #serveWatchers(): void {
+    const watched = new Set(this.#rows.watched(this.#presence.id));
+    if (watched.size === 0) return;
+    for (const run of this.#runs.values()) {
+      if (!watched.has(run.id.call)) continue;
+      run.watch();
+      run.flush();
+    }
+  }
+
+  /** What may fail without harm to a caller. */
+  #tryStoring(work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      if (!(error instanceof StorageError)) throw error;
+      this.counts.storeFailures += 1;
+      this.#log?.error("the store of service-request-ids failed", { error });
+    }
+  }
+
+  /** @returns undefined when the call over there ended without an answer that is kept */
+  async #joinElsewhere(id: CallId, from: number, signal: AbortSignal): Promise<KeptAnswer | undefined> {
+    needsStorage(() => this.#rows.watch(id));
+    for (;;) {
+      const call = needsStorage(() => this.#living(id));
+      if (call === undefined) return undefined;
+      if (call.state === "finished" || call.headers !== null) return this.#stored(call, from, signal);
+      await this.#pause(signal);
+      signal.throwIfAborted();
+    }
+  }
+
+  /** The call, unless it came to nothing. @throws StorageError */
+  #living(id: CallId): KeptCall | undefined {
+    const call = this.#rows.get(id);
+    if (call === undefined || call.state === "interrupted") return undefined;
+    return call.state === "running" && this.#foundDead(call.owner!) ? undefined : call;
+  }
+
+  #stored(call: KeptCall, from: number, signal: AbortSignal): KeptAnswer {
+    const headers = JSON.parse(call.headers!) as Record<string, string>;
+    if (call.state === "finished" && call.events === null) {
+      return { kind: "whole", status: call.status!, headers, body: unpack(this.#bodyOf(call)) };
+    }
+    const start = call.events !== null && from > call.events ? 0 : from;
+    return { kind: "numbered", headers, idPrefix: idPrefixOf(call), events: this.#readStored(call, start, signal) };
+  }
+
+  /** A stream out of the store, finished or still being written by another process. */
+  async *#readStored(id: CallId, from: number, signal: AbortSignal): AsyncGenerator<EventBatch, StreamEnd> {
+    let next = from;
+    for (;;) {
+      if (signal.aborted) return "cancelled";
+      const call = needsStorage(() => this.#living(id));
+      if (call === undefined) throw lost();
+      if (call.state === "finished" && next >= call.events!) return "finished";
+      const data = this.#eventsOf(call, next);
+      if (data.length > 0) {
+        yield { firstId: next, data };
+        next += data.length;
+      } else {
+        await this.#pause(signal);
+      }
+    }
+  }
+
+  /** Those that are there from that number on. @throws ApiError when a finished call lacks them, or the store fails */
+  #eventsOf(call: KeptCall, number: number): string[] {
+    if (call.state === "finished" && number >= call.bodyFrom!) {
+      return splitEvents(unpackText(this.#bodyOf(call))).slice(number - call.bodyFrom!);
+    }
+    const events = storedEvents(this.#rows, call, number);
+    if (events.length === 0 && call.state === "finished") throw lost();
+    return events;
+  }
+
+  #bodyOf(call: KeptCall): Uint8Array {
+    const body = needsStorage(() => this.#rows.body(call));
+    if (body === undefined) throw lost();
+    return body;
+  }
+
+  #pause(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const end = () => {
+        off();
+        signal.removeEventListener("abort", end);
+        resolve();
+      };
+      const off = this.#clock.after(pollMs, end);
+      signal.addEventListener("abort", end);
+    });
+  }
+}
+
+/** The number after the `Last-Event-ID`; 0 when there is none, or when it is of another call. */
+function firstWanted(id: CallId, lastEventId: string | undefined): number {
+  const prefix = idPrefixOf(id);
+  if (lastEventId?.startsWith(prefix) !== true) return 0;
+  const number = lastEventId.slice(prefix.length);
+  return /^\d{1,9}$/.test(number) ? Number(number) + 1 : 0;
+}

@@ -1,0 +1,164 @@
+/** Calls that carry a service-request-id, and their answers. */
+import type { Database } from "bun:sqlite";
+
+/** One upstream call. Its number alone is not enough: numbers come again after rows were removed. */
+export type CallId = { readonly call: number; readonly run: string };
+
+export type NewCall = {
+  readonly scope: string;
+  readonly requestId: string;
+  readonly fingerprint: string;
+  readonly run: string;
+  /** The process that makes the call. */
+  readonly owner: string;
+  readonly createdAt: number;
+};
+
+/** Times are Unix milliseconds. `owner` is null unless running, the rest null unless known. */
+export type KeptCall = CallId & {
+  fingerprint: string;
+  state: "running" | "finished" | "interrupted";
+  owner: string | null;
+  expiresAt: number | null;
+  status: number | null;
+  /** JSON object. */
+  headers: string | null;
+  /** How many events a stream has; null for a whole answer. */
+  events: number | null;
+  /** The number of the first event in the body; the ones before are rows of their own. */
+  bodyFrom: number | null;
+};
+
+export type FinishedCall = {
+  readonly status: number;
+  readonly headers: string;
+  readonly events: number | null;
+  readonly bodyFrom: number | null;
+  readonly body: Uint8Array;
+  /** Of all that is kept of the answer. */
+  readonly bytes: number;
+  readonly expiresAt: number;
+};
+
+export type StoredEvents = { readonly firstId: number; readonly data: Uint8Array };
+
+export type KeptTotals = { running: number; finished: number; interrupted: number; bytes: number };
+
+export interface IdempotencyRows {
+  /** @returns the call's number; undefined when scope and request id are taken */
+  claim(call: NewCall): number | undefined;
+  /** The same where an old call stands in the way. @returns undefined when that is no longer the one found there */
+  takeOver(call: NewCall, old: CallId): number | undefined;
+  find(scope: string, requestId: string): KeptCall | undefined;
+  get(id: CallId): KeptCall | undefined;
+  body(id: CallId): Uint8Array | undefined;
+  /** Asks the owner to write events down as they come. */
+  watch(id: CallId): void;
+  /** The owner's calls that someone watches. */
+  watched(owner: string): number[];
+  /** Keeps events of a running call. @returns false when the call is gone */
+  append(id: CallId, headers: string, events: StoredEvents): boolean;
+  /** The kept events that begin at or before that number, the latest of them. */
+  eventsAt(id: CallId, number: number): StoredEvents | undefined;
+  /** @returns false when the call is gone */
+  finish(id: CallId, finished: FinishedCall): boolean;
+  release(id: CallId): void;
+  /** Processes with running calls. */
+  owners(): string[];
+  /** Marks all running calls of a process that ended. @returns how many */
+  interrupt(owner: string, at: number): number;
+  /** Removes calls that expired, a few at a time. @returns how many */
+  removeExpired(now: number, most: number): number;
+  /** Removes what was finished longest ago, a few at a time. @returns how many */
+  removeOldest(most: number): number;
+  totals(): KeptTotals;
+}
+
+const identified = "call = $call and run = $run";
+const columns =
+  "call, run, fingerprint, state, owner, expires_at as expiresAt, status, headers, events, body_from as bodyFrom";
+
+export function idempotencyRows(database: Database): IdempotencyRows {
+  const claim = database.prepare<{ call: number }, NewCall>(
+    `insert into kept_calls (scope, request_id, fingerprint, run, state, owner, created_at)
+     values ($scope, $requestId, $fingerprint, $run, 'running', $owner, $createdAt)
+     on conflict (scope, request_id) do nothing returning call`,
+  );
+  const find = database.prepare<KeptCall, { scope: string; requestId: string }>(
+    `select ${columns} from kept_calls where scope = $scope and request_id = $requestId`,
+  );
+  const get = database.prepare<KeptCall, CallId>(`select ${columns} from kept_calls where ${identified}`);
+  const body = database.prepare<{ body: Uint8Array | null }, CallId>(`select body from kept_calls where ${identified}`);
+  const watch = database.prepare<unknown, CallId>(`update kept_calls set watched = 1 where ${identified}`);
+  const watched = database.prepare<{ call: number }, { owner: string }>(
+    "select call from kept_calls where owner = $owner and watched = 1",
+  );
+  const append = database.prepare<unknown, { call: number; firstId: number; data: Uint8Array }>(
+    "insert into kept_events values ($call, $firstId, $data)",
+  );
+  const open = database.prepare<unknown, CallId & { headers: string }>(
+    `update kept_calls set status = 200, headers = $headers where ${identified} and owner is not null`,
+  );
+  const eventsAt = database.prepare<StoredEvents, CallId & { number: number }>(
+    `select first_id as firstId, data from kept_events where call = $call and first_id <= $number
+     and exists (select 1 from kept_calls where ${identified}) order by first_id desc limit 1`,
+  );
+  const finish = database.prepare<unknown, CallId & FinishedCall>(
+    `update kept_calls set state = 'finished', owner = null, watched = 0, status = $status, headers = $headers,
+     events = $events, body_from = $bodyFrom, body = $body, bytes = $bytes, expires_at = $expiresAt
+     where ${identified} and owner is not null`,
+  );
+  const release = database.prepare<unknown, CallId>(`delete from kept_calls where ${identified}`);
+  const owners = database.prepare<{ owner: string }, []>(
+    "select distinct owner from kept_calls where owner is not null",
+  );
+  const dropEvents = database.prepare(
+    "delete from kept_events where call in (select call from kept_calls where owner = $owner)",
+  );
+  const interrupt = database.prepare(
+    "update kept_calls set state = 'interrupted', owner = null, watched = 0, expires_at = $at where owner = $owner",
+  );
+  const removeExpired = database.prepare(
+    `delete from kept_calls where call in
+     (select call from kept_calls where expires_at <= $now order by expires_at limit $most)`,
+  );
+  const removeOldest = database.prepare(
+    `delete from kept_calls where call in
+     (select call from kept_calls where expires_at is not null order by expires_at limit $most)`,
+  );
+  const totals = database.prepare<KeptTotals, []>(
+    `select count(*) filter (where state = 'running') as running, count(*) filter (where state = 'finished') as finished,
+     count(*) filter (where state = 'interrupted') as interrupted, ifnull(sum(bytes), 0) as bytes from kept_calls`,
+  );
+  const takeOver = database.transaction((call: NewCall, old: CallId) => {
+    if (release.run(old).changes === 0) return undefined;
+    return claim.get(call)?.call;
+  });
+  const appendTo = database.transaction((id: CallId, headers: string, { firstId, data }: StoredEvents) => {
+    if (open.run({ ...id, headers }).changes === 0) return false;
+    append.run({ call: id.call, firstId, data });
+    return true;
+  });
+  const interruptAll = database.transaction((owner: string, at: number) => {
+    dropEvents.run({ owner });
+    return interrupt.run({ owner, at }).changes;
+  });
+  return {
+    claim: (call) => claim.get(call)?.call,
+    takeOver: (call, old) => takeOver.immediate(call, old),
+    find: (scope, requestId) => find.get({ scope, requestId }) ?? undefined,
+    get: (id) => get.get(id) ?? undefined,
+    body: (id) => body.get(id)?.body ?? undefined,
+    watch: (id) => void watch.run(id),
+    watched: (owner) => watched.all({ owner }).map(({ call }) => call),
+    append: (id, headers, events) => appendTo.immediate(id, headers, events),
+    eventsAt: (id, number) => eventsAt.get({ ...id, number }) ?? undefined,
+    finish: (id, finished) => finish.run({ ...id, ...finished }).changes > 0,
+    release: (id) => void release.run(id),
+    owners: () => owners.all().map(({ owner }) => owner),
+    interrupt: (owner, at) => interruptAll.immediate(owner, at),
+    removeExpired: (now, most) => removeExpired.run({ now, most }).changes,
+    removeOldest: (most) => removeOldest.run({ most }).changes,
+    totals: () => totals.get()!,
+  };
+}

@@ -1,0 +1,65 @@
+import { describe, expect, test } from "bun:test";
+import { readdirSync, writeFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { Presence } from "../../src/store/presence.ts";
+import { StorageError } from "../../src/store/storage-error.ts";
+import { TempFolder } from "../helpers/temp-folder.ts";
+
+const source = resolve(import.meta.dir, "../../src/store/presence.ts");
+
+/** A process that enters the folder, says its id, and stays. */
+async function startOther(folder: string) {
+  const script = `const { Presence } = await import(${JSON.stringify(source)});
+    console.log(new Presence(${JSON.stringify(folder)}).id); setInterval(() => {}, 1000);`;
+  const child = Bun.spawn([process.execPath, "-e", script], { stdout: "pipe" });
+  const { value } = await child.stdout.getReader().read();
+  return { child, id: new TextDecoder().decode(value).trim() };
+}
+
+describe("presence", () => {
+  test("a process is alive until it leaves", () => {
+    using folder = new TempFolder();
+    const one = new Presence(folder.path);
+    const two = new Presence(folder.path);
+    expect([one.isAlive(one.id), one.isAlive(two.id), two.isAlive(one.id)]).toEqual([true, true, true]);
+    expect(one.others()).toEqual([two.id]);
+    two.leave();
+    expect([one.isAlive(two.id), one.others()]).toEqual([false, []]);
+    expect(one.isAlive("never-was")).toBe(false);
+    one.leave();
+    expect(readdirSync(folder.file("running"))).toEqual([]);
+  });
+
+  test("or until it is killed; looking at it any number of times does not loosen its hold", async () => {
+    using folder = new TempFolder();
+    const here = new Presence(folder.path);
+    const { child, id } = await startOther(folder.path);
+    for (let at = 0; at < 20; at += 1) expect(here.isAlive(id)).toBe(true);
+    expect(here.others()).toEqual([id]);
+    child.kill("SIGKILL");
+    await child.exited;
+    expect(readdirSync(folder.file("running"))).toContain(`${id}.lock`);
+    expect(here.isAlive(id)).toBe(false);
+    expect(here.others()).toEqual([]);
+    expect(readdirSync(folder.file("running"))).toEqual([`${here.id}.lock`]);
+    here.leave();
+  }, 15_000);
+
+  test("a stopped process is alive: it may go on at any time", async () => {
+    using folder = new TempFolder();
+    const here = new Presence(folder.path);
+    const { child, id } = await startOther(folder.path);
+    child.kill("SIGSTOP");
+    expect(here.isAlive(id)).toBe(true);
+    child.kill("SIGKILL");
+    await child.exited;
+    expect(here.isAlive(id)).toBe(false);
+    here.leave();
+  }, 15_000);
+
+  test("a folder that can't be used is a storage error", () => {
+    using folder = new TempFolder();
+    writeFileSync(folder.file("running"), "");
+    expect(() => new Presence(folder.path)).toThrow(StorageError);
+  });
+});
