@@ -1,10 +1,12 @@
 /**
- * What becomes of each request field at each provider, as data: `test/fixtures/<provider>/fields.json`.
+ * What becomes of each request field at each provider, as data: `test/fixtures/<provider>/fields.json`, and
+ * `test/fixtures/<provider>-<mode>/fields.json` for another of its modes, which the `extras` in that file switch on.
  * `bun test/helpers/field-fates.ts` writes `docs/fields.md` from it; `test/providers/fields.test.ts` proves it.
  */
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { providers } from "../../src/providers/registry.ts";
+import type { Provider } from "../../src/providers/provider.ts";
+import { providerNamed, providers } from "../../src/providers/registry.ts";
 import { ChatRequestBody } from "../../src/wire/chat.ts";
 
 export type FieldFate = {
@@ -30,7 +32,10 @@ export type FieldFate = {
 };
 
 /** `like` takes over another provider's rows; its own come first. */
-type FieldFile = readonly FieldFate[] | { readonly like: string; readonly except: readonly FieldFate[] };
+type FieldFile =
+  | readonly FieldFate[]
+  | { readonly like: string; readonly except: readonly FieldFate[] }
+  | { readonly extras: Record<string, unknown>; readonly rows: readonly FieldFate[] };
 
 /** Turned into today's form, or answered, before any provider sees the request. */
 export const handledBefore = ["functions", "function_call", "messages.function", "previous_response_id"] as const;
@@ -72,13 +77,31 @@ function isHandledBefore(key: string): boolean {
 const root = resolve(import.meta.dir, "../..");
 const fieldFile = (provider: string) => resolve(root, "test/fixtures", provider, "fields.json");
 
-/** Remote providers whose data is there, in the registry's order. */
+/** Remote providers whose data is there, in the registry's order, their other modes after them. */
 export function providersWithFates(): string[] {
-  return providers.filter(({ kind, name }) => kind === "remote" && existsSync(fieldFile(name))).map(({ name }) => name);
+  const remote = providers.filter(({ kind }) => kind === "remote").map(({ name }) => name);
+  return remote.flatMap((name) => [name, ...modesOf(name)]).filter((name) => existsSync(fieldFile(name)));
+}
+
+function modesOf(provider: string): string[] {
+  const folders = readdirSync(resolve(root, "test/fixtures"));
+  return folders.filter((name) => name.startsWith(`${provider}-`) && providerNamed(name) === undefined).sort();
+}
+
+/** The provider behind a name of `providersWithFates`. */
+export function providerBehind(name: string): Provider | undefined {
+  return providerNamed(name) ?? providerNamed(name.slice(0, name.indexOf("-")));
+}
+
+/** The extra options that switch the mode on. */
+export function extrasOf(name: string): Record<string, unknown> {
+  const file = readFieldFile(name);
+  return "extras" in file ? file.extras : {};
 }
 
 export function readFieldFates(provider: string): FieldFate[] {
   const file = readFieldFile(provider);
+  if ("rows" in file) return [...file.rows];
   if (!("like" in file)) return [...file];
   const own = new Set(file.except.map(keyOf));
   return [...file.except, ...readFieldFates(file.like).filter((row) => !own.has(keyOf(row)))];

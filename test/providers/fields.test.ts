@@ -1,14 +1,16 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import type { Call, RemoteProvider, UpstreamRequest } from "../../src/providers/provider.ts";
-import { providerNamed, providers } from "../../src/providers/registry.ts";
+import { providers } from "../../src/providers/registry.ts";
 import type { ChatRequest } from "../../src/wire/chat.ts";
 import { ApiError } from "../../src/wire/errors.ts";
 import { parseChatRequest } from "../../src/wire/parse.ts";
 import {
+  extrasOf,
   type FieldFate,
   fieldsDocPath,
   fieldsToCover,
+  providerBehind,
   providersWithFates,
   readFieldFates,
   renderFieldsDoc,
@@ -19,9 +21,11 @@ const pixel = { mimeType: "image/png", base64: "iVBORw0KGgo=" };
 
 type Sent = { url: string; body: Record<string, unknown> };
 
-function encode(provider: RemoteProvider, row: FieldFate, value: unknown): Sent {
+type Mode = { provider: RemoteProvider; extras: Record<string, unknown> };
+
+function encode({ provider, extras: switches }: Mode, row: FieldFate, value: unknown): Sent {
   const fields: Record<string, unknown> = { messages: plainMessages, ...row.with };
-  const extras: Record<string, unknown> = {};
+  const extras: Record<string, unknown> = { ...switches };
   const key = row.field.split(".")[0]!;
   if (key === "extras") extras[row.field.slice("extras.".length)] = value;
   else if (value !== undefined && key !== "model") fields[key] = value;
@@ -67,11 +71,11 @@ function valuesAt(value: unknown, path: string): unknown[] {
   return found;
 }
 
-function check(provider: RemoteProvider, row: FieldFate): void {
+function check(mode: Mode, row: FieldFate): void {
   if (row.fate === "refused") {
-    expect(() => encode(provider, row, row.example)).toThrow(ApiError);
+    expect(() => encode(mode, row, row.example)).toThrow(ApiError);
     try {
-      encode(provider, row, row.example);
+      encode(mode, row, row.example);
     } catch (error) {
       const { status, param } = error as ApiError;
       expect(status).toBe(400);
@@ -79,8 +83,8 @@ function check(provider: RemoteProvider, row: FieldFate): void {
     }
     return;
   }
-  const sent = encode(provider, row, row.example);
-  const bare = encode(provider, row, row.without);
+  const sent = encode(mode, row, row.example);
+  const bare = encode(mode, row, row.without);
   switch (row.fate) {
     case "passed":
       if (row.field === "model") expect(JSON.stringify(sent)).toContain(String(row.example));
@@ -100,14 +104,16 @@ function check(provider: RemoteProvider, row: FieldFate): void {
 }
 
 for (const name of providersWithFates()) {
-  const provider = providerNamed(name) as RemoteProvider;
+  const mode = { provider: providerBehind(name) as RemoteProvider, extras: extrasOf(name) };
   const rows = readFieldFates(name);
   describe(name, () => {
-    for (const row of rows) test(`${row.field} ${row.model ?? ""} is ${row.fate}`, () => check(provider, row));
+    for (const row of rows) test(`${row.field} ${row.model ?? ""} is ${row.fate}`, () => check(mode, row));
     test("every field has its fate", () => {
       const said = new Set(rows.map(({ field }) => field));
       expect(fieldsToCover.filter((field) => !said.has(field))).toEqual([]);
-      const options = Object.keys(provider.extras.properties).map((option) => `extras.${option}`);
+      const options = Object.keys(mode.provider.extras.properties)
+        .filter((option) => !(option in mode.extras))
+        .map((option) => `extras.${option}`);
       expect(options.filter((option) => !said.has(option) && !said.has(option.slice("extras.".length)))).toEqual([]);
     });
   });
