@@ -14,6 +14,7 @@ export class Presence {
   /** Names this process; never used again by another one. */
   readonly id: string;
   readonly #folder: string;
+  /** Holds the lock for as long as this object is reachable. */
   readonly #lock: Database;
 
   /** Enters. @throws StorageError */
@@ -73,7 +74,7 @@ function lockFile(path: string, waitMs: number): Database {
   const database = new Database(path, { readwrite: true, create: false });
   try {
     database.run(`pragma busy_timeout = ${waitMs}`);
-    database.run("pragma journal_mode = off");
+    database.run("pragma journal_mode = memory");
     database.run("begin exclusive");
     return database;
   } catch (error) {

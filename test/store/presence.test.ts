@@ -10,10 +10,15 @@ const source = resolve(import.meta.dir, "../../src/store/presence.ts");
 /** A process that enters the folder, says its id, and stays. */
 async function startOther(folder: string) {
   const script = `const { Presence } = await import(${JSON.stringify(source)});
-    console.log(new Presence(${JSON.stringify(folder)}).id); setInterval(() => {}, 1000);`;
+    const presence = new Presence(${JSON.stringify(folder)});
+    console.log(presence.id); setInterval(() => presence.id, 1000);`;
   const child = Bun.spawn([process.execPath, "-e", script], { stdout: "pipe" });
   const { value } = await child.stdout.getReader().read();
-  return { child, id: new TextDecoder().decode(value).trim() };
+  const kill = async () => {
+    child.kill("SIGKILL");
+    await child.exited;
+  };
+  return { child, id: new TextDecoder().decode(value).trim(), kill, [Symbol.asyncDispose]: kill };
 }
 
 describe("presence", () => {
@@ -33,13 +38,12 @@ describe("presence", () => {
   test("or until it is killed; looking at it any number of times does not loosen its hold", async () => {
     using folder = new TempFolder();
     const here = new Presence(folder.path);
-    const { child, id } = await startOther(folder.path);
-    for (let at = 0; at < 20; at += 1) expect(here.isAlive(id)).toBe(true);
-    expect(here.others()).toEqual([id]);
-    child.kill("SIGKILL");
-    await child.exited;
-    expect(readdirSync(folder.file("running"))).toContain(`${id}.lock`);
-    expect(here.isAlive(id)).toBe(false);
+    await using other = await startOther(folder.path);
+    for (let at = 0; at < 20; at += 1) expect(here.isAlive(other.id)).toBe(true);
+    expect(here.others()).toEqual([other.id]);
+    await other.kill();
+    expect(readdirSync(folder.file("running"))).toContain(`${other.id}.lock`);
+    expect(here.isAlive(other.id)).toBe(false);
     expect(here.others()).toEqual([]);
     expect(readdirSync(folder.file("running"))).toEqual([`${here.id}.lock`]);
     here.leave();
@@ -48,12 +52,11 @@ describe("presence", () => {
   test("a stopped process is alive: it may go on at any time", async () => {
     using folder = new TempFolder();
     const here = new Presence(folder.path);
-    const { child, id } = await startOther(folder.path);
-    child.kill("SIGSTOP");
-    expect(here.isAlive(id)).toBe(true);
-    child.kill("SIGKILL");
-    await child.exited;
-    expect(here.isAlive(id)).toBe(false);
+    await using other = await startOther(folder.path);
+    other.child.kill("SIGSTOP");
+    expect(here.isAlive(other.id)).toBe(true);
+    await other.kill();
+    expect(here.isAlive(other.id)).toBe(false);
     here.leave();
   }, 15_000);
 
