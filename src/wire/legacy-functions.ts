@@ -3,7 +3,7 @@
  * anything else sees it, and the answer turned back. Adapters know only tools.
  * Source: https://platform.openai.com/docs/api-reference/chat/create (deprecated fields)
  */
-import type { AssistantMessage, ChatRequest, ChunkBody, CompletionBody, Message, Tool } from "./chat.ts";
+import type { AssistantMessage, ChatRequest, ChunkBody, CompletionBody, Message, Tool, ToolCall } from "./chat.ts";
 
 type FunctionCall = { name: string; arguments: string };
 
@@ -31,18 +31,26 @@ export function upgradeLegacy(request: ChatRequest): ChatRequest {
   return upgraded;
 }
 
+/** Ids are by position: the older form has none. A result whose call was left out, which that form allows, gets one. */
 function upgradeMessages(messages: readonly Message[]): Message[] {
   let calls = 0;
-  return messages.map((message): Message => {
-    if (message.role === "function") {
-      return { role: "tool", content: message.content ?? "", tool_call_id: `legacy_${calls}` };
-    }
-    if (message.role !== "assistant" || message.function_call == null) return message;
+  let open: ToolCall | undefined;
+  const openCall = (call: FunctionCall): ToolCall => {
     calls += 1;
-    const { function_call, ...rest } = message;
-    const call = { id: `legacy_${calls}`, type: "function" as const, function: function_call };
-    const upgraded: AssistantMessage = { ...rest, tool_calls: [...(message.tool_calls ?? []), call] };
-    return upgraded;
+    open = { id: `legacy_${calls}`, type: "function", function: call };
+    return open;
+  };
+  return messages.flatMap((message): Message[] => {
+    if (message.role === "assistant" && message.function_call != null) {
+      const { function_call, ...rest } = message;
+      return [{ ...rest, tool_calls: [...(message.tool_calls ?? []), openCall(function_call)] } as AssistantMessage];
+    }
+    if (message.role !== "function") return [message];
+    const asked = open;
+    const call = asked ?? openCall({ name: message.name, arguments: "{}" });
+    open = undefined;
+    const result: Message = { role: "tool", content: message.content ?? "", tool_call_id: call.id };
+    return asked === undefined ? [{ role: "assistant", tool_calls: [call] }, result] : [result];
   });
 }
 

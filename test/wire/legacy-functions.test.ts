@@ -1,4 +1,6 @@
 import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { StreamFold } from "../../src/relay/fold.ts";
 import type { ChatRequest, ChunkBody, Delta } from "../../src/wire/chat.ts";
 import { downgradeChunk, downgradeCompletion, upgradeLegacy } from "../../src/wire/legacy-functions.ts";
 
@@ -44,6 +46,74 @@ describe("upgradeLegacy", () => {
       { role: "tool", content: "", tool_call_id: "legacy_2" },
     ]);
   });
+
+  test("a result without its call gets one, and what stands between does not matter", () => {
+    const upgraded = upgradeLegacy({
+      model: "a/b",
+      messages: [
+        { role: "function", name: "now", content: "noon" },
+        { role: "assistant", function_call: { name: "weather", arguments: "{}" } },
+        { role: "user", content: "wait" },
+        { role: "function", name: "weather", content: "cold" },
+        { role: "function", name: "weather", content: "colder" },
+      ],
+    });
+    const call = (id: string, name: string) => ({ id, type: "function" as const, function: { name, arguments: "{}" } });
+    expect(upgraded.messages).toEqual([
+      { role: "assistant", tool_calls: [call("legacy_1", "now")] },
+      { role: "tool", content: "noon", tool_call_id: "legacy_1" },
+      { role: "assistant", tool_calls: [call("legacy_2", "weather")] },
+      { role: "user", content: "wait" },
+      { role: "tool", content: "cold", tool_call_id: "legacy_2" },
+      { role: "assistant", tool_calls: [call("legacy_3", "weather")] },
+      { role: "tool", content: "colder", tool_call_id: "legacy_3" },
+    ]);
+  });
+
+  test("the choice is taken over, and a request of today's form may hold old messages", () => {
+    const messages: ChatRequest["messages"] = [{ role: "user", content: "hi" }];
+    for (const function_call of ["none", "auto"] as const) {
+      expect(upgradeLegacy({ model: "a/b", messages, functions: [weather], function_call }).tool_choice).toBe(
+        function_call,
+      );
+    }
+    const tools: ChatRequest["tools"] = [{ type: "function", function: { name: "now" } }];
+    const both = upgradeLegacy({ model: "a/b", messages, tools, functions: [weather], parallel_tool_calls: true });
+    expect(both.tools!.map((tool) => tool.type === "function" && tool.function.name)).toEqual(["now", "weather"]);
+    expect([both.parallel_tool_calls, "functions" in both]).toEqual([true, false]);
+    const old = upgradeLegacy({
+      model: "a/b",
+      messages: [{ role: "assistant", function_call: { name: "f", arguments: "{}" } }],
+      tools,
+    });
+    expect([old.tools, old.parallel_tool_calls, old.messages[0]!.role]).toEqual([tools, undefined, "assistant"]);
+  });
+});
+
+test("a streamed answer turned back is the plain one turned back", () => {
+  const text = fc.string({ maxLength: 5 });
+  const call = fc.record({ name: fc.string({ minLength: 1 }), parts: fc.array(text, { maxLength: 3 }) });
+  fc.assert(
+    fc.property(fc.array(call, { maxLength: 3 }), fc.option(text.filter((said) => said !== "")), (calls, said) => {
+      const body = (delta: Delta, finish_reason: "stop" | "tool_calls" | null = null): ChunkBody => ({
+        choices: [{ index: 0, delta, finish_reason }],
+      });
+      const bodies = [
+        ...(said === null ? [] : [body({ content: said })]),
+        ...calls.flatMap(({ name, parts }, index) => [
+          body({ tool_calls: [{ index, id: `c${index}`, type: "function", function: { name, arguments: "" } }] }),
+          ...parts.map((part) => body({ tool_calls: [{ index, function: { arguments: part } }] })),
+        ]),
+        body({}, calls.length > 0 ? "tool_calls" : "stop"),
+      ];
+      const folded = (some: ChunkBody[]) => {
+        const fold = new StreamFold();
+        fold.push(some);
+        return fold.result();
+      };
+      expect(folded(bodies.map(downgradeChunk))).toEqual(downgradeCompletion(folded(bodies)));
+    }),
+  );
 });
 
 test("a plain answer's first call is the function call", () => {
