@@ -31,7 +31,7 @@ export type FieldFate = {
   readonly model?: string;
 };
 
-/** `like` takes over another provider's rows; its own come first. */
+/** `like` takes over another provider's rows, but for the fields it names itself and options that are not its own. */
 type FieldFile =
   | readonly FieldFate[]
   | { readonly like: string; readonly except: readonly FieldFate[] }
@@ -103,16 +103,17 @@ export function readFieldFates(provider: string): FieldFate[] {
   const file = readFieldFile(provider);
   if ("rows" in file) return [...file.rows];
   if (!("like" in file)) return [...file];
-  const own = new Set(file.except.map(keyOf));
-  return [...file.except, ...readFieldFates(file.like).filter((row) => !own.has(keyOf(row)))];
+  const own = new Set(file.except.map(({ field }) => field));
+  const options = providerNamed(provider)!.extras.properties;
+  const shared = readFieldFates(file.like).filter(
+    ({ field }) => !own.has(field) && (!field.startsWith("extras.") || field.slice("extras.".length) in options),
+  );
+  return [...file.except, ...shared];
 }
 
 function readFieldFile(provider: string): FieldFile {
   return JSON.parse(readFileSync(fieldFile(provider), "utf8"));
 }
-
-/** The same field may have another fate at another model. */
-const keyOf = ({ field, model }: FieldFate) => `${field} ${model ?? ""}`;
 
 export const fieldsDocPath = resolve(root, "docs/fields.md");
 
@@ -179,7 +180,7 @@ function label({ field, model }: FieldFate): string {
 function cell({ fate, to, field }: FieldFate): string {
   switch (fate) {
     case "passed":
-      return to === "" || to === field ? "as is" : `→ ${code(to)}`;
+      return to === "" || to === field.split(".")[0] ? "as is" : `→ ${code(to)}`;
     case "mapped":
       return `→ ${to === "url" ? "URL" : code(to)}`;
     case "dropped":
