@@ -102,7 +102,9 @@ function toolCall(block: JsonObject, { customTools }: AnswerReading): ToolCall |
 
 /** The text that a custom tool's call carries in its only property. */
 export function freeText(input: unknown): string {
-  return textOf(objectOf(input)?.["input"]) ?? JSON.stringify(input ?? {});
+  const { input: text, ...others } = objectOf(input) ?? { input: JSON.stringify(input) };
+  if (typeof text === "string") return text;
+  return text === undefined && Object.keys(others).length === 0 ? "" : JSON.stringify(input);
 }
 
 /** https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons */

@@ -47,7 +47,6 @@ class ConversationBuilder {
         this.#append("user", marked(contentBlocks(message.content, path), message));
         return;
       case "assistant":
-        this.#release();
         this.#append("assistant", marked(assistantBlocks(message, this.#ids, path), message));
         return;
       case "tool":
@@ -78,6 +77,7 @@ class ConversationBuilder {
   /** Neighbours of one role are one turn: all results of a turn's calls must stand in the very next one. */
   #append(role: Turn["role"], blocks: readonly ContentBlockParam[]): void {
     if (blocks.length === 0) return;
+    if (role === "assistant") this.#release();
     const last = this.#turns.at(-1);
     if (last?.role === role) last.content.push(...blocks);
     else this.#turns.push({ role, content: [...blocks] });

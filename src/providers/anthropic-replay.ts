@@ -101,7 +101,7 @@ export function arrangeBlocks(
   calls: readonly ContentBlockParam[],
 ): ContentBlockParam[] {
   const layout = listOf(objectOf(message.extra_content?.["anthropic"])?.["layout"]);
-  const content = message.content;
+  const content = message.content ?? "";
   if (layout.length === 0 || typeof content !== "string") return [...thinking, ...texts, ...calls];
   const rest = { thinking: [...thinking], tool_use: [...calls] };
   let at = 0;

@@ -29,6 +29,8 @@ type Model = {
   readonly thinking: readonly string[];
   readonly efforts: readonly string[];
   readonly sampling: boolean;
+  /** temperature and top_p may stand together. */
+  readonly pair?: boolean;
   readonly prefill: boolean;
   readonly systemTurns?: boolean;
   readonly forcedTools?: boolean;
@@ -55,6 +57,7 @@ const models: Readonly<Record<string, Model>> = {
     thinking: [],
     efforts: [],
     sampling: true,
+    pair: true,
     prefill: true,
     format: false,
   },
@@ -220,7 +223,7 @@ function checkSampling({ temperature, top_p, top_k, thinking }: MessagesBody, mo
   demand(model.sampling || !sampled, "`temperature` is deprecated for this model.");
   demand(!(Number(temperature) > 1), "temperature: range: 0..1");
   demand(
-    temperature === undefined || top_p === undefined,
+    model.pair === true || temperature === undefined || top_p === undefined,
     "`temperature` and `top_p` cannot both be specified for this model. Please use only one.",
   );
   if (thinking?.type !== "enabled" && thinking?.type !== "adaptive") return;
