@@ -36,6 +36,8 @@ export type ConfigInput = {
 
 export type LoadedConfig = {
   readonly config: Config;
+  /** The file that was read; absent: there is none. */
+  readonly file?: string;
   /** What may well be a slip, but stops nothing. */
   readonly warnings: readonly Fault[];
   /** By paths in the file's terms (`log.level`); absent: it is the default. */
@@ -74,7 +76,13 @@ class Loading {
     this.#warnOfUnknownVariables();
     const faults = [...this.#faults, ...this.#variables.faults];
     if (faults.length > 0) return { faults: faults.toSorted((a, b) => placeOf(a) - placeOf(b)) };
-    return { config: deepFreeze(config), warnings: this.#warnings, origins: this.#origins };
+    const { file: path } = this.#source;
+    return {
+      config: deepFreeze(config),
+      ...(path !== "" && { file: path }),
+      warnings: this.#warnings,
+      origins: this.#origins,
+    };
   }
 
   /** The file's value, without the parts that are at fault, so that the rest can be checked further. */

@@ -1,7 +1,9 @@
 /** The process as a command sees it: the only door to the outside, so that a test can stand in for it. */
 
 export type Output = {
-  write(text: string): void;
+  write(text: string): unknown;
+  /** Awaited, everything written has left the process. */
+  flush(): unknown;
   readonly isTerminal: boolean;
 };
 

@@ -13,7 +13,7 @@ describe("the schema", () => {
     expect(settings.length).toBeGreaterThan(20);
     for (const { schema } of settings) {
       expect(schema["description"]).toMatch(/\.$/);
-      expect(schema["default"] !== undefined || schema["description"].includes("Default: ")).toBe(true);
+      expect(schema["default"] !== undefined || schema["description"]?.includes("Default: ")).toBe(true);
     }
   });
 

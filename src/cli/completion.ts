@@ -1,0 +1,94 @@
+/** Completion scripts for shells, made from the program itself, so that they know what it knows. */
+import type { Command, Option } from "commander";
+
+export const shells = ["bash", "zsh", "fish"] as const;
+export type Shell = (typeof shells)[number];
+
+type Word = { readonly text: string; readonly summary: string };
+type Place = {
+  /** The commands so far: `["keys", "create"]`. */
+  readonly path: readonly string[];
+  readonly commands: readonly Word[];
+  readonly flags: readonly Word[];
+};
+
+export function completionScript(program: Command, shell: Shell): string {
+  const places = placesIn(program, [], visible(program));
+  return { bash, zsh, fish }[shell](program.name(), places);
+}
+
+function placesIn(command: Command, path: readonly string[], global: readonly Word[]): Place[] {
+  const commands = command.commands.map((inner) => ({ text: inner.name(), summary: inner.description() }));
+  const flags = path.length === 0 ? global : [...visible(command), ...global];
+  const below = command.commands.flatMap((inner) => placesIn(inner, [...path, inner.name()], global));
+  return [{ path, commands, flags: [...flags, { text: "--help", summary: "Show help" }] }, ...below];
+}
+
+const visible = (command: Command): Word[] =>
+  command.options.flatMap(({ long, description, hidden }: Option) =>
+    long && !hidden ? [{ text: long, summary: description }] : [],
+  );
+
+const keyOf = (path: readonly string[]) => path.map((word) => `/${word}`).join("");
+const textsOf = ({ commands, flags }: Place) => [...commands, ...flags].map(({ text }) => text).join(" ");
+
+/** Follows the words typed so far, as far as they are commands. */
+function walk(places: readonly Place[], words: string): string {
+  const known = places.slice(1).map(({ path }) => keyOf(path));
+  return `  for word in ${words}; do
+    case "$at/$word" in
+      ${known.join("|")}) at="$at/$word" ;;
+    esac
+  done`;
+}
+
+function bash(name: string, places: readonly Place[]): string {
+  const cases = places.map((place) => `    "${keyOf(place.path)}") words="${textsOf(place)}" ;;`);
+  return `_${name}() {
+  local at="" word words=""
+${walk(places, `"\${COMP_WORDS[@]:1:COMP_CWORD-1}"`)}
+  case "$at" in
+${cases.join("\n")}
+  esac
+  COMPREPLY=($(compgen -W "$words" -- "\${COMP_WORDS[COMP_CWORD]}"))
+}
+complete -o default -F _${name} ${name}
+`;
+}
+
+function zsh(name: string, places: readonly Place[]): string {
+  const described = ({ text, summary }: Word) => `'${text}:${plain(summary)}'`;
+  const cases = places.map(
+    (place) => `    "${keyOf(place.path)}") found=(${[...place.commands, ...place.flags].map(described).join(" ")}) ;;`,
+  );
+  return `#compdef ${name}
+_${name}() {
+  local at="" word
+  local -a found
+${walk(places, '"${(@)words[2,CURRENT-1]}"')}
+  case "$at" in
+${cases.join("\n")}
+  esac
+  _describe -o command found || _files
+}
+if [ "$funcstack[1]" = "_${name}" ]; then _${name} "$@"; else compdef _${name} ${name}; fi
+`;
+}
+
+function fish(name: string, places: readonly Place[]): string {
+  const lines = places.flatMap(({ path, commands, flags }) => {
+    const seen = path.map((word) => `__fish_seen_subcommand_from ${word}`);
+    const unseen =
+      commands.length === 0 ? [] : [`not __fish_seen_subcommand_from ${commands.map((one) => one.text).join(" ")}`];
+    const condition = [...seen, ...unseen].join("; and ");
+    const start = `complete -c ${name}${condition === "" ? "" : ` -n '${condition}'`}`;
+    return [
+      ...commands.map(({ text, summary }) => `${start} -f -a ${text} -d '${plain(summary)}'`),
+      ...flags.map(({ text, summary }) => `${start} -l ${text.slice(2)} -d '${plain(summary)}'`),
+    ];
+  });
+  return `${lines.join("\n")}\n`;
+}
+
+/** What needs no escaping between single quotes. */
+const plain = (text: string) => text.replaceAll(/[':\\]/g, " ");

@@ -1,0 +1,17 @@
+/** `troupe config`: what applies, and why. */
+import { fileFrom, printConfig as formatConfig } from "../config/print.ts";
+import { configJsonSchema } from "../config/schema.ts";
+import { type Context, type ExitCode, printJson, withConfig } from "./context.ts";
+
+export function printConfig(context: Context, { json }: { readonly json?: boolean }): Promise<ExitCode> {
+  return withConfig(context, (config, loaded) => {
+    if (json) printJson(context.io, fileFrom(config));
+    else context.io.stdout.write(formatConfig(loaded));
+    return 0;
+  });
+}
+
+export function printConfigSchema({ io }: Context): ExitCode {
+  printJson(io, configJsonSchema());
+  return 0;
+}

@@ -1,0 +1,17 @@
+/** "Until when", as people say it. */
+
+const spans: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
+
+/**
+ * @param text a span from now (`30m`, `12h`, `90d`, `2w`), a date (its beginning, UTC), or an RFC 3339 time
+ * @returns Unix milliseconds; undefined when it is none of these
+ */
+export function parseExpiry(text: string, now: number): number | undefined {
+  const span = /^(\d{1,5})([mhdw])$/.exec(text);
+  if (span !== null) return now + Number(span[1]) * spans[span[2]!]!;
+  const isTime = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d)?(Z|[+-]\d\d:\d\d))?$/.test(text);
+  const parsed = isTime ? Date.parse(text) : Number.NaN;
+  // 2027-02-30 would become 2 March.
+  const isReal = !Number.isNaN(parsed) && (text.length > 10 || new Date(parsed).toISOString().startsWith(text));
+  return isReal ? parsed : undefined;
+}

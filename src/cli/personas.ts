@@ -1,0 +1,132 @@
+/** `troupe personas`: who can be asked, and what is wrong with their files. */
+import { resolve } from "node:path";
+import type { Config } from "../config/config.ts";
+import { suggest } from "../lib/suggest.ts";
+import { type Fault, formatFault } from "../lib/yaml.ts";
+import { builtinFiles, builtinPersonas } from "../personas/builtin.ts";
+import { loadFolder } from "../personas/folder.ts";
+import type { Persona } from "../personas/persona.ts";
+import { personaJsonSchema } from "../personas/schema.ts";
+import { providers } from "../providers/registry.ts";
+import { parseModelId } from "../wire/model-id.ts";
+import { CommandError, type Context, type ExitCode, printFaults, printJson, withConfig } from "./context.ts";
+import { formatTable } from "./table.ts";
+
+type Json = { readonly json?: boolean };
+
+export type LoadedPersonas = {
+  readonly personas: readonly Persona[];
+  readonly faults: readonly Fault[];
+  /** The folder, or that there is none. */
+  readonly from: string;
+};
+
+/** Those of the configured folder, or else the ones in the executable. */
+export async function loadPersonas(folder: string | undefined): Promise<LoadedPersonas> {
+  if (folder === undefined) return { personas: builtinPersonas(), faults: [], from: "the executable" };
+  return { ...(await loadFolder(folder)), from: folder };
+}
+
+export function listPersonas(context: Context, { json }: Json): Promise<ExitCode> {
+  return withConfig(context, async (config) => {
+    const { personas, faults } = await loadPersonas(config.personas);
+    const rows = personas.map((persona) => summaryOf(persona, config)).toSorted((a, b) => (a.id < b.id ? -1 : 1));
+    if (json) printJson(context.io, rows);
+    else {
+      const columns = ["id", "tier", "model", "description"];
+      context.io.stdout.write(
+        formatTable(
+          columns,
+          rows.map(({ id, tier, model, description }) => [id, tier, model ?? undefined, description]),
+        ),
+      );
+    }
+    printFaults(context.io, faults);
+    return faults.length === 0 ? 0 : 1;
+  });
+}
+
+/** The file as it is, so that it can be the beginning of another; as JSON, what it comes to. */
+export function showPersona(context: Context, id: string, { json }: Json): Promise<ExitCode> {
+  return withConfig(context, async (config) => {
+    const { personas, faults, from } = await loadPersonas(config.personas);
+    const persona = personas.find((one) => one.id === id);
+    if (persona === undefined) {
+      printFaults(context.io, faults);
+      const guess = suggest(
+        id,
+        personas.map((one) => one.id),
+      );
+      const advice = guess === undefined ? "" : ` Did you mean '${guess}'?`;
+      throw new CommandError(`There is no persona '${id}' in ${from}.${advice}`);
+    }
+    if (json) printJson(context.io, detailsOf(persona, config));
+    else context.io.stdout.write(textOf(context, id, config.personas));
+    return 0;
+  });
+}
+
+export function checkPersonas(context: Context, folder: string | undefined, { json }: Json): Promise<ExitCode> {
+  return withConfig(context, async (config) => {
+    const { personas, faults, from } = await loadPersonas(
+      folder === undefined ? config.personas : resolve(context.io.cwd, folder),
+    );
+    if (json)
+      printJson(context.io, {
+        personas: personas.length,
+        faults: faults.map(formatFault),
+        unreachable: unreachable(personas, config),
+      });
+    else {
+      printFaults(context.io, faults);
+      for (const id of unreachable(personas, config)) context.io.stderr.write(`warning: ${id}: ${noProvider}\n`);
+      if (faults.length === 0) context.io.stdout.write(`${personas.length} personas in ${from}: no faults\n`);
+    }
+    return faults.length === 0 ? 0 : 1;
+  });
+}
+
+export function printPersonaSchema({ io }: Context): ExitCode {
+  printJson(io, personaJsonSchema());
+  return 0;
+}
+
+export const noProvider = "none of its models has a provider that is set up";
+
+/** Ids of those who can't answer as things are. */
+export function unreachable(personas: readonly Persona[], config: Config): string[] {
+  return personas.filter((persona) => modelInUse(persona, config) === undefined).map(({ id }) => id);
+}
+
+/** The first of its models whose provider is set up. */
+function modelInUse({ targets }: Persona, config: Config): string | undefined {
+  const local = providers.flatMap(({ kind, name }) => (kind === "local" ? name : []));
+  const names = new Set([...local, ...config.providers.map(({ name }) => name)]);
+  return targets.find((target) => names.has(parseModelId(target)?.namespace ?? ""));
+}
+
+function summaryOf(persona: Persona, config: Config) {
+  const { id, tier, description } = persona;
+  return { id, tier, model: modelInUse(persona, config) ?? null, description };
+}
+
+function detailsOf(persona: Persona, config: Config) {
+  return {
+    ...summaryOf(persona, config),
+    owned_by: persona.ownedBy,
+    created: persona.created,
+    models: persona.targets,
+    variables: Object.fromEntries(persona.variables),
+    defaults: persona.defaults,
+    limits: persona.limits,
+    options: persona.options,
+    tools: persona.tools.map((tool) => tool.function.name),
+  };
+}
+
+function textOf({ io }: Context, id: string, folder: string | undefined): string {
+  if (folder === undefined) return builtinFiles[id]!;
+  const text = io.readFile(`${folder}/${id}.yaml`) ?? io.readFile(`${folder}/${id}.yml`);
+  if (text === undefined) throw new CommandError(`The file of ${id} is gone from ${folder}.`);
+  return text;
+}

@@ -1,0 +1,238 @@
+/** The commands, their flags and their help. */
+import { Argument, Command, CommanderError, InvalidArgumentError, Option } from "commander";
+import { surfaceNames } from "../config/schema.ts";
+import { systemClock } from "../lib/clock.ts";
+import type { Io } from "../lib/io.ts";
+import { suggest } from "../lib/suggest.ts";
+import { KeyError } from "../services/keys.ts";
+import { tiers } from "../store/key-rows.ts";
+import { StorageError } from "../store/storage-error.ts";
+import { printOpenApi, printVersion, versionLine } from "./about.ts";
+import { check } from "./check.ts";
+import { completionScript, type Shell, shells } from "./completion.ts";
+import { printConfig, printConfigSchema } from "./config.ts";
+import { CommandError, type Context, type ExitCode } from "./context.ts";
+import { parseExpiry } from "./expiry.ts";
+import { type CreateOptions, createKey, listKeys, revokeKey, rotateKey, showKey } from "./keys.ts";
+import { checkPersonas, listPersonas, printPersonaSchema, showPersona } from "./personas.ts";
+import { serve } from "./serve.ts";
+
+const usageError = 2;
+
+/**
+ * Runs one command. @param args without the program's own name
+ * @returns the exit code: 0 done, 1 failed, 2 wrong usage
+ */
+export async function run(args: readonly string[], io: Io): Promise<ExitCode> {
+  let code: ExitCode = 0;
+  const program = buildProgram(io, (result) => {
+    code = result;
+  });
+  try {
+    await program.parseAsync(args, { from: "user" });
+    return code;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : usageError;
+    if (!isExpected(error)) throw error;
+    io.stderr.write(`error: ${error.message}\n`);
+    return 1;
+  }
+}
+
+const isExpected = (error: unknown): error is Error =>
+  [CommandError, KeyError, StorageError].some((kind) => error instanceof kind);
+
+function buildProgram(io: Io, done: (code: ExitCode) => void): Command {
+  const program = new Command("troupe");
+  /** A command's function, as commander calls it: arguments, options, the command. */
+  const act =
+    <Given extends unknown[]>(command: (context: Context, ...given: Given) => ExitCode | Promise<ExitCode>) =>
+    async (...given: unknown[]) => {
+      const context = { io, flags: program.opts() };
+      done(await command(context, ...(given.slice(0, -1) as Given)));
+    };
+
+  program
+    .description("A chat-completion gateway and persona orchestrator.")
+    .version(versionLine, "-v, --version", "Show the version")
+    .helpOption("-h, --help", "Show help")
+    .helpCommand("help [command]", "Show help for a command")
+    .option("-c, --config <file>", "The configuration file (default: ./troupe.yaml, /etc/troupe/troupe.yaml)")
+    .option("--host <host>", "Listen there (default: 127.0.0.1)")
+    .option("-p, --port <port>", "Listen on that port; 0 takes a free one (default: 8080)")
+    .option("--data <folder>", "The data folder (default: ./data)")
+    .option("--personas <folder>", "The folder of personas (default: ./personas, else those in the executable)")
+    .configureHelp({ showGlobalOptions: true })
+    .configureOutput({
+      writeOut: (text) => void io.stdout.write(text),
+      writeErr: (text) => void io.stderr.write(text),
+      getOutHelpWidth: () => 100,
+      getErrHelpWidth: () => 100,
+      getOutHasColors: () => false,
+      getErrHasColors: () => false,
+    })
+    .showHelpAfterError("Run 'troupe --help' for the commands and their flags.")
+    .exitOverride()
+    .addHelpText(
+      "after",
+      examples("troupe", "troupe --port 9000", "troupe keys create alice --tier pro", "troupe check"),
+    );
+
+  program
+    .command("serve", { isDefault: true })
+    .description("Run the server (the default)")
+    // A default command is given every word that is no command, and would only call it one too many.
+    .allowExcessArguments()
+    .action((_, command: Command) => {
+      const [word] = command.args;
+      if (word !== undefined) refuseUnknown(program, command, word);
+      return act(serve)(command);
+    });
+
+  program
+    .command("check")
+    .description("Look at everything a start would, without starting")
+    .option("--json", "Answer in JSON")
+    .action(act(check));
+
+  addKeyCommands(program, act);
+  addPersonaCommands(program, act);
+
+  const config = program.command("config").description("What applies, and why");
+  config
+    .command("print")
+    .description("Print what applies and where it came from, without secrets")
+    .option("--json", "Answer in JSON")
+    .action(act(printConfig));
+  config.command("schema").description("Print the JSON Schema of troupe.yaml").action(act(printConfigSchema));
+
+  program.command("openapi").description("Print the API's description (OpenAPI, JSON)").action(act(printOpenApi));
+  program
+    .command("completion")
+    .description("Print a completion script")
+    .addArgument(new Argument("<shell>").choices(shells))
+    .addHelpText(
+      "after",
+      examples("source <(troupe completion bash)", "troupe completion fish > ~/.config/fish/completions/troupe.fish"),
+    )
+    .action(
+      act(({ io }, shell: Shell) => {
+        io.stdout.write(completionScript(program, shell));
+        return 0;
+      }),
+    );
+  program
+    .command("version")
+    .description("Print what this executable is")
+    .option("--json", "Answer in JSON")
+    .action(act(printVersion));
+  return program;
+}
+
+type Act = <Given extends unknown[]>(
+  command: (context: Context, ...given: Given) => ExitCode | Promise<ExitCode>,
+) => (...given: unknown[]) => Promise<void>;
+
+function addKeyCommands(program: Command, act: Act): void {
+  const keys = program.command("keys").description("API keys: who may call");
+  const json = ["--json", "Answer in JSON"] as const;
+  const key = ["<key>", "Its id, or the beginning of its id or of the key itself, if only one fits"] as const;
+  keys
+    .command("create")
+    .description("Make a key; it is shown this once")
+    .argument("<name>", "Whose it is, or what for")
+    .addOption(new Option("--tier <tier>", "Its plan").choices(tiers).default("pro"))
+    .option("--per-minute <number>", "Requests per minute (an enterprise key needs it)", parseCount)
+    .option("--surfaces <names>", `What it opens: ${surfaceNames.join(", ")} (default: both)`, parseSurfaces)
+    .option("--models <globs>", "Models it may use, e.g. 'openai/*,troupe/guide' (default: all)", parseList)
+    .option("--expires <when>", "A time such as 2027-01-31, or a span such as 90d or 12h (default: never)", (text) => {
+      const expiresAt = parseExpiry(text, systemClock.now());
+      if (expiresAt === undefined) throw new InvalidArgumentError("It must be a date, a time, or a span such as 90d.");
+      return expiresAt;
+    })
+    .option(...json)
+    .addHelpText(
+      "after",
+      examples("troupe keys create alice", "troupe keys create ci --tier free --surfaces gateway --expires 30d"),
+    )
+    .action(
+      act((context, name: string, { expires, ...options }: CreateOptions & { expires?: number }) =>
+        createKey(context, name, { ...options, ...(expires !== undefined && { expiresAt: expires }) }),
+      ),
+    );
+  keys
+    .command("list")
+    .description("List all keys")
+    .option(...json)
+    .action(act(listKeys));
+  keys
+    .command("show")
+    .description("Show one key")
+    .argument(...key)
+    .option(...json)
+    .action(act(showKey));
+  keys
+    .command("revoke")
+    .description("Refuse a key from the next request on")
+    .argument(...key)
+    .option(...json)
+    .action(act(revokeKey));
+  keys
+    .command("rotate")
+    .description("Replace a key by a new one with the same rights; the old one is refused at once")
+    .argument(...key)
+    .option(...json)
+    .action(act(rotateKey));
+}
+
+function addPersonaCommands(program: Command, act: Act): void {
+  const personas = program.command("personas").description("Personas: who can be asked");
+  const json = ["--json", "Answer in JSON"] as const;
+  personas
+    .command("list")
+    .description("List them, with the model each would use")
+    .option(...json)
+    .action(act(listPersonas));
+  personas
+    .command("show")
+    .description("Print a persona's file")
+    .argument("<id>", "<namespace>/<name>")
+    .option("--json", "Answer in JSON, with the model it would use")
+    .addHelpText("after", examples("troupe personas show troupe/guide > personas/mine/guide.yaml"))
+    .action(act(showPersona));
+  personas
+    .command("check")
+    .description("Check every file in a folder")
+    .argument("[folder]", "Default: the configured one")
+    .option(...json)
+    .action(act(checkPersonas));
+  personas.command("schema").description("Print the JSON Schema of a persona's file").action(act(printPersonaSchema));
+}
+
+function refuseUnknown(program: Command, command: Command, word: string): never {
+  const guess = suggest(
+    word,
+    program.commands.map((one) => one.name()),
+  );
+  const advice = guess === undefined ? "" : `\n(Did you mean ${guess}?)`;
+  return command.error(`error: unknown command '${word}'${advice}`, { code: "commander.unknownCommand" });
+}
+
+const examples = (...lines: string[]) => `\nExamples:\n${lines.map((line) => `  $ ${line}\n`).join("")}`;
+
+function parseCount(text: string): number {
+  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError("It must be a whole number.");
+  return Number(text);
+}
+
+function parseList(text: string): string[] {
+  return text.split(",").map((item) => item.trim());
+}
+
+function parseSurfaces(text: string): string[] {
+  const names = parseList(text);
+  const known: readonly string[] = surfaceNames;
+  if (!names.every((name) => known.includes(name)))
+    throw new InvalidArgumentError(`Known: ${surfaceNames.join(", ")}.`);
+  return names;
+}

@@ -1,0 +1,44 @@
+/** `troupe serve`: the server, with a configuration that it can read again. */
+import { buildInfo } from "../build-info.ts";
+import type { Config } from "../config/config.ts";
+import type { Io } from "../lib/io.ts";
+import type { Logger } from "../lib/log.ts";
+import { formatFault } from "../lib/yaml.ts";
+import { type Context, type ExitCode, loadFrom, withConfig } from "./context.ts";
+
+/** What a running server can't change. */
+const fixed = ["listen", "data", "personas", "tiers", "log"] as const satisfies readonly (keyof Config)[];
+
+export function serve(context: Context): Promise<ExitCode> {
+  return withConfig(context, async (config) => {
+    // What only a server needs is not loaded for the other commands.
+    const { runServer } = await import("../surfaces/run-server.ts");
+    return runServer(config, {
+      build: buildInfo,
+      io: serverIo(context.io),
+      reload: async (log) => reload(context, config, log),
+    });
+  });
+}
+
+function serverIo({ stderr, env, onSignal }: Io) {
+  return {
+    logSink: stderr,
+    say: (text: string) => void stderr.write(text),
+    isTerminal: stderr.isTerminal,
+    behindForwardProxy: ["HTTP_PROXY", "HTTPS_PROXY"].some((name) => env[name] || env[name.toLowerCase()]),
+    onSignal,
+  };
+}
+
+function reload(context: Context, running: Config, log: Logger): Config | undefined {
+  const loaded = loadFrom(context);
+  if ("faults" in loaded) {
+    for (const fault of loaded.faults) log.error("the configuration is at fault", { at: formatFault(fault) });
+    return undefined;
+  }
+  for (const warning of loaded.warnings) log.warn("the configuration", { at: formatFault(warning) });
+  const waiting = fixed.filter((key) => !Bun.deepEquals(loaded.config[key], running[key]));
+  if (waiting.length > 0) log.warn("some changes need a restart", { keys: waiting.join(", ") });
+  return loaded.config;
+}

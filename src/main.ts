@@ -1,0 +1,79 @@
+/** The executable's door, and the only file that touches the process. */
+import { readFileSync, statSync } from "node:fs";
+import type { Io, Output } from "./lib/io.ts";
+
+/**
+ * Bun lets 256 outgoing requests run at once, open streams included, and reads another number only at its start.
+ * Source: https://bun.com/docs/runtime/networking/fetch
+ */
+const mostRequests = { variable: "BUN_CONFIG_MAX_HTTP_REQUESTS", value: "65535" };
+
+async function main(): Promise<void> {
+  const args = process.argv.slice(2);
+  raiseRequestLimit(args);
+  // Only now: what is imported above runs before the limit is raised, and would run again after it.
+  const { run } = await import("./cli/program.ts");
+  const { createLogger } = await import("./lib/log.ts");
+  const [stdout, stderr] = [outputOf(Bun.stdout, process.stdout.isTTY), outputOf(Bun.stderr, process.stderr.isTTY)];
+  const log = createLogger(stderr, { level: "error", pretty: stderr.isTerminal, now: () => Date.now() });
+  // A fault in one request must not end the others.
+  process.on("unhandledRejection", (error) => log.error("unhandled rejection", { error }));
+  process.on("uncaughtException", (error) => log.error("uncaught exception", { error }));
+  const code = await run(args, processIo(stdout, stderr)).catch((error: unknown) => {
+    log.error("unexpected error", { error });
+    return 1;
+  });
+  await log.flush();
+  // Before the exit, which drops what is still on its way to a slow reader.
+  for (const output of [stdout, stderr]) await Promise.resolve(output.flush()).catch(() => {});
+  process.exit(code);
+}
+
+/** Starts this process anew, under the same id, where it is about to serve and the number has not been raised. */
+function raiseRequestLimit(args: readonly string[]): void {
+  const [first = "serve"] = args;
+  const mayServe = first === "serve" || first.startsWith("-");
+  if (!mayServe || process.env[mostRequests.variable] !== undefined || process.execve === undefined) return;
+  const isCompiled = Bun.main.startsWith("/$bunfs/");
+  const program = isCompiled ? [process.execPath] : [process.execPath, ...process.execArgv, Bun.main];
+  process.execve(process.execPath, [...program, ...args], {
+    ...process.env,
+    [mostRequests.variable]: mostRequests.value,
+  });
+}
+
+function outputOf(file: typeof Bun.stdout, isTerminal = false): Output {
+  const writer = file.writer();
+  return { write: (text) => writer.write(text), flush: () => writer.flush(), isTerminal };
+}
+
+function processIo(stdout: Output, stderr: Output): Io {
+  return {
+    stdout,
+    stderr,
+    env: process.env,
+    cwd: process.cwd(),
+    readFile,
+    isFolder: (path) => statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false,
+    onSignal(signal, run) {
+      process.on(signal, run);
+      return () => void process.off(signal, run);
+    },
+  };
+}
+
+const largestFile = 4 * 1024 * 1024;
+
+function readFile(path: string): string | undefined {
+  try {
+    if (statSync(path).size > largestFile) throw new Error(`it is larger than ${largestFile} bytes`);
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT") return undefined;
+    // "EACCES: permission denied, open '/path'": the path is told by whoever asked.
+    throw new Error(message.split(",")[0]);
+  }
+}
+
+void main();
