@@ -60,6 +60,32 @@ export const migrations: readonly string[] = [
     data blob not null,
     primary key (call, first_id)
   ) strict, without rowid;`,
+
+  // 3: Stored completions. A conversation expires as one; a turn knows the one it continues.
+  `create table conversations (
+    conversation integer primary key,
+    expires_at integer not null
+  ) strict;
+  create index conversations_expiring on conversations (expires_at);
+  create table turns (
+    id text primary key,
+    conversation integer not null references conversations on delete cascade,
+    parent text,
+    holder text not null,
+    model text not null,
+    created_at integer not null,
+    deleted_at integer,
+    metadata text not null,
+    upstream_account text,
+    upstream_id text,
+    request blob not null,
+    input blob not null,
+    completion blob not null
+  ) strict;
+  create index turns_listed on turns (holder, created_at, id) where deleted_at is null;
+  create index turns_continued on turns (parent) where parent is not null;
+  create index turns_of_conversation on turns (conversation);
+  create index turns_deleted on turns (deleted_at) where deleted_at is not null;`,
 ];
 
 /** "trpe": tells our files from any other SQLite database. */

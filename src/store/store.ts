@@ -8,6 +8,7 @@
 import { Database } from "bun:sqlite";
 import { closeSync, mkdirSync, openSync } from "node:fs";
 import { join } from "node:path";
+import { type ConversationRows, conversationRows } from "./conversation-rows.ts";
 import { type IdempotencyRows, idempotencyRows } from "./idempotency-rows.ts";
 import { type KeyRows, keyRows } from "./key-rows.ts";
 import { migrate } from "./migrations.ts";
@@ -19,6 +20,7 @@ export type Store = {
   readonly path: string;
   readonly keys: KeyRows;
   readonly idempotency: IdempotencyRows;
+  readonly conversations: ConversationRows;
   /** This process among those that serve from this folder, from the first call on. @throws StorageError */
   presence(): Presence;
   /** Writes a few bytes. @throws StorageError when nothing can be kept at the moment */
@@ -57,6 +59,7 @@ export function openStore(folder: string, options: StoreOptions = {}): Store {
         path,
         keys: withStorageErrors(path, keyRows(database)),
         idempotency: withStorageErrors(path, idempotencyRows(database)),
+        conversations: withStorageErrors(path, conversationRows(database)),
         presence: () => (presence ??= new Presence(folder)),
         check: () => storing(path, () => void check.run()),
         close: () => {

@@ -11,6 +11,10 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join, resolve } from "node:path";
+import { systemClock } from "../../src/lib/clock.ts";
+import type { NumberedAnswer, WholeAnswer } from "../../src/services/answer.ts";
+import { Conversations } from "../../src/services/conversations.ts";
+import { Idempotency } from "../../src/services/idempotency.ts";
 import type { KeyRow } from "../../src/store/key-rows.ts";
 import { migrate, migrations } from "../../src/store/migrations.ts";
 import { StorageError } from "../../src/store/storage-error.ts";
@@ -113,8 +117,42 @@ describe("files of earlier versions", () => {
     });
   }
 
-  test("there is one for every version that was ever released", () => {
-    expect(readdirSync(kept).map((name) => Number.parseInt(name.slice(1), 10))).toContain(1);
+  test("there is one for every version", () => {
+    expect(readdirSync(kept).sort()).toEqual(migrations.map((_, at) => `v${at + 1}.db`));
+  });
+
+  test("kept answers and conversations of earlier versions are still given", async () => {
+    using folder = new TempFolder();
+    copyFileSync(join(kept, "v3.db"), folder.file(databaseName));
+    const store = openStore(folder.path);
+    const idempotency = new Idempotency(store, systemClock, () => ({
+      retentionHours: 24,
+      finishAfterDisconnect: true,
+      recordBytes: 1_000_000,
+    }));
+    const ask = (requestId: string) =>
+      idempotency.run(
+        { scope: "key_1 gateway", requestId, fingerprint: "f" },
+        new AbortController().signal,
+        async () => ({
+          kind: "whole",
+          status: 200,
+          headers: {},
+          body: "called",
+        }),
+      );
+    const whole = await ask("id-1");
+    expect(new TextDecoder().decode((whole.answer as WholeAnswer).body as Uint8Array)).toBe('{"kept":true}');
+    const events: string[] = [];
+    for await (const { data } of ((await ask("id-2")).answer as NumberedAnswer).events) events.push(...data);
+    expect(events).toEqual(["a", "b", "c", "[DONE]"]);
+    expect(idempotency.counts.interrupted).toBe(1);
+    expect(await ask("id-3")).toMatchObject({ replayed: false, answer: { body: "called" } });
+    const conversations = new Conversations(store, systemClock, () => 30);
+    const { messages } = conversations.resume({ keyId: "key_1", surface: "gateway" }, "chatcmpl-2");
+    expect(messages.map(({ content }) => content)).toEqual(["1", "answer chatcmpl-1", "2", "answer chatcmpl-2"]);
+    idempotency.close();
+    store.close();
   });
 
   test("a step that fails leaves the file as it was", () => {
@@ -181,7 +219,7 @@ describe("when storage fails", () => {
 
   test("a full disk: the write is undone, reading and later writing go on", () => {
     using folder = new TempFolder();
-    const store = openStore(folder.path, { mostBytes: 64 * 1024 });
+    const store = openStore(folder.path, { mostBytes: 128 * 1024 });
     const fill = () => {
       for (let at = 0; at < 1000; at += 1) store.keys.insert(row(`k${at}`, { models: "m".repeat(2000) }));
     };
