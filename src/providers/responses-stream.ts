@@ -168,30 +168,45 @@ export class ResponsesStream implements StreamDecoder {
 
   #finish(kind: unknown, event: JsonObject, data: string): ChunkBody[] {
     report(kind, event, data);
-    const response = objectOf(event["response"]) ?? {};
-    const reported = listOf(response["output"]);
-    const bodies: ChunkBody[] = [];
-    if (this.#begun.size === 0) {
-      for (const [place, item] of reported.entries()) bodies.push(...this.#tell(objectOf(item) ?? {}, place));
-    }
-    for (const call of this.#calls.values()) bodies.push(...this.#whole(call, ""));
+    const cut = kind === "response.incomplete" ? { status: "incomplete" } : {};
+    const response: JsonObject = { ...cut, ...objectOf(event["response"]) };
+    const items = listOf(response["output"]);
+    const bodies = [...this.#tellMissing(items), ...[...this.#calls.values()].flatMap((call) => this.#whole(call, ""))];
     this.finished = true;
     this.upstreamResponseId = textOf(response["id"]) ?? this.upstreamResponseId;
-    const output = new Output(this.#items.length > 0 ? this.#items : reported, this.#quirks);
-    const annotations = output.annotations.length > 0 ? output.annotations : this.#annotations;
-    const extra_content = output.replayState(this.upstreamResponseId);
-    const delta: Delta = {
-      ...(!this.#spoke && this.#calls.size === 0 && { content: "" }),
-      ...(annotations.length > 0 && { annotations }),
-      ...(extra_content && { extra_content }),
-    };
     const usage = usageOf(response["usage"]);
     bodies.push({
-      choices: [{ index: 0, delta, finish_reason: finishReasonOf(response, this.#calls.size) }],
+      choices: [{ index: 0, delta: this.#lastDelta(items), finish_reason: finishReasonOf(response, this.#calls.size) }],
       ...(usage && { usage }),
       ...notesOf(response, this.#quirks),
     });
     return bodies;
+  }
+
+  /** What only the terminal event holds: items of a kind of which nothing was told. */
+  #tellMissing(items: readonly unknown[]): ChunkBody[] {
+    const told = new Set<unknown>([
+      ...(this.#spoke ? ["message"] : []),
+      ...(this.#thought === undefined ? [] : ["reasoning"]),
+      ...(this.#calls.size > 0 ? ["function_call", "custom_tool_call"] : []),
+    ]);
+    return items.flatMap((value) => {
+      const item = objectOf(value) ?? {};
+      return told.has(item["type"]) ? [] : this.#tell(item, item);
+    });
+  }
+
+  /** What rides on the last chunk, from the finished items or, failing them, from the terminal event's. */
+  #lastDelta(reported: readonly unknown[]): Delta {
+    const finished = new Output(this.#items, this.#quirks);
+    const last = new Output(reported, this.#quirks);
+    const annotations = [finished.annotations, last.annotations, this.#annotations].find((some) => some.length > 0);
+    const extra_content = finished.replayState(this.upstreamResponseId) ?? last.replayState(this.upstreamResponseId);
+    return {
+      ...(!this.#spoke && this.#calls.size === 0 && { content: "" }),
+      ...(annotations && { annotations }),
+      ...(extra_content && { extra_content }),
+    };
   }
 }
 

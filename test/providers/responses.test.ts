@@ -115,6 +115,17 @@ test("ids that are too long stay apart when they share a beginning", () => {
   expect(sentBy(xai, callOf({ messages })).input.map((item: { call_id: string }) => item.call_id)).toEqual(ids);
 });
 
+test("a stream cut short is known by its terminal event's name alone", () => {
+  const events = [
+    { type: "response.output_text.delta", output_index: 0, delta: "So" },
+    { type: "response.incomplete", response: { usage: { input_tokens: 1, output_tokens: 2 } } },
+  ];
+  expect(folded(bodiesOf(xai.streamDecoder(callOf({})), events))).toEqual({
+    choices: [{ index: 0, message: { role: "assistant", content: "So" }, finish_reason: "length" }],
+    usage: { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 },
+  });
+});
+
 describe("streamed and plain", () => {
   const text = fc.string({ maxLength: 12, unit: "grapheme" });
   const pieces = fc.array(
