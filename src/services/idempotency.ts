@@ -55,7 +55,7 @@ export class Idempotency {
   readonly #runs = new Map<string, Run>();
   /** Finished, but the store failed. `until` is a monotonic reading. */
   readonly #unsaved = new Map<string, { readonly run: Run; readonly until: number }>();
-  #ticking = false;
+  #callOffTick: (() => void) | undefined;
   #idle: (() => void)[] = [];
 
   /** Running totals since the start: ids freed by errors and cancellation, calls found interrupted, failed writes. */
@@ -132,6 +132,7 @@ export class Idempotency {
     for (const run of [...this.#runs.values()]) run.cancel();
     this.#runs.clear();
     this.#unsaved.clear();
+    this.#callOffTick?.();
   }
 
   /** @returns a fresh call's identity, or the call that has the id. @throws ApiError, StorageError */
@@ -233,11 +234,10 @@ export class Idempotency {
 
   /** While calls run: serves readers in other processes, and stores what could not be stored. */
   #tickLater(): void {
-    if (this.#ticking || this.#runs.size === 0) return;
-    this.#ticking = true;
-    this.#clock.after(tickMs, () => {
-      this.#ticking = false;
-      this.#tryStoring(() => this.#serveWatchers());
+    if (this.#runs.size === 0) return;
+    this.#callOffTick ??= this.#clock.after(tickMs, () => {
+      this.#callOffTick = undefined;
+      if (this.#runs.size > 0) this.#tryStoring(() => this.#serveWatchers());
       this.#saveUnsaved();
       this.#tickLater();
     });
