@@ -1,0 +1,160 @@
+/**
+ * Images, audio and files of a message as parts: bytes inline, or the URI of what Google itself can read.
+ * Source: https://ai.google.dev/gemini-api/docs/file-input-methods
+ */
+import type { Part } from "@google/genai";
+import { type JsonObject, textOf } from "../lib/json.ts";
+import type { AudioPart, FilePart, ImagePart, Message } from "../wire/chat.ts";
+import { ApiError } from "../wire/errors.ts";
+import type { Call, InlineMedia, RemoteMedia } from "./provider.ts";
+
+export type MediaPart = ImagePart | AudioPart | FilePart;
+
+/** Where the bytes are: here, where Google finds them, or at a URL that must be fetched before. */
+type Source =
+  | { kind: "inline"; media: InlineMedia }
+  | { kind: "uri"; uri: string; mimeType: string | undefined }
+  | { kind: "remote"; url: string };
+type Located = { source: Source; param: string };
+
+const filesApi = "https://generativelanguage.googleapis.com/v1beta/";
+const googleUri =
+  /^(?:gs:\/\/|https:\/\/generativelanguage\.googleapis\.com\/v\w+\/files\/|https?:\/\/(?:(?:www|m)\.)?(?:youtube\.com|youtu\.be)\/)/i;
+
+const typesByExtension: Readonly<Record<string, string>> = {
+  pdf: "application/pdf",
+  png: "image/png",
+  jpg: "image/jpeg",
+  jpeg: "image/jpeg",
+  webp: "image/webp",
+  heic: "image/heic",
+  heif: "image/heif",
+  gif: "image/gif",
+  wav: "audio/wav",
+  mp3: "audio/mp3",
+  flac: "audio/flac",
+  ogg: "audio/ogg",
+  aac: "audio/aac",
+  mp4: "video/mp4",
+  webm: "video/webm",
+  mov: "video/quicktime",
+  txt: "text/plain",
+  md: "text/markdown",
+  csv: "text/csv",
+  html: "text/html",
+  json: "application/json",
+  xml: "text/xml",
+};
+
+/** URLs that Google can't be relied on to read by itself. */
+export function remoteMedia({ request }: Call): RemoteMedia[] {
+  return request.messages.flatMap((message, at) =>
+    mediaParts(message, `messages[${at}]`).flatMap(({ part, path }) => {
+      const { source, param } = locate(part, path);
+      return source.kind === "remote" ? [{ url: source.url, param }] : [];
+    }),
+  );
+}
+
+function mediaParts({ role, content }: Message, path: string): { part: MediaPart; path: string }[] {
+  if ((role !== "user" && role !== "tool") || typeof content === "string") return [];
+  return content.flatMap((part, at) => (part.type === "text" ? [] : [{ part, path: `${path}.content[${at}]` }]));
+}
+
+/**
+ * @param path where the part stands in the request, for errors
+ * @throws ApiError invalid_value or unsupported_parameter
+ */
+export function mediaPart(part: MediaPart, path: string, fetched: ReadonlyMap<string, InlineMedia>): Part {
+  const { source, param } = locate(part, path);
+  switch (source.kind) {
+    case "inline":
+      return inline(source.media);
+    case "uri":
+      return {
+        fileData: { fileUri: source.uri, ...(source.mimeType !== undefined && { mimeType: source.mimeType }) },
+      };
+    case "remote": {
+      const media = fetched.get(source.url);
+      if (media === undefined) throw ApiError.invalidValue(param, `The URL at ${param} was not fetched.`);
+      return inline(media);
+    }
+  }
+}
+
+function inline({ mimeType, base64 }: InlineMedia): Part {
+  return { inlineData: { mimeType, data: base64 } };
+}
+
+function locate(part: MediaPart, path: string): Located {
+  switch (part.type) {
+    case "image_url":
+      return locateUrl(part.image_url.url, declaredType(part.image_url), `${path}.image_url.url`);
+    case "input_audio": {
+      const { data, format } = part.input_audio;
+      const mimeType = format.includes("/") ? format : `audio/${format.toLowerCase()}`;
+      const media = parseDataUrl(data) ?? { mimeType, base64: data };
+      return { source: { kind: "inline", media }, param: `${path}.input_audio.data` };
+    }
+    case "file":
+      return locateFile(part.file, `${path}.file`);
+  }
+}
+
+function locateFile(file: FilePart["file"], path: string): Located {
+  const { file_data, file_id, filename } = file;
+  const mimeType = declaredType(file) ?? typeByName(filename ?? "");
+  if (file_data != null) {
+    const param = `${path}.file_data`;
+    if (/^[a-z][a-z0-9+.-]*:/i.test(file_data)) return locateUrl(file_data, mimeType, param);
+    return { source: { kind: "inline", media: { mimeType: mimeType ?? "application/pdf", base64: file_data } }, param };
+  }
+  if (file_id == null) throw ApiError.missingField(`${path}.file_data`);
+  if (file_id.startsWith("files/")) {
+    return { source: { kind: "uri", uri: filesApi + file_id, mimeType }, param: `${path}.file_id` };
+  }
+  if (file_id.includes("://")) return locateUrl(file_id, mimeType, `${path}.file_id`);
+  throw ApiError.unsupported(
+    `${path}.file_id`,
+    `${path}.file_id must be 'files/…' or a URI of the Gemini Files API; uploads to other providers can't be read.`,
+  );
+}
+
+function locateUrl(url: string, mimeType: string | undefined, param: string): Located {
+  if (googleUri.test(url)) return { source: { kind: "uri", uri: url, mimeType: mimeType ?? typeByName(url) }, param };
+  if (/^https?:/i.test(url)) return { source: { kind: "remote", url }, param };
+  const media = parseDataUrl(url);
+  if (media === undefined) throw ApiError.invalidValue(param, `${param} must be an http(s) URL or a data URL.`);
+  return { source: { kind: "inline", media }, param };
+}
+
+/** Some clients say the type beside a URL that does not tell it. */
+function declaredType(carrier: object): string | undefined {
+  const format = textOf((carrier as JsonObject)["format"]);
+  return format?.includes("/") ? format : undefined;
+}
+
+function typeByName(name: string): string | undefined {
+  const extension = /\.(\w+)$/.exec(name)?.[1]?.toLowerCase();
+  return extension === undefined ? undefined : typesByExtension[extension];
+}
+
+/** Source: https://www.rfc-editor.org/rfc/rfc2397 @returns undefined for another kind of URL */
+export function parseDataUrl(url: string): InlineMedia | undefined {
+  const comma = url.indexOf(",");
+  if (comma < 0 || !/^data:/i.test(url)) return undefined;
+  const [type = "", ...parameters] = url.slice("data:".length, comma).split(";");
+  const named = type.trim().toLowerCase() || "text/plain";
+  const mimeType = named === "image/jpg" ? "image/jpeg" : named;
+  const data = url.slice(comma + 1);
+  if (parameters.some((parameter) => parameter.trim().toLowerCase() === "base64")) return { mimeType, base64: data };
+  return { mimeType, base64: Buffer.from(percentDecoded(data)).toString("base64") };
+}
+
+function percentDecoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
