@@ -32,7 +32,7 @@ export const mistral = openAiCompatible({
     developer_role: "system",
     message_keys: [...strictMessageKeys, "name", "prefix"],
     // https://github.com/mistralai/mistral-common: ids of other lengths are refused
-    tool_call_id_pattern: "^[A-Za-z0-9]{9}$",
+    tool_call_ids: "nine_alphanumerics",
     reasoning_replay: "thinking_part",
     stream_usage: false,
     efforts: { minimal: "low", xhigh: "high", max: "high" },
@@ -115,6 +115,7 @@ export const fireworks = openAiCompatible({
     developer_role: "system",
     reasoning_replay: "reasoning_content",
     think_tags: true,
+    options: ["thinking"],
   },
 });
 
@@ -219,7 +220,7 @@ const ownServer: Quirks = {
 export const ollama = openAiCompatible({
   name: "ollama",
   baseUrl: "http://localhost:11434/v1",
-  environment: { apiKey: ["OLLAMA_API_KEY"], baseUrl: ["OLLAMA_BASE_URL"], presence: ["OLLAMA_BASE_URL"] },
+  environment: { apiKey: ["OLLAMA_API_KEY"], baseUrl: ["OLLAMA_BASE_URL", "OLLAMA_HOST"] },
   keyOptional: true,
   // Older versions take images as data URLs only.
   quirks: { ...ownServer, inline_images: true, reasoning_replay: "reasoning" },
@@ -229,7 +230,7 @@ export const ollama = openAiCompatible({
 export const vllm = openAiCompatible({
   name: "vllm",
   baseUrl: "http://localhost:8000/v1",
-  environment: { apiKey: ["VLLM_API_KEY"], baseUrl: ["VLLM_BASE_URL"], presence: ["VLLM_BASE_URL"] },
+  environment: { apiKey: ["VLLM_API_KEY"], baseUrl: ["VLLM_BASE_URL"] },
   keyOptional: true,
   quirks: { developer_role: "system", dropped: platformFields, reasoning_replay: "reasoning", think_tags: true },
 });
@@ -238,7 +239,7 @@ export const vllm = openAiCompatible({
 export const llamacpp = openAiCompatible({
   name: "llamacpp",
   baseUrl: "http://127.0.0.1:8080/v1",
-  environment: { apiKey: ["LLAMACPP_API_KEY"], baseUrl: ["LLAMACPP_BASE_URL"], presence: ["LLAMACPP_BASE_URL"] },
+  environment: { apiKey: ["LLAMACPP_API_KEY"], baseUrl: ["LLAMACPP_BASE_URL"] },
   keyOptional: true,
   quirks: { ...ownServer, reasoning_replay: "reasoning_content" },
 });
@@ -247,7 +248,7 @@ export const llamacpp = openAiCompatible({
 export const lmstudio = openAiCompatible({
   name: "lmstudio",
   baseUrl: "http://localhost:1234/v1",
-  environment: { apiKey: ["LM_STUDIO_API_KEY"], baseUrl: ["LM_STUDIO_BASE_URL"], presence: ["LM_STUDIO_BASE_URL"] },
+  environment: { apiKey: ["LM_STUDIO_API_KEY"], baseUrl: ["LM_STUDIO_BASE_URL"] },
   keyOptional: true,
   quirks: { ...ownServer, inline_images: true, json_object_as_schema: true },
 });

@@ -44,8 +44,11 @@ const thinkingOptions = {
   thinking: Type.Optional(
     Type.Object(
       { type: Type.String() },
-      { additionalProperties: true, description: "Where the upstream can switch thinking." },
+      { additionalProperties: true, description: "Switches thinking where the upstream has a switch." },
     ),
+  ),
+  thinking_budget: Type.Optional(
+    Type.Integer({ description: "Tokens for thinking, where the upstream takes a number." }),
   ),
 };
 

@@ -129,8 +129,10 @@ const thoughtKeys = new Set([
 ]);
 const thoughtParts = new Set(["thinking", "redacted_thinking", "reasoning"]);
 
+const idForms = { nine_alphanumerics: /^[A-Za-z0-9]{9}$/, at_most_40_characters: /^.{1,40}$/s };
+
 function messagesFor(call: Call, quirks: Quirks): JsonObject[] {
-  const ids = quirks.tool_call_id_pattern === undefined ? undefined : new RegExp(quirks.tool_call_id_pattern);
+  const ids = quirks.tool_call_ids && idForms[quirks.tool_call_ids];
   const messages: JsonObject[] = [];
   let media: JsonObject[] = [];
   for (const message of call.request.messages) {

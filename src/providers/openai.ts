@@ -7,7 +7,7 @@ export const openAiQuirks: Quirks = {
   allowed_tools: true,
   refusal_parts: true,
   // Longer ids, made by other providers, are refused: "string too long. Expected a string with maximum length 40".
-  tool_call_id_pattern: "^.{1,40}$",
+  tool_call_ids: "at_most_40_characters",
 };
 
 export const openai = openAiCompatible({

@@ -1,8 +1,68 @@
 import { expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { loadConfig } from "../../src/config/load.ts";
+import { Quirks } from "../../src/providers/openai-quirks.ts";
 import { providerNamed, providers } from "../../src/providers/registry.ts";
+
+const page = readFileSync(resolve(import.meta.dir, "../../docs/providers.md"), "utf8").split("\n");
 
 test("names are unique, and each provider is found by its name", () => {
   expect(new Set(providers.map(({ name }) => name)).size).toBe(providers.length);
   for (const provider of providers) expect(providerNamed(provider.name)).toBe(provider);
   expect(providerNamed("nobody")).toBeUndefined();
+});
+
+test("docs/providers.md names each provider with its variables and its address", () => {
+  const code = (names: readonly string[]) => names.map((name) => `\`${name}\``).join(", ");
+  const rows = providers.flatMap((one) =>
+    one.kind === "remote"
+      ? `| ${one.name} | ${code(one.environment.apiKey)} | ${code(one.environment.baseUrl)} | ${one.baseUrl || "your resource's own"} |`
+      : [],
+  );
+  expect(page.filter((line) => line.startsWith("| ")).slice(2)).toEqual(rows);
+});
+
+test("docs/providers.md explains each key of a model rule", () => {
+  const keys = Object.entries(Quirks.properties).map(([key, { description }]) => `- \`${key}\`: ${description}`);
+  expect(page.filter((line) => line.startsWith("- `"))).toEqual(keys);
+});
+
+test("models are named once, and without their provider", () => {
+  for (const { name, models } of providers) {
+    expect(new Set(models).size).toBe(models.length);
+    expect(models.filter((model) => model === "" || model.startsWith(`${name}/`) !== (name === "openrouter"))).toEqual(
+      [],
+    );
+  }
+});
+
+test("public addresses are https and end without a slash; a server of one's own is set up by its address alone", () => {
+  for (const provider of providers) {
+    if (provider.kind === "local" || provider.baseUrl === "") continue;
+    const { baseUrl, keyOptional, environment } = provider;
+    expect(baseUrl).toMatch(keyOptional ? /^http:\/\/(localhost|127\.0\.0\.1):\d+\/v1$/ : /^https:\/\/.*[^/]$/);
+    expect(environment.baseUrl).not.toEqual([]);
+  }
+});
+
+test("the example of docs/providers.md is a configuration", () => {
+  const yaml = /```yaml\n(.*?)```/s.exec(page.join("\n"))?.[1] ?? "";
+  const input = {
+    flags: { config: "troupe.yaml" },
+    env: { OPENAI_API_KEY: "k", AZURE_OPENAI_API_KEY: "k" },
+    cwd: "/srv",
+    readFile: (path: string) => (path === "troupe.yaml" ? yaml : undefined),
+    isFolder: () => false,
+  };
+  expect(loadConfig(input, providers)).toMatchObject({
+    warnings: [],
+    config: {
+      providers: [
+        { name: "openai", headers: { "openai-organization": "org-123" } },
+        { name: "azure", options: { api_version: "2024-12-01-preview" } },
+        { name: "gpu-box", dialect: "vllm", modelRules: [{ match: "qwen3*", options: ["thinking_budget"] }] },
+      ],
+    },
+  });
 });
