@@ -75,17 +75,10 @@ export class ChatStream implements StreamDecoder {
     return plain === undefined ? this.#bodies(chunk, data) : [plain];
   }
 
-  /** `[DONE]` without a finish reason is an end all the same; a stream that just stops is not. */
+  /** A choice without a finish reason stays without one: the answer may well have been cut, and is told as broken. */
   end(): ChunkBody[] {
-    const bodies: ChunkBody[] = [];
-    if (this.finished) {
-      for (const state of this.#choices.values()) {
-        if (!state.finished) bodies.push({ choices: [this.#choice(state, { finish_reason: "stop" }, {})] });
-      }
-    }
     const late = this.#takeExtras();
-    if (late !== undefined) bodies.push({ choices: [], ...late });
-    return bodies;
+    return late === undefined ? [] : [{ choices: [], ...late }];
   }
 
   /** By far the most common chunk, a text fragment and no more: looked at once and sent on. */

@@ -182,6 +182,8 @@ class StreamBodies implements Bodies {
   readonly #decoder: StreamDecoder;
   readonly #parser = new SseParser();
   #ended = false;
+  /** Met behind bodies of the same read: those go out first. */
+  #fault: { readonly error: unknown } | undefined;
 
   constructor(answer: UpstreamAnswer, decoder: StreamDecoder) {
     this.#answer = answer;
@@ -193,18 +195,27 @@ class StreamBodies implements Bodies {
   }
 
   async next(): Promise<readonly ChunkBody[] | undefined> {
+    if (this.#fault !== undefined) throw this.#fault.error;
     if (this.#ended) return undefined;
     const bytes = await this.#answer.read();
     const bodies: ChunkBody[] = [];
+    try {
+      this.#decode(bytes, bodies);
+    } catch (error) {
+      if (bodies.length === 0) throw error;
+      this.#fault = { error };
+    }
+    return bodies;
+  }
+
+  #decode(bytes: Uint8Array | undefined, bodies: ChunkBody[]): void {
     for (const event of bytes === undefined ? this.#parser.end() : this.#parser.push(bytes)) {
       for (const body of this.#decoder.push(event)) bodies.push(body);
       if (this.#decoder.finished) break;
     }
-    if (bytes === undefined || this.#decoder.finished) {
-      this.#ended = true;
-      for (const body of this.#decoder.end()) bodies.push(body);
-    }
-    return bodies;
+    if (bytes !== undefined && !this.#decoder.finished) return;
+    this.#ended = true;
+    for (const body of this.#decoder.end()) bodies.push(body);
   }
 
   cancel(): void {

@@ -14,6 +14,7 @@ import { Accounts } from "../relay/accounts.ts";
 import { MediaFetcher } from "../relay/media.ts";
 import { Upstream } from "../relay/upstream.ts";
 import { openStore, type Store } from "../store/store.ts";
+import { Idempotency } from "./idempotency.ts";
 import { Keys, type NewKey } from "./keys.ts";
 import { Metrics } from "./metrics.ts";
 import { RateLimiter } from "./rate-limiter.ts";
@@ -42,6 +43,7 @@ export type Services = {
   readonly upstream: Upstream;
   readonly media: MediaFetcher;
   readonly replayMemory: ReplayMemory;
+  readonly idempotency: Idempotency;
   /** The key that a first start made. */
   readonly firstKey: NewKey | undefined;
   readonly startedAt: number;
@@ -72,7 +74,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
     const keys = new Keys(store.keys, clock, config.tiers);
     const personas = new Personas();
     const folder = await openPersonas(config.personas, personas, options);
-    return {
+    const services: Services = {
       live,
       build,
       clock,
@@ -88,18 +90,35 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
       upstream: new Upstream(clock, options.behindForwardProxy === true ? { connects: null } : {}),
       media: new MediaFetcher({ allowPrivate: options.allowPrivateMedia === true }),
       replayMemory: new ReplayMemory(clock),
+      idempotency: new Idempotency(store, clock, () => services.live.config.idempotency, log),
       startedAt: clock.monotonic(),
       draining: false,
       async close() {
         await folder?.close();
         keys.flush();
+        services.idempotency.close();
         store.close();
       },
     };
+    sampleStores(services);
+    return services;
   } catch (error) {
     store.close();
     throw error;
   }
+}
+
+function sampleStores({ metrics, idempotency, log }: Services): void {
+  const { counts } = idempotency;
+  metrics.sample(
+    "troupe_idempotent_running",
+    "Calls with a service-request-id that run now.",
+    () => idempotency.running,
+  );
+  metrics.sample("troupe_idempotent_released", "Ids freed by errors and cancellation.", () => counts.released);
+  metrics.sample("troupe_idempotent_interrupted", "Calls found half done after a crash.", () => counts.interrupted);
+  metrics.sample("troupe_store_failures", "Answers that could not be stored.", () => counts.storeFailures);
+  metrics.sample("troupe_log_lines_dropped", "Log lines lost because nobody read them.", () => log.dropped);
 }
 
 /** A folder is watched from now on; the compiled-in ones never change. */

@@ -5,7 +5,8 @@ import { relayFirst } from "../relay/fallback.ts";
 import type { Outcome, UpstreamError } from "../relay/relay.ts";
 import { StreamShaper, shapingFor } from "../relay/shape.ts";
 import type { Target } from "../relay/target.ts";
-import type { Answer, WholeAnswer } from "../services/answer.ts";
+import type { Answer, KeptAnswer, Producer, WholeAnswer } from "../services/answer.ts";
+import { fingerprint } from "../services/fingerprint.ts";
 import type { Caller } from "../services/keys.ts";
 import type { Services } from "../services/services.ts";
 import type { ChatRequest, Envelope } from "../wire/chat.ts";
@@ -43,7 +44,8 @@ export async function createCompletion(
   const leaving = new AbortController();
   const signal = AbortSignal.any([exchange.request.signal, leaving.signal]);
   const envelope = newEnvelope(services, request.model);
-  const answering = answer(services, exchange, surface, { caller, request, envelope }, signal);
+  const produce = (until: AbortSignal) => answer(services, exchange, surface, { caller, request, envelope }, until);
+  const answering = keptAnswer(services, exchange, caller, request, signal, produce) ?? produce(signal);
   if (request.stream !== true) return respondWhole(exchange, wholeOf(await answering), finish);
   exchange.note["stream"] = true;
   const rules = {
@@ -105,7 +107,46 @@ function answerFrom(outcome: Outcome, surface: ChatSurface): Answer {
   }
 }
 
-function wholeOf(answered: Answer): WholeAnswer {
+/** With a service-request-id: called once, joined while it runs, and given again from what is kept. */
+function keptAnswer(
+  services: Services,
+  exchange: Exchange,
+  caller: Caller,
+  request: ChatRequest,
+  signal: AbortSignal,
+  produce: Producer,
+): Promise<KeptAnswer> | undefined {
+  const requestId = serviceRequestId(exchange);
+  if (requestId === undefined) return undefined;
+  const area = exchange.area;
+  const claim = { scope: `${caller.keyId} ${area}`, requestId, fingerprint: fingerprint(request) };
+  const lastEventId = exchange.request.headers.get("last-event-id") ?? undefined;
+  return services.idempotency.run(claim, signal, produce, { lastEventId }).then(
+    ({ answer: kept, replayed, joined }) => {
+      if (replayed) exchange.headers["idempotent-replayed"] = "true";
+      services.metrics.kept(area, replayed ? "replayed" : joined ? "joined" : "fresh");
+      return kept;
+    },
+    (error) => {
+      if (error instanceof ApiError && error.status === 422) services.metrics.kept(area, "conflict");
+      throw error;
+    },
+  );
+}
+
+/** Echoed on the answer. @throws ApiError invalid_value */
+function serviceRequestId({ request, headers }: Exchange): string | undefined {
+  const name = request.headers.has("service-request-id") ? "service-request-id" : "idempotency-key";
+  const id = request.headers.get(name);
+  if (id === null) return undefined;
+  if (!/^[\x21-\x7e]{1,255}$/.test(id)) {
+    throw ApiError.invalidValue(name, `${name} must be 1 to 255 visible ASCII characters.`);
+  }
+  headers["service-request-id"] = id;
+  return id;
+}
+
+function wholeOf(answered: Answer | KeptAnswer): WholeAnswer {
   if (answered.kind === "whole") return answered;
   throw new Error("a stream where a whole answer was asked for");
 }

@@ -72,7 +72,7 @@ export async function respondStream(
   const early = await settledWithin(services, answering, rules.keepAliveMs);
   if (early?.kind === "whole") return respondWhole(exchange, early, finish);
   const headers = { ...early?.headers, ...streamHeaders, ...exchange.headers };
-  const source = early === undefined ? lateEvents(services, exchange, answering, rules) : eventTexts(early);
+  const source = early === undefined ? lateEvents(answering) : eventTexts(early);
   return new Response(streamBody(services, exchange, source, rules, finish, early === undefined), { headers });
 }
 
@@ -90,7 +90,9 @@ async function settledWithin<T>(services: Services, promise: Promise<T>, ms: num
   }
 }
 
-type EventTexts = { next(): Promise<{ text: string } | { end: StreamEnd }> };
+/** What is to be sent, what ended the stream, or both. */
+type Step = { readonly text?: string; readonly end?: StreamEnd };
+type EventTexts = { next(): Promise<Step> };
 
 /** The events' text as it goes over the wire. */
 function eventTexts(answer: EventAnswer | NumberedAnswer): EventTexts {
@@ -107,7 +109,7 @@ function eventTexts(answer: EventAnswer | NumberedAnswer): EventTexts {
       const { value, done } = await answer.events.next();
       if (done) return { end: value };
       const { firstId, data } = value;
-      return { text: data.map((one, at) => formatSseEvent(one, String(firstId + at))).join("") };
+      return { text: data.map((one, at) => formatSseEvent(one, `${answer.idPrefix}${firstId + at}`)).join("") };
     },
   };
 }
@@ -119,33 +121,28 @@ function joinEvents(data: readonly string[]): string {
 }
 
 /** An answer that is still on its way when the 200 has gone out. */
-function lateEvents(
-  services: Services,
-  exchange: Exchange,
-  answering: Promise<Answer | KeptAnswer>,
-  rules: StreamRules,
-): EventTexts {
+function lateEvents(answering: Promise<Answer | KeptAnswer>): EventTexts {
   let source: EventTexts | undefined;
-  let over: StreamEnd | undefined;
-  const fault = (failure: WholeAnswer | ApiError) => {
-    over = "faulted";
-    return { text: joinEvents(rules.lateFault(failure)) };
-  };
   return {
     next: async () => {
-      if (over !== undefined) return { end: over };
-      if (source !== undefined) return source.next();
-      try {
+      if (source === undefined) {
         const answer = await answering;
-        if (answer.kind === "whole") return fault(answer);
+        if (answer.kind === "whole") throw new LateError(answer);
         source = eventTexts(answer);
-      } catch (error) {
-        if (exchange.request.signal.aborted) return { end: "cancelled" };
-        return fault(asApiError(services, exchange, error));
       }
       return source.next();
     },
   };
+}
+
+/** A whole answer where a stream has already begun. */
+class LateError extends Error {
+  readonly answer: WholeAnswer;
+
+  constructor(answer: WholeAnswer) {
+    super("the answer is no stream");
+    this.answer = answer;
+  }
 }
 
 const encoder = new TextEncoder();
@@ -181,6 +178,11 @@ function streamBody(
       keepAlive(controller, left > 1 ? left : rules.keepAliveMs);
     });
   };
+  const faulted = (error: unknown): Step => {
+    if (exchange.request.signal.aborted) return { end: "cancelled" };
+    const failure = error instanceof LateError ? error.answer : asApiError(services, exchange, error);
+    return { text: joinEvents(rules.lateFault(failure)), end: "faulted" };
+  };
   metrics.streamOpened(exchange.area);
   return new ReadableStream<Uint8Array>({
     start(controller) {
@@ -188,13 +190,13 @@ function streamBody(
       if (rules.keepAliveMs > 0) keepAlive(controller, rules.keepAliveMs);
     },
     async pull(controller) {
-      const step = await source.next();
+      const step = await source.next().catch(faulted);
       if (closed) return;
-      if ("text" in step) {
+      if (step.text !== undefined) {
         lastSent = clock.monotonic();
         controller.enqueue(encoder.encode(step.text));
-        return;
       }
+      if (step.end === undefined) return;
       close(step.end);
       controller.close();
     },

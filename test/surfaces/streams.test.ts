@@ -240,6 +240,15 @@ describe("faults after the first chunk", () => {
     expect(data.at(-1)).toBe("[DONE]");
   });
 
+  test("what came in the same bytes as an error goes out before it", async () => {
+    const word = (content: string) =>
+      `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content }, finish_reason: null }] })}\n\n`;
+    answer = () => sseResponse([`${word("a")}${word("b")}data: {"error":{"message":"boom"}}\n\n`]);
+    const chunks = await new Reading(await ask()).rest();
+    expect(chunks.map((chunk) => chunk.choices[0]!.delta.content)).toEqual(["a", "b", undefined]);
+    expect(chunks.at(-1)!.error!.message).toBe("boom");
+  });
+
   test("what breaks after the finish no longer matters", async () => {
     const { chunks, data } = await broken(() => {
       held.event({ choices: [{ index: 0, delta: {}, finish_reason: "stop" }] });

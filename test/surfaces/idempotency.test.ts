@@ -1,0 +1,169 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { HeldStream } from "../helpers/held-stream.ts";
+import { Troupe } from "../helpers/troupe.ts";
+import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+
+const hello = [{ role: "user" as const, content: "hi" }];
+let upstream: UpstreamServer;
+let troupe: Troupe;
+let answer: () => Response | Promise<Response>;
+let held: HeldStream;
+let ids = 0;
+
+beforeAll(async () => {
+  upstream = new UpstreamServer(() => answer());
+  troupe = await Troupe.start({ providers: { openai: { baseUrl: upstream.url } } });
+});
+afterAll(async () => {
+  await troupe[Symbol.asyncDispose]();
+  upstream[Symbol.dispose]();
+});
+beforeEach(() => {
+  held = new HeldStream();
+  answer = () => held.response();
+});
+
+const nextId = () => `request-${ids++}`;
+const completion = (content: string) =>
+  jsonResponse({ choices: [{ index: 0, message: { role: "assistant", content }, finish_reason: "stop" }] });
+const ask = (
+  id: string,
+  changes: object = {},
+  init: { key?: string; headers?: Record<string, string>; name?: string; signal?: AbortSignal; surface?: string } = {},
+) =>
+  troupe.fetch(`${init.surface ?? "/gateway/v1"}/chat/completions`, {
+    method: "POST",
+    ...(init.key === undefined ? {} : { key: init.key }),
+    ...(init.signal === undefined ? {} : { signal: init.signal }),
+    headers: { "content-type": "application/json", [init.name ?? "service-request-id"]: id, ...init.headers },
+    body: JSON.stringify({ model: "openai/x", messages: hello, ...changes }),
+  });
+
+describe("service-request-id", () => {
+  test.each(["service-request-id", "Idempotency-Key"])(
+    "%s: a retry gets the same bytes, and one upstream call was made",
+    async (name) => {
+      const id = nextId();
+      const before = upstream.requests.length;
+      answer = () => completion("once");
+      const first = await ask(id, {}, { name });
+      expect(first.headers.get("service-request-id")).toBe(id);
+      expect(first.headers.get("idempotent-replayed")).toBeNull();
+      const text = await first.text();
+      const second = await ask(id, {}, { name });
+      expect(second.headers.get("idempotent-replayed")).toBe("true");
+      expect(second.headers.get("content-type")).toBe(first.headers.get("content-type"));
+      expect(await second.text()).toBe(text);
+      expect(upstream.requests.length).toBe(before + 1);
+    },
+  );
+
+  test("a stream is replayed chunk for chunk, with ids that Last-Event-ID continues from", async () => {
+    const id = nextId();
+    const streaming = ask(id, { stream: true });
+    await upstream.received(upstream.requests.length + 1);
+    for (const word of ["a", "b", "c"]) held.fragment(word);
+    held.finish();
+    const text = await (await streaming).text();
+    expect(text).toEndWith("data: [DONE]\n\n");
+    const events = [...text.matchAll(/id: (\S+)\ndata: (.*)\n\n/g)].map(([, event, data]) => ({
+      event: event!,
+      data: data!,
+    }));
+    expect(events.length).toBe(text.split("\n\n").length - 1);
+    const replay = await ask(id, { stream: true });
+    expect(replay.headers.get("idempotent-replayed")).toBe("true");
+    expect(await replay.text()).toBe(text);
+    const rest = await ask(id, { stream: true }, { headers: { "last-event-id": events[1]!.event } });
+    expect(await rest.text()).toBe(text.slice(text.indexOf(`id: ${events[2]!.event}\n`)));
+  });
+
+  test("a second caller joins the running stream from its first chunk", async () => {
+    const id = nextId();
+    const before = upstream.requests.length;
+    const first = ask(id, { stream: true });
+    await upstream.received(before + 1);
+    held.fragment("early");
+    const one = await first;
+    const two = await ask(id, { stream: true });
+    expect(two.headers.get("idempotent-replayed")).toBeNull();
+    held.fragment("late");
+    held.finish();
+    const text = await one.text();
+    expect(text).toContain("early");
+    expect(await two.text()).toBe(text);
+    expect(upstream.requests.length).toBe(before + 1);
+  });
+
+  test("the client leaves, the upstream runs on, and the retry gets the whole answer", async () => {
+    const id = nextId();
+    const before = upstream.requests.length;
+    const leaving = new AbortController();
+    const first = ask(id, { stream: true }, { signal: leaving.signal });
+    await upstream.received(before + 1);
+    held.fragment("one");
+    const response = await first;
+    await response.body!.getReader().read();
+    leaving.abort();
+    held.fragment("two");
+    held.finish();
+    const retry = await (await ask(id, { stream: true })).text();
+    expect(retry).toContain('"content":"one"');
+    expect(retry).toContain('"content":"two"');
+    expect(retry).toEndWith("data: [DONE]\n\n");
+    expect(upstream.requests.length).toBe(before + 1);
+  });
+
+  test("another body is 422 and must not be retried", async () => {
+    const id = nextId();
+    answer = () => completion("x");
+    await (await ask(id)).text();
+    const other = await ask(id, { temperature: 1 });
+    expect(other.status).toBe(422);
+    expect(other.headers.get("x-should-retry")).toBe("false");
+    expect(await other.json()).toMatchObject({
+      error: { code: "idempotency_key_reused", type: "invalid_request_error" },
+    });
+  });
+
+  test("the order of keys does not matter", async () => {
+    const id = nextId();
+    answer = () => completion("x");
+    const post = (body: string) =>
+      troupe.post("/gateway/v1/chat/completions", body, { headers: { "service-request-id": id } });
+    await (await post('{"model":"openai/x","messages":[{"role":"user","content":"a"}]}')).text();
+    const again = await post('{ "messages": [{"content":"a","role":"user"}], "model": "openai/x" }');
+    expect(again.headers.get("idempotent-replayed")).toBe("true");
+  });
+
+  test("an upstream error frees the id and comes through byte for byte", async () => {
+    const id = nextId();
+    answer = () => new Response("busy", { status: 429, headers: { "content-type": "text/plain" } });
+    const refused = await ask(id);
+    expect([refused.status, await refused.text()]).toEqual([429, "busy"]);
+    answer = () => completion("now");
+    const retry = await ask(id);
+    expect(retry.status).toBe(200);
+    expect(retry.headers.get("idempotent-replayed")).toBeNull();
+  });
+
+  test("one tenant's id is nothing to another's, and surfaces are apart", async () => {
+    const id = nextId();
+    answer = () => completion("mine");
+    await (await ask(id)).text();
+    const before = upstream.requests.length;
+    const other = troupe.createKey({ name: "other", tier: "pro" });
+    const theirs = await ask(id, {}, { key: other });
+    expect(theirs.headers.get("idempotent-replayed")).toBeNull();
+    expect(upstream.requests.length).toBe(before + 1);
+    const persona = await ask(id, { model: "troupe/tutor" }, { surface: "/v1" });
+    expect(persona.status).toBe(200);
+    expect(persona.headers.get("idempotent-replayed")).toBeNull();
+  });
+
+  test.each(["", " ", "two words", "x".repeat(256)])("%j is 400", async (id) => {
+    const response = await ask(id);
+    expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({ error: { code: "invalid_value", param: "service-request-id" } });
+  });
+});
