@@ -114,9 +114,9 @@ class AnswerReader {
 
   /** @throws UpstreamFault when the body is an error */
   read(body: unknown, text: string): ChunkBody {
-    const answer = objectOf(body);
-    throwIfError(answer ?? objectOf(listOf(body)[0]), text);
+    const answer = Array.isArray(body) ? joined(body, text) : objectOf(body);
     if (answer === undefined) return { choices: [] };
+    throwIfError(answer, text);
     const { candidates, promptFeedback, usageMetadata, responseId } = answer;
     // Running totals: the last ones count.
     this.#usage = objectOf(usageMetadata) ?? this.#usage;
@@ -286,8 +286,27 @@ class CandidateReader {
   }
 }
 
-function throwIfError(body: JsonObject | undefined, text: string): void {
-  const error = objectOf(body?.["error"]);
+/**
+ * A stream's answers in one list, as they come where `alt=sse` got lost on the way.
+ * @throws UpstreamFault when one of them is an error
+ */
+function joined(list: readonly unknown[], text: string): JsonObject {
+  const answers = list.map((value) => objectOf(value) ?? {});
+  const candidates = new Map<number, JsonObject>();
+  for (const answer of answers) {
+    throwIfError(answer, text);
+    for (const [at, value] of listOf(answer["candidates"]).entries()) {
+      const candidate = objectOf(value) ?? {};
+      const index = indexOf(candidate["index"]) ?? at;
+      const parts = [candidates.get(index), candidate].flatMap((one) => listOf(objectOf(one?.["content"])?.["parts"]));
+      candidates.set(index, { ...candidates.get(index), ...candidate, index, content: { parts } });
+    }
+  }
+  return { ...Object.assign({}, ...answers), candidates: [...candidates.values()] };
+}
+
+function throwIfError(body: JsonObject, text: string): void {
+  const error = objectOf(body["error"]);
   if (error === undefined) return;
   const code = numberOf(error["code"]);
   const known = code !== undefined && code >= 400 && code <= 599 ? code : statusByName[textOf(error["status"]) ?? ""];
