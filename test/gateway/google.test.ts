@@ -360,6 +360,16 @@ describe("errors", () => {
     expect(error.message).toContain("The model is overloaded.");
   });
 
+  test("that come with the first text take nothing of it away", async () => {
+    recorded("error-in-stream");
+    const response = await post({ stream: true });
+    expect(response.status).toBe(200);
+    const events = (await response.text()).trimEnd().split("\n\n");
+    expect(events.length).toBe(3);
+    expect(events[0]).toContain('"content":"He"');
+    expect(JSON.parse(events[1]!.slice("data: ".length)).error.code).toBe(503);
+  });
+
   test("a stream that just stops is one", async () => {
     const held = new HeldStream();
     next = () => held.response();
