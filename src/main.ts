@@ -25,7 +25,7 @@ async function main(): Promise<void> {
   });
   await log.flush();
   // Before the exit, which drops what is still on its way to a slow reader.
-  for (const output of [stdout, stderr]) await Promise.resolve(output.flush()).catch(() => {});
+  for (const output of [stdout, stderr]) await output.flush();
   process.exit(code);
 }
 
@@ -44,7 +44,18 @@ function raiseRequestLimit(args: readonly string[]): void {
 
 function outputOf(file: typeof Bun.stdout, isTerminal = false): Output {
   const writer = file.writer();
-  return { write: (text) => writer.write(text), flush: () => writer.flush(), isTerminal };
+  const whileRead = async (work: () => unknown) => {
+    try {
+      await work();
+    } catch {
+      // Nobody reads any more (`troupe … | head`): there is nobody to tell, and a server serves on.
+    }
+  };
+  return {
+    write: (text) => whileRead(() => writer.write(text)),
+    flush: () => whileRead(() => writer.flush()),
+    isTerminal,
+  };
 }
 
 function processIo(stdout: Output, stderr: Output): Io {

@@ -57,38 +57,36 @@ complete -o default -F _${name} ${name}
 }
 
 function zsh(name: string, places: readonly Place[]): string {
-  const described = ({ text, summary }: Word) => `'${text}:${plain(summary)}'`;
+  const quoted = (text: string) => text.replaceAll("'", "'\\''").replaceAll(":", "\\:");
+  const listed = (words: readonly Word[]) => words.map(({ text, summary }) => `'${text}:${quoted(summary)}'`).join(" ");
   const cases = places.map(
-    (place) => `    "${keyOf(place.path)}") found=(${[...place.commands, ...place.flags].map(described).join(" ")}) ;;`,
+    ({ path, commands, flags }) => `    "${keyOf(path)}") commands=(${listed(commands)}); flags=(${listed(flags)}) ;;`,
   );
   return `#compdef ${name}
 _${name}() {
   local at="" word
-  local -a found
+  local -a commands flags
 ${walk(places, '"${(@)words[2,CURRENT-1]}"')}
   case "$at" in
 ${cases.join("\n")}
   esac
-  _describe -o command found || _files
+  _describe command commands || _describe -o flag flags || _files
 }
 if [ "$funcstack[1]" = "_${name}" ]; then _${name} "$@"; else compdef _${name} ${name}; fi
 `;
 }
 
 function fish(name: string, places: readonly Place[]): string {
+  const quoted = (text: string) => text.replaceAll(/['\\]/g, "\\$&");
   const lines = places.flatMap(({ path, commands, flags }) => {
     const seen = path.map((word) => `__fish_seen_subcommand_from ${word}`);
-    const unseen =
-      commands.length === 0 ? [] : [`not __fish_seen_subcommand_from ${commands.map((one) => one.text).join(" ")}`];
-    const condition = [...seen, ...unseen].join("; and ");
-    const start = `complete -c ${name}${condition === "" ? "" : ` -n '${condition}'`}`;
+    const further = commands.map(({ text }) => text).join(" ");
+    const unseen = further === "" ? [] : [`not __fish_seen_subcommand_from ${further}`];
+    const start = `complete -c ${name} -n '${[...seen, ...unseen].join("; and ")}'`;
     return [
-      ...commands.map(({ text, summary }) => `${start} -f -a ${text} -d '${plain(summary)}'`),
-      ...flags.map(({ text, summary }) => `${start} -l ${text.slice(2)} -d '${plain(summary)}'`),
+      ...commands.map(({ text, summary }) => `${start} -f -a ${text} -d '${quoted(summary)}'`),
+      ...flags.map(({ text, summary }) => `${start} -l ${text.slice(2)} -d '${quoted(summary)}'`),
     ];
   });
   return `${lines.join("\n")}\n`;
 }
-
-/** What needs no escaping between single quotes. */
-const plain = (text: string) => text.replaceAll(/[':\\]/g, " ");

@@ -1,0 +1,73 @@
+import { describe, expect, test } from "bun:test";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { TempFolder } from "../helpers/temp-folder.ts";
+import { Console } from "./console.ts";
+
+describe("check", () => {
+  test("tells what a first start would do, and does nothing of it", async () => {
+    using folder = new TempFolder();
+    const { code, out, err } = await new Console(folder.path).run("check");
+    expect(out).toBe(`configuration  none: every default
+listen         127.0.0.1:8080 (orchestrator, gateway)
+providers      none
+personas       8 in the executable
+data           ${folder.file("data")}, made at the first start
+no faults
+`);
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    expect(existsSync(folder.file("data"))).toBe(false);
+  });
+
+  test("counts keys and names providers", async () => {
+    using folder = new TempFolder();
+    writeFileSync(folder.file("troupe.yaml"), "listen: ['unix:/run/a', {address: 'a:1', surfaces: [gateway]}]\n");
+    const shell = new Console(folder.path, { OPENAI_API_KEY: "k" });
+    const key = (await shell.run("keys create a")).out.slice(0, 12);
+    await shell.run("keys create b");
+    await shell.run(`keys revoke ${key}`);
+    const { code, out } = await shell.run("check");
+    expect(out).toContain("configuration  troupe.yaml\n");
+    expect(out).toContain("listen         unix:/run/a (orchestrator, gateway), a:1 (gateway)\n");
+    expect(out).toContain("providers      openai (https://api.openai.com/v1)\n");
+    expect(out).toContain(`data           ${folder.file("data")} (1 of 2 keys active)\n`);
+    expect(code).toBe(0);
+  });
+
+  test("tells the configuration's faults, as text and as JSON", async () => {
+    using folder = new TempFolder();
+    writeFileSync(folder.file("troupe.yaml"), "limits: {body_bytes: 1}\nlistne: a\n");
+    const shell = new Console(folder.path);
+    const faults = [
+      "troupe.yaml:1:22: limits.body_bytes: must be an integer from 1024 to 1073741824",
+      "troupe.yaml:2:1: listne: is not a known key; did you mean 'listen'?",
+    ];
+    expect(await shell.run("check")).toEqual({ code: 1, out: "2 faults\n", err: `${faults.join("\n")}\n` });
+    const json = await shell.run("check --json");
+    expect(JSON.parse(json.out)).toEqual({ ok: false, faults, warnings: [], summary: {} });
+    expect(json.code).toBe(1);
+  });
+
+  test("tells faults of personas and of the data folder together", async () => {
+    using folder = new TempFolder();
+    mkdirSync(folder.file("personas/my"), { recursive: true });
+    writeFileSync(folder.file("personas/my/a.yaml"), "description: A.\nmodel: x/y\n");
+    mkdirSync(folder.file("data"));
+    writeFileSync(folder.file("data/troupe.db"), "this is no database at all, not even a small one ........");
+    const { code, err, out } = await new Console(folder.path).run("check");
+    const [persona, storage, ...rest] = err.trimEnd().split("\n");
+    expect(persona).toBe(`${folder.file("personas/my/a.yaml")}:1:1: system: is required`);
+    expect(storage).toContain(folder.file("data/troupe.db"));
+    expect(rest).toEqual([]);
+    expect(out).toEndWith("2 faults\n");
+    expect(code).toBe(1);
+  });
+
+  test("warns of personas that can't answer", async () => {
+    using folder = new TempFolder();
+    mkdirSync(folder.file("personas/my"), { recursive: true });
+    writeFileSync(folder.file("personas/my/a.yaml"), "description: A.\nmodel: openai/x\nsystem: Hi.\n");
+    const { code, err } = await new Console(folder.path).run("check");
+    expect(err).toBe("warning: my/a: none of its models has a provider that is set up\n");
+    expect(code).toBe(0);
+  });
+});

@@ -1,0 +1,35 @@
+import { expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { configJsonSchema } from "../../src/config/schema.ts";
+import { TempFolder } from "../helpers/temp-folder.ts";
+import { Console } from "./console.ts";
+
+test("config print shows what applies and where it came from, without secrets", async () => {
+  using folder = new TempFolder();
+  writeFileSync(folder.file("troupe.yaml"), "log:\n  level: warn\n");
+  const shell = new Console(folder.path, { OPENAI_API_KEY: "sk-secret", TROUPE_LOGLEVEL: "debug" });
+  const { code, out, err } = await shell.run("config print --port 9");
+  expect(out).toContain("  # --port\n  - address: 127.0.0.1:9\n");
+  expect(out).toContain("  level: warn # troupe.yaml:2:10\n");
+  expect(out).toContain('    api_key: "***" # OPENAI_API_KEY\n');
+  expect(out).toContain("    base_url: https://api.openai.com/v1\n");
+  expect(out).not.toContain("sk-secret");
+  expect(err).toBe("warning: environment: TROUPE_LOGLEVEL: is not a known variable; did you mean TROUPE_LOG_LEVEL?\n");
+  expect(code).toBe(0);
+});
+
+test("config print --json holds the same", async () => {
+  using folder = new TempFolder();
+  const { out } = await new Console(folder.path, { OPENAI_API_KEY: "sk-secret" }).run("config print --json");
+  expect(JSON.parse(out)).toMatchObject({
+    listen: [{ address: "127.0.0.1:8080", surfaces: ["orchestrator", "gateway"] }],
+    data: folder.file("data"),
+    providers: { openai: { api_key: "***" } },
+  });
+});
+
+test("config schema prints the JSON Schema", async () => {
+  using folder = new TempFolder();
+  const { out } = await new Console(folder.path).run("config schema");
+  expect(JSON.parse(out)).toEqual(configJsonSchema());
+});

@@ -1,0 +1,70 @@
+/** Commands run in this process, with files and variables that a test gives and everything they write caught. */
+import { readFileSync, statSync } from "node:fs";
+import { resolve } from "node:path";
+import { run } from "../../src/cli/program.ts";
+import type { Io, Signal } from "../../src/lib/io.ts";
+
+export type Ran = { readonly code: number; readonly out: string; readonly err: string };
+
+export class Console {
+  readonly cwd: string;
+  readonly env: Record<string, string>;
+  out = "";
+  err = "";
+  readonly #signals = new Map<Signal, Set<() => void>>();
+  #wake: () => void = () => {};
+
+  /** @param cwd a folder that is really there */
+  constructor(cwd: string, env: Record<string, string> = {}) {
+    this.cwd = cwd;
+    this.env = env;
+  }
+
+  /** @param line words separated by spaces, or the words */
+  async run(line: string | readonly string[]): Promise<Ran> {
+    this.out = "";
+    this.err = "";
+    const code = await run(typeof line === "string" ? line.split(" ").filter((word) => word !== "") : line, this.#io());
+    return { code, out: this.out, err: this.err };
+  }
+
+  signal(name: Signal): void {
+    for (const listener of this.#signals.get(name) ?? []) listener();
+  }
+
+  /** Resolves with the match once it has been written to stderr. */
+  async seen(pattern: RegExp): Promise<RegExpExecArray> {
+    for (;;) {
+      const match = pattern.exec(this.err);
+      if (match !== null) return match;
+      await new Promise<void>((wake) => {
+        this.#wake = wake;
+      });
+    }
+  }
+
+  #io(): Io {
+    const output = (write: (text: string) => void) => ({ write, flush: () => {}, isTerminal: false });
+    return {
+      stdout: output((text) => {
+        this.out += text;
+      }),
+      stderr: output((text) => {
+        this.err += text;
+        this.#wake();
+      }),
+      env: this.env,
+      cwd: this.cwd,
+      readFile: (path) => {
+        const file = resolve(this.cwd, path);
+        return statSync(file, { throwIfNoEntry: false })?.isFile() ? readFileSync(file, "utf8") : undefined;
+      },
+      isFolder: (path) => statSync(resolve(this.cwd, path), { throwIfNoEntry: false })?.isDirectory() ?? false,
+      onSignal: (signal, listener) => {
+        const listeners = this.#signals.get(signal) ?? new Set();
+        this.#signals.set(signal, listeners.add(listener));
+        return () => void listeners.delete(listener);
+      },
+    };
+  }
+}

@@ -1,0 +1,156 @@
+import { describe, expect, test } from "bun:test";
+import { existsSync, writeFileSync } from "node:fs";
+import { systemClock } from "../../src/lib/clock.ts";
+import { Keys } from "../../src/services/keys.ts";
+import { openStore } from "../../src/store/store.ts";
+import { TempFolder } from "../helpers/temp-folder.ts";
+import { Console } from "./console.ts";
+
+const form = /^trp_[0-9A-Za-z]{46}$/;
+
+/** What a server would find. */
+function findIn(folder: TempFolder, secret: string) {
+  const store = openStore(folder.file("data"));
+  const found = new Keys(store.keys, systemClock, { free: 10, pro: 100 }).find(`Bearer ${secret}`);
+  store.close();
+  return found;
+}
+
+describe("keys create", () => {
+  test("gives the key alone on stdout and says what it is on stderr", async () => {
+    using folder = new TempFolder();
+    const { code, out, err } = await new Console(folder.path).run("keys create alice");
+    expect(out.trimEnd()).toMatch(form);
+    expect(err).toMatch(/^key_[0-9a-f]{32} \(alice, pro\)\. This is the only time that the key is shown\.\n$/);
+    expect(code).toBe(0);
+    expect(findIn(folder, out.trim())).toMatchObject({ name: "alice", tier: "pro", perMinute: 100, models: ["*"] });
+  });
+
+  test("takes every right from its flags", async () => {
+    using folder = new TempFolder();
+    const flags =
+      "--tier enterprise --per-minute 5000 --surfaces gateway --models openai/*,xai/grok-5 --expires 90d --json";
+    const { out } = await new Console(folder.path).run(`keys create ci ${flags}`);
+    const made = JSON.parse(out);
+    expect(made).toMatchObject({
+      name: "ci",
+      state: "active",
+      tier: "enterprise",
+      per_minute: 5000,
+      surfaces: ["gateway"],
+      models: ["openai/*", "xai/grok-5"],
+      last_used_at: null,
+      revoked_at: null,
+    });
+    expect(made.key).toMatch(form);
+    expect(made.key).toStartWith(made.prefix);
+    expect(Date.parse(made.expires_at) - Date.parse(made.created_at)).toBe(90 * 86_400_000);
+    expect(findIn(folder, made.key)).toMatchObject({ name: "ci", ownPerMinute: 5000 });
+  });
+
+  test("says what a key lacks, and makes none", async () => {
+    using folder = new TempFolder();
+    const shell = new Console(folder.path);
+    expect(await shell.run("keys create big --tier enterprise")).toEqual({
+      code: 1,
+      out: "",
+      err: "error: An enterprise key needs its number of requests per minute.\n",
+    });
+    expect(await shell.run("keys create old --expires 2020-01-01")).toMatchObject({ code: 1, out: "" });
+    expect(JSON.parse((await shell.run("keys list --json")).out)).toEqual([]);
+  });
+
+  test("uses the data folder of flag, variable and file", async () => {
+    using folder = new TempFolder();
+    writeFileSync(folder.file("troupe.yaml"), "data: by-file\n");
+    const shell = new Console(folder.path);
+    await shell.run("keys create a");
+    await shell.run("keys create b --data by-flag");
+    shell.env["TROUPE_DATA"] = "by-variable";
+    await shell.run("keys create c");
+    const namesIn = async (data: string) =>
+      JSON.parse((await shell.run(`--data ${data} keys list --json`)).out).map((key: { name: string }) => key.name);
+    expect(await namesIn("by-file")).toEqual(["a"]);
+    expect(await namesIn("by-flag")).toEqual(["b"]);
+    expect(await namesIn("by-variable")).toEqual(["c"]);
+  });
+});
+
+describe("a key that there is", () => {
+  test("is listed and shown without its secret, revoked, and rotated", async () => {
+    using folder = new TempFolder();
+    const shell = new Console(folder.path);
+    const first = (await shell.run("keys create alice")).out.trim();
+    const second = (await shell.run("keys create bob --tier free")).out.trim();
+
+    const list = await shell.run("keys list");
+    const lines = list.out.trimEnd().split("\n");
+    expect(lines).toHaveLength(3);
+    expect(lines[0]).toMatch(
+      /^ID {2,}KEY {2,}NAME {2,}STATE {2,}TIER {2,}PER MINUTE {2,}SURFACES {2,}LAST USED {2,}EXPIRES$/,
+    );
+    expect(lines[1]).toMatch(/^key_\w+ {2}trp_\w{8}… {2}alice {2}active {2}pro {3}- /);
+    expect(lines[2]!.indexOf("bob")).toBe(lines[1]!.indexOf("alice"));
+    expect(list.out + list.err).not.toContain(first);
+
+    const prefix = first.slice(0, 12);
+    const shown = await shell.run(`keys show ${prefix}`);
+    expect(shown.out).toMatch(/^name +alice$/m);
+    expect(shown.out).toMatch(/^state +active$/m);
+    expect(shown.out).not.toContain(first);
+    const { id } = JSON.parse((await shell.run(`keys show ${prefix} --json`)).out);
+
+    const rotated = (await shell.run(`keys rotate ${id}`)).out.trim();
+    expect(findIn(folder, first)).toBeUndefined();
+    expect(findIn(folder, rotated)).toMatchObject({ keyId: id, name: "alice" });
+
+    expect((await shell.run(`keys revoke ${id}`)).out).toMatch(/^state +revoked$/m);
+    expect(findIn(folder, rotated)).toBeUndefined();
+    expect(findIn(folder, second)).toMatchObject({ name: "bob" });
+    expect(await shell.run(`keys revoke ${id}`)).toEqual({
+      code: 1,
+      out: "",
+      err: `error: The key '${id}' was revoked before.\n`,
+    });
+  });
+
+  test("is not found by a name that fits none or several", async () => {
+    using folder = new TempFolder();
+    const shell = new Console(folder.path);
+    await shell.run("keys create a");
+    await shell.run("keys create b");
+    expect(await shell.run("keys show nobody")).toMatchObject({ code: 1, err: "error: There is no key 'nobody'.\n" });
+    expect((await shell.run("keys revoke key_")).err).toBe("error: 'key_' fits 2 keys; give more of the id.\n");
+  });
+});
+
+test.each(["list", "show x", "revoke x", "rotate x"])("keys %s in a wrong folder makes nothing there", async (line) => {
+  using folder = new TempFolder();
+  const { code, out, err } = await new Console(folder.path).run(`keys ${line} --data elsewhere`);
+  expect({ code, out, err }).toEqual({
+    code: 1,
+    out: "",
+    err: `error: There is no data folder ${folder.file("elsewhere")}; --data names another.\n`,
+  });
+  expect(existsSync(folder.file("elsewhere"))).toBe(false);
+});
+
+test("a configuration at fault stops every command, with all its faults", async () => {
+  using folder = new TempFolder();
+  writeFileSync(folder.file("troupe.yaml"), "log: {level: loud}\ntires: {}\n");
+  const { code, out, err } = await new Console(folder.path).run("keys create a");
+  expect(err.trimEnd().split("\n")).toEqual([
+    'troupe.yaml:1:14: log.level: must be one of "debug", "info", "warn", "error"',
+    "troupe.yaml:2:1: tires: is not a known key; did you mean 'tiers'?",
+  ]);
+  expect({ code, out }).toEqual({ code: 1, out: "" });
+  expect(existsSync(folder.file("data"))).toBe(false);
+});
+
+test("a data folder that can't be used is told without a stack", async () => {
+  using folder = new TempFolder();
+  writeFileSync(folder.file("data"), "a file");
+  const { code, err } = await new Console(folder.path).run("keys create a");
+  expect(err).toMatch(/^error: The data folder .*\n$/);
+  expect(code).toBe(1);
+});

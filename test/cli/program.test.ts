@@ -1,0 +1,73 @@
+import { describe, expect, test } from "bun:test";
+import { Console } from "./console.ts";
+
+const shell = new Console(import.meta.dir);
+
+describe("wrong usage", () => {
+  test.each([
+    ["chek", "error: unknown command 'chek'\n(Did you mean check?)"],
+    ["frobnicate", "error: unknown command 'frobnicate'\n"],
+    ["keys crate x", "error: unknown command 'crate'\n(Did you mean create?)"],
+    ["--prot 80", "error: unknown option '--prot'\n(Did you mean --port?)"],
+    ["keys create", "error: missing required argument 'name'"],
+    ["keys create a b", "error: too many arguments for 'create'"],
+    ["keys create a --tier gold", "error: option '--tier <tier>' argument 'gold' is invalid."],
+    ["keys create a --per-minute many", "It must be a whole number."],
+    ["keys create a --surfaces gateway,console", "Known: orchestrator, gateway."],
+    ["keys create a --expires soon", "It must be a date, a time, or a span such as 90d."],
+    ["--port", "error: option '-p, --port <port>' argument missing"],
+    ["completion tcsh", "Allowed choices are bash, zsh, fish."],
+    ["keys", "Usage: troupe keys [options] [command]"],
+  ])("troupe %s", async (line, message) => {
+    const { code, out, err } = await shell.run(line);
+    expect(err).toContain(message);
+    expect(out).toBe("");
+    expect(code).toBe(2);
+  });
+});
+
+describe("help", () => {
+  test("names every command and the flags they share", async () => {
+    const { code, out, err } = await shell.run("--help");
+    for (const name of ["serve", "check", "keys", "personas", "config", "openapi", "completion", "version"]) {
+      expect(out).toMatch(new RegExp(`^  ${name}\\b`, "m"));
+    }
+    for (const flag of [
+      "--config <file>",
+      "--host <host>",
+      "--port <port>",
+      "--data <folder>",
+      "--personas <folder>",
+    ]) {
+      expect(out).toContain(flag);
+    }
+    expect(err).toBe("");
+    expect(code).toBe(0);
+  });
+
+  test.each(["keys help create", "keys create --help", "keys create -h"])("of one command: troupe %s", async (line) => {
+    const { code, out } = await shell.run(line);
+    expect(out).toStartWith("Usage: troupe keys create [options] <name>\n");
+    expect(out).toContain("--expires <when>");
+    expect(out).toContain("--data <folder>");
+    expect(out).toContain("$ troupe keys create ci --tier free --surfaces gateway --expires 30d");
+    expect(code).toBe(0);
+  });
+});
+
+test("the version is one line, or JSON", async () => {
+  const { out } = await shell.run("version");
+  expect(out).toMatch(/^troupe \d+\.\d+\.\d+ \(commit \S+, built \S+, bun \d+\.\d+\.\d+\)\n$/);
+  expect((await shell.run("--version")).out).toBe(out);
+  const json = JSON.parse((await shell.run("version --json")).out);
+  expect(json).toMatchObject({ name: "troupe", api_version: "v1" });
+  expect(Object.keys(json)).toEqual(["name", "version", "api_version", "commit", "built_at", "runtime"]);
+});
+
+test("the API's description is printed whole", async () => {
+  const { code, out } = await shell.run("openapi");
+  const document = JSON.parse(out);
+  expect(document.openapi).toBe("3.1.0");
+  expect(Object.keys(document.paths)).toContain("/v1/chat/completions");
+  expect(code).toBe(0);
+});

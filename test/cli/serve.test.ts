@@ -1,0 +1,60 @@
+import { expect, test } from "bun:test";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { TempFolder } from "../helpers/temp-folder.ts";
+import { Console } from "./console.ts";
+
+const listening = /"message":"listening","addresses":"(http:[^"]+)"/;
+
+test("serve answers until it is told to stop", async () => {
+  using folder = new TempFolder();
+  const shell = new Console(folder.path);
+  const ran = shell.run("--port 0");
+  const url = (await shell.seen(listening))[1]!;
+  expect(await (await fetch(`${url}/healthz`)).text()).toContain("ok");
+  const key = readFileSync(folder.file("data/first-key"), "utf8").trim();
+  const models = await fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
+  expect(models.status).toBe(200);
+  await models.text();
+  shell.signal("SIGTERM");
+  const { code, out, err } = await ran;
+  expect(code).toBe(0);
+  expect(out).toBe("");
+  expect(err).not.toContain(key);
+});
+
+test("SIGHUP reads the configuration again; one at fault changes nothing", async () => {
+  using folder = new TempFolder();
+  const shell = new Console(folder.path);
+  writeFileSync(folder.file("troupe.yaml"), "limits: {anonymous_per_minute: 100}\n");
+  const ran = shell.run("serve --port 0");
+  const url = (await shell.seen(listening))[1]!;
+  const limit = async () => {
+    const response = await fetch(`${url}/healthz`);
+    await response.text();
+    return response.headers.get("x-ratelimit-limit");
+  };
+  expect(await limit()).toBe("100");
+
+  writeFileSync(folder.file("troupe.yaml"), "limits: {anonymous_per_minute: 200}\ntiers: {free: 3}\n");
+  shell.signal("SIGHUP");
+  await shell.seen(/"message":"configuration reloaded"/);
+  expect(await limit()).toBe("200");
+  expect(shell.err).toContain('"message":"some changes need a restart","keys":"tiers"');
+
+  writeFileSync(folder.file("troupe.yaml"), "limits: {anonymous_per_minute: many}\n");
+  shell.signal("SIGHUP");
+  await shell.seen(/the configuration was not reloaded/);
+  expect(shell.err).toContain("troupe.yaml:1:32: limits.anonymous_per_minute: must be an integer from 1 to 1000000");
+  expect(await limit()).toBe("200");
+
+  shell.signal("SIGTERM");
+  expect((await ran).code).toBe(0);
+});
+
+test("a configuration at fault starts nothing", async () => {
+  using folder = new TempFolder();
+  const { code, err } = await new Console(folder.path).run("serve --port http");
+  expect(err).toBe('command line: --port: "http" must be a port from 0 to 65535\n');
+  expect(code).toBe(1);
+  expect(existsSync(folder.file("data"))).toBe(false);
+});

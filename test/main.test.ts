@@ -1,0 +1,105 @@
+import { describe, expect, test } from "bun:test";
+import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { TempFolder } from "./helpers/temp-folder.ts";
+
+const source = resolve(import.meta.dir, "../src/main.ts");
+
+function start(folder: TempFolder, args: readonly string[], env: Record<string, string> = {}) {
+  return Bun.spawn([process.execPath, source, ...args], {
+    cwd: folder.path,
+    env: { PATH: process.env["PATH"]!, ...env },
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+}
+
+async function runToEnd(folder: TempFolder, args: readonly string[], env?: Record<string, string>) {
+  const child = start(folder, args, env);
+  const [out, err, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
+  return { out, err, code };
+}
+
+/** The first match in what a process writes, which it may still be writing. */
+async function seen(stream: ReadableStream<Uint8Array>, pattern: RegExp): Promise<RegExpExecArray> {
+  const decoder = new TextDecoder();
+  let text = "";
+  for await (const chunk of stream) {
+    text += decoder.decode(chunk, { stream: true });
+    const match = pattern.exec(text);
+    if (match !== null) return match;
+  }
+  throw new Error(`never seen: ${pattern}\n${text}`);
+}
+
+const addresses = /"addresses":"(http:[^"]+)"/;
+
+describe("the process", () => {
+  test("serves with the number of outgoing requests raised, under its own id, and ends on SIGTERM", async () => {
+    using folder = new TempFolder();
+    const child = start(folder, ["--port", "0"]);
+    const url = (await seen(child.stderr, addresses))[1]!;
+    expect((await fetch(`${url}/healthz`)).status).toBe(200);
+    const environment = `/proc/${child.pid}/environ`;
+    if (existsSync(environment)) {
+      expect(readFileSync(environment, "utf8").split("\0")).toContain("BUN_CONFIG_MAX_HTTP_REQUESTS=65535");
+    }
+    child.kill("SIGTERM");
+    expect(await child.exited).toBe(0);
+  });
+
+  test("leaves a number alone that the operator chose", async () => {
+    using folder = new TempFolder();
+    const child = start(folder, ["serve", "--port", "0"], { BUN_CONFIG_MAX_HTTP_REQUESTS: "7" });
+    await seen(child.stderr, addresses);
+    const environment = `/proc/${child.pid}/environ`;
+    if (existsSync(environment)) {
+      expect(readFileSync(environment, "utf8").split("\0")).toContain("BUN_CONFIG_MAX_HTTP_REQUESTS=7");
+    }
+    child.kill("SIGINT");
+    expect(await child.exited).toBe(0);
+  });
+
+  test("says by its exit code whether it was used wrongly or failed", async () => {
+    using folder = new TempFolder();
+    expect(await runToEnd(folder, ["version"])).toMatchObject({ code: 0, err: "" });
+    expect(await runToEnd(folder, ["chek"])).toMatchObject({ code: 2, out: "" });
+    expect(await runToEnd(folder, ["--prot", "1"])).toMatchObject({ code: 2, out: "" });
+    expect(await runToEnd(folder, ["keys", "list"])).toMatchObject({ code: 1, out: "" });
+  });
+
+  test("has written everything when it ends, however slowly it is read", async () => {
+    using folder = new TempFolder();
+    const command = `"${process.execPath}" "${source}" openapi | { read -r -N 1 first; sleep 0.3; printf %s "$first"; cat; }`;
+    const out = await Bun.spawn(["bash", "-c", command], { cwd: folder.path, stdout: "pipe" }).stdout.text();
+    expect(out.length).toBeGreaterThan(100_000);
+    expect(JSON.parse(out).openapi).toBe("3.1.0");
+  });
+
+  test("ends quietly when nobody reads on", async () => {
+    using folder = new TempFolder();
+    const command = `set -o pipefail; "${process.execPath}" "${source}" openapi | head -c 1`;
+    const child = Bun.spawn(["bash", "-c", command], { cwd: folder.path, stdout: "pipe", stderr: "pipe" });
+    expect(await child.stdout.text()).toBe("{");
+    expect(await child.stderr.text()).toBe("");
+  });
+});
+
+describe("a file that can't be read", () => {
+  test("because it is a folder, or too large, is told as it is", async () => {
+    using folder = new TempFolder();
+    const folderIs = await runToEnd(folder, ["check", "--config", "."]);
+    expect(folderIs.err).toMatch(/^\.: can't be read: EISDIR/);
+    writeFileSync(folder.file("huge.yaml"), "#".repeat(4 * 1024 * 1024 + 1));
+    const huge = await runToEnd(folder, ["check", "--config", "huge.yaml"]);
+    expect(huge.err).toBe("huge.yaml: can't be read: it is larger than 4194304 bytes\n");
+    expect([folderIs.code, huge.code]).toEqual([1, 1]);
+  });
+
+  test.skipIf(process.getuid?.() === 0)("because of its permissions", async () => {
+    using folder = new TempFolder();
+    writeFileSync(folder.file("troupe.yaml"), "");
+    chmodSync(folder.file("troupe.yaml"), 0);
+    expect((await runToEnd(folder, ["check"])).err).toBe("troupe.yaml: can't be read: EACCES: permission denied\n");
+  });
+});
