@@ -267,8 +267,12 @@ export function metadataOf(value: unknown): Metadata | undefined {
  * `{"object":"error",…}` (Mistral, older vLLM), `{"detail":…}` (FastAPI servers).
  */
 export function isFault(body: JsonObject): boolean {
-  if (body["error"] != null && body["error"] !== false && body["error"] !== "") return true;
+  if (saysError(body["error"]) || (isObject(body["x_groq"]) && saysError(body["x_groq"]["error"]))) return true;
   return body["object"] === "error" || (body["detail"] !== undefined && body["choices"] === undefined);
+}
+
+function saysError(error: unknown): boolean {
+  return error != null && error !== false && error !== "";
 }
 
 /** What the words of an error stand for, where it names no status. */

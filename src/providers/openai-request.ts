@@ -222,8 +222,8 @@ function takeMedia(sent: JsonObject): JsonObject[] {
   const content = sent["content"] as JsonObject[];
   const media = content.filter((part) => part["type"] !== "text");
   if (media.length === 0) return [];
-  const texts = content.filter((part) => part["type"] === "text");
-  sent["content"] = texts.length > 0 ? texts : "The result follows in the next user message.";
+  const texts = content.flatMap((part) => (part["type"] === "text" ? [part["text"]] : []));
+  sent["content"] = texts.length > 0 ? texts.join("\n") : "The result follows in the next user message.";
   return [{ type: "text", text: `Result of the tool call ${sent["tool_call_id"]}:` }, ...media];
 }
 
