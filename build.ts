@@ -1,8 +1,11 @@
 /**
- * Makes the executable: `bun build.ts [--target=<bun target>] [--outfile=<path>]`.
- * Everything it serves is inside: personas, the API page, version and commit.
+ * Makes the executable: `bun build.ts [--target=<bun target>] [--outfile=<path>]`, or with `--release` an archive of it
+ * for every target, in `dist/release`. Everything it serves is inside: personas, the API page, version and commit.
  */
+import { rmSync } from "node:fs";
+import { join } from "node:path";
 import { $ } from "bun";
+import { makeRelease, targets } from "./build/release.ts";
 import manifest from "./package.json" with { type: "json" };
 
 export type BuildOptions = {
@@ -12,15 +15,20 @@ export type BuildOptions = {
   /** RFC 3339. */
   readonly builtAt: string;
   readonly commit: string;
+  /** Code that was parsed beforehand, which halves the start time. Default: yes. */
+  readonly bytecode?: boolean;
 };
 
+const folder = import.meta.dir;
+
 /** @throws when the compiler finds fault */
-export async function buildExecutable({ target, outfile, builtAt, commit }: BuildOptions): Promise<void> {
+export async function buildExecutable(options: BuildOptions): Promise<void> {
+  const { target, outfile, builtAt, commit, bytecode = true } = options;
   const bake = (name: string, value: string) => ["--define", `${name}=${JSON.stringify(value)}`];
   const flags = [
     "--compile",
-    // Halves the start time; needs ESM for top-level await in dependencies.
-    "--bytecode",
+    ...(bytecode ? ["--bytecode"] : []),
+    // Dependencies have top-level await.
     "--format=esm",
     "--sourcemap",
     // What the current folder holds must not run inside a server.
@@ -32,34 +40,87 @@ export async function buildExecutable({ target, outfile, builtAt, commit }: Buil
     ...bake("TROUPE_COMMIT", commit),
     ...bake("TROUPE_BUILT_AT", builtAt),
   ];
-  await $`${process.execPath} build ${flags} src/main.ts --outfile ${outfile}`.cwd(import.meta.dir).quiet();
+  await $`${process.execPath} build ${flags} src/main.ts --outfile ${outfile}`.cwd(folder).quiet();
 }
+
+const git = async (...words: string[]) => (await $`git ${words}`.cwd(folder).nothrow().quiet().text()).trim();
 
 /** The commit that is checked out, marked when the tree differs from it. */
 export async function currentCommit(): Promise<string> {
-  const head = await $`git rev-parse --short=12 HEAD`
-    .cwd(import.meta.dir)
-    .nothrow()
-    .quiet()
-    .text();
-  const changes = await $`git status --porcelain`
-    .cwd(import.meta.dir)
-    .nothrow()
-    .quiet()
-    .text();
-  return head.trim() === "" ? "unknown" : `${head.trim()}${changes.trim() === "" ? "" : "-dirty"}`;
+  const head = await git("rev-parse", "--short=12", "HEAD");
+  const changes = await git("status", "--porcelain");
+  return head === "" ? "unknown" : `${head}${changes === "" ? "" : "-dirty"}`;
 }
 
-if (import.meta.main) {
-  const option = (name: string) =>
-    process.argv.find((argument) => argument.startsWith(`--${name}=`))?.slice(name.length + 3);
+/**
+ * Unix time that stands in what is built: the commit's, so that a build can be repeated.
+ * Source: https://reproducible-builds.org/specs/source-date-epoch/
+ */
+export async function sourceSeconds(): Promise<number> {
+  const given = process.env["SOURCE_DATE_EPOCH"] || (await git("log", "-1", "--format=%ct"));
+  return given === "" ? Math.floor(Date.now() / 1000) : Number(given);
+}
+
+/** Where each shell looks for its completions. */
+const completions = {
+  bash: "completions/troupe.bash",
+  zsh: "completions/_troupe",
+  fish: "completions/troupe.fish",
+} as const;
+
+async function printed(): Promise<Record<string, string>> {
+  const print = async ([shell, path]: [string, string]): Promise<[string, string]> => [
+    path,
+    await $`${process.execPath} src/main.ts completion ${shell}`.cwd(folder).quiet().text(),
+  ];
+  return Object.fromEntries(await Promise.all(Object.entries(completions).map(print)));
+}
+
+async function release(): Promise<string[]> {
+  const [commit, seconds] = [await currentCommit(), await sourceSeconds()];
+  const builtAt = new Date(seconds * 1000).toISOString();
+  return makeRelease({
+    folder,
+    into: join(folder, "dist/release"),
+    version: manifest.version,
+    commit,
+    bunVersion: manifest.engines.bun,
+    seconds,
+    printed: await printed(),
+    ...releasesAddress(process.env),
+    targets: option("target") === undefined ? targets : targets.filter(({ bun }) => bun === option("target")),
+    build: async ({ bun, bytecode }) => {
+      // The file's name is inside the executable, so it is the same for all.
+      const outfile = join(folder, "dist/target", bun.includes("windows") ? "troupe.exe" : "troupe");
+      rmSync(join(folder, "dist/target"), { recursive: true, force: true });
+      await buildExecutable({ target: bun, outfile, builtAt, commit, bytecode });
+      return outfile;
+    },
+  });
+}
+
+/** Source: https://docs.github.com/en/actions/reference/workflows-and-actions/variables */
+function releasesAddress({ GITHUB_SERVER_URL: server, GITHUB_REPOSITORY: repository }: NodeJS.ProcessEnv) {
+  return server === undefined || repository === undefined ? {} : { releases: `${server}/${repository}/releases` };
+}
+
+function option(name: string): string | undefined {
+  return process.argv.find((argument) => argument.startsWith(`--${name}=`))?.slice(name.length + 3);
+}
+
+async function buildOne(): Promise<string[]> {
   const target = option("target");
   const outfile = option("outfile") ?? "dist/troupe";
   await buildExecutable({
     ...(target === undefined ? {} : { target }),
     outfile,
-    builtAt: new Date().toISOString(),
+    builtAt: new Date((await sourceSeconds()) * 1000).toISOString(),
     commit: await currentCommit(),
   });
-  console.log(outfile);
+  return [outfile];
+}
+
+if (import.meta.main) {
+  const made = process.argv.includes("--release") ? await release() : await buildOne();
+  console.log(made.join("\n"));
 }
