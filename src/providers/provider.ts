@@ -51,11 +51,14 @@ export type Call<E extends Extras = Extras> = {
 };
 
 export type UpstreamRequest = {
+  /** Default: POST. */
+  readonly method?: "DELETE";
   /** Absolute; the query holds no secret. */
   readonly url: string;
   /** Lower-case names. `content-type: application/json` and the account's headers are added by the sender. */
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: string | Uint8Array<ArrayBuffer>;
+  /** Absent only where the method takes none. */
+  readonly body?: string | Uint8Array<ArrayBuffer>;
 };
 
 /**
@@ -105,6 +108,8 @@ export interface RemoteProvider extends Described {
   remoteMedia?(call: Call): readonly RemoteMedia[];
   /** True when this call's conversation is held by the upstream (xAI's stateful mode). */
   holdsConversation?(call: Call): boolean;
+  /** Deletes what the upstream holds of a conversation. */
+  forget?(responseId: string, account: Account): UpstreamRequest;
   /** @throws ApiError for what this family can't do, naming the field */
   encode(call: Call): UpstreamRequest;
   /**

@@ -101,6 +101,12 @@ export function withResponses(chat: RemoteProvider, responses: ResponsesDialect)
     decode: (body, text, call) => dialectOf(call).decode(body, text, call),
     streamDecoder: (call) => dialectOf(call).streamDecoder(call),
     upstreamResponseId: responses.upstreamResponseId,
+    // Source: https://docs.x.ai/docs/api-reference (DELETE /v1/responses/{response_id})
+    forget: (responseId, account) => ({
+      method: "DELETE",
+      url: `${account.baseUrl}/responses/${encodeURIComponent(responseId)}`,
+      headers: account.apiKey === undefined ? {} : { authorization: `Bearer ${account.apiKey}` },
+    }),
   };
 }
 

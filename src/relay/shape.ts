@@ -33,11 +33,13 @@ export function shapingFor(
 ): Shaping {
   const thinking = extras["thinking"];
   const budget = extras["thinking_budget"];
+  const config = extras["thinking_config"] as { include_thoughts?: unknown; includeThoughts?: unknown } | undefined;
   return {
     envelope,
     includeUsage: request.stream_options?.include_usage === true,
     thinkingRequested:
       extras["include_thoughts"] === true ||
+      (config?.include_thoughts ?? config?.includeThoughts) === true ||
       (typeof budget === "number" && budget !== 0) ||
       (typeof thinking === "object" && thinking !== null && (thinking as { type?: unknown }).type !== "disabled") ||
       (request.reasoning_effort !== undefined && request.reasoning_effort !== "none"),

@@ -60,14 +60,14 @@ export class Upstream {
     const offProbe = this.#watchConnecting(request.url, name, timeouts, call);
     try {
       const response = await this.#fetch(request.url, {
-        method: "POST",
+        method: request.method ?? "POST",
         headers: {
           "content-type": "application/json",
           "accept-encoding": "identity",
           ...request.headers,
           ...account.headers,
         },
-        body: request.body,
+        ...(request.body === undefined ? {} : { body: request.body }),
         signal: call.signal,
         redirect: "manual",
         // Bun's own timer is coarse; the deadlines here are exact.

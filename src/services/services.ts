@@ -14,11 +14,13 @@ import { Accounts } from "../relay/accounts.ts";
 import { MediaFetcher } from "../relay/media.ts";
 import { Upstream } from "../relay/upstream.ts";
 import { openStore, type Store } from "../store/store.ts";
+import { Conversations, type UpstreamState } from "./conversations.ts";
 import { Idempotency } from "./idempotency.ts";
 import { Keys, type NewKey } from "./keys.ts";
 import { Metrics } from "./metrics.ts";
 import { RateLimiter } from "./rate-limiter.ts";
 import { ReplayMemory } from "./replay-memory.ts";
+import { Sweeper } from "./sweeper.ts";
 
 /** What a reload replaces, all at once. */
 export type Live = {
@@ -44,6 +46,9 @@ export type Services = {
   readonly media: MediaFetcher;
   readonly replayMemory: ReplayMemory;
   readonly idempotency: Idempotency;
+  readonly conversations: Conversations;
+  /** Deletes what an upstream holds of a conversation, as well as it can. */
+  forgetUpstream(state: UpstreamState): Promise<void>;
   /** The key that a first start made. */
   readonly firstKey: NewKey | undefined;
   readonly startedAt: number;
@@ -74,6 +79,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
     const keys = new Keys(store.keys, clock, config.tiers);
     const personas = new Personas();
     const folder = await openPersonas(config.personas, personas, options);
+    const sweeper = new Sweeper(store, clock, () => services.live.config.idempotency, log);
     const services: Services = {
       live,
       build,
@@ -90,17 +96,21 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
       upstream: new Upstream(clock, options.behindForwardProxy === true ? { connects: null } : {}),
       media: new MediaFetcher({ allowPrivate: options.allowPrivateMedia === true }),
       replayMemory: new ReplayMemory(clock),
+      conversations: new Conversations(store, clock, () => services.live.config.conversations.retentionDays),
+      forgetUpstream: (state) => forgetUpstream(services, state),
       idempotency: new Idempotency(store, clock, () => services.live.config.idempotency, log),
       startedAt: clock.monotonic(),
       draining: false,
       async close() {
         await folder?.close();
         keys.flush();
+        sweeper.stop();
         services.idempotency.close();
         store.close();
       },
     };
-    sampleStores(services);
+    sampleStores(services, sweeper);
+    sweeper.start();
     return services;
   } catch (error) {
     store.close();
@@ -108,8 +118,33 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   }
 }
 
-function sampleStores({ metrics, idempotency, log }: Services): void {
+async function forgetUpstream({ live, upstream, log }: Services, { account: name, responseId }: UpstreamState) {
+  const bound = live.accounts.find(name);
+  if (bound?.provider.kind !== "remote" || bound.provider.forget === undefined) return;
+  const { account, provider, timeouts } = bound;
+  try {
+    const request = provider.forget!(responseId, account);
+    const answer = await upstream.send(request, account, timeouts, AbortSignal.timeout(60_000));
+    answer.settle();
+    if (answer.status >= 300 && answer.status !== 404) throw new Error(`status ${answer.status}`);
+  } catch (error) {
+    log.warn("an upstream's copy of a deleted conversation may remain until it expires", { provider: name, error });
+  }
+}
+
+function sampleStores({ metrics, idempotency, log, store }: Services, sweeper: Sweeper): void {
   const { counts } = idempotency;
+  metrics.sample(
+    "troupe_swept_answers",
+    "Kept answers removed at the end of their time.",
+    () => sweeper.counts.answers,
+  );
+  metrics.sample(
+    "troupe_swept_turns",
+    "Stored exchanges removed at the end of their time.",
+    () => sweeper.counts.turns,
+  );
+  metrics.sample("troupe_store_bytes", "Size of the database file.", () => store.size().bytes);
   metrics.sample(
     "troupe_idempotent_running",
     "Calls with a service-request-id that run now.",

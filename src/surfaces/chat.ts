@@ -13,15 +13,25 @@ import type { ChatRequest, Envelope } from "../wire/chat.ts";
 import { ApiError, type UpstreamFault } from "../wire/errors.ts";
 import { parseChatRequest } from "../wire/parse.ts";
 import { admit } from "./admit.ts";
+import { openConversation } from "./conversation.ts";
 import { type Exchange, readBody } from "./exchange.ts";
 import { Meter, type Remember } from "./meter.ts";
 import { type Finish, jsonAnswer, respondStream, respondWhole } from "./respond.ts";
 
+export type Plan = {
+  /** What will be called, in order of preference. */
+  readonly targets: readonly Target[];
+  /** Whether the exchange is to be kept. */
+  readonly store: boolean;
+  /** Whether an upstream that holds conversations may hold this one. */
+  readonly upstreamMayHold: boolean;
+};
+
 /** What the two surfaces do differently. */
 export interface ChatSurface {
   readonly name: SurfaceName;
-  /** What will be called, in order of preference. @throws ApiError */
-  targets(services: Services, caller: Caller, request: ChatRequest): Target[];
+  /** @param request with the messages of the conversation it continues. @throws ApiError */
+  plan(services: Services, caller: Caller, request: ChatRequest): Plan;
   /** An upstream's error as this surface's callers see it. @throws ApiError in its place */
   refusal(error: UpstreamError): WholeAnswer;
   /** An error of the relay as this surface's callers see it. */
@@ -66,16 +76,21 @@ async function answer(
   { caller, request, envelope }: Asked,
   signal: AbortSignal,
 ): Promise<Answer> {
-  const targets = surface.targets(services, caller, request).map((target) => recall(services, caller, target));
+  const conversation = openConversation(services, exchange, caller, surface.name, request);
+  const plan = surface.plan(services, caller, conversation.whole);
+  if (plan.store) conversation.checkStorage();
+  const targets = plan.targets
+    .map((target) => (plan.upstreamMayHold ? conversation.heldUpstream(target) : target))
+    .map((target) => recall(services, caller, target));
   const relayed = relayFirst(
     services,
     targets,
-    (target) => ({
-      shaping: shapingFor(target.call.request, target.call.extras, envelope),
-      signal,
-      observer: new Meter(services, exchange, target, memoriesOf(services, caller, target)),
-      renderFault: surface.fault,
-    }),
+    (target) => {
+      const shaping = shapingFor(target.call.request, target.call.extras, envelope);
+      const memories = memoriesOf(services, caller, target);
+      if (plan.store) memories.push(conversation.remember(target, shaping));
+      return { shaping, signal, observer: new Meter(services, exchange, target, memories), renderFault: surface.fault };
+    },
     (target, failure) => {
       services.metrics.fallback(target.account.name);
       services.log.warn("a persona's model failed; the next one is asked", {

@@ -97,3 +97,38 @@ export function describeCompletion(surface: SurfaceName): Record<string, unknown
     errors: [400, ...doors, 404, 413, 415, 422, 504],
   });
 }
+
+const stored = {
+  list: { summary: "Stored completions, a page at a time", errors: [400, ...doors] },
+  get: { summary: "One stored completion", errors: [404, ...doors] },
+  update: { summary: "Replaces the metadata of a stored completion", errors: [400, 404, 413, 415, ...doors] },
+  delete: { summary: "Deletes a stored completion; it can no longer be read or continued", errors: [404, ...doors] },
+  messages: { summary: "The messages a stored completion was made from", errors: [400, 404, ...doors] },
+} as const;
+
+const paging = [
+  { name: "after", in: "query", schema: { type: "string" }, description: "The `last_id` of the page before." },
+  { name: "limit", in: "query", schema: { type: "integer", minimum: 1, maximum: 100, default: 20 } },
+  { name: "order", in: "query", schema: { type: "string", enum: ["asc", "desc"], default: "asc" } },
+];
+const byId = { name: "id", in: "path", required: true, schema: { type: "string" } };
+
+export function describeStored(surface: SurfaceName, what: keyof typeof stored): Record<string, unknown> {
+  const one = what === "list" ? [] : [byId];
+  const model = { name: "model", in: "query", schema: { type: "string" } };
+  const pages = what === "list" ? [...paging, model] : what === "messages" ? paging : [];
+  return describeOperation({
+    tag: tags[surface],
+    operationId: `${surface}StoredCompletion${what[0]!.toUpperCase()}${what.slice(1)}`,
+    ...stored[what],
+    parameters: [...one, ...pages],
+    ...(what === "update"
+      ? {
+          body: {
+            schema: Type.Object({ metadata: Type.Record(Type.String(), Type.String()) }),
+            examples: { label: { summary: "A label", value: { metadata: { project: "atlas" } } } },
+          },
+        }
+      : {}),
+  });
+}

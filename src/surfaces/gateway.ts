@@ -1,5 +1,5 @@
 /** The gateway: a provider's model by its name, its errors byte for byte. */
-import { aim, type Target } from "../relay/target.ts";
+import { aim } from "../relay/target.ts";
 import { mayUseModel } from "../services/keys.ts";
 import type { Services } from "../services/services.ts";
 import { ApiError, UpstreamFault } from "../wire/errors.ts";
@@ -9,10 +9,11 @@ import { type ChatSurface, errorObjectIn } from "./chat.ts";
 
 export const gateway: ChatSurface = {
   name: "gateway",
-  targets(services, caller, request): Target[] {
+  plan(services, caller, request) {
     const target = aim(services.live.accounts, request.model, request);
     if (!mayUseModel(caller, request.model)) throw ApiError.modelNotAllowed(request.model);
-    return [target];
+    const store = target.call.extras["store"] ?? request.store;
+    return { targets: [target], store: store === true, upstreamMayHold: true };
   },
   refusal({ status, headers, body }) {
     return { kind: "whole", status, headers: { ...headers, "x-troupe-error-source": "upstream" }, body };

@@ -1,22 +1,23 @@
 /** The orchestrator: personas called as models. What answers behind them is not the caller's business. */
-import { compose } from "../personas/compose.ts";
+import { type ComposedRequest, compose } from "../personas/compose.ts";
 import type { Persona } from "../personas/persona.ts";
 import { blame } from "../relay/fallback.ts";
 import type { UpstreamError } from "../relay/relay.ts";
 import { aim, type Target } from "../relay/target.ts";
 import { type Caller, mayUseModel } from "../services/keys.ts";
 import type { Services } from "../services/services.ts";
-import type { ChatRequest } from "../wire/chat.ts";
 import { ApiError } from "../wire/errors.ts";
 import { parseModelId } from "../wire/model-id.ts";
 import type { ChatSurface } from "./chat.ts";
 
 export const orchestrator: ChatSurface = {
   name: "orchestrator",
-  targets(services, caller, request): Target[] {
+  plan(services, caller, request) {
     const persona = findPersona(services, caller, request.model);
     if (persona === undefined) throw ApiError.modelNotFound(request.model);
-    return targetsOf(services, persona, request);
+    // A persona's exchanges are kept here and nowhere else: its upstream is nobody's business.
+    const { store, ...composed } = compose(persona, request);
+    return { targets: targetsOf(services, persona, composed), store: store === true, upstreamMayHold: false };
   },
   refusal(error) {
     throw asOurs(error);
@@ -41,9 +42,8 @@ export function visiblePersonas(services: Services, caller: Caller): Persona[] {
 }
 
 /** The persona's models whose provider is set up, in its order of preference. */
-function targetsOf(services: Services, persona: Persona, request: ChatRequest): Target[] {
+function targetsOf(services: Services, persona: Persona, composed: ComposedRequest): Target[] {
   const { accounts } = services.live;
-  const composed = compose(persona, request);
   const models = persona.targets.filter((id) => {
     const provider = parseModelId(id)?.namespace;
     return provider !== undefined && accounts.find(provider) !== undefined;

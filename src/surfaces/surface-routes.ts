@@ -13,6 +13,7 @@ import { gateway, gatewayModels } from "./gateway.ts";
 import { findPersona, orchestrator, visiblePersonas } from "./orchestrator.ts";
 import { jsonAnswer } from "./respond.ts";
 import { type Route, restOfPath } from "./routes.ts";
+import { storedRoutes } from "./stored-routes.ts";
 
 type Catalog = {
   list(services: Services, caller: Caller): Model[];
@@ -65,6 +66,7 @@ function routesOf(surface: ChatSurface, catalog: Catalog): Route[] {
       detail: describeCompletion(area),
       run: (services, exchange, finish) => createCompletion(services, exchange, surface, finish),
     },
+    ...storedRoutes(area),
   ];
 }
 

@@ -70,7 +70,7 @@ function describeCase(provider: RemoteProvider, path: string): void {
       return;
     }
     const sent = provider.encode(call);
-    if (upstreamRequest !== undefined) expect(JSON.parse(asText(sent.body))).toEqual(JSON.parse(upstreamRequest));
+    if (upstreamRequest !== undefined) expect(JSON.parse(asText(sent.body!))).toEqual(JSON.parse(upstreamRequest));
     if (given.url !== undefined) expect(sent.url).toBe(call.account.baseUrl + given.url);
     for (const [header, value] of Object.entries(given.headers ?? {})) {
       expect([header, sent.headers[header] ?? null]).toEqual([header, value]);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { ManualClock } from "../../src/lib/clock.ts";
 import { ReplayMemory } from "../../src/services/replay-memory.ts";
-import type { AnswerMessage, ChatRequest, Message } from "../../src/wire/chat.ts";
+import type { AnswerMessage, AssistantMessage, ChatRequest, Message } from "../../src/wire/chat.ts";
 
 const call = (id: string) => ({ id, type: "function" as const, function: { name: "f", arguments: "{}" } });
 const blocks = [{ type: "thinking" as const, thinking: "t", signature: "s" }];
@@ -29,7 +29,7 @@ describe("ReplayMemory", () => {
   test("what the client carried itself stands, only the rest is filled in", () => {
     const memory = new ReplayMemory(new ManualClock());
     memory.remember("k", [answer("a")]);
-    const carried = { ...stripped("a"), thinking_blocks: [] } as Message;
+    const carried: AssistantMessage = { ...(stripped("a") as AssistantMessage), thinking_blocks: [] };
     expect(memory.restore("k", request(carried)).messages[0]).toMatchObject({ thinking_blocks: [] });
   });
 

@@ -1,0 +1,66 @@
+/** One call's place in a stored conversation: what it continues, and how it is kept. */
+import type { SurfaceName } from "../config/config.ts";
+import { type Shaping, shapeCompletion } from "../relay/shape.ts";
+import type { Target } from "../relay/target.ts";
+import type { Holder, UpstreamState } from "../services/conversations.ts";
+import type { Caller } from "../services/keys.ts";
+import { needsStorage } from "../services/needs-storage.ts";
+import type { Services } from "../services/services.ts";
+import type { ChatRequest } from "../wire/chat.ts";
+import type { Exchange } from "./exchange.ts";
+import type { Remember } from "./meter.ts";
+
+/** Whoever stored an exchange: one key on one surface. */
+export function holderOf(caller: Caller, surface: SurfaceName): Holder {
+  return { keyId: caller.keyId, surface };
+}
+
+/** @throws ApiError not_found for a previous_response_id that is unknown, expired, deleted or another's */
+export function openConversation(
+  services: Services,
+  exchange: Exchange,
+  caller: Caller,
+  surface: SurfaceName,
+  request: ChatRequest,
+) {
+  const { conversations, log, store } = services;
+  const holder = holderOf(caller, surface);
+  const { previous_response_id: previous, ...said } = request;
+  const resumed = previous === undefined ? undefined : conversations.resume(holder, previous);
+  return {
+    /** The request with all that was said before it. */
+    whole: resumed === undefined ? said : { ...said, messages: [...resumed.messages, ...said.messages] },
+
+    /** Before the call is made and billed: an exchange that can't be kept is refused. @throws ApiError */
+    checkStorage(): void {
+      needsStorage(() => store.check());
+    },
+
+    /** Where the upstream holds the conversation, it is sent the new messages only. */
+    heldUpstream(target: Target): Target {
+      const { provider, account, call } = target;
+      const upstream = resumed?.upstream;
+      const holds = provider.kind === "remote" && provider.holdsConversation?.(call) === true;
+      if (!holds || upstream === undefined || upstream.account !== account.name) return target;
+      const request = { ...call.request, messages: said.messages };
+      return { ...target, call: { ...call, request, upstreamResponseId: upstream.responseId } };
+    },
+
+    /** Keeps the exchange once it is complete. The answer stands even if that fails: it was paid for. */
+    remember({ provider, account, call }: Target, shaping: Shaping): Remember {
+      const holds = provider.kind === "remote" && provider.holdsConversation?.(call) === true;
+      return (body, upstreamResponseId) => {
+        const upstream: UpstreamState | undefined =
+          holds && upstreamResponseId !== undefined
+            ? { account: account.name, responseId: upstreamResponseId }
+            : undefined;
+        const completion = shapeCompletion(body, shaping);
+        try {
+          conversations.remember(holder, { request: said, requestId: exchange.id, completion, resumed, upstream });
+        } catch (error) {
+          log.error("an exchange could not be stored", { request_id: exchange.id, error });
+        }
+      };
+    },
+  };
+}

@@ -1,0 +1,115 @@
+/** The stored-completions routes of the public format: an owner's own exchanges, listed, read, labelled and deleted. */
+import { Type } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
+import type { SurfaceName } from "../config/config.ts";
+import { formatPath, schemaFaults } from "../lib/schema-faults.ts";
+import type { Filter, Paging } from "../services/conversations.ts";
+import type { Services } from "../services/services.ts";
+import { ChatRequestBody, type Metadata } from "../wire/chat.ts";
+import { ApiError } from "../wire/errors.ts";
+import { parseJsonObject } from "../wire/parse.ts";
+import { admit } from "./admit.ts";
+import { holderOf } from "./conversation.ts";
+import { describeStored } from "./descriptions.ts";
+import { type Exchange, readBody } from "./exchange.ts";
+import { jsonAnswer } from "./respond.ts";
+import { type Route, restOfPath } from "./routes.ts";
+
+const collection = "/v1/chat/completions";
+const Update = Type.Object({ metadata: Type.Required(ChatRequestBody).properties.metadata });
+
+export function storedRoutes(surface: SurfaceName): Route[] {
+  const admitted = (services: Services, exchange: Exchange) => holderOf(admit(services, exchange, surface), surface);
+  return [
+    {
+      method: "GET",
+      path: collection,
+      area: surface,
+      detail: describeStored(surface, "list"),
+      run: (services, exchange) => {
+        const holder = admitted(services, exchange);
+        return jsonAnswer(services.conversations.list(holder, filterOf(exchange.query)));
+      },
+    },
+    {
+      method: "GET",
+      path: `${collection}/:id`,
+      area: surface,
+      detail: describeStored(surface, "get"),
+      run: (services, exchange) => {
+        const holder = admitted(services, exchange);
+        return jsonAnswer(services.conversations.get(holder, idOf(exchange)));
+      },
+    },
+    {
+      method: "POST",
+      path: `${collection}/:id`,
+      area: surface,
+      detail: describeStored(surface, "update"),
+      run: async (services, exchange) => {
+        const holder = admitted(services, exchange);
+        const metadata = await readMetadata(services, exchange);
+        return jsonAnswer(services.conversations.update(holder, idOf(exchange), metadata));
+      },
+    },
+    {
+      method: "DELETE",
+      path: `${collection}/:id`,
+      area: surface,
+      detail: describeStored(surface, "delete"),
+      run: (services, exchange) => {
+        const holder = admitted(services, exchange);
+        const id = idOf(exchange);
+        const upstream = services.conversations.delete(holder, id);
+        if (upstream !== undefined) void services.forgetUpstream(upstream);
+        return jsonAnswer({ object: "chat.completion.deleted", id, deleted: true });
+      },
+    },
+    {
+      method: "GET",
+      path: `${collection}/:id/messages`,
+      area: surface,
+      detail: describeStored(surface, "messages"),
+      run: (services, exchange) => {
+        const holder = admitted(services, exchange);
+        return jsonAnswer(services.conversations.messages(holder, idOf(exchange), pagingOf(exchange.query)));
+      },
+    },
+  ];
+}
+
+function idOf(exchange: Exchange): string {
+  return restOfPath(exchange, `${collection}/`).replace(/\/messages$/, "");
+}
+
+function pagingOf(query: URLSearchParams): Paging {
+  const limit = query.get("limit");
+  const order = query.get("order");
+  if (order !== null && order !== "asc" && order !== "desc") {
+    throw ApiError.invalidValue("order", 'order must be "asc" or "desc".');
+  }
+  return {
+    after: query.get("after") ?? undefined,
+    limit: limit === null ? undefined : Number(limit),
+    order: order ?? undefined,
+  };
+}
+
+function filterOf(query: URLSearchParams): Filter {
+  const metadata = [...query].flatMap(([name, value]) => {
+    const key = /^metadata\[(.+)\]$/.exec(name)?.[1];
+    return key === undefined ? [] : [[key, value] as const];
+  });
+  return { ...pagingOf(query), model: query.get("model") ?? undefined, metadata: Object.fromEntries(metadata) };
+}
+
+async function readMetadata(services: Services, exchange: Exchange): Promise<Metadata> {
+  const { bodyBytes, jsonDepth } = services.live.config.limits;
+  const body = parseJsonObject(await readBody(exchange, bodyBytes), jsonDepth);
+  if (Value.Check(Update, body)) return body.metadata ?? {};
+  const fault = schemaFaults(Update, body, 1)[0]!;
+  const param = formatPath(fault.path);
+  throw fault.kind === "missing"
+    ? ApiError.missingField(param)
+    : ApiError.invalidValue(param, `${param} ${fault.message}.`);
+}
