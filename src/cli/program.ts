@@ -4,6 +4,7 @@ import { surfaceNames } from "../config/schema.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Io } from "../lib/io.ts";
 import { suggest } from "../lib/suggest.ts";
+import { DataError } from "../services/data.ts";
 import { KeyError } from "../services/keys.ts";
 import { tiers } from "../store/key-rows.ts";
 import { StorageError } from "../store/storage-error.ts";
@@ -12,6 +13,7 @@ import { check } from "./check.ts";
 import { completionScript, type Shell, shells } from "./completion.ts";
 import { printConfig, printConfigSchema } from "./config.ts";
 import { CommandError, type Context, type ExitCode } from "./context.ts";
+import { backUpData, pruneData, restoreData, showDataStats } from "./data.ts";
 import { parseExpiry } from "./expiry.ts";
 import { type CreateOptions, createKey, listKeys, revokeKey, rotateKey, showKey } from "./keys.ts";
 import { checkPersonas, listPersonas, printPersonaSchema, showPersona } from "./personas.ts";
@@ -40,7 +42,7 @@ export async function run(args: readonly string[], io: Io): Promise<ExitCode> {
 }
 
 const isExpected = (error: unknown): error is Error =>
-  [CommandError, KeyError, StorageError].some((kind) => error instanceof kind);
+  [CommandError, DataError, KeyError, StorageError].some((kind) => error instanceof kind);
 
 function buildProgram(io: Io, done: (code: ExitCode) => void): Command {
   const program = new Command("troupe");
@@ -97,6 +99,7 @@ function buildProgram(io: Io, done: (code: ExitCode) => void): Command {
 
   addKeyCommands(program, act);
   addPersonaCommands(program, act);
+  addDataCommands(program, act);
 
   const config = program.command("config").description("What applies, and why");
   config
@@ -207,6 +210,32 @@ function addPersonaCommands(program: Command, act: Act): void {
     .option(...json)
     .action(act(checkPersonas));
   personas.command("schema").description("Print the JSON Schema of a persona's file").action(act(printPersonaSchema));
+}
+
+function addDataCommands(program: Command, act: Act): void {
+  const data = program.command("data").description("The data folder: keys, kept answers, conversations");
+  const json = ["--json", "Answer in JSON"] as const;
+  data
+    .command("stats")
+    .description("Show what is in it, and how large it is")
+    .option(...json)
+    .action(act(showDataStats));
+  data
+    .command("backup")
+    .description("Copy everything to one new file, while the server runs")
+    .argument("<file>", "Must not exist yet")
+    .addHelpText("after", examples("troupe data backup /var/backups/troupe-$(date +%F).db"))
+    .action(act(backUpData));
+  data
+    .command("restore")
+    .description("Put a backup in the database's place, once it is found sound; the server must not run")
+    .argument("<file>", "What 'troupe data backup' made")
+    .action(act(restoreData));
+  data
+    .command("prune")
+    .description("Remove at once what has expired or was deleted, and make the file smaller")
+    .option(...json)
+    .action(act(pruneData));
 }
 
 function refuseUnknown(program: Command, command: Command, word: string): never {

@@ -67,10 +67,8 @@ export interface IdempotencyRows {
   owners(): string[];
   /** Marks all running calls of a process that ended. @returns how many */
   interrupt(owner: string, at: number): number;
-  /** Removes calls that expired, a few at a time. @returns how many */
+  /** Removes calls that expire by then, a few at a time, the earliest first. @returns how many */
   removeExpired(now: number, most: number): number;
-  /** Removes what was finished longest ago, a few at a time. @returns how many */
-  removeOldest(most: number): number;
   totals(): KeptTotals;
 }
 
@@ -122,10 +120,6 @@ export function idempotencyRows(database: Database): IdempotencyRows {
     `delete from kept_calls where call in
      (select call from kept_calls where expires_at <= $now order by expires_at limit $most)`,
   );
-  const removeOldest = database.prepare(
-    `delete from kept_calls where call in
-     (select call from kept_calls where expires_at is not null order by expires_at limit $most)`,
-  );
   const totals = database.prepare<KeptTotals, []>(
     `select count(*) filter (where state = 'running') as running, count(*) filter (where state = 'finished') as finished,
      count(*) filter (where state = 'interrupted') as interrupted, ifnull(sum(bytes), 0) as bytes from kept_calls`,
@@ -158,7 +152,6 @@ export function idempotencyRows(database: Database): IdempotencyRows {
     owners: () => owners.all().map(({ owner }) => owner),
     interrupt: (owner, at) => interruptAll.immediate(owner, at),
     removeExpired: (now, most) => removeExpired.run({ now, most }).changes,
-    removeOldest: (most) => removeOldest.run({ most }).changes,
     totals: () => totals.get()!,
   };
 }

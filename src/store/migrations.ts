@@ -107,7 +107,11 @@ export function migrate(database: Database, path: string, steps: readonly string
     .immediate();
 }
 
-function versionOf(database: Database, path: string, known: number): number {
+/**
+ * The file's version; 0 is an empty file.
+ * @throws StorageError for a file of a newer version than `known`, or of another program
+ */
+export function versionOf(database: Database, path: string, known = migrations.length): number {
   const read = (sql: string) => Object.values(database.query<Record<string, number>, []>(sql).get() ?? {})[0] ?? 0;
   const version = read("pragma user_version");
   const owner = read("pragma application_id");

@@ -36,7 +36,8 @@ const meanings: readonly [code: string, kind: StorageErrorKind, advice: string][
   ],
   ["SQLITE_BUSY", "busy", "another process holds it; try again, or find the process that does not let go"],
   ["SQLITE_LOCKED", "busy", "another process holds it; try again, or find the process that does not let go"],
-  ["SQLITE_", "unusable", "the disk reports an error; check the disk and its free space"],
+  ["SQLITE_PROTOCOL", "busy", "another process holds it; try again, or find the process that does not let go"],
+  ["SQLITE_IOERR", "unusable", "the disk reports an error; check the disk and its free space"],
 ];
 
 /** @returns what an error of SQLite means; anything else comes back as it is */

@@ -23,6 +23,12 @@ export type Store = {
   readonly conversations: ConversationRows;
   /** This process among those that serve from this folder, from the first call on. @throws StorageError */
   presence(): Presence;
+  /** Of the database file: how large it is, and how much of that is free for new rows. */
+  size(): { readonly bytes: number; readonly freeBytes: number };
+  /** Gives free pages back to the file system, that many at most. @returns how many */
+  shrink(mostPages: number): number;
+  /** Copies everything, as it is at this moment, into a new file, while others read and write. @throws StorageError */
+  copyTo(path: string): void;
   /** Writes a few bytes. @throws StorageError when nothing can be kept at the moment */
   check(): void;
   close(): void;
@@ -54,6 +60,10 @@ export function openStore(folder: string, options: StoreOptions = {}): Store {
       database.run(`pragma busy_timeout = ${options.busyMs ?? 1_000}`);
       if (options.mostBytes !== undefined) limitSize(database, options.mostBytes);
       let presence: Presence | undefined;
+      const size = database.prepare<{ pages: number; free: number; pageSize: number }, []>(
+        `select page_count as pages, freelist_count as free, page_size as pageSize
+         from pragma_page_count, pragma_freelist_count, pragma_page_size`,
+      );
       const check = database.prepare("update generations set value = value where name = 'keys'");
       return {
         path,
@@ -61,6 +71,18 @@ export function openStore(folder: string, options: StoreOptions = {}): Store {
         idempotency: withStorageErrors(path, idempotencyRows(database)),
         conversations: withStorageErrors(path, conversationRows(database)),
         presence: () => (presence ??= new Presence(folder)),
+        size: () =>
+          storing(path, () => {
+            const { pages, free, pageSize } = size.get()!;
+            return { bytes: pages * pageSize, freeBytes: free * pageSize };
+          }),
+        shrink: (mostPages) =>
+          storing(path, () => {
+            const before = size.get()!.free;
+            if (before > 0) database.run(`pragma incremental_vacuum(${mostPages})`);
+            return before - size.get()!.free;
+          }),
+        copyTo: (target) => storing(path, () => void database.run("vacuum into ?", [target])),
         check: () => storing(path, () => void check.run()),
         close: () => {
           presence?.leave();
@@ -107,6 +129,8 @@ function openDatabase(path: string): Database {
     database.run("pragma journal_mode = wal");
     database.run("pragma synchronous = normal");
     database.run("pragma foreign_keys = on");
+    // After a busy hour the write-ahead log goes back to this size.
+    database.run("pragma journal_size_limit = 16777216");
     return database;
   } catch (error) {
     database.close();

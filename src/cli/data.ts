@@ -1,0 +1,87 @@
+/** `troupe data`: what is kept, and copies of it. */
+import { resolve } from "node:path";
+import type { Config } from "../config/config.ts";
+import { systemClock } from "../lib/clock.ts";
+import { backUp, dataStats, prune, restore } from "../services/data.ts";
+import { openStore, type Store } from "../store/store.ts";
+import { CommandError, type Context, type ExitCode, printJson, withConfig } from "./context.ts";
+import { formatFields } from "./table.ts";
+
+type Json = { readonly json?: boolean };
+
+export function showDataStats(context: Context, { json }: Json): Promise<ExitCode> {
+  return withStore(context, (store) => {
+    const stats = dataStats(store, systemClock.now());
+    if (json) {
+      printJson(context.io, {
+        path: stats.path,
+        schema_version: stats.schemaVersion,
+        bytes: stats.bytes,
+        free_bytes: stats.freeBytes,
+        log_bytes: stats.logBytes,
+        servers: stats.servers,
+        keys: stats.keys,
+        answers: stats.answers,
+        conversations: stats.conversations,
+      });
+      return;
+    }
+    const { keys, answers, conversations } = stats;
+    context.io.stdout.write(
+      formatFields({
+        database: stats.path,
+        schema: String(stats.schemaVersion),
+        size: `${megabytes(stats.bytes)}, of which free ${megabytes(stats.freeBytes)}, and a log of ${megabytes(stats.logBytes)}`,
+        servers: stats.servers === 0 ? "none running" : `${stats.servers} running`,
+        keys: `${keys.usable} usable, ${keys.expired} expired, ${keys.revoked} revoked`,
+        answers: `${answers.finished} kept (${megabytes(answers.bytes)}), ${answers.running} running, ${answers.interrupted} interrupted`,
+        conversations: `${conversations.conversations} with ${conversations.turns} turns (${megabytes(conversations.bytes)}), ${conversations.deleted} of them deleted`,
+      }),
+    );
+  });
+}
+
+export function backUpData(context: Context, file: string): Promise<ExitCode> {
+  return withStore(context, (store) => {
+    const target = resolve(context.io.cwd, file);
+    backUp(store, target);
+    context.io.stderr.write(`${target} holds everything. It opens every key's conversations: keep it safe.\n`);
+  });
+}
+
+export function restoreData(context: Context, file: string): Promise<ExitCode> {
+  return withConfig(context, ({ data }) => {
+    const replaced = restore(resolve(context.io.cwd, file), data);
+    const before = replaced === undefined ? "" : ` What was there before is ${replaced}.`;
+    const warning = "Keys are as they were then: one that was revoked since opens again.";
+    context.io.stderr.write(`${data} is restored.${before} ${warning}\n`);
+    return 0;
+  });
+}
+
+export function pruneData(context: Context, { json }: Json): Promise<ExitCode> {
+  return withStore(context, (store, config) => {
+    const { answers, turns, pages } = prune(store, systemClock.now(), config.idempotency);
+    if (json) printJson(context.io, { answers, conversation_rows: turns, pages });
+    else
+      context.io.stdout.write(formatFields({ answers: String(answers), turns: String(turns), pages: String(pages) }));
+  });
+}
+
+/** A wrong folder is told, and not filled with an empty database. */
+function withStore(context: Context, use: (store: Store, config: Config) => void): Promise<ExitCode> {
+  return withConfig(context, (config) => {
+    if (!context.io.isFolder(config.data)) {
+      throw new CommandError(`There is no data folder ${config.data}; --data names another.`);
+    }
+    const store = openStore(config.data);
+    try {
+      use(store, config);
+      return 0;
+    } finally {
+      store.close();
+    }
+  });
+}
+
+const megabytes = (bytes: number) => `${(bytes / 1_000_000).toFixed(1)} MB`;

@@ -1,0 +1,179 @@
+/** The data folder as its operator sees it: what is in it, a copy of it, a copy in its place, and less of it. */
+import { Database } from "bun:sqlite";
+import {
+  closeSync,
+  copyFileSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
+import type { ConversationTotals } from "../store/conversation-rows.ts";
+import type { KeptTotals } from "../store/idempotency-rows.ts";
+import { migrate, migrations, versionOf } from "../store/migrations.ts";
+import { Presence } from "../store/presence.ts";
+import { StorageError, storing } from "../store/storage-error.ts";
+import { databaseName, openStore, type Store } from "../store/store.ts";
+import { type SweepCounts, type SweepRules, sweepStep } from "./sweeper.ts";
+
+/** A request about the data folder that can't be met; the message says why. */
+export class DataError extends Error {
+  override readonly name = "DataError";
+}
+
+export type DataStats = {
+  /** The database file. */
+  readonly path: string;
+  readonly schemaVersion: number;
+  readonly bytes: number;
+  readonly freeBytes: number;
+  /** Of the write-ahead log. */
+  readonly logBytes: number;
+  /** Servers that run on this folder now. */
+  readonly servers: number;
+  readonly keys: { readonly usable: number; readonly revoked: number; readonly expired: number };
+  /** Answers kept under a service-request-id. */
+  readonly answers: KeptTotals;
+  readonly conversations: ConversationTotals;
+};
+
+/** Reads every row: on a large database it takes a while, and runs beside a server without disturbing it. */
+export function dataStats(store: Store, now: number): DataStats {
+  const keys = store.keys.list();
+  const revoked = keys.filter(({ revokedAt }) => revokedAt !== null).length;
+  const expired = keys.filter(
+    ({ revokedAt, expiresAt }) => revokedAt === null && expiresAt !== null && expiresAt <= now,
+  );
+  const log = `${store.path}-wal`;
+  return {
+    path: store.path,
+    schemaVersion: migrations.length,
+    ...store.size(),
+    logBytes: existsSync(log) ? statSync(log).size : 0,
+    servers: store.presence().others().length,
+    keys: { usable: keys.length - revoked - expired.length, revoked, expired: expired.length },
+    answers: store.idempotency.totals(),
+    conversations: store.conversations.totals(),
+  };
+}
+
+/**
+ * Copies everything to one new file, readable by this user only, while servers run. The file appears when it is complete.
+ * @throws DataError when there is such a file; StorageError
+ */
+export function backUp(store: Store, file: string): void {
+  if (existsSync(file)) throw new DataError(`${file} exists already; name another file.`);
+  const unfinished = `${file}.unfinished`;
+  createEmpty(unfinished);
+  try {
+    store.copyTo(unfinished);
+    checkCopy(unfinished, file);
+    flushToDisk(unfinished);
+    renameSync(unfinished, file);
+    flushToDisk(dirname(file));
+  } catch (error) {
+    rmSync(unfinished, { force: true });
+    throw error;
+  }
+}
+
+/**
+ * Puts a backup in the database's place, once it has been read whole and found sound, and brought to today's schema.
+ * @returns where the database that was there before is now, if there was one
+ * @throws DataError when a server runs, or the file is none of ours; then nothing has changed. StorageError
+ */
+export function restore(file: string, folder: string): string | undefined {
+  if (!existsSync(file)) throw new DataError(`There is no file ${file}.`);
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const presence = new Presence(folder);
+  const incoming = join(folder, `${databaseName}.incoming`);
+  try {
+    if (presence.others().length > 0) throw new DataError(`A server runs on ${folder}; stop it first.`);
+    createEmpty(incoming);
+    copyDatabase(file, incoming);
+    checkCopy(incoming, file);
+    flushToDisk(incoming);
+    const replaced = moveAway(join(folder, databaseName));
+    renameSync(incoming, join(folder, databaseName));
+    flushToDisk(folder);
+    return replaced;
+  } finally {
+    rmSync(incoming, { force: true });
+    presence.leave();
+  }
+}
+
+/**
+ * Removes at once what is past its time or was deleted, and gives the space back. A server may run meanwhile.
+ * @throws StorageError
+ */
+export function prune(store: Store, now: number, rules: SweepRules): SweepCounts {
+  const counts: SweepCounts = { answers: 0, turns: 0, pages: 0 };
+  while (sweepStep(store, now, rules, counts, now));
+  for (let freed = store.shrink(pagesPerStep); freed > 0; freed = store.shrink(pagesPerStep)) counts.pages += freed;
+  return counts;
+}
+
+const pagesPerStep = 256;
+
+function createEmpty(path: string): void {
+  try {
+    rmSync(path, { force: true });
+    closeSync(openSync(path, "wx", 0o600));
+  } catch (error) {
+    const { code } = error as { code?: string };
+    throw new DataError(`${path} can't be written (${code}); name a file in a folder that you may write to.`);
+  }
+}
+
+/** @param from is only read. Beside a database in use stands a log, with what is not in the file yet. */
+function copyDatabase(from: string, to: string): void {
+  if (!existsSync(`${from}-wal`)) {
+    copyFileSync(from, to);
+    return;
+  }
+  storing(from, () => {
+    using database = new Database(from, { readonly: true });
+    database.run("vacuum into ?", [to]);
+  });
+}
+
+/** Reads all of it. @param name what it is a copy of. @throws StorageError, DataError */
+function checkCopy(path: string, name: string): void {
+  storing(name, () => {
+    using database = new Database(path, { readwrite: true, create: false, strict: true });
+    const found = database.query<{ integrity_check: string }, []>("pragma integrity_check(1)").get()?.integrity_check;
+    if (found !== "ok") throw new DataError(`${name} is damaged: ${found}.`);
+    if (versionOf(database, name) === 0) throw new DataError(`${name} is empty; it is no backup.`);
+    migrate(database, name);
+  });
+}
+
+/** The old database and what belongs to it, kept under another name until the next time. */
+function moveAway(path: string): string | undefined {
+  if (!existsSync(path)) return undefined;
+  try {
+    // Brings what stands in its log into the file; one that can't be opened is moved as it is.
+    openStore(dirname(path)).close();
+  } catch (error) {
+    if (!(error instanceof StorageError)) throw error;
+  }
+  for (const part of ["", "-wal", "-shm"]) {
+    rmSync(`${path}.replaced${part}`, { force: true });
+    if (existsSync(path + part)) renameSync(path + part, `${path}.replaced${part}`);
+  }
+  return `${path}.replaced`;
+}
+
+function flushToDisk(path: string): void {
+  const file = openSync(path, "r");
+  try {
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+}
