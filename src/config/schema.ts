@@ -33,7 +33,7 @@ export const surfaceNames = ["orchestrator", "gateway"] as const satisfies reado
 
 const Address = text("`<host>:<port>` (`[::1]:8080` for IPv6; port 0 takes a free one) or `unix:<path>`.");
 
-const ListenerFile = Type.Object(
+export const ListenerFile = Type.Object(
   {
     address: Address,
     surfaces: optional(

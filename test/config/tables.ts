@@ -1,0 +1,64 @@
+/**
+ * The tables of docs/configuration.md, made from the schema so that they say what it says.
+ * `bun test/config/tables.ts` writes them anew.
+ */
+import { join } from "node:path";
+import type { TObject, TSchema } from "@sinclair/typebox";
+import { ConfigFile, ListenerFile, ProviderFile } from "../../src/config/schema.ts";
+import { settings } from "../../src/config/settings.ts";
+
+export const page = join(import.meta.dir, "../../docs/configuration.md");
+
+export function tables(): Record<string, string> {
+  const own = settings.map(({ path, variable, schema }) => [
+    code(path.join(".")),
+    byDefault(schema),
+    code(variable),
+    meaning(schema),
+  ]);
+  const providers = ["`providers`", "none", "", meaning(ConfigFile.properties.providers)];
+  return {
+    settings: table(["key", "default", "variable", ""], [...own, providers]),
+    listener: table(["key of a listener", "default", ""], rows(ListenerFile)),
+    provider: table(["key of a provider", "default", ""], rows(ProviderFile)),
+  };
+}
+
+/** The page with every table in its place. */
+export function withTables(text: string): string {
+  return Object.entries(tables()).reduce(
+    (page, [name, lines]) =>
+      page.replace(
+        new RegExp(`(<!-- ${name} -->\n)[\\s\\S]*?(<!-- /${name} -->)`),
+        (_, start, end) => start + lines + end,
+      ),
+    text,
+  );
+}
+
+function rows(schema: TObject, above = ""): string[][] {
+  return Object.entries(schema.properties).flatMap(([key, inner]) => {
+    const name = above + key;
+    const below = inner["properties"] as object | undefined;
+    if (below === undefined || Object.keys(below).length === 0) return [[code(name), byDefault(inner), meaning(inner)]];
+    return [[code(name), byDefault(inner), meaning(inner)], ...rows(inner as TObject, `${name}.`)];
+  });
+}
+
+/** What the description says of the default stands in its own column. */
+const meaning = ({ description = "" }: TSchema) => description.replace(/ ?Default: .*$/, "").replaceAll("|", "\\|");
+
+function byDefault(schema: TSchema): string {
+  const value = schema["default"];
+  if (value !== undefined && typeof value !== "object") return code(String(value));
+  if (Array.isArray(value)) return value.length === 0 ? "none" : code(value.join(", "));
+  return /Default: (.*)\.$/.exec(schema.description ?? "")?.[1] ?? "";
+}
+
+const code = (text: string) => `\`${text}\``;
+
+function table(head: readonly string[], body: readonly (readonly string[])[]): string {
+  return [head, head.map(() => "---"), ...body].map((cells) => `| ${cells.join(" | ")} |\n`).join("");
+}
+
+if (import.meta.main) await Bun.write(page, withTables(await Bun.file(page).text()));
