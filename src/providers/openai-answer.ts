@@ -95,25 +95,19 @@ export function stringOf(value: unknown): string {
 }
 
 function callsOf(value: unknown): (ToolCall | CustomToolCall)[] {
-  if (!Array.isArray(value)) return [];
-  return value.filter(isObject).flatMap((call, at): (ToolCall | CustomToolCall)[] => {
-    const id = stringOf(call["id"]) || `call_${at}`;
-    if (isObject(call["custom"])) {
-      return [
-        {
-          id,
-          type: "custom",
-          custom: { name: stringOf(call["custom"]["name"]), input: stringOf(call["custom"]["input"]) },
-        },
-      ];
-    }
-    if (!isObject(call["function"])) return [];
-    const { name, arguments: given } = call["function"];
-    const extra = isObject(call["extra_content"]) ? { extra_content: call["extra_content"] } : {};
-    return [
-      { id, type: "function", function: { name: stringOf(name), arguments: argumentsOf(given) || "{}" }, ...extra },
-    ];
-  });
+  const given = Array.isArray(value) ? value.filter(isObject) : [];
+  return given.flatMap((call, at) => callOf(call, stringOf(call["id"]) || `call_${at}`) ?? []);
+}
+
+/** What has no name can't be called. */
+function callOf(call: JsonObject, id: string): ToolCall | CustomToolCall | undefined {
+  const isCustom = isObject(call["custom"]);
+  const said = isCustom ? call["custom"] : call["function"];
+  const name = isObject(said) ? stringOf(said["name"]) : "";
+  if (!isObject(said) || name === "") return undefined;
+  if (isCustom) return { id, type: "custom", custom: { name, input: stringOf(said["input"]) } };
+  const extra = isObject(call["extra_content"]) ? { extra_content: call["extra_content"] } : {};
+  return { id, type: "function", function: { name, arguments: argumentsOf(said["arguments"]) || "{}" }, ...extra };
 }
 
 /** Arguments are a JSON text; some upstreams give the value itself. */

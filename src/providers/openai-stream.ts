@@ -109,7 +109,7 @@ export class ChatStream implements StreamDecoder {
         throw new UpstreamFault(data, faultStatus(choice));
       }
       const state = this.#state(indexOf(choice, at));
-      if (!state.finished) choices.push(this.#choice(state, choice, fragmentOf(choice)));
+      if (!state.finished) choices.push(choiceOf(state, choice));
     }
     const metadata = metadataOf(chunk["metadata"]);
     const whole = { ...(usage && { usage }), ...(metadata && { metadata }) };
@@ -143,20 +143,6 @@ export class ChatStream implements StreamDecoder {
       this.#choices.set(index, state);
     }
     return state;
-  }
-
-  #choice(state: ChoiceState, choice: JsonObject, fragment: JsonObject): ChunkChoice {
-    const reason = typeof choice["finish_reason"] === "string" && choice["finish_reason"] !== "";
-    const { content, thoughts } = textsOf(reason ? { content: "", ...fragment } : fragment, state.tags, reason);
-    const delta: Delta = deltaExtrasOf(fragment);
-    if (thoughts) delta.reasoning_content = thoughts;
-    if (content) delta.content = content;
-    const calls = callFragments(state.calls, fragment["tool_calls"]);
-    if (reason) closeCalls(state.calls, calls);
-    if (calls.length > 0) delta.tool_calls = calls;
-    const finish_reason = finishReasonOf(choice["finish_reason"], state.calls.length > 0) ?? null;
-    state.finished = finish_reason !== null;
-    return { index: state.index, delta, finish_reason, ...choiceExtrasOf(choice) };
   }
 
   #keepExtras(chunk: JsonObject): void {
@@ -207,9 +193,20 @@ function parse(data: string): unknown {
   }
 }
 
-/** Some send the message as far as it has come beside the fragment; only the fragment counts. */
-function fragmentOf(choice: JsonObject): JsonObject {
-  return isObject(choice["delta"]) ? choice["delta"] : {};
+function choiceOf(state: ChoiceState, choice: JsonObject): ChunkChoice {
+  // Some send the message as far as it has come beside the fragment; only the fragment counts.
+  const fragment = isObject(choice["delta"]) ? choice["delta"] : {};
+  const isLast = typeof choice["finish_reason"] === "string" && choice["finish_reason"] !== "";
+  const { content, thoughts } = textsOf(isLast ? { content: "", ...fragment } : fragment, state.tags, isLast);
+  const delta: Delta = deltaExtrasOf(fragment);
+  if (thoughts) delta.reasoning_content = thoughts;
+  if (content) delta.content = content;
+  const calls = callFragments(state.calls, fragment["tool_calls"]);
+  if (isLast) closeCalls(state.calls, calls);
+  if (calls.length > 0) delta.tool_calls = calls;
+  const finish_reason = finishReasonOf(choice["finish_reason"], state.calls.some(isOut)) ?? null;
+  state.finished = finish_reason !== null;
+  return { index: state.index, delta, finish_reason, ...choiceExtrasOf(choice) };
 }
 
 /** https://console.groq.com/docs/api-reference#chat-create */
@@ -260,11 +257,15 @@ function callOf(calls: OpenCall[], entry: JsonObject, name: string, type: OpenCa
   return call;
 }
 
+function isOut({ index }: OpenCall): boolean {
+  return index !== undefined;
+}
+
 /** A call goes out once its name is known; what came earlier goes with it. */
 function begin(calls: readonly OpenCall[], call: OpenCall, name: string, text: string): ToolCallDelta | undefined {
   call.held += text;
   if (name === "") return undefined;
-  const index = calls.filter((other) => other.index !== undefined).length;
+  const index = calls.filter(isOut).length;
   call.index = index;
   call.hasArguments = call.held !== "";
   const id = call.id || `call_${index}`;
@@ -284,9 +285,10 @@ function more(call: OpenCall, text: string): ToolCallDelta | undefined {
 /** A call without arguments still ends with valid JSON. */
 function closeCalls(calls: readonly OpenCall[], fragments: ToolCallDelta[]): void {
   for (const call of calls) {
-    if (call.index === undefined || call.hasArguments || call.type === "custom") continue;
-    const begun = fragments.find(({ index }) => index === call.index)?.function;
-    if (begun === undefined) fragments.push({ index: call.index, function: { arguments: "{}" } });
+    const { index } = call;
+    if (index === undefined || call.hasArguments || call.type === "custom") continue;
+    const begun = fragments.find((fragment) => fragment.index === index)?.function;
+    if (begun === undefined) fragments.push({ index, function: { arguments: "{}" } });
     else begun.arguments = "{}";
   }
 }
