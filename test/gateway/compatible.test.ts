@@ -21,6 +21,13 @@ const families = providers.flatMap(({ kind, name }) =>
   kind === "remote" && name !== "anthropic" && name !== "google" ? name : [],
 );
 const models: Readonly<Record<string, string>> = { openai: "gpt-5.4", xai: "grok-4.3", groq: "openai/gpt-oss-120b" };
+/** Where earlier thoughts go back to those that take them. */
+const thoughtFields: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(
+    ["xai", "deepseek", "fireworks", "moonshot", "zai", "llamacpp"].map((name) => [name, "reasoning_content"]),
+  ),
+  ...Object.fromEntries(["groq", "openrouter", "cerebras", "ollama", "vllm"].map((name) => [name, "reasoning"])),
+};
 const fixtures = resolve(import.meta.dir, "../fixtures");
 const weather = {
   type: "function" as const,
@@ -139,6 +146,8 @@ for (const name of families) {
         expect(roles).toEqual(["user", "assistant", "tool", ...(name === "openrouter" ? [] : ["user"])]);
         const [asked] = sentMessages()[1]!["tool_calls"] as [Body];
         expect(sentMessages()[2]!["tool_call_id"]).toBe(asked["id"] as string);
+        const thoughts = thoughtFields[name];
+        if (thoughts !== undefined) expect(sentMessages()[1]![thoughts]).toBe("Ask.");
       });
     }
 
