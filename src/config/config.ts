@@ -51,6 +51,10 @@ export type Config = {
   readonly limits: {
     readonly bodyBytes: number;
     readonly jsonDepth: number;
+    /** How long a request's body may take to arrive. */
+    readonly bodySeconds: number;
+    /** Requests that may be under way at once, open streams included; beyond it they are refused. */
+    readonly concurrentRequests: number;
     /** Requests per minute and client address, for calls without a valid key. */
     readonly anonymousPerMinute: number;
     /** Requests per minute and key on the gateway; absent: no limit but the key's own. */
@@ -77,6 +81,10 @@ export type Config = {
     readonly format: "auto" | "json" | "pretty";
     /** Whether message content may be logged. */
     readonly content: boolean;
+    /** The share of requests answered below 400 that get a line, from 0 to 1; all others always do. */
+    readonly sample: number;
+    /** Names of fields that are left out of requests' lines. */
+    readonly omit: readonly string[];
   };
   readonly cors: { readonly origins: readonly string[] };
 };

@@ -181,6 +181,8 @@ class Loading {
       limits: {
         bodyBytes: limits.body_bytes,
         jsonDepth: limits.json_depth,
+        bodySeconds: limits.body_seconds,
+        concurrentRequests: limits.concurrent_requests,
         anonymousPerMinute: limits.anonymous_per_minute,
         ...(limits.gateway_per_minute !== undefined && { gatewayPerMinute: limits.gateway_per_minute }),
       },

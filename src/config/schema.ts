@@ -47,7 +47,7 @@ export const ListenerFile = Type.Object(
     tls: optional(
       Type.Object(
         { cert: text("PEM file of the certificate chain."), key: text("PEM file of the private key.") },
-        { ...closed, description: "Serve HTTPS. A changed certificate needs a restart." },
+        { ...closed, description: "Serve HTTPS. A changed certificate is taken over while running." },
       ),
     ),
   },
@@ -130,6 +130,13 @@ export const ConfigFile = Type.Object(
     limits: section("What a caller may ask for.", {
       body_bytes: whole(1024, 1024 ** 3, 20 * 1024 ** 2, "The largest request body."),
       json_depth: whole(4, 512, 64, "How deep its JSON may be nested."),
+      body_seconds: whole(1, 3600, 120, "How long its body may take to arrive."),
+      concurrent_requests: whole(
+        1,
+        1_000_000,
+        10_000,
+        "How many requests may be under way at once, open streams included; beyond it the answer is 503 `overloaded`.",
+      ),
       anonymous_per_minute: whole(1, 1_000_000, 600, "Requests per minute of one client address without a valid key."),
       gateway_per_minute: optional(
         Type.Integer({
@@ -163,6 +170,20 @@ export const ConfigFile = Type.Object(
       level: oneOf(["debug", "info", "warn", "error"], "info", "The least that is written."),
       format: oneOf(["auto", "json", "pretty"], "auto", "auto: pretty on a terminal, JSON lines elsewhere."),
       content: flag(false, "Whether messages may appear in it."),
+      sample: optional(
+        Type.Number({
+          minimum: 0,
+          maximum: 1,
+          default: 1,
+          description: "The share of requests answered below 400 that get a line, from 0 to 1; all others always do.",
+        }),
+      ),
+      omit: optional(
+        Type.Array(Type.String({ minLength: 1 }), {
+          default: [],
+          description: "Fields that are left out of requests' lines, e.g. `key`.",
+        }),
+      ),
     }),
     cors: section("Of browsers on other origins.", {
       origins: optional(

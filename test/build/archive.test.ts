@@ -27,7 +27,7 @@ describe.each([
       .quiet();
     for (const { path, bytes, executable } of entries) {
       const file = join(folder.file("out"), path);
-      expect(new Uint8Array(readFileSync(file))).toEqual(bytes);
+      expect(new Uint8Array(readFileSync(file))).toEqual(new Uint8Array(bytes));
       expect(statSync(file).mode & 0o777).toBe(executable === true ? 0o755 : 0o644);
       expect(Math.abs(statSync(file).mtimeMs / 1000 - seconds)).toBeLessThanOrEqual(2);
     }

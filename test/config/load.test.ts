@@ -1,4 +1,6 @@
 import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { stringify } from "yaml";
 import { formatFault } from "../../src/lib/yaml.ts";
 import { configOf, faultsOf, load, loaded } from "./loading.ts";
 
@@ -9,13 +11,19 @@ describe("without anything", () => {
       data: "/srv/data",
       providers: [],
       tiers: { free: 10, pro: 100 },
-      limits: { bodyBytes: 20 * 1024 * 1024, jsonDepth: 64, anonymousPerMinute: 600 },
+      limits: {
+        bodyBytes: 20 * 1024 * 1024,
+        jsonDepth: 64,
+        bodySeconds: 120,
+        concurrentRequests: 10_000,
+        anonymousPerMinute: 600,
+      },
       streams: { keepAliveSeconds: 15 },
       shutdown: { drainSeconds: 30 },
       idempotency: { retentionHours: 24, finishAfterDisconnect: true, recordBytes: 16 * 1024 * 1024 },
       conversations: { retentionDays: 30 },
       trustedProxies: [],
-      log: { level: "info", format: "auto", content: false },
+      log: { level: "info", format: "auto", content: false, sample: 1, omit: [] },
       cors: { origins: [] },
     });
   });
@@ -93,7 +101,7 @@ describe("the layers", () => {
   test("rise from file to environment to flags", () => {
     const env = { TROUPE_LOG_LEVEL: "error", TROUPE_DATA: "/env", TROUPE_PERSONAS: "/env" };
     expect(configOf({ yaml, env, flags: { data: "/flag" } })).toMatchObject({
-      log: { level: "error", format: "json", content: false },
+      log: { level: "error", format: "json", content: false, sample: 1, omit: [] },
       tiers: { free: 20, pro: 100 },
       data: "/flag",
       personas: "/env",
@@ -227,4 +235,83 @@ test("where each value came from is known", () => {
 test("the same input gives the same result", () => {
   const given = { yaml: "tiers: {free: 3}", env: { OPENAI_API_KEY: "k" } };
   expect(load(given)).toEqual(load(given));
+});
+
+describe("whatever a file or a variable holds", () => {
+  const keys = ["listen", "providers", "tiers", "log", "cors", "trusted_proxies", "timeouts", "data", "x", "__proto__"];
+  const inner = ["address", "surfaces", "tls", "openai", "azure", "base_url", "headers", "models", "options", "free"];
+  const odd = [
+    "${A}",
+    "${B:-}",
+    "${",
+    "a:1",
+    "unix:/x",
+    "http://x",
+    "gateway",
+    "*",
+    "10.0.0.0/8",
+    "openai",
+    null,
+    0,
+    -1,
+  ];
+  const tree = fc.letrec((tie) => ({
+    value: fc.oneof(
+      { maxDepth: 4 },
+      fc.constantFrom(...odd),
+      fc.string(),
+      fc.double(),
+      fc.boolean(),
+      fc.array(tie("value"), { maxLength: 3 }),
+      fc.dictionary(fc.constantFrom(...keys, ...inner), tie("value"), { maxKeys: 5 }),
+    ),
+  })).value;
+  const variables = ["A", "TROUPE_LISTEN", "TROUPE_PORT", "TROUPE_TIERS_FREE", "OPENAI_API_KEY", "OLLAMA_HOST"];
+
+  test("a configuration comes of it, or faults that name their place", () => {
+    const file = fc.dictionary(fc.constantFrom(...keys), tree, { maxKeys: 5 });
+    const env = fc.dictionary(fc.constantFrom(...variables), fc.string());
+    fc.assert(
+      fc.property(file, env, (value, env) => {
+        const result = load({ yaml: stringify(value), env: { ...env } });
+        if (!("faults" in result)) return;
+        expect(result.faults.length).toBeGreaterThan(0);
+        for (const fault of result.faults) expect(fault.file === "" || fault.message === "").toBe(false);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  test("no text stops the reader", () => {
+    const pieces = [
+      "a",
+      ": ",
+      "- ",
+      "  ",
+      "\n",
+      "{",
+      "}",
+      "[",
+      "]",
+      "&a ",
+      "*a",
+      "<<",
+      "'",
+      '"',
+      "|",
+      "!x ",
+      "? ",
+      "---\n",
+    ];
+    const text = fc.oneof(
+      fc.string({ unit: "binary" }),
+      fc.array(fc.constantFrom(...pieces)).map((all) => all.join("")),
+    );
+    fc.assert(
+      fc.property(text, (yaml) => {
+        expect(load({ yaml })).toBeDefined();
+      }),
+      { numRuns: 1000 },
+    );
+  });
 });

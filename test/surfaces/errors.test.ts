@@ -21,7 +21,9 @@ beforeAll(async () => {
       },
       dead: { dialect: "openai", baseUrl: "http://127.0.0.1:1/v1" },
     },
-    config: { limits: { bodyBytes: small, jsonDepth: 16, anonymousPerMinute: 600 } },
+    config: {
+      limits: { bodyBytes: small, jsonDepth: 16, bodySeconds: 60, concurrentRequests: 100, anonymousPerMinute: 600 },
+    },
   });
 });
 afterAll(async () => {

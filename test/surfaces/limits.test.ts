@@ -11,7 +11,7 @@ beforeAll(async () => {
   troupe = await Troupe.start({
     clock,
     config: {
-      limits: { bodyBytes: 10_000, jsonDepth: 16, anonymousPerMinute: 3 },
+      limits: { bodyBytes: 10_000, jsonDepth: 16, bodySeconds: 60, concurrentRequests: 100, anonymousPerMinute: 3 },
       trustedProxies: ["127.0.0.0/8"],
     },
   });
