@@ -1,13 +1,11 @@
 /** `troupe check`: everything a start would look at, without starting. */
 import type { Config } from "../config/config.ts";
 import { formatAddress } from "../config/listeners.ts";
-import { systemClock } from "../lib/clock.ts";
 import { type Fault, formatFault } from "../lib/yaml.ts";
-import { Keys } from "../services/keys.ts";
 import { StorageError } from "../store/storage-error.ts";
-import { openStore } from "../store/store.ts";
 import { type Context, type ExitCode, loadFrom, printJson } from "./context.ts";
 import { type LoadedPersonas, loadPersonas, noProvider, unreachable } from "./personas.ts";
+import { keysIn, usingStore } from "./storage.ts";
 import { formatFields } from "./table.ts";
 
 type Findings = {
@@ -58,15 +56,12 @@ const unreachableOf = ({ personas }: LoadedPersonas, config: Config) =>
 function storageOf({ io }: Context, config: Config): { summary: string; faults: string[] } {
   if (!io.isFolder(config.data)) return { summary: `${config.data}, made at the first start`, faults: [] };
   try {
-    const store = openStore(config.data);
-    try {
+    const keys = usingStore(config, (store) => {
       store.check();
-      const keys = new Keys(store.keys, systemClock, config.tiers).list();
-      const active = keys.filter(({ state }) => state === "active").length;
-      return { summary: `${config.data} (${active} of ${keys.length} keys active)`, faults: [] };
-    } finally {
-      store.close();
-    }
+      return keysIn(store, config).list();
+    });
+    const active = keys.filter(({ state }) => state === "active").length;
+    return { summary: `${config.data} (${active} of ${keys.length} keys active)`, faults: [] };
   } catch (error) {
     if (!(error instanceof StorageError)) throw error;
     return { summary: config.data, faults: [error.message] };

@@ -1,10 +1,9 @@
 /** `troupe data`: what is kept, and copies of it. */
 import { resolve } from "node:path";
-import type { Config } from "../config/config.ts";
 import { systemClock } from "../lib/clock.ts";
 import { backUp, dataStats, prune, restore } from "../services/data.ts";
-import { openStore, type Store } from "../store/store.ts";
-import { CommandError, type Context, type ExitCode, printJson, withConfig } from "./context.ts";
+import { type Context, type ExitCode, printJson, withConfig } from "./context.ts";
+import { withStore } from "./storage.ts";
 import { formatFields } from "./table.ts";
 
 type Json = { readonly json?: boolean };
@@ -65,22 +64,6 @@ export function pruneData(context: Context, { json }: Json): Promise<ExitCode> {
     if (json) printJson(context.io, { answers, conversation_rows: turns, pages });
     else
       context.io.stdout.write(formatFields({ answers: String(answers), turns: String(turns), pages: String(pages) }));
-  });
-}
-
-/** A wrong folder is told, and not filled with an empty database. */
-function withStore(context: Context, use: (store: Store, config: Config) => void): Promise<ExitCode> {
-  return withConfig(context, (config) => {
-    if (!context.io.isFolder(config.data)) {
-      throw new CommandError(`There is no data folder ${config.data}; --data names another.`);
-    }
-    const store = openStore(config.data);
-    try {
-      use(store, config);
-      return 0;
-    } finally {
-      store.close();
-    }
   });
 }
 

@@ -1,17 +1,18 @@
 /** `troupe keys`: who may call. A running server takes every change over with its next request. */
-import type { Config } from "../config/config.ts";
-import { systemClock } from "../lib/clock.ts";
-import { type KeyInfo, type KeySpec, Keys, type NewKey } from "../services/keys.ts";
-import { openStore } from "../store/store.ts";
-import { CommandError, type Context, type ExitCode, printJson, withConfig } from "./context.ts";
+import type { KeyInfo, KeySpec, Keys, NewKey } from "../services/keys.ts";
+import { type Context, type ExitCode, printJson, withConfig } from "./context.ts";
+import { keysIn, usingStore, withStore } from "./storage.ts";
 import { formatFields, formatTable } from "./table.ts";
 
 export type KeyOptions = { readonly json?: boolean };
 export type CreateOptions = KeyOptions & Omit<KeySpec, "name">;
 
 export function createKey(context: Context, name: string, { json, ...spec }: CreateOptions): Promise<ExitCode> {
-  const make = (keys: Keys) => showNewKey(context, keys.create({ name, ...spec }), json);
-  return withConfig(context, (config) => withKeys(config, make));
+  return withConfig(context, (config) => {
+    const made = usingStore(config, (store) => keysIn(store, config).create({ name, ...spec }));
+    showNewKey(context, made, json);
+    return 0;
+  });
 }
 
 export function rotateKey(context: Context, idOrPrefix: string, { json }: KeyOptions): Promise<ExitCode> {
@@ -35,22 +36,8 @@ export function revokeKey(context: Context, idOrPrefix: string, { json }: KeyOpt
   return withKnownKeys(context, (keys) => showInfo(context, keys.revoke(idOrPrefix), json));
 }
 
-/** For commands about keys that there are: a wrong folder is told, and not filled with an empty database. */
 function withKnownKeys(context: Context, use: (keys: Keys) => void): Promise<ExitCode> {
-  return withConfig(context, (config) => {
-    if (context.io.isFolder(config.data)) return withKeys(config, use);
-    throw new CommandError(`There is no data folder ${config.data}; --data names another.`);
-  });
-}
-
-function withKeys(config: Config, use: (keys: Keys) => void): ExitCode {
-  const store = openStore(config.data);
-  try {
-    use(new Keys(store.keys, systemClock, config.tiers));
-    return 0;
-  } finally {
-    store.close();
-  }
+  return withStore(context, (store, config) => use(keysIn(store, config)));
 }
 
 /** The key alone on stdout, so that a script can take it; what it is on stderr. */

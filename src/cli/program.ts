@@ -77,7 +77,7 @@ function buildProgram(io: Io, done: (code: ExitCode) => void): Command {
     .exitOverride()
     .addHelpText(
       "after",
-      examples("troupe", "troupe --port 9000", "troupe keys create alice --tier pro", "troupe check"),
+      examples("troupe", "OPENAI_API_KEY=… troupe --port 9000", "troupe keys create alice --tier pro", "troupe check"),
     );
 
   program

@@ -7,7 +7,7 @@ import { formatFault } from "../lib/yaml.ts";
 import { type Context, type ExitCode, loadFrom, withConfig } from "./context.ts";
 
 /** What a running server can't change. */
-const fixed = ["listen", "data", "personas", "tiers", "log"] as const satisfies readonly (keyof Config)[];
+const fixed = ["listen", "data", "personas", "tiers", "shutdown", "log"] as const satisfies readonly (keyof Config)[];
 
 export function serve(context: Context): Promise<ExitCode> {
   return withConfig(context, async (config) => {

@@ -1,0 +1,29 @@
+/** The database, for commands about what is in it. */
+import type { Config } from "../config/config.ts";
+import { systemClock } from "../lib/clock.ts";
+import { Keys } from "../services/keys.ts";
+import { openStore, type Store } from "../store/store.ts";
+import { CommandError, type Context, type ExitCode, withConfig } from "./context.ts";
+
+/** Opens it and closes it again. A wrong folder is told, and not filled with an empty database. */
+export function withStore(context: Context, use: (store: Store, config: Config) => void): Promise<ExitCode> {
+  return withConfig(context, (config) => {
+    if (!context.io.isFolder(config.data)) {
+      throw new CommandError(`There is no data folder ${config.data}; --data names another.`);
+    }
+    usingStore(config, (store) => use(store, config));
+    return 0;
+  });
+}
+
+/** The same, made where there is none. */
+export function usingStore<T>(config: Config, use: (store: Store) => T): T {
+  const store = openStore(config.data);
+  try {
+    return use(store);
+  } finally {
+    store.close();
+  }
+}
+
+export const keysIn = (store: Store, { tiers }: Config) => new Keys(store.keys, systemClock, tiers);
