@@ -1,0 +1,63 @@
+import { expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { ApiError } from "../../src/wire/errors.ts";
+
+/** Every error that code can make, by calling each static in each of its forms. */
+const made: ApiError[] = [
+  ApiError.invalidJson("x"),
+  ApiError.invalidValue("a", "x"),
+  ApiError.missingField("a"),
+  ApiError.unsupported("a", "x"),
+  ApiError.unknownProvider("x"),
+  ApiError.refusedInput("context_length_exceeded", "x"),
+  ApiError.refusedInput("content_filter", "x"),
+  ApiError.unauthorized(),
+  ApiError.modelNotAllowed("m"),
+  ApiError.surfaceNotAllowed("gateway"),
+  ApiError.modelNotFound("m"),
+  ApiError.notFound("x"),
+  ApiError.methodNotAllowed("PUT", ["GET"]),
+  ApiError.requestTooLarge(1),
+  ApiError.unsupportedMediaType("text/plain"),
+  ApiError.idempotencyKeyReused(),
+  ApiError.rateLimited(10, 3),
+  ApiError.internal(),
+  ApiError.unavailable("upstream_unreachable", "x"),
+  ApiError.unavailable("upstream_invalid_response", "x"),
+  ApiError.unavailable("upstream_unavailable", "x"),
+  ApiError.unavailable("draining", "x"),
+  ApiError.unavailable("storage_unavailable", "x"),
+  ApiError.unavailable("overloaded", "x"),
+  ApiError.upstreamTimeout("x"),
+];
+
+const documented = readFileSync("docs/errors.md", "utf8")
+  .split("\n")
+  .map((line) => /^\| (\d{3}) \| (\w+) \| `(\w+)` \|/.exec(line))
+  .filter((row) => row !== null)
+  .map(([, status, type, code]) => `${status} ${type} ${code}`);
+
+test("docs/errors.md lists every error, with its status and type", () => {
+  expect(documented.toSorted()).toEqual(made.map(({ status, type, code }) => `${status} ${type} ${code}`).toSorted());
+});
+
+test("no static is missing from this list", () => {
+  const statics = Object.getOwnPropertyNames(ApiError).filter(
+    (name) => typeof (ApiError as unknown as Record<string, unknown>)[name] === "function",
+  );
+  const source = readFileSync(import.meta.path, "utf8");
+  expect(statics.filter((name) => !source.includes(`ApiError.${name}(`))).toEqual([]);
+});
+
+test("every body has the four fields, all strings", () => {
+  for (const error of made) {
+    const { error: body } = error.body();
+    expect(Object.keys(body)).toEqual(["message", "type", "param", "code"]);
+    for (const value of Object.values(body)) expect(value).toBeString();
+  }
+});
+
+test("what may be retried says when", () => {
+  for (const error of made)
+    if (error.status === 503 || error.status === 429) expect(error.headers["retry-after"]).toMatch(/^\d+$/);
+});
