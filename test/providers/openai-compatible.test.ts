@@ -284,6 +284,19 @@ describe("whatever comes", () => {
     }
   });
 
+  test("after its end a choice says no more, and an extra field goes out once", () => {
+    const more = { provider: "P", citations: ["c"] };
+    const late = { provider: "P", verdict: "fine" };
+    const events = [chunk({ content: "A" }, null, more), chunk({ content: "B" }, "stop", more)];
+    const bodies = decode("openrouter", [...events, chunk({ content: "C" }, null, more), chunk({}, "length", late)]);
+    expect(bodies).toEqual([
+      { choices: [{ index: 0, delta: { content: "A" }, finish_reason: null }] },
+      { choices: [{ index: 0, delta: { content: "B" }, finish_reason: null }] },
+      { choices: [{ index: 0, delta: {}, finish_reason: "stop" }], ...more },
+      { choices: [], verdict: "fine" },
+    ]);
+  });
+
   test("a stream that just stops stays open, so that the relay can tell", () => {
     expect(decode("openai", [chunk({ content: "A" })])).toEqual([
       { choices: [{ index: 0, delta: { content: "A" }, finish_reason: null }] },
@@ -398,6 +411,21 @@ describe("requests", () => {
         expect(answered.tool_call_id).toBe(asked.tool_calls[0].id);
       }),
     );
+  });
+
+  test("what answers add to a call does not go back", () => {
+    const call = { id: "call_1", type: "function" as const, function: { name: "f", arguments: "{}" } };
+    const echoed = { index: 0, ...call, extra_content: { google: { thought_signature: "x" } } };
+    const messages: ChatRequest["messages"] = [{ role: "assistant", content: null, tool_calls: [echoed] }];
+    expect(sent("openai", { messages })["messages"]).toEqual([
+      { role: "assistant", content: null, tool_calls: [call] },
+    ]);
+  });
+
+  test.each(["", "/openai", "/openai/v1"])("Azure's address may end with %p", (end) => {
+    const { account, ...call } = callTo("azure");
+    const encoded = remote("azure").encode({ ...call, account: { ...account, baseUrl: `https://r.azure.test${end}` } });
+    expect(encoded.url).toBe("https://r.azure.test/openai/v1/chat/completions");
   });
 
   test("no caller's message is changed in place", () => {
