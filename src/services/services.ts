@@ -5,6 +5,7 @@ import type { Config } from "../config/config.ts";
 import { AddressBlocks } from "../lib/addresses.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
+import { Share } from "../lib/share.ts";
 import { formatFault } from "../lib/yaml.ts";
 import { builtinPersonas } from "../personas/builtin.ts";
 import { PersonaFolder } from "../personas/folder.ts";
@@ -34,6 +35,8 @@ export type Services = {
   readonly build: BuildInfo;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Which requests get a line. */
+  readonly logShare: Share;
   readonly metrics: Metrics;
   readonly store: Store;
   readonly keys: Keys;
@@ -54,6 +57,8 @@ export type Services = {
   readonly startedAt: number;
   /** Set when the process has been told to stop: what is running may end, nothing new begins. */
   draining: boolean;
+  /** Requests under way, open streams included. */
+  running: number;
   close(): Promise<void>;
 };
 
@@ -85,6 +90,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
       build,
       clock,
       log,
+      logShare: new Share(),
       metrics: new Metrics(build),
       store,
       keys,
@@ -101,6 +107,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
       idempotency: new Idempotency(store, clock, () => services.live.config.idempotency, log),
       startedAt: clock.monotonic(),
       draining: false,
+      running: 0,
       async close() {
         await folder?.close();
         keys.flush();
@@ -109,6 +116,11 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
         store.close();
       },
     };
+    services.metrics.sample(
+      "troupe_requests_running",
+      "Requests under way, open streams included.",
+      () => services.running,
+    );
     sampleStores(services, sweeper);
     sweeper.start();
     return services;

@@ -7,7 +7,7 @@ import { ApiError } from "../wire/errors.ts";
 import type { Exchange } from "./exchange.ts";
 
 /**
- * @throws ApiError invalid_api_key, rate_limit_exceeded, surface_not_allowed or draining; on the orchestrator the rate
+ * @throws ApiError invalid_api_key, rate_limit_exceeded, surface_not_allowed, draining or overloaded; on the orchestrator the rate
  * headers are set in every case
  */
 export function admit(services: Services, exchange: Exchange, surface: SurfaceName): Caller {
@@ -24,6 +24,10 @@ export function admit(services: Services, exchange: Exchange, surface: SurfaceNa
   }
   if (!caller.surfaces.has(surface)) throw ApiError.surfaceNotAllowed(surface);
   if (services.draining) throw ApiError.unavailable("draining", "The server is shutting down.");
+  if (services.running > services.live.config.limits.concurrentRequests)
+    throw ApiError.unavailable("overloaded", "Too many requests are under way. Retry in a moment.", {
+      retryAfterSeconds: 1,
+    });
   return caller;
 }
 

@@ -4,8 +4,9 @@ import type { SurfaceName } from "../config/config.ts";
 import { ClientGone } from "../relay/upstream.ts";
 import type { Services } from "../services/services.ts";
 import { ApiError } from "../wire/errors.ts";
-import { admitAnyone } from "./admit.ts";
+import { admitAnyone, showAnonymousLimit } from "./admit.ts";
 import { baseOf } from "./bases.ts";
+import { allowOrigin, preflightAnswer } from "./cors.ts";
 import { type Area, Exchange, type ServerHandle } from "./exchange.ts";
 import { docsRoutes } from "./openapi.ts";
 import { opsRoutes } from "./ops.ts";
@@ -19,18 +20,25 @@ const elysiaSettings = {
   handler: { standardHostname: false },
 } as const;
 
+/** What a listener's answers depend on besides the request. */
+export type Host = {
+  readonly services: Services;
+  /** Whether connections are asked to end after their next answer, as others take the new ones. */
+  readonly retiring: boolean;
+};
+
 /** One listener's application. */
-export function buildApp(services: Services, surfaces: readonly SurfaceName[]) {
+export function buildApp(host: Host, surfaces: readonly SurfaceName[]) {
   const app = new Elysia(elysiaSettings);
-  for (const surface of surfaces) mount(app, services, surfaceRoutes[surface], baseOf(surface, surfaces));
-  mount(app, services, [...opsRoutes, ...docsRoutes(surfaces)], "");
+  for (const surface of surfaces) mount(app, host, surfaceRoutes[surface], baseOf(surface, surfaces));
+  mount(app, host, [...opsRoutes, ...docsRoutes(surfaces)], "");
   // Registered last, so every route of our own comes before it.
-  const lost = (context: Context) => serve(services, context, areaOf(context, surfaces), "(unknown)", notFound);
+  const lost = (context: Context) => serve(host, context, areaOf(context, surfaces), "(unknown)", notFound);
   app.all("/*", lost as never, { parse: "none", detail: { hide: true } });
   app.onError(({ request, server, error, code }) => {
     const context = { request, server } as Context;
     if (code === "NOT_FOUND") return lost(context);
-    return serve(services, context, areaOf(context, surfaces), "(unknown)", () => {
+    return serve(host, context, areaOf(context, surfaces), "(unknown)", () => {
       throw error;
     });
   });
@@ -40,18 +48,23 @@ export function buildApp(services: Services, surfaces: readonly SurfaceName[]) {
 export type App = ReturnType<typeof buildApp>;
 type Context = { readonly request: Request; readonly server: ServerHandle | null };
 
-function mount(app: Elysia, services: Services, routes: readonly Route[], base: string): void {
+function mount(app: Elysia, host: Host, routes: readonly Route[], base: string): void {
   const byPath = Map.groupBy(routes, ({ path }) => path);
   for (const [path, sharing] of byPath) {
     const full = base + path;
     for (const { method, area, detail, run } of sharing) {
-      const handler = (context: Context) => serve(services, context, area, full, run);
+      const handler = (context: Context) => serve(host, context, area, full, run);
       app.route(method, full, handler as never, { parse: "none", detail });
       if (method === "GET") app.route("HEAD", full, handler as never, { parse: "none", detail: { hide: true } });
     }
     const allowed = sharing.flatMap(({ method }) => (method === "GET" ? ["GET", "HEAD"] : [method]));
     const refuse = (context: Context) =>
-      serve(services, context, sharing[0]!.area, full, (_services, exchange) => {
+      serve(host, context, sharing[0]!.area, full, (services, exchange) => {
+        const allowance = preflightAnswer(exchange, allowed);
+        if (allowance !== undefined) {
+          showAnonymousLimit(services, exchange);
+          return allowance;
+        }
         if (exchange.area !== "operations") admitAnyone(services, exchange, exchange.area);
         throw ApiError.methodNotAllowed(exchange.request.method, allowed);
       });
@@ -71,7 +84,7 @@ const notFound: Route["run"] = (services, exchange) => {
 
 /** Runs one handler and closes its exchange, whatever happens. */
 async function serve(
-  services: Services,
+  { services, retiring }: Host,
   { request, server }: Context,
   area: Area,
   route: string,
@@ -79,6 +92,9 @@ async function serve(
 ): Promise<Response> {
   const exchange = new Exchange(services, request, server, area, route);
   const finish: Finish = (status, end) => close(services, exchange, status, end);
+  services.running += 1;
+  allowOrigin(exchange, services.live.config.cors.origins);
+  if (retiring) exchange.headers["connection"] = "close";
   try {
     const answer = await run(services, exchange, finish);
     return answer instanceof Response ? answer : respondWhole(exchange, answer, finish);
@@ -93,10 +109,13 @@ async function serve(
 }
 
 function close(services: Services, exchange: Exchange, status: number, end?: string): void {
+  services.running -= 1;
   const milliseconds = services.clock.monotonic() - exchange.startedAt;
   services.metrics.request(exchange.area, exchange.route, exchange.request.method, status, milliseconds / 1000);
+  const { sample, omit } = services.live.config.log;
+  if (status < 400 && !services.logShare.takes(sample)) return;
   const level = exchange.area === "operations" ? "debug" : status >= 500 ? "error" : "info";
-  services.log[level]("request", {
+  const line: Record<string, unknown> = {
     request_id: exchange.id,
     method: exchange.request.method,
     route: exchange.route,
@@ -104,5 +123,7 @@ function close(services: Services, exchange: Exchange, status: number, end?: str
     duration_ms: Math.round(milliseconds * 100) / 100,
     ...(end === undefined ? {} : { stream_end: end }),
     ...exchange.note,
-  });
+  };
+  for (const name of omit) delete line[name];
+  services.log[level]("request", line);
 }

@@ -55,6 +55,19 @@ export class Exchange {
     this.#server?.timeout(this.request, seconds);
   }
 
+  /** Waits for the request's body. @throws ApiError request_timeout when it takes longer than it may */
+  async arrival<T>(body: Promise<T>): Promise<T> {
+    const { clock, live } = this.#services;
+    const seconds = live.config.limits.bodySeconds;
+    const late = Promise.withResolvers<never>();
+    const callOff = clock.after(seconds * 1000, () => late.reject(ApiError.requestTimeout(seconds)));
+    try {
+      return await Promise.race([body, late.promise]);
+    } finally {
+      callOff();
+    }
+  }
+
   /** The path as it was sent, without the query. Bun gives relative URLs for HTTP/1.0 requests without a Host. */
   get path(): string {
     const { url } = this.request;
@@ -71,16 +84,17 @@ export class Exchange {
 
 /**
  * The body's text.
- * @throws ApiError request_too_large, unsupported_media_type, or invalid_json for a body that is not UTF-8
+ * @throws ApiError request_too_large, request_timeout, unsupported_media_type, or invalid_json for a body that is not UTF-8
  */
-export async function readBody({ request }: Exchange, limitBytes: number): Promise<string> {
+export async function readBody(exchange: Exchange, limitBytes: number): Promise<string> {
+  const { request } = exchange;
   const type = request.headers.get("content-type");
   if (type !== null && !/^\s*application\/(?:[\w.-]+\+)?json\b/i.test(type)) throw ApiError.unsupportedMediaType(type);
   const encoding = request.headers.get("content-encoding");
   if (encoding !== null && encoding !== "identity") throw ApiError.unsupportedMediaType(`${encoding}-encoded`);
   const declared = Number(request.headers.get("content-length") ?? "0");
   if (declared > limitBytes) throw ApiError.requestTooLarge(limitBytes);
-  const bytes = declared > 0 ? await request.bytes() : await readCounting(request.body, limitBytes);
+  const bytes = await exchange.arrival(declared > 0 ? request.bytes() : readCounting(request.body, limitBytes));
   if (bytes.byteLength > limitBytes) throw ApiError.requestTooLarge(limitBytes);
   try {
     return utf8.decode(bytes);

@@ -73,7 +73,7 @@ export class RunningServer {
 }
 
 function listen(services: Services, { address, surfaces, tls }: Listener): App {
-  const app = buildApp(services, surfaces);
+  const app = buildApp({ services, retiring: false }, surfaces);
   if (address.kind === "unix") removeSocket({ address, surfaces });
   const where =
     address.kind === "unix" ? { unix: address.path } : { hostname: address.host, port: address.port, reusePort: false };

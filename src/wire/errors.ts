@@ -93,6 +93,16 @@ export class ApiError extends Error {
       { headers: { allow: allow.join(", ") } },
     );
   }
+  /** @param seconds within which the body did not arrive */
+  static requestTimeout(seconds: number): ApiError {
+    return new ApiError(
+      408,
+      "invalid_request_error",
+      "request_timeout",
+      `The request body did not arrive within ${seconds} s.`,
+      { headers: { connection: "close" } },
+    );
+  }
   static requestTooLarge(limitBytes: number): ApiError {
     return new ApiError(
       413,
