@@ -33,12 +33,13 @@ export function buildApp(host: Host, surfaces: readonly SurfaceName[]) {
   for (const surface of surfaces) mount(app, host, surfaceRoutes[surface], baseOf(surface, surfaces));
   mount(app, host, [...opsRoutes, ...docsRoutes(surfaces)], "");
   // Registered last, so every route of our own comes before it.
-  const lost = (context: Context) => serve(host, context, areaOf(context, surfaces), "(unknown)", notFound);
+  const lost = ({ request, server }: Context) =>
+    serve(host, { request, server }, areaOf(request, surfaces), "(unknown)", notFound);
   app.all("/*", lost as never, { parse: "none", detail: { hide: true } });
   app.onError(({ request, server, error, code }) => {
     const context = { request, server } as Context;
     if (code === "NOT_FOUND") return lost(context);
-    return serve(host, context, areaOf(context, surfaces), "(unknown)", () => {
+    return serve(host, context, areaOf(request, surfaces), "(unknown)", () => {
       throw error;
     });
   });
@@ -53,13 +54,14 @@ function mount(app: Elysia, host: Host, routes: readonly Route[], base: string):
   for (const [path, sharing] of byPath) {
     const full = base + path;
     for (const { method, area, detail, run } of sharing) {
-      const handler = (context: Context) => serve(host, context, area, full, run);
+      // Taken apart here: of a context that is handed on whole, Elysia prepares every part it has, cookies and query too.
+      const handler = ({ request, server }: Context) => serve(host, { request, server }, area, full, run);
       app.route(method, full, handler as never, { parse: "none", detail });
       if (method === "GET") app.route("HEAD", full, handler as never, { parse: "none", detail: { hide: true } });
     }
     const allowed = sharing.flatMap(({ method }) => (method === "GET" ? ["GET", "HEAD"] : [method]));
-    const refuse = (context: Context) =>
-      serve(host, context, sharing[0]!.area, full, (services, exchange) => {
+    const refuse = ({ request, server }: Context) =>
+      serve(host, { request, server }, sharing[0]!.area, full, (services, exchange) => {
         const allowance = preflightAnswer(exchange, allowed);
         if (allowance !== undefined) {
           showAnonymousLimit(services, exchange);
@@ -72,7 +74,7 @@ function mount(app: Elysia, host: Host, routes: readonly Route[], base: string):
   }
 }
 
-function areaOf({ request }: Context, surfaces: readonly SurfaceName[]): Area {
+function areaOf(request: Request, surfaces: readonly SurfaceName[]): Area {
   if (surfaces.length === 1) return surfaces[0]!;
   return new URL(request.url, "http://localhost").pathname.startsWith("/gateway/") ? "gateway" : "orchestrator";
 }
