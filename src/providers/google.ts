@@ -7,6 +7,7 @@ import { Type } from "@sinclair/typebox";
 import { decodeAnswer, GoogleStreamDecoder } from "./google-answer.ts";
 import { remoteMedia } from "./google-media.ts";
 import { GoogleExtras, requestBody } from "./google-request.ts";
+import { retryAfterSeconds } from "./google-retry.ts";
 import { GoogleRules, googleRules, modelName } from "./google-rules.ts";
 import type { Account, Call, RemoteProvider } from "./provider.ts";
 
@@ -51,6 +52,7 @@ export const google: RemoteProvider = {
   }),
   decode: decodeAnswer,
   streamDecoder: (call) => new GoogleStreamDecoder(call),
+  retryAfterSeconds,
 };
 
 /** Without `alt=sse` a stream is one JSON array. */

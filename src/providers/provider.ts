@@ -121,6 +121,8 @@ export interface RemoteProvider extends Described {
   streamDecoder(call: Call): StreamDecoder;
   /** The upstream's own id in a plain answer, where it can be continued by it. */
   upstreamResponseId?(body: unknown): string | undefined;
+  /** Whole seconds to wait that an error's body names, where the upstream has no `retry-after` header for it. */
+  retryAfterSeconds?(error: string): number | undefined;
 }
 
 /** A model compiled into the executable: no upstream, no network. */

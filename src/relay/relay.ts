@@ -98,7 +98,8 @@ async function relayRemote(
     options.observer.answered();
   }
   try {
-    if (answer.status < 200 || answer.status >= 300) return await refusal(answer, account.name, options.observer);
+    if (answer.status < 200 || answer.status >= 300)
+      return await refusal(answer, provider, account.name, options.observer);
     const bodies: Bodies = answer.isEventStream
       ? new StreamBodies(answer, provider.streamDecoder(call))
       : await decodePlain(answer, provider, call);
@@ -112,7 +113,7 @@ async function relayRemote(
       kind: "upstream-error",
       provider: account.name,
       status: error.status,
-      headers: { ...visibleHeaders(answer.headers), "content-type": "application/json" },
+      headers: { ...errorHeaders(answer.headers, provider, error.payload), "content-type": "application/json" },
       body: new TextEncoder().encode(error.payload),
     };
   }
@@ -138,18 +139,32 @@ function completion(
 }
 
 /** What the upstream refused, as it said it. A redirect is no answer: following it could carry the key elsewhere. */
-async function refusal(answer: UpstreamAnswer, provider: string, observer: RelayObserver): Promise<UpstreamError> {
-  observer.upstreamFailed(provider, answer.status);
-  if (answer.status < 400) {
-    throw ApiError.unavailable("upstream_invalid_response", `${provider} answered with status ${answer.status}.`);
+async function refusal(
+  answer: UpstreamAnswer,
+  provider: RemoteProvider,
+  name: string,
+  observer: RelayObserver,
+): Promise<UpstreamError> {
+  const { status } = answer;
+  observer.upstreamFailed(name, status);
+  if (status < 400) {
+    throw ApiError.unavailable("upstream_invalid_response", `${name} answered with status ${status}.`);
   }
-  const headers = visibleHeaders(answer.headers);
-  return { kind: "upstream-error", provider, status: answer.status, headers, body: await answer.bytes() };
+  const body = await answer.bytes();
+  const headers = errorHeaders(answer.headers, provider, new TextDecoder().decode(body));
+  return { kind: "upstream-error", provider: name, status, headers, body };
 }
 
 /** Headers of an upstream's error that mean something to the caller. Its request id goes under a name of its own beside ours. */
 const passedHeaders = ["content-type", "retry-after", "retry-after-ms", "x-should-retry", "request-id"];
 const requestIdHeaders = ["x-request-id", "request-id", "x-goog-request-id", "apim-request-id", "cf-ray"];
+
+function errorHeaders(headers: Headers, provider: RemoteProvider, body: string): Record<string, string> {
+  const visible = visibleHeaders(headers);
+  if ("retry-after" in visible) return visible;
+  const seconds = provider.retryAfterSeconds?.(body);
+  return seconds === undefined ? visible : { ...visible, "retry-after": String(seconds) };
+}
 
 function visibleHeaders(headers: Headers): Record<string, string> {
   const visible: Record<string, string> = {};

@@ -310,6 +310,8 @@ describe("errors", () => {
       expect(response.status).toBe(429);
       expect(response.headers.get("content-type")).toBe("application/json; charset=UTF-8");
       expect(response.headers.get("x-troupe-error-source")).toBe("upstream");
+      // The upstream sends no such header: its body says "34.4s".
+      expect(response.headers.get("retry-after")).toBe("35");
       expect(await response.text()).toBe(theirs);
     }
   });
@@ -335,6 +337,7 @@ describe("errors", () => {
       const theirs = await recordedGemini(name).text();
       const response = await post(more);
       expect(response.status).toBe(status);
+      expect(response.headers.get("retry-after")).toBe(name === "error-in-list" ? "35" : null);
       const payload = theirs.startsWith("data: ") ? theirs.slice("data: ".length).trimEnd() : theirs;
       expect(await response.text()).toBe(payload);
     });
