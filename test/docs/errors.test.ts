@@ -17,6 +17,7 @@ const made: ApiError[] = [
   ApiError.modelNotFound("m"),
   ApiError.notFound("x"),
   ApiError.methodNotAllowed("PUT", ["GET"]),
+  ApiError.requestTimeout(120),
   ApiError.requestTooLarge(1),
   ApiError.unsupportedMediaType("text/plain"),
   ApiError.idempotencyKeyReused(),
