@@ -2,6 +2,7 @@
  * Server-Sent Events: bytes in, events out, whatever the chunking.
  * Source: https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream
  */
+import { parseJson } from "./json.ts";
 
 export type SseEvent = {
   /** The `event:` field; "" when there was none. */
@@ -20,6 +21,9 @@ export class SseOverflow extends Error {
   }
 }
 
+/** The most characters of JSON outside of any field that are looked at. */
+const mostStray = 64 * 1024;
+
 const LINE_FEED = 10;
 const CARRIAGE_RETURN = 13;
 
@@ -34,6 +38,8 @@ export class SseParser {
   #id = "";
   #data: string | undefined;
   #dataLength = 0;
+  /** Lines of a JSON text that stands in no field, as far as they have come. */
+  #stray = "";
 
   /** @param limit the most characters one event may hold */
   constructor(limit = 64 * 1024 * 1024) {
@@ -115,7 +121,22 @@ export class SseParser {
         this.#event = "error";
         this.#data = value;
         return;
+      default:
+        this.#strayLine(buffer.slice(start, end), events);
     }
+  }
+
+  /**
+   * Some upstreams break off with an error as bare JSON, over several lines: that counts as an event too.
+   * Source: https://github.com/googleapis/python-genai/blob/main/google/genai/_api_client.py ("it comes line by line")
+   */
+  #strayLine(line: string, events: SseEvent[]): void {
+    if (this.#stray === "" && !/^[{[]/.test(line)) return;
+    const text = this.#stray === "" ? line : `${this.#stray}\n${line}`;
+    this.#stray = text.length > mostStray ? "" : text;
+    if (!/^[{[}\]]/.test(line) || parseJson(this.#stray) === undefined) return;
+    events.push({ event: "", data: text, id: "" });
+    this.#stray = "";
   }
 }
 

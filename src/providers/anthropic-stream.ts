@@ -2,7 +2,7 @@
  * One stream of the Messages API, event by event.
  * Source: https://platform.claude.com/docs/en/build-with-claude/streaming
  */
-import { type JsonObject, objectOf, parseJson, textOf } from "../lib/json.ts";
+import { type JsonObject, listOf, objectOf, parseJson, textOf } from "../lib/json.ts";
 import type { SseEvent } from "../lib/sse.ts";
 import type { ChunkBody, Delta, ToolCallDelta } from "../wire/chat.ts";
 import {
@@ -40,6 +40,8 @@ export class AnthropicStream implements StreamDecoder {
   #hasThoughts = false;
   #begun = false;
   #answered = false;
+  /** The end that the beginning already told. */
+  #stopReason: unknown;
   #finished = false;
 
   constructor(call: Call) {
@@ -67,7 +69,7 @@ export class AnthropicStream implements StreamDecoder {
         return this.#update(objectOf(parsed["delta"]) ?? {}, objectOf(parsed["usage"]) ?? {});
       case "message_stop":
         this.#finished = true;
-        return this.#answered ? [] : this.#finish({});
+        return this.#answered ? [] : this.#finish({ stop_reason: this.#stopReason });
       default:
         return []; // ping, and whatever may be added: https://platform.claude.com/docs/en/build-with-claude/streaming#other-events
     }
@@ -81,7 +83,13 @@ export class AnthropicStream implements StreamDecoder {
     if (this.#begun) throw brokenStream("The upstream began a second answer within one stream.");
     this.#begun = true;
     this.#count(objectOf(message["usage"]) ?? {});
-    return [];
+    this.#stopReason = message["stop_reason"];
+    // Blocks stand here already when a server tool's code has called one of the caller's tools:
+    // https://platform.claude.com/docs/en/agents-and-tools/tool-use/programmatic-tool-calling
+    return listOf(message["content"]).flatMap((block, at) => {
+      const place = `start ${at}`;
+      return [...this.#start(place, objectOf(block) ?? {}), ...this.#stop(place)];
+    });
   }
 
   /** Counts are cumulative, and what is not restated stays. */

@@ -46,6 +46,15 @@ describe("SseParser", () => {
     expect(parse([bytes('error: {"code":500}\n\n')])).toEqual([{ event: "error", id: "", data: '{"code":500}' }]);
   });
 
+  test("JSON outside of any field is an event, in one line or in several, and text that is none is passed over", () => {
+    const error = '{\n  "error": {\n    "code": 503,\n    "message": "Overloaded: {later}"\n  }\n}';
+    expect(data(`data: a\n\n${error}\n`)).toEqual(["a", error]);
+    expect(data(`data: a\r\n\r\n[${error.replaceAll("\n", "\r\n")}\r\n]`)).toEqual(["a", `[${error}\n]`]);
+    expect(data('{"error":{"code":500}}\ndata: b\n\n')).toEqual(['{"error":{"code":500}}', "b"]);
+    expect(data("{ no JSON }\nno JSON either\n\ndata: c\n\n[DONE]\n\n")).toEqual(["c"]);
+    expect(data(`{"a":"${"x".repeat(70_000)}"}\n\ndata: d\n\n`)).toEqual(["d"]);
+  });
+
   test("an event beyond the limit is refused, in one line or in many", () => {
     expect(() => new SseParser(100).push(bytes(`data: ${"x".repeat(200)}`))).toThrow(SseOverflow);
     expect(() => new SseParser(100).push(bytes("data: 1234567890\n".repeat(20)))).toThrow(SseOverflow);
