@@ -1,0 +1,56 @@
+/** Troupe as a process of its own, so that a test can kill it. */
+import { readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+
+const main = resolve(import.meta.dir, "../../src/main.ts");
+
+export class TroupeProcess implements AsyncDisposable {
+  /** Without a trailing slash. */
+  readonly url: string;
+  /** The first key of the data folder. */
+  readonly key: string;
+  readonly #child: Bun.Subprocess<"ignore", "ignore", "pipe">;
+
+  private constructor(url: string, key: string, child: Bun.Subprocess<"ignore", "ignore", "pipe">) {
+    this.url = url;
+    this.key = key;
+    this.#child = child;
+  }
+
+  /** Resolves once it listens. @param upstream the address that `openai/…` stands for */
+  static async start(data: string, upstream: string): Promise<TroupeProcess> {
+    const child = Bun.spawn([process.execPath, main, "serve", "--port", "0", "--data", data], {
+      cwd: data,
+      env: { PATH: process.env["PATH"] ?? "", OPENAI_API_KEY: "key", OPENAI_BASE_URL: upstream },
+      stdin: "ignore",
+      stdout: "ignore",
+      stderr: "pipe",
+    });
+    let log = "";
+    const listening = Promise.withResolvers<string>();
+    void (async () => {
+      for await (const part of child.stderr) {
+        if (log.length < 100_000) log += new TextDecoder().decode(part);
+        const url = /"addresses":"(http:[^" ]+)/.exec(log)?.[1];
+        if (url !== undefined) listening.resolve(url);
+      }
+      listening.reject(new Error(`it did not start: ${log}`));
+    })();
+    const url = await listening.promise;
+    return new TroupeProcess(url, readFileSync(join(data, "first-key"), "utf8").trim(), child);
+  }
+
+  /** `kill -9`, and what the operating system does about it. */
+  async kill(): Promise<void> {
+    this.#child.kill("SIGKILL");
+    await this.#child.exited;
+  }
+
+  signal(name: NodeJS.Signals): void {
+    this.#child.kill(name);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.kill();
+  }
+}
