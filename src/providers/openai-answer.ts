@@ -199,9 +199,11 @@ function isEmpty(value: object): boolean {
 
 /** Of the answer's frame these are ours to write, or are read in another place. */
 const knownTopLevel = new Set(["id", "object", "created", "model", "choices", "usage", "metadata", "x_groq", "prompt"]);
-const knownInChoice = new Set(["index", "message", "delta", "finish_reason", "logprobs", "usage", "error"]);
+/** `text` repeats the fragment: https://docs.together.ai/reference/chat-completions-1 */
+const knownInChoice = new Set(["index", "message", "delta", "finish_reason", "logprobs", "usage", "error", "text"]);
 const thoughts = ["reasoning_content", "reasoning", "reasoning_text"];
-const knownInMessage = new Set(["role", "content", "tool_calls", "channel", ...thoughts]);
+/** `index`, `token_id` and `channel` are notes of Mistral, Together and Groq on single fragments. */
+const knownInMessage = new Set(["role", "content", "tool_calls", "channel", "index", "token_id", ...thoughts]);
 const none = new Set<string>();
 
 /** What else was said; fields that an upstream invents are the caller's to read. */

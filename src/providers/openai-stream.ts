@@ -42,6 +42,7 @@ type ChoiceState = {
   readonly index: number;
   readonly tags: ThinkTags | undefined;
   readonly calls: OpenCall[];
+  hasFragments: boolean;
   finished: boolean;
 };
 
@@ -138,6 +139,7 @@ export class ChatStream implements StreamDecoder {
         index,
         tags: this.#quirks.think_tags === true ? new ThinkTags() : undefined,
         calls: [],
+        hasFragments: false,
         finished: false,
       };
       this.#choices.set(index, state);
@@ -194,8 +196,7 @@ function parse(data: string): unknown {
 }
 
 function choiceOf(state: ChoiceState, choice: JsonObject): ChunkChoice {
-  // Some send the message as far as it has come beside the fragment; only the fragment counts.
-  const fragment = isObject(choice["delta"]) ? choice["delta"] : {};
+  const fragment = fragmentOf(state, choice);
   const isLast = typeof choice["finish_reason"] === "string" && choice["finish_reason"] !== "";
   const { content, thoughts } = textsOf(isLast ? { content: "", ...fragment } : fragment, state.tags, isLast);
   const delta: Delta = deltaExtrasOf(fragment);
@@ -207,6 +208,18 @@ function choiceOf(state: ChoiceState, choice: JsonObject): ChunkChoice {
   const finish_reason = finishReasonOf(choice["finish_reason"], state.calls.some(isOut)) ?? null;
   state.finished = finish_reason !== null;
   return { index: state.index, delta, finish_reason, ...choiceExtrasOf(choice) };
+}
+
+/**
+ * Some send the message as far as it has come beside the fragment, where only the fragment counts; where there has been
+ * no fragment at all, the message is the answer.
+ */
+function fragmentOf(state: ChoiceState, { delta, message }: JsonObject): JsonObject {
+  if (isObject(delta)) {
+    state.hasFragments = true;
+    return delta;
+  }
+  return isObject(message) && !state.hasFragments ? message : {};
 }
 
 /** https://console.groq.com/docs/api-reference#chat-create */
