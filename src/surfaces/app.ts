@@ -67,7 +67,7 @@ function mount(app: Elysia, host: Host, routes: readonly Route[], base: string):
           showAnonymousLimit(services, exchange);
           return allowance;
         }
-        if (exchange.area !== "operations") admitAnyone(services, exchange, exchange.area);
+        admitAnyone(services, exchange);
         throw ApiError.methodNotAllowed(exchange.request.method, allowed);
       });
     app.all(full, refuse as never, { parse: "none", detail: { hide: true } });
@@ -80,7 +80,7 @@ function areaOf(request: Request, surfaces: readonly SurfaceName[]): Area {
 }
 
 const notFound: Route["run"] = (services, exchange) => {
-  if (exchange.area !== "operations") admitAnyone(services, exchange, exchange.area);
+  admitAnyone(services, exchange);
   throw ApiError.notFound(`There is nothing at ${exchange.request.method} ${exchange.path}.`);
 };
 

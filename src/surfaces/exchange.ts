@@ -89,7 +89,7 @@ export class Exchange {
 export async function readBody(exchange: Exchange, limitBytes: number): Promise<string> {
   const { request } = exchange;
   const type = request.headers.get("content-type");
-  if (type !== null && !/^\s*application\/(?:[\w.-]+\+)?json\b/i.test(type)) throw ApiError.unsupportedMediaType(type);
+  if (type && !/^\s*application\/(?:[\w.-]+\+)?json\b/i.test(type)) throw ApiError.unsupportedMediaType(type);
   const encoding = request.headers.get("content-encoding");
   if (encoding !== null && encoding !== "identity") throw ApiError.unsupportedMediaType(`${encoding}-encoded`);
   const declared = Number(request.headers.get("content-length") ?? "0");
