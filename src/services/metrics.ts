@@ -3,7 +3,8 @@
  * (https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-metrics/); the rest begin with `troupe_`.
  * Label values come from bounded sets: models beyond a cap are counted together as "other".
  */
-import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import { Counter, Gauge, type Metric, Registry } from "prom-client";
+import { Histogram } from "../lib/histogram.ts";
 import type { Usage } from "../wire/chat.ts";
 
 /** Distinct values a label may take before the rest becomes "other": callers choose model names freely. */
@@ -13,12 +14,9 @@ const durations = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 
 const tokenCounts = [1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576];
 const overheads = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1];
 
-type Observing = { observe(value: number): void };
-
 export class Metrics {
   readonly #registry = new Registry();
   readonly #models = new Set<string>();
-  readonly #children = new Map<string, Observing>();
 
   readonly #requests = this.#histogram(
     "http_server_request_duration_seconds",
@@ -89,30 +87,27 @@ export class Metrics {
   }
 
   request(surface: string, route: string, method: string, status: number, seconds: number): void {
-    this.#child(this.#requests, surface, route, method, String(status)).observe(seconds);
+    this.#requests.series(surface, route, method, String(status)).observe(seconds);
   }
 
   operation(surface: string, provider: string, model: string, seconds: number): void {
-    this.#child(this.#operations, surface, provider, this.#model(model)).observe(seconds);
+    this.#operations.series(surface, provider, this.#model(model)).observe(seconds);
   }
 
   firstToken(surface: string, provider: string, model: string, seconds: number): void {
-    this.#child(this.#firstToken, surface, provider, this.#model(model)).observe(seconds);
+    this.#firstToken.series(surface, provider, this.#model(model)).observe(seconds);
   }
 
   overhead(surface: string, seconds: number): void {
-    this.#child(this.#overhead, surface).observe(seconds);
+    this.#overhead.series(surface).observe(seconds);
   }
 
   usage(provider: string, model: string, usage: Usage): void {
-    const record = (kind: string, count: unknown) => {
-      if (typeof count !== "number" || count <= 0) return;
-      this.#child(this.#tokens, kind, provider, this.#model(model)).observe(count);
-    };
-    record("input", usage.prompt_tokens);
-    record("output", usage.completion_tokens);
-    record("cached", usage.prompt_tokens_details?.["cached_tokens"]);
-    record("reasoning", usage.completion_tokens_details?.["reasoning_tokens"]);
+    const name = this.#model(model);
+    this.#count("input", provider, name, usage.prompt_tokens);
+    this.#count("output", provider, name, usage.completion_tokens);
+    this.#count("cached", provider, name, usage.prompt_tokens_details?.["cached_tokens"]);
+    this.#count("reasoning", provider, name, usage.completion_tokens_details?.["reasoning_tokens"]);
   }
 
   upstreamError(provider: string, status: number): void {
@@ -154,19 +149,15 @@ export class Metrics {
     return name;
   }
 
-  /** A histogram's child by its label values in order, looked up once and then kept: labels are a bounded set. */
-  #child(histogram: Histogram<string> & { labelNames?: string[] }, ...values: string[]): Observing {
-    const key = `${(histogram as unknown as { name: string }).name}\n${values.join("\n")}`;
-    let child = this.#children.get(key);
-    if (child === undefined) {
-      child = histogram.labels(...values);
-      this.#children.set(key, child);
-    }
-    return child;
+  #count(kind: string, provider: string, model: string, tokens: unknown): void {
+    if (typeof tokens === "number" && tokens > 0) this.#tokens.series(kind, provider, model).observe(tokens);
   }
 
-  #histogram(name: string, help: string, labelNames: string[], buckets: number[]): Histogram<string> {
-    return new Histogram({ name, help, labelNames, buckets, registers: [this.#registry] });
+  #histogram(name: string, help: string, labelNames: string[], bounds: number[]): Histogram {
+    const histogram = new Histogram(name, help, labelNames, bounds);
+    // The registry asks a metric for its name and its values and no more; the type names prom-client's own classes only.
+    this.#registry.registerMetric(histogram as unknown as Metric<string>);
+    return histogram;
   }
   #counter(name: string, help: string, labelNames: string[]): Counter<string> {
     return new Counter({ name, help, labelNames, registers: [this.#registry] });
