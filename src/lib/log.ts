@@ -79,12 +79,12 @@ export function createLogger(sink: LogSink, options: LogOptions): Logger {
 }
 
 function jsonLine(now: number, level: LogLevel, message: string, fields: LogFields): string {
-  return `${JSON.stringify({ time: new Date(now).toISOString(), level, message, ...withoutSecrets(fields) })}\n`;
+  return `${JSON.stringify(withoutSecrets(fields, { time: timeText(now), level, message }))}\n`;
 }
 
 function prettyLine(now: number, level: LogLevel, message: string, fields: LogFields): string {
-  const time = new Date(now).toISOString().slice(11, 23);
-  const words = Object.entries(withoutSecrets(fields)).map(
+  const time = timeText(now).slice(11, 23);
+  const words = Object.entries(withoutSecrets(fields, {})).map(
     ([name, value]) => `${name}=${typeof value === "string" && !/\s/.test(value) ? value : JSON.stringify(value)}`,
   );
   return `${time} ${level.toUpperCase().padEnd(5)} ${message}${words.length > 0 ? `  ${words.join(" ")}` : ""}\n`;
@@ -94,14 +94,30 @@ function prettyLine(now: number, level: LogLevel, message: string, fields: LogFi
 const secretPattern =
   /trp_[0-9A-Za-z]{6,}|\b(?:sk|xai|gsk|pplx|csk|AIza)[-_]?[0-9A-Za-z_-]{16,}|Bearer\s+[^\s"',]{8,}/g;
 
-function withoutSecrets(fields: LogFields): LogFields {
-  const clean: Record<string, unknown> = {};
+/** A shorter text holds none of them. */
+const shortestSecret = "trp_".length + 6;
+
+/** Puts the fields into `line`. */
+function withoutSecrets(fields: LogFields, line: Record<string, unknown>): LogFields {
   for (const name in fields) {
     const value = fields[name];
     if (value === undefined) continue;
-    clean[name] = typeof value === "string" ? value.replace(secretPattern, "***") : describe(value);
+    if (typeof value !== "string") line[name] = describe(value);
+    else line[name] = value.length < shortestSecret ? value : value.replace(secretPattern, "***");
   }
-  return clean;
+  return line;
+}
+
+let lastTime = Number.NaN;
+let lastTimeText = "";
+
+/** Many lines are written in one millisecond, and say so in the same words. */
+function timeText(now: number): string {
+  if (now !== lastTime) {
+    lastTime = now;
+    lastTimeText = new Date(now).toISOString();
+  }
+  return lastTimeText;
 }
 
 /** An error with its stack and causes, as text; other values as they are. */
