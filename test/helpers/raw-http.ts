@@ -21,7 +21,7 @@ export async function sendRaw(url: string, ...pieces: (string | Uint8Array)[]): 
     const socket = connect({ port: Number(port), host: hostname, noDelay: true }, async () => {
       for (const piece of pieces) await new Promise((written) => socket.write(piece, written));
     });
-    socket.on("data", (part) => parts.push(part));
+    socket.on("data", (part: Buffer) => parts.push(part));
     socket.on("error", reject);
     socket.on("close", () => resolve(Buffer.concat(parts)));
   });
