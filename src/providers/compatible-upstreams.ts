@@ -33,6 +33,10 @@ export const mistral = openAiCompatible({
     message_keys: [...strictMessageKeys, "name", "prefix"],
     // https://github.com/mistralai/mistral-common: ids of other lengths are refused
     tool_call_ids: "nine_alphanumerics",
+    // "Unexpected role 'user' after role 'tool'"
+    answer_after_tools: true,
+    // "Expected last role User or Tool (or Assistant with prefix True) for serving"
+    prefill_field: "prefix",
     reasoning_replay: "thinking_part",
     stream_usage: false,
     efforts: { minimal: "low", xhigh: "high", max: "high" },
@@ -140,6 +144,8 @@ export const perplexity = openAiCompatible({
     dropped_when_neutral: ["n", "logprobs", "logit_bias", "modalities"],
     developer_role: "system",
     message_keys: strictMessageKeys,
+    // "After the (optional) system message(s), user or tool message(s) should alternate with assistant message(s)."
+    alternating: true,
     stream_usage: false,
     think_tags: true,
   },
@@ -177,6 +183,8 @@ export const moonshot = openAiCompatible({
     reasoning_beside_calls: true,
     thinking_field: true,
     efforts: { "*": null },
+    // https://platform.moonshot.ai/docs/api/partial
+    prefill_field: "partial",
     // https://platform.moonshot.ai/docs/guide/use-kimi-vision-model: base64 only
     inline_images: true,
   },

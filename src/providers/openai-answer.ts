@@ -24,12 +24,16 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** @throws UpstreamFault when the body is no answer */
-export function completionOf(body: unknown, text: string, quirks: Quirks): CompletionBody {
+/**
+ * @param echo a text that is no answer but a repetition of what was sent
+ * @throws UpstreamFault when the body is no answer
+ */
+export function completionOf(body: unknown, text: string, quirks: Quirks, echo?: string): CompletionBody {
   if (!isObject(body) || isFault(body) || !Array.isArray(body["choices"]) || body["choices"].length === 0) {
     throw new UpstreamFault(text, faultStatus(body));
   }
   const choices = body["choices"].filter(isObject).map((choice, at) => choiceOf(choice, at, text, quirks));
+  for (const { message } of choices) if (message.content === echo) message.content = "";
   const usage = usageOf(body["usage"], quirks);
   const metadata = metadataOf(body["metadata"]);
   return {

@@ -74,8 +74,8 @@ export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
       headers: (spec.headers ?? bearer)(call.account),
       body: JSON.stringify(requestBody(call, quirksOf(call))),
     }),
-    decode: (body, text, call) => completionOf(body, text, quirksOf(call)),
-    streamDecoder: (call) => new ChatStream(quirksOf(call)),
+    decode: (body, text, call) => completionOf(body, text, quirksOf(call), echoOf(call, quirksOf(call))),
+    streamDecoder: (call) => new ChatStream(quirksOf(call), echoOf(call, quirksOf(call))),
   };
   if (spec.responses === undefined) return chat;
   return withResponses(
@@ -86,6 +86,12 @@ export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
 
 function bearer({ apiKey }: Account): Record<string, string> {
   return apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
+}
+
+function echoOf({ request }: Call, { echoes_last_answer }: Quirks): string | undefined {
+  const last = request.messages.at(-1);
+  if (echoes_last_answer !== true || last?.role !== "assistant") return undefined;
+  return typeof last.content === "string" && last.content !== "" ? last.content : undefined;
 }
 
 function remoteImages({ request }: Call): RemoteMedia[] {

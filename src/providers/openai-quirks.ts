@@ -29,6 +29,13 @@ export const Quirks = Type.Object({
     "at_most_40_characters",
     "What tool call ids must look like: others are replaced by nine letters and digits, the same every time.",
   ),
+  alternating: flag(
+    "After the instructions the user and the assistant must take turns, beginning and ending with the user: neighbours of one role are merged, and a missing turn of the user is put in.",
+  ),
+  answer_after_tools: flag("A user message may not follow a tool's result: an assistant's is put between."),
+  prefill_field: Type.Optional(
+    Type.String(field("Marks a last assistant message as the beginning of the answer, with true.")),
+  ),
   reasoning_replay: Type.Optional(
     Type.Union(
       [
@@ -58,6 +65,7 @@ export const Quirks = Type.Object({
   stream_usage: flag("false: stream_options are not understood."),
   options: names("Extra options of other families that are understood as request fields."),
   think_tags: flag("Thoughts may open the content, between <think> and </think>."),
+  echoes_last_answer: flag("An answer may begin with a repetition of the assistant message that ended the request."),
   usage_without_reasoning: flag("completion_tokens do not include the reasoning tokens."),
 });
 

@@ -4,13 +4,14 @@
  */
 import type { AssistantMessage, ChatRequest, Message, ToolChoice } from "../wire/chat.ts";
 import type { Quirks } from "./openai-quirks.ts";
+import { inOrder } from "./openai-turns.ts";
 import type { Call } from "./provider.ts";
 
 type JsonObject = Record<string, unknown>;
 
 export function requestBody(call: Call, quirks: Quirks): JsonObject {
   const { request } = call;
-  const body: JsonObject = { ...request, model: call.model, messages: messagesFor(call, quirks) };
+  const body: JsonObject = { ...request, model: call.model, messages: inOrder(messagesFor(call, quirks), quirks) };
   limitTokens(body, quirks);
   askForUsage(body, quirks);
   setReasoning(body, call, quirks);

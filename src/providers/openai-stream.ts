@@ -60,8 +60,13 @@ export class ChatStream implements StreamDecoder {
   #extras: JsonObject = {};
   readonly #sentExtras = new Set<string>();
 
-  constructor(quirks: Quirks) {
+  /** What the first text may repeat. */
+  #echo: string | undefined;
+
+  /** @param echo a first text that is no answer but a repetition of what was sent */
+  constructor(quirks: Quirks, echo?: string) {
     this.#quirks = quirks;
+    this.#echo = echo;
   }
 
   push({ data, event }: SseEvent): ChunkBody[] {
@@ -89,7 +94,7 @@ export class ChatStream implements StreamDecoder {
     if (choice == null || choices!.length !== 1 || chunk["usage"] != null) return undefined;
     const delta = choice["delta"] as JsonObject | null | undefined;
     const content = delta?.["content"];
-    if (typeof content !== "string") return undefined;
+    if (typeof content !== "string" || this.#echo !== undefined) return undefined;
     const state = this.#choices.get(indexOf(choice, 0));
     if (state === undefined || state.finished || state.tags?.settled === false) return undefined;
     for (const key in delta!) if (key !== "content" && key !== "role" && delta[key] != null) return undefined;
@@ -110,13 +115,21 @@ export class ChatStream implements StreamDecoder {
         throw new UpstreamFault(data, faultStatus(choice));
       }
       const state = this.#state(indexOf(choice, at));
-      if (!state.finished) choices.push(choiceOf(state, choice));
+      if (!state.finished) choices.push(this.#withoutEcho(choiceOf(state, choice)));
     }
     const metadata = metadataOf(chunk["metadata"]);
     const whole = { ...(usage && { usage }), ...(metadata && { metadata }) };
     if (choices.length > 0) return this.#withExtras({ ...dressed(chunk, choices), ...whole });
     // A chunk without choices matters for its counts alone; Azure's first one has none either.
     return usage === undefined && metadata === undefined ? nothing : [{ choices: [], ...whole }];
+  }
+
+  #withoutEcho(choice: ChunkChoice): ChunkChoice {
+    const { content, ...delta } = choice.delta;
+    if (this.#echo === undefined || content === undefined) return choice;
+    const repeats = content === this.#echo;
+    this.#echo = undefined;
+    return repeats ? { ...choice, delta } : choice;
   }
 
   /** The end of a choice carries the extras, and no fragment beside them: a body's extras ride on each of its chunks. */

@@ -22,6 +22,8 @@ export const xai = openAiCompatible({
     developer_role: "system",
     reasoning_replay: "reasoning_content",
     usage_without_reasoning: true,
+    // https://github.com/vercel/ai/blob/main/packages/xai/src/xai-chat-language-model.ts
+    echoes_last_answer: true,
     efforts: { minimal: "low", xhigh: "high", max: "high" },
   },
   modelRules: [

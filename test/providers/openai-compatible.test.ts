@@ -462,7 +462,8 @@ describe("the official client reads the recorded answers alike", () => {
     )) {
       const read = (file: string) => readFileSync(join(fixtures, name, path, file), "utf8");
       const expected = JSON.parse(read("expected.json"));
-      if (expected.fault !== undefined) continue;
+      // A repetition is for us to leave out, and a message without fragments for us to read.
+      if (expected.fault !== undefined || /^(repetition|whole-message)/.test(path)) continue;
       test(`${name}/${path}`, async () => {
         const isStream = existsSync(join(fixtures, name, path, "upstream.sse"));
         using server = new UpstreamServer(() =>
