@@ -1,36 +1,44 @@
-/** A running Troupe: its listeners, its drain, and the signals that move it. */
-import { chmodSync, unlinkSync } from "node:fs";
+/** A running Troupe: its addresses, its reload and its drain. */
 import type { Config, Listener } from "../config/config.ts";
+import { changedSettings } from "../config/difference.ts";
+import { formatAddress } from "../config/listeners.ts";
 import type { Clock } from "../lib/clock.ts";
 import { liveFrom, openServices, type ServiceOptions, type Services } from "../services/services.ts";
-import { type App, buildApp } from "./app.ts";
+import { type Certificate, readCertificate } from "./certificate.ts";
+import { Door, lingerSeconds } from "./door.ts";
 
-/** Seconds without any progress after which Bun drops a connection, while a request is still being received. */
-const idleSeconds = 30;
-/** Our own limit is checked first and answers in the API's form; Bun's would answer with an empty body. */
-const noNativeBodyLimit = 2 ** 50;
+export type ServerOptions = ServiceOptions & {
+  /** Another process listens already, and is to be succeeded without a gap. */
+  readonly takeOver?: boolean;
+};
 
 export class RunningServer {
   readonly services: Services;
-  readonly #apps: readonly { readonly app: App; readonly listener: Listener }[];
+  readonly #doors: readonly Door[];
 
-  private constructor(services: Services, apps: readonly { app: App; listener: Listener }[]) {
+  private constructor(services: Services, doors: readonly Door[]) {
     this.services = services;
-    this.#apps = apps;
+    this.#doors = doors;
   }
 
   /**
    * Opens the services and listens at every address.
-   * @throws StorageError, or the system's error for an address that can't be had; then nothing stays open
+   * @throws StorageError, an Error about a certificate, or the system's for an address that can't be had; then nothing
+   * stays open
    */
-  static async start(config: Config, options: ServiceOptions): Promise<RunningServer> {
+  static async start(config: Config, options: ServerOptions): Promise<RunningServer> {
+    const certificates = config.listen.map(certificateOf);
     const services = await openServices(config, options);
-    const apps: { app: App; listener: Listener }[] = [];
+    const doors: Door[] = [];
     try {
-      for (const listener of config.listen) apps.push({ app: listen(services, listener), listener });
-      return new RunningServer(services, apps);
+      for (const [at, listener] of config.listen.entries()) {
+        doors.push(
+          new Door(services, { listener, certificate: certificates[at], takeOver: options.takeOver === true }),
+        );
+      }
+      return new RunningServer(services, doors);
     } catch (error) {
-      await Promise.all(apps.map(({ app }) => app.stop(true)));
+      await Promise.all(doors.map((door) => door.cut()));
       await services.close();
       throw error;
     }
@@ -38,22 +46,30 @@ export class RunningServer {
 
   /** Where it listens, as URLs (unix sockets as `unix:` and the path), with the ports that were really given. */
   get addresses(): string[] {
-    return this.#apps.map(({ app, listener }) => {
-      if (listener.address.kind === "unix") return `unix:${listener.address.path}`;
-      const { hostname, port } = app.server!;
-      const host = hostname?.includes(":") ? `[${hostname}]` : hostname;
-      return `${listener.tls === undefined ? "http" : "https"}://${host}:${port}`;
-    });
+    return this.#doors.map(({ address }) => address);
   }
 
   /** Requests that are being answered, open streams included. */
   get pending(): number {
-    return this.#apps.reduce((sum, { app }) => sum + (app.server?.pendingRequests ?? 0), 0);
+    return this.#doors.reduce((sum, { pending }) => sum + pending, 0);
   }
 
-  /** Takes over what may change while running; listeners and the data folder stay as they are. */
-  reload(config: Config): void {
+  /**
+   * Takes over what may change while running: settings, providers' keys, and the certificates of addresses that stay.
+   * Everything is read and checked first. Addresses and the data folder stay as they are.
+   * @returns what changed, as a person would name it
+   * @throws Error about a certificate; then nothing has changed
+   */
+  reload(config: Config): string[] {
+    const changed = changedSettings(this.services.live.config, config);
+    const renewals = this.#doors.flatMap((door) => {
+      const certificate = certificateOf(config.listen.find((one) => isSameAddress(one, door.listener)));
+      const isNew = certificate !== undefined && door.listener.tls !== undefined && door.differs(certificate);
+      return isNew ? [{ door, certificate }] : [];
+    });
     this.services.live = liveFrom(config);
+    for (const { door, certificate } of renewals) door.renew(certificate);
+    return [...changed, ...renewals.map(({ door }) => `the certificate of ${door.address}`)];
   }
 
   /**
@@ -62,40 +78,30 @@ export class RunningServer {
    */
   async stop(drainSeconds: number): Promise<number> {
     this.services.draining = true;
-    const stopped = Promise.all(this.#apps.map(({ app }) => app.server!.stop()));
+    const stopped = Promise.all(this.#doors.map((door) => door.stop()));
     const drained = await raceWith(this.services.clock, stopped, drainSeconds * 1000);
     const cut = drained ? 0 : this.pending;
-    if (!drained) await Promise.all(this.#apps.map(({ app }) => app.server!.stop(true)));
-    for (const { listener } of this.#apps) removeSocket(listener);
+    if (!drained) await Promise.all(this.#doors.map((door) => door.cut()));
     await this.services.close();
     return cut;
   }
-}
 
-function listen(services: Services, { address, surfaces, tls }: Listener): App {
-  const app = buildApp({ services, retiring: false }, surfaces);
-  if (address.kind === "unix") removeSocket({ address, surfaces });
-  const where =
-    address.kind === "unix" ? { unix: address.path } : { hostname: address.host, port: address.port, reusePort: false };
-  app.listen({
-    ...where,
-    ...(tls === undefined ? {} : { tls: { cert: Bun.file(tls.cert), key: Bun.file(tls.key) } }),
-    development: false,
-    idleTimeout: idleSeconds,
-    maxRequestBodySize: noNativeBodyLimit,
-  } as never);
-  if (address.kind === "unix") chmodSync(address.path, 0o660);
-  return app;
-}
-
-function removeSocket({ address }: Listener): void {
-  if (address.kind !== "unix") return;
-  try {
-    unlinkSync(address.path);
-  } catch {
-    // It was not there.
+  /**
+   * Ends after another process took the addresses over: first the connections that stand come to their natural end, so
+   * that no request in flight is lost, then as `stop`.
+   */
+  async giveAway(drainSeconds: number): Promise<number> {
+    for (const door of this.#doors) door.giveAway();
+    await new Promise<void>((resolve) => void this.services.clock.after(lingerSeconds * 1000, resolve));
+    return this.stop(drainSeconds);
   }
 }
+
+function certificateOf(listener: Listener | undefined): Certificate | undefined {
+  return listener?.tls === undefined ? undefined : readCertificate(listener.tls);
+}
+
+const isSameAddress = (one: Listener, other: Listener) => formatAddress(one.address) === formatAddress(other.address);
 
 /** @returns whether the work was done in time */
 async function raceWith(clock: Clock, work: Promise<unknown>, ms: number): Promise<boolean> {

@@ -1,0 +1,91 @@
+/**
+ * Several sockets on one port, and who of them gets the new connections. A server that takes over from another listens
+ * beside it, is given all new connections, and the other finishes those it has: none is refused or reset between.
+ *
+ * The kernel spreads connections over all that listen (SO_REUSEPORT); a filter of one instruction names a single one.
+ * Linux only. Source: socket(7), SO_ATTACH_REUSEPORT_CBPF
+ */
+import { readdirSync, readFileSync } from "node:fs";
+import { type Libc, openLibc, ptr } from "./libc.ts";
+
+const socketLevel = 1;
+const acceptsConnections = 30;
+const attachReuseportFilter = 51;
+/** `ret #k` of classic BPF: the socket's place in the group. Source: linux/bpf_common.h */
+const returnConstant = 0x06;
+const listening = "0A";
+
+/** Whether newcomers can be given all new connections here. */
+export function canShare(): boolean {
+  return openLibc() !== undefined;
+}
+
+/** Sockets that listen, as file descriptors. */
+export type Sockets = readonly number[];
+
+/** Runs what begins to listen, with SO_REUSEPORT, and gives the newcomer all new connections of its port. */
+export function listenBeside<T>(listen: () => T): { readonly server: T; readonly sockets: Sockets } {
+  const libc = openLibc();
+  if (libc === undefined) return { server: listen(), sockets: [] };
+  const before = new Set(listeningSockets(libc));
+  const server = listen();
+  const sockets = listeningSockets(libc).filter((fd) => !before.has(fd));
+  // Whoever joins a group is its last.
+  for (const fd of sockets) steer(libc, fd, groupSize(libc, fd) - 1);
+  return { server, sockets };
+}
+
+/**
+ * Gives all new connections to one socket of a group again, after another one left it.
+ * @param place among the group: when one leaves, the last takes its place
+ */
+export function steerTo(sockets: Sockets, place: number): void {
+  const libc = openLibc();
+  if (libc !== undefined) for (const fd of sockets) steer(libc, fd, place);
+}
+
+function listeningSockets(libc: Libc): number[] {
+  const fds = readdirSync("/proc/self/fd").map(Number);
+  return fds.filter((fd) => socketOption(libc, fd, acceptsConnections) === 1 && addressOf(libc, fd) !== undefined);
+}
+
+function socketOption(libc: Libc, fd: number, name: number): number | undefined {
+  const value = new Int32Array(1);
+  const length = new Uint32Array([4]);
+  return libc.getsockopt(fd, socketLevel, name, ptr(value), ptr(length)) === 0 ? value[0] : undefined;
+}
+
+function steer(libc: Libc, fd: number, place: number): void {
+  const instruction = Buffer.alloc(8);
+  instruction.writeUInt16LE(returnConstant, 0);
+  instruction.writeUInt32LE(place, 4);
+  const program = Buffer.alloc(16);
+  program.writeUInt16LE(1, 0);
+  program.writeBigUInt64LE(BigInt(ptr(instruction)), 8);
+  libc.setsockopt(fd, socketLevel, attachReuseportFilter, ptr(program), program.length);
+}
+
+/** How many sockets of all processes listen at the same address. */
+function groupSize(libc: Libc, fd: number): number {
+  const address = addressOf(libc, fd)!;
+  const table = readFileSync(`/proc/self/net/${address.length > 13 ? "tcp6" : "tcp"}`, "utf8");
+  return table.split("\n").filter((line) => {
+    const [, local, , state] = line.trim().split(/\s+/);
+    return local === address && state === listening;
+  }).length;
+}
+
+const internet = 2;
+const internet6 = 10;
+
+/** As the kernel's tables write it: 32-bit words in the machine's order, and the port. Source: proc(5), /proc/net/tcp */
+function addressOf(libc: Libc, fd: number): string | undefined {
+  const bytes = Buffer.alloc(128);
+  const length = new Uint32Array([bytes.length]);
+  if (libc.getsockname(fd, ptr(bytes), ptr(length)) !== 0) return undefined;
+  const family = bytes.readUInt16LE(0);
+  if (family !== internet && family !== internet6) return undefined;
+  const words = family === internet ? [4] : [8, 12, 16, 20];
+  const hex = (value: number, digits: number) => value.toString(16).toUpperCase().padStart(digits, "0");
+  return `${words.map((at) => hex(bytes.readUInt32LE(at), 8)).join("")}:${hex(bytes.readUInt16BE(2), 4)}`;
+}

@@ -1,0 +1,158 @@
+/**
+ * One address: the server that takes its connections, and those before it that only finish theirs. Bun can't change the
+ * certificate of a server that runs, so a new one takes over the port.
+ */
+import { chmodSync, unlinkSync } from "node:fs";
+import type { Listener } from "../config/config.ts";
+import { canShare, listenBeside, type Sockets, steerTo } from "../lib/port-sharing.ts";
+import type { Services } from "../services/services.ts";
+import { type App, buildApp } from "./app.ts";
+import type { Certificate } from "./certificate.ts";
+
+/** Seconds without any progress after which Bun drops a connection, while a request is still being received. */
+export const idleSeconds = 30;
+/** Bun looks only every few seconds. After this time no connection is left that was idle all along. */
+export const lingerSeconds = idleSeconds + 5;
+/** Our own limit is checked first and answers in the API's form; Bun's would answer with an empty body. */
+const noNativeBodyLimit = 2 ** 50;
+
+/** One server on the address, and whether it has been succeeded. */
+type Generation = { readonly app: App; readonly sockets: Sockets; readonly host: { retiring: boolean } };
+
+export type DoorOptions = {
+  readonly listener: Listener;
+  readonly certificate: Certificate | undefined;
+  /** Listens although another process does, and takes all new connections from it. */
+  readonly takeOver: boolean;
+};
+
+export class Door {
+  readonly listener: Listener;
+  readonly #services: Services;
+  /** Those that listen, in the order in which the kernel counts them. */
+  #generations: Generation[] = [];
+  /** Those with connections. */
+  readonly #alive = new Set<Generation>();
+  #current: Generation;
+  #certificate: Certificate | undefined;
+  #offs: (() => void)[] = [];
+  /** Another process has the address now. */
+  #isGivenAway = false;
+
+  /** Listens. @throws the system's error for an address that can't be had */
+  constructor(services: Services, { listener, certificate, takeOver }: DoorOptions) {
+    this.listener = listener;
+    this.#services = services;
+    this.#certificate = certificate;
+    if (!takeOver) assertFree(listener);
+    this.#current = this.#listen(listener.address);
+  }
+
+  /** As a URL (a unix socket as `unix:` and the path), with the port that was really given. */
+  get address(): string {
+    const { address, tls } = this.listener;
+    if (address.kind === "unix") return `unix:${address.path}`;
+    const { hostname, port } = this.#current.app.server!;
+    const host = hostname?.includes(":") ? `[${hostname}]` : hostname;
+    return `${tls === undefined ? "http" : "https"}://${host}:${port}`;
+  }
+
+  /** Requests that are being answered, open streams included. */
+  get pending(): number {
+    return [...this.#alive].reduce((sum, { app }) => sum + (app.server?.pendingRequests ?? 0), 0);
+  }
+
+  /** Whether this is another certificate than the one in use. */
+  differs({ cert, key }: Certificate): boolean {
+    return cert !== this.#certificate?.cert || key !== this.#certificate.key;
+  }
+
+  /** From now on new connections see this certificate; those that stand go on with the old one until they end. */
+  renew(certificate: Certificate): void {
+    this.#certificate = certificate;
+    const old = this.#current;
+    const { address } = this.listener;
+    const port = old.app.server?.port ?? 0;
+    // Where a port can't be shared, connections that come in between are refused.
+    if (!canShare()) void this.#end(old);
+    this.#current = this.#listen(address.kind === "unix" ? address : { ...address, port });
+    old.host.retiring = true;
+    if (canShare()) this.#offs.push(this.#services.clock.after(lingerSeconds * 1000, () => void this.#end(old)));
+  }
+
+  /** Another process takes the new connections: each one here ends with its next answer. */
+  giveAway(): void {
+    this.#isGivenAway = true;
+    for (const { host } of this.#alive) host.retiring = true;
+  }
+
+  /** Takes no connections any more. @returns when what runs has ended */
+  async stop(): Promise<void> {
+    for (const off of this.#offs) off();
+    for (const { host } of this.#alive) host.retiring = true;
+    await Promise.all([...this.#alive].map(({ app }) => app.server!.stop()));
+    this.#leave();
+  }
+
+  /** Ends what runs. */
+  async cut(): Promise<void> {
+    for (const off of this.#offs) off();
+    await Promise.all([...this.#alive].map(({ app }) => app.server!.stop(true)));
+    this.#leave();
+  }
+
+  #leave(): void {
+    if (!this.#isGivenAway) removeSocket(this.listener);
+  }
+
+  #listen(address: Listener["address"]): Generation {
+    const host = { services: this.#services, retiring: false };
+    const app = buildApp(host, this.listener.surfaces);
+    if (address.kind === "unix") removeSocket(this.listener);
+    const { sockets } = listenBeside(() =>
+      app.listen({
+        ...(address.kind === "unix"
+          ? { unix: address.path }
+          : { hostname: address.host, port: address.port, reusePort: canShare() }),
+        ...(this.#certificate === undefined
+          ? {}
+          : { tls: { cert: this.#certificate.cert, key: this.#certificate.key } }),
+        development: false,
+        idleTimeout: idleSeconds,
+        maxRequestBodySize: noNativeBodyLimit,
+      } as never),
+    );
+    if (address.kind === "unix") chmodSync(address.path, 0o660);
+    const generation = { app, sockets, host };
+    this.#generations.push(generation);
+    this.#alive.add(generation);
+    return generation;
+  }
+
+  async #end(old: Generation): Promise<void> {
+    const stopped = old.app.server!.stop();
+    const place = this.#generations.indexOf(old);
+    const last = this.#generations.at(-1)!;
+    // The kernel fills the gap with the last.
+    this.#generations = this.#generations.with(place, last).slice(0, -1);
+    steerTo(this.#current.sockets, this.#generations.indexOf(this.#current));
+    await stopped;
+    this.#alive.delete(old);
+  }
+}
+
+/** Servers that share a port do not notice each other, so one started by mistake must be told. */
+function assertFree({ address }: Listener): void {
+  if (address.kind === "unix" || address.port === 0) return;
+  const { host: hostname, port } = address;
+  void Bun.serve({ hostname, port, reusePort: false, development: false, fetch: () => new Response() }).stop(true);
+}
+
+function removeSocket({ address }: Listener): void {
+  if (address.kind !== "unix") return;
+  try {
+    unlinkSync(address.path);
+  } catch {
+    // It was not there.
+  }
+}
