@@ -102,7 +102,7 @@ describe.each([["orchestrator", persona] as const, ["gateway", "openai/x"] as co
   test("withResponse and asResponse show the headers", async () => {
     const { data, response, request_id } = await client().chat.completions.create(ask).withResponse();
     expect(response.headers.get("x-request-id")).toBe(request_id!);
-    expect((data as { _request_id?: string })._request_id).toBe(request_id);
+    expect(data).toHaveProperty("_request_id", request_id);
     expect(response.headers.get("x-ratelimit-limit")).toBe("1000000");
     expect((await client().models.list().asResponse()).headers.get("content-type")).toContain("application/json");
   });
