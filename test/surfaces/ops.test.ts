@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import manifest from "../../package.json" with { type: "json" };
+import { parsePrometheus } from "../helpers/prometheus.ts";
 import { Troupe } from "../helpers/troupe.ts";
+import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 
 let troupe: Troupe;
 beforeAll(async () => {
@@ -105,5 +107,36 @@ describe("/metrics", () => {
     await troupe.fetch("/v1/models/troupe/odd");
     const names = [...(await samples()).keys()].filter((name) => name.includes("odd"));
     expect(names).toEqual([]);
+  });
+
+  test("every scraper can read it: families are whole, and histograms add up", async () => {
+    using upstream = new UpstreamServer(() =>
+      jsonResponse({ choices: [{ index: 0, message: { role: "assistant", content: "x" }, finish_reason: "stop" }] }),
+    );
+    await using other = await Troupe.start({ providers: { openai: { baseUrl: upstream.url } } });
+    const messages = [{ role: "user", content: "hi" }];
+    for (const model of ['openai/a"b\\c\nd', "openai/plain"]) {
+      for (const stream of [true, false])
+        await (await other.post("/gateway/v1/chat/completions", { model, messages, stream })).text();
+    }
+    const families = parsePrometheus(await (await other.fetch("/metrics")).text());
+    expect(families.size).toBeGreaterThan(10);
+    const models = families.get("gen_ai_server_request_duration_seconds")!.samples.map(({ labels }) => labels);
+    expect(new Set(models.map((labels) => labels["gen_ai_request_model"]))).toEqual(new Set(['a"b\\c\nd', "plain"]));
+    for (const [name, { type, help, samples }] of families) {
+      expect(help).not.toBe("");
+      if (type === "counter") expect(name).toEndWith("_total");
+      if (type !== "histogram") continue;
+      const series = Map.groupBy(samples, ({ labels: { le: _, ...labels } }) => JSON.stringify(labels));
+      for (const one of series.values()) {
+        const buckets = one.filter((sample) => sample.name.endsWith("_bucket"));
+        const bounds = buckets.map(({ labels }) => (labels["le"] === "+Inf" ? Infinity : Number(labels["le"])));
+        expect(bounds).toEqual(bounds.toSorted((a, b) => a - b));
+        expect(bounds.at(-1)).toBe(Infinity);
+        const values = buckets.map(({ value }) => value);
+        expect(values).toEqual(values.toSorted((a, b) => a - b));
+        expect(one.find((sample) => sample.name.endsWith("_count"))!.value).toBe(values.at(-1)!);
+      }
+    }
   });
 });
