@@ -10,6 +10,8 @@ export type RemoteEntry = {
     readonly apiKey: readonly string[];
     readonly baseUrl: readonly string[];
     readonly presence?: readonly string[];
+    readonly tokens?: readonly string[];
+    readonly options?: Readonly<Record<string, string>>;
   };
   readonly keyOptional: boolean;
   readonly options?: TObject;

@@ -57,7 +57,7 @@ function fromFile(name: string, entry: ProviderFile, context: ProviderContext): 
     ...(apiKey !== undefined && { apiKey }),
     headers: lowerCased(headers),
     models,
-    options: optionsOf(dialect, options),
+    options: optionsOf(dialect, { ...optionsFound(found, entry, at, context), ...options }),
     modelRules,
     timeouts: timeoutsOf({ ...context.timeouts, ...entry.timeouts }),
   };
@@ -81,7 +81,7 @@ function fromEnvironment(dialect: RemoteEntry, context: ProviderContext): Provid
   if (needsKey(dialect, baseUrl) && apiKey === undefined) {
     return lacks(`it needs a key, from ${dialect.environment.apiKey.join(" or ")}`);
   }
-  const options = optionsOf(dialect, {});
+  const options = optionsOf(dialect, optionsFound(found, {}, at, context));
   const missing = closed(dialect.options).required?.filter((key) => !Object.hasOwn(options, key)) ?? [];
   if (missing.length > 0) return lacks(`it needs ${missing.map((key) => `options.${key}`).join(", ")} in the file`);
   const timeouts = timeoutsOf(context.timeouts);
@@ -117,12 +117,49 @@ function environmentOf(name: string, dialect: RemoteEntry): RemoteEntry["environ
   return { apiKey: [`${stem}_API_KEY`], baseUrl: [`${stem}_BASE_URL`] };
 }
 
-type LookedUp = { readonly apiKey: Found | undefined; readonly baseUrl: Found | undefined };
+type LookedUp = {
+  readonly apiKey: Found | undefined;
+  /** The key is an access token. */
+  readonly isToken: boolean;
+  readonly baseUrl: Found | undefined;
+  readonly options: Readonly<Record<string, Found>>;
+};
 
-const lookUp = ({ apiKey, baseUrl }: RemoteEntry["environment"], variables: Variables): LookedUp => ({
-  apiKey: variables.first(apiKey),
-  baseUrl: variables.first(baseUrl),
-});
+function lookUp(environment: RemoteEntry["environment"], variables: Variables): LookedUp {
+  const { apiKey: names, baseUrl, tokens = [], options = {} } = environment;
+  const keyName = names.find((name) => variables.first([name]) !== undefined);
+  return {
+    apiKey: variables.first(names),
+    isToken: keyName !== undefined && tokens.includes(keyName),
+    baseUrl: variables.first(baseUrl),
+    options: Object.fromEntries(
+      Object.entries(options).flatMap(([name, option]) => {
+        const found = variables.first([name]);
+        return found === undefined ? [] : [[option, found]];
+      }),
+    ),
+  };
+}
+
+/** What the environment says of an account's options. */
+function optionsFound(
+  { apiKey, isToken, options }: LookedUp,
+  entry: ProviderFile,
+  at: readonly PathPart[],
+  { note }: ProviderContext,
+): Record<string, unknown> {
+  const given: Record<string, unknown> = {};
+  const own = (entry.options ?? {}) as Record<string, unknown>;
+  for (const [option, { value, from }] of Object.entries(options)) {
+    given[option] = value;
+    if (own[option] === undefined) note([...at, "options", option], from);
+  }
+  if (isToken && !entry.api_key) {
+    given["bearer"] = true;
+    if (own["bearer"] === undefined) note([...at, "options", "bearer"], apiKey!.from);
+  }
+  return given;
+}
 
 /** Where an address has moved, its keeper says whether keys are asked for; the public ones all do. */
 const needsKey = ({ keyOptional, baseUrl }: RemoteEntry, used: string) =>

@@ -17,11 +17,12 @@ import type { Call, UpstreamRequest } from "./provider.ts";
 /** @throws ApiError for what this family can't do, naming the field */
 export function encodeRequest(call: Call): UpstreamRequest {
   const body = encodeBody(call);
-  const { apiKey } = call.account;
+  const { apiKey, options } = call.account;
   // Access tokens of an account are no API keys: https://platform.claude.com/docs/en/api/overview#authentication
-  const isToken = apiKey?.startsWith("sk-ant-oat") === true;
+  const isOwnToken = apiKey?.startsWith("sk-ant-oat") === true;
+  const isToken = isOwnToken || options["bearer"] === true;
   const betas = [
-    ...(isToken ? ["oauth-2025-04-20"] : []),
+    ...(isOwnToken ? ["oauth-2025-04-20"] : []),
     // https://platform.claude.com/docs/en/build-with-claude/files
     ...(body.messages.some(({ content }) => content.some(namesFile)) ? ["files-api-2025-04-14"] : []),
   ];
@@ -32,6 +33,7 @@ export function encodeRequest(call: Call): UpstreamRequest {
       ...(apiKey !== undefined && (isToken ? { authorization: `Bearer ${apiKey}` } : { "x-api-key": apiKey })),
       ...(betas.length > 0 && { "anthropic-beta": betas.join(",") }),
     },
+    listHeaders: ["anthropic-beta"],
     body: JSON.stringify(body),
   };
 }

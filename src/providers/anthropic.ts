@@ -27,8 +27,15 @@ export const anthropic: RemoteProvider = {
   kind: "remote",
   name: "anthropic",
   baseUrl: "https://api.anthropic.com",
-  environment: { apiKey: ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"], baseUrl: ["ANTHROPIC_BASE_URL"] },
+  environment: {
+    apiKey: ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"],
+    tokens: ["ANTHROPIC_AUTH_TOKEN"],
+    baseUrl: ["ANTHROPIC_BASE_URL"],
+  },
   keyOptional: false,
+  options: Type.Object({
+    bearer: Type.Optional(Type.Boolean({ description: "The key is an access token, sent as Authorization: Bearer." })),
+  }),
   extras,
   modelRules: Type.Partial(AnthropicRules),
   // https://platform.claude.com/docs/en/about-claude/models/overview

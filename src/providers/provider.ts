@@ -57,6 +57,8 @@ export type UpstreamRequest = {
   readonly url: string;
   /** Lower-case names. `content-type: application/json` and the account's headers are added by the sender. */
   readonly headers: Readonly<Record<string, string>>;
+  /** Headers that hold lists: the account's are added to these, and do not replace them. */
+  readonly listHeaders?: readonly string[];
   /** Absent only where the method takes none. */
   readonly body?: string | Uint8Array<ArrayBuffer>;
 };
@@ -83,6 +85,10 @@ export type ProviderEnvironment = {
   readonly baseUrl: readonly string[];
   /** Variables whose presence alone sets up an upstream that needs no key. */
   readonly presence?: readonly string[];
+  /** Of `apiKey`, those that hold access tokens: a key from there sets the option `bearer`. */
+  readonly tokens?: readonly string[];
+  /** Variables that give options of the account: the option's name by the variable's. */
+  readonly options?: Readonly<Record<string, string>>;
 };
 
 type Described = {

@@ -61,12 +61,7 @@ export class Upstream {
     try {
       const response = await this.#fetch(request.url, {
         method: request.method ?? "POST",
-        headers: {
-          "content-type": "application/json",
-          "accept-encoding": "identity",
-          ...request.headers,
-          ...account.headers,
-        },
+        headers: headersOf(request, account),
         ...(request.body === undefined ? {} : { body: request.body }),
         signal: call.signal,
         redirect: "manual",
@@ -103,6 +98,20 @@ export class Upstream {
       off();
     };
   }
+}
+
+/** The operator's headers go before an adapter's; lists are joined. */
+function headersOf({ headers, listHeaders = [] }: UpstreamRequest, account: Account): Record<string, string> {
+  const sent: Record<string, string> = {
+    "content-type": "application/json",
+    "accept-encoding": "identity",
+    ...headers,
+    ...account.headers,
+  };
+  for (const name of listHeaders) {
+    if (headers[name] && account.headers[name]) sent[name] = `${headers[name]},${account.headers[name]}`;
+  }
+  return sent;
 }
 
 /** An answer whose headers are there and whose body is still to be read. */

@@ -33,9 +33,17 @@ export const catalog: ProviderCatalog = [
     kind: "remote",
     name: "azure",
     baseUrl: "",
-    environment: { apiKey: ["AZURE_OPENAI_API_KEY"], baseUrl: ["AZURE_OPENAI_ENDPOINT"] },
+    environment: {
+      apiKey: ["AZURE_OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN"],
+      tokens: ["AZURE_OPENAI_AD_TOKEN"],
+      baseUrl: ["AZURE_OPENAI_ENDPOINT"],
+      options: { OPENAI_API_VERSION: "api_version" },
+    },
     keyOptional: false,
-    options: Type.Object({ api_version: Type.Optional(Type.String({ default: "v1" })) }),
+    options: Type.Object({
+      api_version: Type.Optional(Type.String({ default: "v1" })),
+      bearer: Type.Optional(Type.Boolean()),
+    }),
   },
 ];
 

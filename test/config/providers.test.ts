@@ -73,6 +73,22 @@ describe("a provider whose usual variable is there", () => {
     ]);
   });
 
+  test("may have options from the environment, which the file goes before", () => {
+    const env = {
+      AZURE_OPENAI_AD_TOKEN: "t",
+      AZURE_OPENAI_ENDPOINT: "https://r.test",
+      OPENAI_API_VERSION: "2024-10-21",
+    };
+    const optionsOf = (input: Parameters<typeof configOf>[0]) => configOf(input).providers[0]?.options;
+    expect(optionsOf({ env })).toEqual({ api_version: "2024-10-21", bearer: true });
+    expect(optionsOf({ env: { ...env, AZURE_OPENAI_API_KEY: "k" } })).toEqual({ api_version: "2024-10-21" });
+    expect(optionsOf({ env, yaml: "providers:\n  azure: { options: { api_version: v1, bearer: false } }" })).toEqual({
+      api_version: "v1",
+      bearer: false,
+    });
+    expect(optionsOf({ env, yaml: "providers:\n  azure: { api_key: k }" })).toEqual({ api_version: "2024-10-21" });
+  });
+
   test("is left out with a warning when something else is missing", () => {
     const env = { AZURE_OPENAI_API_KEY: "k", OPENAI_BASE_URL: "https://api.openai.com/v1/" };
     const { config, warnings } = loaded({ env });

@@ -428,6 +428,20 @@ describe("requests", () => {
     expect(encoded.url).toBe("https://r.azure.test/openai/v1/chat/completions");
   });
 
+  test.each([
+    [undefined, "/openai/v1/chat/completions"],
+    ["v1", "/openai/v1/chat/completions"],
+    ["preview", "/openai/v1/chat/completions?api-version=preview"],
+    ["2024-10-21", "/openai/deployments/my-gpt/chat/completions?api-version=2024-10-21"],
+  ])("Azure's version %p, with a token in place of a key", (version, path) => {
+    const { account, ...call } = callTo("azure");
+    const options = { bearer: true, ...(version !== undefined && { api_version: version }) };
+    const azure = { ...account, baseUrl: "https://r.azure.test", apiKey: "t", options };
+    const encoded = remote("azure").encode({ ...call, model: "my-gpt", account: azure });
+    expect(encoded.url).toBe(`https://r.azure.test${path}`);
+    expect(encoded.headers).toEqual({ authorization: "Bearer t" });
+  });
+
   test("no caller's message is changed in place", () => {
     const messages: ChatRequest["messages"] = [
       { role: "developer", content: [{ type: "text", text: "a" }] },

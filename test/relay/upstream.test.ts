@@ -30,6 +30,20 @@ describe("Upstream", () => {
     expect(headers.get("accept-encoding")).toBe("identity");
   });
 
+  test("the account's headers go before the adapter's, and are added to those that are lists", async () => {
+    using server = new UpstreamServer(() => jsonResponse({}));
+    const own = { ...account(server.url), headers: { "x-beta": "b,c", "x-list": "d", authorization: "Basic z" } };
+    const sent = { ...request(server.url), headers: { authorization: "Bearer k", "x-beta": "a" } };
+    const listed = { ...sent, listHeaders: ["x-beta", "x-list", "x-none"] };
+    (await new Upstream(systemClock).send(listed, own, timeouts, never)).settle();
+    expect(["authorization", "x-beta", "x-list", "x-none"].map((name) => server.last.headers.get(name))).toEqual([
+      "Basic z",
+      "a,b,c",
+      "d",
+      null,
+    ]);
+  });
+
   test("a redirect is never followed", async () => {
     using elsewhere = new UpstreamServer(() => jsonResponse({}));
     using server = new UpstreamServer(() => Response.redirect(elsewhere.url, 307));
