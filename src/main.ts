@@ -34,9 +34,7 @@ function raiseRequestLimit(args: readonly string[]): void {
   const [first = "serve"] = args;
   const mayServe = first === "serve" || first.startsWith("-");
   if (!mayServe || process.env[mostRequests.variable] !== undefined || process.execve === undefined) return;
-  const isCompiled = Bun.main.startsWith("/$bunfs/");
-  const program = isCompiled ? [process.execPath] : [process.execPath, ...process.execArgv, Bun.main];
-  process.execve(process.execPath, [...program, ...args], {
+  process.execve(process.execPath, [...program(), ...args], {
     ...process.env,
     [mostRequests.variable]: mostRequests.value,
   });
@@ -58,6 +56,12 @@ function outputOf(file: typeof Bun.stdout, isTerminal = false): Output {
   };
 }
 
+/** What runs this program: the executable alone, or Bun and the source. */
+function program(): string[] {
+  const isCompiled = Bun.main.startsWith("/$bunfs/");
+  return isCompiled ? [process.execPath] : [process.execPath, ...process.execArgv, Bun.main];
+}
+
 function processIo(stdout: Output, stderr: Output): Io {
   return {
     stdout,
@@ -69,6 +73,17 @@ function processIo(stdout: Output, stderr: Output): Io {
     onSignal(signal, run) {
       process.on(signal, run);
       return () => void process.off(signal, run);
+    },
+    processes: {
+      id: process.pid,
+      startAgain(env) {
+        const { pid, exited } = Bun.spawn([...program(), ...process.argv.slice(2)], {
+          env: { ...process.env, ...env },
+          stdio: ["ignore", "inherit", "inherit"],
+        });
+        return { id: pid, ended: exited };
+      },
+      signal: (id, name) => void process.kill(id, name),
     },
   };
 }

@@ -10,8 +10,11 @@ export type Setting = {
   readonly schema: TSchema;
 };
 
+/** Set for a process that takes over from the one that started it: that one's id. */
+export const predecessorVariable = "TROUPE_PREDECESSOR";
+
 /** Variables that move `listen` alone, or are no setting of the file. */
-export const otherVariables = ["TROUPE_CONFIG", "TROUPE_HOST", "TROUPE_PORT"] as const;
+export const otherVariables = ["TROUPE_CONFIG", "TROUPE_HOST", "TROUPE_PORT", predecessorVariable] as const;
 
 export const settings: readonly Setting[] = settingsIn(ConfigFile, []);
 

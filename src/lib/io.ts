@@ -7,7 +7,23 @@ export type Output = {
   readonly isTerminal: boolean;
 };
 
-export type Signal = "SIGTERM" | "SIGINT" | "SIGHUP";
+export type Signal = "SIGTERM" | "SIGINT" | "SIGHUP" | "SIGUSR1" | "SIGUSR2";
+
+/** Another process. */
+export type Child = {
+  readonly id: number;
+  /** Resolves with its exit code. */
+  readonly ended: Promise<number>;
+};
+
+/** This process among others. */
+export type Processes = {
+  /** This one's own. */
+  readonly id: number;
+  /** Runs this program once more, as it lies on the disk now, with the same arguments. @param env what differs */
+  startAgain(env: Readonly<Record<string, string>>): Child;
+  signal(id: number, name: Signal): void;
+};
 
 export type Io = {
   readonly stdout: Output;
@@ -20,4 +36,5 @@ export type Io = {
   isFolder(path: string): boolean;
   /** @returns a function that stops listening */
   onSignal(signal: Signal, run: () => void): () => void;
+  readonly processes: Processes;
 };

@@ -61,11 +61,13 @@ export class Notifier {
     const every = this.#watchdogMs;
     if (every === undefined) return () => {};
     let off = () => {};
-    const ping = () => {
-      this.#send("WATCHDOG=1");
-      off = clock.after(every, ping);
+    const wait = () => {
+      off = clock.after(every, () => {
+        this.#send("WATCHDOG=1");
+        wait();
+      });
     };
-    ping();
+    wait();
     return () => off();
   }
 }

@@ -45,6 +45,8 @@ export type Services = {
   readonly personas: Personas;
   /** How many faults the latest reading of the personas' folder found. */
   personaFaults(): number;
+  /** Reads their folder again now, whatever the watch says. */
+  rereadPersonas(): Promise<void>;
   readonly upstream: Upstream;
   readonly media: MediaFetcher;
   readonly replayMemory: ReplayMemory;
@@ -99,6 +101,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
       anonymousLimits: new RateLimiter(clock, mostAddresses),
       personas,
       personaFaults: () => folder?.lastFaults.length ?? 0,
+      rereadPersonas: async () => void (await folder?.rescan()),
       upstream: new Upstream(clock, options.behindForwardProxy === true ? { connects: null } : {}),
       media: new MediaFetcher({ allowPrivate: options.allowPrivateMedia === true }),
       replayMemory: new ReplayMemory(clock),

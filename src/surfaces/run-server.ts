@@ -1,14 +1,16 @@
 /** `troupe serve`: from the configuration to the exit code. */
 import type { BuildInfo } from "../build-info.ts";
 import type { Config } from "../config/config.ts";
+import { predecessorVariable } from "../config/settings.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
+import { watchFiles } from "../lib/file-watch.ts";
+import type { Child, Io, Signal } from "../lib/io.ts";
 import { createLogger, type Logger, type LogSink } from "../lib/log.ts";
+import type { Notifier } from "../lib/notify.ts";
 import { RunningServer } from "./server.ts";
 
-export type StopSignal = "SIGTERM" | "SIGINT" | "SIGHUP";
-
 /** What a server needs of its process. */
-export type ServerIo = {
+export type ServerIo = Pick<Io, "onSignal" | "processes"> & {
   /** Where the log goes. */
   readonly logSink: LogSink;
   /** Writes beside the log, to the person who sits there. */
@@ -16,16 +18,20 @@ export type ServerIo = {
   /** Whether a person reads it. */
   readonly isTerminal: boolean;
   readonly behindForwardProxy: boolean;
-  /** @returns how to stop listening */
-  onSignal(signal: StopSignal, run: () => void): () => void;
+  /** The process to take over from, which started this one. */
+  readonly predecessor?: number;
 };
 
 export type RunOptions = {
   readonly io: ServerIo;
   readonly build: BuildInfo;
   readonly clock?: Clock;
+  /** Who is told how it goes. */
+  readonly notifier: Notifier;
   /** Reads the configuration anew. @returns undefined when it is at fault, after having said so in the log */
   readonly reload: (log: Logger) => Promise<Config | undefined>;
+  /** The files that the configuration came from at its latest reading; a change of one is a reason to read again. */
+  readonly watched: () => readonly string[];
 };
 
 /** Answers until it is told to stop. @returns the exit code; 128 and the signal's number where a second one cut it short */
@@ -42,9 +48,10 @@ export async function runServer(config: Config, options: RunOptions): Promise<nu
       clock,
       log,
       behindForwardProxy: io.behindForwardProxy,
+      takeOver: io.predecessor !== undefined,
     });
     welcome(server, log, io);
-    return await untilStopped(server, config, log, options);
+    return await new Attendance(server, log, clock, options).untilStopped();
   } catch (error) {
     log.error("could not start", { error: error instanceof Error ? error.message : error });
     return 1;
@@ -69,43 +76,129 @@ function welcome({ services, addresses }: RunningServer, log: Logger, { isTermin
   if (isTerminal) say(`\n  Your API key: ${firstKey.secret}\n  (kept in ${file})\n\n`);
 }
 
-async function untilStopped(server: RunningServer, config: Config, log: Logger, options: RunOptions): Promise<number> {
-  const { io } = options;
-  const cut = Promise.withResolvers<number>();
-  const told = Promise.withResolvers<void>();
-  let signals = 0;
-  const stop = (name: StopSignal, number: number) => () => {
-    signals += 1;
-    log.info(signals === 1 ? "stopping: what runs may end" : "stopping at once", {
-      signal: name,
-      pending: server.pending,
-    });
-    if (signals === 1) told.resolve();
-    else cut.resolve(128 + number);
-  };
-  const offs = [
-    io.onSignal("SIGTERM", stop("SIGTERM", 15)),
-    io.onSignal("SIGINT", stop("SIGINT", 2)),
-    io.onSignal("SIGHUP", () => void reload(server, log, options)),
-  ];
-  try {
-    await told.promise;
-    const drained = server.stop(config.shutdown.drainSeconds).then((lost) => {
-      log.info("stopped", { cut: lost });
-      return 0;
-    });
-    return await Promise.race([drained, cut.promise]);
-  } finally {
-    for (const off of offs) off();
-  }
-}
+type Ending = "stopped" | "succeeded";
 
-async function reload(server: RunningServer, log: Logger, options: RunOptions): Promise<void> {
-  const config = await options.reload(log);
-  if (config === undefined) {
-    log.error("the configuration was not reloaded; the one in force stays");
-    return;
+/** Waits on a running server: hears signals, sees changed files, and tells the service manager. */
+class Attendance {
+  readonly #server: RunningServer;
+  readonly #log: Logger;
+  readonly #clock: Clock;
+  readonly #options: RunOptions;
+  readonly #ending = Promise.withResolvers<Ending>();
+  readonly #cut = Promise.withResolvers<number>();
+  /** Reloads run one after another. */
+  #reloading: Promise<void> = Promise.resolve();
+  #stopWatching = () => {};
+  #told = false;
+  #successor: Child | undefined;
+
+  constructor(server: RunningServer, log: Logger, clock: Clock, options: RunOptions) {
+    this.#server = server;
+    this.#log = log;
+    this.#clock = clock;
+    this.#options = options;
   }
-  server.reload(config);
-  log.info("configuration reloaded", { providers: config.providers.map(({ name }) => name).join(",") });
+
+  /** @returns the exit code */
+  async untilStopped(): Promise<number> {
+    const { io, notifier } = this.#options;
+    const on = (signal: Signal, run: () => void) => io.onSignal(signal, run);
+    const offs = [
+      on("SIGTERM", () => this.#stop("SIGTERM", 15)),
+      on("SIGINT", () => this.#stop("SIGINT", 2)),
+      on("SIGHUP", () => this.#reload()),
+      on("SIGUSR2", () => this.#startSuccessor()),
+      on("SIGUSR1", () => this.#giveAway()),
+      notifier.keepAlive(this.#clock),
+      () => this.#stopWatching(),
+    ];
+    this.#watch();
+    // The service manager hears of a successor from the process that it knows.
+    if (io.predecessor === undefined) notifier.ready(this.#status);
+    else io.processes.signal(io.predecessor, "SIGUSR1");
+    try {
+      return await Promise.race([this.#end(await this.#ending.promise), this.#cut.promise]);
+    } finally {
+      for (const off of offs) off();
+    }
+  }
+
+  async #end(how: Ending): Promise<number> {
+    const { drainSeconds } = this.#server.services.live.config.shutdown;
+    if (how === "stopped") this.#options.notifier.stopping();
+    const lost = await (how === "stopped" ? this.#server.stop(drainSeconds) : this.#server.giveAway(drainSeconds));
+    this.#log.info("stopped", { cut: lost });
+    return 0;
+  }
+
+  #stop(signal: Signal, number: number): void {
+    const { pending } = this.#server;
+    this.#log.info(this.#told ? "stopping at once" : "stopping: what runs may end", { signal, pending });
+    if (this.#told) this.#cut.resolve(128 + number);
+    this.#told = true;
+    this.#ending.resolve("stopped");
+  }
+
+  #reload(): void {
+    this.#reloading = this.#reloading.then(async () => {
+      this.#options.notifier.reloading();
+      await this.#readAgain();
+      this.#options.notifier.ready(this.#status);
+      this.#watch();
+    });
+  }
+
+  async #readAgain(): Promise<void> {
+    const config = await this.#options.reload(this.#log);
+    try {
+      if (config === undefined) throw new Error("the configuration is at fault");
+      const changed = this.#server.reload(config);
+      this.#log.info("configuration reloaded", { changed: changed.join(", ") || "nothing" });
+    } catch (error) {
+      this.#log.error("the configuration was not reloaded; the one in force stays", {
+        error: (error as Error).message,
+      });
+    }
+    await this.#server.services.rereadPersonas();
+  }
+
+  /** Certificates are among the files, whatever the settings say of them. */
+  #watch(): void {
+    this.#stopWatching();
+    this.#stopWatching = watchFiles(this.#options.watched(), () => this.#reload(), this.#clock);
+  }
+
+  /** An upgrade without a gap: the program as it lies on the disk now is started beside this process. */
+  #startSuccessor(): void {
+    const { processes } = this.#options.io;
+    if (processes.id === 1) {
+      this.#log.error("the first process of a container can't be succeeded: its end is the container's");
+      return;
+    }
+    if (this.#successor !== undefined || this.#told) return;
+    // The service manager's watchdog names this process; the successor is watched without a name.
+    const successor = processes.startAgain({ [predecessorVariable]: String(processes.id), WATCHDOG_PID: "" });
+    this.#successor = successor;
+    this.#log.info("a successor was started", { process: successor.id });
+    void successor.ended.then((code) => {
+      if (this.#told) return;
+      this.#successor = undefined;
+      this.#log.error("the successor ended before it could take over; this process goes on", { code });
+    });
+  }
+
+  #giveAway(): void {
+    if (this.#successor === undefined || this.#told) return;
+    this.#told = true;
+    this.#options.notifier.mainProcess(this.#successor.id);
+    this.#log.info("the successor takes over; what runs here may end", {
+      process: this.#successor.id,
+      pending: this.#server.pending,
+    });
+    this.#ending.resolve("succeeded");
+  }
+
+  get #status(): string {
+    return `Serving at ${this.#server.addresses.join(" ")}`;
+  }
 }

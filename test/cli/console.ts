@@ -65,6 +65,11 @@ export class Console {
         this.#signals.set(signal, listeners.add(listener));
         return () => void listeners.delete(listener);
       },
+      processes: {
+        id: 4711,
+        startAgain: () => ({ id: 4712, ended: new Promise(() => {}) }),
+        signal: () => {},
+      },
     };
   }
 }

@@ -72,7 +72,6 @@ describe.skipIf(openLibc() === undefined)("a service manager that listens", () =
     const clock = new ManualClock();
     const env = { NOTIFY_SOCKET: folder.file("notify"), WATCHDOG_USEC: "30000000", WATCHDOG_PID: "42" };
     const stop = new Notifier(env, 42).keepAlive(clock);
-    expect(manager.messages).toEqual(["WATCHDOG=1"]);
     clock.advance(14_999);
     expect(manager.messages).toEqual([]);
     clock.advance(15_001);
@@ -86,7 +85,9 @@ describe.skipIf(openLibc() === undefined)("a service manager that listens", () =
     using folder = new TempFolder();
     using manager = new Receiver(folder.file("notify"));
     const env = { NOTIFY_SOCKET: folder.file("notify"), WATCHDOG_USEC: "30000000", WATCHDOG_PID: "42" };
-    new Notifier(env, 43).keepAlive(new ManualClock());
+    const clock = new ManualClock();
+    new Notifier(env, 43).keepAlive(clock);
+    clock.advance(60_000);
     expect(manager.messages).toEqual([]);
   });
 });
@@ -95,6 +96,8 @@ test("without a service manager, or with one that is gone, nothing happens", () 
   for (const env of [{}, { NOTIFY_SOCKET: "" }, { NOTIFY_SOCKET: "/nowhere/at/all" }]) {
     const notifier = new Notifier(env, 1);
     notifier.ready("x");
-    notifier.keepAlive(new ManualClock())();
+    const clock = new ManualClock();
+    notifier.keepAlive(clock);
+    clock.advance(60_000);
   }
 });
