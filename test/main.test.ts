@@ -1,7 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
+import { HeldStream } from "./helpers/held-stream.ts";
 import { TempFolder } from "./helpers/temp-folder.ts";
+import { UpstreamServer } from "./helpers/upstream-server.ts";
 
 const source = resolve(import.meta.dir, "../src/main.ts");
 
@@ -20,17 +22,29 @@ async function runToEnd(folder: TempFolder, args: readonly string[], env?: Recor
   return { out, err, code };
 }
 
-/** The first match in what a process writes, which it may still be writing. */
-async function seen(stream: ReadableStream<Uint8Array>, pattern: RegExp): Promise<RegExpExecArray> {
-  const decoder = new TextDecoder();
-  let text = "";
-  for await (const chunk of stream) {
-    text += decoder.decode(chunk, { stream: true });
-    const match = pattern.exec(text);
-    if (match !== null) return match;
+/** What a process writes, followed while it writes it. */
+class Following {
+  readonly #chunks: AsyncIterator<Uint8Array>;
+  readonly #decoder = new TextDecoder();
+  #text = "";
+
+  constructor(stream: ReadableStream<Uint8Array>) {
+    this.#chunks = stream[Symbol.asyncIterator]();
   }
-  throw new Error(`never seen: ${pattern}\n${text}`);
+
+  /** The first match, once it is there. */
+  async sees(pattern: RegExp): Promise<RegExpExecArray> {
+    for (;;) {
+      const match = pattern.exec(this.#text);
+      if (match !== null) return match;
+      const { value, done } = await this.#chunks.next();
+      if (done === true) throw new Error(`never seen: ${pattern}\n${this.#text}`);
+      this.#text += this.#decoder.decode(value, { stream: true });
+    }
+  }
 }
+
+const seen = (stream: ReadableStream<Uint8Array>, pattern: RegExp) => new Following(stream).sees(pattern);
 
 const addresses = /"addresses":"(http:[^"]+)"/;
 
@@ -82,6 +96,53 @@ describe("the process", () => {
     const child = Bun.spawn(["bash", "-c", command], { cwd: folder.path, stdout: "pipe", stderr: "pipe" });
     expect(await child.stdout.text()).toBe("{");
     expect(await child.stderr.text()).toBe("");
+  });
+});
+
+describe("told to stop while a stream runs", () => {
+  async function streaming(folder: TempFolder, upstream: UpstreamServer, held: HeldStream) {
+    const child = start(folder, ["--port", "0"], { OPENAI_API_KEY: "k", OPENAI_BASE_URL: upstream.url });
+    const log = new Following(child.stderr);
+    const url = (await log.sees(addresses))[1]!;
+    const authorization = `Bearer ${readFileSync(folder.file("data/first-key"), "utf8").trim()}`;
+    const answering = fetch(`${url}/gateway/v1/chat/completions`, {
+      method: "POST",
+      headers: { authorization, "content-type": "application/json" },
+      body: '{"model":"openai/x","messages":[{"role":"user","content":"hi"}],"stream":true}',
+    });
+    await upstream.received(1);
+    held.fragment("one");
+    return { child, log, url, response: await answering };
+  }
+
+  test("the stream ends whole, nothing new is taken, and the exit code is 0", async () => {
+    using folder = new TempFolder();
+    const held = new HeldStream();
+    using upstream = new UpstreamServer(() => held.response());
+    const { child, log, url, response } = await streaming(folder, upstream, held);
+    child.kill("SIGTERM");
+    await log.sees(/stopping/);
+    const late = await fetch(`${url}/healthz`, { keepalive: false }).catch(() => undefined);
+    expect([undefined, 503]).toContain(late?.status);
+    held.fragment("two");
+    held.finish();
+    const text = await response.text();
+    expect(text).toContain('"content":"two"');
+    expect(text).toEndWith("data: [DONE]\n\n");
+    expect(await child.exited).toBe(0);
+  });
+
+  test("a second signal ends it at once, its upstream calls too", async () => {
+    using folder = new TempFolder();
+    const held = new HeldStream();
+    using upstream = new UpstreamServer(() => held.response());
+    const { child, log, response } = await streaming(folder, upstream, held);
+    child.kill("SIGTERM");
+    await log.sees(/stopping/);
+    child.kill("SIGTERM");
+    expect(await child.exited).toBe(128 + 15);
+    await held.cancelled;
+    await response.text().catch(() => {});
   });
 });
 
