@@ -6,6 +6,7 @@
 import type { ContentBlockParam } from "@anthropic-ai/sdk/resources/messages";
 import { type JsonObject, listOf, objectOf, textOf } from "../lib/json.ts";
 import type { Annotation, AnswerMessage, AssistantMessage, ThinkingBlock } from "../wire/chat.ts";
+import { wholeDetails } from "../wire/reasoning-details.ts";
 import { textBlocks } from "./anthropic-parts.ts";
 
 /** A text is told by its length within the whole content. */
@@ -73,7 +74,7 @@ function isUsualOrder(layout: readonly LayoutEntry[]): boolean {
 export function replayedThinking(message: AssistantMessage): ContentBlockParam[] {
   const places = [
     message.thinking_blocks,
-    message.reasoning_details,
+    wholeDetails(message.reasoning_details),
     message.content,
     (message as JsonObject)["content_blocks"],
   ];

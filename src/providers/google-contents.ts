@@ -7,6 +7,7 @@ import type { Content, FunctionResponse, FunctionResponsePart, Part } from "@goo
 import { type JsonObject, listOf, objectOf, parseJson, textOf } from "../lib/json.ts";
 import type { AssistantMessage, ChatRequest, ToolMessage, UserMessage } from "../wire/chat.ts";
 import { ApiError } from "../wire/errors.ts";
+import { wholeDetails } from "../wire/reasoning-details.ts";
 import { mediaPart, parseDataUrl } from "./google-media.ts";
 import type { GoogleRules } from "./google-rules.ts";
 import type { Call } from "./provider.ts";
@@ -183,9 +184,9 @@ type Signatures = { message: string | undefined; calls: ReadonlyMap<string, stri
 
 /** The signatures that an echoed message carries, in the fields we write or in other gateways'. */
 function replayedSignatures(message: AssistantMessage, calls: readonly ToolCall[]): Signatures {
-  const details = listOf(message.reasoning_details)
-    .map((detail) => objectOf(detail) ?? {})
-    .filter(({ type, format }) => type === "reasoning.encrypted" && format === detailFormat);
+  const details = wholeDetails(message.reasoning_details).filter(
+    ({ type, format }) => type === "reasoning.encrypted" && format === detailFormat,
+  );
   const found = new Map<string, string>();
   for (const call of calls) {
     const named = details.find(({ id }) => id === call.id)?.["data"];

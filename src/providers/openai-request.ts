@@ -3,6 +3,7 @@
  * Source: https://platform.openai.com/docs/api-reference/chat/create
  */
 import type { AssistantMessage, ChatRequest, Message, ToolChoice } from "../wire/chat.ts";
+import { wholeDetails } from "../wire/reasoning-details.ts";
 import type { Quirks } from "./openai-quirks.ts";
 import { inOrder } from "./openai-turns.ts";
 import type { Call } from "./provider.ts";
@@ -137,6 +138,10 @@ function messagesFor(call: Call, quirks: Quirks): JsonObject[] {
   const messages: JsonObject[] = [];
   let media: JsonObject[] = [];
   for (const message of call.request.messages) {
+    if (media.length === 0 && isPlainlySaid(message, quirks)) {
+      messages.push(message);
+      continue;
+    }
     if (media.length > 0 && message.role !== "tool") {
       messages.push({ role: "user", content: media });
       media = [];
@@ -148,6 +153,13 @@ function messagesFor(call: Call, quirks: Quirks): JsonObject[] {
   }
   if (media.length > 0) messages.push({ role: "user", content: media });
   return messages;
+}
+
+/** A text and who says it, and no more: understood everywhere, and sent as it is. */
+function isPlainlySaid(message: Message, { developer_role }: Quirks): boolean {
+  if (message.role === "developer" && developer_role === "system") return false;
+  for (const key in message) if (key !== "role" && key !== "content") return false;
+  return typeof message.content === "string";
 }
 
 function messageFor(message: Message, call: Call, quirks: Quirks): JsonObject {
@@ -195,7 +207,7 @@ function replayThoughts(sent: JsonObject, message: AssistantMessage, quirks: Qui
   const thoughts = thoughtsOf(message) ?? (required ? "" : undefined);
   switch (quirks.reasoning_replay) {
     case "reasoning_details":
-      if (message.reasoning_details != null) sent["reasoning_details"] = message.reasoning_details;
+      if (message.reasoning_details != null) sent["reasoning_details"] = wholeDetails(message.reasoning_details);
       if (thoughts !== undefined) sent["reasoning"] = thoughts;
       return;
     case "thinking_part":

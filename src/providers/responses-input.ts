@@ -2,6 +2,7 @@
 import { type JsonObject, listOf, objectOf, textOf } from "../lib/json.ts";
 import type { AssistantMessage, FilePart, Message, ToolMessage, UserMessage } from "../wire/chat.ts";
 import { ApiError } from "../wire/errors.ts";
+import { wholeDetails } from "../wire/reasoning-details.ts";
 import { shortId } from "./openai-request.ts";
 import type { ResponsesQuirks } from "./responses-quirks.ts";
 
@@ -166,9 +167,9 @@ function replayState(message: AssistantMessage, quirks: ResponsesQuirks): { reas
 }
 
 function detailedReasoning(message: AssistantMessage, { reasoningFormats }: ResponsesQuirks): Reasoning[] {
-  const details = listOf(message.reasoning_details)
-    .map((value) => objectOf(value) ?? {})
-    .filter((entry) => reasoningFormats.includes(textOf(entry["format"]) ?? ""));
+  const details = wholeDetails(message.reasoning_details).filter((entry) =>
+    reasoningFormats.includes(textOf(entry["format"]) ?? ""),
+  );
   const summaries = details.filter((entry) => entry["type"] === "reasoning.summary");
   const encrypted = details.filter((entry) => entry["type"] === "reasoning.encrypted");
   return encrypted.flatMap((entry) => {

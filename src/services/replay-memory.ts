@@ -11,7 +11,7 @@ const keptForMs = 60 * 60 * 1000;
 const mostEntries = 10_000;
 const mostCharacters = 64 * 1024 * 1024;
 
-const stateFields = ["thinking_blocks", "extra_content", "reasoning_content"] as const;
+const stateFields = ["thinking_blocks", "extra_content", "reasoning_content", "reasoning_details"] as const;
 
 type State = {
   readonly fields: Partial<Record<(typeof stateFields)[number], unknown>>;

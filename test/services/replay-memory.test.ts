@@ -33,6 +33,16 @@ describe("ReplayMemory", () => {
     expect(memory.restore("k", request(carried)).messages[0]).toMatchObject({ thinking_blocks: [] });
   });
 
+  test("what OpenRouter signs, and thoughts alone, are kept too", () => {
+    const details = [{ type: "reasoning.text", text: "t", format: "anthropic-claude-v1", signature: "s", index: 0 }];
+    const memory = new ReplayMemory(new ManualClock());
+    const message = { role: "assistant" as const, content: null, tool_calls: [call("a")] };
+    memory.remember("k", [{ ...message, reasoning_details: details, reasoning_content: "t" }]);
+    expect(memory.restore("k", request(message)).messages).toEqual([
+      { ...message, reasoning_details: details, reasoning_content: "t" } as Message,
+    ]);
+  });
+
   test("another key's or another model's state is never given", () => {
     const memory = new ReplayMemory(new ManualClock());
     memory.remember("k", [answer("a")]);
