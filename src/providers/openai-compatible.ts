@@ -53,10 +53,14 @@ const thinkingOptions = {
 };
 
 export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
-  const { name, baseUrl, environment, options, quirks = {} } = spec;
-  const quirksOf = (call: Call): Quirks => {
-    if (spec.modelRules === undefined && call.account.modelRules.length === 0) return quirks;
-    return { ...quirks, ...rulesFor<Quirks>(call.model, call.account.modelRules, spec.modelRules ?? []) };
+  const { name, baseUrl, environment, options, quirks = {}, modelRules = [] } = spec;
+  const merged = new WeakMap<object, Quirks>();
+  const quirksOf = ({ model, account }: Call): Quirks => {
+    if (modelRules.length === 0 && account.modelRules.length === 0) return quirks;
+    const rules = rulesFor<Quirks>(model, account.modelRules, modelRules);
+    const known = merged.get(rules) ?? { ...quirks, ...rules };
+    merged.set(rules, known);
+    return known;
   };
   const chat: RemoteProvider = {
     kind: "remote",

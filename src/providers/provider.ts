@@ -140,8 +140,31 @@ export interface LocalProvider extends Described {
 
 export type Provider = RemoteProvider | LocalProvider;
 
-/** Merges the rows whose glob fits the model: overrides first, then the family's own, the first to name a key wins. */
+/** What was found before, by the family's rows, the overrides and the model's name. */
+const foundRules = new WeakMap<object, WeakMap<object, Map<string, object>>>();
+/** Callers choose names freely: beyond so many of one account, what is known is found anew. */
+const mostNames = 500;
+
+/**
+ * The rows whose glob fits the model, merged: overrides first, then the family's own, the first to name a key wins.
+ * @returns the same frozen object for the same rows and model
+ */
 export function rulesFor<R extends object>(
+  model: string,
+  overrides: readonly ModelRule[],
+  own: readonly (R & { match: string })[],
+): Readonly<Partial<R>> {
+  const byOverrides = foundRules.get(own) ?? new WeakMap<object, Map<string, object>>();
+  const byModel = byOverrides.get(overrides) ?? new Map<string, object>();
+  const known = byModel.get(model) as Partial<R> | undefined;
+  if (known !== undefined) return known;
+  const rules = Object.freeze(mergeRules<R>(model, overrides, own));
+  if (byModel.size >= mostNames) byModel.clear();
+  foundRules.set(own, byOverrides.set(overrides, byModel.set(model, rules)));
+  return rules;
+}
+
+function mergeRules<R extends object>(
   model: string,
   overrides: readonly ModelRule[],
   own: readonly (R & { match: string })[],

@@ -8,6 +8,8 @@ export type BoundAccount = {
   readonly account: Account;
   readonly provider: Provider;
   readonly timeouts: Timeouts;
+  /** The names under which a caller may place its extra options, the most specific first. */
+  readonly namespaces: readonly string[];
 };
 
 /** A whole set, replaced by a new one on reload. */
@@ -45,13 +47,18 @@ export class Accounts {
 function bind(config: ProviderConfig, provider: Provider): BoundAccount {
   const { timeouts, dialect: _, ...account } = config;
   const models = account.models.length > 0 ? account.models : provider.models;
-  return { provider, timeouts, account: { ...account, models } };
+  return { provider, timeouts, account: { ...account, models }, namespaces: namespacesOf(account.name, provider) };
+}
+
+function namespacesOf(name: string, provider: Provider): string[] {
+  return [...new Set([name, provider.name])];
 }
 
 function bindLocal(provider: Provider): BoundAccount {
   return {
     provider,
     timeouts: { connectSeconds: 0, firstByteSeconds: 0, idleSeconds: 0 },
+    namespaces: [provider.name],
     account: { name: provider.name, baseUrl: "", headers: {}, models: provider.models, options: {}, modelRules: [] },
   };
 }

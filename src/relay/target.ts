@@ -21,15 +21,26 @@ export function aim(accounts: Accounts, modelId: string, request: ChatRequest): 
   const id = parseModelId(modelId);
   const bound = id === undefined ? undefined : accounts.find(id.namespace);
   if (id === undefined || bound === undefined) throw ApiError.unknownProvider(explainUnknown(accounts, modelId));
-  const namespaces = [...new Set([bound.account.name, bound.provider.name])];
-  const { request: plain, extras } = splitExtras(request, namespaces, bound.provider.extras, accounts.catalog);
-  const { previous_response_id: _, ...rest } = plain;
-  const upgraded = upgradeLegacy(rest);
+  const { account, provider, timeouts, namespaces } = bound;
+  const { request: plain, extras } = splitExtras(request, namespaces, provider.extras, accounts.catalog);
+  const upgraded = upgradeLegacy(withoutPrevious(plain));
   return {
-    ...bound,
-    legacyFunctions: rest.functions !== undefined,
-    call: { model: id.name, request: upgraded, extras, account: bound.account, media: new Map() },
+    account,
+    provider,
+    timeouts,
+    namespaces,
+    legacyFunctions: plain.functions !== undefined,
+    call: { model: id.name, request: upgraded, extras, account, media: noMedia },
   };
+}
+
+const noMedia: Call["media"] = new Map();
+
+/** What was said before is in the messages. */
+function withoutPrevious(request: ChatRequest): ChatRequest {
+  if (request.previous_response_id === undefined) return request;
+  const { previous_response_id: _, ...rest } = request;
+  return rest;
 }
 
 function explainUnknown(accounts: Accounts, modelId: string): string {

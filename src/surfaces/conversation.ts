@@ -25,7 +25,7 @@ export function openConversation(
 ) {
   const { conversations, log, store } = services;
   const holder = holderOf(caller, surface);
-  const { previous_response_id: previous, ...said } = request;
+  const { previous, said } = partedFromPrevious(request);
   const resumed = previous === undefined ? undefined : conversations.resume(holder, previous);
   return {
     /** The request with all that was said before it. */
@@ -63,4 +63,10 @@ export function openConversation(
       };
     },
   };
+}
+
+function partedFromPrevious(request: ChatRequest): { said: ChatRequest; previous?: string } {
+  if (request.previous_response_id === undefined) return { said: request };
+  const { previous_response_id: previous, ...said } = request;
+  return { said, previous };
 }

@@ -27,7 +27,7 @@ type Split = { request: ChatRequest; extras: Extras };
 /**
  * @param namespaces the names under which this target's options may stand, the most specific first
  * @param schema the target family's options
- * @returns the request as upstreams may see it, and the checked options
+ * @returns the request as upstreams may see it (itself where it holds no extras), and the checked options
  * @throws ApiError invalid_value naming the option of wrong type
  */
 export function splitExtras(
@@ -37,6 +37,7 @@ export function splitExtras(
   catalog: ExtrasCatalog,
 ): Split {
   const body = request as Record<string, unknown>;
+  if (!mentionsExtras(body, catalog)) return { request, extras: noExtras };
   const literal = asObject(body["extra_body"]);
   const places: [string, Record<string, unknown>][] = [
     ["", body],
@@ -55,6 +56,16 @@ export function splitExtras(
     extras[name] = values[name];
   }
   return { request: withoutExtras(body, literal, catalog), extras };
+}
+
+const noExtras: Extras = {};
+
+/** Most requests hold no option at all, and nothing that would have to be taken out. */
+function mentionsExtras(body: Record<string, unknown>, { options, namespaces }: ExtrasCatalog): boolean {
+  for (const key in body) {
+    if (body[key] === null || key === "extra_body" || options.has(key) || namespaces.has(key)) return true;
+  }
+  return false;
 }
 
 function withoutExtras(

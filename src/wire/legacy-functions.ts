@@ -9,11 +9,11 @@ type FunctionCall = { name: string; arguments: string };
 
 /** @returns the request itself when it holds nothing of the older form */
 export function upgradeLegacy(request: ChatRequest): ChatRequest {
-  const { functions, function_call, ...rest } = request;
   const speaksLegacy = request.messages.some(
     (message) => message.role === "function" || (message.role === "assistant" && message.function_call != null),
   );
-  if (functions === undefined && function_call === undefined && !speaksLegacy) return request;
+  if (request.functions === undefined && request.function_call === undefined && !speaksLegacy) return request;
+  const { functions, function_call, ...rest } = request;
   const upgraded: ChatRequest = {
     ...rest,
     messages: speaksLegacy ? upgradeMessages(request.messages) : request.messages,
