@@ -264,7 +264,7 @@ class LocalBodies implements Bodies {
 }
 
 async function decodePlain(answer: UpstreamAnswer, provider: RemoteProvider, call: Call): Promise<Bodies> {
-  const text = new TextDecoder().decode(await answer.bytes());
+  const text = await answer.text();
   let json: unknown;
   try {
     json = JSON.parse(text);

@@ -17,6 +17,12 @@ export type Fetch = (url: string, init: BunFetchRequestInit) => Promise<Response
 /** More than any answer in this format; a body beyond it is a broken upstream. */
 const largestBody = 256 * 1024 * 1024;
 
+/**
+ * A body whose length is told and no greater is read in one go, which costs a tenth of a call less; nothing is seen of it
+ * on the way, so it has to be there in full within the silence that is allowed.
+ */
+const smallBody = 64 * 1024;
+
 /** How long a slow first byte is simply waited for before the connection itself is looked into. */
 const probeAfterMs = 1000;
 /** How long the end of a body is waited for once all that matters was read. */
@@ -121,7 +127,8 @@ export class UpstreamAnswer {
   readonly #name: string;
   readonly #call: AbortController;
   readonly #release: () => void;
-  readonly #reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
+  readonly #response: Response;
+  #reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
   readonly #clock: Clock;
   readonly #idleMs: number;
   /** When the pending read began: a slow client that asks for nothing is no silence of the upstream. */
@@ -143,7 +150,7 @@ export class UpstreamAnswer {
     this.#name = name;
     this.#call = call;
     this.#release = release;
-    this.#reader = response.body?.getReader() as ReadableStreamDefaultReader<Uint8Array> | undefined;
+    this.#response = response;
     this.#clock = clock;
     this.#idleMs = idleSeconds * 1000;
     if (this.#idleMs > 0) this.#watchSilence(this.#idleMs);
@@ -160,14 +167,28 @@ export class UpstreamAnswer {
   async read(): Promise<Uint8Array | undefined> {
     this.#waitingSince = this.#clock.monotonic();
     try {
+      this.#reader ??= this.#response.body?.getReader() as ReadableStreamDefaultReader<Uint8Array> | undefined;
       const part = await this.#reader?.read();
       this.#waitingSince = undefined;
       if (part !== undefined && !part.done) return part.value;
       this.#close();
       return undefined;
     } catch (error) {
+      throw this.#broken(error);
+    }
+  }
+
+  /** The whole body, as text. @throws as `read` does */
+  async text(): Promise<string> {
+    const length = this.headers.get("content-length");
+    if (length === null || Number(length) > smallBody) return utf8.decode(await this.bytes());
+    this.#waitingSince = this.#clock.monotonic();
+    try {
+      const text = await this.#response.text();
       this.#close();
-      throw networkFault(error, this.#call.signal, this.#name);
+      return text;
+    } catch (error) {
+      throw this.#broken(error);
     }
   }
 
@@ -184,6 +205,11 @@ export class UpstreamAnswer {
     }
     if (parts.length === 1) return parts[0]! as Uint8Array<ArrayBuffer>;
     return Bun.concatArrayBuffers(parts, size, true) as Uint8Array<ArrayBuffer>;
+  }
+
+  #broken(error: unknown): Error {
+    this.#close();
+    return networkFault(error, this.#call.signal, this.#name);
   }
 
   /** Ends the call at once if its body has not ended yet, and is not being settled. */
@@ -225,6 +251,8 @@ export class UpstreamAnswer {
     });
   }
 }
+
+const utf8 = new TextDecoder();
 
 function networkFault(error: unknown, signal: AbortSignal, name: string): Error {
   const reason = signal.aborted ? signal.reason : error;
