@@ -13,7 +13,7 @@ export interface Clock {
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
-  newId: () => Bun.randomUUIDv7().replaceAll("-", ""),
+  newId: () => Bun.randomUUIDv7("buffer").toHex(),
   after: (ms, run) => {
     const timer = setTimeout(run, ms);
     return () => clearTimeout(timer);

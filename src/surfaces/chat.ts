@@ -51,12 +51,15 @@ export async function createCompletion(
   const request = parseChatRequest(await readBody(exchange, limits.bodyBytes), limits.jsonDepth);
   exchange.note["model"] = request.model;
   exchange.allowSilence(silenceAllowed(request, streams.keepAliveSeconds));
-  const leaving = new AbortController();
-  const signal = AbortSignal.any([exchange.request.signal, leaving.signal]);
-  const envelope = newEnvelope(services, request.model);
+  const envelope = newEnvelope(services, exchange, request.model);
   const produce = (until: AbortSignal) => answer(services, exchange, surface, { caller, request, envelope }, until);
-  const answering = keptAnswer(services, exchange, caller, request, signal, produce) ?? produce(signal);
-  if (request.stream !== true) return respondWhole(exchange, wholeOf(await answering), finish);
+  const start = (signal: AbortSignal) =>
+    keptAnswer(services, exchange, caller, request, signal, produce) ?? produce(signal);
+  if (request.stream !== true) {
+    return respondWhole(exchange, wholeOf(await start(exchange.request.signal)), finish);
+  }
+  const leaving = new AbortController();
+  const answering = start(AbortSignal.any([exchange.request.signal, leaving.signal]));
   exchange.note["stream"] = true;
   const rules = {
     keepAliveMs: streams.keepAliveSeconds * 1000,
@@ -187,8 +190,8 @@ function memoriesOf(services: Services, caller: Caller, target: Target): Remembe
   ];
 }
 
-function newEnvelope({ clock }: Services, model: string): Envelope {
-  return { id: `chatcmpl-${clock.newId()}`, created: Math.floor(clock.now() / 1000), model };
+function newEnvelope({ clock }: Services, { uniqueId }: Exchange, model: string): Envelope {
+  return { id: `chatcmpl-${uniqueId}`, created: Math.floor(clock.now() / 1000), model };
 }
 
 /**

@@ -18,6 +18,8 @@ export class Exchange {
   readonly area: Area;
   /** The route's pattern, for metrics and logs. */
   readonly route: string;
+  /** What tells it from all others, in every id that is made for it. */
+  readonly uniqueId: string;
   /** In `x-request-id` and in every log line. */
   readonly id: string;
   /** A monotonic reading in milliseconds. */
@@ -33,7 +35,8 @@ export class Exchange {
     this.request = request;
     this.area = area;
     this.route = route;
-    this.id = `req_${services.clock.newId()}`;
+    this.uniqueId = services.clock.newId();
+    this.id = `req_${this.uniqueId}`;
     this.startedAt = services.clock.monotonic();
     this.headers = { "x-request-id": this.id };
     this.#server = server;
@@ -56,16 +59,13 @@ export class Exchange {
   }
 
   /** Waits for the request's body. @throws ApiError request_timeout when it takes longer than it may */
-  async arrival<T>(body: Promise<T>): Promise<T> {
+  arrival<T>(body: Promise<T>): Promise<T> {
     const { clock, live } = this.#services;
     const seconds = live.config.limits.bodySeconds;
-    const late = Promise.withResolvers<never>();
-    const callOff = clock.after(seconds * 1000, () => late.reject(ApiError.requestTimeout(seconds)));
-    try {
-      return await Promise.race([body, late.promise]);
-    } finally {
-      callOff();
-    }
+    return new Promise((resolve, reject) => {
+      const callOff = clock.after(seconds * 1000, () => reject(ApiError.requestTimeout(seconds)));
+      body.then(resolve, reject).finally(callOff);
+    });
   }
 
   /** The path as it was sent, without the query. Bun gives relative URLs for HTTP/1.0 requests without a Host. */
