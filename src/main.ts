@@ -34,7 +34,7 @@ function raiseRequestLimit(args: readonly string[]): void {
   const [first = "serve"] = args;
   const mayServe = first === "serve" || first.startsWith("-");
   if (!mayServe || process.env[mostRequests.variable] !== undefined || process.execve === undefined) return;
-  process.execve(process.execPath, [...program(), ...args], {
+  process.execve(executable, [...program, ...args], {
     ...process.env,
     [mostRequests.variable]: mostRequests.value,
   });
@@ -56,11 +56,10 @@ function outputOf(file: typeof Bun.stdout, isTerminal = false): Output {
   };
 }
 
+/** Asked at the start: once the file is replaced, the system calls the old one deleted. */
+const executable = process.execPath;
 /** What runs this program: the executable alone, or Bun and the source. */
-function program(): string[] {
-  const isCompiled = Bun.main.startsWith("/$bunfs/");
-  return isCompiled ? [process.execPath] : [process.execPath, ...process.execArgv, Bun.main];
-}
+const program = Bun.main.startsWith("/$bunfs/") ? [executable] : [executable, ...process.execArgv, Bun.main];
 
 function processIo(stdout: Output, stderr: Output): Io {
   return {
@@ -77,7 +76,7 @@ function processIo(stdout: Output, stderr: Output): Io {
     processes: {
       id: process.pid,
       startAgain(env) {
-        const { pid, exited } = Bun.spawn([...program(), ...process.argv.slice(2)], {
+        const { pid, exited } = Bun.spawn([...program, ...process.argv.slice(2)], {
           env: { ...process.env, ...env },
           stdio: ["ignore", "inherit", "inherit"],
         });
