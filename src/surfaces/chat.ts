@@ -47,9 +47,10 @@ export async function createCompletion(
   finish: Finish,
 ): Promise<Response> {
   const caller = admit(services, exchange, surface.name);
-  const { limits, streams } = services.live.config;
+  const { limits, streams, log } = services.live.config;
   const request = parseChatRequest(await readBody(exchange, limits.bodyBytes), limits.jsonDepth);
   exchange.note["model"] = request.model;
+  if (log.content) noteContent(exchange, "messages", request.messages);
   exchange.allowSilence(silenceAllowed(request, streams.keepAliveSeconds));
   const envelope = newEnvelope(services, exchange, request.model);
   const produce = (until: AbortSignal) => answer(services, exchange, surface, { caller, request, envelope }, until);
@@ -92,6 +93,7 @@ async function answer(
       const shaping = shapingFor(target.call.request, target.call.extras, envelope);
       const memories = memoriesOf(services, caller, target);
       if (plan.store) memories.push(conversation.remember(target, shaping));
+      if (services.live.config.log.content) memories.push(({ choices }) => noteContent(exchange, "choices", choices));
       return { shaping, signal, observer: new Meter(services, exchange, target, memories), renderFault: surface.fault };
     },
     (target, failure) => {
@@ -188,6 +190,11 @@ function memoriesOf(services: Services, caller: Caller, target: Target): Remembe
         whole.choices.map((choice) => choice.message),
       ),
   ];
+}
+
+/** For an operator who chose to read along; as a text, in which the log hides keys as it does everywhere. */
+function noteContent({ note }: Exchange, name: "messages" | "choices", content: unknown): void {
+  note[name] = JSON.stringify(content);
 }
 
 function newEnvelope({ clock }: Services, { uniqueId }: Exchange, model: string): Envelope {

@@ -124,4 +124,20 @@ describe("the request log", () => {
     expect(Object.keys(lines[0]!)).not.toContain("model");
     expect(lines[0]!["provider"]).toBe("builtin");
   });
+
+  test("has not a word of what was said, unless it is told to", async () => {
+    const body = { model: "builtin/echo", messages: [{ role: "user", content: "my secret plan" }] };
+    for (const stream of [false, true]) {
+      for (const content of [false, true]) {
+        const { lines, log } = recordingLog();
+        await using troupe = await Troupe.start({ log, config: { log: logOf({ content }) } });
+        await (await troupe.post("/gateway/v1/chat/completions", { ...body, stream })).text();
+        expect(lines).toHaveLength(1);
+        expect(JSON.stringify(lines).includes("secret plan")).toBe(content);
+        if (!content) continue;
+        expect(JSON.parse(lines[0]!["messages"] as string)).toEqual(body.messages);
+        expect(JSON.parse(lines[0]!["choices"] as string)).toMatchObject([{ message: { content: "my secret plan" } }]);
+      }
+    }
+  });
 });
