@@ -1,5 +1,5 @@
 /** Messages of the public format as items of the Responses format's `input`. */
-import { type JsonObject, listOf, objectOf, textOf } from "../lib/json.ts";
+import { type JsonObject, listOf, numberOf, objectOf, textOf } from "../lib/json.ts";
 import type { AssistantMessage, FilePart, Message, ToolMessage, UserMessage } from "../wire/chat.ts";
 import { ApiError } from "../wire/errors.ts";
 import { wholeDetails } from "../wire/reasoning-details.ts";
@@ -103,7 +103,7 @@ function filePart(file: FilePart["file"], path: string, quirks: ResponsesQuirks)
 
 /** Reasoning stands right before what it led to: the text, or the call that its `call_id` names. */
 function assistantItems(message: AssistantMessage, path: string, quirks: ResponsesQuirks): JsonObject[] {
-  const { reasoning, phase } = replayState(message, quirks);
+  const { reasoning, phase, phases } = replayState(message, quirks);
   const calls = message.tool_calls ?? [];
   const text = spokenText(message);
   if (text === "" && calls.length === 0 && message.audio != null) {
@@ -118,9 +118,23 @@ function assistantItems(message: AssistantMessage, path: string, quirks: Respons
   const spoken = text !== "" || calls.length === 0;
   return [
     ...first.map((entry) => reasoningItem(entry, quirks)),
-    ...(spoken ? [{ role: "assistant", content: text, ...(phase !== undefined && { phase }) }] : []),
+    ...(spoken ? spokenItems(text, phases ?? [{ length: text.length, phase }]) : []),
     ...callItems,
   ];
+}
+
+type Phase = { length: number; phase?: string | undefined };
+
+/** The messages that the text was made of; one, where it has changed since. */
+function spokenItems(text: string, phases: readonly Phase[]): JsonObject[] {
+  const fits = phases.reduce((sum, { length }) => sum + length, 0) === text.length;
+  let at = 0;
+  return (fits ? phases : [{ length: text.length }]).flatMap(({ length, phase }: Phase) => {
+    const content = text.slice(at, at + length);
+    at += length;
+    const isEmptyPart = content === "" && text !== "";
+    return isEmptyPart ? [] : [{ role: "assistant", content, ...(phase !== undefined && { phase }) }];
+  });
 }
 
 function spokenText({ content, refusal }: AssistantMessage): string {
@@ -150,20 +164,26 @@ function callId(id: string, { callIdLimit }: ResponsesQuirks): string {
 
 type Reasoning = { id: string; encrypted_content: string; summary: string[]; call_id?: string | undefined };
 
+type ReplayState = { reasoning: Reasoning[]; phase?: string; phases?: readonly Phase[] };
+
 /**
  * What an echoed message carries of this family's own, in the field we write or in another gateway's. Only encrypted
  * content counts: an id alone would point into the upstream's storage, which holds other callers' reasoning too.
  */
-function replayState(message: AssistantMessage, quirks: ResponsesQuirks): { reasoning: Reasoning[]; phase?: string } {
+function replayState(message: AssistantMessage, quirks: ResponsesQuirks): ReplayState {
   const own = objectOf(message.extra_content?.[quirks.family]);
   const phase = textOf(own?.["phase"]);
+  const phases = listOf(own?.["phases"]).map((value): Phase => {
+    const { length, phase: named } = objectOf(value) ?? {};
+    return { length: numberOf(length) ?? 0, phase: textOf(named) };
+  });
   const entries = listOf(own?.["reasoning"]).flatMap((value) => {
     const entry = objectOf(value) ?? {};
     const summary = listOf(entry["summary"]).map((part) => textOf(part) ?? textOf(objectOf(part)?.["text"]) ?? "");
     return reasoningOf(entry["id"], entry["encrypted_content"], summary, textOf(entry["call_id"]));
   });
   const reasoning = entries.length > 0 ? entries : detailedReasoning(message, quirks);
-  return { reasoning, ...(phase !== undefined && { phase }) };
+  return { reasoning, ...(phase !== undefined && { phase }), ...(phases.length > 0 && { phases }) };
 }
 
 function detailedReasoning(message: AssistantMessage, { reasoningFormats }: ResponsesQuirks): Reasoning[] {

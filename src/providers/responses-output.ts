@@ -18,6 +18,9 @@ import type { ResponsesQuirks } from "./responses-quirks.ts";
 /** A reasoning item as the message carries it; `call_id` where it led to a call and not to the text. */
 type ReasoningState = { id: string; encrypted_content: string; summary: unknown; call_id?: string };
 
+/** One of several messages that were read as one: how much of the text it is. */
+type PhaseState = { length: number; phase?: string };
+
 /** The output items of a response, read as one message. */
 export class Output {
   text = "";
@@ -26,11 +29,14 @@ export class Output {
   readonly calls: (ToolCall | CustomToolCall)[] = [];
   readonly annotations: Annotation[] = [];
   readonly logprobs: TokenLogprob[] = [];
+  /** As data URLs. */
+  readonly images: string[] = [];
   readonly #reasoning: ReasoningState[] = [];
   readonly #quirks: ResponsesQuirks;
   /** Reasoning whose fruit has not come yet. */
   #pending: ReasoningState[] = [];
-  #phase: string | undefined;
+  /** What the message is made of, where the upstream says it in several. */
+  readonly #phases: PhaseState[] = [];
 
   constructor(items: readonly unknown[], quirks: ResponsesQuirks) {
     this.#quirks = quirks;
@@ -42,11 +48,13 @@ export class Output {
 
   /** What the next turn must bring back, under the family's name; undefined when there is nothing. */
   replayState(responseId: unknown): Record<string, unknown> | undefined {
-    if (this.#reasoning.length === 0 && this.#phase === undefined) return undefined;
+    const [first, ...others] = this.#phases;
+    const isOne = others.every(({ phase }) => phase === first?.phase);
+    if (this.#reasoning.length === 0 && isOne && first?.phase === undefined) return undefined;
     const state = {
       response_id: responseId,
       ...(this.#reasoning.length > 0 && { reasoning: this.#reasoning }),
-      ...(this.#phase !== undefined && { phase: this.#phase }),
+      ...(isOne ? first?.phase !== undefined && { phase: first.phase } : { phases: this.#phases }),
     };
     return { [this.#quirks.family]: state };
   }
@@ -54,6 +62,7 @@ export class Output {
   #item(item: JsonObject): void {
     if (item["type"] === "reasoning") this.#reason(item);
     else if (item["type"] === "message") this.#message(item);
+    else if (item["type"] === "image_generation_call") this.#image(item);
     else this.#call(callOf(item, this.calls.length, this.#quirks));
   }
 
@@ -66,7 +75,7 @@ export class Output {
 
   #message(item: JsonObject): void {
     this.#pending = [];
-    this.#phase = textOf(item["phase"]) ?? this.#phase;
+    const begin = this.text.length;
     for (const value of listOf(item["content"])) {
       const part = objectOf(value) ?? {};
       this.refusal += textOf(part["refusal"]) ?? "";
@@ -75,6 +84,14 @@ export class Output {
       this.text += textOf(part["text"]) ?? "";
       this.logprobs.push(...logprobsOf(part["logprobs"]));
     }
+    const phase = textOf(item["phase"]);
+    this.#phases.push({ length: this.text.length - begin, ...(phase !== undefined && { phase }) });
+  }
+
+  /** https://platform.openai.com/docs/guides/tools-image-generation */
+  #image({ result, output_format }: JsonObject): void {
+    if (typeof result !== "string" || result === "") return;
+    this.images.push(`data:image/${textOf(output_format) ?? "png"};base64,${result}`);
   }
 
   #reason(item: JsonObject): void {
@@ -224,8 +241,14 @@ function messageOf(output: Output, responseId: unknown): AnswerMessage {
     ...(output.thoughts.length > 0 && { reasoning_content: output.thoughts.join("\n\n") }),
     ...(output.calls.length > 0 && { tool_calls: output.calls }),
     ...(output.annotations.length > 0 && { annotations: output.annotations }),
+    ...(output.images.length > 0 && { images: imageParts(output.images, 0) }),
     ...(extra_content && { extra_content }),
   };
+}
+
+/** Images have no field in the public format: they go where other gateways put them too. @param first their numbers begin there */
+export function imageParts(urls: readonly string[], first: number): JsonObject[] {
+  return urls.map((url, at) => ({ index: first + at, type: "image_url", image_url: { url } }));
 }
 
 function logprobsIn({ logprobs }: Output): { logprobs?: { content: TokenLogprob[] } } {

@@ -8,6 +8,7 @@ import {
   callOf,
   eventFault,
   finishReasonOf,
+  imageParts,
   logprobsOf,
   notesOf,
   Output,
@@ -38,6 +39,7 @@ export class ResponsesStream implements StreamDecoder {
   readonly #begun = new Set<unknown>();
   readonly #items: JsonObject[] = [];
   readonly #annotations: Annotation[] = [];
+  #images = 0;
   #spoke = false;
   #textLength = 0;
   /** Where in the text the current part begins: citations count from there. */
@@ -161,7 +163,11 @@ export class ResponsesStream implements StreamDecoder {
     if (item["type"] === "reasoning") {
       return thoughtsOf(item).flatMap((text, part) => this.#think(text, place, part, "summary"));
     }
-    const { text, refusal, logprobs } = new Output([item], this.#quirks);
+    const { text, refusal, logprobs, images } = new Output([item], this.#quirks);
+    if (images.length > 0) {
+      this.#images += images.length;
+      return fragment({ images: imageParts(images, this.#images - images.length) });
+    }
     if (text === "" && refusal === "") return none;
     return this.#say({ ...(text !== "" && { content: text }), ...(refusal !== "" && { refusal }) }, place, logprobs);
   }
@@ -189,6 +195,7 @@ export class ResponsesStream implements StreamDecoder {
       ...(this.#spoke ? ["message"] : []),
       ...(this.#thought === undefined ? [] : ["reasoning"]),
       ...(this.#calls.size > 0 ? ["function_call", "custom_tool_call"] : []),
+      ...(this.#images > 0 ? ["image_generation_call"] : []),
     ]);
     return items.flatMap((value) => {
       const item = objectOf(value) ?? {};
@@ -203,7 +210,7 @@ export class ResponsesStream implements StreamDecoder {
     const annotations = [finished.annotations, last.annotations, this.#annotations].find((some) => some.length > 0);
     const extra_content = finished.replayState(this.upstreamResponseId) ?? last.replayState(this.upstreamResponseId);
     return {
-      ...(!this.#spoke && this.#calls.size === 0 && { content: "" }),
+      ...(!this.#spoke && this.#calls.size === 0 && this.#images === 0 && { content: "" }),
       ...(annotations && { annotations }),
       ...(extra_content && { extra_content }),
     };
