@@ -166,7 +166,6 @@ class CandidateReader {
   readonly #index: number;
   readonly #call: Call;
   readonly #withThoughts: boolean;
-  readonly #citing: boolean;
   #toolCalls = 0;
   #images = 0;
   #open: OpenCall | undefined;
@@ -180,7 +179,6 @@ class CandidateReader {
     this.#index = index;
     this.#call = call;
     this.#withThoughts = thoughtsWanted(call) === true;
-    this.#citing = call.request.web_search_options !== undefined;
   }
 
   read(candidate: JsonObject, responseId: string | undefined, whole: boolean): ChunkChoice | undefined {
@@ -188,7 +186,7 @@ class CandidateReader {
     for (const part of listOf(objectOf(candidate["content"])?.["parts"])) {
       if (typeof part === "object" && part !== null) this.#part(part as JsonObject, delta, responseId);
     }
-    if (this.#citing) this.#text += delta.content ?? "";
+    this.#text += delta.content ?? "";
     this.#grounding = objectOf(candidate["groundingMetadata"]) ?? this.#grounding;
     this.#continuation = textOf(candidate["continuationToken"]) ?? this.#continuation;
     const reason = reasonOf(candidate["finishReason"]) ?? (whole ? "STOP" : undefined);
@@ -271,7 +269,7 @@ class CandidateReader {
       ...(reason === "CONTINUATION" && this.#continuation && { continuation_token: this.#continuation }),
     };
     if (!isEmpty(state)) delta.extra_content = { google: state };
-    const annotations = this.#citing ? citationsOf(this.#grounding, this.#text) : [];
+    const annotations = citationsOf(this.#grounding, this.#text);
     if (annotations.length > 0) delta.annotations = annotations;
     const finish = finishReasons[reason] ?? "stop";
     return finish === "stop" && reason === "STOP" && this.#toolCalls > 0 ? "tool_calls" : finish;

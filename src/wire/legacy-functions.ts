@@ -3,9 +3,11 @@
  * anything else sees it, and the answer turned back. Adapters know only tools.
  * Source: https://platform.openai.com/docs/api-reference/chat/create (deprecated fields)
  */
+import { objectOf } from "../lib/json.ts";
 import type { AssistantMessage, ChatRequest, ChunkBody, CompletionBody, Message, Tool, ToolCall } from "./chat.ts";
 
-type FunctionCall = { name: string; arguments: string };
+/** What continues a call's thought (`extra_content`) stands in it too, as there is no other place. */
+type FunctionCall = { name: string; arguments: string; extra_content?: unknown };
 
 /** @returns the request itself when it holds nothing of the older form */
 export function upgradeLegacy(request: ChatRequest): ChatRequest {
@@ -35,9 +37,10 @@ export function upgradeLegacy(request: ChatRequest): ChatRequest {
 function upgradeMessages(messages: readonly Message[]): Message[] {
   let calls = 0;
   let open: ToolCall | undefined;
-  const openCall = (call: FunctionCall): ToolCall => {
+  const openCall = ({ extra_content, ...call }: FunctionCall): ToolCall => {
     calls += 1;
-    open = { id: `legacy_${calls}`, type: "function", function: call };
+    const extra = objectOf(extra_content);
+    open = { id: `legacy_${calls}`, type: "function", function: call, ...(extra && { extra_content: extra }) };
     return open;
   };
   return messages.flatMap((message): Message[] => {
@@ -64,7 +67,7 @@ export function downgradeCompletion(body: CompletionBody): CompletionBody {
       if (call === undefined) return choice;
       return {
         ...choice,
-        message: { ...message, function_call: call.function satisfies FunctionCall },
+        message: { ...message, function_call: functionCallOf(call.function, call) },
         finish_reason: choice.finish_reason === "tool_calls" ? "function_call" : choice.finish_reason,
       };
     }),
@@ -77,12 +80,16 @@ export function downgradeChunk(body: ChunkBody): ChunkBody {
     ...body,
     choices: body.choices.map((choice) => {
       const { tool_calls, ...delta } = choice.delta;
-      const call = tool_calls?.find((one) => one.index === 0)?.function;
+      const call = tool_calls?.find((one) => one.index === 0);
       return {
         ...choice,
-        delta: call === undefined ? delta : { ...delta, function_call: call },
+        delta: call?.function === undefined ? delta : { ...delta, function_call: functionCallOf(call.function, call) },
         finish_reason: choice.finish_reason === "tool_calls" ? "function_call" : choice.finish_reason,
       };
     }),
   };
+}
+
+function functionCallOf<C extends Partial<FunctionCall>>(call: C, { extra_content }: { extra_content?: unknown }): C {
+  return extra_content === undefined ? call : { ...call, extra_content };
 }

@@ -146,3 +146,19 @@ test("a stream's fragments of the first call are fragments of the function call"
     finish_reason: "function_call",
   });
 });
+
+test("what continues a call's thought goes both ways", () => {
+  const extra_content = { google: { thought_signature: "c2ln" } };
+  const call = { id: "c", type: "function" as const, function: { name: "f", arguments: "{}" }, extra_content };
+  const function_call = { name: "f", arguments: "{}", extra_content };
+  const message = { role: "assistant" as const, content: null };
+  const plain = downgradeCompletion({
+    choices: [{ index: 0, message: { ...message, tool_calls: [call] }, finish_reason: "tool_calls" }],
+  });
+  expect(plain.choices[0]!.message).toEqual({ ...message, function_call });
+  const delta: Delta = { tool_calls: [{ index: 0, ...call }] };
+  const streamed = downgradeChunk({ choices: [{ index: 0, delta, finish_reason: null }] });
+  expect(streamed.choices[0]!.delta).toEqual({ function_call });
+  const upgraded = upgradeLegacy({ model: "a/b", messages: [{ ...message, function_call }] });
+  expect(upgraded.messages).toEqual([{ ...message, tool_calls: [{ ...call, id: "legacy_1" }] }]);
+});
