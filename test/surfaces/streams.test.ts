@@ -1,6 +1,7 @@
 import { heapStats } from "bun:jsc";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import type OpenAI from "openai";
+import { ManualClock } from "../../src/lib/clock.ts";
 import { SseParser } from "../../src/lib/sse.ts";
 import { HeldStream } from "../helpers/held-stream.ts";
 import { Troupe } from "../helpers/troupe.ts";
@@ -187,6 +188,25 @@ describe("keep-alive", () => {
     held.finish();
     const chunks = await reading.rest();
     expect(chunks.map((chunk) => chunk.choices[0]!.delta.content)).toEqual(["a", undefined]);
+  });
+
+  test("0 turns them off, and an error always has its status", async () => {
+    const clock = new ManualClock();
+    const timeouts = { connectSeconds: 5, firstByteSeconds: 86_400, idleSeconds: 0 };
+    await using quiet = await Troupe.start({
+      clock,
+      providers: { openai: { baseUrl: upstream.url, timeouts } },
+      config: { streams: { keepAliveSeconds: 0 } },
+    });
+    const late = Promise.withResolvers<Response>();
+    answer = () => late.promise;
+    const before = upstream.requests.length;
+    const asking = quiet.post("/gateway/v1/chat/completions", { model: "openai/x", messages: hello, stream: true });
+    await upstream.received(before + 1);
+    clock.advance(3_600_000);
+    late.resolve(jsonResponse({ error: { message: "late no" } }, 429));
+    const response = await asking;
+    expect([response.status, await response.text()]).toEqual([429, '{"error":{"message":"late no"}}']);
   });
 
   test("an error that comes after the 200 went out is told in the stream", async () => {
