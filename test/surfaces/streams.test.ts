@@ -192,7 +192,7 @@ describe("keep-alive", () => {
 
   test("0 turns them off, and an error always has its status", async () => {
     const clock = new ManualClock();
-    const timeouts = { connectSeconds: 5, firstByteSeconds: 86_400, idleSeconds: 0 };
+    const timeouts = { connectSeconds: 86_400, firstByteSeconds: 86_400, idleSeconds: 0 };
     await using quiet = await Troupe.start({
       clock,
       providers: { openai: { baseUrl: upstream.url, timeouts } },
