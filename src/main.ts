@@ -1,6 +1,7 @@
 /** The executable's door, and the only file that touches the process. */
 import { readFileSync, statSync } from "node:fs";
-import type { Io, Output } from "./lib/io.ts";
+import { availableParallelism } from "node:os";
+import type { Io, Output, Parent } from "./lib/io.ts";
 
 /**
  * Bun lets 256 outgoing requests run at once, open streams included, and reads another number only at its start.
@@ -75,6 +76,7 @@ function processIo(stdout: Output, stderr: Output): Io {
     },
     processes: {
       id: process.pid,
+      program,
       startAgain(env) {
         const { pid, exited } = Bun.spawn([...program, ...process.argv.slice(2)], {
           env: { ...process.env, ...env },
@@ -82,9 +84,45 @@ function processIo(stdout: Output, stderr: Output): Io {
         });
         return { id: pid, ended: exited };
       },
+      startWorker(env, hear) {
+        const child = Bun.spawn([...program, ...process.argv.slice(2)], {
+          env: { ...process.env, ...env },
+          stdio: ["ignore", "inherit", "inherit"],
+          serialization: "json",
+          ipc: hear,
+        });
+        return {
+          id: child.pid,
+          ended: child.exited,
+          send: (message) => whileThere(() => child.send(message)),
+          kill: () => child.kill("SIGKILL"),
+        };
+      },
+      ...(process.send !== undefined && { parent: parentProcess() }),
       signal: (id, name) => void process.kill(id, name),
     },
+    machine: { cores: availableParallelism(), sharesPorts: process.platform === "linux" },
   };
+}
+
+function parentProcess(): Parent {
+  return {
+    send: (message) => whileThere(() => process.send!(message)),
+    onMessage: (run) => void process.on("message", run),
+    onGone(run) {
+      if (process.connected) process.on("disconnect", run);
+      else run();
+    },
+  };
+}
+
+/** The other one may have ended, which is heard of in another way. */
+function whileThere(send: () => unknown): void {
+  try {
+    send();
+  } catch {
+    // Then there is nobody to tell.
+  }
 }
 
 const largestFile = 4 * 1024 * 1024;

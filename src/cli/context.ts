@@ -16,9 +16,9 @@ export class CommandError extends Error {
 }
 
 export function loadFrom({ io, flags }: Context): LoadResult {
-  const { env, cwd } = io;
+  const { env, cwd, machine } = io;
   const isFolder = (path: string) => io.isFolder(path);
-  return loadConfig({ flags, env, cwd, isFolder, readFile: (path) => io.readFile(path) }, providers);
+  return loadConfig({ flags, env, cwd, isFolder, machine, readFile: (path) => io.readFile(path) }, providers);
 }
 
 /** Loads the configuration for a command that needs nothing else of it than to be right. */

@@ -14,10 +14,12 @@ import { completionScript, type Shell, shells } from "./completion.ts";
 import { printConfig, printConfigSchema } from "./config.ts";
 import { CommandError, type Context, type ExitCode } from "./context.ts";
 import { backUpData, pruneData, restoreData, showDataStats } from "./data.ts";
+import { doctor } from "./doctor.ts";
 import { parseExpiry } from "./expiry.ts";
 import { type CreateOptions, createKey, listKeys, revokeKey, rotateKey, showKey } from "./keys.ts";
 import { checkPersonas, listPersonas, printPersonaSchema, showPersona } from "./personas.ts";
 import { serve } from "./serve.ts";
+import { installService, printService, showServiceStatus, uninstallService } from "./service.ts";
 
 const usageError = 2;
 
@@ -64,6 +66,7 @@ function buildProgram(io: Io, done: (code: ExitCode) => void): Command {
     .option("-p, --port <port>", "Listen on that port; 0 takes a free one (default: 8080)")
     .option("--data <folder>", "The data folder (default: ./data)")
     .option("--personas <folder>", "The folder of personas (default: ./personas, else those in the executable)")
+    .option("--workers <count>", "Serve with that many processes; 0 is one for each core (default: 1)")
     .configureHelp({ showGlobalOptions: true })
     .configureOutput({
       writeOut: (text) => void io.stdout.write(text),
@@ -97,8 +100,16 @@ function buildProgram(io: Io, done: (code: ExitCode) => void): Command {
     .option("--json", "Answer in JSON")
     .action(act(check));
 
+  program
+    .command("doctor")
+    .description("Look at the machine, the configuration and everything it names, and say what to do")
+    .option("--call", "Send each provider one small request, which costs a few tokens")
+    .option("--json", "Answer in JSON")
+    .action(act(doctor));
+
   addKeyCommands(program, act);
   addPersonaCommands(program, act);
+  addServiceCommands(program, act);
   addDataCommands(program, act);
 
   const config = program.command("config").description("What applies, and why");
@@ -186,6 +197,27 @@ function addKeyCommands(program: Command, act: Act): void {
     .argument(...key)
     .option(...json)
     .action(act(rotateKey));
+}
+
+function addServiceCommands(program: Command, act: Act): void {
+  const service = program.command("service").description("The systemd service that runs this program");
+  const root = ["--root <folder>", "A folder that stands for / (default: /)"] as const;
+  service.command("print").description("Print the unit").action(act(printService));
+  service
+    .command("install")
+    .description("Place the unit in /etc/systemd/system, and say what to do next")
+    .option(...root)
+    .action(act(installService));
+  service
+    .command("status")
+    .description("Tell whether the unit is in place, and what systemd says of it")
+    .option(...root)
+    .action(act(showServiceStatus));
+  service
+    .command("uninstall")
+    .description("Remove the unit; the data stays")
+    .option(...root)
+    .action(act(uninstallService));
 }
 
 function addPersonaCommands(program: Command, act: Act): void {

@@ -44,6 +44,8 @@ export type Config = {
   readonly data: string;
   /** The personas' folder; absent: the ones compiled into the executable. */
   readonly personas?: string;
+  /** How many processes serve; with one there is no other. */
+  readonly workers: number;
   /** Those that are set up, each name once. */
   readonly providers: readonly ProviderConfig[];
   /** Requests per minute of a key of that plan tier; enterprise keys bring their own number. */

@@ -3,12 +3,13 @@ import { dirname, resolve } from "node:path";
 import type { TObject } from "@sinclair/typebox";
 import { AddressBlocks } from "../lib/addresses.ts";
 import { deepFreeze } from "../lib/freeze.ts";
+import type { Machine } from "../lib/io.ts";
 import { formatPath, type PathPart, schemaFaults } from "../lib/schema-faults.ts";
 import { suggest } from "../lib/suggest.ts";
 import { type Fault, YamlSource } from "../lib/yaml.ts";
 import type { ProviderCatalog } from "./catalog.ts";
 import type { Config } from "./config.ts";
-import { listenersFrom, type Override } from "./listeners.ts";
+import { formatAddress, listenersFrom, type Override } from "./listeners.ts";
 import { providersFrom } from "./providers.ts";
 import { fromText, resolveReferences } from "./references.ts";
 import type { Origin } from "./report.ts";
@@ -23,6 +24,7 @@ export type Flags = {
   readonly port?: string;
   readonly data?: string;
   readonly personas?: string;
+  readonly workers?: string;
 };
 
 export type ConfigInput = {
@@ -32,6 +34,8 @@ export type ConfigInput = {
   readonly cwd: string;
   readonly readFile: ReadFile;
   readonly isFolder: (path: string) => boolean;
+  /** Default: one core of a machine that can do all. */
+  readonly machine?: Machine;
 };
 
 export type LoadedConfig = {
@@ -45,6 +49,8 @@ export type LoadedConfig = {
 };
 
 export type LoadResult = LoadedConfig | { readonly faults: readonly Fault[] };
+
+const workersSetting = settings.find(({ variable }) => variable === "TROUPE_WORKERS")!;
 
 const usualFiles = ["troupe.yaml", "/etc/troupe/troupe.yaml"];
 
@@ -143,9 +149,17 @@ class Loading {
       this.#faults.push(...faults);
       if (faults.length === 0) this.#put(file, setting.path, value, fromVariable(setting.variable));
     }
-    const { data, personas } = this.#input.flags;
+    const { data, personas, workers } = this.#input.flags;
     if (data !== undefined) this.#put(file, ["data"], data, fromFlag("--data"));
     if (personas !== undefined) this.#put(file, ["personas"], personas, fromFlag("--personas"));
+    if (workers !== undefined) this.#putFlag(file, "--workers", workers, workersSetting);
+  }
+
+  #putFlag(file: Record<string, unknown>, flag: string, text: string, { path, schema }: Setting): void {
+    const value = fromText(text, schema);
+    const faults = schemaFaults(schema, value).map(({ message }) => placeless("command line", flag, message));
+    this.#faults.push(...faults);
+    if (faults.length === 0) this.#put(file, path, value, fromFlag(flag));
   }
 
   #put(file: Record<string, unknown>, path: Setting["path"], value: unknown, origin: Origin): void {
@@ -160,10 +174,12 @@ class Loading {
 
   #configFrom(file: FilledConfigFile): Config {
     const { limits, idempotency } = file;
+    const listen = this.#listeners(file.listen);
     return {
-      listen: this.#listeners(file.listen),
+      listen,
       data: this.#dataFolder(file.data),
       ...this.#personasFolder(file.personas),
+      workers: this.#workers(file.workers, listen),
       providers: providersFrom(file.providers, {
         catalog: this.#catalog,
         variables: this.#variables,
@@ -243,6 +259,20 @@ class Loading {
   #personasFolder(given: string | undefined): { personas?: string } {
     const folder = resolve(this.#folderOf("personas"), given ?? "personas");
     return given !== undefined || this.#input.isFolder(folder) ? { personas: folder } : {};
+  }
+
+  #workers(given: number, listen: Config["listen"]): number {
+    const { cores, sharesPorts } = this.#input.machine ?? { cores: 1, sharesPorts: true };
+    const workers = given === 0 ? (sharesPorts ? cores : 1) : given;
+    if (workers === 1) return workers;
+    if (!sharesPorts) this.#report(["workers"], `must be 1 here: only Linux lets ${workers} processes share a port`);
+    const socket = listen.find(({ address }) => address.kind === "unix");
+    if (socket !== undefined)
+      this.#report(
+        ["workers"],
+        `must be 1 beside ${formatAddress(socket.address)}: processes can't share a unix socket`,
+      );
+    return workers;
   }
 
   #tiers(tiers: Config["tiers"]): Config["tiers"] {

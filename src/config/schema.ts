@@ -111,6 +111,12 @@ export const ConfigFile = Type.Object(
     personas: optional(
       text("The folder of personas. Default: `./personas` if it is there, else those in the executable."),
     ),
+    workers: whole(
+      0,
+      256,
+      1,
+      "How many processes share the port and the data folder, to use as many cores; 0 is one for each core. Linux only.",
+    ),
     providers: optional(
       Type.Record(Type.String(), ProviderFile, {
         default: {},

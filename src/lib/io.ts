@@ -16,13 +16,41 @@ export type Child = {
   readonly ended: Promise<number>;
 };
 
+/** A process that this one looks after, with a line between them. What is sent must be JSON. */
+export type Worker = Child & {
+  send(message: unknown): void;
+  kill(): void;
+};
+
+/** The process that looks after this one. */
+export type Parent = {
+  send(message: unknown): void;
+  onMessage(run: (message: unknown) => void): void;
+  /** Calls back when it has ended, however. */
+  onGone(run: () => void): void;
+};
+
 /** This process among others. */
 export type Processes = {
   /** This one's own. */
   readonly id: number;
+  /** What runs this program, without its arguments; the first is an absolute path. */
+  readonly program: readonly string[];
   /** Runs this program once more, as it lies on the disk now, with the same arguments. @param env what differs */
   startAgain(env: Readonly<Record<string, string>>): Child;
+  /** The same, and hears what it sends. */
+  startWorker(env: Readonly<Record<string, string>>, hear: (message: unknown) => void): Worker;
+  /** Absent: nobody looks after this one. */
+  readonly parent?: Parent;
   signal(id: number, name: Signal): void;
+};
+
+/** What the machine allows. */
+export type Machine = {
+  /** How many threads can run at once. */
+  readonly cores: number;
+  /** Whether several processes can share a port evenly. */
+  readonly sharesPorts: boolean;
 };
 
 export type Io = {
@@ -37,4 +65,5 @@ export type Io = {
   /** @returns a function that stops listening */
   onSignal(signal: Signal, run: () => void): () => void;
   readonly processes: Processes;
+  readonly machine: Machine;
 };

@@ -26,7 +26,7 @@ describe("in bash", () => {
     ["troupe keys create --p", ["--per-minute", "--port", "--personas"]],
     [
       "troupe --config x.yaml config ",
-      ["print", "schema", "--version", "--config", "--host", "--port", "--data", "--personas", "--help"],
+      ["print", "schema", "--version", "--config", "--host", "--port", "--data", "--personas", "--workers", "--help"],
     ],
     ["troupe check --j", ["--json"]],
     ["troupe keys list x", []],

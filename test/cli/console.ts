@@ -67,9 +67,14 @@ export class Console {
       },
       processes: {
         id: 4711,
+        program: ["/opt/troupe/bin/troupe"],
         startAgain: () => ({ id: 4712, ended: new Promise(() => {}) }),
+        startWorker: () => {
+          throw new Error("a test's console starts no workers");
+        },
         signal: () => {},
       },
+      machine: { cores: 2, sharesPorts: true },
     };
   }
 }

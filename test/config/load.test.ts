@@ -9,6 +9,7 @@ describe("without anything", () => {
     expect(configOf({})).toEqual({
       listen: [{ address: { kind: "tcp", host: "127.0.0.1", port: 8080 }, surfaces: ["orchestrator", "gateway"] }],
       data: "/srv/data",
+      workers: 1,
       providers: [],
       tiers: { free: 10, pro: 100 },
       limits: {
@@ -313,5 +314,30 @@ describe("whatever a file or a variable holds", () => {
       }),
       { numRuns: 1000 },
     );
+  });
+});
+
+describe("workers", () => {
+  const machine = { cores: 6, sharesPorts: true };
+  const elsewhere = { cores: 6, sharesPorts: false };
+
+  test("by file, variable and flag; 0 is one for each core", () => {
+    expect(configOf({ yaml: "workers: 3" }).workers).toBe(3);
+    expect(configOf({ yaml: "workers: 3", env: { TROUPE_WORKERS: "4" } }).workers).toBe(4);
+    expect(configOf({ env: { TROUPE_WORKERS: "4" }, flags: { workers: "2" } }).workers).toBe(2);
+    expect(configOf({ yaml: "workers: 0", machine }).workers).toBe(6);
+    expect(configOf({ yaml: "workers: 0", machine: elsewhere }).workers).toBe(1);
+  });
+
+  test("a number that is none, or where it can't be", () => {
+    expect(faultsOf({ flags: { workers: "auto" } })).toEqual([
+      "command line: --workers: must be an integer from 0 to 256",
+    ]);
+    expect(faultsOf({ yaml: "workers: 2", machine: elsewhere })).toEqual([
+      "troupe.yaml:1:10: workers: must be 1 here: only Linux lets 2 processes share a port",
+    ]);
+    expect(faultsOf({ yaml: 'listen: ["unix:/run/a.sock"]\nworkers: 2' })).toEqual([
+      "troupe.yaml:2:10: workers: must be 1 beside unix:/run/a.sock: processes can't share a unix socket",
+    ]);
   });
 });

@@ -3,6 +3,7 @@ import { Type } from "@sinclair/typebox";
 import type { ProviderCatalog } from "../../src/config/catalog.ts";
 import type { Config } from "../../src/config/config.ts";
 import { type Flags, type LoadedConfig, type LoadResult, loadConfig } from "../../src/config/load.ts";
+import type { Machine } from "../../src/lib/io.ts";
 import { formatFault } from "../../src/lib/yaml.ts";
 
 export const catalog: ProviderCatalog = [
@@ -55,16 +56,20 @@ export type Given = {
   /** By path; a value of `Error` can't be read. */
   readonly files?: Readonly<Record<string, string | Error>>;
   readonly folders?: readonly string[];
+  readonly machine?: Machine;
 };
 
-export function load({ yaml, env = {}, flags = {}, files = {}, folders = [] }: Given): LoadResult {
+export function load({ yaml, env = {}, flags = {}, files = {}, folders = [], machine }: Given): LoadResult {
   const all: Record<string, string | Error> = { ...files, ...(yaml !== undefined && { "troupe.yaml": yaml }) };
   const readFile = (path: string) => {
     const content = all[path];
     if (content instanceof Error) throw content;
     return content;
   };
-  return loadConfig({ flags, env, cwd: "/srv", readFile, isFolder: (path) => folders.includes(path) }, catalog);
+  return loadConfig(
+    { flags, env, cwd: "/srv", readFile, isFolder: (path) => folders.includes(path), ...(machine && { machine }) },
+    catalog,
+  );
 }
 
 export function loaded(given: Given): LoadedConfig {

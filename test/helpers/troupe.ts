@@ -111,6 +111,7 @@ function testConfig(data: string, { providers = {}, personas, config }: TroupeOp
         ...provider,
       }),
     ),
+    workers: 1,
     tiers: { free: 10, pro: 100 },
     limits: {
       bodyBytes: 20 * 1024 * 1024,
