@@ -51,10 +51,16 @@ export class SseParser {
     return this.#lines(this.#decoder.decode(bytes, { stream: true }));
   }
 
-  /** The stream closed: an event without its closing blank line still counts, since some upstreams end so. */
+  /**
+   * The stream closed: an event without its closing blank line still counts, since some upstreams end so; one that was
+   * cut within its JSON does not.
+   */
   end(): SseEvent[] {
+    const isOpen = this.#rest !== "";
     const events = this.#lines(`${this.#decoder.decode()}\n\n`);
     this.#rest = "";
+    const last = events.at(-1)?.data;
+    if (isOpen && last?.startsWith("{") && parseJson(last) === undefined) events.pop();
     return events;
   }
 

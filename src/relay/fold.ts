@@ -10,7 +10,12 @@ import type {
   ToolCallDelta,
 } from "../wire/chat.ts";
 
-type Building = { message: AnswerMessage; calls: (ToolCall | CustomToolCall)[]; choice: Choice };
+type Building = {
+  readonly message: AnswerMessage;
+  readonly calls: (ToolCall | CustomToolCall)[];
+  readonly choice: Choice;
+  finished: boolean;
+};
 
 /** Takes bodies as they pass; `result` is what a plain call would have given. */
 export class StreamFold {
@@ -26,6 +31,11 @@ export class StreamFold {
     }
   }
 
+  /** True once every choice that began has ended, and one did. */
+  get complete(): boolean {
+    return this.#choices.size > 0 && this.#choices.values().every(({ finished }) => finished);
+  }
+
   result(): CompletionBody {
     const choices = [...this.#choices.values()].map(({ message, calls, choice }) => {
       if (calls.length > 0) message.tool_calls = calls.filter((call) => call !== undefined);
@@ -38,7 +48,7 @@ export class StreamFold {
     let building = this.#choices.get(index);
     if (building === undefined) {
       const message: AnswerMessage = { role: "assistant", content: null };
-      building = { message, calls: [], choice: { index, message, finish_reason: "stop" } };
+      building = { message, calls: [], choice: { index, message, finish_reason: "stop" }, finished: false };
       this.#choices.set(index, building);
     }
     const { message, choice } = building;
@@ -52,7 +62,10 @@ export class StreamFold {
       else if (typeof value === "object") message[key] = { ...(message[key] as object | undefined), ...value };
       else message[key] = value;
     }
-    if (finish_reason !== null) choice.finish_reason = finish_reason;
+    if (finish_reason !== null) {
+      choice.finish_reason = finish_reason;
+      building.finished = true;
+    }
     if (logprobs != null) {
       choice.logprobs = {
         content: [...(choice.logprobs?.content ?? []), ...(logprobs.content ?? [])],

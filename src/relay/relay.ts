@@ -100,7 +100,7 @@ async function relayRemote(
   try {
     if (answer.status < 200 || answer.status >= 300)
       return await refusal(answer, provider, account.name, options.observer);
-    const bodies: Bodies = answer.isEventStream
+    const bodies: Bodies = (await isEventStream(answer, call))
       ? new StreamBodies(answer, provider.streamDecoder(call))
       : await decodePlain(answer, provider, call);
     if (call.request.stream === true) return await openStream(bodies, target, options);
@@ -278,6 +278,16 @@ async function decodePlain(answer: UpstreamAnswer, provider: RemoteProvider, cal
   return new LocalBodies([bodyOf(whole)], whole, provider.upstreamResponseId?.(json));
 }
 
+/** With which bytes events begin (`data`, `event`, `id`, `retry`, a comment), and with which JSON does. */
+const eventBegins = new Set<number | undefined>([..."deir:"].map((letter) => letter.charCodeAt(0)));
+const jsonBegins = new Set<number | undefined>([..."{["].map((letter) => letter.charCodeAt(0)));
+
+/** Some servers and proxies name another content type than that of the body: its beginning tells. */
+async function isEventStream(answer: UpstreamAnswer, { request }: Call): Promise<boolean> {
+  if (answer.isEventStream) return !jsonBegins.has(await answer.firstByte());
+  return request.stream === true && eventBegins.has(await answer.firstByte());
+}
+
 /** A whole answer as a stream's only body. */
 function bodyOf({ choices, ...rest }: CompletionBody): ChunkBody {
   return {
@@ -298,8 +308,11 @@ async function collect(bodies: Bodies): Promise<CompletionBody> {
   for (let batch = await bodies.next(); batch !== undefined; batch = await bodies.next()) fold.push(batch);
   bodies.settle();
   const body = fold.result();
-  if (body.choices.length > 0) return body;
-  throw ApiError.unavailable("upstream_invalid_response", "The upstream ended its stream without an answer.");
+  if (fold.complete) return body;
+  throw ApiError.unavailable(
+    "upstream_invalid_response",
+    "The upstream ended its stream before the answer was finished.",
+  );
 }
 
 async function openStream(bodies: Bodies, target: Target, options: RelayOptions): Promise<Outcome> {

@@ -120,6 +120,9 @@ function headersOf({ headers, listHeaders = [] }: UpstreamRequest, account: Acco
   return sent;
 }
 
+/** White space, and what a byte-order mark is made of. */
+const blanks = new Set([9, 10, 13, 32, 0xef, 0xbb, 0xbf]);
+
 /** An answer whose headers are there and whose body is still to be read. */
 export class UpstreamAnswer {
   readonly status: number;
@@ -129,6 +132,8 @@ export class UpstreamAnswer {
   readonly #release: () => void;
   readonly #response: Response;
   #reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
+  /** Read, and not yet given out. */
+  readonly #ahead: Uint8Array[] = [];
   readonly #clock: Clock;
   readonly #idleMs: number;
   /** When the pending read began: a slow client that asks for nothing is no silence of the upstream. */
@@ -160,11 +165,26 @@ export class UpstreamAnswer {
     return this.headers.get("content-type")?.includes("text/event-stream") ?? false;
   }
 
+  /** The body's first byte that is no white space; undefined where there is none. It is still to be read. @throws as `read` does */
+  async firstByte(): Promise<number | undefined> {
+    const ahead: Uint8Array[] = [];
+    let found: number | undefined;
+    while (found === undefined) {
+      const part = await this.read();
+      if (part === undefined) break;
+      ahead.push(part);
+      found = part.find((byte) => !blanks.has(byte));
+    }
+    this.#ahead.push(...ahead);
+    return found;
+  }
+
   /**
    * The next bytes; undefined at the end.
    * @throws ApiError upstream_unreachable on a broken connection, upstream_timeout on silence; ClientGone
    */
   async read(): Promise<Uint8Array | undefined> {
+    if (this.#ahead.length > 0) return this.#ahead.shift();
     this.#waitingSince = this.#clock.monotonic();
     try {
       this.#reader ??= this.#response.body?.getReader() as ReadableStreamDefaultReader<Uint8Array> | undefined;
@@ -181,7 +201,8 @@ export class UpstreamAnswer {
   /** The whole body, as text. @throws as `read` does */
   async text(): Promise<string> {
     const length = this.headers.get("content-length");
-    if (length === null || Number(length) > smallBody) return utf8.decode(await this.bytes());
+    if (length === null || Number(length) > smallBody || this.#reader !== undefined)
+      return utf8.decode(await this.bytes());
     this.#waitingSince = this.#clock.monotonic();
     try {
       const text = await this.#response.text();

@@ -36,6 +36,12 @@ describe("SseParser", () => {
 
   test("an event without its closing blank line still counts at the end", () => {
     expect(data("data: a\n\ndata: b")).toEqual(["a", "b"]);
+    expect(data('data: a\n\ndata: {"b":1}')).toEqual(["a", '{"b":1}']);
+  });
+
+  test("an event that was cut within its JSON does not count", () => {
+    expect(data('data: a\n\ndata: {"b":')).toEqual(["a"]);
+    expect(data('data: a\n\ndata: {"b":\n')).toEqual(["a", '{"b":']);
   });
 
   test("an empty data line is an event with empty data", () => {

@@ -4,6 +4,7 @@
  */
 import { existsSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
+import type { ChatCompletionMessageParam } from "openai/resources/chat/completions";
 import { jsonResponse, type RecordedRequest, sseResponse, type UpstreamHandler } from "../upstream-server.ts";
 
 export type Body = Record<string, unknown>;
@@ -25,6 +26,8 @@ type Manners = {
   /** An assistant message with calls must carry this key. */
   readonly besideCalls?: string;
   readonly rules?: (body: Body) => string | undefined;
+  /** What one message may not follow. */
+  readonly order?: (role: unknown, before: unknown, isLast: boolean, message: Body) => string | undefined;
   readonly refuse: (status: number, message: string, param: string) => Response;
 };
 
@@ -102,6 +105,12 @@ const manners: Readonly<Record<string, Manners>> = {
     roles: olderRoles,
     messageKeys: ["role", "content", "name", "tool_calls", "tool_call_id", "prefix"],
     callIds: /^[A-Za-z0-9]{9}$/,
+    order: (role, before, isLast, { prefix }) => {
+      if (role === "user" && before === "tool") return "Unexpected role 'user' after role 'tool'";
+      return isLast && role === "assistant" && prefix !== true
+        ? "Expected last role User or Tool (or Assistant with prefix True) for serving but got assistant"
+        : undefined;
+    },
     refuse: (_, msg, param) =>
       jsonResponse({ detail: [{ type: "extra_forbidden", loc: ["body", param], msg, input: null }] }, 422),
   },
@@ -132,6 +141,13 @@ const manners: Readonly<Record<string, Manners>> = {
     ...easy,
     path: "/chat/completions",
     refused: ["stream_options", "seed", "user", "parallel_tool_calls"],
+    order: (role, before, isLast) => {
+      const speakers = ["user", "assistant"];
+      if (isLast && role === "assistant") return "Last message must have role `user`.";
+      return speakers.includes(String(role)) && role === before
+        ? "After the (optional) system message(s), user and assistant roles should be alternating."
+        : undefined;
+    },
   },
   cerebras: {
     path: "/v1/chat/completions",
@@ -213,6 +229,8 @@ function messagesFault(own: Manners, messages: readonly Message[]): Response | u
       if (own.inlineImagesOnly && typeof url === "string" && !url.startsWith("data:"))
         return fault("invalid image input");
     }
+    const disordered = own.order?.(message.role, messages[at - 1]?.role, at === messages.length - 1, message);
+    if (disordered !== undefined) return fault(disordered);
     if (message.role !== "tool" && open.size > 0) {
       return fault(`tool_call_ids without response messages: ${[...open].join(", ")}`);
     }
@@ -244,6 +262,11 @@ export function recorded(path: string): Response {
 export function expectedOf(path: string): Body {
   const expected = JSON.parse(readFileSync(fixture(`${path}/expected.json`), "utf8"));
   return expected.folded ?? expected;
+}
+
+/** What the request of a recorded case says. */
+export function messagesOf(path: string): ChatCompletionMessageParam[] {
+  return JSON.parse(readFileSync(fixture(`${path}/case.json`), "utf8")).request.messages;
 }
 
 /** The plainest answer: a text, or a call. */
