@@ -86,6 +86,9 @@ export const migrations: readonly string[] = [
   create index turns_continued on turns (parent) where parent is not null;
   create index turns_of_conversation on turns (conversation);
   create index turns_deleted on turns (deleted_at) where deleted_at is not null;`,
+
+  // 4: Room for a trial write as large as a usual row, so that a disk that is nearly full counts as full.
+  "create table trials (trial integer primary key check (trial = 1), data blob not null) strict;",
 ];
 
 /** "trpe": tells our files from any other SQLite database. */

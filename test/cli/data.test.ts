@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync, writeFileSync } from "node:fs";
+import { migrations } from "../../src/store/migrations.ts";
 import { openStore } from "../../src/store/store.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Console } from "./console.ts";
@@ -13,7 +14,7 @@ describe("troupe data", () => {
     expect([stats.code, stats.err]).toEqual([0, ""]);
     expect(JSON.parse(stats.out)).toMatchObject({
       path: folder.file("data/troupe.db"),
-      schema_version: 3,
+      schema_version: migrations.length,
       servers: 0,
       keys: { usable: 1, revoked: 0, expired: 0 },
       answers: { running: 0, finished: 0, interrupted: 0, bytes: 0 },

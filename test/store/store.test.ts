@@ -123,7 +123,7 @@ describe("files of earlier versions", () => {
 
   test("kept answers and conversations of earlier versions are still given", async () => {
     using folder = new TempFolder();
-    copyFileSync(join(kept, "v3.db"), folder.file(databaseName));
+    copyFileSync(join(kept, `v${migrations.length}.db`), folder.file(databaseName));
     const store = openStore(folder.path);
     const idempotency = new Idempotency(store, systemClock, () => ({
       retentionHours: 24,
