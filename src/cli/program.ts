@@ -6,7 +6,7 @@ import type { Io } from "../lib/io.ts";
 import { suggest } from "../lib/suggest.ts";
 import { DataError } from "../services/data.ts";
 import { KeyError } from "../services/keys.ts";
-import { tiers } from "../store/key-rows.ts";
+import { tiers } from "../wire/models.ts";
 import { StorageError } from "../store/storage-error.ts";
 import { printOpenApi, printVersion, versionLine } from "./about.ts";
 import { check } from "./check.ts";

@@ -1,4 +1,5 @@
 /** What a reload changed. */
+import { isObject } from "../lib/json.ts";
 import type { Config } from "./config.ts";
 
 /** The settings that differ, by their paths in the file's terms, without their values: `limits.body_bytes`, `providers.openai`. */
@@ -12,12 +13,9 @@ const byName = (config: Config) => ({
 });
 
 function differences(before: unknown, after: unknown, path: readonly string[]): string[] {
-  if (!isMapping(before) || !isMapping(after)) return Bun.deepEquals(before, after) ? [] : [path.join(".")];
+  if (!isObject(before) || !isObject(after)) return Bun.deepEquals(before, after) ? [] : [path.join(".")];
   const keys = [...new Set([...Object.keys(before), ...Object.keys(after)])];
   return keys.flatMap((key) => differences(before[key], after[key], [...path, snakeCase(key)]));
 }
-
-const isMapping = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 const snakeCase = (key: string) => key.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);

@@ -5,6 +5,7 @@
 import type { TSchema } from "@sinclair/typebox";
 import { Kind } from "@sinclair/typebox";
 import { Errors, type ValueError, type ValueErrorIterator, ValueErrorType } from "@sinclair/typebox/errors";
+import { isObject } from "./json.ts";
 
 export type PathPart = string | number;
 export type SchemaFault = {
@@ -171,7 +172,7 @@ function kindFits(schema: TSchema, value: unknown): boolean {
     case "array":
       return Array.isArray(value);
     case "object":
-      return typeof value === "object" && value !== null && !Array.isArray(value);
+      return isObject(value);
     case "null":
       return value === null;
     default:

@@ -1,5 +1,6 @@
 /** A persona and a caller's request, made into the request for the persona's targets. Pure. */
 import { Value } from "@sinclair/typebox/value";
+import { isObject } from "../lib/json.ts";
 import { type ChatRequest, ChatRequestBody, type Message, type Metadata, type Tool } from "../wire/chat.ts";
 import { ApiError } from "../wire/errors.ts";
 import type { Persona } from "./persona.ts";
@@ -120,7 +121,3 @@ function unsaid(options: Body, asked: Body): Body {
 }
 
 const isNamespace = ([key, value]: [string, unknown]) => !(key in ChatRequestBody.properties) && isObject(value);
-
-function isObject(value: unknown): value is Body {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}

@@ -1,13 +1,15 @@
 /** One YAML file's text, made into a persona, or into the faults that keep it from being one. */
 import type { Static } from "@sinclair/typebox";
+import { deepFreeze } from "../lib/freeze.ts";
 import { formatPath } from "../lib/schema-faults.ts";
 import { type Fault, type Position, YamlSource } from "../lib/yaml.ts";
 import type { FunctionTool, Message, Metadata, ResponseFormat } from "../wire/chat.ts";
 import { parseModelId } from "../wire/model-id.ts";
+import type { Tier } from "../wire/models.ts";
 import { createdByDefault, parseCreated } from "./created.ts";
 import { type Problem, problemsOf } from "./rules.ts";
 import type { Sampling } from "./sampling.ts";
-import { PersonaFile, type Tier } from "./schema.ts";
+import { PersonaFile } from "./schema.ts";
 import { findMarks, parseTemplate, type Template } from "./template.ts";
 import { defaultMaxLength, type Variable } from "./variables.ts";
 
@@ -125,12 +127,4 @@ function toMessage(turn: NonNullable<File["examples"]>[number]): Message {
     function: { name, arguments: typeof given === "string" ? given : JSON.stringify(given) },
   }));
   return { role: "assistant", content: turn.content ?? null, tool_calls: calls };
-}
-
-function deepFreeze<T>(value: T): T {
-  if (typeof value === "object" && value !== null && !Object.isFrozen(value)) {
-    Object.freeze(value);
-    for (const inner of Object.values(value)) deepFreeze(inner);
-  }
-  return value;
 }

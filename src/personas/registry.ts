@@ -1,7 +1,6 @@
 /** The personas in service: looked up without waiting, replaced all at once. */
-import type { Model } from "../wire/models.ts";
+import { type Model, type Tier, tiers } from "../wire/models.ts";
 import type { Persona } from "./persona.ts";
-import { type Tier, tiers } from "./schema.ts";
 
 export type PersonaView = {
   find(id: string): Persona | undefined;

@@ -1,5 +1,6 @@
 /** What a schema can't say of a persona file: the rules between its fields. */
 import type { Static } from "@sinclair/typebox";
+import { isObject } from "../lib/json.ts";
 import type { PathPart } from "../lib/schema-faults.ts";
 import { parseCreated } from "./created.ts";
 import { entriesOf, exceeds, type Sampling, spellingsOf } from "./sampling.ts";
@@ -146,8 +147,7 @@ function* assistantProblems(turn: AssistantTurn, path: readonly PathPart[], decl
 
 function isJsonObject(given: unknown): boolean {
   try {
-    const value = typeof given === "string" ? JSON.parse(given) : given;
-    return typeof value === "object" && value !== null && !Array.isArray(value);
+    return isObject(typeof given === "string" ? JSON.parse(given) : given);
   } catch {
     return false;
   }

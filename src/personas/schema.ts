@@ -4,10 +4,7 @@
  */
 import { KindGuard, type TProperties, type TSchema, Type } from "@sinclair/typebox";
 import { ChatRequestBody, FunctionTool, ResponseFormat, SamplingFields } from "../wire/chat.ts";
-
-export const tiers = ["free", "pro", "enterprise"] as const;
-/** The plan tiers, the lowest first: each may use what those before it may. */
-export type Tier = (typeof tiers)[number];
+import { tiers } from "../wire/models.ts";
 
 const open = { additionalProperties: true } as const;
 const closed = { additionalProperties: false } as const;

@@ -5,7 +5,9 @@ import type {
   ImageBlockParam,
   TextBlockParam,
 } from "@anthropic-ai/sdk/resources/messages";
+import { parseDataUrl } from "../lib/data-url.ts";
 import { type JsonObject, objectOf } from "../lib/json.ts";
+import { typeByName } from "../lib/media-types.ts";
 import type { FilePart, UserPart } from "../wire/chat.ts";
 import { ApiError } from "../wire/errors.ts";
 
@@ -14,21 +16,6 @@ export type ContentBlock = TextBlockParam | ImageBlockParam | DocumentBlockParam
 /** https://platform.claude.com/docs/en/build-with-claude/vision */
 const imageTypes = new Set(["image/jpeg", "image/png", "image/gif", "image/webp"]);
 const textTypes = /^(text\/|application\/(json|xml|yaml|javascript|x-ndjson)$|application\/.*\+(json|xml)$)/;
-const typesByExtension: Readonly<Record<string, string>> = {
-  pdf: "application/pdf",
-  jpg: "image/jpeg",
-  jpeg: "image/jpeg",
-  png: "image/png",
-  gif: "image/gif",
-  webp: "image/webp",
-  txt: "text/plain",
-  md: "text/markdown",
-  csv: "text/csv",
-  html: "text/html",
-  json: "application/json",
-  xml: "application/xml",
-};
-
 /** The prompt-cache marker that callers put on parts, tools and messages, in the upstream's own form. */
 export function cacheMarker(carrier: object): { cache_control?: CacheControlEphemeral } {
   const marker = objectOf((carrier as JsonObject)["cache_control"]);
@@ -64,8 +51,7 @@ function fileBlock(file: FilePart["file"], path: string): ImageBlockParam | Docu
   if (file.file_data != null) {
     const at = `${path}.file.file_data`;
     if (/^(data|https?):/i.test(file.file_data)) return linkedBlock(file.file_data, title, at, "document");
-    const extension = title?.split(".").pop()?.toLowerCase() ?? "";
-    return inlineBlock(typesByExtension[extension] ?? "application/pdf", file.file_data, title, at);
+    return inlineBlock(typeByName(title ?? "") ?? "application/pdf", file.file_data, title, at);
   }
   if (file.file_id == null) {
     throw ApiError.invalidValue(`${path}.file`, `${path}.file needs a file_id or file_data.`);
@@ -84,25 +70,17 @@ function linkedBlock(
     const source = { type: "url" as const, url };
     return kind === "image" ? { type: kind, source } : { type: kind, source, ...(title !== undefined && { title }) };
   }
-  const comma = url.indexOf(",");
-  const [mimeType = "", ...parameters] = url.slice(5, comma).split(";");
-  if (!/^data:/i.test(url) || comma < 0) {
-    throw ApiError.invalidValue(path, `${path} must be an http(s) URL or a data URL.`);
-  }
-  const data = url.slice(comma + 1);
-  const base64 = parameters.some((parameter) => parameter.trim().toLowerCase() === "base64")
-    ? data
-    : Buffer.from(decodeURIComponentLoosely(data)).toString("base64");
-  return inlineBlock(mimeType.trim().toLowerCase() || "text/plain", base64, title, path);
+  const inline = parseDataUrl(url);
+  if (inline === undefined) throw ApiError.invalidValue(path, `${path} must be an http(s) URL or a data URL.`);
+  return inlineBlock(inline.mimeType, inline.base64, title, path);
 }
 
 function inlineBlock(
-  givenType: string,
+  mimeType: string,
   data: string,
   title: string | undefined,
   path: string,
 ): ImageBlockParam | DocumentBlockParam {
-  const mimeType = givenType === "image/jpg" ? "image/jpeg" : givenType;
   if (imageTypes.has(mimeType)) {
     return { type: "image", source: { type: "base64", media_type: mimeType as "image/png", data } };
   }
@@ -119,12 +97,4 @@ function inlineBlock(
     path,
     `${path}: '${mimeType}' is not supported by this provider; it takes JPEG, PNG, GIF, WebP, PDF and text.`,
   );
-}
-
-function decodeURIComponentLoosely(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }

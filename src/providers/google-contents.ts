@@ -4,11 +4,12 @@
  * Source: https://ai.google.dev/api/caching#Content
  */
 import type { Content, FunctionResponse, FunctionResponsePart, Part } from "@google/genai";
+import { parseDataUrl } from "../lib/data-url.ts";
 import { type JsonObject, listOf, objectOf, parseJson, textOf } from "../lib/json.ts";
 import type { AssistantMessage, ChatRequest, ToolMessage, UserMessage } from "../wire/chat.ts";
 import { ApiError } from "../wire/errors.ts";
 import { wholeDetails } from "../wire/reasoning-details.ts";
-import { mediaPart, parseDataUrl } from "./google-media.ts";
+import { mediaPart } from "./google-media.ts";
 import type { GoogleRules } from "./google-rules.ts";
 import type { Call } from "./provider.ts";
 

@@ -3,7 +3,9 @@
  * Source: https://ai.google.dev/gemini-api/docs/file-input-methods
  */
 import type { Part } from "@google/genai";
+import { parseDataUrl } from "../lib/data-url.ts";
 import { type JsonObject, textOf } from "../lib/json.ts";
+import { typeByName } from "../lib/media-types.ts";
 import type { AudioPart, FilePart, ImagePart, Message } from "../wire/chat.ts";
 import { ApiError } from "../wire/errors.ts";
 import type { Call, InlineMedia, RemoteMedia } from "./provider.ts";
@@ -20,31 +22,6 @@ type Located = { source: Source; param: string };
 const filesApi = "https://generativelanguage.googleapis.com/v1beta/";
 const googleUri =
   /^(?:gs:\/\/|https:\/\/generativelanguage\.googleapis\.com\/v\w+\/files\/|https?:\/\/(?:(?:www|m)\.)?(?:youtube\.com|youtu\.be)\/)/i;
-
-const typesByExtension: Readonly<Record<string, string>> = {
-  pdf: "application/pdf",
-  png: "image/png",
-  jpg: "image/jpeg",
-  jpeg: "image/jpeg",
-  webp: "image/webp",
-  heic: "image/heic",
-  heif: "image/heif",
-  gif: "image/gif",
-  wav: "audio/wav",
-  mp3: "audio/mp3",
-  flac: "audio/flac",
-  ogg: "audio/ogg",
-  aac: "audio/aac",
-  mp4: "video/mp4",
-  webm: "video/webm",
-  mov: "video/quicktime",
-  txt: "text/plain",
-  md: "text/markdown",
-  csv: "text/csv",
-  html: "text/html",
-  json: "application/json",
-  xml: "text/xml",
-};
 
 /** URLs that Google can't be relied on to read by itself. */
 export function remoteMedia({ request }: Call): RemoteMedia[] {
@@ -132,29 +109,4 @@ function locateUrl(url: string, mimeType: string | undefined, param: string): Lo
 function declaredType(carrier: object): string | undefined {
   const format = textOf((carrier as JsonObject)["format"]);
   return format?.includes("/") ? format : undefined;
-}
-
-function typeByName(name: string): string | undefined {
-  const extension = /\.(\w+)$/.exec(name)?.[1]?.toLowerCase();
-  return extension === undefined ? undefined : typesByExtension[extension];
-}
-
-/** Source: https://www.rfc-editor.org/rfc/rfc2397 @returns undefined for another kind of URL */
-export function parseDataUrl(url: string): InlineMedia | undefined {
-  const comma = url.indexOf(",");
-  if (comma < 0 || !/^data:/i.test(url)) return undefined;
-  const [type = "", ...parameters] = url.slice("data:".length, comma).split(";");
-  const named = type.trim().toLowerCase() || "text/plain";
-  const mimeType = named === "image/jpg" ? "image/jpeg" : named;
-  const data = url.slice(comma + 1);
-  if (parameters.some((parameter) => parameter.trim().toLowerCase() === "base64")) return { mimeType, base64: data };
-  return { mimeType, base64: Buffer.from(percentDecoded(data)).toString("base64") };
-}
-
-function percentDecoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }

@@ -3,6 +3,7 @@
  * anything that can be read in one way only is read so, whoever sent it.
  * Source: https://platform.openai.com/docs/api-reference/chat/object
  */
+import { isObject, type JsonObject } from "../lib/json.ts";
 import type {
   AnswerMessage,
   Choice,
@@ -17,12 +18,6 @@ import type {
 import { UpstreamFault } from "../wire/errors.ts";
 import type { Quirks } from "./openai-quirks.ts";
 import { ThinkTags } from "./think-tags.ts";
-
-export type JsonObject = Record<string, unknown>;
-
-export function isObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
 
 /**
  * @param echo a text that is no answer but a repetition of what was sent

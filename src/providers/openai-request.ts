@@ -2,13 +2,12 @@
  * A chat completions request as one particular upstream takes it. What needs no change is sent as it came, unknown fields too.
  * Source: https://platform.openai.com/docs/api-reference/chat/create
  */
+import type { JsonObject } from "../lib/json.ts";
 import type { AssistantMessage, ChatRequest, Message, ToolChoice } from "../wire/chat.ts";
 import { wholeDetails } from "../wire/reasoning-details.ts";
 import type { Quirks } from "./openai-quirks.ts";
 import { inOrder } from "./openai-turns.ts";
 import type { Call } from "./provider.ts";
-
-type JsonObject = Record<string, unknown>;
 
 export function requestBody(call: Call, quirks: Quirks): JsonObject {
   const { request } = call;

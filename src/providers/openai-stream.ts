@@ -2,6 +2,7 @@
  * The stream of an upstream that speaks chat completions, chunk by chunk.
  * Source: https://platform.openai.com/docs/api-reference/chat/streaming
  */
+import { isObject, type JsonObject } from "../lib/json.ts";
 import { doneData, type SseEvent } from "../lib/sse.ts";
 import type { ChunkBody, ChunkChoice, Delta, ToolCallDelta } from "../wire/chat.ts";
 import { UpstreamFault } from "../wire/errors.ts";
@@ -15,8 +16,6 @@ import {
   indexOf,
   isFailure,
   isFault,
-  isObject,
-  type JsonObject,
   metadataOf,
   stringOf,
   textsOf,

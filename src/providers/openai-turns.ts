@@ -1,7 +1,6 @@
 /** What single upstreams ask of the order of messages, beyond what the public format does. */
+import type { JsonObject } from "../lib/json.ts";
 import type { Quirks } from "./openai-quirks.ts";
-
-type JsonObject = Record<string, unknown>;
 
 export function inOrder(messages: readonly JsonObject[], quirks: Quirks): JsonObject[] {
   let ordered = [...messages];

@@ -3,7 +3,8 @@ import { closeSync, fsyncSync, openSync, renameSync, writeSync } from "node:fs";
 import type { SurfaceName } from "../config/config.ts";
 import type { Clock } from "../lib/clock.ts";
 import { globMatches } from "../lib/glob.ts";
-import { type KeyRow, type KeyRows, type Tier, tiers } from "../store/key-rows.ts";
+import type { KeyRow, KeyRows } from "../store/key-rows.ts";
+import { type Tier, tiers } from "../wire/models.ts";
 
 /** The owner of a valid key, and what it may do. */
 export type Caller = {

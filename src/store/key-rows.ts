@@ -1,9 +1,6 @@
 /** API keys as they are kept: never the key itself, only its SHA-256. */
 import type { Database } from "bun:sqlite";
-
-export const tiers = ["free", "pro", "enterprise"] as const;
-/** A plan, from the lowest to the highest. */
-export type Tier = (typeof tiers)[number];
+import type { Tier } from "../wire/models.ts";
 
 /** Times are Unix milliseconds. */
 export type KeyRow = {

@@ -5,6 +5,7 @@
  */
 import type { TObject } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
+import { objectOf } from "../lib/json.ts";
 import { formatPath, schemaFaults } from "../lib/schema-faults.ts";
 import type { ChatRequest } from "./chat.ts";
 import { ApiError } from "./errors.ts";
@@ -38,13 +39,13 @@ export function splitExtras(
 ): Split {
   const body = request as Record<string, unknown>;
   if (!mentionsExtras(body, catalog)) return { request, extras: noExtras };
-  const literal = asObject(body["extra_body"]);
+  const literal = objectOf(body["extra_body"]) ?? {};
   const places: [string, Record<string, unknown>][] = [
     ["", body],
     ["extra_body.", literal],
     ...namespaces.flatMap((name): [string, Record<string, unknown>][] => [
-      [`${name}.`, asObject(body[name])],
-      [`extra_body.${name}.`, asObject(literal[name])],
+      [`${name}.`, objectOf(body[name]) ?? {}],
+      [`extra_body.${name}.`, objectOf(literal[name]) ?? {}],
     ]),
   ];
   const extras: Record<string, unknown> = {};
@@ -90,8 +91,4 @@ function checkOption(param: string, schema: TObject["properties"][string], value
   const inner = formatPath(fault?.path ?? []);
   const at = inner === "" ? param : `${param}.${inner}`;
   throw ApiError.invalidValue(at, `${at} ${fault?.message ?? "has a wrong value"}.`);
-}
-
-function asObject(value: unknown): Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {};
 }

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { builtinFiles, builtinPersonas } from "../../src/personas/builtin.ts";
 import { loadFolder } from "../../src/personas/folder.ts";
-import { tiers } from "../../src/personas/schema.ts";
+import { tiers } from "../../src/wire/models.ts";
 
 const folder = join(import.meta.dir, "../../personas");
 const personas = builtinPersonas();

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { Value } from "@sinclair/typebox/value";
 import type { Persona } from "../../src/personas/persona.ts";
 import { Personas, toModel } from "../../src/personas/registry.ts";
-import type { Tier } from "../../src/personas/schema.ts";
+import type { Tier } from "../../src/wire/models.ts";
 import { Model } from "../../src/wire/models.ts";
 
 const persona = (id: string, tier: Tier): Persona => ({

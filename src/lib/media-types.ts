@@ -1,0 +1,32 @@
+const typesByExtension: Readonly<Record<string, string>> = {
+  pdf: "application/pdf",
+  png: "image/png",
+  jpg: "image/jpeg",
+  jpeg: "image/jpeg",
+  webp: "image/webp",
+  heic: "image/heic",
+  heif: "image/heif",
+  gif: "image/gif",
+  wav: "audio/wav",
+  mp3: "audio/mp3",
+  flac: "audio/flac",
+  ogg: "audio/ogg",
+  aac: "audio/aac",
+  mp4: "video/mp4",
+  webm: "video/webm",
+  mov: "video/quicktime",
+  txt: "text/plain",
+  md: "text/markdown",
+  csv: "text/csv",
+  html: "text/html",
+  json: "application/json",
+  xml: "text/xml",
+};
+
+/** The type that a file's name or URL stands for; undefined where its extension says nothing. */
+export function typeByName(name: string): string | undefined {
+  const extension = /\.(\w+)$/.exec(name)?.[1]?.toLowerCase();
+  return extension !== undefined && Object.hasOwn(typesByExtension, extension)
+    ? typesByExtension[extension]
+    : undefined;
+}
