@@ -2,7 +2,7 @@
  * Several sockets on one port, and who of them gets the new connections. A server that takes over from another listens
  * beside it, is given all new connections, and the other finishes those it has: none is refused or reset between.
  *
- * The kernel spreads connections over all that listen (SO_REUSEPORT); a filter of one instruction names a single one.
+ * The kernel spreads connections over all that listen (SO_REUSEPORT), unless a filter names one of them.
  * Linux only. Source: socket(7), SO_ATTACH_REUSEPORT_CBPF
  */
 import { readdirSync, readFileSync } from "node:fs";
@@ -11,8 +11,6 @@ import { type Libc, openLibc, ptr } from "./libc.ts";
 const socketLevel = 1;
 const acceptsConnections = 30;
 const attachReuseportFilter = 51;
-/** `ret #k` of classic BPF: the socket's place in the group. Source: linux/bpf_common.h */
-const returnConstant = 0x06;
 const listening = "0A";
 
 /** Whether newcomers can be given all new connections here. */
@@ -23,16 +21,23 @@ export function canShare(): boolean {
 /** Sockets that listen, as file descriptors. */
 export type Sockets = readonly number[];
 
-/** Runs what begins to listen, with SO_REUSEPORT, and gives the newcomer all new connections of its port. */
-export function listenBeside<T>(listen: () => T): { readonly server: T; readonly sockets: Sockets } {
+/**
+ * Runs what begins to listen, with SO_REUSEPORT, and gives the newcomers all new connections of its port.
+ * @param sharers how many processes serve together: as many of the group's last belong to one round of newcomers
+ */
+export function listenBeside(listen: () => void, sharers: number): Sockets {
   const libc = openLibc();
-  if (libc === undefined) return { server: listen(), sockets: [] };
-  const before = new Set(listeningSockets(libc));
-  const server = listen();
+  const before = new Set(libc === undefined ? [] : listeningSockets(libc));
+  listen();
+  if (libc === undefined) return [];
   const sockets = listeningSockets(libc).filter((fd) => !before.has(fd));
   // Whoever joins a group is its last.
-  for (const fd of sockets) steer(libc, fd, groupSize(libc, fd) - 1);
-  return { server, sockets };
+  for (const fd of sockets) {
+    const size = groupSize(libc, fd);
+    const first = size - 1 - ((size - 1) % sharers);
+    steer(libc, fd, first, size - first);
+  }
+  return sockets;
 }
 
 /**
@@ -41,7 +46,7 @@ export function listenBeside<T>(listen: () => T): { readonly server: T; readonly
  */
 export function steerTo(sockets: Sockets, place: number): void {
   const libc = openLibc();
-  if (libc !== undefined) for (const fd of sockets) steer(libc, fd, place);
+  if (libc !== undefined) for (const fd of sockets) steer(libc, fd, place, 1);
 }
 
 function listeningSockets(libc: Libc): number[] {
@@ -55,13 +60,27 @@ function socketOption(libc: Libc, fd: number, name: number): number | undefined 
   return libc.getsockopt(fd, socketLevel, name, ptr(value), ptr(length)) === 0 ? value[0] : undefined;
 }
 
-function steer(libc: Libc, fd: number, place: number): void {
-  const instruction = Buffer.alloc(8);
-  instruction.writeUInt16LE(returnConstant, 0);
-  instruction.writeUInt32LE(place, 4);
+/** Classic BPF. Source: linux/bpf_common.h and linux/filter.h */
+const instructions = { loadWord: 0x20, modulo: 0x94, add: 0x04, returnResult: 0x16 };
+/** Where a load finds a random number instead of the packet. */
+const randomNumber = 0xfffff000 + 56;
+
+/** Lets chance choose among those at the places from `first` on. */
+function steer(libc: Libc, fd: number, first: number, count: number): void {
+  const code = [
+    [instructions.loadWord, randomNumber],
+    [instructions.modulo, count],
+    [instructions.add, first],
+    [instructions.returnResult, 0],
+  ] as const;
+  const filter = Buffer.alloc(8 * code.length);
+  for (const [at, [operation, operand]] of code.entries()) {
+    filter.writeUInt16LE(operation, 8 * at);
+    filter.writeUInt32LE(operand, 8 * at + 4);
+  }
   const program = Buffer.alloc(16);
-  program.writeUInt16LE(1, 0);
-  program.writeBigUInt64LE(BigInt(ptr(instruction)), 8);
+  program.writeUInt16LE(code.length, 0);
+  program.writeBigUInt64LE(BigInt(ptr(filter)), 8);
   libc.setsockopt(fd, socketLevel, attachReuseportFilter, ptr(program), program.length);
 }
 

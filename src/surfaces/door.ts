@@ -44,8 +44,9 @@ export class Door {
     this.listener = listener;
     this.#services = services;
     this.#certificate = certificate;
-    if (!takeOver) assertFree(listener);
-    this.#current = this.#listen(listener.address);
+    const sharers = services.live.config.workers;
+    if (!takeOver && sharers === 1) assertFree(listener);
+    this.#current = this.#listen(listener.address, takeOver);
   }
 
   /** As a URL (a unix socket as `unix:` and the path), with the port that was really given. */
@@ -75,7 +76,7 @@ export class Door {
     const port = old.app.server?.port ?? 0;
     // Where a port can't be shared, connections that come in between are refused.
     if (!canShare()) void this.#end(old);
-    this.#current = this.#listen(address.kind === "unix" ? address : { ...address, port });
+    this.#current = this.#listen(address.kind === "unix" ? address : { ...address, port }, true);
     old.host.retiring = true;
     if (canShare()) this.#offs.push(this.#services.clock.after(lingerSeconds * 1000, () => void this.#end(old)));
   }
@@ -105,11 +106,12 @@ export class Door {
     if (!this.#isGivenAway) removeSocket(this.listener);
   }
 
-  #listen(address: Listener["address"]): Generation {
+  /** @param takesAll whether those who listen there already are given no new connections any more */
+  #listen(address: Listener["address"], takesAll: boolean): Generation {
     const host = { services: this.#services, retiring: false };
     const app = buildApp(host, this.listener.surfaces);
     if (address.kind === "unix") removeSocket(this.listener);
-    const { sockets } = listenBeside(() =>
+    const listen = () => {
       app.listen({
         ...(address.kind === "unix"
           ? { unix: address.path }
@@ -120,8 +122,10 @@ export class Door {
         development: false,
         idleTimeout: idleSeconds,
         maxRequestBodySize: noNativeBodyLimit,
-      } as never),
-    );
+      } as never);
+    };
+    const sockets = takesAll ? listenBeside(listen, this.#services.live.config.workers) : [];
+    if (!takesAll) listen();
     if (address.kind === "unix") chmodSync(address.path, 0o660);
     const generation = { app, sockets, host };
     this.#generations.push(generation);
@@ -135,7 +139,9 @@ export class Door {
     const last = this.#generations.at(-1)!;
     // The kernel fills the gap with the last.
     this.#generations = this.#generations.with(place, last).slice(0, -1);
-    steerTo(this.#current.sockets, this.#generations.indexOf(this.#current));
+    // Among several workers nobody knows the places of all; where one is wrong, the kernel spreads over those that are left.
+    if (this.#services.live.config.workers === 1)
+      steerTo(this.#current.sockets, this.#generations.indexOf(this.#current));
     await stopped;
     this.#alive.delete(old);
   }
