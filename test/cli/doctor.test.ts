@@ -31,7 +31,7 @@ describe("troupe doctor", () => {
     using folder = new TempFolder();
     const { code, out } = await new Console(folder.path).run("--port 0 doctor");
     expect(code).toBe(0);
-    expect(out).toMatch(/^ok {4} executable: troupe \d/);
+    expect(out).toMatch(/^ok {4}executable: troupe \d/);
     expect(out).toMatch(/^warn {2}providers: none is set up.*\n {6}→ Set a key/m);
   });
 
