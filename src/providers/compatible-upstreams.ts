@@ -166,7 +166,11 @@ export const cerebras = openAiCompatible({
     reasoning_replay: "reasoning",
     think_tags: true,
   },
-  modelRules: [{ match: "gpt-oss*", efforts: { none: "low", minimal: "low", xhigh: "high", max: "high" } }],
+  modelRules: [
+    { match: "gpt-oss*", efforts: { none: "low", minimal: "low", xhigh: "high", max: "high" } },
+    // https://inference-docs.cerebras.ai/capabilities/reasoning#reasoning-context-retention
+    { match: "zai-glm*", reasoning_replay: "think_tags" },
+  ],
 });
 
 /** https://platform.moonshot.ai/docs/api/chat, https://platform.moonshot.ai/docs/guide/use-kimi-k2-thinking-model */

@@ -43,6 +43,7 @@ export const Quirks = Type.Object({
         Type.Literal("reasoning"),
         Type.Literal("reasoning_details"),
         Type.Literal("thinking_part"),
+        Type.Literal("think_tags"),
       ],
       field("Where an earlier answer's thoughts go back to the model; absent: they are left out."),
     ),

@@ -217,6 +217,11 @@ function replayThoughts(sent: JsonObject, message: AssistantMessage, quirks: Qui
         sent["content"] = [{ type: "thinking", thinking: [{ type: "text", text: thoughts }] }, ...parts];
       }
       return;
+    case "think_tags":
+      if (thoughts && typeof (sent["content"] ?? "") === "string") {
+        sent["content"] = `<think>\n${thoughts}\n</think>\n\n${sent["content"] ?? ""}`;
+      }
+      return;
     case "reasoning":
     case "reasoning_content":
       if (thoughts !== undefined) sent[quirks.reasoning_replay] = thoughts;

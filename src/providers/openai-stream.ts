@@ -4,7 +4,7 @@
  */
 import { isObject, type JsonObject } from "../lib/json.ts";
 import { doneData, type SseEvent } from "../lib/sse.ts";
-import type { ChunkBody, ChunkChoice, Delta, ToolCallDelta } from "../wire/chat.ts";
+import type { Annotation, ChunkBody, ChunkChoice, Delta, ToolCallDelta } from "../wire/chat.ts";
 import { UpstreamFault } from "../wire/errors.ts";
 import {
   argumentsOf,
@@ -41,6 +41,8 @@ type ChoiceState = {
   readonly index: number;
   readonly tags: ThinkTags | undefined;
   readonly calls: OpenCall[];
+  /** They go out together: clients can't join lists without numbers. */
+  readonly annotations: Annotation[];
   hasFragments: boolean;
   finished: boolean;
 };
@@ -75,6 +77,7 @@ export class ChatStream implements StreamDecoder {
     }
     if (data.trim() === "") return nothing;
     const chunk = parse(data);
+    if (!isObject(chunk) && event !== "error" && this.#complete) return nothing;
     if (!isObject(chunk) || event === "error" || isFault(chunk)) throw new UpstreamFault(data, faultStatus(chunk));
     const plain = this.#plainFragment(chunk);
     return plain === undefined ? this.#bodies(chunk, data) : [plain];
@@ -123,6 +126,11 @@ export class ChatStream implements StreamDecoder {
     return usage === undefined && metadata === undefined ? nothing : [{ choices: [], ...whole }];
   }
 
+  /** Every choice that began has ended: what can't be read no longer matters. */
+  get #complete(): boolean {
+    return this.#choices.size > 0 && this.#choices.values().every(({ finished }) => finished);
+  }
+
   #withoutEcho(choice: ChunkChoice): ChunkChoice {
     const { content, ...delta } = choice.delta;
     if (this.#echo === undefined || content === undefined) return choice;
@@ -151,6 +159,7 @@ export class ChatStream implements StreamDecoder {
         index,
         tags: this.#quirks.think_tags === true ? new ThinkTags() : undefined,
         calls: [],
+        annotations: [],
         hasFragments: false,
         finished: false,
       };
@@ -211,7 +220,9 @@ function choiceOf(state: ChoiceState, choice: JsonObject): ChunkChoice {
   const fragment = fragmentOf(state, choice);
   const isLast = typeof choice["finish_reason"] === "string" && choice["finish_reason"] !== "";
   const { content, thoughts } = textsOf(isLast ? { content: "", ...fragment } : fragment, state.tags, isLast);
-  const delta: Delta = deltaExtrasOf(fragment);
+  const { annotations, ...delta }: Delta = deltaExtrasOf(fragment);
+  if (Array.isArray(annotations)) state.annotations.push(...annotations);
+  if (isLast && state.annotations.length > 0) delta["annotations"] = state.annotations;
   if (thoughts) delta.reasoning_content = thoughts;
   if (content) delta.content = content;
   const calls = callFragments(state.calls, fragment["tool_calls"]);

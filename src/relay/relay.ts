@@ -28,10 +28,10 @@ export type UpstreamError = {
 
 export type Outcome =
   | { readonly kind: "completion"; readonly completion: ChatCompletion }
-  | { readonly kind: "stream"; readonly events: AsyncGenerator<string[], StreamEnd> }
+  | { readonly kind: "stream"; readonly events: ShapedStream }
   | UpstreamError;
 
-/** What happens on the way, for metrics, logs and memory. Every method is called at most once but `bodies`. */
+/** What happens on the way, for metrics, logs and memory. Every method is called at most once but `body`. */
 export interface RelayObserver {
   /** The request is about to go upstream. */
   sent(provider: string): void;
@@ -39,8 +39,10 @@ export interface RelayObserver {
   answered(): void;
   /** The first fragment of a stream is about to go to the client. */
   firstFragment(): void;
-  /** A stream's bodies as they pass. */
-  bodies(bodies: readonly ChunkBody[]): void;
+  /** False when `body` does nothing: then most bodies need not be made. */
+  readonly wantsBodies: boolean;
+  /** A stream's body as it passes. */
+  body(body: ChunkBody): void;
   /** The whole answer went through. `upstreamResponseId` continues it where the upstream holds the conversation. */
   completed(result: {
     usage: Usage | undefined;
@@ -179,26 +181,10 @@ function visibleHeaders(headers: Headers): Record<string, string> {
   return visible;
 }
 
-/** Where a stream's bodies come from, a batch at a time. */
-interface Bodies {
-  /** @returns undefined at the end. @throws UpstreamFault, ApiError, ClientGone */
-  next(): Promise<readonly ChunkBody[] | undefined>;
-  readonly upstreamResponseId: string | undefined;
-  /** The same as one answer, where it came as one. */
-  readonly whole?: CompletionBody;
-  /** Ends the upstream call if it still runs. */
-  cancel(): void;
-  /** All that matters was read: what is left is only read so that the connection can serve again. */
-  settle(): void;
-}
-
 class StreamBodies implements Bodies {
   readonly #answer: UpstreamAnswer;
   readonly #decoder: StreamDecoder;
   readonly #parser = new SseParser();
-  #ended = false;
-  /** Met behind bodies of the same read: those go out first. */
-  #fault: { readonly error: unknown } | undefined;
 
   constructor(answer: UpstreamAnswer, decoder: StreamDecoder) {
     this.#answer = answer;
@@ -209,28 +195,21 @@ class StreamBodies implements Bodies {
     return this.#decoder.upstreamResponseId;
   }
 
-  async next(): Promise<readonly ChunkBody[] | undefined> {
-    if (this.#fault !== undefined) throw this.#fault.error;
-    if (this.#ended) return undefined;
-    const bytes = await this.#answer.read();
-    const bodies: ChunkBody[] = [];
-    try {
-      this.#decode(bytes, bodies);
-    } catch (error) {
-      if (bodies.length === 0) throw error;
-      this.#fault = { error };
-    }
-    return bodies;
+  read(): Promise<Uint8Array | undefined> {
+    return this.#answer.read();
   }
 
-  #decode(bytes: Uint8Array | undefined, bodies: ChunkBody[]): void {
+  decode(bytes: Uint8Array | undefined, sink: BodySink): boolean {
+    const decoder = this.#decoder;
     for (const event of bytes === undefined ? this.#parser.end() : this.#parser.push(bytes)) {
-      for (const body of this.#decoder.push(event)) bodies.push(body);
-      if (this.#decoder.finished) break;
+      const text = decoder.sameBut?.(event);
+      if (text !== undefined && sink.sameBut(text)) continue;
+      for (const body of decoder.push(event)) sink.body(body);
+      if (decoder.finished) break;
     }
-    if (bytes !== undefined && !this.#decoder.finished) return;
-    this.#ended = true;
-    for (const body of this.#decoder.end()) bodies.push(body);
+    if (bytes !== undefined && !decoder.finished) return true;
+    for (const body of decoder.end()) sink.body(body);
+    return false;
   }
 
   cancel(): void {
@@ -246,6 +225,7 @@ class StreamBodies implements Bodies {
 class LocalBodies implements Bodies {
   readonly #bodies: Iterator<ChunkBody>;
   readonly upstreamResponseId: string | undefined;
+  /** The same as one answer, where it came as one. */
   readonly whole?: CompletionBody;
 
   constructor(bodies: Iterable<ChunkBody>, whole?: CompletionBody, upstreamResponseId?: string) {
@@ -254,9 +234,12 @@ class LocalBodies implements Bodies {
     this.upstreamResponseId = upstreamResponseId;
   }
 
-  async next(): Promise<readonly ChunkBody[] | undefined> {
+  async read(): Promise<undefined> {}
+
+  decode(_bytes: undefined, sink: BodySink): boolean {
     const { value, done } = this.#bodies.next();
-    return done === true ? undefined : [value];
+    if (done !== true) sink.body(value);
+    return done !== true;
   }
 
   cancel(): void {}
@@ -305,7 +288,8 @@ function numbered<T>(call: T, index: number): T & { index: number } {
 
 async function collect(bodies: Bodies): Promise<CompletionBody> {
   const fold = new StreamFold();
-  for (let batch = await bodies.next(); batch !== undefined; batch = await bodies.next()) fold.push(batch);
+  const sink: BodySink = { body: (body) => fold.push([body]), sameBut: () => false };
+  while (bodies.decode(await bodies.read(), sink));
   bodies.settle();
   const body = fold.result();
   if (fold.complete) return body;
@@ -316,82 +300,8 @@ async function collect(bodies: Bodies): Promise<CompletionBody> {
 }
 
 async function openStream(bodies: Bodies, target: Target, options: RelayOptions): Promise<Outcome> {
-  const source = new ShapedStream(bodies, target, options);
-  const first = await source.next();
+  const events = new ShapedStream(bodies, target, options);
+  await events.open();
   options.observer.firstFragment();
-  return { kind: "stream", events: follow(first, source, bodies, options) };
-}
-
-type Batch = { readonly texts: string[]; readonly last: boolean };
-
-/** Bodies in, texts of chunks out; the last batch holds what closes the stream. */
-class ShapedStream {
-  readonly #bodies: Bodies;
-  readonly #target: Target;
-  readonly #observer: RelayObserver;
-  readonly shaper: StreamShaper;
-
-  constructor(bodies: Bodies, target: Target, { shaping, observer }: RelayOptions) {
-    this.#bodies = bodies;
-    this.#target = target;
-    this.#observer = observer;
-    this.shaper = new StreamShaper(shaping);
-  }
-
-  /** Never empty. */
-  async next(): Promise<Batch> {
-    for (;;) {
-      const bodies = await this.#next();
-      if (bodies === undefined) return this.#close();
-      if (bodies.length === 0) continue;
-      this.#observer.bodies(bodies);
-      const texts = this.shaper.push(this.#target.legacyFunctions ? bodies.map(downgradeChunk) : bodies);
-      if (texts.length > 0) return { texts, last: false };
-    }
-  }
-
-  /** What breaks after the answer's end no longer matters. */
-  async #next(): Promise<readonly ChunkBody[] | undefined> {
-    try {
-      return await this.#bodies.next();
-    } catch (error) {
-      if (!this.shaper.complete || error instanceof ClientGone) throw error;
-      return undefined;
-    }
-  }
-
-  #close(): Batch {
-    const { account } = this.#target;
-    if (!this.shaper.complete) {
-      const message = `${account.name} ended its stream before the answer was finished.`;
-      throw ApiError.unavailable("upstream_invalid_response", message);
-    }
-    this.#bodies.settle();
-    this.#observer.completed({ usage: this.shaper.usage, upstreamResponseId: this.#bodies.upstreamResponseId });
-    return { texts: [...this.shaper.end(), doneData], last: true };
-  }
-}
-
-async function* follow(
-  first: Batch,
-  source: ShapedStream,
-  bodies: Bodies,
-  options: RelayOptions,
-): AsyncGenerator<string[], StreamEnd> {
-  try {
-    let batch = first;
-    for (;;) {
-      yield batch.texts;
-      if (batch.last) return "finished";
-      batch = await source.next();
-    }
-  } catch (error) {
-    if (error instanceof ClientGone) return "cancelled";
-    const fault = error instanceof UpstreamFault || error instanceof ApiError ? error : ApiError.internal(error);
-    options.observer.faulted(fault);
-    yield [source.shaper.fault(options.renderFault(fault)), doneData];
-    return "faulted";
-  } finally {
-    bodies.cancel();
-  }
+  return { kind: "stream", events };
 }
