@@ -27,7 +27,7 @@ const saying = (content: string) => `{"model":"builtin/echo","messages":[{"role"
 type Answered = { choices: { message: { content: string } }[]; error: { code: string; param: string } };
 const read = (answer: RawAnswer) => JSON.parse(answer.body) as Answered;
 
-describe("a request is taken", () => {
+describe("a request", () => {
   test.each<[string, () => Promise<RawAnswer>]>([
     ["in HTTP/1.0", () => send(`POST ${path} HTTP/1.0`, [bearer(), json, size(body)], body)],
     [
@@ -61,7 +61,7 @@ describe("a request is taken", () => {
     ],
     ["with a field said twice, the last one counting", () => post(`{"model":"no/such",${body.slice(1)}`)],
     ["with 60 levels of somebody's data", () => post(also(`"custom":${"[".repeat(60)}${"]".repeat(60)}`))],
-  ])("%s", async (_name, ask) => {
+  ])("is taken %s", async (_name, ask) => {
     const answer = await ask();
     expect(answer.status).toBe(200);
     expect(answer.headers.get("x-ratelimit-remaining")).toMatch(/^\d+$/);
@@ -73,19 +73,19 @@ describe("a request is taken", () => {
     'application/json;charset="UTF-8"',
     "APPLICATION/JSON",
     "application/vnd.acme.chat+json",
-  ])("as %s", async (type) => {
+  ])("is taken as %s", async (type) => {
     expect((await send(`POST ${path} HTTP/1.1`, [bearer(), `Content-Type: ${type}`, size(body)], body)).status).toBe(
       200,
     );
   });
 
-  test.each(["bearer KEY", "BEARER KEY", "Bearer    KEY", "  Bearer KEY  "])("with %p", async (value) => {
+  test.each(["bearer KEY", "BEARER KEY", "Bearer    KEY", "  Bearer KEY  "])("is taken with %p", async (value) => {
     const authorization = `Authorization: ${value.replace("KEY", troupe.key)}`;
     expect((await send("GET /v1/models HTTP/1.1", [authorization])).status).toBe(200);
   });
 
   test.each(["KEY", "Basic KEY", "Bearer", "Bearer KEY x", "Bearer KEY, Bearer KEY", "Bearer  "])(
-    "but not with %p",
+    "is not taken with %p",
     async (value) => {
       const authorization = `Authorization: ${value.replaceAll("KEY", troupe.key)}`;
       const answer = await send("GET /v1/models HTTP/1.1", [authorization]);
@@ -94,12 +94,12 @@ describe("a request is taken", () => {
     },
   );
 
-  test("after 100 Continue, where the client waits for it", async () => {
+  test("is taken after 100 Continue, where the client waits for it", async () => {
     const answer = await send(`POST ${path} HTTP/1.1`, [bearer(), json, size(body), "Expect: 100-continue"], body);
     expect([answer.interim, answer.status]).toEqual([[100], 200]);
   });
 
-  test("and a stream in HTTP/1.0 is the events alone, ended by the end of the connection", async () => {
+  test("in HTTP/1.0 has its stream as the events alone, ended by the end of the connection", async () => {
     const text = also('"stream":true');
     const answer = await send(`POST ${path} HTTP/1.0`, [bearer(), json, size(text)], text);
     expect(answer.headers.get("transfer-encoding")).toBeNull();
@@ -107,7 +107,7 @@ describe("a request is taken", () => {
     expect(answer.body).toEndWith("data: [DONE]\n\n");
   });
 
-  test("and two on one connection are answered in their order", async () => {
+  test("behind another on one connection is answered after it", async () => {
     const first = `GET /healthz HTTP/1.1\r\nHost: troupe\r\n\r\n`;
     const answer = await sendRaw(troupe.url, first + head("GET /version HTTP/1.1"));
     expect(answer.body.indexOf("ok")).toBe(0);
@@ -137,7 +137,7 @@ describe("a text arrives as it was sent", () => {
   });
 });
 
-describe("a body is refused by name", () => {
+describe("a body that is refused", () => {
   test.each<[string, string, string]>([
     ["", "invalid_json", ""],
     [" \n", "invalid_json", ""],
@@ -174,13 +174,13 @@ describe("a body is refused by name", () => {
     [also('"n":0'), "invalid_value", "n"],
     [also(`"custom":${"[".repeat(100_000)}${"]".repeat(100_000)}`), "invalid_json", ""],
     [also(`"custom":${'{"a":'.repeat(100)}1${"}".repeat(100)}`), "invalid_json", ""],
-  ])("%.60s: %s %s", async (text, code, param) => {
+  ])("names what is wrong: %.60s, %s %s", async (text, code, param) => {
     const answer = await post(text);
     expect(answer.status).toBe(400);
     expect(read(answer).error).toMatchObject({ type: "invalid_request_error", code, param });
   });
 
-  test.each(["gzip", "br", "deflate"])("so is one in %s", async (encoding) => {
+  test.each(["gzip", "br", "deflate"])("because it is in %s", async (encoding) => {
     const answer = await send(
       `POST ${path} HTTP/1.1`,
       [bearer(), json, size(body), `Content-Encoding: ${encoding}`],
@@ -190,7 +190,7 @@ describe("a body is refused by name", () => {
     expect(read(answer).error.code).toBe("unsupported_media_type");
   });
 
-  test("so is one that announces more than it may have, before it comes", async () => {
+  test("because it announces more than it may have, before it comes", async () => {
     const answer = await send(`POST ${path} HTTP/1.1`, [bearer(), json, "Content-Length: 99999999999999"]);
     expect(answer.status).toBe(413);
     expect(answer.headers.get("x-ratelimit-limit")).not.toBeNull();
