@@ -59,11 +59,15 @@ export function storing<T>(path: string, work: () => T): T {
   }
 }
 
-/** The same object, its methods throwing StorageError. */
-export function withStorageErrors<R extends object>(path: string, rows: R): R {
+/** The same object, its methods throwing StorageError. @param before runs first, and may throw one */
+export function withStorageErrors<R extends object>(path: string, rows: R, before = () => {}): R {
   const entries = Object.entries(rows).map(([name, method]) => [
     name,
-    (...args: unknown[]) => storing(path, () => (method as (...args: unknown[]) => unknown)(...args)),
+    (...args: unknown[]) =>
+      storing(path, () => {
+        before();
+        return (method as (...args: unknown[]) => unknown)(...args);
+      }),
   ]);
   return Object.fromEntries(entries) as R;
 }

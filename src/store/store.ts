@@ -5,7 +5,7 @@
  * WAL with synchronous NORMAL: what was committed survives a killed process; a power cut may lose the last commits,
  * never the file. Source: https://www.sqlite.org/pragma.html#pragma_synchronous
  */
-import { Database } from "bun:sqlite";
+import { constants, Database } from "bun:sqlite";
 import { closeSync, mkdirSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { type ConversationRows, conversationRows } from "./conversation-rows.ts";
@@ -64,12 +64,13 @@ export function openStore(folder: string, options: StoreOptions = {}): Store {
         `select page_count as pages, freelist_count as free, page_size as pageSize
          from pragma_page_count, pragma_freelist_count, pragma_page_size`,
       );
+      const stillThere = placeCheck(database, path);
       const check = database.prepare("insert or replace into trials values (1, zeroblob(12000))");
       return {
         path,
         keys: withStorageErrors(path, keyRows(database)),
-        idempotency: withStorageErrors(path, idempotencyRows(database)),
-        conversations: withStorageErrors(path, conversationRows(database)),
+        idempotency: withStorageErrors(path, idempotencyRows(database), stillThere),
+        conversations: withStorageErrors(path, conversationRows(database), stillThere),
         presence: () => (presence ??= new Presence(folder)),
         size: () =>
           storing(path, () => {
@@ -83,7 +84,11 @@ export function openStore(folder: string, options: StoreOptions = {}): Store {
             return before - size.get()!.free;
           }),
         copyTo: (target) => storing(path, () => void database.run("vacuum into ?", [target])),
-        check: () => storing(path, () => void check.run()),
+        check: () =>
+          storing(path, () => {
+            stillThere();
+            check.run();
+          }),
         close: () => {
           presence?.leave();
           storing(path, () => database.close(true));
@@ -136,6 +141,19 @@ function openDatabase(path: string): Database {
     database.close();
     throw error;
   }
+}
+
+/**
+ * On a file that was moved or removed SQLite goes on as if nothing were, and all of it is lost with the process.
+ * Looking costs 0.6 µs. @returns what throws StorageError then
+ */
+function placeCheck(database: Database, path: string): () => void {
+  const moved = new Int32Array(2);
+  return () => {
+    database.fileControl(constants.SQLITE_FCNTL_HAS_MOVED, moved);
+    if (moved[0] === 0) return;
+    throw new StorageError("missing", path, `${path} was moved or removed while in use; put it back, and restart.`);
+  };
 }
 
 function limitSize(database: Database, mostBytes: number): void {

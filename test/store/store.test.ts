@@ -7,6 +7,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
   statSync,
   writeFileSync,
 } from "node:fs";
@@ -144,7 +145,9 @@ describe("files of earlier versions", () => {
     const whole = await ask("id-1");
     expect(new TextDecoder().decode((whole.answer as WholeAnswer).body as Uint8Array)).toBe('{"kept":true}');
     const events: string[] = [];
-    for await (const { data } of ((await ask("id-2")).answer as NumberedAnswer).events) events.push(...data);
+    const stream = ((await ask("id-2")).answer as NumberedAnswer).events;
+    for (let step = await stream.next(); step.done !== true; step = await stream.next())
+      events.push(...step.value.data);
     expect(events).toEqual(["a", "b", "c", "[DONE]"]);
     expect(idempotency.counts.interrupted).toBe(1);
     expect(await ask("id-3")).toMatchObject({ replayed: false, answer: { body: "called" } });
@@ -269,6 +272,27 @@ describe("when storage fails", () => {
     expect([error.kind, error.message]).toEqual(["busy", expect.stringContaining("another process")]);
     other.run("rollback");
     store.check();
+    store.close();
+  });
+
+  test("a file that is taken away while in use is missed, but for reading keys", () => {
+    using folder = new TempFolder();
+    const store = openStore(folder.path);
+    store.keys.insert(row("a"));
+    store.check();
+    renameSync(store.path, folder.file("elsewhere"));
+    const call = { scope: "s", requestId: "r", fingerprint: "f", run: "abcd1234", owner: "o", createdAt: 1 };
+    for (const write of [() => store.check(), () => store.idempotency.claim(call)]) {
+      const error = storageErrorOf(write);
+      expect([error.kind, error.message]).toEqual([
+        "missing",
+        expect.stringContaining("moved or removed while in use"),
+      ]);
+    }
+    expect(store.keys.list()).toHaveLength(1);
+    renameSync(folder.file("elsewhere"), store.path);
+    store.check();
+    expect(store.idempotency.claim(call)).toBe(1);
     store.close();
   });
 
