@@ -3,7 +3,7 @@
  * anything that can be read in one way only is read so, whoever sent it.
  * Source: https://platform.openai.com/docs/api-reference/chat/object
  */
-import { isObject, type JsonObject } from "../lib/json.ts";
+import { isObject, type JsonObject, listOf } from "../lib/json.ts";
 import type {
   AnswerMessage,
   Choice,
@@ -24,10 +24,9 @@ import { ThinkTags } from "./think-tags.ts";
  * @throws UpstreamFault when the body is no answer
  */
 export function completionOf(body: unknown, text: string, quirks: Quirks, echo?: string): CompletionBody {
-  if (!isObject(body) || isFault(body) || !Array.isArray(body["choices"]) || body["choices"].length === 0) {
-    throw new UpstreamFault(text, faultStatus(body));
-  }
-  const choices = body["choices"].filter(isObject).map((choice, at) => choiceOf(choice, at, text, quirks));
+  const given = isObject(body) ? listOf(body["choices"]).filter(isObject) : [];
+  if (!isObject(body) || isFault(body) || given.length === 0) throw new UpstreamFault(text, faultStatus(body));
+  const choices = given.map((choice, at) => choiceOf(choice, at, text, quirks));
   for (const { message } of choices) if (message.content === echo) message.content = "";
   const usage = usageOf(body["usage"], quirks);
   const metadata = metadataOf(body["metadata"]);

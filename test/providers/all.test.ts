@@ -1,0 +1,291 @@
+/**
+ * What holds for every provider of the registry, through the gateway as clients use it:
+ * whatever an upstream sends, and however it is cut, the caller gets a legal answer or an error object, and never waits.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import fc from "fast-check";
+import { SseParser } from "../../src/lib/sse.ts";
+import type { Call, RemoteProvider } from "../../src/providers/provider.ts";
+import { providers } from "../../src/providers/registry.ts";
+import { StreamFold } from "../../src/relay/fold.ts";
+import type { ChunkBody } from "../../src/wire/chat.ts";
+import { UpstreamFault } from "../../src/wire/errors.ts";
+import { Troupe } from "../helpers/troupe.ts";
+import { sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+
+const fixtures = resolve(import.meta.dir, "../fixtures");
+const encoder = new TextEncoder();
+
+/** A provider, or one in another of its ways: the folder of its fixtures and what a request says to get there. */
+type Way = { readonly folder: string; readonly provider: RemoteProvider; readonly extras: Record<string, unknown> };
+
+const ways: Way[] = providers.flatMap((provider): Way[] => {
+  if (provider.kind === "local") return [];
+  const own = { folder: provider.name, provider, extras: {} };
+  const hasResponses = "use_responses_api" in provider.extras.properties;
+  const other = { folder: `${provider.name}-responses`, provider, extras: { use_responses_api: true } };
+  return hasResponses ? [own, other] : [own];
+});
+
+type Recorded = { readonly path: string; readonly model: string; readonly request: object; readonly text: string };
+
+/** The recorded answers of a way, in the given form. */
+function recordings(folder: string, form: "sse" | "json"): Recorded[] {
+  return readdirSync(join(fixtures, folder)).flatMap((name): Recorded[] => {
+    const path = join(fixtures, folder, name);
+    if (!existsSync(join(path, `upstream.${form}`))) return [];
+    const { model, request } = JSON.parse(readFileSync(join(path, "case.json"), "utf8"));
+    return [{ path: `${folder}/${name}`, model, request, text: readFileSync(join(path, `upstream.${form}`), "utf8") }];
+  });
+}
+
+function callOf({ provider, extras }: Way, { model, request }: Pick<Recorded, "model" | "request">): Call {
+  const account = {
+    name: provider.name,
+    baseUrl: "https://up.test",
+    headers: {},
+    models: [],
+    options: {},
+    modelRules: [],
+  };
+  return { model, request: request as Call["request"], extras, account, media: new Map() };
+}
+
+type Decoded = { bodies: ChunkBody[]; fault?: { status: number; payload: string } };
+
+/** All bodies until the end or the fault. */
+function decode({ provider }: Way, call: Call, pieces: readonly Uint8Array[]): Decoded {
+  const [parser, decoder] = [new SseParser(), provider.streamDecoder(call)];
+  const bodies: ChunkBody[] = [];
+  try {
+    for (const piece of [...pieces, undefined]) {
+      for (const event of piece === undefined ? parser.end() : parser.push(piece)) {
+        bodies.push(...decoder.push(event));
+        if (decoder.finished) return { bodies: [...bodies, ...decoder.end()] };
+      }
+    }
+    return { bodies: [...bodies, ...decoder.end()] };
+  } catch (error) {
+    if (!(error instanceof UpstreamFault)) throw error;
+    return { bodies, fault: { status: error.status, payload: error.payload } };
+  }
+}
+
+function cut(bytes: Uint8Array, places: readonly number[]): Uint8Array[] {
+  const at = [...new Set([0, ...places.map((place) => place % (bytes.length + 1)), bytes.length])].sort(
+    (a, b) => a - b,
+  );
+  return at.slice(1).map((end, index) => bytes.subarray(at[index]!, end));
+}
+
+describe.each(ways.map((way) => [way.folder, way] as const))("%s", (folder, way) => {
+  const streams = recordings(folder, "sse");
+
+  test.skipIf(streams.length === 0)("any cutting of any recorded stream gives the same", () => {
+    const places = fc.array(fc.nat(1_000_000), { maxLength: 40 });
+    fc.assert(
+      fc.property(fc.constantFrom(...streams), places, fc.boolean(), (recorded, where, withReturns) => {
+        const call = callOf(way, recorded);
+        const whole = decode(way, call, [encoder.encode(recorded.text)]);
+        const text = withReturns ? recorded.text.replace(/\r?\n/g, "\r\n") : recorded.text;
+        const pieces = decode(way, call, cut(encoder.encode(text), where));
+        if (whole.fault !== undefined) expect(pieces.fault?.status).toBe(whole.fault.status);
+        expect(pieces.bodies).toEqual(whole.bodies);
+      }),
+      { numRuns: 150 },
+    );
+  });
+
+  test.skipIf(streams.length === 0)("a recorded stream that is cut short never gives more, and never breaks", () => {
+    fc.assert(
+      fc.property(fc.constantFrom(...streams), fc.nat(1_000_000), (recorded, length) => {
+        const call = callOf(way, recorded);
+        const bytes = encoder.encode(recorded.text);
+        const text = ({ bodies }: Decoded) =>
+          bodies.flatMap(({ choices }) => choices.map(({ delta }) => delta.content ?? "")).join("");
+        const all = text(decode(way, call, [bytes]));
+        expect(all.startsWith(text(decode(way, call, [bytes.subarray(0, length % bytes.length)])))).toBe(true);
+      }),
+      { numRuns: 100 },
+    );
+  });
+});
+
+/** Recorded on two occasions, with different words. */
+const unlike = new Set([
+  ...["openai-responses/refusal", "anthropic/refusal-explained", "anthropic/server-tools", "google/blocked-prompt"],
+  ...["xai/repetition", "xai-responses/cut-short", "xai-responses/filtered"],
+]);
+
+describe("an answer recorded both ways is the same message, streamed and plain", () => {
+  const pairs = ways.flatMap((way) =>
+    recordings(way.folder, "sse").flatMap((streamed) => {
+      const plain = streamed.path.replace(/-stream$|(?<=\/)stream-/, "");
+      const sibling = recordings(way.folder, "json").find(({ path }) => path === plain);
+      return sibling === undefined || unlike.has(plain) ? [] : [[plain, way, streamed, sibling] as const];
+    }),
+  );
+
+  test("there are many", () => expect(pairs.length).toBeGreaterThan(20));
+
+  test.each(pairs)("%s", (_, way, streamed, plain) => {
+    const whole = decode(way, callOf(way, streamed), [encoder.encode(streamed.text)]);
+    if (whole.fault !== undefined) {
+      expect(() => way.provider.decode(JSON.parse(plain.text), plain.text, callOf(way, plain))).toThrow(UpstreamFault);
+      return;
+    }
+    const fold = new StreamFold();
+    fold.push(whole.bodies);
+    const given = way.provider.decode(JSON.parse(plain.text), plain.text, callOf(way, plain));
+    const asJson = (value: unknown) => JSON.parse(JSON.stringify(value));
+    expect(asJson(fold.result().choices)).toEqual(asJson(given.choices));
+  });
+});
+
+/** JSON of any form, and of forms that upstreams nearly send. */
+const scrap = fc.oneof(
+  fc.jsonValue({ maxDepth: 3 }),
+  fc.constantFrom<unknown[]>(...wholeOnes()).chain((whole) => mutated(whole)),
+);
+
+function wholeOnes(): unknown[] {
+  return ways.flatMap(({ folder }) => [
+    ...recordings(folder, "json").map(({ text }) => JSON.parse(text)),
+    ...recordings(folder, "sse").flatMap(({ text }) =>
+      [...text.matchAll(/^data: ?(\{.*\})\s*$/gm)].flatMap(([, data]) => {
+        try {
+          return [JSON.parse(data!)];
+        } catch {
+          return [];
+        }
+      }),
+    ),
+  ]);
+}
+
+/** One value somewhere inside is another, or gone. */
+function mutated(value: unknown): fc.Arbitrary<unknown> {
+  const strange = fc.constantFrom<unknown>(undefined, null, 0, -1, "", "x", true, [], {}, [null], [[]], { a: 1 }, 1e30);
+  return fc.tuple(fc.nat(10_000), strange).map(([at, other]) => {
+    let left = at % Math.max(1, count(value));
+    const copy = (one: unknown): unknown => {
+      if (left-- === 0) return other;
+      if (Array.isArray(one)) return one.map(copy);
+      if (typeof one !== "object" || one === null) return one;
+      return Object.fromEntries(Object.entries(one).map(([key, inner]) => [key, copy(inner)]));
+    };
+    return copy(value);
+  });
+}
+
+function count(value: unknown): number {
+  if (typeof value !== "object" || value === null) return 1;
+  return 1 + Object.values(value).reduce((sum: number, inner) => sum + count(inner), 0);
+}
+
+const events = fc.array(
+  fc.oneof(
+    scrap.map((data) => `data: ${JSON.stringify(data) ?? "undefined"}\n\n`),
+    fc.string({ maxLength: 20 }).map((text) => `data: ${text.replace(/[\r\n]/g, "")}\n\n`),
+    fc.constantFrom(
+      "data: [DONE]\n\n",
+      ": ping\n\n",
+      "event: error\n",
+      "event: ping\ndata: {}\n\n",
+      "\n",
+      "{\n",
+      "}\n",
+    ),
+  ),
+  { maxLength: 8 },
+);
+
+describe("through the gateway, whatever an upstream sends", () => {
+  let troupe: Troupe;
+  let upstream: UpstreamServer;
+  let next: () => Response;
+
+  beforeAll(async () => {
+    upstream = new UpstreamServer(() => next());
+    const named = ways.map(({ provider }) => [provider.name, { baseUrl: upstream.url }] as const);
+    troupe = await Troupe.start({ providers: Object.fromEntries(named) });
+  });
+  afterAll(async () => {
+    await troupe[Symbol.asyncDispose]();
+    upstream[Symbol.dispose]();
+  });
+
+  const ask = ({ provider, extras }: Way, stream: boolean) =>
+    troupe.post("/gateway/v1/chat/completions", {
+      model: `${provider.name}/some-model`,
+      messages: [{ role: "user", content: "Hi" }],
+      stream,
+      ...extras,
+    });
+
+  async function expectLegal(response: Response): Promise<void> {
+    const text = await response.text();
+    if (response.status !== 200) {
+      expect(response.status).toBeGreaterThanOrEqual(400);
+      expect(response.status).toBeLessThan(600);
+      if (response.headers.get("x-troupe-error-source") === null) {
+        expect(Object.keys(JSON.parse(text).error)).toEqual(["message", "type", "param", "code"]);
+      }
+    } else if (response.headers.get("content-type")?.startsWith("text/event-stream")) {
+      expectLegalStream(text);
+    } else {
+      const { object, choices, usage } = JSON.parse(text);
+      expect([object, typeof usage.total_tokens]).toEqual(["chat.completion", "number"]);
+      expect(choices.length).toBeGreaterThan(0);
+      for (const { message, finish_reason } of choices) {
+        expect(message.role).toBe("assistant");
+        expect(["stop", "length", "tool_calls", "content_filter", "function_call"]).toContain(finish_reason);
+      }
+    }
+  }
+
+  function expectLegalStream(text: string): void {
+    expect(text.endsWith("data: [DONE]\n\n")).toBe(true);
+    const chunks = text
+      .split("\n\n")
+      .slice(0, -2)
+      .map((line) => JSON.parse(line.slice("data: ".length)));
+    const last = chunks.findLast(({ choices }) => choices.length > 0);
+    expect(last.choices[0].finish_reason).not.toBeNull();
+    if (last.choices[0].finish_reason === "error") expect(typeof last.error.message).toBe("string");
+    expect(new Set(chunks.map(({ id }) => id)).size).toBe(1);
+  }
+
+  test.each(ways.map((way) => [way.folder, way] as const))(
+    "%s: a legal answer or an error",
+    async (_, way) => {
+      await fc.assert(
+        fc.asyncProperty(scrap, events, fc.boolean(), async (body, sent, stream) => {
+          next = () => new Response(JSON.stringify(body) ?? "", { headers: { "content-type": "application/json" } });
+          await expectLegal(await ask(way, stream));
+          next = () => sseResponse(sent.length === 0 ? [""] : sent);
+          await expectLegal(await ask(way, stream));
+        }),
+        { numRuns: 60 },
+      );
+    },
+    60_000,
+  );
+
+  test.each(ways.map((way) => [way.folder, way] as const))("%s: a refusal, byte for byte", async (_, way) => {
+    const anyBytes = fc.uint8Array({ maxLength: 60 });
+    const status = fc.constantFrom(400, 401, 402, 403, 404, 408, 409, 413, 422, 429, 498, 499, 500, 502, 503, 504, 529);
+    const type = fc.constantFrom("application/json", "text/html; charset=utf-8", "text/event-stream", "text/plain");
+    await fc.assert(
+      fc.asyncProperty(anyBytes, status, type, fc.boolean(), async (bytes, code, named, stream) => {
+        next = () => new Response(bytes, { status: code, headers: { "content-type": named } });
+        const response = await ask(way, stream);
+        expect([response.status, response.headers.get("content-type")]).toEqual([code, named]);
+        expect(new Uint8Array(await response.arrayBuffer())).toEqual(bytes);
+      }),
+      { numRuns: 25 },
+    );
+  });
+});
