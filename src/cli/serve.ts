@@ -2,30 +2,43 @@
 import { resolve } from "node:path";
 import { buildInfo } from "../build-info.ts";
 import type { Config } from "../config/config.ts";
-import { predecessorVariable } from "../config/settings.ts";
+import { predecessorVariable, workerVariable } from "../config/settings.ts";
+import { systemClock } from "../lib/clock.ts";
 import type { Io } from "../lib/io.ts";
-import type { Logger } from "../lib/log.ts";
+import { inWholeLines, type Logger } from "../lib/log.ts";
 import { Notifier } from "../lib/notify.ts";
 import { formatFault } from "../lib/yaml.ts";
+import { Crew, configAt, fixedSettings, type Seat } from "../services/crew.ts";
+import type { ServerIo } from "../surfaces/run-server.ts";
 import { type Context, type ExitCode, loadFrom, withConfig } from "./context.ts";
-
-/** What a running server can't change. */
-const fixed = ["listen", "data", "personas", "tiers", "shutdown", "log"] as const satisfies readonly (keyof Config)[];
 
 export function serve(context: Context): Promise<ExitCode> {
   return withConfig(context, async (config) => {
     // What only a server needs is not loaded for the other commands.
     const { runServer } = await import("../surfaces/run-server.ts");
     const { io } = context;
-    const predecessor = Number(io.env[predecessorVariable] || Number.NaN);
-    return runServer(config, {
+    const crew = crewOf(io);
+    const options = {
       build: buildInfo,
-      io: { ...serverIo(io), ...(Number.isInteger(predecessor) && { predecessor }) },
+      io: serverIo(io, crew),
       notifier: new Notifier(io.env, io.processes.id),
-      reload: async (log) => reload(context, config, log),
+      reload: async (log: Logger) => reload(context, config, log, crew),
       watched: () => filesBehind(context),
-    });
+    };
+    if (crew !== undefined) return runServer(configAt(crew.seat, config), { ...options, crew });
+    if (config.workers === 1) return runServer(config, options);
+    const { runSupervisor } = await import("../surfaces/supervisor.ts");
+    return runSupervisor(config, options);
   });
+}
+
+/** undefined: this process is not one of several workers. */
+function crewOf({ env, processes, onSignal }: Io): Crew | undefined {
+  const seat = env[workerVariable];
+  if (!seat || processes.parent === undefined) return undefined;
+  // Ignored: the supervisor gets them too, and says what they mean.
+  for (const signal of ["SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const) onSignal(signal, () => {});
+  return new Crew(JSON.parse(seat) as Seat, processes.parent, systemClock);
 }
 
 /** What a loading of the configuration reads or looks for. */
@@ -39,25 +52,27 @@ function filesBehind({ io, flags }: Context): string[] {
   return [...paths];
 }
 
-function serverIo({ stderr, env, onSignal, processes }: Io) {
+function serverIo({ stderr, env, onSignal, processes }: Io, crew: Crew | undefined): ServerIo {
+  const predecessor = Number(env[predecessorVariable] || Number.NaN);
   return {
-    logSink: stderr,
+    logSink: crew === undefined ? stderr : inWholeLines(stderr),
     say: (text: string) => void stderr.write(text),
     isTerminal: stderr.isTerminal,
     behindForwardProxy: ["HTTP_PROXY", "HTTPS_PROXY"].some((name) => env[name] || env[name.toLowerCase()]),
-    onSignal,
+    onSignal: crew === undefined ? onSignal : (signal, run) => crew.onSignal(signal, run),
     processes,
+    ...(Number.isInteger(predecessor) && { predecessor }),
   };
 }
 
-function reload(context: Context, running: Config, log: Logger): Config | undefined {
+function reload(context: Context, running: Config, log: Logger, crew: Crew | undefined): Config | undefined {
   const loaded = loadFrom(context);
   if ("faults" in loaded) {
     for (const fault of loaded.faults) log.error("the configuration is at fault", { at: formatFault(fault) });
     return undefined;
   }
   for (const warning of loaded.warnings) log.warn("the configuration", { at: formatFault(warning) });
-  const waiting = fixed.filter((key) => !Bun.deepEquals(loaded.config[key], running[key]));
+  const waiting = fixedSettings.filter((key) => !Bun.deepEquals(loaded.config[key], running[key]));
   if (waiting.length > 0) log.warn("some changes need a restart", { keys: waiting.join(", ") });
-  return loaded.config;
+  return crew === undefined ? loaded.config : configAt(crew.seat, loaded.config);
 }

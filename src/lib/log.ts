@@ -28,6 +28,49 @@ const ranks: Record<LogLevel, number> = { debug: 10, info: 20, warn: 30, error: 
 const mostPending = 1024 * 1024;
 const flushAfterMs = 50;
 
+/** The same log, with these fields in every line. */
+export function withFields(log: Logger, own: LogFields): Logger {
+  return {
+    debug: (message, fields) => log.debug(message, { ...own, ...fields }),
+    info: (message, fields) => log.info(message, { ...own, ...fields }),
+    warn: (message, fields) => log.warn(message, { ...own, ...fields }),
+    error: (message, fields) => log.error(message, { ...own, ...fields }),
+    flush: () => log.flush(),
+    get dropped() {
+      return log.dropped;
+    },
+  };
+}
+
+/** What the system writes to a pipe in one piece, even if several processes write to it. Source: pipe(7), PIPE_BUF */
+const wholePiece = 4096;
+
+/** For a sink that several processes share: no line is torn apart by another's, unless it alone is longer than a piece. */
+export function inWholeLines(sink: LogSink): LogSink {
+  let pieces: string[] = [];
+  return {
+    write(text) {
+      let piece = "";
+      for (const line of text.split(/(?<=\n)/)) {
+        if (piece !== "" && Buffer.byteLength(piece) + Buffer.byteLength(line) > wholePiece) {
+          pieces.push(piece);
+          piece = "";
+        }
+        piece += line;
+      }
+      pieces.push(piece);
+    },
+    async flush() {
+      const taken = pieces;
+      pieces = [];
+      for (const piece of taken) {
+        sink.write(piece);
+        await sink.flush();
+      }
+    },
+  };
+}
+
 export function createLogger(sink: LogSink, options: LogOptions): Logger {
   let pending: string[] = [];
   let pendingSize = 0;

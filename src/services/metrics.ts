@@ -6,6 +6,7 @@
 import { Counter, Gauge, type Metric, Registry } from "prom-client";
 import { Histogram } from "../lib/histogram.ts";
 import type { Usage } from "../wire/chat.ts";
+import type { Snapshot } from "./metrics-sum.ts";
 
 /** Distinct values a label may take before the rest becomes "other": callers choose model names freely. */
 const mostLabelValues = 200;
@@ -64,21 +65,25 @@ export class Metrics {
   readonly #streams = this.#gauge("troupe_active_streams", "Streams that are open.", ["surface"]);
 
   constructor({ version, commit }: { version: string; commit: string }) {
-    this.#gauge("troupe_build_info", "Always 1.", ["version", "commit"]).set({ version, commit }, 1);
+    this.#gauge("troupe_build_info", "Always 1.", ["version", "commit"], "max").set({ version, commit }, 1);
     this.sample("process_resident_memory_bytes", "Memory held.", () => process.memoryUsage.rss());
     this.sample("process_cpu_seconds_total", "Processor time used.", () => {
       const { user, system } = process.cpuUsage();
       return (user + system) / 1e6;
     });
     const startedAt = Date.now() / 1000;
-    this.sample("process_start_time_seconds", "Unix time of the start.", () => startedAt);
+    this.sample("process_start_time_seconds", "Unix time of the start.", () => startedAt, "min");
   }
 
-  /** Registers a value that is read when the metrics are. */
-  sample(name: string, help: string, read: () => number): void {
+  /**
+   * Registers a value that is read when the metrics are.
+   * @param ofAll how several processes' values become one
+   */
+  sample(name: string, help: string, read: () => number, ofAll: "sum" | "min" | "max" = "sum"): void {
     new Gauge({
       name,
       help,
+      aggregator: ofAll,
       registers: [this.#registry],
       collect() {
         this.set(read());
@@ -142,6 +147,11 @@ export class Metrics {
     return this.#registry.metrics();
   }
 
+  /** What is counted, for another process to add up. */
+  async snapshot(): Promise<Snapshot> {
+    return (await this.#registry.getMetricsAsJSON()) as Snapshot;
+  }
+
   #model(name: string): string {
     if (this.#models.has(name)) return name;
     if (this.#models.size >= mostLabelValues) return "other";
@@ -162,7 +172,7 @@ export class Metrics {
   #counter(name: string, help: string, labelNames: string[]): Counter<string> {
     return new Counter({ name, help, labelNames, registers: [this.#registry] });
   }
-  #gauge(name: string, help: string, labelNames: string[]): Gauge<string> {
-    return new Gauge({ name, help, labelNames, registers: [this.#registry] });
+  #gauge(name: string, help: string, labelNames: string[], aggregator: "sum" | "max" = "sum"): Gauge<string> {
+    return new Gauge({ name, help, labelNames, aggregator, registers: [this.#registry] });
   }
 }

@@ -16,9 +16,34 @@ export type Verdict = {
   readonly retryAfterSeconds: number;
 };
 
-const windowMs = 60_000;
+export const windowMs = 60_000;
 
-export class RateLimiter {
+export interface Limiter {
+  /** Takes one request if the window has room. A refused one does not count. @param perMinute at least 1 */
+  take(who: string, perMinute: number): Verdict;
+  /** What `take` would find, without taking. `allowed` says whether there is room. */
+  peek(who: string, perMinute: number): Verdict;
+}
+
+/** The requests in a window by their monotonic times, oldest first. */
+type Times = { readonly count: number; at(index: number): number | undefined };
+
+/** @param wallNow Unix time in milliseconds */
+export function verdictOf(window: Times, limit: number, allowed: boolean, now: number, wallNow: number): Verdict {
+  const room = limit - window.count;
+  // After a limit was lowered more requests may stand in the window than it allows: they must go first.
+  const leaves = window.at(Math.max(0, -room));
+  const waitMs = leaves === undefined ? 0 : leaves + windowMs - now;
+  return {
+    allowed,
+    limit,
+    remaining: Math.max(0, room),
+    resetAt: Math.ceil((wallNow + waitMs) / 1000),
+    retryAfterSeconds: allowed ? 0 : Math.ceil(waitMs / 1000),
+  };
+}
+
+export class RateLimiter implements Limiter {
   readonly #clock: Clock;
   readonly #mostCallers: number;
   /** The least recently taken stands first. */
@@ -38,7 +63,6 @@ export class RateLimiter {
     return this.#windows.size;
   }
 
-  /** Takes one request if the window has room. A refused one does not count. @param perMinute at least 1 */
   take(who: string, perMinute: number): Verdict {
     const now = this.#clock.monotonic();
     const window = this.#windows.get(who) ?? new Window();
@@ -48,29 +72,14 @@ export class RateLimiter {
     this.#windows.delete(who);
     this.#windows.set(who, window);
     this.#forgetOthers(now);
-    return this.#verdict(window, perMinute, allowed, now);
+    return verdictOf(window, perMinute, allowed, now, this.#clock.now());
   }
 
-  /** What `take` would find, without taking. `allowed` says whether there is room. */
   peek(who: string, perMinute: number): Verdict {
     const now = this.#clock.monotonic();
     const window = this.#windows.get(who) ?? new Window();
     window.forgetUntil(now - windowMs);
-    return this.#verdict(window, perMinute, window.count < perMinute, now);
-  }
-
-  #verdict(window: Window, limit: number, allowed: boolean, now: number): Verdict {
-    const room = limit - window.count;
-    // After a limit was lowered more requests may stand in the window than it allows: they must go first.
-    const leaves = window.at(Math.max(0, -room));
-    const waitMs = leaves === undefined ? 0 : leaves + windowMs - now;
-    return {
-      allowed,
-      limit,
-      remaining: Math.max(0, room),
-      resetAt: Math.ceil((this.#clock.now() + waitMs) / 1000),
-      retryAfterSeconds: allowed ? 0 : Math.ceil(waitMs / 1000),
-    };
+    return verdictOf(window, perMinute, window.count < perMinute, now, this.#clock.now());
   }
 
   /** Drops windows that are empty by now, which changes nothing, and then those beyond the bound. */

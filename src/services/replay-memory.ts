@@ -13,14 +13,57 @@ const mostCharacters = 64 * 1024 * 1024;
 
 const stateFields = ["thinking_blocks", "extra_content", "reasoning_content", "reasoning_details"] as const;
 
-type State = {
+export type State = {
   readonly fields: Partial<Record<(typeof stateFields)[number], unknown>>;
   /** `extra_content` of the calls themselves, by call id. */
   readonly calls: Readonly<Record<string, Record<string, unknown>>>;
 };
-type Entry = { readonly state: State; readonly size: number; readonly expiresAt: number };
+/** Where states are kept. What is past its time is not found. */
+export interface States {
+  /** Whether nothing is kept for sure. */
+  readonly isEmpty: boolean;
+  get(key: string): State | undefined;
+  put(keys: readonly string[], state: State, expiresAt: number): void;
+}
 
 export class ReplayMemory {
+  readonly #clock: Clock;
+  readonly #states: States;
+
+  constructor(clock: Clock, states: States = new HeldStates(clock)) {
+    this.#clock = clock;
+    this.#states = states;
+  }
+
+  /** @param scope whose it is and whose model made it: state never crosses either */
+  remember(scope: string, messages: readonly AnswerMessage[]): void {
+    for (const message of messages) {
+      const state = stateOf(message);
+      if (state === undefined) continue;
+      const keys = (message.tool_calls ?? []).map((call) => `${scope}\n${call.id}`);
+      this.#states.put(keys, state, this.#clock.now() + keptForMs);
+    }
+  }
+
+  /** @returns the request itself when nothing was missing, or nothing is known */
+  restore(scope: string, request: ChatRequest): ChatRequest {
+    if (this.#states.isEmpty) return request;
+    let changed = false;
+    const messages = request.messages.map((message): Message => {
+      if (message.role !== "assistant" || !message.tool_calls?.length) return message;
+      const state = this.#states.get(`${scope}\n${message.tool_calls[0]!.id}`);
+      if (state === undefined) return message;
+      changed = true;
+      return withState(message, state);
+    });
+    return changed ? { ...request, messages } : request;
+  }
+}
+
+type Entry = { readonly state: State; readonly size: number; readonly expiresAt: number };
+
+/** In this process' memory. */
+class HeldStates implements States {
   readonly #clock: Clock;
   readonly #entries = new Map<string, Entry>();
   #size = 0;
@@ -29,34 +72,22 @@ export class ReplayMemory {
     this.#clock = clock;
   }
 
-  /** @param scope whose it is and whose model made it: state never crosses either */
-  remember(scope: string, messages: readonly AnswerMessage[]): void {
-    for (const message of messages) {
-      const state = stateOf(message);
-      if (state === undefined) continue;
-      const size = JSON.stringify(state).length;
-      for (const call of message.tool_calls ?? []) this.#put(`${scope}\n${call.id}`, state, size);
+  get isEmpty(): boolean {
+    return this.#entries.size === 0;
+  }
+
+  get(key: string): State | undefined {
+    const entry = this.#entries.get(key);
+    return entry === undefined || entry.expiresAt <= this.#clock.now() ? undefined : entry.state;
+  }
+
+  put(keys: readonly string[], state: State, expiresAt: number): void {
+    const size = JSON.stringify(state).length;
+    for (const key of keys) {
+      this.#drop(key);
+      this.#entries.set(key, { state, size, expiresAt });
+      this.#size += size;
     }
-  }
-
-  /** @returns the request itself when nothing was missing, or nothing is known */
-  restore(scope: string, request: ChatRequest): ChatRequest {
-    if (this.#entries.size === 0) return request;
-    let changed = false;
-    const messages = request.messages.map((message): Message => {
-      if (message.role !== "assistant" || !message.tool_calls?.length) return message;
-      const entry = this.#entries.get(`${scope}\n${message.tool_calls[0]!.id}`);
-      if (entry === undefined || entry.expiresAt <= this.#clock.now()) return message;
-      changed = true;
-      return withState(message, entry.state);
-    });
-    return changed ? { ...request, messages } : request;
-  }
-
-  #put(key: string, state: State, size: number): void {
-    this.#drop(key);
-    this.#entries.set(key, { state, size, expiresAt: this.#clock.now() + keptForMs });
-    this.#size += size;
     for (const [oldest, { expiresAt }] of this.#entries) {
       const full = this.#entries.size > mostEntries || this.#size > mostCharacters;
       if (!full && expiresAt > this.#clock.now()) break;

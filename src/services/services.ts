@@ -16,11 +16,13 @@ import { MediaFetcher } from "../relay/media.ts";
 import { Upstream } from "../relay/upstream.ts";
 import { openStore, type Store } from "../store/store.ts";
 import { Conversations, type UpstreamState } from "./conversations.ts";
+import type { Crew } from "./crew.ts";
 import { Idempotency } from "./idempotency.ts";
 import { Keys, type NewKey } from "./keys.ts";
 import { Metrics } from "./metrics.ts";
-import { RateLimiter } from "./rate-limiter.ts";
+import { type Limiter, RateLimiter } from "./rate-limiter.ts";
 import { ReplayMemory } from "./replay-memory.ts";
+import { openSharing } from "./sharing.ts";
 import { Sweeper } from "./sweeper.ts";
 
 /** What a reload replaces, all at once. */
@@ -40,8 +42,8 @@ export type Services = {
   readonly metrics: Metrics;
   readonly store: Store;
   readonly keys: Keys;
-  readonly callerLimits: RateLimiter;
-  readonly anonymousLimits: RateLimiter;
+  readonly callerLimits: Limiter;
+  readonly anonymousLimits: Limiter;
   readonly personas: Personas;
   /** How many faults the latest reading of the personas' folder found. */
   personaFaults(): number;
@@ -56,6 +58,8 @@ export type Services = {
   forgetUpstream(state: UpstreamState): Promise<void>;
   /** The key that a first start made. */
   readonly firstKey: NewKey | undefined;
+  /** The processes that serve together with this one; absent: it serves alone. */
+  readonly crew: Crew | undefined;
   readonly startedAt: number;
   /** Set when the process has been told to stop: what is running may end, nothing new begins. */
   draining: boolean;
@@ -73,16 +77,19 @@ export type ServiceOptions = {
   readonly log: Logger;
   /** Every outgoing call goes through a forward proxy, so addresses can't be tried directly. */
   readonly behindForwardProxy?: boolean;
+  /** The processes that serve together with this one. */
+  readonly crew?: Crew;
   /** Lets images be fetched from private addresses: for tests. */
   readonly allowPrivateMedia?: boolean;
 };
 
 /** @throws StorageError when the data folder can't be used; then nothing stays open */
 export async function openServices(config: Config, options: ServiceOptions): Promise<Services> {
-  const { build, clock, log } = options;
+  const { build, clock, log, crew } = options;
   const live = liveFrom(config);
   const store = openStore(config.data);
   try {
+    const sharing = crew && openSharing(crew.seat, clock, log);
     const keys = new Keys(store.keys, clock, config.tiers);
     const personas = new Personas();
     const folder = await openPersonas(config.personas, personas, options);
@@ -97,14 +104,15 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
       store,
       keys,
       firstKey: keys.ensureFirstKey(join(config.data, "first-key")),
-      callerLimits: new RateLimiter(clock),
-      anonymousLimits: new RateLimiter(clock, mostAddresses),
+      callerLimits: sharing?.callerLimits ?? new RateLimiter(clock),
+      anonymousLimits: sharing?.anonymousLimits ?? new RateLimiter(clock, mostAddresses),
+      crew,
       personas,
       personaFaults: () => folder?.lastFaults.length ?? 0,
       rereadPersonas: async () => void (await folder?.rescan()),
       upstream: new Upstream(clock, options.behindForwardProxy === true ? { connects: null } : {}),
       media: new MediaFetcher({ allowPrivate: options.allowPrivateMedia === true }),
-      replayMemory: new ReplayMemory(clock),
+      replayMemory: new ReplayMemory(clock, sharing?.states),
       conversations: new Conversations(store, clock, () => services.live.config.conversations.retentionDays),
       forgetUpstream: (state) => forgetUpstream(services, state),
       idempotency: new Idempotency(store, clock, () => services.live.config.idempotency, log),
@@ -116,6 +124,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
         keys.flush();
         sweeper.stop();
         services.idempotency.close();
+        sharing?.close();
         store.close();
       },
     };
@@ -125,7 +134,8 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
       () => services.running,
     );
     sampleStores(services, sweeper);
-    sweeper.start();
+    // One is enough for all, and the first is always there.
+    if (crew === undefined || crew.seat.index === 1) sweeper.start();
     return services;
   } catch (error) {
     store.close();
@@ -159,7 +169,7 @@ function sampleStores({ metrics, idempotency, log, store }: Services, sweeper: S
     "Stored exchanges removed at the end of their time.",
     () => sweeper.counts.turns,
   );
-  metrics.sample("troupe_store_bytes", "Size of the database file.", () => store.size().bytes);
+  metrics.sample("troupe_store_bytes", "Size of the database file.", () => store.size().bytes, "max");
   metrics.sample(
     "troupe_idempotent_running",
     "Calls with a service-request-id that run now.",

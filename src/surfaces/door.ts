@@ -4,6 +4,7 @@
  */
 import { chmodSync, unlinkSync } from "node:fs";
 import type { Listener } from "../config/config.ts";
+import { formatAddress } from "../config/listeners.ts";
 import { canShare, listenBeside, type Sockets, steerTo } from "../lib/port-sharing.ts";
 import type { Services } from "../services/services.ts";
 import { type App, buildApp } from "./app.ts";
@@ -45,17 +46,19 @@ export class Door {
     this.#services = services;
     this.#certificate = certificate;
     const sharers = services.live.config.workers;
-    if (!takeOver && sharers === 1) assertFree(listener);
+    // Of several processes' address their supervisor has made sure.
+    if (!takeOver && sharers === 1) assertFree(listener.address);
     this.#current = this.#listen(listener.address, takeOver);
   }
 
   /** As a URL (a unix socket as `unix:` and the path), with the port that was really given. */
   get address(): string {
-    const { address, tls } = this.listener;
-    if (address.kind === "unix") return `unix:${address.path}`;
-    const { hostname, port } = this.#current.app.server!;
-    const host = hostname?.includes(":") ? `[${hostname}]` : hostname;
-    return `${tls === undefined ? "http" : "https"}://${host}:${port}`;
+    const { hostname = "", port = 0 } = this.#current.app.server!;
+    const { address } = this.listener;
+    return addressText({
+      ...this.listener,
+      address: address.kind === "unix" ? address : { ...address, host: hostname, port },
+    });
   }
 
   /** Requests that are being answered, open streams included. */
@@ -147,11 +150,24 @@ export class Door {
   }
 }
 
-/** Servers that share a port do not notice each other, so one started by mistake must be told. */
-function assertFree({ address }: Listener): void {
-  if (address.kind === "unix" || address.port === 0) return;
+/**
+ * Servers that share a port do not notice each other, so one started by mistake must be told.
+ * @returns the address, with a port that is free where any would do
+ * @throws the system's error for an address that can't be had
+ */
+export function assertFree(address: Listener["address"]): Listener["address"] {
+  if (address.kind === "unix") return address;
   const { host: hostname, port } = address;
-  void Bun.serve({ hostname, port, reusePort: false, development: false, fetch: () => new Response() }).stop(true);
+  const server = Bun.serve({ hostname, port, reusePort: false, development: false, fetch: () => new Response() });
+  const given = server.port ?? port;
+  void server.stop(true);
+  return { ...address, port: given };
+}
+
+/** As a URL; a unix socket as `unix:` and the path. */
+export function addressText({ address, tls }: Listener): string {
+  const text = formatAddress(address);
+  return address.kind === "unix" ? text : `${tls === undefined ? "http" : "https"}://${text}`;
 }
 
 function removeSocket({ address }: Listener): void {

@@ -1,6 +1,8 @@
 /** The open endpoints: health, version and metrics. */
 import type { WholeAnswer } from "../services/answer.ts";
+import type { Crew } from "../services/crew.ts";
 import type { Services } from "../services/services.ts";
+import { ApiError } from "../wire/errors.ts";
 import { showAnonymousLimit } from "./admit.ts";
 import { describeOperation } from "./describe.ts";
 import type { Exchange } from "./exchange.ts";
@@ -10,13 +12,14 @@ import type { Route } from "./routes.ts";
 type Check = { readonly status: "ok" | "failing"; readonly message?: string };
 
 /** Storage lost is the one fault that makes the service unhealthy: without it no key can be trusted to be current. */
-function health(services: Services): WholeAnswer {
+async function health(services: Services): Promise<WholeAnswer> {
   const storage = checkStorage(services);
   const providers = services.live.accounts.list().filter(({ provider }) => provider.kind === "remote").length;
   const checks = {
     storage,
     personas: { status: services.personaFaults() > 0 ? "failing" : "ok", loaded: services.personas.list().length },
     providers: { status: "ok", set_up: providers },
+    ...(services.crew !== undefined && { workers: await checkWorkers(services.crew) }),
   };
   const ok = Object.values(checks).every(({ status }) => status === "ok");
   const body = {
@@ -43,8 +46,18 @@ function version({ build }: Services): WholeAnswer {
   return jsonAnswer({ name, version, api_version: "v1", commit, built_at: builtAt, runtime });
 }
 
-async function metrics({ metrics }: Services): Promise<WholeAnswer> {
-  return textAnswer(await metrics.render(), 200, metrics.contentType);
+async function checkWorkers(crew: Crew) {
+  const status = await crew.ask("status");
+  if (status === undefined) return { status: "failing", message: "The supervisor does not answer." };
+  const { workers, running, restarts } = status;
+  return { status: running === workers ? "ok" : "failing", workers, running, restarts };
+}
+
+/** Of all processes together: a part of them would look like a restart to whoever collects it. */
+async function metrics({ metrics, crew }: Services): Promise<WholeAnswer> {
+  const text = crew === undefined ? await metrics.render() : await crew.ask("metrics");
+  if (text === undefined) throw ApiError.unavailable("overloaded", "The workers did not answer in time.");
+  return textAnswer(text, 200, metrics.contentType);
 }
 
 function open(

@@ -5,8 +5,10 @@ import { predecessorVariable } from "../config/settings.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { watchFiles } from "../lib/file-watch.ts";
 import type { Child, Io, Signal } from "../lib/io.ts";
-import { createLogger, type Logger, type LogSink } from "../lib/log.ts";
+import { createLogger, type Logger, type LogSink, withFields } from "../lib/log.ts";
 import type { Notifier } from "../lib/notify.ts";
+import type { Crew } from "../services/crew.ts";
+import type { NewKey } from "../services/keys.ts";
 import { RunningServer } from "./server.ts";
 
 /** What a server needs of its process. */
@@ -26,6 +28,8 @@ export type RunOptions = {
   readonly io: ServerIo;
   readonly build: BuildInfo;
   readonly clock?: Clock;
+  /** The processes that serve together with this one. */
+  readonly crew?: Crew;
   /** Who is told how it goes. */
   readonly notifier: Notifier;
   /** Reads the configuration anew. @returns undefined when it is at fault, after having said so in the log */
@@ -36,19 +40,16 @@ export type RunOptions = {
 
 /** Answers until it is told to stop. @returns the exit code; 128 and the signal's number where a second one cut it short */
 export async function runServer(config: Config, options: RunOptions): Promise<number> {
-  const { io, build, clock = systemClock } = options;
-  const log = createLogger(io.logSink, {
-    level: config.log.level,
-    pretty: config.log.format === "pretty" || (config.log.format === "auto" && io.isTerminal),
-    now: () => clock.now(),
-  });
+  const { io, build, clock = systemClock, crew } = options;
+  const log = logFor(config, io, clock, crew?.seat.index);
   try {
     const server = await RunningServer.start(config, {
       build,
       clock,
       log,
       behindForwardProxy: io.behindForwardProxy,
-      takeOver: io.predecessor !== undefined,
+      takeOver: crew?.seat.takesOver ?? io.predecessor !== undefined,
+      ...(crew && { crew }),
     });
     welcome(server, log, io);
     return await new Attendance(server, log, clock, options).untilStopped();
@@ -60,20 +61,34 @@ export async function runServer(config: Config, options: RunOptions): Promise<nu
   }
 }
 
-function welcome({ services, addresses }: RunningServer, log: Logger, { isTerminal, say }: ServerIo): void {
-  const { build, personas, live, firstKey } = services;
+function welcome({ services, addresses }: RunningServer, log: Logger, io: ServerIo): void {
+  const { build, personas, live, firstKey, crew } = services;
   const providers = live.accounts.list().filter(({ provider }) => provider.kind === "remote");
-  log.info("listening", {
+  // Of several workers the supervisor tells, once for all.
+  log[crew === undefined ? "info" : "debug"]("listening", {
     addresses: addresses.join(" "),
     version: build.version,
     personas: personas.list().length,
     providers: providers.map(({ account }) => account.name).join(",") || "none (builtin/eliza answers)",
   });
-  if (firstKey === undefined) return;
-  const file = `${live.config.data}/first-key`;
+  if (firstKey !== undefined) tellFirstKey(firstKey, live.config, log, io);
+}
+
+export function tellFirstKey(firstKey: NewKey, config: Config, log: Logger, { isTerminal, say }: ServerIo): void {
+  const file = `${config.data}/first-key`;
   log.info("made the first API key", { file, tier: firstKey.key.tier });
   // The log hides keys wherever they slip in; this one is meant to be seen, once, by whoever sits there.
   if (isTerminal) say(`\n  Your API key: ${firstKey.secret}\n  (kept in ${file})\n\n`);
+}
+
+/** @param worker its number among several */
+export function logFor(config: Config, io: ServerIo, clock: Clock, worker?: number): Logger {
+  const log = createLogger(io.logSink, {
+    level: config.log.level,
+    pretty: config.log.format === "pretty" || (config.log.format === "auto" && io.isTerminal),
+    now: () => clock.now(),
+  });
+  return worker === undefined ? log : withFields(log, { worker });
 }
 
 type Ending = "stopped" | "succeeded";
@@ -114,6 +129,8 @@ class Attendance {
     ];
     this.#watch();
     // The service manager hears of a successor from the process that it knows.
+    const { metrics, crew } = this.#server.services;
+    crew?.listening(() => metrics.snapshot());
     if (io.predecessor === undefined) notifier.ready(this.#status);
     else io.processes.signal(io.predecessor, "SIGUSR1");
     try {
