@@ -233,7 +233,11 @@ export function errorObjectIn(body: string | Uint8Array): Record<string, unknown
     const parsed: unknown = JSON.parse(text);
     const outer = (Array.isArray(parsed) ? parsed[0] : parsed) as Record<string, unknown> | null;
     const inner = outer?.["error"];
-    if (typeof inner === "object" && inner !== null) return { ...known, ...inner };
+    if (typeof inner === "object" && inner !== null) {
+      const { message } = inner as { message?: unknown };
+      // Clients show nothing of an error whose message is no text.
+      return { ...known, ...inner, message: typeof message === "string" ? message : known.message };
+    }
     if (typeof inner === "string") return { ...known, message: inner, code: String(outer?.["code"] ?? "") };
     if (typeof outer?.["message"] === "string") return { ...known, ...outer };
     return known;
