@@ -3,6 +3,7 @@ import { Elysia } from "elysia";
 import type { SurfaceName } from "../config/config.ts";
 import { ClientGone } from "../relay/upstream.ts";
 import type { Services } from "../services/services.ts";
+import type { FinishedRequest, Telemetry } from "../services/telemetry.ts";
 import { ApiError } from "../wire/errors.ts";
 import { admitAnyone, showAnonymousLimit } from "./admit.ts";
 import { baseOf } from "./bases.ts";
@@ -23,6 +24,8 @@ const elysiaSettings = {
 /** What a listener's answers depend on besides the request. */
 export type Host = {
   readonly services: Services;
+  /** Absent: nobody is told. */
+  readonly telemetry: Telemetry | undefined;
   /** Whether connections are asked to end after their next answer, as others take the new ones. */
   readonly retiring: boolean;
 };
@@ -86,14 +89,15 @@ const notFound: Route["run"] = (services, exchange) => {
 
 /** Runs one handler and closes its exchange, whatever happens. */
 async function serve(
-  { services, retiring }: Host,
+  host: Host,
   { request, server }: Context,
   area: Area,
   route: string,
   run: Route["run"],
 ): Promise<Response> {
+  const { services, retiring } = host;
   const exchange = new Exchange(services, request, server, area, route);
-  const finish: Finish = (status, end) => close(services, exchange, status, end);
+  const finish: Finish = (status, end) => close(host, exchange, status, end);
   services.running += 1;
   allowOrigin(exchange, services.live.config.cors.origins);
   if (retiring) exchange.headers["connection"] = "close";
@@ -110,10 +114,11 @@ async function serve(
   }
 }
 
-function close(services: Services, exchange: Exchange, status: number, end?: string): void {
+function close({ services, telemetry }: Host, exchange: Exchange, status: number, end?: string): void {
   services.running -= 1;
   const milliseconds = services.clock.monotonic() - exchange.startedAt;
   services.metrics.request(exchange.area, exchange.route, exchange.request.method, status, milliseconds / 1000);
+  if (exchange.area !== "operations") telemetry?.finish(finishedRequest(exchange, status, milliseconds));
   const { sample, omit } = services.live.config.log;
   if (status < 400 && !services.logShare.takes(sample)) return;
   const level = exchange.area === "operations" ? "debug" : status >= 500 ? "error" : "info";
@@ -128,4 +133,19 @@ function close(services: Services, exchange: Exchange, status: number, end?: str
   };
   for (const name of omit) delete line[name];
   services.log[level]("request", line);
+}
+
+function finishedRequest(exchange: Exchange, status: number, milliseconds: number): FinishedRequest {
+  const { id, request, route, area, startedAt, sentAt, note } = exchange;
+  return {
+    id: id.slice("req_".length),
+    method: request.method,
+    route,
+    surface: area,
+    status,
+    milliseconds,
+    traceparent: request.headers.get("traceparent"),
+    sentAfterMs: sentAt === undefined ? undefined : sentAt - startedAt,
+    note,
+  };
 }

@@ -7,6 +7,7 @@ import type { Listener } from "../config/config.ts";
 import { formatAddress } from "../config/listeners.ts";
 import { canShare, listenBeside, type Sockets, steerTo } from "../lib/port-sharing.ts";
 import type { Services } from "../services/services.ts";
+import type { Telemetry } from "../services/telemetry.ts";
 import { type App, buildApp } from "./app.ts";
 import type { Certificate } from "./certificate.ts";
 
@@ -23,6 +24,7 @@ type Generation = { readonly app: App; readonly sockets: Sockets; readonly host:
 export type DoorOptions = {
   readonly listener: Listener;
   readonly certificate: Certificate | undefined;
+  readonly telemetry: Telemetry | undefined;
   /** Listens although another process does, and takes all new connections from it. */
   readonly takeOver: boolean;
 };
@@ -30,6 +32,7 @@ export type DoorOptions = {
 export class Door {
   readonly listener: Listener;
   readonly #services: Services;
+  readonly #telemetry: Telemetry | undefined;
   /** Those that listen, in the order in which the kernel counts them. */
   #generations: Generation[] = [];
   /** Those with connections. */
@@ -41,9 +44,10 @@ export class Door {
   #isGivenAway = false;
 
   /** Listens. @throws the system's error for an address that can't be had */
-  constructor(services: Services, { listener, certificate, takeOver }: DoorOptions) {
+  constructor(services: Services, { listener, certificate, telemetry, takeOver }: DoorOptions) {
     this.listener = listener;
     this.#services = services;
+    this.#telemetry = telemetry;
     this.#certificate = certificate;
     const sharers = services.live.config.workers;
     // Of several processes' address their supervisor has made sure.
@@ -111,7 +115,7 @@ export class Door {
 
   /** @param takesAll whether those who listen there already are given no new connections any more */
   #listen(address: Listener["address"], takesAll: boolean): Generation {
-    const host = { services: this.#services, retiring: false };
+    const host = { services: this.#services, telemetry: this.#telemetry, retiring: false };
     const app = buildApp(host, this.listener.surfaces);
     if (address.kind === "unix") removeSocket(this.listener);
     const listen = () => {

@@ -26,6 +26,8 @@ export class Exchange {
   readonly startedAt: number;
   /** Set on the answer, whatever it will be. */
   readonly headers: Record<string, string>;
+  /** A monotonic reading of when the request went upstream last. */
+  sentAt: number | undefined;
   /** Goes into the request's log line. */
   readonly note: Record<string, unknown> = {};
   readonly #server: ServerHandle | null;

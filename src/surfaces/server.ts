@@ -4,21 +4,27 @@ import { changedSettings } from "../config/difference.ts";
 import { formatAddress } from "../config/listeners.ts";
 import type { Clock } from "../lib/clock.ts";
 import { liveFrom, openServices, type ServiceOptions, type Services } from "../services/services.ts";
+import { Telemetry } from "../services/telemetry.ts";
+import type { TelemetrySettings } from "../services/telemetry-settings.ts";
 import { type Certificate, readCertificate } from "./certificate.ts";
 import { Door, lingerSeconds } from "./door.ts";
 
 export type ServerOptions = ServiceOptions & {
   /** Another process listens already, and is to be succeeded without a gap. */
   readonly takeOver?: boolean;
+  /** Absent: nobody is told. */
+  readonly telemetry?: TelemetrySettings;
 };
 
 export class RunningServer {
   readonly services: Services;
   readonly #doors: readonly Door[];
+  readonly #telemetry: Telemetry | undefined;
 
-  private constructor(services: Services, doors: readonly Door[]) {
+  private constructor(services: Services, doors: readonly Door[], telemetry: Telemetry | undefined) {
     this.services = services;
     this.#doors = doors;
+    this.#telemetry = telemetry;
   }
 
   /**
@@ -29,16 +35,23 @@ export class RunningServer {
   static async start(config: Config, options: ServerOptions): Promise<RunningServer> {
     const certificates = config.listen.map(certificateOf);
     const services = await openServices(config, options);
+    const telemetry = options.telemetry && new Telemetry({ ...services, settings: options.telemetry });
     const doors: Door[] = [];
     try {
       for (const [at, listener] of config.listen.entries()) {
         doors.push(
-          new Door(services, { listener, certificate: certificates[at], takeOver: options.takeOver === true }),
+          new Door(services, {
+            listener,
+            certificate: certificates[at],
+            telemetry,
+            takeOver: options.takeOver === true,
+          }),
         );
       }
-      return new RunningServer(services, doors);
+      return new RunningServer(services, doors, telemetry);
     } catch (error) {
       await Promise.all(doors.map((door) => door.cut()));
+      await telemetry?.close();
       await services.close();
       throw error;
     }
@@ -82,6 +95,7 @@ export class RunningServer {
     const drained = await raceWith(this.services.clock, stopped, drainSeconds * 1000);
     const cut = drained ? 0 : this.pending;
     if (!drained) await Promise.all(this.#doors.map((door) => door.cut()));
+    await this.#telemetry?.close();
     await this.services.close();
     return cut;
   }
