@@ -9,8 +9,9 @@ import { inWholeLines, type Logger } from "../lib/log.ts";
 import { Notifier } from "../lib/notify.ts";
 import { formatFault } from "../lib/yaml.ts";
 import { Crew, configAt, fixedSettings, type Seat } from "../services/crew.ts";
+import { type TelemetrySettings, telemetrySettings } from "../services/telemetry-settings.ts";
 import type { ServerIo } from "../surfaces/run-server.ts";
-import { type Context, type ExitCode, loadFrom, withConfig } from "./context.ts";
+import { CommandError, type Context, type ExitCode, loadFrom, withConfig } from "./context.ts";
 
 export function serve(context: Context): Promise<ExitCode> {
   return withConfig(context, async (config) => {
@@ -18,18 +19,28 @@ export function serve(context: Context): Promise<ExitCode> {
     const { runServer } = await import("../surfaces/run-server.ts");
     const { io } = context;
     const crew = crewOf(io);
+    const telemetry = telemetryFrom(io);
     const options = {
       build: buildInfo,
       io: serverIo(io, crew),
       notifier: new Notifier(io.env, io.processes.id),
       reload: async (log: Logger) => reload(context, config, log, crew),
       watched: () => filesBehind(context),
+      ...(telemetry && { telemetry }),
     };
     if (crew !== undefined) return runServer(configAt(crew.seat, config), { ...options, crew });
     if (config.workers === 1) return runServer(config, options);
     const { runSupervisor } = await import("../surfaces/supervisor.ts");
     return runSupervisor(config, options);
   });
+}
+
+function telemetryFrom({ env }: Io): TelemetrySettings | undefined {
+  try {
+    return telemetrySettings(env);
+  } catch (error) {
+    throw new CommandError(`environment: ${(error as Error).message}`);
+  }
 }
 
 /** undefined: this process is not one of several workers. */

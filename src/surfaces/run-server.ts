@@ -9,6 +9,7 @@ import { createLogger, type Logger, type LogSink, withFields } from "../lib/log.
 import type { Notifier } from "../lib/notify.ts";
 import type { Crew } from "../services/crew.ts";
 import type { NewKey } from "../services/keys.ts";
+import type { TelemetrySettings } from "../services/telemetry-settings.ts";
 import { RunningServer } from "./server.ts";
 
 /** What a server needs of its process. */
@@ -32,6 +33,8 @@ export type RunOptions = {
   readonly crew?: Crew;
   /** Who is told how it goes. */
   readonly notifier: Notifier;
+  /** Where traces and metrics are sent; absent: nowhere. */
+  readonly telemetry?: TelemetrySettings;
   /** Reads the configuration anew. @returns undefined when it is at fault, after having said so in the log */
   readonly reload: (log: Logger) => Promise<Config | undefined>;
   /** The files that the configuration came from at its latest reading; a change of one is a reason to read again. */
@@ -50,6 +53,7 @@ export async function runServer(config: Config, options: RunOptions): Promise<nu
       behindForwardProxy: io.behindForwardProxy,
       takeOver: crew?.seat.takesOver ?? io.predecessor !== undefined,
       ...(crew && { crew }),
+      ...(options.telemetry && { telemetry: options.telemetry }),
     });
     welcome(server, log, io);
     return await new Attendance(server, log, clock, options).untilStopped();
