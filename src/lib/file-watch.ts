@@ -1,12 +1,11 @@
 /** Tells that files have other contents than before. */
-import { type FSWatcher, readFileSync, watch } from "node:fs";
+import { readFileSync } from "node:fs";
 import { basename, dirname } from "node:path";
 import type { Clock } from "./clock.ts";
+import { beginWatch, lookWhenSettled } from "./watching.ts";
 
 /** A save is several events, and a certificate and its key are two files: they are waited out. */
 export const settleMs = 300;
-/** For what no event tells: network file systems, links to elsewhere, a machine out of watches. */
-export const pollMs = 30_000;
 
 /**
  * Watches the folders that the files are in, so that a file may be replaced, or not be there yet.
@@ -16,51 +15,27 @@ export const pollMs = 30_000;
 export function watchFiles(paths: readonly string[], onChange: () => void, clock: Clock): () => void {
   const names = Map.groupBy(paths, dirname);
   let contents = fingerprintOf(paths);
-  let callOff = () => {};
-  let callOffPoll = () => {};
   const look = () => {
-    callOff();
     const now = fingerprintOf(paths);
     if (now === contents) return;
     contents = now;
     onChange();
   };
-  const touch = () => {
-    callOff();
-    callOff = clock.after(settleMs, look);
-  };
-  const poll = () => {
-    callOffPoll = clock.after(pollMs, () => {
-      poll();
-      look();
+  const settling = lookWhenSettled(settleMs, look, clock);
+  const watchers = [...names].flatMap(([folder, files]) => {
+    const watched = new Set([...files.map((file) => basename(file)), renewedLink]);
+    return beginWatch(folder, false, (name) => {
+      if (name === null || watched.has(name)) settling.touch();
     });
-  };
-  const watchers = [...names].flatMap(([folder, files]) =>
-    begin(folder, new Set(files.map((file) => basename(file))), touch),
-  );
-  poll();
+  });
   return () => {
-    callOff();
-    callOffPoll();
+    settling.close();
     for (const watcher of watchers) watcher.close();
   };
 }
 
 /** Volumes of Kubernetes are renewed by a link named `..data`, and no event tells of the files behind it. */
 const renewedLink = "..data";
-
-function begin(folder: string, names: ReadonlySet<string>, touch: () => void): FSWatcher[] {
-  try {
-    const watcher = watch(folder, (_, name) => {
-      if (name === null || name === renewedLink || names.has(name)) touch();
-    });
-    watcher.on("error", () => watcher.close());
-    return [watcher];
-  } catch {
-    // The poll remains.
-    return [];
-  }
-}
 
 function fingerprintOf(paths: readonly string[]): string {
   const hash = new Bun.CryptoHasher("sha256");

@@ -1,13 +1,11 @@
 /** Tells that something in a folder may have changed. What did is found out by reading it again. */
-import { type FSWatcher, watch } from "node:fs";
+import type { FSWatcher } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import type { Clock } from "../lib/clock.ts";
+import { beginWatch, lookWhenSettled } from "../lib/watching.ts";
 
 /** An editor's save is several events: they are waited out. */
 export const debounceMs = 150;
-/** For what no event tells: network file systems, links to elsewhere, a machine out of watches. */
-export const pollMs = 30_000;
-
 export type Watch = { close(): void };
 
 /**
@@ -18,9 +16,6 @@ export type Watch = { close(): void };
 export function watchFolder(path: string, onChange: () => void, clock: Clock): Watch {
   const folder = resolve(path);
   let watchers: FSWatcher[] = [];
-  let callOff = () => {};
-  let callOffPoll = () => {};
-
   const disarm = () => {
     for (const watcher of watchers) watcher.close();
     watchers = [];
@@ -29,44 +24,20 @@ export function watchFolder(path: string, onChange: () => void, clock: Clock): W
   const arm = () => {
     disarm();
     watchers = [
-      ...begin(dirname(folder), false, (name) => name === basename(folder) && touch()),
-      ...begin(folder, true, touch),
+      ...beginWatch(dirname(folder), false, (name) => name === basename(folder) && settling.touch()),
+      ...beginWatch(folder, true, settling.touch),
     ];
   };
-  const fire = () => {
-    callOff();
+  const look = () => {
     arm();
     onChange();
   };
-  const touch = () => {
-    callOff();
-    callOff = clock.after(debounceMs, fire);
-  };
-  const poll = () => {
-    callOffPoll = clock.after(pollMs, () => {
-      poll();
-      fire();
-    });
-  };
-
+  const settling = lookWhenSettled(debounceMs, look, clock);
   arm();
-  poll();
   return {
     close() {
-      callOff();
-      callOffPoll();
+      settling.close();
       disarm();
     },
   };
-}
-
-/** @returns no watcher where the system gives none: the poll remains */
-function begin(folder: string, recursive: boolean, onEvent: (name: string | null) => void): FSWatcher[] {
-  try {
-    const watcher = watch(folder, { recursive }, (_, name) => onEvent(name));
-    watcher.on("error", () => watcher.close());
-    return [watcher];
-  } catch {
-    return [];
-  }
 }

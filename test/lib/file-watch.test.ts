@@ -1,7 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { ManualClock, systemClock } from "../../src/lib/clock.ts";
-import { pollMs, watchFiles } from "../../src/lib/file-watch.ts";
+import { watchFiles } from "../../src/lib/file-watch.ts";
+import { pollMs } from "../../src/lib/watching.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 
 /** Counts changes, and waits for the next. */

@@ -3,10 +3,10 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, unlinkSync, wr
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { ManualClock } from "../../src/lib/clock.ts";
+import { pollMs } from "../../src/lib/watching.ts";
 import { formatFault } from "../../src/lib/yaml.ts";
 import { loadFolder, maxFileBytes, maxFiles, PersonaFolder, type ReloadResult } from "../../src/personas/folder.ts";
 import { Personas } from "../../src/personas/registry.ts";
-import { pollMs } from "../../src/personas/watch.ts";
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {

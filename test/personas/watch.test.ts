@@ -3,7 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ManualClock } from "../../src/lib/clock.ts";
-import { debounceMs, pollMs, type Watch, watchFolder } from "../../src/personas/watch.ts";
+import { pollMs } from "../../src/lib/watching.ts";
+import { debounceMs, type Watch, watchFolder } from "../../src/personas/watch.ts";
 
 /** Tells when a timer is set, and how many are running. */
 class SpyClock extends ManualClock {
