@@ -6,6 +6,7 @@ import { isObject, type JsonObject } from "../lib/json.ts";
 import { doneData, type SseEvent } from "../lib/sse.ts";
 import type { Annotation, ChunkBody, ChunkChoice, Delta, ToolCallDelta } from "../wire/chat.ts";
 import { UpstreamFault } from "../wire/errors.ts";
+import { FragmentTemplate } from "./fragment-template.ts";
 import {
   argumentsOf,
   choiceExtrasOf,
@@ -52,6 +53,8 @@ const nothing: ChunkBody[] = [];
 const perChunk = ["system_fingerprint", "service_tier"] as const;
 /** Padding against the guessing of tokens by their length; what we send has lengths of its own. */
 const padding = "obfuscation";
+/** An upstream that writes each chunk in another way is read as it comes. */
+const mostLessons = 20;
 
 export class ChatStream implements StreamDecoder {
   finished = false;
@@ -60,6 +63,10 @@ export class ChatStream implements StreamDecoder {
   /** Fields beyond the format: each goes out once, with the end of a choice or of the stream. */
   #extras: JsonObject = {};
   readonly #sentExtras = new Set<string>();
+  /** Of the last event, where it was a plain fragment. */
+  #template: FragmentTemplate | undefined;
+  #learned: FragmentTemplate | undefined;
+  #lessons = 0;
 
   /** What the first text may repeat. */
   #echo: string | undefined;
@@ -80,7 +87,24 @@ export class ChatStream implements StreamDecoder {
     if (!isObject(chunk) && event !== "error" && this.#complete) return nothing;
     if (!isObject(chunk) || event === "error" || isFault(chunk)) throw new UpstreamFault(data, faultStatus(chunk));
     const plain = this.#plainFragment(chunk);
+    this.#template = plain && this.#templateOf(data, chunk, plain);
     return plain === undefined ? this.#bodies(chunk, data) : [plain];
+  }
+
+  sameBut({ data, event }: SseEvent): string | undefined {
+    return event === "" ? this.#template?.textOf(data) : undefined;
+  }
+
+  /** Fits the fragments that are like this one but for their text. */
+  #templateOf(data: string, chunk: JsonObject, { choices }: ChunkBody): FragmentTemplate | undefined {
+    const { index, delta } = choices[0]!;
+    if (this.#learned?.textOf(data) !== undefined) return this.#learned;
+    if (index !== 0 || this.#lessons === mostLessons) return undefined;
+    for (const key in chunk) if (!isCommon(key)) return undefined;
+    this.#lessons += 1;
+    const pad = chunk[padding];
+    this.#learned = FragmentTemplate.learn(data, delta.content!, typeof pad === "string" ? pad : undefined);
+    return this.#learned;
   }
 
   /** A choice without a finish reason stays without one: the answer may well have been cut, and is told as broken. */

@@ -70,6 +70,11 @@ export type UpstreamRequest = {
 export interface StreamDecoder {
   /** @throws UpstreamFault when the event reports an error */
   push(event: SseEvent): ChunkBody[];
+  /**
+   * Looks at an event that may be like the last one but for its text, and changes nothing.
+   * @returns that text as `JSON.stringify` writes it; undefined where `push` must see the event
+   */
+  sameBut?(event: SseEvent): string | undefined;
   /** The upstream closed its stream. @returns what was still held back */
   end(): ChunkBody[];
   /** True once the terminal event was seen: nothing that follows matters. */

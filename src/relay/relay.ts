@@ -1,14 +1,15 @@
 /** One call, start to end: encode, send, decode, shape. What comes back is an `Outcome`, before it becomes HTTP. */
-import { doneData, SseParser } from "../lib/sse.ts";
+import { SseParser } from "../lib/sse.ts";
 import type { Call, LocalProvider, RemoteProvider, StreamDecoder } from "../providers/provider.ts";
 import type { ChatCompletion, ChunkBody, CompletionBody, Delta, Usage } from "../wire/chat.ts";
 import { ApiError, UpstreamFault } from "../wire/errors.ts";
-import { downgradeChunk, downgradeCompletion } from "../wire/legacy-functions.ts";
+import { downgradeCompletion } from "../wire/legacy-functions.ts";
 import { StreamFold } from "./fold.ts";
 import type { MediaFetcher } from "./media.ts";
-import { type Shaping, StreamShaper, shapeCompletion } from "./shape.ts";
+import { type Shaping, shapeCompletion } from "./shape.ts";
+import { type Bodies, type BodySink, ShapedStream } from "./shaped-stream.ts";
 import type { Target } from "./target.ts";
-import { ClientGone, type Upstream, type UpstreamAnswer } from "./upstream.ts";
+import type { Upstream, UpstreamAnswer } from "./upstream.ts";
 
 /**
  * How a stream ended. `finished`: every choice came to its end and `[DONE]` went out. `faulted`: an error object and
@@ -102,11 +103,16 @@ async function relayRemote(
   try {
     if (answer.status < 200 || answer.status >= 300)
       return await refusal(answer, provider, account.name, options.observer);
-    const bodies: Bodies = (await isEventStream(answer, call))
-      ? new StreamBodies(answer, provider.streamDecoder(call))
-      : await decodePlain(answer, provider, call);
-    if (call.request.stream === true) return await openStream(bodies, target, options);
-    return completion(bodies.whole ?? (await collect(bodies)), bodies.upstreamResponseId, target, options);
+    const streamed = call.request.stream === true;
+    if (await isEventStream(answer, call)) {
+      const bodies = new StreamBodies(answer, provider.streamDecoder(call));
+      if (streamed) return await openStream(bodies, target, options);
+      return completion(await collect(bodies), bodies.upstreamResponseId, target, options);
+    }
+    const { whole, upstreamResponseId } = await decodePlain(answer, provider, call);
+    // Some upstreams ignore the wish for a stream.
+    if (streamed) return await openStream(new LocalBodies([bodyOf(whole)], upstreamResponseId), target, options);
+    return completion(whole, upstreamResponseId, target, options);
   } catch (error) {
     answer.cancel();
     if (!(error instanceof UpstreamFault)) throw error;
@@ -221,16 +227,13 @@ class StreamBodies implements Bodies {
   }
 }
 
-/** A whole answer where a stream was asked for (some upstreams ignore the wish), or a local model's fragments. */
+/** Bodies that are all there. */
 class LocalBodies implements Bodies {
   readonly #bodies: Iterator<ChunkBody>;
   readonly upstreamResponseId: string | undefined;
-  /** The same as one answer, where it came as one. */
-  readonly whole?: CompletionBody;
 
-  constructor(bodies: Iterable<ChunkBody>, whole?: CompletionBody, upstreamResponseId?: string) {
+  constructor(bodies: Iterable<ChunkBody>, upstreamResponseId?: string) {
     this.#bodies = bodies[Symbol.iterator]();
-    if (whole !== undefined) this.whole = whole;
     this.upstreamResponseId = upstreamResponseId;
   }
 
@@ -246,7 +249,9 @@ class LocalBodies implements Bodies {
   settle(): void {}
 }
 
-async function decodePlain(answer: UpstreamAnswer, provider: RemoteProvider, call: Call): Promise<Bodies> {
+type Plain = { readonly whole: CompletionBody; readonly upstreamResponseId: string | undefined };
+
+async function decodePlain(answer: UpstreamAnswer, provider: RemoteProvider, call: Call): Promise<Plain> {
   const text = await answer.text();
   let json: unknown;
   try {
@@ -258,7 +263,7 @@ async function decodePlain(answer: UpstreamAnswer, provider: RemoteProvider, cal
     });
   }
   const whole = provider.decode(json, text, call);
-  return new LocalBodies([bodyOf(whole)], whole, provider.upstreamResponseId?.(json));
+  return { whole, upstreamResponseId: provider.upstreamResponseId?.(json) };
 }
 
 /** With which bytes events begin (`data`, `event`, `id`, `retry`, a comment), and with which JSON does. */

@@ -98,6 +98,7 @@ export class StreamShaper {
   #usage: Usage | undefined;
   #extrasKey: unknown[] = [];
   #extrasText = "";
+  #lastWasPlain = false;
 
   constructor(shaping: Shaping) {
     this.#shaping = shaping;
@@ -125,10 +126,25 @@ export class StreamShaper {
     return this.#started.size > 0;
   }
 
-  push(bodies: readonly ChunkBody[]): string[] {
-    const texts: string[] = [];
-    for (const body of bodies) this.#body(body, texts);
+  /** Adds the chunks that the bodies amount to. */
+  push(bodies: readonly ChunkBody[], texts: string[] = []): string[] {
+    for (const body of bodies) {
+      this.#lastWasPlain = false;
+      this.#body(body, texts);
+      if (body.choices.length !== 1) this.#lastWasPlain = false;
+    }
     return texts;
+  }
+
+  /**
+   * Adds the chunk of a body that is like the last one but for its text, where that was a plain fragment of choice 0.
+   * @param json the text, as `JSON.stringify` writes it
+   * @returns false where it was not: then nothing was done
+   */
+  pushSame(json: string, texts: string[]): boolean {
+    if (this.#lastWasPlain && json !== '""')
+      texts.push(`${this.#plainHead}${json}${this.#plainTail}${this.#extrasText}}`);
+    return this.#lastWasPlain;
   }
 
   /** What closes a complete stream, but for `[DONE]`. */
@@ -177,6 +193,7 @@ export class StreamShaper {
     if (first) this.#started.add(index);
     const plain = index === 0 && !first && logprobs == null && isPlainText(fragment) && isEmptyObject(choiceExtras);
     if (plain) {
+      this.#lastWasPlain = finish_reason === null;
       texts.push(`${this.#plainHead}${JSON.stringify(fragment.content)}${this.#plainTail}${extras}}`);
       return;
     }

@@ -14,6 +14,12 @@ export type WholeAnswer = {
  */
 export type StreamEnd = "finished" | "faulted" | "cancelled";
 
+/** What is used of a generator. */
+export type Events<T> = {
+  next(): Promise<IteratorResult<T, StreamEnd>>;
+  return(end: StreamEnd): Promise<IteratorResult<T, StreamEnd>>;
+};
+
 /**
  * A 200 stream. Each string is the data of one event, in order, ready to send; the last one is `[DONE]`.
  * `return("cancelled")` ends the upstream call, at the latest when the pending `next()` settles.
@@ -21,7 +27,7 @@ export type StreamEnd = "finished" | "faulted" | "cancelled";
 export type EventAnswer = {
   readonly kind: "events";
   readonly headers: Readonly<Record<string, string>>;
-  readonly events: AsyncGenerator<string[], StreamEnd>;
+  readonly events: Events<string[]>;
 };
 
 export type Answer = WholeAnswer | EventAnswer;

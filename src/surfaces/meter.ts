@@ -32,6 +32,7 @@ export class Meter implements RelayObserver {
 
   sent(): void {
     this.#sentAt = this.#services.clock.monotonic();
+    this.#exchange.sentAt = this.#sentAt;
   }
 
   answered(): void {
@@ -47,8 +48,12 @@ export class Meter implements RelayObserver {
     this.#overhead(this.#sentAt);
   }
 
-  bodies(bodies: readonly ChunkBody[]): void {
-    this.#fold?.push(bodies);
+  get wantsBodies(): boolean {
+    return this.#fold !== undefined;
+  }
+
+  body(body: ChunkBody): void {
+    this.#fold?.push([body]);
   }
 
   completed(result: {

@@ -1,6 +1,14 @@
 /** From an answer to HTTP. The only place that makes a `Response`. */
 import { formatSseEvent, keepAliveComment } from "../lib/sse.ts";
-import type { Answer, EventAnswer, KeptAnswer, NumberedAnswer, StreamEnd, WholeAnswer } from "../services/answer.ts";
+import type {
+  Answer,
+  EventAnswer,
+  EventBatch,
+  KeptAnswer,
+  NumberedAnswer,
+  StreamEnd,
+  WholeAnswer,
+} from "../services/answer.ts";
 import type { Services } from "../services/services.ts";
 import { ApiError } from "../wire/errors.ts";
 import type { Exchange } from "./exchange.ts";
@@ -72,7 +80,7 @@ export async function respondStream(
   const early = await settledWithin(services, answering, rules.keepAliveMs);
   if (early?.kind === "whole") return respondWhole(exchange, early, finish);
   const headers = { ...early?.headers, ...streamHeaders, ...exchange.headers };
-  const source = early === undefined ? lateEvents(answering) : eventTexts(early);
+  const source = early === undefined ? lateSource(answering) : sourceOf(early);
   return new Response(streamBody(services, exchange, source, rules, finish, early === undefined), { headers });
 }
 
@@ -90,28 +98,20 @@ async function settledWithin<T>(services: Services, promise: Promise<T>, ms: num
   }
 }
 
-/** What is to be sent, what ended the stream, or both. */
-type Step = { readonly text?: string; readonly end?: StreamEnd };
-type EventTexts = { next(): Promise<Step> };
+type Batch = readonly string[] | EventBatch;
+/** A stream's batches, and how they go over the wire. */
+type Source = { next(): Promise<IteratorResult<Batch, StreamEnd>>; textOf(batch: Batch): string };
 
-/** The events' text as it goes over the wire. */
-function eventTexts(answer: EventAnswer | NumberedAnswer): EventTexts {
-  if (answer.kind === "events") {
-    return {
-      next: async () => {
-        const { value, done } = await answer.events.next();
-        return done ? { end: value } : { text: joinEvents(value) };
-      },
-    };
-  }
+function sourceOf(answer: EventAnswer | NumberedAnswer): Source {
   return {
-    next: async () => {
-      const { value, done } = await answer.events.next();
-      if (done) return { end: value };
-      const { firstId, data } = value;
-      return { text: data.map((one, at) => formatSseEvent(one, `${answer.idPrefix}${firstId + at}`)).join("") };
-    },
+    next: () => answer.events.next(),
+    textOf: (batch) =>
+      "firstId" in batch ? joinNumbered(batch, (answer as NumberedAnswer).idPrefix) : joinEvents(batch),
   };
+}
+
+function joinNumbered({ firstId, data }: EventBatch, idPrefix: string): string {
+  return data.map((one, at) => formatSseEvent(one, `${idPrefix}${firstId + at}`)).join("");
 }
 
 function joinEvents(data: readonly string[]): string {
@@ -121,17 +121,18 @@ function joinEvents(data: readonly string[]): string {
 }
 
 /** An answer that is still on its way when the 200 has gone out. */
-function lateEvents(answering: Promise<Answer | KeptAnswer>): EventTexts {
-  let source: EventTexts | undefined;
+function lateSource(answering: Promise<Answer | KeptAnswer>): Source {
+  let source: Source | undefined;
   return {
     next: async () => {
       if (source === undefined) {
         const answer = await answering;
         if (answer.kind === "whole") throw new LateError(answer);
-        source = eventTexts(answer);
+        source = sourceOf(answer);
       }
       return source.next();
     },
+    textOf: (batch) => source!.textOf(batch),
   };
 }
 
@@ -151,7 +152,7 @@ const encoder = new TextEncoder();
 function streamBody(
   services: Services,
   exchange: Exchange,
-  source: EventTexts,
+  source: Source,
   rules: StreamRules,
   finish: Finish,
   startsLate: boolean,
@@ -178,10 +179,19 @@ function streamBody(
       keepAlive(controller, left > 1 ? left : rules.keepAliveMs);
     });
   };
-  const faulted = (error: unknown): Step => {
-    if (exchange.request.signal.aborted) return { end: "cancelled" };
+  const send = (controller: ReadableStreamDefaultController<Uint8Array>, text: string) => {
+    lastSent = clock.monotonic();
+    controller.enqueue(encoder.encode(text));
+  };
+  const end = (controller: ReadableStreamDefaultController<Uint8Array>, how: StreamEnd) => {
+    close(how);
+    controller.close();
+  };
+  const fail = (controller: ReadableStreamDefaultController<Uint8Array>, error: unknown) => {
+    if (exchange.request.signal.aborted) return end(controller, "cancelled");
     const failure = error instanceof LateError ? error.answer : asApiError(services, exchange, error);
-    return { text: joinEvents(rules.lateFault(failure)), end: "faulted" };
+    send(controller, joinEvents(rules.lateFault(failure)));
+    end(controller, "faulted");
   };
   metrics.streamOpened(exchange.area);
   return new ReadableStream<Uint8Array>({
@@ -190,15 +200,14 @@ function streamBody(
       if (rules.keepAliveMs > 0) keepAlive(controller, rules.keepAliveMs);
     },
     async pull(controller) {
-      const step = await source.next().catch(faulted);
-      if (closed) return;
-      if (step.text !== undefined) {
-        lastSent = clock.monotonic();
-        controller.enqueue(encoder.encode(step.text));
+      try {
+        const step = await source.next();
+        if (closed) return;
+        if (step.done === true) end(controller, step.value);
+        else send(controller, source.textOf(step.value));
+      } catch (error) {
+        if (!closed) fail(controller, error);
       }
-      if (step.end === undefined) return;
-      close(step.end);
-      controller.close();
     },
     cancel() {
       rules.abandon();

@@ -1,0 +1,115 @@
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import { SseParser } from "../../src/lib/sse.ts";
+import { FragmentTemplate } from "../../src/providers/fragment-template.ts";
+import { ChatStream } from "../../src/providers/openai-stream.ts";
+import type { RelayOptions } from "../../src/relay/relay.ts";
+import { shapingFor } from "../../src/relay/shape.ts";
+import { type Bodies, type BodySink, ShapedStream } from "../../src/relay/shaped-stream.ts";
+import type { Target } from "../../src/relay/target.ts";
+
+const frame = (rest: object) => ({ id: "c", object: "chat.completion.chunk", created: 1, model: "m", ...rest });
+const choice = (delta: object, finish_reason: string | null = null, index = 0) => ({ index, delta, finish_reason });
+
+/** Writes non-ASCII characters, slashes and line feeds in the other forms that JSON has for them. */
+const written = (value: unknown, style: number) => {
+  const json = JSON.stringify(value);
+  if (style === 1)
+    return json.replace(/[\u0080-\uffff]/g, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  if (style === 2) return json.replaceAll("/", "\\/").replaceAll("\\n", "\\u000a");
+  return style === 3 ? JSON.stringify(value, undefined, 1).replaceAll("\n", "") : json;
+};
+
+const text = fc.oneof(
+  fc.string({ unit: "grapheme", maxLength: 12 }),
+  fc.string({ unit: "binary", maxLength: 6 }).map((odd) => odd.toWellFormed()),
+  fc.constantFrom("", "m", "c", "content", '"', "\\", '"}', "\n", "assistant", "a/b", "é", "\u2028", '","content":"x'),
+);
+const chunk = fc.oneof(
+  { weight: 8, arbitrary: text.map((content) => frame({ choices: [choice({ content })] })) },
+  text.map((content) => frame({ choices: [choice({ role: "assistant", content })] })),
+  text.map((content) => frame({ choices: [choice({ content })], usage: null, obfuscation: content.length })),
+  fc
+    .tuple(text, fc.stringMatching(/^[\w"\\]{0,6}$/))
+    .map(([content, obfuscation]) => frame({ choices: [choice({ content })], obfuscation })),
+  text.map((content) => frame({ system_fingerprint: "fp", choices: [choice({ content })] })),
+  text.map((content) => frame({ choices: [choice({ content }, null, 1)] })),
+  text.map((content) => frame({ choices: [choice({ content }), choice({ content }, null, 1)] })),
+  text.map((content) => frame({ model: content, choices: [choice({ content })] })),
+  text.map((content) => frame({ citations: [content], choices: [choice({ content })] })),
+  text.map((reasoning_content) => frame({ choices: [choice({ reasoning_content })] })),
+  fc.constant(frame({ choices: [choice({}, "stop")] })),
+  fc.constant(frame({ choices: [], usage: { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 } })),
+  fc.constant({ error: { message: "broken" } }),
+);
+
+/** What goes to the client, read by read. @param parts the upstream's bytes */
+async function shaped(parts: readonly Uint8Array[], wantsBodies: boolean): Promise<string[]> {
+  const waiting = [...parts];
+  const parser = new SseParser();
+  const decoder = new ChatStream({});
+  const bodies: Bodies = {
+    read: async () => waiting.shift(),
+    decode(bytes, sink: BodySink) {
+      for (const event of bytes === undefined ? parser.end() : parser.push(bytes)) {
+        const same = decoder.sameBut(event);
+        if (same !== undefined && sink.sameBut(same)) continue;
+        for (const body of decoder.push(event)) sink.body(body);
+      }
+      if (bytes !== undefined && !decoder.finished) return true;
+      for (const body of decoder.end()) sink.body(body);
+      return false;
+    },
+    upstreamResponseId: undefined,
+    cancel() {},
+    settle() {},
+  };
+  const observer = { wantsBodies, body() {}, completed() {}, faulted() {} };
+  const options = {
+    shaping: shapingFor({ model: "m", messages: [] }, {}, { id: "id", created: 2, model: "ours" }),
+    observer,
+    renderFault: (fault: Error) => ({ message: fault.message }),
+  } as unknown as RelayOptions;
+  const stream = new ShapedStream(bodies, { account: { name: "up" }, legacyFunctions: false } as Target, options);
+  const texts: string[] = [];
+  for (let step = await stream.next(); ; step = await stream.next()) {
+    if (step.done === true) return [...texts, step.value];
+    texts.push(...step.value);
+  }
+}
+
+test("a fragment that is copied comes out as one that is read and written anew", async () => {
+  let copied = 0;
+  const { textOf } = FragmentTemplate.prototype;
+  FragmentTemplate.prototype.textOf = function (data) {
+    const found = textOf.call(this, data);
+    if (found !== undefined) copied += 1;
+    return found;
+  };
+  try {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(chunk, { maxLength: 30 }),
+        fc.constantFrom(0, 0, 0, 1, 2, 3),
+        fc.array(fc.integer({ min: 1, max: 90 }), { maxLength: 40 }),
+        async (chunks, style, cuts) => {
+          const whole = new TextEncoder().encode(
+            `${chunks.map((one) => `data: ${written(one, style)}\n\n`).join("")}data: [DONE]\n\n`,
+          );
+          const parts: Uint8Array[] = [];
+          let at = 0;
+          for (const cut of cuts) {
+            parts.push(whole.subarray(at, at + cut));
+            at += cut;
+          }
+          parts.push(whole.subarray(at));
+          expect(await shaped(parts, false)).toEqual(await shaped(parts, true));
+        },
+      ),
+      { numRuns: 1500 },
+    );
+  } finally {
+    FragmentTemplate.prototype.textOf = textOf;
+  }
+  expect(copied).toBeGreaterThan(1000);
+});
