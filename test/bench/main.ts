@@ -10,7 +10,7 @@ import { type Bench, performScenario, startMock } from "./rounds.ts";
 import { type Case, type Scenario, scenarios, shortened } from "./scenarios.ts";
 import { performSoak } from "./soak.ts";
 import { performStart, startScenario } from "./start.ts";
-import { bareProxy, bufferingProxy, peers, type Subject, troupe } from "./subjects.ts";
+import { bareProxy, bufferingProxy, peers, type Subject, sourceCommand, troupe, withProfiles } from "./subjects.ts";
 
 const help = `Usage: bun run bench [options]
 
@@ -18,13 +18,13 @@ Measures Troupe beside a bare proxy (and nginx, where it is installed), all on t
 The results go to test/bench/results/ as JSON. Exit code 1: an answer was lost, reordered, changed or miscounted.
 
   --only <names>      these scenarios, separated by commas
-  --cases <text>      only the cases whose label holds this text, beside the bare proxy
+  --cases <pattern>   only the cases whose label fits this regular expression, beside the bare proxy
   --without <names>   leave out these: troupe, nginx or a peer's name
   --rounds <n>        rounds of each scenario (default 5)
   --seconds <n>       measured seconds of each case and round (default: the scenario's own)
-  --binary <path>     measure this compiled Troupe instead of its source
+  --command <words>   how Troupe is started, e.g. dist/troupe (default: bun src/main.ts)
   --peers <file>      more gateways to measure, described as docs/performance.md says
-  --profile <folder>  write CPU profiles of Troupe's process there (not with --binary)
+  --profile <folder>  write CPU profiles of Troupe's process there (not of a compiled one)
   --quick             the short form for CI: one short round of everything, for correctness alone
   --soak              everything at once, for the slope of memory; for so long: --minutes <n> (default 10)
   --help              this text
@@ -43,7 +43,7 @@ function readFlags() {
       without: { type: "string" },
       rounds: { type: "string" },
       seconds: { type: "string" },
-      binary: { type: "string" },
+      command: { type: "string" },
       peers: { type: "string" },
       profile: { type: "string" },
       quick: { type: "boolean", default: false },
@@ -65,11 +65,20 @@ function readFlags() {
   return {
     ...values,
     only: only.length > 0 ? only : known,
+    command: commandFrom(values.command, values.profile),
+    cases: new RegExp(values.cases ?? ""),
     without: names(values.without),
     rounds: values.quick ? 1 : number("rounds", 5),
     seconds: values.seconds === undefined ? undefined : number("seconds", 1),
     minutes: number("minutes", values.quick ? 0.2 : 10),
   };
+}
+
+/** Relative paths are from here; the server has a folder of its own. */
+function commandFrom(words: string | undefined, profiles: string | undefined): readonly string[] {
+  const [program = "", ...rest] = words?.split(" ").filter(Boolean) ?? [];
+  const command = words === undefined ? sourceCommand : [Bun.which(program) ?? resolve(program), ...rest];
+  return profiles === undefined ? command : withProfiles(command, profiles);
 }
 
 /** The scenario as asked for: its cases of the subjects that take part, and those subjects' own of the same calls. */
@@ -81,7 +90,7 @@ function adapted(scenario: Scenario, subjects: readonly Subject[], others: reado
       .filter((one) => (one === reference || one.label.includes("→")) && peer.answers(one.call))
       .map((one) => ({ ...one, subject: peer.name, label: peer.name + (one.label.split("gateway")[1] ?? "") })),
   );
-  const cases = [...own, ...theirs].filter(({ label }) => label.includes(flags.cases ?? ""));
+  const cases = [...own, ...theirs].filter(({ label }) => flags.cases.test(label));
   const chosen = { ...scenario, cases: [reference!, ...cases], seconds: flags.seconds ?? scenario.seconds };
   return flags.quick ? shortened(chosen) : chosen;
 }
@@ -90,7 +99,7 @@ type Outcome = { readonly rows: Row[]; readonly faults: string[]; readonly soak?
 
 async function performAll(bench: Bench, flags: Flags): Promise<Outcome> {
   const taking = ({ name }: Subject) => !flags.without.includes(name);
-  const own = [bareProxy, bufferingProxy, troupe(flags.binary, flags.profile)].filter(taking);
+  const own = [bareProxy, bufferingProxy, troupe(flags.command)].filter(taking);
   if (flags.soak) {
     const { series, ...outcome } = await performSoak(bench, own.at(-1)!, flags.minutes);
     return { ...outcome, soak: series };
@@ -106,7 +115,7 @@ async function performAll(bench: Bench, flags: Flags): Promise<Outcome> {
     if (!flags.quick) console.log(`\n${chosen.name}: ${chosen.about}\n\n${tableOf(rows)}`);
   }
   if (flags.only.includes(startScenario.name) && !flags.without.includes("troupe")) {
-    const rows = await performStart(bench, flags.binary, flags.rounds);
+    const rows = await performStart(bench, flags.command, flags.rounds);
     outcome.rows.push(...rows);
     if (!flags.quick) console.log(`\n${startScenario.name}: ${startScenario.about}\n\n${tableOf(rows)}`);
   }

@@ -233,5 +233,9 @@ export function shortened(scenario: Scenario): Scenario {
         : load.kind === "slow"
           ? { ...load, streams: 4, pauseSeconds: 0.5 }
           : load;
-  return { ...scenario, load: small, warmupSeconds: 0.1, seconds: 0.5, targets: [] };
+  const cases = scenario.cases.map((one) => {
+    const shape = one.call.shape.replace("-i1000", "-i100");
+    return { ...one, call: { ...one.call, shape } };
+  });
+  return { ...scenario, cases, load: small, warmupSeconds: 0.1, seconds: 0.5, targets: [] };
 }

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { proportionalBytes, residentBytes } from "./process-stats.ts";
 import { type Row, summarise } from "./report.ts";
 import type { Bench } from "./rounds.ts";
-import { firstLine, freePort, ignoreOutput, prepareTroupe, troupeCommand } from "./subjects.ts";
+import { firstLine, freePort, ignoreOutput, prepareTroupe } from "./subjects.ts";
 
 export const startScenario = {
   name: "start",
@@ -55,47 +55,49 @@ function bareProxy(bench: Bench): () => Begin {
   };
 }
 
-function troupe(bench: Bench, binary: string | undefined, folder: string): () => Begin {
+function troupe(bench: Bench, command: readonly string[], folder: string): () => Begin {
   return () => {
     const port = freePort();
-    const command = [...troupeCommand(binary), ...prepareTroupe(folder, port, bench.mockPort, personas)];
-    return { child: bench.processes.start({ role: "server", command, cwd: folder }), port: async () => port };
+    const whole = [...command, ...prepareTroupe(folder, port, bench.mockPort, personas)];
+    return { child: bench.processes.start({ role: "server", command: whole, cwd: folder }), port: async () => port };
   };
 }
 
 /** Takes the file out of the page cache, so that the next start reads the disk. */
 async function forgetPages(file: string): Promise<void> {
-  await Bun.$`dd of=${file} oflag=nocache conv=notrunc,fdatasync count=0 status=none`.quiet().nothrow();
+  await Bun.$`dd if=${file} iflag=nocache count=0 status=none`.quiet().nothrow();
 }
 
-/** @param binary the compiled Troupe; absent: from its source */
-export async function performStart(bench: Bench, binary: string | undefined, rounds: number): Promise<Row[]> {
+/** @param command how Troupe is started */
+export async function performStart(bench: Bench, command: readonly string[], rounds: number): Promise<Row[]> {
   const kept = join(bench.folder, "start-kept");
   mkdirSync(kept);
-  const form = binary === undefined ? "from source" : "compiled";
+  const [program = "", source] = command;
+  const compiled = source === undefined;
+  const form = compiled ? "compiled" : "from source";
   let fresh = 0;
   const cases: Record<string, { samples: Sample[]; run: () => Promise<Sample> }> = {
     "bare proxy, from source": { samples: [], run: () => sample(bench, bareProxy(bench)) },
-    [`troupe, ${form}, again`]: { samples: [], run: () => sample(bench, troupe(bench, binary, kept)) },
+    [`troupe, ${form}, again`]: { samples: [], run: () => sample(bench, troupe(bench, command, kept)) },
     [`troupe, ${form}, first start`]: {
       samples: [],
       run: () => {
         const folder = join(bench.folder, `start-${fresh++}`);
         mkdirSync(folder);
-        return sample(bench, troupe(bench, binary, folder));
+        return sample(bench, troupe(bench, command, folder));
       },
     },
   };
-  if (binary !== undefined) {
+  if (compiled) {
     cases["troupe, compiled, not in the page cache"] = {
       samples: [],
       run: async () => {
-        await forgetPages(binary);
-        return sample(bench, troupe(bench, binary, kept));
+        await forgetPages(program);
+        return sample(bench, troupe(bench, command, kept));
       },
     };
   }
-  await sample(bench, troupe(bench, binary, kept));
+  await sample(bench, troupe(bench, command, kept));
   for (let round = 0; round < rounds; round++) {
     for (const [label, { samples, run }] of Object.entries(cases)) {
       bench.tell(`start: round ${round + 1} of ${rounds}, ${label}`);

@@ -108,15 +108,12 @@ export const bareProxy = ownProxy("bare proxy");
 /** The same, but for large bodies: it waits for all of one before it sends it on, as whoever parses it must. */
 export const bufferingProxy = ownProxy("buffering proxy", "--buffer");
 
-/**
- * How Troupe is started: from its source, or as the compiled binary.
- * @param profiles a folder for the source's CPU profiles
- */
-export function troupeCommand(binary: string | undefined, profiles?: string): string[] {
-  if (binary !== undefined) return [resolve(binary)];
-  const profiling =
-    profiles === undefined ? [] : ["--cpu-prof", "--cpu-prof-md", `--cpu-prof-dir=${resolve(profiles)}`];
-  return [process.execPath, ...profiling, join(root, "src/main.ts")];
+/** How Troupe is started when nothing else is said. */
+export const sourceCommand: readonly string[] = [process.execPath, join(root, "src/main.ts")];
+
+/** Has Bun write CPU profiles of a program into a folder when it ends. */
+export function withProfiles([bun = "", ...program]: readonly string[], folder: string): string[] {
+  return [bun, "--cpu-prof", "--cpu-prof-md", `--cpu-prof-dir=${resolve(folder)}`, ...program];
 }
 
 /** Writes a config and personas for the mock. @returns the arguments of `serve` */
@@ -142,7 +139,7 @@ export function prepareTroupe(folder: string, port: number, mockPort: number, pe
   return ["serve", "--config", file];
 }
 
-export function troupe(binary: string | undefined, profiles?: string): Subject {
+export function troupe(command: readonly string[]): Subject {
   return {
     name: "troupe",
     answers: () => true,
@@ -153,7 +150,7 @@ export function troupe(binary: string | undefined, profiles?: string): Subject {
       const args = prepareTroupe(folder, port, mockPort, personas);
       const child = processes.start({
         role: "server",
-        command: [...troupeCommand(binary, profiles), ...args],
+        command: [...command, ...args],
         cwd: folder,
       });
       await untilAnswering(child, `http://127.0.0.1:${port}/healthz`);
