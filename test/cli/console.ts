@@ -9,15 +9,17 @@ export type Ran = { readonly code: number; readonly out: string; readonly err: s
 export class Console {
   readonly cwd: string;
   readonly env: Record<string, string>;
+  readonly #isTerminal: boolean;
   out = "";
   err = "";
   readonly #signals = new Map<Signal, Set<() => void>>();
   #wake: () => void = () => {};
 
-  /** @param cwd a folder that is really there */
-  constructor(cwd: string, env: Record<string, string> = {}) {
+  /** @param cwd a folder that is really there @param isTerminal whether a person reads what is written */
+  constructor(cwd: string, env: Record<string, string> = {}, isTerminal = false) {
     this.cwd = cwd;
     this.env = env;
+    this.#isTerminal = isTerminal;
   }
 
   /** @param line words separated by spaces, or the words */
@@ -44,7 +46,7 @@ export class Console {
   }
 
   #io(): Io {
-    const output = (write: (text: string) => void) => ({ write, flush: () => {}, isTerminal: false });
+    const output = (write: (text: string) => void) => ({ write, flush: () => {}, isTerminal: this.#isTerminal });
     return {
       stdout: output((text) => {
         this.out += text;

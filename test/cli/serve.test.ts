@@ -22,6 +22,20 @@ test("serve answers until it is told to stop", async () => {
   expect(err).not.toContain(key);
 });
 
+test("whoever sits there sees the first key once, and a log that can be read", async () => {
+  using folder = new TempFolder();
+  const shell = new Console(folder.path, {}, true);
+  for (const isFirst of [true, false]) {
+    const ran = shell.run("--port 0");
+    await shell.seen(/ INFO +listening/);
+    const key = readFileSync(folder.file("data/first-key"), "utf8").trim();
+    shell.signal("SIGTERM");
+    const { err } = await ran;
+    expect(err.split(key).length - 1).toBe(isFirst ? 1 : 0);
+    expect(err.includes(`Your API key: ${key}`)).toBe(isFirst);
+  }
+});
+
 test("SIGHUP reads the configuration again; one at fault changes nothing", async () => {
   using folder = new TempFolder();
   const shell = new Console(folder.path);

@@ -59,6 +59,14 @@ describe("a free key", () => {
     expect(rates(after)).toEqual([10, 4, start + 90]);
   });
 
+  test("sent many at once has the same ten, each with a number of its own", async () => {
+    const key = troupe.createKey({ name: "free", tier: "free" });
+    const answers = await Promise.all(Array.from({ length: 30 }, () => troupe.fetch("/v1/models", { key })));
+    const taken = answers.filter(({ status }) => status === 200).map((one) => rates(one)[1]);
+    expect(taken.toSorted((a, b) => a - b)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    expect(answers.filter(({ status }) => status === 429)).toHaveLength(20);
+  });
+
   test("sees its headers on a 404 and a 405 as well", async () => {
     const key = troupe.createKey({ name: "free", tier: "free" });
     expect(rates(await troupe.fetch("/v1/nothing", { key }))[1]).toBe(9);
