@@ -1,0 +1,227 @@
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { HeldStream } from "../helpers/held-stream.ts";
+import { TempFolder } from "../helpers/temp-folder.ts";
+import { jsonResponse, type RecordedRequest, UpstreamServer } from "../helpers/upstream-server.ts";
+import { type Answered, answeredBy, CrewProcess } from "./crew-process.ts";
+
+// Processes are started, by an interpreter, on machines that may do other things too.
+setDefaultTimeout(60_000);
+
+const chat = "/gateway/v1/chat/completions";
+const ask = (content: string, more: object = {}) => ({
+  model: "openai/x",
+  messages: [{ role: "user", content }],
+  ...more,
+});
+const completion = (content: string) =>
+  jsonResponse({ choices: [{ index: 0, message: { role: "assistant", content }, finish_reason: "stop" }] });
+
+/** Calls until both workers have answered. */
+async function untilBoth(crew: CrewProcess, call: () => Promise<Answered>): Promise<Map<number, Answered>> {
+  const byWorker = new Map<number, Answered>();
+  for (let calls = 0; byWorker.size < 2; calls += 1) {
+    if (calls === 100) throw new Error("100 connections came to one worker");
+    const answered = await call();
+    byWorker.set(await crew.workerOf(answered), answered);
+  }
+  return byWorker;
+}
+
+const countOf = (metrics: string, line: string) => Number(new RegExp(`^${line} (\\d+)$`, "m").exec(metrics)?.[1]);
+const requestsCounted = (metrics: string) =>
+  countOf(
+    metrics,
+    'http_server_request_duration_seconds_count\\{surface="orchestrator",route="/v1/models",method="GET",status="200"\\}',
+  );
+
+describe("two workers on one port and one data folder", () => {
+  test("share the calls, keys and limits, and count as one", async () => {
+    using folder = new TempFolder();
+    await using crew = await CrewProcess.start(folder.path);
+    const key = crew.createKey();
+    expect(crew.workers).toHaveLength(2);
+    expect((await crew.call("/v1/models", undefined, { key: crew.firstKey })).status).toBe(200);
+
+    const calls = await Promise.all(Array.from({ length: 39 }, () => crew.call("/v1/models", undefined, { key })));
+    expect(calls.map(({ status }) => status)).toEqual(Array(39).fill(200));
+    expect(new Set(await Promise.all(calls.map((one) => crew.workerOf(one))))).toEqual(new Set([1, 2]));
+    for (const { text } of (await untilBoth(crew, () => crew.call("/metrics"))).values()) {
+      expect(requestsCounted(text)).toBe(40);
+      expect(countOf(text, "troupe_workers")).toBe(2);
+      expect(text.match(/^troupe_build_info/gm)).toHaveLength(1);
+      expect(text.match(/^troupe_build_info.* 1$/gm)).toHaveLength(1);
+    }
+    const health = JSON.parse((await crew.call("/health")).text);
+    expect(health).toMatchObject({
+      status: "ok",
+      checks: { workers: { status: "ok", workers: 2, running: 2, restarts: 0 } },
+    });
+
+    const free = crew.createKey({ tier: "free", perMinute: 10 });
+    const raced = await Promise.all(
+      Array.from({ length: 50 }, () => crew.call("/v1/models", undefined, { key: free })),
+    );
+    const allowed = raced.filter(({ status }) => status === 200);
+    const refused = raced.filter(({ status }) => status === 429);
+    expect([allowed.length, refused.length]).toEqual([10, 40]);
+    expect(allowed.map(({ headers }) => Number(headers.get("x-ratelimit-remaining"))).sort((a, b) => a - b)).toEqual([
+      0, 1, 2, 3, 4, 5, 6, 7, 8, 9,
+    ]);
+    expect(new Set(await Promise.all(refused.map((one) => crew.workerOf(one)))).size).toBe(2);
+
+    await untilBoth(crew, () => crew.call("/v1/models", undefined, { key }));
+    crew.withKeys((keys) => keys.revoke(key.slice(0, 12)));
+    for (const { status } of (await untilBoth(crew, () => crew.call("/v1/models", undefined, { key }))).values()) {
+      expect(status).toBe(401);
+    }
+    const anonymous = await Promise.all(Array.from({ length: 20 }, () => crew.call("/v1/models", undefined, { key })));
+    const remaining = anonymous.map(({ headers }) => Number(headers.get("x-ratelimit-remaining")));
+    expect(new Set(remaining).size).toBe(20);
+  });
+
+  test("call upstream once for a service-request-id, and continue each other's conversations", async () => {
+    using folder = new TempFolder();
+    const asked: RecordedRequest[] = [];
+    using upstream = new UpstreamServer((request) => {
+      asked.push(request);
+      return completion(`answer ${asked.length}`);
+    });
+    await using crew = await CrewProcess.start(folder.path, upstream.url);
+    const key = crew.createKey();
+
+    const headers = { "service-request-id": "once" };
+    const raced = await Promise.all(Array.from({ length: 30 }, () => crew.call(chat, ask("hi"), { key, headers })));
+    expect(raced.map(({ status }) => status)).toEqual(Array(30).fill(200));
+    expect(new Set(await Promise.all(raced.map((one) => crew.workerOf(one))))).toEqual(new Set([1, 2]));
+    expect(new Set(raced.map(({ text }) => text)).size).toBe(1);
+    expect(asked.length).toBe(1);
+
+    const first = await crew.call(chat, ask("one", { store: true }), { key });
+    const { id } = JSON.parse(first.text) as { id: string };
+    const more = { store: true, previous_response_id: id };
+    await untilBoth(crew, () => crew.call(chat, ask("two", more), { key }));
+    for (const { json } of asked.slice(2)) {
+      expect((json as { messages: { content: string }[] }).messages.map(({ content }) => content)).toEqual([
+        "one",
+        "answer 2",
+        "two",
+      ]);
+    }
+    expect(asked.length).toBeGreaterThan(3);
+  });
+
+  test("outlive one of them: it is replaced, and what was counted stays counted", async () => {
+    using folder = new TempFolder();
+    await using crew = await CrewProcess.start(folder.path);
+    const key = crew.createKey();
+    const list = () => crew.call("/v1/models", undefined, { key });
+    await Promise.all(Array.from({ length: 20 }, list));
+    await untilBoth(crew, list);
+    const before = requestsCounted((await crew.call("/metrics")).text);
+    const [killed, other] = crew.workers as [number, number];
+
+    crew.signal("SIGKILL", killed);
+    await crew.line(({ message }) => message === "a worker ended");
+    const meanwhile = await Promise.all(Array.from({ length: 10 }, list));
+    expect(meanwhile.map(({ status }) => status)).toEqual(Array(10).fill(200));
+    await crew.line(({ message }) => message === "a worker was replaced");
+    expect(crew.workers).toHaveLength(2);
+    expect(crew.workers).toContain(other);
+    await untilBoth(crew, list);
+    const { text } = await crew.call("/metrics");
+    expect(requestsCounted(text)).toBeGreaterThanOrEqual(before + 12);
+    expect(countOf(text, "troupe_worker_restarts")).toBe(1);
+
+    crew.signal("SIGTERM");
+    expect(await crew.exited).toBe(0);
+  });
+
+  test("end with their supervisor, however it ends", async () => {
+    using folder = new TempFolder();
+    await using crew = await CrewProcess.start(folder.path);
+    crew.signal("SIGKILL");
+    await crew.allEnded;
+    expect(
+      crew.lines
+        .filter(({ message }) => message === "stopped")
+        .map(({ worker }) => worker)
+        .sort(),
+    ).toEqual([1, 2]);
+    // What it left behind hinders no one.
+    await using next = await CrewProcess.start(folder.path);
+    expect((await next.call("/v1/models")).status).toBe(200);
+  });
+});
+
+describe("signals", () => {
+  /** Streams on both workers, each with its first fragment here. */
+  async function streaming(crew: CrewProcess, upstream: UpstreamServer, held: readonly HeldStream[]) {
+    const key = crew.createKey();
+    const responses = await Promise.all(
+      held.map(async (one, at) => {
+        const opening = crew.open(chat, ask(String(at), { stream: true }), { key });
+        await upstream.received(held.length);
+        one.fragment(`first ${at}`);
+        return opening;
+      }),
+    );
+    return responses;
+  }
+
+  const heldBy = (held: readonly HeldStream[]) => (request: RecordedRequest) =>
+    held[Number((request.json as { messages: { content: string }[] }).messages[0]!.content)]!.response();
+
+  test("SIGTERM lets what runs end everywhere, also where every process gets it; SIGHUP reaches all", async () => {
+    using folder = new TempFolder();
+    const held = Array.from({ length: 12 }, () => new HeldStream());
+    using upstream = new UpstreamServer(heldBy(held));
+    await using crew = await CrewProcess.start(folder.path, upstream.url);
+    crew.signal("SIGHUP");
+    for (const worker of [1, 2]) {
+      await crew.line((line) => line.message === "configuration reloaded" && line.worker === worker);
+    }
+    const responses = await streaming(crew, upstream, held);
+    const { workers } = crew;
+
+    for (const id of [...workers, crew.id]) crew.signal("SIGTERM", id);
+    for (const worker of [1, 2]) {
+      await crew.line((line) => line.message.startsWith("stopping") && line.worker === worker);
+    }
+    for (const one of held) {
+      one.fragment(" last");
+      one.finish();
+    }
+    const answers = await Promise.all(responses.map(async (one) => answeredBy(one, await one.text())));
+    for (const { text } of answers) {
+      expect(text).toContain('"content":" last"');
+      expect(text).toEndWith("data: [DONE]\n\n");
+    }
+    expect(new Set(await Promise.all(answers.map((one) => crew.workerOf(one))))).toEqual(new Set([1, 2]));
+    expect(await crew.exited).toBe(0);
+    await crew.allEnded;
+    expect(crew.lines.filter(({ message }) => message === "stopped").map(({ cut }) => cut)).toEqual([0, 0]);
+  });
+
+  test("a second one cuts it short", async () => {
+    using folder = new TempFolder();
+    const held = [new HeldStream()];
+    using upstream = new UpstreamServer(heldBy(held));
+    await using crew = await CrewProcess.start(folder.path, upstream.url);
+    const [response] = await streaming(crew, upstream, held);
+    crew.signal("SIGINT");
+    await crew.line(({ message, worker }) => message.startsWith("stopping") && worker !== undefined);
+    crew.signal("SIGINT");
+    expect(await crew.exited).toBe(130);
+    await response!.text().catch(() => {});
+  });
+});
+
+test("an address that is taken starts nothing", async () => {
+  using folder = new TempFolder();
+  using taken = new UpstreamServer(() => new Response());
+  const args = ["--workers", "2", "--port", new URL(taken.url).port];
+  await using crew = CrewProcess.run(folder.path, { args });
+  expect(await crew.exited).toBe(1);
+  await crew.allEnded;
+  expect(crew.lines.map(({ message }) => message)).toEqual(["could not start"]);
+});
