@@ -1,0 +1,111 @@
+/**
+ * What upstreams really send, and what a careful reader takes from it, through the gateway: by the official client and by
+ * plain HTTP. The cases are in `fidelity/`, family by family.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type OpenAI from "openai";
+import { APIError } from "openai";
+import { providers } from "../../src/providers/registry.ts";
+import { Troupe } from "../helpers/troupe.ts";
+import { UpstreamServer } from "../helpers/upstream-server.ts";
+import { anthropic } from "./fidelity/anthropic.ts";
+import { accents, common } from "./fidelity/chat.ts";
+import { google } from "./fidelity/google.ts";
+import { type Case, chunksOf, empty, readChunks, readPlain } from "./fidelity/reading.ts";
+import { responses } from "./fidelity/responses.ts";
+
+const speaksChat = providers.flatMap(({ kind, name }) =>
+  kind === "remote" && name !== "anthropic" && name !== "google" ? [name] : [],
+);
+const thinks = { use_responses_api: true };
+
+/** Family, the model that is asked, what each request says besides, and the cases. */
+const families: readonly (readonly [string, string, object, readonly Case[]])[] = [
+  ["anthropic", "claude-sonnet-4-5", {}, anthropic],
+  ["google", "gemini-2.5-flash", {}, google],
+  ["openai", "gpt-5.4", thinks, responses],
+  ["xai", "grok-4.3", thinks, responses],
+  ...speaksChat.map((name) => [name, "some-model", {}, [...common, ...(accents[name] ?? [])]] as const),
+];
+
+let troupe: Troupe;
+let upstream: UpstreamServer;
+let next: () => Response;
+
+beforeAll(async () => {
+  upstream = new UpstreamServer(() => next());
+  const named = ["anthropic", "google", ...speaksChat].map((name) => [name, { baseUrl: upstream.url }]);
+  troupe = await Troupe.start({ providers: Object.fromEntries(named) });
+});
+afterAll(async () => {
+  await troupe[Symbol.asyncDispose]();
+  upstream[Symbol.dispose]();
+});
+
+function answerOf({ status = 200, json, sse }: Case): Response {
+  const type = sse === undefined ? "application/json" : "text/event-stream";
+  const body = sse ?? (typeof json === "string" ? json : JSON.stringify(json));
+  return new Response(body, { status, headers: { "content-type": type } });
+}
+
+describe.each(
+  families.map(([name, model, more, cases]) => [`${name} ${JSON.stringify(more)}`, name, model, more, cases] as const),
+)("%s", (_, name, usualModel, more, cases) => {
+  test.each(cases.map((one) => [one.name, one] as const))("%s", async (_name, one) => {
+    next = () => answerOf(one);
+    const body = {
+      model: `${name}/${one.model ?? usualModel}`,
+      messages: [{ role: "user" as const, content: "Hi" }],
+      ...more,
+      ...one.ask,
+    };
+    const { want } = one;
+    if ("error" in want) return expectError(body, want, one);
+    if ("breaks" in want) return expectBreak(body, want.breaks, want.text ?? "");
+    const wanted = { ...empty, ...want };
+    const streamed = { ...body, stream: true as const, stream_options: { include_usage: true } };
+    const raw = await troupe.post("/gateway/v1/chat/completions", streamed);
+    expect([raw.status, raw.headers.get("content-type")]).toEqual([200, "text/event-stream; charset=utf-8"]);
+    expect(readChunks(chunksOf(await raw.text()))).toEqual(wanted);
+    const client = troupe.client("gateway");
+    const chunks: OpenAI.ChatCompletionChunk[] = [];
+    for await (const chunk of await client.chat.completions.create(streamed)) chunks.push(chunk);
+    expect(readChunks(chunks)).toEqual(wanted);
+    // Upstreams are asked for the form that the caller wants, but whichever comes is read.
+    const plain = await client.chat.completions.create(body as OpenAI.ChatCompletionCreateParamsNonStreaming);
+    expect(readPlain(plain)).toEqual(wanted);
+  });
+});
+
+async function expectError(body: object, want: { error: number; body?: string }, one: Case): Promise<void> {
+  const forms = one.sse === undefined || one.status !== undefined ? [true, false] : [true];
+  for (const stream of forms) {
+    const response = await troupe.post("/gateway/v1/chat/completions", { ...body, stream });
+    expect(response.status).toBe(want.error);
+    const text = await response.text();
+    if (want.body !== undefined) expect(text).toBe(want.body);
+    else expect(typeof JSON.parse(text)).toBe("object");
+  }
+  const asking = troupe.client("gateway").chat.completions.create({ ...body, stream: true } as never);
+  const error = await Promise.resolve(asking).catch((thrown) => thrown);
+  expect(error).toBeInstanceOf(APIError);
+  expect(error.status).toBe(want.error);
+}
+
+/** The text so far goes out, then an error object and `[DONE]`; the official client throws. */
+async function expectBreak(body: object, words: string, before: string): Promise<void> {
+  const response = await troupe.post("/gateway/v1/chat/completions", { ...body, stream: true });
+  const lines = (await response.text()).split("\n\n");
+  expect([response.status, lines.at(-2), lines.at(-1)]).toEqual([200, "data: [DONE]", ""]);
+  const chunks = lines.slice(0, -2).map((line) => JSON.parse(line.slice("data: ".length)));
+  const last = chunks.pop();
+  expect(chunks.map(({ choices }) => choices[0].delta.content ?? "").join("")).toBe(before);
+  expect(last.choices).toEqual([{ index: 0, delta: {}, finish_reason: "error" }]);
+  expect(last.error.message).toContain(words);
+  expect(last.id).toBe(chunks[0].id);
+  const stream = await troupe.client("gateway").chat.completions.create({ ...body, stream: true } as never);
+  const reading = (async () => {
+    for await (const _ of stream as unknown as AsyncIterable<unknown>);
+  })();
+  expect(await reading.catch((thrown) => thrown)).toBeInstanceOf(APIError);
+}
