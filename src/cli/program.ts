@@ -6,8 +6,8 @@ import type { Io } from "../lib/io.ts";
 import { suggest } from "../lib/suggest.ts";
 import { DataError } from "../services/data.ts";
 import { KeyError } from "../services/keys.ts";
-import { tiers } from "../wire/models.ts";
 import { StorageError } from "../store/storage-error.ts";
+import { tiers } from "../wire/models.ts";
 import { printOpenApi, printVersion, versionLine } from "./about.ts";
 import { check } from "./check.ts";
 import { completionScript, type Shell, shells } from "./completion.ts";
@@ -17,6 +17,7 @@ import { backUpData, pruneData, restoreData, showDataStats } from "./data.ts";
 import { doctor } from "./doctor.ts";
 import { parseExpiry } from "./expiry.ts";
 import { type CreateOptions, createKey, listKeys, revokeKey, rotateKey, showKey } from "./keys.ts";
+import { migrate } from "./migrate.ts";
 import { checkPersonas, listPersonas, printPersonaSchema, showPersona } from "./personas.ts";
 import { serve } from "./serve.ts";
 import { installService, printService, showServiceStatus, uninstallService } from "./service.ts";
@@ -263,6 +264,11 @@ function addDataCommands(program: Command, act: Act): void {
     .description("Put a backup in the database's place, once it is found sound; the server must not run")
     .argument("<file>", "What 'troupe data backup' made")
     .action(act(restoreData));
+  data
+    .command("migrate")
+    .description("Bring the database to this version's schema, as the next start would")
+    .option("--dry-run", "Do it to a copy, and tell how it went; the server may run")
+    .action(act(migrate));
   data
     .command("prune")
     .description("Remove at once what has expired or was deleted, and make the file smaller")

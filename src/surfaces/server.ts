@@ -36,6 +36,12 @@ export class RunningServer {
     const certificates = config.listen.map(certificateOf);
     const services = await openServices(config, options);
     const telemetry = options.telemetry && new Telemetry({ ...services, settings: options.telemetry });
+    if (telemetry !== undefined)
+      services.metrics.sample(
+        "troupe_telemetry_dropped",
+        "Spans and messages lost on the way.",
+        () => telemetry.dropped,
+      );
     const doors: Door[] = [];
     try {
       for (const [at, listener] of config.listen.entries()) {
