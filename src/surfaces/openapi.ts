@@ -1,5 +1,4 @@
 /** The API's description, made from the route tables, and a page that shows it without reaching outside. */
-import { swagger } from "@elysiajs/swagger";
 import { Elysia } from "elysia";
 import stylePath from "swagger-ui-dist/swagger-ui.css" with { type: "file" };
 import bundlePath from "swagger-ui-dist/swagger-ui-bundle.js" with { type: "file" };
@@ -54,7 +53,9 @@ const documentation = {
 } as const;
 
 /** An application that is only described, never listened with: the plugin reads its routes. */
-function describedApp(surfaces: readonly SurfaceName[]) {
+async function describedApp(surfaces: readonly SurfaceName[]): Promise<Elysia> {
+  // Only now: it brings much along, which no other answer should have to wait for.
+  const { swagger } = await import("@elysiajs/swagger");
   const app = new Elysia().use(
     swagger({
       path: "/docs",
@@ -72,22 +73,23 @@ function describedApp(surfaces: readonly SurfaceName[]) {
   };
   for (const surface of surfaces) describe(surfaceRoutes[surface], baseOf(surface, surfaces));
   describe(opsRoutes, "");
-  return app;
+  await app.modules;
+  return app as unknown as Elysia;
 }
 
-async function read(app: ReturnType<typeof describedApp>, path: string): Promise<string> {
-  await app.modules;
+async function read(surfaces: readonly SurfaceName[], path: string): Promise<string> {
+  const app = await describedApp(surfaces);
   return (await app.handle(new Request(`http://localhost${path}`))).text();
 }
 
 /** @param surfaces of one listener: where both share it, the gateway stands below `/gateway` */
 export async function openApiDocument(surfaces: readonly SurfaceName[] = ["orchestrator", "gateway"]): Promise<object> {
-  return JSON.parse(await read(describedApp(surfaces), "/docs/json"));
+  return JSON.parse(await read(surfaces, "/docs/json"));
 }
 
 /** The plugin's page loads its script from a public address; ours is inside the executable. */
 async function page(surfaces: readonly SurfaceName[]): Promise<WholeAnswer> {
-  const html = (await read(describedApp(surfaces), "/docs")).replace(
+  const html = (await read(surfaces, "/docs")).replace(
     /https:\/\/unpkg\.com\/swagger-ui-dist@[^/]*\/swagger-ui-bundle\.js/,
     "/docs/swagger-ui-bundle.js",
   );
@@ -134,7 +136,7 @@ export function docsRoutes(surfaces: readonly SurfaceName[]): Route[] {
   return [
     route("/docs", () => page(surfaces)),
     route("/docs/json", async () =>
-      textAnswer(await read(describedApp(surfaces), "/docs/json"), 200, "application/json; charset=utf-8"),
+      textAnswer(await read(surfaces, "/docs/json"), 200, "application/json; charset=utf-8"),
     ),
     route("/docs/swagger-ui-bundle.js", () => file(bundlePath, "text/javascript; charset=utf-8")),
     route("/docs/swagger-ui.css", () => file(stylePath, "text/css; charset=utf-8")),
