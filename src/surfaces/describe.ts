@@ -22,6 +22,7 @@ const errorWords: Record<number, string> = {
   401: "The API key is missing or invalid.",
   403: "The API key may not do this.",
   404: "There is no such thing, or the key may not see it.",
+  408: "The body took too long to arrive.",
   413: "The body is too large.",
   415: "The body is not JSON.",
   422: "The service-request-id was used with another request.",
@@ -78,6 +79,7 @@ export function describeOperation(operation: Operation): Record<string, unknown>
           status,
           {
             description: errorWords[status] ?? "Error.",
+            headers: rateHeaders,
             content: { "application/json": { schema: { $ref: "#/components/schemas/Error" } } },
           },
         ]),

@@ -94,14 +94,14 @@ export function describeCompletion(surface: SurfaceName): Record<string, unknown
     ],
     response: { schema: Completion },
     streams: true,
-    errors: [400, ...doors, 404, 413, 415, 422, 504],
+    errors: [400, ...doors, 404, 408, 413, 415, 422, 504],
   });
 }
 
 const stored = {
   list: { summary: "Stored completions, a page at a time", errors: [400, ...doors] },
   get: { summary: "One stored completion", errors: [404, ...doors] },
-  update: { summary: "Replaces the metadata of a stored completion", errors: [400, 404, 413, 415, ...doors] },
+  update: { summary: "Replaces the metadata of a stored completion", errors: [400, 404, 408, 413, 415, ...doors] },
   delete: { summary: "Deletes a stored completion; it can no longer be read or continued", errors: [404, ...doors] },
   messages: { summary: "The messages a stored completion was made from", errors: [400, 404, ...doors] },
 } as const;

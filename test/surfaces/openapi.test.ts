@@ -9,7 +9,8 @@ beforeAll(async () => {
 });
 afterAll(() => troupe[Symbol.asyncDispose]());
 
-type Operation = { operationId?: string; security: unknown[]; responses: Record<string, { content?: object }> };
+type Answer = { headers?: object; content?: object };
+type Operation = { operationId?: string; security: unknown[]; responses: Record<string, Answer> };
 type Document = { openapi: string; paths: Record<string, Record<string, Operation>> };
 
 describe("the API's description", () => {
@@ -36,6 +37,7 @@ describe("the API's description", () => {
       "401",
       "403",
       "404",
+      "408",
       "413",
       "415",
       "422",
@@ -45,6 +47,9 @@ describe("the API's description", () => {
       "504",
     ]);
     expect(Object.keys(create.responses["200"]!.content!)).toEqual(["application/json", "text/event-stream"]);
+    for (const { headers } of Object.values(create.responses)) {
+      expect(Object.keys(headers!)).toEqual(["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"]);
+    }
     expect(create.security).toEqual([{ apiKey: [] }]);
     expect(paths["/health"]!["get"]!.security).toEqual([]);
   });
