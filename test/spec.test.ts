@@ -43,6 +43,16 @@ for (const [document, sections] of Object.entries(documents)) {
   });
 }
 
+test("no section is left out", () => {
+  const numbers = Object.values(documents).map((sections) =>
+    Object.keys(sections).map((title) => Number.parseInt(title, 10)),
+  );
+  expect(numbers).toEqual([
+    [1, 2, 3, 4, 5, 6, 7, 8, 9],
+    [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11],
+  ]);
+});
+
 test("a test that does not exist is noticed", () => {
   const source = 'test.each([1])(\n  "a \\"name\\"",\n  () => {});\nconst other = "b";';
   expect([isNamed(source, 'a "name"'), isNamed(source, "a"), isNamed(source, "b")]).toEqual([true, false, false]);
