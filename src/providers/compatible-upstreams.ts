@@ -129,7 +129,14 @@ export const openrouter = openAiCompatible({
   baseUrl: "https://openrouter.ai/api/v1",
   environment: { apiKey: ["OPENROUTER_API_KEY"], baseUrl: ["OPENROUTER_BASE_URL"] },
   models: ["openrouter/auto"],
-  quirks: { reasoning_replay: "reasoning_details", tool_images: true, refusal_parts: true, think_tags: true },
+  quirks: {
+    reasoning_replay: "reasoning_details",
+    tool_images: true,
+    refusal_parts: true,
+    // https://openrouter.ai/docs/features/images-and-pdfs#skip-parsing-costs
+    answer_fields: true,
+    think_tags: true,
+  },
 });
 
 /** https://docs.perplexity.ai/api-reference/chat-completions-post */

@@ -23,8 +23,11 @@ export type Conversation = { systemInstruction?: Content; contents: Content[] };
  */
 export const anySignature = "skip_thought_signature_validator";
 
-/** @throws ApiError naming the message or part that this family can't take */
-export function conversationOf(call: Call, rules: GoogleRules): Conversation {
+/**
+ * @param instruction stands behind the caller's own
+ * @throws ApiError naming the message or part that this family can't take
+ */
+export function conversationOf(call: Call, rules: GoogleRules, instruction?: string): Conversation {
   const system: Part[] = [];
   const turns: Turn[] = [];
   /** The functions of earlier calls, by the call's id. */
@@ -50,6 +53,7 @@ export function conversationOf(call: Call, rules: GoogleRules): Conversation {
     }
   }
   for (const [at, turn] of turns.entries()) if (turn.role === "model") sign(turn, at >= currentTurn, rules.signatures);
+  if (instruction !== undefined) system.push({ text: instruction });
   if (system.length === 0) return { contents: turns };
   if (rules.system_instruction && turns.length > 0) return { systemInstruction: { parts: system }, contents: turns };
   const [opening, ...rest] = turns;

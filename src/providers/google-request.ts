@@ -43,12 +43,17 @@ export function requestBody(call: Call, rules: GoogleRules): JsonObject {
   const { safety_settings, cached_content, continuation_token } = call.extras as GoogleExtras;
   const functionDeclarations = (request.tools ?? []).map((tool, at) => declarationOf(tool, `tools[${at}]`, rules));
   const functionCallingConfig = functionDeclarations.length === 0 ? undefined : callingConfigOf(request.tool_choice);
+  const output = outputOf(
+    request,
+    rules,
+    functionDeclarations.length > 0 ? (functionCallingConfig?.mode ?? "AUTO") : undefined,
+  );
   return present({
-    ...conversationOf(call, rules),
+    ...conversationOf(call, rules, output.instruction),
     tools: toolsOf(functionDeclarations, request),
     toolConfig: functionCallingConfig && { functionCallingConfig },
     safetySettings: safety_settings,
-    generationConfig: generationConfigOf(call, rules),
+    generationConfig: generationConfigOf(call, rules, output.config),
     cachedContent: cached_content,
     continuationToken: continuation_token,
     serviceTier: serviceTiers[request.service_tier ?? ""],
@@ -118,7 +123,7 @@ function callingConfigOf(choice: ToolChoice | undefined): FunctionCallingConfig 
   }
 }
 
-function generationConfigOf(call: Call, rules: GoogleRules): JsonObject | undefined {
+function generationConfigOf(call: Call, rules: GoogleRules, output: GenerationConfig): JsonObject | undefined {
   const { request } = call;
   const { generation_config } = call.extras as GoogleExtras;
   const config = present({
@@ -134,7 +139,7 @@ function generationConfigOf(call: Call, rules: GoogleRules): JsonObject | undefi
     frequencyPenalty: rules.penalties ? request.frequency_penalty : undefined,
     responseLogprobs: request.logprobs || undefined,
     logprobs: request.top_logprobs,
-    ...responseFormatOf(request, rules),
+    ...output,
     ...modalitiesOf(request),
     thinkingConfig: thinkingConfigOf(call, rules),
   });
@@ -147,13 +152,27 @@ function int32Of(seed: number): number {
   return Number(BigInt.asIntN(32, BigInt(seed)));
 }
 
-function responseFormatOf({ response_format: format }: ChatRequest, rules: GoogleRules): GenerationConfig {
-  if (format === undefined || format.type === "text") return {};
-  const responseMimeType = "application/json";
+type Output = { readonly config: GenerationConfig; readonly instruction?: string };
+
+/**
+ * The wanted form of the answer. Older models take functions or JSON, not both, and no model takes JSON where a call is
+ * forced, as the call is the answer: "Forced function calling (ANY mode) with a response mime type: 'application/json' is
+ * unsupported".
+ * @param calling the mode of calling functions; undefined where there are none
+ */
+function outputOf({ response_format: format }: ChatRequest, rules: GoogleRules, calling: string | undefined): Output {
+  if (format === undefined || format.type === "text" || calling === "ANY") return { config: {} };
   const schema = format.type === "json_schema" ? objectOf(format.json_schema.schema) : undefined;
-  if (schema === undefined) return { responseMimeType };
-  if (rules.schemas === "json") return { responseMimeType, responseJsonSchema: schema };
-  return { responseMimeType, responseSchema: toOpenApiSchema(schema) };
+  if (calling !== undefined && !rules.json_with_tools) return { config: {}, instruction: jsonInstruction(schema) };
+  const responseMimeType = "application/json";
+  if (schema === undefined) return { config: { responseMimeType } };
+  if (rules.schemas === "json") return { config: { responseMimeType, responseJsonSchema: schema } };
+  return { config: { responseMimeType, responseSchema: toOpenApiSchema(schema) } };
+}
+
+function jsonInstruction(schema: JsonObject | undefined): string {
+  const wanted = schema === undefined ? "" : ` that follows this JSON schema: ${JSON.stringify(schema)}`;
+  return `Unless you call a function, answer with one valid JSON value${wanted}. Nothing else: no text around it, no code fence.`;
 }
 
 /** @throws ApiError for audio in another form than the one there is */

@@ -14,6 +14,9 @@ export const GoogleRules = Type.Object(
     schemas: Type.Union([Type.Literal("json"), Type.Literal("openapi")], {
       description: "Schemas go as JSON Schema, or rewritten into the OpenAPI subset of older models.",
     }),
+    json_with_tools: Type.Boolean({
+      description: "JSON may be asked for beside functions; else the system text asks for it.",
+    }),
     penalties: Type.Boolean({ description: "presence_penalty and frequency_penalty are sent." }),
     system_instruction: Type.Boolean({
       description: "There is a systemInstruction; else it opens the first user turn.",
@@ -59,6 +62,7 @@ const budgets = (none: number, most: number): Efforts => ({
 const second = {
   efforts: budgets(0, 24_576),
   // https://github.com/vercel/ai/issues/8943: "Penalty is not enabled for models/gemini-2.5-flash"
+  json_with_tools: false,
   penalties: false,
   signatures: "none",
   call_ids: false,
@@ -106,6 +110,8 @@ export const modelRules: readonly (Partial<GoogleRules> & ModelRule)[] = [
     thinks: true,
     efforts: fromLow,
     schemas: "json",
+    // https://ai.google.dev/gemini-api/docs/structured-output#structured_outputs_with_tools
+    json_with_tools: true,
     // https://github.com/google-gemini/cookbook/issues/1290: "Penalty is not enabled for this model"
     penalties: false,
     system_instruction: true,

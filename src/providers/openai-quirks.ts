@@ -61,6 +61,7 @@ export const Quirks = Type.Object({
   json_object_as_schema: flag("No json_object: asked for as a json_schema of any object."),
   allowed_tools: flag("tool_choice may be allowed_tools; where not, only the allowed tools are sent."),
   refusal_parts: flag("Earlier refusals may be said as such; where not, they are sent as text."),
+  answer_fields: flag("Earlier answers may come back with their annotations and images."),
   tool_images: flag("Tool results may hold images and files; where not, these follow in a user message."),
   inline_images: flag("Images must come inline: those named by URL are fetched."),
   stream_usage: flag("false: stream_options are not understood."),

@@ -128,6 +128,8 @@ const thoughtKeys = new Set([
   "extra_content",
   "provider_specific_fields",
 ]);
+/** These stand in answers only; clients that send an answer back as it came send them too. */
+const answerKeys = new Set(["annotations", "images", "function_call"]);
 const thoughtParts = new Set(["thinking", "redacted_thinking", "reasoning"]);
 
 const idForms = { nine_alphanumerics: /^[A-Za-z0-9]{9}$/, at_most_40_characters: /^.{1,40}$/s };
@@ -165,7 +167,8 @@ function messageFor(message: Message, call: Call, quirks: Quirks): JsonObject {
   const sent: JsonObject = {};
   for (const [key, value] of Object.entries(message)) {
     if (value === null && key !== "content") continue;
-    if (message.role === "assistant" && thoughtKeys.has(key)) continue;
+    if (message.role === "assistant" && (thoughtKeys.has(key) || (answerKeys.has(key) && !quirks.answer_fields)))
+      continue;
     sent[key] = value;
   }
   if (message.role === "developer" && quirks.developer_role === "system") sent["role"] = "system";
@@ -183,11 +186,17 @@ function finishAssistant(sent: JsonObject, message: AssistantMessage, quirks: Qu
     sent["content"] = message.content.filter(({ type }) => !thoughtParts.has(type));
   }
   if (Array.isArray(sent["tool_calls"])) {
-    sent["tool_calls"] = (sent["tool_calls"] as JsonObject[]).map(({ extra_content: _, index: _i, ...call }) => call);
+    sent["tool_calls"] = (sent["tool_calls"] as JsonObject[]).map(plainCall);
     if ((sent["tool_calls"] as unknown[]).length === 0) delete sent["tool_calls"];
   }
   if (quirks.refusal_parts !== true) sayRefusal(sent);
   replayThoughts(sent, message, quirks);
+}
+
+/** Without what only answers carry. Some servers parse the arguments, which an empty text is not fit for. */
+function plainCall({ extra_content: _, index: _i, ...call }: JsonObject): JsonObject {
+  const called = call["function"] as JsonObject | undefined;
+  return called?.["arguments"] === "" ? { ...call, function: { ...called, arguments: "{}" } } : call;
 }
 
 /** What was refused is still part of the conversation. */
