@@ -12,7 +12,7 @@ export type StateRows = {
 
 const schema = `create table if not exists states (
   key text not null primary key, text text not null, expires_at integer not null
-) without rowid, strict;
+) strict;
 create index if not exists states_by_end on states (expires_at)`;
 
 /** How many go at once where room is needed. */
@@ -46,6 +46,6 @@ export function openStateRows(path: string, mostBytes: number): StateRows {
       }
     },
     count: () => database.query<{ count: number }, []>("select count(*) as count from states").get()!.count,
-    close: () => database.close(),
+    close: () => database.close(true),
   };
 }

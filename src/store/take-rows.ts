@@ -49,6 +49,6 @@ export function openTakeRows(path: string, mostBytes?: number): TakeRows {
     callerAfter: (who) => next.get(who)?.who,
     forgetAll: () => void database.run("delete from takes"),
     count: () => database.query<{ count: number }, []>("select count(*) as count from takes").get()!.count,
-    close: () => database.close(),
+    close: () => database.close(true),
   };
 }
