@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { connect } from "node:net";
 import OpenAI from "openai";
+import { sendRaw } from "../helpers/raw-http.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 
@@ -384,44 +384,24 @@ describe("upstream errors on the orchestrator are our own", () => {
 });
 
 describe("requests that are not quite HTTP", () => {
-  const raw = (text: string): Promise<string> =>
-    new Promise((resolve, reject) => {
-      const { hostname, port } = new URL(troupe.url);
-      const socket = connect(Number(port), hostname, () => socket.write(text));
-      let answered = "";
-      socket.on("data", (bytes) => {
-        answered += bytes.toString("latin1");
-        if (/\r\n\r\n/.test(answered)) socket.end();
-      });
-      socket.on("close", () => resolve(answered));
-      socket.on("error", reject);
-    });
-
   test("a short or odd Host changes nothing", async () => {
     for (const host of ["x", "a b", "llm"]) {
-      const answered = await raw(
-        `GET /v1/models HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${troupe.key}\r\n\r\n`,
-      );
-      expect(answered).toStartWith("HTTP/1.1 200 ");
+      const lines = [`Host: ${host}`, `Authorization: Bearer ${troupe.key}`, "Connection: close", "", ""];
+      expect((await sendRaw(troupe.url, `GET /v1/models HTTP/1.1\r\n${lines.join("\r\n")}`)).status).toBe(200);
     }
   });
 
-  test("HTTP/1.0 without a Host is answered", async () => {
-    const answered = await raw("GET /healthz HTTP/1.0\r\n\r\n");
-    expect(answered).toMatch(/^HTTP\/1\.[01] 200 /);
-  });
-
   test("a wrong key is refused while the body is still to come", async () => {
-    const answered = await raw(
-      "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer no\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n",
-    );
-    expect(answered).toStartWith("HTTP/1.1 401 ");
-    expect(answered.toLowerCase()).toContain("x-ratelimit-remaining: ");
-  });
-
-  test("HEAD is answered like GET, without the body", async () => {
-    const response = await troupe.fetch("/v1/models", { method: "HEAD" });
-    expect(response.status).toBe(200);
-    expect(await response.text()).toBe("");
+    const lines = [
+      "POST /v1/chat/completions HTTP/1.1",
+      "Host: localhost",
+      "Connection: close",
+      "Authorization: Bearer no",
+      "Content-Type: application/json",
+      "Content-Length: 100000",
+    ];
+    const answered = await sendRaw(troupe.url, `${lines.join("\r\n")}\r\n\r\n`);
+    expect(answered.status).toBe(401);
+    expect(answered.headers.get("x-ratelimit-remaining")).toMatch(/^\d+$/);
   });
 });
