@@ -53,6 +53,8 @@ export function conversationOf(call: Call, rules: GoogleRules, instruction?: str
     }
   }
   for (const [at, turn] of turns.entries()) if (turn.role === "model") sign(turn, at >= currentTurn, rules.signatures);
+  const isContinued = call.extras["continuation_token"] !== undefined;
+  if (turns.at(-1)?.role === "model" && !rules.prefill && !isContinued) append(turns, "user", [{ text: "Continue." }]);
   if (instruction !== undefined) system.push({ text: instruction });
   if (system.length === 0) return { contents: turns };
   if (rules.system_instruction && turns.length > 0) return { systemInstruction: { parts: system }, contents: turns };

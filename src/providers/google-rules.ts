@@ -21,6 +21,7 @@ export const GoogleRules = Type.Object(
     system_instruction: Type.Boolean({
       description: "There is a systemInstruction; else it opens the first user turn.",
     }),
+    prefill: Type.Boolean({ description: "The last message may be the model's; else the user asks it to continue." }),
     signatures: Type.Union([Type.Literal("none"), Type.Literal("calls"), Type.Literal("parts")], {
       description: "What must carry a thought signature: nothing, the first call of a step, or every part.",
     }),
@@ -64,6 +65,7 @@ const second = {
   // https://github.com/vercel/ai/issues/8943: "Penalty is not enabled for models/gemini-2.5-flash"
   json_with_tools: false,
   penalties: false,
+  prefill: true,
   signatures: "none",
   call_ids: false,
   media_results: false,
@@ -105,8 +107,12 @@ export const modelRules: readonly (Partial<GoogleRules> & ModelRule)[] = [
   // https://github.com/0xPlaygrounds/rig/issues/788: "Developer instruction is not enabled for models/gemma-3-27b-it"
   { match: "gemma-*", ...second, thinks: false, system_instruction: false },
   // https://ai.google.dev/gemini-api/docs/latest-model: 3.7 and 3.8 Flash and 3.1 Pro refuse MINIMAL
+  // https://ai.google.dev/gemini-api/docs/generate-content/whats-new-gemini-3.6: refused from 3.5 Flash-Lite on
+  { match: "gemini-3.5-flash-lite*", prefill: false },
+  ...["gemini-3-*", "gemini-3.1-*", "gemini-3.5-*"].map((match) => ({ match, prefill: true })),
   {
     match: "*",
+    prefill: false,
     thinks: true,
     efforts: fromLow,
     schemas: "json",
