@@ -180,10 +180,13 @@ function countOf(value: unknown): number | undefined {
 }
 
 function numbersOf(value: unknown): Record<string, number> {
-  if (!isObject(value)) return {};
-  return Object.fromEntries(
-    Object.entries(value).filter((entry): entry is [string, number] => typeof entry[1] === "number"),
-  );
+  const numbers: Record<string, number> = {};
+  if (!isObject(value)) return numbers;
+  for (const key in value) {
+    const number = value[key];
+    if (typeof number === "number") numbers[key] = number;
+  }
+  return numbers;
 }
 
 function fill(details: Record<string, number>, name: string, value: unknown): void {

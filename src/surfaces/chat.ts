@@ -156,10 +156,11 @@ function keptAnswer(
 
 /** Echoed on the answer. @throws ApiError invalid_value */
 function serviceRequestId({ request, headers }: Exchange): string | undefined {
-  const name = request.headers.has("service-request-id") ? "service-request-id" : "idempotency-key";
-  const id = request.headers.get(name);
+  const own = request.headers.get("service-request-id");
+  const id = own ?? request.headers.get("idempotency-key");
   if (id === null) return undefined;
   if (!/^[\x21-\x7e]{1,255}$/.test(id)) {
+    const name = own === null ? "idempotency-key" : "service-request-id";
     throw ApiError.invalidValue(name, `${name} must be 1 to 255 visible ASCII characters.`);
   }
   headers["service-request-id"] = id;

@@ -114,6 +114,31 @@ describe("Upstream", () => {
     await held.cancelled;
   });
 
+  test("a small answer that stays incomplete is silence, and a small one that breaks off is told", async () => {
+    const replies = [
+      "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf",
+      "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf",
+    ];
+    using server = Bun.listen({
+      hostname: "127.0.0.1",
+      port: 0,
+      socket: {
+        data(socket) {
+          calls += 1;
+          socket.write("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf");
+          if (calls === 2) socket.end();
+        },
+      },
+    });
+    const url = `http://127.0.0.1:${server.port}`;
+    const upstream = new Upstream(systemClock);
+    const limits = { ...timeouts, idleSeconds: 0.03 };
+    const silent = await upstream.send(request(url), account(url), limits, never);
+    await expect(silent.text()).rejects.toMatchObject({ status: 504, message: "up fell silent for 0.03 s." });
+    const broken = upstream.send(request(url), account(url), limits, never).then((answer) => answer.text());
+    await expect(broken).rejects.toMatchObject({ status: 503, code: "upstream_unreachable" });
+  });
+
   test("a settled answer is read to its end, so that the connection serves again", async () => {
     const ports = new Set<number>();
     const server = Bun.serve({
