@@ -16,6 +16,7 @@ import { CommandError, type Context, type ExitCode } from "./context.ts";
 import { backUpData, pruneData, restoreData, showDataStats } from "./data.ts";
 import { doctor } from "./doctor.ts";
 import { parseExpiry } from "./expiry.ts";
+import { checkHealth } from "./health.ts";
 import { type CreateOptions, createKey, listKeys, revokeKey, rotateKey, showKey } from "./keys.ts";
 import { migrate } from "./migrate.ts";
 import { checkPersonas, listPersonas, printPersonaSchema, showPersona } from "./personas.ts";
@@ -107,6 +108,8 @@ function buildProgram(io: Io, done: (code: ExitCode) => void): Command {
     .option("--call", "Send each provider one small request, which costs a few tokens")
     .option("--json", "Answer in JSON")
     .action(act(doctor));
+
+  program.command("health").description("Ask the running server whether it takes requests").action(act(checkHealth));
 
   addKeyCommands(program, act);
   addPersonaCommands(program, act);

@@ -1,0 +1,121 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { parse } from "yaml";
+import { Troupe } from "../helpers/troupe.ts";
+import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+
+type Rule = { alert: string; expr: string; annotations: Record<string, string> };
+type Panel = {
+  id: number;
+  title: string;
+  targets: { expr: string }[];
+  gridPos: { x: number; y: number; w: number; h: number };
+};
+
+const rules = (parse(readFileSync("deploy/alerts.yaml", "utf8")) as { groups: { rules: Rule[] }[] }).groups.flatMap(
+  (group) => group.rules,
+);
+const dashboard = JSON.parse(readFileSync("deploy/grafana-dashboard.json", "utf8")) as { panels: Panel[] };
+const queries = [
+  ...rules.map(({ alert, expr }) => ({ where: alert, expr })),
+  ...dashboard.panels.flatMap(({ title, targets }) => targets.map(({ expr }) => ({ where: title, expr }))),
+];
+
+/** Made by Prometheus itself. */
+const foreign = { metrics: ["up"], labels: ["job", "instance", "le"] };
+
+/** Labels by metric, as a server that has seen everything tells them. */
+const labels = new Map<string, Set<string>>();
+
+beforeAll(async () => {
+  const chunk =
+    'data: {"id":"u","choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":1,"total_tokens":4}}\n\ndata: [DONE]\n\n';
+  using upstream = new UpstreamServer(({ json }) => {
+    const { model } = json as { model: string };
+    if (model !== "x") return jsonResponse({ error: { message: "busy" } }, 503);
+    return sseResponse([chunk]);
+  });
+  await using troupe = await Troupe.start({ providers: { openai: { baseUrl: upstream.url } } });
+  const messages = [{ role: "user", content: "hi" }];
+  const ask = async (path: string, body: object, init: { key?: string; headers?: Record<string, string> } = {}) =>
+    (await troupe.post(path, { messages, ...body }, init)).text();
+  await ask(
+    "/gateway/v1/chat/completions",
+    { model: "openai/x", stream: true },
+    { headers: { "service-request-id": "a" } },
+  );
+  await ask("/gateway/v1/chat/completions", { model: "openai/broken" });
+  const key = troupe.createKey({ name: "slow", tier: "enterprise", perMinute: 1 });
+  for (let time = 0; time < 2; time += 1) await ask("/v1/chat/completions", { model: "troupe/guide" }, { key });
+  for (const line of (await (await troupe.fetch("/metrics")).text()).split("\n")) {
+    const [, type] = /^# TYPE (\S+)/.exec(line) ?? [];
+    if (type !== undefined) labels.set(type, labels.get(type) ?? new Set());
+    const [, name = "", inner = ""] = /^([a-z_]+)(?:\{(.*)\})? /.exec(line) ?? [];
+    const known = labels.get(name) ?? new Set();
+    for (const [, label] of inner.matchAll(/([a-z_]+)="/g)) known.add(label!);
+    if (name !== "") labels.set(name, known);
+  }
+});
+afterAll(() => labels.clear());
+
+/** Selectors with the labels they name, and what is grouped by. */
+function partsOf(expr: string): { metric: string; used: string[] }[] {
+  const grouped = [...expr.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, list]) =>
+    list!.split(",").map((name) => name.trim()),
+  );
+  const bare = expr.replace(/\bby \([^)]*\)/g, "").replace(/\[[^\]]*\]/g, "");
+  return [...bare.matchAll(/\b((?:troupe|gen_ai|http|process)_[a-z_]+|up)\b(?:\{([^}]*)\})?/g)]
+    .filter(([, name]) => !grouped.includes(name!) || labels.has(name!))
+    .map(([, metric, inner = ""]) => ({
+      metric: metric!,
+      used: [...grouped, ...[...inner.matchAll(/([a-z_]+)\s*[=!]/g)].map(([, name]) => name!)],
+    }));
+}
+
+describe("dashboard and alerts", () => {
+  test("ask only for metrics that there are, by labels that they have", () => {
+    const wrong = queries.flatMap(({ where, expr }) => {
+      const parts = partsOf(expr);
+      if (parts.length === 0) return [`${where}: no metric in ${expr}`];
+      return parts.flatMap(({ metric, used }) => {
+        if (foreign.metrics.includes(metric)) return [];
+        const known = labels.get(metric);
+        if (known === undefined) return [`${where}: there is no ${metric}`];
+        const unknown = used.filter((name) => !known.has(name) && !foreign.labels.includes(name));
+        return unknown.map((name) => `${where}: ${metric} has no label ${name}`);
+      });
+    });
+    expect(wrong).toEqual([]);
+    expect(queries.length).toBeGreaterThan(25);
+  });
+
+  test("every metric of ours that is counted is shown or watched", () => {
+    const used = new Set(
+      queries.flatMap(({ expr }) => partsOf(expr).map(({ metric }) => metric.replace(/_(bucket|count|sum)$/, ""))),
+    );
+    for (const metric of [
+      "troupe_active_streams",
+      "troupe_overhead_seconds",
+      "gen_ai_client_token_usage",
+      "troupe_upstream_errors_total",
+    ])
+      expect([...used]).toContain(metric);
+  });
+
+  test("each alert says what to do, and docs/observability.md what it means", () => {
+    const page = readFileSync("docs/observability.md", "utf8");
+    for (const { alert, annotations } of rules) {
+      expect(annotations["advice"], alert).toBeString();
+      expect(page).toContain(`\`${alert}\``);
+    }
+  });
+
+  test("panels do not lie on each other", () => {
+    const cells = dashboard.panels.flatMap(({ gridPos: { x, y, w, h } }) =>
+      Array.from({ length: w * h }, (_, at) => `${x + (at % w)},${y + Math.floor(at / w)}`),
+    );
+    expect(new Set(cells).size).toBe(cells.length);
+    expect(Math.max(...dashboard.panels.map(({ gridPos: { x, w } }) => x + w))).toBeLessThanOrEqual(24);
+    expect(new Set(dashboard.panels.map(({ id }) => id)).size).toBe(dashboard.panels.length);
+  });
+});

@@ -1,0 +1,144 @@
+/** The examples themselves, but for ports, names and certificates, run by the real programs where they are installed. */
+import { describe, expect, test } from "bun:test";
+import { readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { resolve } from "node:path";
+import { HeldStream } from "../helpers/held-stream.ts";
+import { TempFolder } from "../helpers/temp-folder.ts";
+import { Troupe } from "../helpers/troupe.ts";
+import { UpstreamServer } from "../helpers/upstream-server.ts";
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+  const { port } = server.address() as { port: number };
+  await new Promise((closed) => server.close(closed));
+  return port;
+}
+
+type Setting = { readonly folder: TempFolder; readonly port: number; readonly behind: string };
+
+const certificate = resolve("test/fixtures/tls/cert.pem");
+const key = resolve("test/fixtures/tls/key.pem");
+
+const nginx = {
+  name: "nginx",
+  program: "nginx",
+  command({ folder, port, behind }: Setting): string[] {
+    const server = readFileSync("deploy/nginx.conf", "utf8")
+      .replace("127.0.0.1:8080", behind)
+      .replace("listen 443 ssl http2", `listen 127.0.0.1:${port} ssl http2`)
+      .replace(/ssl_certificate \S+;/, `ssl_certificate ${certificate};`)
+      .replace(/ssl_certificate_key \S+;/, `ssl_certificate_key ${key};`);
+    const paths = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(
+      (name) => `${name}_temp_path ${folder.file(name)};`,
+    );
+    writeFileSync(
+      folder.file("nginx.conf"),
+      `daemon off; pid ${folder.file("pid")}; error_log stderr; events {} http { access_log off; ${paths.join(" ")} ${server} }`,
+    );
+    return ["nginx", "-e", "stderr", "-c", folder.file("nginx.conf")];
+  },
+};
+
+const caddy = {
+  name: "Caddy",
+  program: "caddy",
+  command({ folder, port, behind }: Setting): string[] {
+    const site = readFileSync("deploy/Caddyfile", "utf8")
+      .replace("127.0.0.1:8080", behind)
+      .replace("troupe.example.com {", `https://localhost:${port} {\n\ttls ${certificate} ${key}`);
+    writeFileSync(
+      folder.file("Caddyfile"),
+      `{\n\tadmin off\n\tauto_https off\n\tstorage file_system ${folder.file("storage")}\n}\n${site}`,
+    );
+    return ["caddy", "run", "--adapter", "caddyfile", "--config", folder.file("Caddyfile")];
+  },
+};
+
+describe.each([nginx, caddy])("$name", ({ program, command }) => {
+  const run = async (
+    use: (url: string, troupe: Troupe, upstream: UpstreamServer, held: HeldStream) => Promise<void>,
+  ) => {
+    using folder = new TempFolder();
+    const held = new HeldStream();
+    using upstream = new UpstreamServer(() => held.response());
+    await using troupe = await Troupe.start({
+      providers: { openai: { baseUrl: upstream.url } },
+      config: { trustedProxies: ["127.0.0.1/32"] },
+    });
+    const port = await freePort();
+    const proxy = Bun.spawn(command({ folder, port, behind: new URL(troupe.url).host }), {
+      cwd: folder.path,
+      env: { ...process.env, HOME: folder.path },
+      stdio: ["ignore", "ignore", "ignore"],
+    });
+    const url = `https://localhost:${port}`;
+    try {
+      const ready = () =>
+        fetch(`${url}/healthz`, { tls: { rejectUnauthorized: false } }).then(
+          (answer) => answer.ok,
+          () => false,
+        );
+      while (proxy.exitCode === null && !(await ready())) await Bun.sleep(20);
+      await use(url, troupe, upstream, held);
+    } finally {
+      proxy.kill();
+      await proxy.exited;
+    }
+  };
+
+  test.skipIf(Bun.which(program) === null)(
+    "passes each fragment on as it comes, and tells whose request it is",
+    async () => {
+      await run(async (url, troupe, upstream, held) => {
+        const asking = fetch(`${url}/gateway/v1/chat/completions`, {
+          method: "POST",
+          tls: { rejectUnauthorized: false },
+          headers: {
+            authorization: `Bearer ${troupe.key}`,
+            "content-type": "application/json",
+            // What a client says of itself is not believed.
+            "x-forwarded-for": "203.0.113.9",
+          },
+          body: JSON.stringify({ model: "openai/x", stream: true, messages: [{ role: "user", content: "hi" }] }),
+        });
+        await upstream.received(1);
+        held.fragment("first");
+        const answer = await asking;
+        expect(answer.status).toBe(200);
+        const reader = answer.body!.getReader();
+        // The second is not sent before the first has come through: a proxy that buffers would hang here.
+        const first = new TextDecoder().decode((await reader.read()).value);
+        expect(first).toContain('"content":"first"');
+        held.fragment("second");
+        held.finish();
+        let rest = "";
+        for (let part = await reader.read(); !part.done; part = await reader.read())
+          rest += new TextDecoder().decode(part.value);
+        expect(rest).toContain('"content":"second"');
+        expect(rest).toEndWith("data: [DONE]\n\n");
+      });
+    },
+    20_000,
+  );
+
+  test.skipIf(Bun.which(program) === null)(
+    "counts callers without a key by the address that the proxy saw, not by what they claim",
+    async () => {
+      await run(async (url) => {
+        const remaining = async (claimed: string) => {
+          const answer = await fetch(`${url}/v1/models`, {
+            tls: { rejectUnauthorized: false },
+            headers: { "x-forwarded-for": claimed },
+          });
+          await answer.text();
+          return Number(answer.headers.get("x-ratelimit-remaining"));
+        };
+        const before = await remaining("203.0.113.1");
+        expect(await remaining("203.0.113.2")).toBe(before - 1);
+      });
+    },
+    20_000,
+  );
+});

@@ -1,0 +1,49 @@
+import { describe, expect, test } from "bun:test";
+import { readFileSync, writeFileSync } from "node:fs";
+import { $ } from "bun";
+import { TempFolder } from "../helpers/temp-folder.ts";
+
+const unit = readFileSync("deploy/troupe.service", "utf8");
+const hasSystemd = Bun.which("systemd-analyze") !== null;
+
+/** The exposure that docs/systemd.md tells. */
+const exposure = 1.3;
+
+describe.skipIf(!hasSystemd)("deploy/troupe.service", () => {
+  const placed = (folder: TempFolder) => {
+    const path = folder.file("troupe.service");
+    // What it runs must be there.
+    writeFileSync(path, unit.replace("/usr/local/bin/troupe", process.execPath));
+    return path;
+  };
+
+  test("is a unit that systemd has nothing to say about", async () => {
+    using folder = new TempFolder();
+    const { stdout, stderr, exitCode } = await $`systemd-analyze verify ${placed(folder)}`.nothrow().quiet();
+    expect(stdout.toString() + stderr.toString()).toBe("");
+    expect(exitCode).toBe(0);
+  });
+
+  test("exposes no more than the page says", async () => {
+    using folder = new TempFolder();
+    const report = await $`systemd-analyze security --offline=true --no-pager ${placed(folder)}`
+      .nothrow()
+      .quiet()
+      .text();
+    const [, found] = /Overall exposure level for troupe\.service: ([\d.]+)/.exec(report)!;
+    expect(Number(found)).toBeLessThanOrEqual(exposure);
+    expect(readFileSync("docs/systemd.md", "utf8")).toContain(`**${exposure}**`);
+  });
+});
+
+describe("the unit's numbers", () => {
+  const value = (key: string) => Number(new RegExp(`^${key}=(\\d+)$`, "m").exec(unit)![1]);
+
+  test("give the drain its time before systemd ends it", () => {
+    expect(value("TimeoutStopSec")).toBeGreaterThanOrEqual(30 + 10);
+  });
+
+  test("leave out what would cost the JIT", () => {
+    expect(unit).not.toMatch(/^MemoryDenyWriteExecute=/m);
+  });
+});
