@@ -1,7 +1,7 @@
 /** A chat completion, start to end: the one path of both surfaces. */
 import type { SurfaceName } from "../config/config.ts";
 import { doneData } from "../lib/sse.ts";
-import { relayFirst } from "../relay/fallback.ts";
+import { blame, relayFirst } from "../relay/fallback.ts";
 import type { Outcome, UpstreamError } from "../relay/relay.ts";
 import { StreamShaper, shapingFor } from "../relay/shape.ts";
 import type { Target } from "../relay/target.ts";
@@ -223,7 +223,10 @@ function lateFault(
 
 function describeFailure(failure: UpstreamError | ApiError): Record<string, unknown> {
   if (failure instanceof ApiError) return { failure: failure.message, cause: failure.cause };
-  return { upstream_status: failure.status, upstream_error: new TextDecoder().decode(failure.body.subarray(0, 500)) };
+  const { message, type, code } = errorObjectIn(failure.body);
+  // What an upstream says of the input may quote it, and what was said is no business of the log.
+  const words = blame(failure).kind === "input" ? {} : { upstream_message: String(message).slice(0, 500) };
+  return { upstream_status: failure.status, upstream_error: `${type} ${code}`, ...words };
 }
 
 /** The error object inside an upstream's own body, in whatever form it is kept there. */
