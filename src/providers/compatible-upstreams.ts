@@ -44,6 +44,8 @@ export const mistral = openAiCompatible({
   modelRules: [
     // https://docs.mistral.ai/inference/conversations/reasoning
     { match: "magistral*", efforts: { "*": null } },
+    // "Ministral doesn't support reasoning": https://github.com/tontinton/maki/pull/396
+    { match: "ministral*", efforts: { "*": null } },
     { match: "mistral-small*", efforts: { none: "none", "*": "high" } },
     { match: "mistral-medium*", efforts: { none: "none", "*": "high" } },
   ],
