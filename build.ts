@@ -5,7 +5,7 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { $ } from "bun";
-import { makeRelease, targets } from "./build/release.ts";
+import { makeRelease, targets } from "./deploy/release/release.ts";
 import manifest from "./package.json" with { type: "json" };
 
 export type BuildOptions = {

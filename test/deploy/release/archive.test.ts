@@ -2,8 +2,8 @@ import { describe, expect, test } from "bun:test";
 import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { $ } from "bun";
-import { type Entry, tarGz, zip } from "../../build/archive.ts";
-import { TempFolder } from "../helpers/temp-folder.ts";
+import { type Entry, tarGz, zip } from "../../../deploy/release/archive.ts";
+import { TempFolder } from "../../helpers/temp-folder.ts";
 
 const seconds = 1_763_719_200;
 const big = new Uint8Array(200_000).map((_, at) => (at * 7919) % 251);

@@ -3,11 +3,11 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { $ } from "bun";
-import { makeRelease, targets } from "../../build/release.ts";
-import { buildExecutable } from "../../build.ts";
-import { TempFolder } from "../helpers/temp-folder.ts";
+import { buildExecutable } from "../../../build.ts";
+import { makeRelease, targets } from "../../../deploy/release/release.ts";
+import { TempFolder } from "../../helpers/temp-folder.ts";
 
-const checkout = resolve(import.meta.dir, "../..");
+const checkout = resolve(import.meta.dir, "../../..");
 const version = "9.8.7";
 const linux = targets.filter(({ name }) => name === "linux-x64");
 

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { packagesInside, sbom } from "../../build/sbom.ts";
-import manifest from "../../package.json" with { type: "json" };
+import { packagesInside, sbom } from "../../../deploy/release/sbom.ts";
+import manifest from "../../../package.json" with { type: "json" };
 
-const folder = resolve(import.meta.dir, "../..");
+const folder = resolve(import.meta.dir, "../../..");
 
 describe("the bill of materials", () => {
   const input = { folder, version: "1.2.3", commit: "abc", bunVersion: "1.4.5", seconds: 1_763_719_200 };

@@ -1,0 +1,105 @@
+/**
+ * Everything a tag is released with: an archive for each target, the bill of materials and the sums.
+ * The same commit gives the same bytes on any machine with the same Bun.
+ */
+import { createHash } from "node:crypto";
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
+import { type Entry, tarGz, zip } from "./archive.ts";
+import { sbom } from "./sbom.ts";
+
+export type Target = {
+  /** In the archive's name. */
+  readonly name: string;
+  readonly bun: string;
+  /** Whether that build was started with bytecode inside and served requests; others go without, and start slower. */
+  readonly bytecode: boolean;
+};
+
+export const targets: readonly Target[] = [
+  { name: "linux-x64", bun: "bun-linux-x64", bytecode: true },
+  { name: "linux-x64-baseline", bun: "bun-linux-x64-baseline", bytecode: true },
+  { name: "linux-arm64", bun: "bun-linux-arm64", bytecode: true },
+  { name: "linux-x64-musl", bun: "bun-linux-x64-musl", bytecode: false },
+  { name: "linux-arm64-musl", bun: "bun-linux-arm64-musl", bytecode: false },
+  { name: "darwin-x64", bun: "bun-darwin-x64", bytecode: false },
+  { name: "darwin-arm64", bun: "bun-darwin-arm64", bytecode: false },
+  { name: "windows-x64", bun: "bun-windows-x64", bytecode: false },
+];
+
+export type ReleaseInput = {
+  /** The checkout. */
+  readonly folder: string;
+  /** Emptied first. */
+  readonly into: string;
+  readonly version: string;
+  readonly commit: string;
+  readonly bunVersion: string;
+  /** Unix time of the commit. */
+  readonly seconds: number;
+  /** @returns where the executable was written */
+  readonly build: (target: Target) => Promise<string>;
+  /** Texts that the program itself prints, by their paths in the archive. */
+  readonly printed: Readonly<Record<string, string>>;
+  readonly targets?: readonly Target[];
+  /** The address that the installer downloads from, as GitHub lays releases out; absent: it must be told. */
+  readonly releases?: string;
+};
+
+/** @returns the paths of what was made, the sums last */
+export async function makeRelease(input: ReleaseInput): Promise<string[]> {
+  const { into, version, seconds } = input;
+  rmSync(into, { recursive: true, force: true });
+  mkdirSync(into, { recursive: true });
+  const made: string[] = [];
+  const write = (name: string, bytes: Uint8Array | string) => {
+    made.push(join(into, name));
+    writeFileSync(made.at(-1)!, bytes);
+  };
+  write(`troupe-${version}.cdx.json`, sbom(input));
+  const installer = readFileSync(join(input.folder, "deploy/install.sh"), "utf8");
+  write("install.sh", installer.replace(/^releases=$/m, `releases=${input.releases ?? ""}`));
+  const beside = [...companionsIn(input.folder), ...textEntries(input.printed)];
+  for (const target of input.targets ?? targets) {
+    const executable = readFileSync(await input.build(target));
+    const stem = `troupe-${version}-${target.name}`;
+    const isWindows = target.bun.includes("windows");
+    const entries = [{ path: isWindows ? "troupe.exe" : "troupe", bytes: executable, executable: true }, ...beside].map(
+      (entry) => ({ ...entry, path: `${stem}/${entry.path}` }),
+    );
+    write(isWindows ? `${stem}.zip` : `${stem}.tar.gz`, (isWindows ? zip : tarGz)(entries, seconds));
+  }
+  write(
+    "SHA256SUMS",
+    made
+      .map((path) => `${sha256(path)}  ${basename(path)}\n`)
+      .toSorted(byName)
+      .join(""),
+  );
+  return made;
+}
+
+const sha256 = (path: string) => createHash("sha256").update(readFileSync(path)).digest("hex");
+const byName = (a: string, b: string) => (a.slice(66) < b.slice(66) ? -1 : 1);
+
+/** What goes beside the executable: files, and folders with all below them, but for what only makes releases. */
+const companions = ["LICENSE", "README.md", "CHANGELOG.md", "personas", "deploy", "docs"];
+const makersOwn = "deploy/release/";
+
+function companionsIn(folder: string): Entry[] {
+  const paths = companions.flatMap((path) => filesBelow(folder, path)).filter((path) => !path.startsWith(makersOwn));
+  return paths.map((path) => ({ path, bytes: readFileSync(join(folder, path)), executable: path.endsWith(".sh") }));
+}
+
+function textEntries(texts: Readonly<Record<string, string>>): Entry[] {
+  return Object.entries(texts).map(([path, text]) => ({ path, bytes: new TextEncoder().encode(text) }));
+}
+
+function filesBelow(folder: string, path: string): string[] {
+  try {
+    return readdirSync(join(folder, path)).flatMap((name) => filesBelow(folder, `${path}/${name}`));
+  } catch (error) {
+    if ((error as { code?: string }).code === "ENOTDIR") return [path];
+    throw error;
+  }
+}
