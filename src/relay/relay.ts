@@ -1,4 +1,5 @@
 /** One call, start to end: encode, send, decode, shape. What comes back is an `Outcome`, before it becomes HTTP. */
+import { parseJson } from "../lib/json.ts";
 import { SseParser } from "../lib/sse.ts";
 import type { Call, LocalProvider, RemoteProvider, StreamDecoder } from "../providers/provider.ts";
 import type { ChatCompletion, ChunkBody, CompletionBody, Delta, Usage } from "../wire/chat.ts";
@@ -121,7 +122,7 @@ async function relayRemote(
       kind: "upstream-error",
       provider: account.name,
       status: error.status,
-      headers: { ...errorHeaders(answer.headers, provider, error.payload), "content-type": "application/json" },
+      headers: { ...errorHeaders(answer.headers, provider, error.payload), "content-type": typeOf(error.payload) },
       body: new TextEncoder().encode(error.payload),
     };
   }
@@ -144,6 +145,10 @@ function completion(
   const shaped = shapeCompletion(target.legacyFunctions ? downgradeCompletion(body) : body, shaping);
   observer.completed({ usage: body.usage, completion: body, upstreamResponseId });
   return { kind: "completion", completion: shaped };
+}
+
+function typeOf(payload: string): string {
+  return parseJson(payload) === undefined ? "text/plain; charset=utf-8" : "application/json";
 }
 
 /** What the upstream refused, as it said it. A redirect is no answer: following it could carry the key elsewhere. */

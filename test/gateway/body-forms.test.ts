@@ -84,6 +84,13 @@ test("an error that calls itself events is an error, byte for byte", async () =>
   }
 });
 
+test("an error event that is no JSON is told as the text it is", async () => {
+  [body, type] = ["event: error\ndata: out of memory\n\n", "text/event-stream"];
+  const response = await ask(true);
+  expect([response.status, await response.text()]).toEqual([503, "out of memory"]);
+  expect(response.headers.get("content-type")).toBe("text/plain; charset=utf-8");
+});
+
 test("what is neither is told as broken, as is a body without anything", async () => {
   for (const sent of ["<html>oops</html>", "", "\n\n"]) {
     for (const named of ["text/event-stream", "text/html", "application/json"]) {
