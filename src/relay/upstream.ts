@@ -30,6 +30,15 @@ const settleMs = 1000;
 /** An origin that answered this recently can be connected to. */
 const reachableForMs = 60_000;
 
+/**
+ * Seconds that a connection without a call is kept: less than the 60 after which common load balancers close it
+ * (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/edit-load-balancer-attributes.html), Bun's steps of
+ * 4 seconds included. A call that meets its closing breaks before any answer, and is not made a second time: `fetch` does
+ * not tell whether the connection was a used one, nor whether the upstream had read the call, so a second one might be
+ * billed twice. The caller, who is told `upstream_unreachable`, decides; with a service-request-id it may do so safely.
+ */
+const keptIdleSeconds = 40;
+
 export class Upstream {
   readonly #clock: Clock;
   readonly #fetch: Fetch;
@@ -41,7 +50,7 @@ export class Upstream {
   constructor(clock: Clock, options: { connects?: Connects | null; fetch?: Fetch } = {}) {
     this.#clock = clock;
     this.#connects = options.connects === undefined ? connectsTo : options.connects;
-    this.#fetch = options.fetch ?? fetch;
+    this.#fetch = options.fetch ?? new Bun.FetchSession({ keepAlive: { idleTimeout: keptIdleSeconds } }).fetch;
   }
 
   /**
