@@ -26,7 +26,7 @@ export interface Limiter {
 }
 
 /** The requests in a window by their monotonic times, oldest first. */
-type Times = { readonly count: number; at(index: number): number | undefined };
+export type Times = { readonly count: number; at(index: number): number | undefined };
 
 /** @param wallNow Unix time in milliseconds */
 export function verdictOf(window: Times, limit: number, allowed: boolean, now: number, wallNow: number): Verdict {
