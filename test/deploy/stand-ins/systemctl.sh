@@ -1,0 +1,40 @@
+#!/bin/sh
+# Stands for systemctl where no systemd runs: starts, reloads, succeeds and stops what the placed unit says.
+set -eu
+unit=/etc/systemd/system/troupe.service log=/var/log/troupe.log pid=/run/troupe.pid
+value() { cat "$unit" "$unit".d/*.conf 2>/dev/null | sed -n "s/^$1=//p"; }
+start() {
+  mkdir -p -m 700 /var/lib/troupe /run/troupe-credentials
+  value LoadCredential | while IFS=: read -r name path; do cp "$path" "/run/troupe-credentials/$name"; done
+  # shellcheck disable=SC2046
+  setsid env -i PATH=/usr/bin:/bin STATE_DIRECTORY=/var/lib/troupe CREDENTIALS_DIRECTORY=/run/troupe-credentials $(value Environment) \
+    sh -c "cd / && exec $(value ExecStart)" >>"$log" 2>&1 &
+  echo $! >"$pid"
+  for _ in $(seq 200); do /usr/local/bin/troupe health >/dev/null && return; sleep 0.05; done
+  cat "$log" >&2
+  exit 1
+}
+stop() {
+  kill -TERM "$(cat "$pid")"
+  while kill -0 "$(cat "$pid")" 2>/dev/null; do sleep 0.05; done
+  # KillMode=mixed: whoever is left, such as a predecessor that still lingers.
+  for old in $(cat "$pid.before" 2>/dev/null); do kill -KILL "$old" 2>/dev/null || true; done
+  rm -f "$pid.before"
+}
+case "$*" in
+  daemon-reload) test -f "$unit" ;;
+  "enable --now troupe" | "start troupe") start ;;
+  "stop troupe") stop ;;
+  "restart troupe") stop; start ;;
+  "reload troupe") kill -HUP "$(cat "$pid")" ;;
+  "kill --kill-who=main --signal=SIGUSR2 troupe")
+    kill -USR2 "$(cat "$pid")"
+    for _ in $(seq 200); do
+      successor=$(sed -n 's/.*"the successor takes over[^}]*"process":\([0-9]*\).*/\1/p' "$log" | tail -n 1)
+      [ -n "$successor" ] && cat "$pid" >>"$pid.before" && echo "$successor" >"$pid" && exit 0
+      sleep 0.05
+    done
+    exit 1 ;;
+  "show "*) exit 1 ;;
+  *) echo "systemctl does not know: $*" >&2; exit 1 ;;
+esac
