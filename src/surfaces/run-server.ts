@@ -209,11 +209,12 @@ class Attendance {
   }
 
   #giveAway(): void {
-    if (this.#successor === undefined || this.#told) return;
+    // A worker is told by its supervisor, which started the successor.
+    if ((this.#successor === undefined && this.#options.crew === undefined) || this.#told) return;
     this.#told = true;
-    this.#options.notifier.mainProcess(this.#successor.id);
+    if (this.#successor !== undefined) this.#options.notifier.mainProcess(this.#successor.id);
     this.#log.info("the successor takes over; what runs here may end", {
-      process: this.#successor.id,
+      process: this.#successor?.id,
       pending: this.#server.pending,
     });
     this.#ending.resolve("succeeded");

@@ -16,7 +16,7 @@ import { MetricsSum, type Snapshot } from "../services/metrics-sum.ts";
 import { Presence } from "../store/presence.ts";
 import { openStore } from "../store/store.ts";
 import { readCertificate } from "./certificate.ts";
-import { addressText, assertFree } from "./door.ts";
+import { addressText, assertFree, lingerSeconds } from "./door.ts";
 import { logFor, type RunOptions, tellFirstKey } from "./run-server.ts";
 
 /** After a worker ended, the next is started after this time, doubled with each one that ended soon. */
@@ -250,23 +250,29 @@ class Supervisor {
       return;
     }
     this.#options.notifier.stopping();
-    this.#drain(signal);
+    this.#drain(signal, 0);
   }
 
-  #drain(signal: Signal): void {
+  /** @param lingerMs how long workers wait before they stop listening */
+  #drain(signal: Signal, lingerMs: number): void {
     this.#isStopping = true;
     for (const { worker, listensSince } of this.#posts) {
       // One that is only starting would not hear it.
       if (listensSince === undefined) worker?.kill();
       else worker?.send({ kind: "signal", name: signal } satisfies ToWorker);
     }
-    this.#after(this.#config.shutdown.drainSeconds * 1000 + closingMs, () => this.#killAll());
+    const mostMs = lingerMs + this.#config.shutdown.drainSeconds * 1000 + closingMs;
+    this.#after(mostMs, () => this.#killAll());
     if (this.#posts.every(({ worker }) => worker === undefined)) this.#ended.resolve(0);
   }
 
   /** An upgrade without a gap, as of a server that is alone: the successor brings workers of its own. */
   #startSuccessor(): void {
     const { processes } = this.#options.io;
+    if (processes.id === 1) {
+      this.#log.error("the first process of a container can't be succeeded: its end is the container's");
+      return;
+    }
     if (this.#successor !== undefined || this.#isStopping || !this.#isUp) return;
     const successor = processes.startAgain({ [predecessorVariable]: String(processes.id), WATCHDOG_PID: "" });
     this.#successor = successor;
@@ -282,7 +288,7 @@ class Supervisor {
     if (this.#successor === undefined || this.#isStopping) return;
     this.#options.notifier.mainProcess(this.#successor.id);
     this.#log.info("the successor takes over; what runs here may end", { process: this.#successor.id });
-    this.#drain("SIGTERM");
+    this.#drain("SIGUSR1", lingerSeconds * 1000);
   }
 
   #tellAll(message: ToWorker): void {

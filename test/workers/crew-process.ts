@@ -53,8 +53,13 @@ export class CrewProcess implements AsyncDisposable {
   /** Resolves once all workers listen. */
   static async start(data: string, upstream?: string): Promise<CrewProcess> {
     const crew = CrewProcess.run(data, upstream === undefined ? {} : { upstream });
-    await crew.line(allListen);
+    await crew.ready;
     return crew;
+  }
+
+  /** Resolves once all workers listen. */
+  get ready(): Promise<unknown> {
+    return this.line(allListen);
   }
 
   get id(): number {

@@ -27,6 +27,11 @@ async function untilBoth(crew: CrewProcess, call: () => Promise<Answered>): Prom
   return byWorker;
 }
 
+function freePort(): string {
+  using server = new UpstreamServer(() => new Response());
+  return new URL(server.url).port;
+}
+
 const countOf = (metrics: string, line: string) => Number(new RegExp(`^${line} (\\d+)$`, "m").exec(metrics)?.[1]);
 const requestsCounted = (metrics: string) =>
   countOf(
@@ -214,6 +219,49 @@ describe("signals", () => {
     expect(await crew.exited).toBe(130);
     await response!.text().catch(() => {});
   });
+});
+
+test("an upgrade in place refuses nobody, and its limits hold among the new workers", async () => {
+  using folder = new TempFolder();
+  const port = freePort();
+  const held = new HeldStream();
+  using upstream = new UpstreamServer(() => held.response());
+  await using crew = CrewProcess.run(folder.path, {
+    upstream: upstream.url,
+    args: ["--workers", "2", "--port", port],
+  });
+  await crew.ready;
+  const key = crew.createKey();
+  const opening = crew.open(chat, ask("hi", { stream: true }), { key });
+  await upstream.received(1);
+  held.fragment("before");
+  const stream = await opening;
+  const from = crew.lines.length;
+
+  crew.signal("SIGUSR2");
+  const { process: successor } = await crew.line(({ message }) => message === "a successor was started", from);
+  const statuses: number[] = [];
+  const takenOver = crew.line(({ message }) => message.startsWith("the successor takes over"), from);
+  let isOver = false;
+  void takenOver.then(() => {
+    isOver = true;
+  });
+  while (!isOver) statuses.push((await crew.call("/v1/models", undefined, { key })).status);
+  const after = await Promise.all(Array.from({ length: 30 }, () => crew.call("/v1/models", undefined, { key })));
+  statuses.push(...after.map(({ status }) => status));
+  expect(new Set(statuses)).toEqual(new Set([200]));
+  // All come to the successor's: a window's worth is left from here on.
+  const remaining = after.map(({ headers }) => Number(headers.get("x-ratelimit-remaining")));
+  expect(new Set(remaining).size).toBe(30);
+  held.fragment(" after");
+  held.finish();
+  expect(await stream.text()).toContain('"content":" after"');
+
+  crew.signal("SIGTERM", successor as number);
+  await crew.line(({ message, worker }) => message === "stopped" && worker !== undefined, from);
+  crew.signal("SIGTERM");
+  crew.signal("SIGTERM");
+  await crew.allEnded;
 });
 
 test("an address that is taken starts nothing", async () => {
