@@ -43,7 +43,9 @@ export function clientAddress(peer: string | undefined, forwardedFor: string | n
   if (peer !== undefined && !trusted.has(direct)) return direct;
   const hops = forwardedFor.split(",").map((hop) => hop.trim());
   for (const hop of hops.reverse()) {
-    const address = withoutMapping(hop.replace(/^\[(.*)\](?::\d+)?$/, "$1").replace(/^(\d+\.\d+\.\d+\.\d+):\d+$/, "$1"));
+    const address = withoutMapping(
+      hop.replace(/^\[(.*)\](?::\d+)?$/, "$1").replace(/^(\d+\.\d+\.\d+\.\d+):\d+$/, "$1"),
+    );
     if (isIP(address) === 0) return direct;
     if (!trusted.has(address)) return address;
   }

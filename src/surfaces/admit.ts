@@ -34,7 +34,10 @@ export function admit(services: Services, exchange: Exchange, surface: SurfaceNa
 /** An unknown route or a wrong method: counted for whoever it is, and never refused for a missing key. */
 export function admitAnyone(services: Services, exchange: Exchange): void {
   const surface = exchange.area;
-  if (surface === "operations") return showAnonymousLimit(services, exchange);
+  if (surface === "operations") {
+    showAnonymousLimit(services, exchange);
+    return;
+  }
   const caller = services.keys.find(exchange.request.headers.get("authorization"));
   const perMinute = caller && limitOf(services, caller, surface);
   if (caller === undefined) takeAnonymously(services, exchange, surface);
