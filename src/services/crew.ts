@@ -69,6 +69,8 @@ export class Crew {
   readonly #waiting = new Map<number, (answer: unknown) => void>();
   #questions = 0;
   #takeSnapshot: (() => Promise<Snapshot>) | undefined;
+  #isTold = false;
+  #isAlone = false;
 
   constructor(seat: Seat, parent: Parent, clock: Clock) {
     this.seat = seat;
@@ -76,13 +78,18 @@ export class Crew {
     this.#clock = clock;
     parent.onMessage((message) => void this.#hear(message as ToWorker));
     // Without its supervisor a worker would never be told to stop, nor be restarted.
-    parent.onGone(() => this.#signal("SIGTERM"));
+    parent.onGone(() => {
+      this.#isAlone = true;
+      if (!this.#isTold) this.#signal("SIGTERM");
+    });
   }
 
   /** In place of the operating system's signals, which a terminal or a service manager may send to all processes at once. */
   onSignal(name: Signal, run: () => void): () => void {
     const listeners = this.#listeners.get(name) ?? new Set();
     this.#listeners.set(name, listeners.add(run));
+    // It happened during the start.
+    if (this.#isAlone && name === "SIGTERM") run();
     return () => void listeners.delete(run);
   }
 
@@ -122,6 +129,7 @@ export class Crew {
   }
 
   #signal(name: Signal): void {
+    this.#isTold ||= name !== "SIGHUP";
     for (const run of this.#listeners.get(name) ?? []) run();
   }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { createLogger, type LogSink } from "../../src/lib/log.ts";
+import { createLogger, inWholeLines, type LogSink, withFields } from "../../src/lib/log.ts";
 
 function collecting(): LogSink & { text: string } {
   return {
@@ -62,5 +62,47 @@ describe("createLogger", () => {
     for (let line = 0; line < 3000; line += 1) log.info("x".repeat(1000));
     expect(log.dropped).toBeGreaterThan(1500);
     expect(log.dropped).toBeLessThan(2500);
+  });
+});
+
+describe("a log that several processes write", () => {
+  test("leaves in whole lines, as many as the system writes in one piece", async () => {
+    const pieces: string[] = [];
+    const sink = inWholeLines({ write: (text) => pieces.push(text), flush: () => {} });
+    const lines = [
+      ...Array.from({ length: 30 }, (_, at) => `${at}${"é".repeat(200)}\n`),
+      `${"x".repeat(5_000)}\n`,
+      "end\n",
+    ];
+    sink.write(lines.slice(0, 10).join(""));
+    sink.write(lines.slice(10).join(""));
+    await sink.flush();
+    expect(pieces.join("")).toBe(lines.join(""));
+    for (const piece of pieces) {
+      expect(piece).toEndWith("\n");
+      expect(Buffer.byteLength(piece) <= 4096 || piece === lines[30]).toBe(true);
+    }
+    expect(pieces.length).toBeLessThan(10);
+  });
+
+  test("says in each line who wrote it", async () => {
+    const written: string[] = [];
+    const sink = { write: (text: string) => written.push(text), flush: () => {} };
+    const log = withFields(createLogger(sink, { level: "info", pretty: false, now: () => 0 }), { worker: 3 });
+    log.debug("no");
+    log.info("a");
+    log.warn("b", { status: 1 });
+    log.error("c", { worker: "own" });
+    await log.flush();
+    const lines = written
+      .join("")
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+    expect(lines.map(({ level, message, worker, status }) => [level, message, worker, status])).toEqual([
+      ["info", "a", 3, undefined],
+      ["warn", "b", 3, 1],
+      ["error", "c", "own", undefined],
+    ]);
   });
 });
