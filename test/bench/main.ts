@@ -140,26 +140,24 @@ async function main(): Promise<number> {
   const machine = describeMachine();
   for (const [name, value] of Object.entries(machine)) console.log(`${name.padEnd(8)}${value}`);
   const folder = mkdtempSync(join(tmpdir(), "troupe-bench-"));
-  try {
-    await using processes = new Processes();
-    const tell = (line: string) => console.error(`· ${line}`);
-    const bench = { processes, folder, mockPort: await startMock(processes), tell };
-    const { rows, faults, soak } = await performAll(bench, flags);
-    if (flags.soak) console.log(`\n${tableOf(rows)}`);
-    const path = keepResults({
-      at: new Date().toISOString(),
-      arguments: process.argv.slice(2),
-      machine,
-      rows,
-      faults,
-      soak,
-    });
-    for (const fault of faults) console.log(`FAULT ${fault}`);
-    console.log(`\n${faults.length} kinds of fault; results in ${resolve(path)}`);
-    return faults.length > 0 ? 1 : 0;
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
+  await using processes = new Processes();
+  // At the very end, also when a signal brings it: the processes that write there have been killed by then.
+  process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
+  const tell = (line: string) => console.error(`· ${line}`);
+  const bench = { processes, folder, mockPort: await startMock(processes), tell };
+  const { rows, faults, soak } = await performAll(bench, flags);
+  if (flags.soak) console.log(`\n${tableOf(rows)}`);
+  const path = keepResults({
+    at: new Date().toISOString(),
+    arguments: process.argv.slice(2),
+    machine,
+    rows,
+    faults,
+    soak,
+  });
+  for (const fault of faults) console.log(`FAULT ${fault}`);
+  console.log(`\n${faults.length} kinds of fault; results in ${resolve(path)}`);
+  return faults.length > 0 ? 1 : 0;
 }
 
 process.exitCode = await main().catch((error) => {
