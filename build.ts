@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { $ } from "bun";
 import { makeRelease, targets } from "./deploy/release/release.ts";
 import manifest from "./package.json" with { type: "json" };
+import { builtinValues } from "./src/personas/builtin.ts";
 
 export type BuildOptions = {
   /** A Bun target such as `bun-linux-x64-baseline`; absent: this machine's. */
@@ -24,7 +25,7 @@ const folder = import.meta.dir;
 /** @throws when the compiler finds fault */
 export async function buildExecutable(options: BuildOptions): Promise<void> {
   const { target, outfile, builtAt, commit, bytecode = true } = options;
-  const bake = (name: string, value: string) => ["--define", `${name}=${JSON.stringify(value)}`];
+  const bake = (name: string, value: unknown) => ["--define", `${name}=${JSON.stringify(value)}`];
   const flags = [
     "--compile",
     ...(bytecode ? ["--bytecode"] : []),
@@ -39,6 +40,7 @@ export async function buildExecutable(options: BuildOptions): Promise<void> {
     ...bake("TROUPE_VERSION", manifest.version),
     ...bake("TROUPE_COMMIT", commit),
     ...bake("TROUPE_BUILT_AT", builtAt),
+    ...bake("TROUPE_PERSONAS", builtinValues()),
   ];
   await $`${process.execPath} build ${flags} src/main.ts --outfile ${outfile}`.cwd(folder).quiet();
 }

@@ -7,8 +7,11 @@ import guide from "../../personas/troupe/guide.yaml" with { type: "text" };
 import minutes from "../../personas/troupe/minutes.yaml" with { type: "text" };
 import translator from "../../personas/troupe/translator.yaml" with { type: "text" };
 import tutor from "../../personas/troupe/tutor.yaml" with { type: "text" };
-import { formatFault } from "../lib/yaml.ts";
-import { type Persona, parsePersona } from "./persona.ts";
+import { formatFault, YamlSource } from "../lib/yaml.ts";
+import { type Persona, type PersonaFileValue, parsePersona, personaFrom } from "./persona.ts";
+
+/** What the files say, read and checked when the executable was built: reading YAML is most of a start otherwise. */
+declare const TROUPE_PERSONAS: Readonly<Record<string, PersonaFileValue>> | undefined;
 
 /** The text of each file, by id. */
 export const builtinFiles: Readonly<Record<string, string>> = {
@@ -24,9 +27,18 @@ export const builtinFiles: Readonly<Record<string, string>> = {
 
 /** @throws Error when one of them is at fault, which no release has */
 export function builtinPersonas(): Persona[] {
+  if (typeof TROUPE_PERSONAS === "object") {
+    return Object.entries(TROUPE_PERSONAS).map(([id, value]) => personaFrom(value, id));
+  }
   return Object.entries(builtinFiles).map(([id, text]) => {
     const parsed = parsePersona(text, `personas/${id}.yaml`, id);
     if ("faults" in parsed) throw new Error(parsed.faults.map(formatFault).join("\n"));
     return parsed.persona;
   });
+}
+
+/** What the files say, by id, for the build to bake in. @throws Error when one of them is at fault */
+export function builtinValues(): Record<string, unknown> {
+  builtinPersonas();
+  return Object.fromEntries(Object.entries(builtinFiles).map(([id, text]) => [id, new YamlSource(text, id).value]));
 }

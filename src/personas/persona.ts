@@ -39,7 +39,8 @@ export type Persona = {
 
 export type ParsedPersona = { readonly persona: Persona } | { readonly faults: readonly Fault[] };
 
-type File = Static<typeof PersonaFile>;
+/** A persona file's content. */
+export type PersonaFileValue = Static<typeof PersonaFile>;
 
 /** @returns what is wrong with a namespace or a persona's name, as a sentence without its subject */
 export function nameProblem(name: string): string | undefined {
@@ -63,7 +64,7 @@ export function parsePersona(text: string, file: string, id: string): ParsedPers
   const source = new YamlSource(text, file);
   const slips = source.faults.length > 0 ? source.faults : source.check(PersonaFile, source.value ?? {});
   if (slips.length > 0) return { faults: slips.toSorted(byPlace) };
-  const value = source.value as File;
+  const value = source.value as PersonaFileValue;
   const faults = [...problemsOf(value, namespace)].map((problem) => ({
     file,
     ...placeOf(problem, source, text),
@@ -71,7 +72,12 @@ export function parsePersona(text: string, file: string, id: string): ParsedPers
     message: problem.message,
   }));
   if (faults.length > 0) return { faults: faults.toSorted(byPlace) };
-  return { persona: deepFreeze(toPersona(value, id, namespace)) };
+  return { persona: personaFrom(value, id) };
+}
+
+/** @param value a persona file's content that has been checked, by `parsePersona` or when the executable was built */
+export function personaFrom(value: PersonaFileValue, id: string): Persona {
+  return deepFreeze(toPersona(value, id, parseModelId(id)!.namespace));
 }
 
 const byPlace = (a: Fault, b: Fault) => a.line - b.line || a.column - b.column;
@@ -91,7 +97,7 @@ function placeOfMark(text: string, start: Position, at: number): Position | unde
   return { line: before.split("\n").length, column: before.length - before.lastIndexOf("\n") };
 }
 
-function toPersona(file: File, id: string, namespace: string): Persona {
+function toPersona(file: PersonaFileValue, id: string, namespace: string): Persona {
   const { response_format: responseFormat, store, metadata } = file;
   return {
     id,
@@ -114,12 +120,16 @@ function toPersona(file: File, id: string, namespace: string): Persona {
   };
 }
 
-function toVariable({ max_length, required = false, ...rest }: NonNullable<File["variables"]>[string]): Variable {
+function toVariable({
+  max_length,
+  required = false,
+  ...rest
+}: NonNullable<PersonaFileValue["variables"]>[string]): Variable {
   return { default: "", ...rest, required, maxLength: max_length ?? defaultMaxLength };
 }
 
 /** As the public format has it: a call's arguments are JSON text. */
-function toMessage(turn: NonNullable<File["examples"]>[number]): Message {
+function toMessage(turn: NonNullable<PersonaFileValue["examples"]>[number]): Message {
   if (turn.role !== "assistant" || turn.tool_calls === undefined) return turn as Message;
   const calls = turn.tool_calls.map(({ id, function: { name, arguments: given } }) => ({
     id,

@@ -1,8 +1,9 @@
 import { expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { builtinFiles, builtinPersonas } from "../../src/personas/builtin.ts";
+import { builtinFiles, builtinPersonas, builtinValues } from "../../src/personas/builtin.ts";
 import { loadFolder } from "../../src/personas/folder.ts";
+import { type PersonaFileValue, personaFrom } from "../../src/personas/persona.ts";
 import { tiers } from "../../src/wire/models.ts";
 
 const folder = join(import.meta.dir, "../../personas");
@@ -18,6 +19,11 @@ test("what is compiled in are exactly the files of personas/", () => {
 
 test("the folder read as a folder gives the same personas", async () => {
   expect(await loadFolder(folder)).toEqual({ personas, faults: [] });
+});
+
+test("what a build bakes in gives the same personas", () => {
+  const baked = JSON.parse(JSON.stringify(builtinValues())) as Record<string, PersonaFileValue>;
+  expect(Object.entries(baked).map(([id, value]) => personaFrom(value, id))).toEqual(personas);
 });
 
 test("two namespaces, every tier, every feature", () => {
