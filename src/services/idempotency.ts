@@ -11,7 +11,7 @@ import { StorageError } from "../store/storage-error.ts";
 import { ApiError } from "../wire/errors.ts";
 import type { EventBatch, KeptAnswer, Producer, StreamEnd } from "./answer.ts";
 import { idPrefixOf, lost, Run, type RunEnd, splitEvents, storedEvents } from "./kept-run.ts";
-import { needsStorage } from "./needs-storage.ts";
+import { asUnavailable, needsStorage } from "./needs-storage.ts";
 
 export type Claim = {
   /** Whose id it is: the key's id and the surface. */
@@ -53,9 +53,12 @@ export class Idempotency {
   readonly #log: Logger | undefined;
   /** By scope and request id. */
   readonly #runs = new Map<string, Run>();
+  /** Whose claims are being written; by key too. */
+  readonly #claiming = new Map<string, Promise<void>>();
   /** Finished, but the store failed. `until` is a monotonic reading. */
   readonly #unsaved = new Map<string, { readonly run: Run; readonly until: number }>();
   #callOffTick: (() => void) | undefined;
+  #closed = false;
   #idle: (() => void)[] = [];
 
   /** Running totals since the start: ids freed by errors and cancellation, calls found interrupted, failed writes. */
@@ -107,11 +110,18 @@ export class Idempotency {
         const answer = await running.join(clientSignal, firstWanted(running.id, options.lastEventId));
         return { answer, replayed, joined: !replayed };
       }
-      const found = needsStorage(() => this.#claim(claim));
-      if (!("state" in found)) {
-        const run = this.#start(key, found, claim.fingerprint, produce);
+      const claiming = this.#claiming.get(key);
+      if (claiming !== undefined) {
+        await claiming;
+        continue;
+      }
+      const { found, isFree } = needsStorage(() => this.#look(claim));
+      if (found === undefined || isFree) {
+        const run = await this.#claim(key, claim, found, clientSignal, produce);
+        if (run === undefined) continue; // Another process was quicker.
         return { answer: await run.join(clientSignal, 0), replayed: false, joined: false };
       }
+      if (found.fingerprint !== claim.fingerprint) throw ApiError.idempotencyKeyReused();
       const from = firstWanted(found, options.lastEventId);
       if (found.state === "finished") {
         return { answer: this.#stored(found, from, clientSignal), replayed: true, joined: false };
@@ -129,32 +139,54 @@ export class Idempotency {
 
   /** Cancels what still runs, and frees its ids. */
   close(): void {
+    this.#closed = true;
     for (const run of [...this.#runs.values()]) run.cancel();
     this.#runs.clear();
     this.#unsaved.clear();
     this.#callOffTick?.();
   }
 
-  /** @returns a fresh call's identity, or the call that has the id. @throws ApiError, StorageError */
-  #claim(claim: Claim): CallId | KeptCall {
-    for (;;) {
-      const found = this.#rows.find(claim.scope, claim.requestId);
-      if (found !== undefined && !this.#isFree(found)) {
-        if (found.fingerprint !== claim.fingerprint) throw ApiError.idempotencyKeyReused();
-        return found;
+  /** The call that has the id, and whether it may be taken from it. @throws StorageError */
+  #look({ scope, requestId }: Claim): { found: KeptCall | undefined; isFree: boolean } {
+    const found = this.#rows.find(scope, requestId);
+    return { found, isFree: found !== undefined && this.#isFree(found) };
+  }
+
+  /**
+   * Makes the call, if the id can be had.
+   * @param old what stands in the way
+   * @returns undefined when another process was quicker
+   * @throws the signal's reason; ApiError storage_unavailable, overloaded, draining
+   */
+  async #claim(
+    key: string,
+    claim: Claim,
+    old: CallId | undefined,
+    clientSignal: AbortSignal,
+    produce: Producer,
+  ): Promise<Run | undefined> {
+    if (this.#runs.size + this.#claiming.size >= mostRunning) {
+      throw ApiError.unavailable("overloaded", "Too many requests are running.");
+    }
+    const run = this.#clock.newId().slice(-8);
+    const claimed = Promise.withResolvers<void>();
+    this.#claiming.set(key, claimed.promise);
+    try {
+      const fresh: NewCall = { ...claim, run, owner: this.#presence.id, createdAt: this.#clock.now() };
+      const call = await this.#rows.claim(fresh, old);
+      if (call === undefined) return undefined;
+      if (this.#closed || clientSignal.aborted) {
+        this.#tryStoring(() => this.#rows.release({ call, run }));
+        clientSignal.throwIfAborted();
+        throw ApiError.unavailable("draining", "The server is shutting down.");
       }
-      if (this.#runs.size >= mostRunning) throw ApiError.unavailable("overloaded", "Too many requests are running.");
-      const fresh: NewCall = {
-        scope: claim.scope,
-        requestId: claim.requestId,
-        fingerprint: claim.fingerprint,
-        run: this.#clock.newId().slice(-8),
-        owner: this.#presence.id,
-        createdAt: this.#clock.now(),
-      };
-      const call = found === undefined ? this.#rows.claim(fresh) : this.#rows.takeOver(fresh, found);
-      if (call !== undefined) return { call, run: fresh.run };
-      // Another process was quicker.
+      // In the same turn as the claim is taken off the list: nobody may find the id in neither place.
+      return this.#start(key, { call, run }, claim.fingerprint, produce);
+    } catch (error) {
+      throw asUnavailable(error);
+    } finally {
+      this.#claiming.delete(key);
+      claimed.resolve();
     }
   }
 
@@ -218,10 +250,9 @@ export class Idempotency {
     else this.#unsaved.set(key, { run, until: this.#clock.monotonic() + unsavedMs });
   }
 
-  #saveUnsaved(): void {
-    const now = this.#clock.monotonic();
+  async #saveUnsaved(): Promise<void> {
     for (const [key, { run, until }] of this.#unsaved) {
-      if (until > now && run.save() === "unsaved") continue;
+      if (until > this.#clock.monotonic() && (await run.save()) === "unsaved") continue;
       this.#unsaved.delete(key);
       this.#forget(key);
     }
@@ -235,10 +266,10 @@ export class Idempotency {
   /** While calls run: serves readers in other processes, and stores what could not be stored. */
   #tickLater(): void {
     if (this.#runs.size === 0) return;
-    this.#callOffTick ??= this.#clock.after(tickMs, () => {
-      this.#callOffTick = undefined;
+    this.#callOffTick ??= this.#clock.after(tickMs, async () => {
       if (this.#runs.size > 0) this.#tryStoring(() => this.#serveWatchers());
-      this.#saveUnsaved();
+      await this.#saveUnsaved();
+      this.#callOffTick = undefined;
       this.#tickLater();
     });
   }

@@ -61,8 +61,12 @@ export class Run {
   #held: string[] = [];
   #heldFrom = 0;
   #heldSize = 0;
+  /** How many events readers may see: all but the last ones until the answer is stored. */
+  #count = 0;
   #step: Promise<void> | undefined;
   #driving = false;
+  /** Being stored: what is held stays as it is. */
+  #closing = false;
   #end: StreamEnd | undefined;
   #failure: unknown;
   /** Whole answers only. */
@@ -130,7 +134,7 @@ export class Run {
 
   /** Writes down what is held, if someone in another process waits for it. */
   flush(): void {
-    if (this.#watched && !this.#unkept && !this.#over) this.#spill();
+    if (this.#watched && !this.#unkept && !this.#closing && !this.#over) this.#spill();
   }
 
   /** Ends the upstream call; what came of it is forgotten. */
@@ -141,10 +145,10 @@ export class Run {
   }
 
   /** Stores the finished answer; called again when the store failed. */
-  save(): RunEnd {
+  async save(): Promise<RunEnd> {
     try {
       const finished = this.#finished === undefined ? this.#streamRow() : this.#wholeRow(this.#finished);
-      return this.#rows.finish(this.id, finished) ? "kept" : "released";
+      return (await this.#rows.finish(this.id, finished)) ? "kept" : "released";
     } catch (error) {
       if (error instanceof StorageError) return "unsaved";
       throw error;
@@ -155,7 +159,7 @@ export class Run {
     try {
       const answer = await produce(this.#abort.signal);
       if (answer.kind === "whole") {
-        this.#closeWhole(answer);
+        await this.#closeWhole(answer);
         return answer;
       }
       this.#events = answer.events;
@@ -168,15 +172,15 @@ export class Run {
     }
   }
 
-  #closeWhole(answer: WholeAnswer): void {
+  async #closeWhole(answer: WholeAnswer): Promise<void> {
     const size = answer.body.length;
-    if (this.#over || answer.status < 200 || answer.status >= 300 || size > this.#rules.recordBytes) {
-      this.#finish("released");
-      return;
+    const keep = !this.#over && answer.status >= 200 && answer.status < 300 && size <= this.#rules.recordBytes;
+    if (keep) {
+      this.#closing = true;
+      this.#heldSize = size;
+      this.#finished = answer;
     }
-    this.#heldSize = size;
-    this.#finished = answer;
-    this.#finish(this.save());
+    this.#finish(keep ? await this.save() : "released");
   }
 
   #wholeRow({ status, headers, body }: WholeAnswer): FinishedCall {
@@ -191,16 +195,12 @@ export class Run {
     return {
       status: 200,
       headers: this.#headers,
-      events: this.#count,
+      events: this.#heldFrom + this.#held.length,
       bodyFrom: this.#heldFrom,
       body,
       bytes: this.#storedBytes + body.byteLength,
       expiresAt: this.#rules.expiresAt(),
     };
-  }
-
-  get #count(): number {
-    return this.#heldFrom + this.#held.length;
   }
 
   #numbered(from: number, leave: () => void, hasLeft: () => boolean): NumberedAnswer {
@@ -254,15 +254,18 @@ export class Run {
     try {
       if (this.#heldSize >= heldBytes) this.#spill();
       const { value, done } = await this.#events!.next();
-      if (done === true) return this.#close(value);
-      if (value.at(-1) !== doneData) return this.#hold(value);
+      if (done === true) {
+        await this.#close(value);
+        return;
+      }
       // The last event is held back until it is known how the stream ended, and the answer is stored.
-      const last = await this.#events!.next();
+      const last = value.at(-1) === doneData ? await this.#events!.next() : undefined;
       this.#hold(value);
-      this.#close(last.done === true ? last.value : "faulted");
+      if (last !== undefined) await this.#close(last.done === true ? last.value : "faulted");
+      this.#count += value.length;
     } catch (error) {
       this.#failure = error;
-      this.#close("faulted");
+      await this.#close("faulted");
     } finally {
       this.#step = undefined;
     }
@@ -282,7 +285,7 @@ export class Run {
     this.#size += size;
     if (!this.#unkept && this.#size <= this.#rules.recordBytes) this.#unkept = !this.#store();
     else this.#unkept = true;
-    this.#heldFrom = this.#count;
+    this.#heldFrom += this.#held.length;
     this.#held = [];
     this.#heldSize = 0;
   }
@@ -298,10 +301,12 @@ export class Run {
     }
   }
 
-  #close(end: StreamEnd): void {
+  async #close(end: StreamEnd): Promise<void> {
+    const fits = !this.#unkept && this.#size + this.#heldSize <= this.#rules.recordBytes;
+    const keep = end === "finished" && fits && !this.#over;
+    this.#closing = true;
+    this.#finish(keep ? await this.save() : "released");
     this.#end = end;
-    const keep = end === "finished" && !this.#unkept && this.#size + this.#heldSize <= this.#rules.recordBytes;
-    this.#finish(keep && !this.#over ? this.save() : "released");
   }
 
   #finish(how: RunEnd): void {
@@ -312,7 +317,7 @@ export class Run {
 
   /** Nobody reads: the answer is finished for whoever comes back, unless it could not be given to them. */
   #goOnAlone(): void {
-    if (this.#over) return;
+    if (this.#over || this.#closing) return;
     if (this.#readers === 0 && (this.#unkept || !this.#rules.finishAfterDisconnect)) this.cancel();
     if (this.#events !== undefined && !this.#driving) void this.#drive();
   }

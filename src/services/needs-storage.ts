@@ -6,9 +6,14 @@ export function needsStorage<T>(work: () => T): T {
   try {
     return work();
   } catch (error) {
-    if (!(error instanceof StorageError)) throw error;
-    throw ApiError.unavailable("storage_unavailable", "This needs storage, which is not available at the moment.", {
-      cause: error,
-    });
+    throw asUnavailable(error);
   }
+}
+
+/** @returns ApiError storage_unavailable for a StorageError; anything else comes back as it is */
+export function asUnavailable(error: unknown): unknown {
+  if (!(error instanceof StorageError)) return error;
+  return ApiError.unavailable("storage_unavailable", "This needs storage, which is not available at the moment.", {
+    cause: error,
+  });
 }

@@ -1,5 +1,6 @@
 /** Calls that carry a service-request-id, and their answers. */
 import type { Database } from "bun:sqlite";
+import type { SharedCommit } from "./shared-commit.ts";
 
 /** One upstream call. Its number alone is not enough: numbers come again after rows were removed. */
 export type CallId = { readonly call: number; readonly run: string };
@@ -45,10 +46,11 @@ export type StoredEvents = { readonly firstId: number; readonly data: Uint8Array
 export type KeptTotals = { running: number; finished: number; interrupted: number; bytes: number };
 
 export interface IdempotencyRows {
-  /** @returns the call's number; undefined when scope and request id are taken */
-  claim(call: NewCall): number | undefined;
-  /** The same where an old call stands in the way. @returns undefined when that is no longer the one found there */
-  takeOver(call: NewCall, old: CallId): number | undefined;
+  /**
+   * @param old a call that stands in the way
+   * @returns the call's number; undefined when scope and request id are taken, by another call than the old one
+   */
+  claim(call: NewCall, old?: CallId): Promise<number | undefined>;
   find(scope: string, requestId: string): KeptCall | undefined;
   get(id: CallId): KeptCall | undefined;
   body(id: CallId): Uint8Array | undefined;
@@ -61,7 +63,7 @@ export interface IdempotencyRows {
   /** The kept events that begin at or before that number, the latest of them. */
   eventsAt(id: CallId, number: number): StoredEvents | undefined;
   /** @returns false when the call is gone */
-  finish(id: CallId, finished: FinishedCall): boolean;
+  finish(id: CallId, finished: FinishedCall): Promise<boolean>;
   release(id: CallId): void;
   /** Processes with running calls. */
   owners(): string[];
@@ -76,7 +78,7 @@ const identified = "call = $call and run = $run";
 const columns =
   "call, run, fingerprint, state, owner, expires_at as expiresAt, status, headers, events, body_from as bodyFrom";
 
-export function idempotencyRows(database: Database): IdempotencyRows {
+export function idempotencyRows(database: Database, shared: SharedCommit): IdempotencyRows {
   const claim = database.prepare<{ call: number }, NewCall>(
     `insert into kept_calls (scope, request_id, fingerprint, run, state, owner, created_at)
      values ($scope, $requestId, $fingerprint, $run, 'running', $owner, $createdAt)
@@ -124,10 +126,6 @@ export function idempotencyRows(database: Database): IdempotencyRows {
     `select count(*) filter (where state = 'running') as running, count(*) filter (where state = 'finished') as finished,
      count(*) filter (where state = 'interrupted') as interrupted, ifnull(sum(bytes), 0) as bytes from kept_calls`,
   );
-  const takeOver = database.transaction((call: NewCall, old: CallId) => {
-    if (release.run(old).changes === 0) return undefined;
-    return claim.get(call)?.call;
-  });
   const appendTo = database.transaction((id: CallId, headers: string, { firstId, data }: StoredEvents) => {
     if (open.run({ ...id, headers }).changes === 0) return false;
     append.run({ call: id.call, firstId, data });
@@ -138,8 +136,8 @@ export function idempotencyRows(database: Database): IdempotencyRows {
     return interrupt.run({ owner, at }).changes;
   });
   return {
-    claim: (call) => claim.get(call)?.call,
-    takeOver: (call, old) => takeOver.immediate(call, old),
+    claim: (call, old) =>
+      shared.run(() => (old === undefined || release.run(old).changes > 0 ? claim.get(call)?.call : undefined)),
     find: (scope, requestId) => find.get({ scope, requestId }) ?? undefined,
     get: (id) => get.get(id) ?? undefined,
     body: (id) => body.get(id)?.body ?? undefined,
@@ -147,7 +145,7 @@ export function idempotencyRows(database: Database): IdempotencyRows {
     watched: (owner) => watched.all({ owner }).map(({ call }) => call),
     append: (id, headers, events) => appendTo.immediate(id, headers, events),
     eventsAt: (id, number) => eventsAt.get({ ...id, number }) ?? undefined,
-    finish: (id, finished) => finish.run({ ...id, ...finished }).changes > 0,
+    finish: (id, finished) => shared.run(() => finish.run({ ...id, ...finished }).changes > 0),
     release: (id) => void release.run(id),
     owners: () => owners.all().map(({ owner }) => owner),
     interrupt: (owner, at) => interruptAll.immediate(owner, at),

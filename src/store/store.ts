@@ -13,6 +13,7 @@ import { type IdempotencyRows, idempotencyRows } from "./idempotency-rows.ts";
 import { type KeyRows, keyRows } from "./key-rows.ts";
 import { migrate } from "./migrations.ts";
 import { Presence } from "./presence.ts";
+import { SharedCommit } from "./shared-commit.ts";
 import { StorageError, storing, withStorageErrors } from "./storage-error.ts";
 
 export type Store = {
@@ -64,12 +65,13 @@ export function openStore(folder: string, options: StoreOptions = {}): Store {
         `select page_count as pages, freelist_count as free, page_size as pageSize
          from pragma_page_count, pragma_freelist_count, pragma_page_size`,
       );
+      const shared = new SharedCommit(database, path);
       const stillThere = placeCheck(database, path);
       const check = database.prepare("insert or replace into trials values (1, zeroblob(12000))");
       return {
         path,
         keys: withStorageErrors(path, keyRows(database)),
-        idempotency: withStorageErrors(path, idempotencyRows(database), stillThere),
+        idempotency: withStorageErrors(path, idempotencyRows(database, shared), stillThere),
         conversations: withStorageErrors(path, conversationRows(database), stillThere),
         presence: () => (presence ??= new Presence(folder)),
         size: () =>
@@ -90,6 +92,7 @@ export function openStore(folder: string, options: StoreOptions = {}): Store {
             check.run();
           }),
         close: () => {
+          shared.flush();
           presence?.leave();
           storing(path, () => database.close(true));
         },

@@ -145,15 +145,15 @@ describe("backup and restore", () => {
 });
 
 describe("prune", () => {
-  test("removes what is over at once, and shrinks the file", () => {
+  test("removes what is over at once, and shrinks the file", async () => {
     using folder = new TempFolder();
     copyFileSync(`${kept}/v3.db`, folder.file(databaseName));
     const store = openStore(folder.path);
     const made = { scope: "s", requestId: "large", fingerprint: "f", run: "abcd1234", owner: "o", createdAt: 1 };
-    const call = store.idempotency.claim(made)!;
+    const call = (await store.idempotency.claim(made))!;
     const body = new Uint8Array(400_000);
     const expiresAt = clock.now() + 1;
-    store.idempotency.finish(
+    await store.idempotency.finish(
       { call, run: made.run },
       { status: 200, headers: "{}", events: null, bodyFrom: null, body, bytes: 400_000, expiresAt },
     );

@@ -150,7 +150,7 @@ class World {
 
   async step(): Promise<void> {
     const running = this.calls.filter(({ state }) => state === "running");
-    const moves: [weight: number, name: string, move: () => void][] = [
+    const moves: [weight: number, name: string, move: () => void | Promise<void>][] = [
       [30, "ask", () => this.#ask()],
       [running.length > 0 ? 45 : 0, "upstream", () => this.#upstream(this.random.pick(running))],
       [8, "leave", () => this.#leave()],
@@ -164,7 +164,7 @@ class World {
     })!;
     this.counts[name] = (this.counts[name] ?? 0) + 1;
     this.trace.push(name);
-    move();
+    await move();
     await this.#rest();
     this.#check();
   }
@@ -180,7 +180,7 @@ class World {
     }
   }
 
-  #ask(): void {
+  async #ask(): Promise<void> {
     const process = this.random.below(2);
     const key = this.random.pick(["id-1", "id-2", "id-3"]);
     const holder = this.#holder(key);
@@ -196,6 +196,7 @@ class World {
       return answer;
     };
     void client.follow(idempotency.run(claim, client.leaving.signal, produce, { lastEventId }));
+    await settle();
     this.#expectAsked(client);
   }
 

@@ -178,6 +178,32 @@ describe("whole answers", () => {
     expect(house.upstream.calls).toHaveLength(1);
   });
 
+  test("ids taken in the same turn of the event loop are written together, and each is its own", async () => {
+    using house = new House();
+    const ids = Array.from({ length: 30 }, (_, at) => `id-${at % 10}`);
+    const asked = ids.map((id) => house.ask({ id, body: { id } }));
+    const other = errorOf(house.ask({ id: "id-3", body: { other: 1 } }));
+    await settle();
+    expect(house.upstream.calls).toHaveLength(10);
+    expect((await other).status).toBe(422);
+    for (const [at, call] of house.upstream.calls.entries()) call.whole(`answer ${at}`);
+    const all = await Promise.all(asked);
+    expect(all.map(({ answer }) => textOf(answer))).toEqual(ids.map((_, at) => `answer ${at % 10}`));
+    expect(all.filter(({ joined }) => joined)).toHaveLength(20);
+    house.crash();
+    expect(textOf((await house.ask({ id: "id-7", body: { id: "id-7" } })).answer)).toBe("answer 7");
+  });
+
+  test("a caller who leaves while the id is taken calls nothing and leaves nothing behind", async () => {
+    using house = new House();
+    const leaving = new AbortController();
+    const asked = errorOf(house.ask({ signal: leaving.signal }));
+    leaving.abort(new Error("gone"));
+    expect((await asked).message).toBe("gone");
+    expect([house.upstream.calls.length, house.process.idempotency.running]).toEqual([0, 0]);
+    expect(house.process.store.idempotency.totals().running).toBe(0);
+  });
+
   test("another body under the same id is refused, whether the first runs or is over", async () => {
     using house = new House();
     const first = house.ask();
@@ -786,9 +812,11 @@ describe("when storage fails", () => {
     const again = await house.ask({ id: "stream" });
     expect([again.replayed, (await readAll(again.answer)).data]).toEqual([true, ["a", done]]);
     house.clock.advance(1000);
+    await settle();
     expect([house.process.idempotency.running, house.process.idempotency.counts.storeFailures]).toEqual([2, 2]);
     Object.assign(rows, { finish });
     house.clock.advance(200);
+    await settle();
     expect(house.process.idempotency.running).toBe(0);
     house.crash();
     expect((await readAll((await house.ask({ id: "stream" })).answer)).data).toEqual(["a", done]);
@@ -804,7 +832,10 @@ describe("when storage fails", () => {
     await settle();
     house.upstream.last.whole("{}");
     await asked;
-    house.clock.advance(60_200);
+    house.clock.advance(60_000);
+    await settle();
+    house.clock.advance(200);
+    await settle();
     expect(house.process.idempotency.running).toBe(0);
     Object.assign(rows, { finish });
     const retry = house.ask();

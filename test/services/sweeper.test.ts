@@ -22,15 +22,15 @@ class House implements Disposable {
   }
 
   /** A finished answer of that many random bytes. */
-  keep(id: string, expiresAt: number, bytes = 10): void {
+  async keep(id: string, expiresAt: number, bytes = 10): Promise<void> {
     const { idempotency } = this.store;
     const run = "abcd1234";
     const made = { scope: "s", requestId: id, fingerprint: "f", run, owner: "o", createdAt: this.clock.now() };
-    const call = idempotency.claim(made)!;
+    const call = (await idempotency.claim(made))!;
     const body = pack(crypto.getRandomValues(new Uint8Array(bytes)));
     const headers = "{}";
     idempotency.append({ call, run }, headers, { firstId: 0, data: body });
-    idempotency.finish({ call, run }, { status: 200, headers, events: 1, bodyFrom: 1, body, bytes, expiresAt });
+    await idempotency.finish({ call, run }, { status: 200, headers, events: 1, bodyFrom: 1, body, bytes, expiresAt });
   }
 
   finished(): number {
@@ -45,11 +45,11 @@ class House implements Disposable {
 }
 
 describe("sweeper", () => {
-  test("removes what has expired, a little at a time, once a minute", () => {
+  test("removes what has expired, a little at a time, once a minute", async () => {
     using house = new House();
     const now = house.clock.now();
-    for (let at = 0; at < 120; at += 1) house.keep(`old-${at}`, now + 59_000);
-    for (let at = 0; at < 5; at += 1) house.keep(`young-${at}`, now + 10 * hourMs);
+    for (let at = 0; at < 120; at += 1) await house.keep(`old-${at}`, now + 59_000);
+    for (let at = 0; at < 5; at += 1) await house.keep(`young-${at}`, now + 10 * hourMs);
     house.clock.advance(59_999);
     expect(house.finished()).toBe(125);
     house.clock.advance(1);
@@ -86,10 +86,10 @@ describe("sweeper", () => {
     expect(house.sweeper.counts.turns).toBeGreaterThanOrEqual(2);
   });
 
-  test("beyond the size it may have, kept answers go early, the oldest first, but none of the last hour", () => {
+  test("beyond the size it may have, kept answers go early, the oldest first, but none of the last hour", async () => {
     using house = new House(600_000);
     for (let at = 0; at < 60; at += 1) {
-      house.keep(`a-${at}`, house.clock.now() + 24 * hourMs, 10_000);
+      await house.keep(`a-${at}`, house.clock.now() + 24 * hourMs, 10_000);
       house.clock.advance(2 * 60_000);
     }
     const { bytes, freeBytes } = house.store.size();
@@ -101,10 +101,10 @@ describe("sweeper", () => {
     expect(house.store.idempotency.find("s", "a-0")).toBeUndefined();
   });
 
-  test("gives space back to the file system, but for a reserve", () => {
+  test("gives space back to the file system, but for a reserve", async () => {
     using house = new House();
     const now = house.clock.now();
-    for (let at = 0; at < 40; at += 1) house.keep(`a-${at}`, now + 1000, 500_000);
+    for (let at = 0; at < 40; at += 1) await house.keep(`a-${at}`, now + 1000, 500_000);
     const full = house.store.size().bytes;
     expect(full).toBeGreaterThan(40_000_000);
     house.clock.advance(120_000);
@@ -114,9 +114,9 @@ describe("sweeper", () => {
     expect(house.sweeper.counts.pages).toBeGreaterThan(5000);
   });
 
-  test("goes on after the store failed", () => {
+  test("goes on after the store failed", async () => {
     using house = new House();
-    house.keep("a", house.clock.now() + 1000);
+    await house.keep("a", house.clock.now() + 1000);
     const { removeExpired } = house.store.idempotency;
     Object.assign(house.store.idempotency, {
       removeExpired: () => {

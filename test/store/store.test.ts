@@ -275,7 +275,7 @@ describe("when storage fails", () => {
     store.close();
   });
 
-  test("a file that is taken away while in use is missed, but for reading keys", () => {
+  test("a file that is taken away while in use is missed, but for reading keys", async () => {
     using folder = new TempFolder();
     const store = openStore(folder.path);
     store.keys.insert(row("a"));
@@ -292,7 +292,7 @@ describe("when storage fails", () => {
     expect(store.keys.list()).toHaveLength(1);
     renameSync(folder.file("elsewhere"), store.path);
     store.check();
-    expect(store.idempotency.claim(call)).toBe(1);
+    expect(await store.idempotency.claim(call)).toBe(1);
     store.close();
   });
 
