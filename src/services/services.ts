@@ -169,6 +169,8 @@ function sampleStores({ metrics, idempotency, log, store }: Services, sweeper: S
     "Stored exchanges removed at the end of their time.",
     () => sweeper.counts.turns,
   );
+  metrics.sample("troupe_sweeps", "Sweeps that came to their end.", () => sweeper.counts.sweeps);
+  metrics.sample("troupe_sweep_failures", "Sweeps that the store did not let end.", () => sweeper.counts.failures);
   metrics.sample("troupe_store_bytes", "Size of the database file.", () => store.size().bytes, "max");
   metrics.sample(
     "troupe_idempotent_running",

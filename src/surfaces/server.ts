@@ -92,14 +92,16 @@ export class RunningServer {
   }
 
   /**
-   * Stops taking connections, lets what runs end for as long as given, cuts the rest, and closes everything.
+   * Stops taking connections, lets what runs end for as long as given, cuts the rest, and closes everything. What runs are
+   * also calls with a service-request-id whose client has left: their answers are kept for the retry.
    * @returns how many requests were cut
    */
   async stop(drainSeconds: number): Promise<number> {
     this.services.draining = true;
-    const stopped = Promise.all(this.#doors.map((door) => door.stop()));
+    const { idempotency } = this.services;
+    const stopped = Promise.all(this.#doors.map((door) => door.stop())).then(() => idempotency.settled());
     const drained = await raceWith(this.services.clock, stopped, drainSeconds * 1000);
-    const cut = drained ? 0 : this.pending;
+    const cut = drained ? 0 : Math.max(this.pending, idempotency.running);
     if (!drained) await Promise.all(this.#doors.map((door) => door.cut()));
     await this.#telemetry?.close();
     await this.services.close();

@@ -138,6 +138,43 @@ describe("stopping", () => {
     rmSync(troupe.data, { recursive: true });
   });
 
+  test("waits for a call whose client has left, so that its retry finds the answer after the restart", async () => {
+    using folder = temporaryFolder();
+    const data = join(folder.path, "data");
+    const held = new HeldStream();
+    using upstream = new UpstreamServer(() => held.response());
+    const options = { data, providers: { openai: { baseUrl: upstream.url } } };
+    const troupe = await Troupe.start(options);
+    const key = troupe.createKey({ name: "caller", tier: "pro" });
+    const ask = (server: Troupe, signal?: AbortSignal) =>
+      server.fetch("/gateway/v1/chat/completions", {
+        method: "POST",
+        key,
+        headers: { "content-type": "application/json", "service-request-id": "left" },
+        body: JSON.stringify({ model: "openai/x", messages: hello, stream: true }),
+        ...(signal === undefined ? {} : { signal }),
+      });
+    const leaving = new AbortController();
+    const asking = ask(troupe, leaving.signal);
+    await upstream.received(1);
+    held.fragment("one");
+    await (await asking).body!.getReader().read();
+    leaving.abort();
+    const stopping = troupe.server.stop(30);
+    // Long enough for all that waits for connections alone to be over.
+    for (let turn = 0; turn < 500; turn += 1) await new Promise((next) => setImmediate(next));
+    expect(troupe.server.pending).toBe(0);
+    held.fragment("two");
+    held.finish();
+    expect(await stopping).toBe(0);
+
+    await using again = await Troupe.start(options);
+    const text = await (await ask(again)).text();
+    expect(text).toContain('"content":"two"');
+    expect(text).toEndWith("data: [DONE]\n\n");
+    expect(upstream.requests).toHaveLength(1);
+  });
+
   test("cuts what is still running when the time is over, upstream too, and says how much", async () => {
     const held = new HeldStream();
     using upstream = new UpstreamServer(() => held.response());
