@@ -16,6 +16,8 @@ export interface Receiver {
 
 type State = "idle" | "head" | "length" | "chunk-size" | "chunk" | "chunk-end" | "trailer" | "closed";
 const lineFeed = 10;
+/** Servers close connections that idle for long (30 s are usual): one that did so is not used again, as good clients do. */
+const longestIdleMs = 15_000;
 
 export class Connection {
   #socket!: Socket;
@@ -27,6 +29,7 @@ export class Connection {
   #left = 0;
   #unsent: Uint8Array | undefined;
   #closes = false;
+  #idleSince = performance.now();
 
   private constructor() {}
 
@@ -38,7 +41,7 @@ export class Connection {
       socket: {
         data: (_, bytes) => connection.#read(bytes),
         drain: () => connection.#flush(),
-        close: () => connection.#fail("the connection was closed"),
+        close: () => connection.#fail(`the connection was closed, ${connection.#place}`),
         error: (_, error) => connection.#fail(error.message),
       },
     });
@@ -47,7 +50,7 @@ export class Connection {
   }
 
   get usable(): boolean {
-    return this.#state === "idle";
+    return this.#state === "idle" && performance.now() - this.#idleSince < longestIdleMs;
   }
 
   send(request: Uint8Array, receiver: Receiver): void {
@@ -70,6 +73,11 @@ export class Connection {
     this.#receiver = undefined;
     this.#state = "closed";
     this.#socket.end();
+  }
+
+  /** Where in an answer it is. */
+  get #place(): string {
+    return this.#state === "head" && this.#partial.length === 0 ? "before an answer" : "within an answer";
   }
 
   #flush(): void {
@@ -172,6 +180,7 @@ export class Connection {
     const receiver = this.#receiver;
     this.#receiver = undefined;
     this.#state = this.#closes ? "closed" : "idle";
+    this.#idleSince = at;
     if (this.#closes) this.#socket.end();
     receiver?.end(at);
   }

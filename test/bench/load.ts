@@ -177,7 +177,10 @@ class Call implements Receiver {
 const idle: Connection[] = [];
 
 async function connect(): Promise<Connection> {
-  for (let known = idle.pop(); known !== undefined; known = idle.pop()) if (known.usable) return known;
+  for (let known = idle.pop(); known !== undefined; known = idle.pop()) {
+    if (known.usable) return known;
+    known.close();
+  }
   return Connection.open(job.port);
 }
 
