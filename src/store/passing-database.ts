@@ -4,6 +4,7 @@
 import { Database } from "bun:sqlite";
 import { closeSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
+import { patiently } from "./patience.ts";
 
 /** How long processes that start at once wait for each other. */
 const openingBusyMs = 10_000;
@@ -28,10 +29,10 @@ export function openPassingDatabase(path: string, schema: string, mostBytes?: nu
   closeSync(openSync(path, "a", 0o600));
   const database = new Database(path, { strict: true, readwrite: true, create: true });
   database.run(`pragma busy_timeout = ${openingBusyMs}`);
-  database.run("pragma journal_mode = wal");
+  patiently(() => database.run("pragma journal_mode = wal"), openingBusyMs);
   database.run("pragma synchronous = off");
   database.run("pragma journal_size_limit = 4194304");
-  database.run(schema);
+  patiently(() => database.run(schema), openingBusyMs);
   if (mostBytes !== undefined) database.run(`pragma max_page_count = ${Math.floor(mostBytes / 4096)}`);
   database.run("pragma busy_timeout = 0");
   const begin = database.prepare("begin immediate");

@@ -12,6 +12,7 @@ import { type ConversationRows, conversationRows } from "./conversation-rows.ts"
 import { type IdempotencyRows, idempotencyRows } from "./idempotency-rows.ts";
 import { type KeyRows, keyRows } from "./key-rows.ts";
 import { migrate } from "./migrations.ts";
+import { patiently } from "./patience.ts";
 import { Presence } from "./presence.ts";
 import { SharedCommit } from "./shared-commit.ts";
 import { StorageError, storing, withStorageErrors } from "./storage-error.ts";
@@ -134,7 +135,7 @@ function openDatabase(path: string): Database {
     // The first of all: the next lines themselves may find another process starting.
     database.run(`pragma busy_timeout = ${openingBusyMs}`);
     database.run("pragma auto_vacuum = incremental");
-    database.run("pragma journal_mode = wal");
+    patiently(() => database.run("pragma journal_mode = wal"), openingBusyMs);
     database.run("pragma synchronous = normal");
     database.run("pragma foreign_keys = on");
     // After a busy hour the write-ahead log goes back to this size.
