@@ -5,7 +5,7 @@ import { buildExecutable } from "../../build.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 
 const unit = readFileSync("deploy/troupe.service", "utf8");
-const tools = ["unshare", "setpriv", "prlimit", "strace", "systemd-analyze"];
+const tools = ["unshare", "setpriv", "prlimit", "chroot", "strace", "systemd-analyze"];
 const isRoot = process.platform === "linux" && process.getuid?.() === 0;
 const isPossible =
   isRoot && tools.every((tool) => Bun.which(tool) !== null) && Bun.spawnSync(["unshare", "--mount", "true"]).success;
