@@ -1,4 +1,5 @@
 /** What a call gives back, before it becomes HTTP. */
+import type { StreamEnd } from "../relay/relay.ts";
 
 export type WholeAnswer = {
   readonly kind: "whole";
@@ -8,11 +9,7 @@ export type WholeAnswer = {
   readonly body: string | Uint8Array;
 };
 
-/**
- * How a stream ended, the return value of its generator. `finished`: every choice came to its end and `[DONE]` went out.
- * `faulted`: an error object and `[DONE]` went out. Only a finished stream is kept for a retry.
- */
-export type StreamEnd = "finished" | "faulted" | "cancelled";
+export type { StreamEnd };
 
 /** What is used of a generator. */
 export type Events<T> = {

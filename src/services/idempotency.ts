@@ -2,6 +2,7 @@
  * `service-request-id`: one upstream call for each id, however many callers race, in this process and in others on the
  * same data folder. Callers of a running call join it; callers of a finished one get its stored bytes.
  */
+import type { Config } from "../config/config.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
 import type { CallId, IdempotencyRows, KeptCall, NewCall } from "../store/idempotency-rows.ts";
@@ -29,12 +30,8 @@ export type Kept = {
   readonly joined: boolean;
 };
 
-export type KeepingRules = {
-  readonly retentionHours: number;
-  readonly finishAfterDisconnect: boolean;
-  /** The most bytes of one answer that is kept. A longer one goes to its first caller only, and frees its id. */
-  readonly recordBytes: number;
-};
+/** An answer longer than `recordBytes` goes to its first caller only, and frees its id. */
+export type KeepingRules = Config["idempotency"];
 
 /** How often readers in other processes are looked for, and written for. */
 const tickMs = 200;

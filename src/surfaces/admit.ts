@@ -12,16 +12,9 @@ import type { Exchange } from "./exchange.ts";
  */
 export function admit(services: Services, exchange: Exchange, surface: SurfaceName): Caller {
   const caller = services.keys.find(exchange.request.headers.get("authorization"));
-  if (caller === undefined) {
-    takeAnonymously(services, exchange, surface);
-    throw ApiError.unauthorized();
-  }
-  exchange.note["key"] = caller.keyId;
-  const perMinute = limitOf(services, caller, surface);
-  if (perMinute !== undefined) {
-    const verdict = services.callerLimits.take(`${surface} ${caller.keyId}`, perMinute);
-    enforce(services, exchange, verdict, surface, caller.tier);
-  }
+  if (caller !== undefined) exchange.note["key"] = caller.keyId;
+  count(services, exchange, surface, caller);
+  if (caller === undefined) throw ApiError.unauthorized();
   if (!caller.surfaces.has(surface)) throw ApiError.surfaceNotAllowed(surface);
   if (services.draining) throw ApiError.unavailable("draining", "The server is shutting down.");
   if (services.running > services.live.config.limits.concurrentRequests)
@@ -38,19 +31,25 @@ export function admitAnyone(services: Services, exchange: Exchange): void {
     showAnonymousLimit(services, exchange);
     return;
   }
-  const caller = services.keys.find(exchange.request.headers.get("authorization"));
-  const perMinute = caller && limitOf(services, caller, surface);
-  if (caller === undefined) takeAnonymously(services, exchange, surface);
-  else if (perMinute !== undefined) {
-    const verdict = services.callerLimits.take(`${surface} ${caller.keyId}`, perMinute);
-    enforce(services, exchange, verdict, surface, caller.tier);
-  }
+  count(services, exchange, surface, services.keys.find(exchange.request.headers.get("authorization")));
 }
 
 /** The open endpoints show the anonymous bucket and take nothing from it. */
 export function showAnonymousLimit(services: Services, exchange: Exchange): void {
   const { anonymousPerMinute } = services.live.config.limits;
   setHeaders(exchange, services.anonymousLimits.peek(anonymousCaller(exchange.clientAddress), anonymousPerMinute));
+}
+
+/** On the caller's own bucket, or on its address where there is no valid key. @throws ApiError rate_limit_exceeded */
+function count(services: Services, exchange: Exchange, surface: SurfaceName, caller: Caller | undefined): void {
+  if (caller === undefined) {
+    takeAnonymously(services, exchange, surface);
+    return;
+  }
+  const perMinute = limitOf(services, caller, surface);
+  if (perMinute === undefined) return;
+  const verdict = services.callerLimits.take(`${surface} ${caller.keyId}`, perMinute);
+  enforce(services, exchange, verdict, surface, caller.tier);
 }
 
 function takeAnonymously(services: Services, exchange: Exchange, surface: SurfaceName): void {

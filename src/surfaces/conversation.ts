@@ -38,21 +38,20 @@ export function openConversation(
 
     /** Where the upstream holds the conversation, it is sent the new messages only. */
     heldUpstream(target: Target): Target {
-      const { provider, account, call } = target;
+      const { account, call } = target;
       const upstream = resumed?.upstream;
-      const holds = provider.kind === "remote" && provider.holdsConversation?.(call) === true;
-      if (!holds || upstream === undefined || upstream.account !== account.name) return target;
+      if (!isHeldUpstream(target) || upstream === undefined || upstream.account !== account.name) return target;
       const request = { ...call.request, messages: said.messages };
       return { ...target, call: { ...call, request, upstreamResponseId: upstream.responseId } };
     },
 
     /** Keeps the exchange once it is complete. The answer stands even if that fails: it was paid for. */
-    remember({ provider, account, call }: Target, shaping: Shaping): Remember {
-      const holds = provider.kind === "remote" && provider.holdsConversation?.(call) === true;
+    remember(target: Target, shaping: Shaping): Remember {
+      const holds = isHeldUpstream(target);
       return (body, upstreamResponseId) => {
         const upstream: UpstreamState | undefined =
           holds && upstreamResponseId !== undefined
-            ? { account: account.name, responseId: upstreamResponseId }
+            ? { account: target.account.name, responseId: upstreamResponseId }
             : undefined;
         const completion = shapeCompletion(body, shaping);
         try {
@@ -63,6 +62,10 @@ export function openConversation(
       };
     },
   };
+}
+
+function isHeldUpstream({ provider, call }: Target): boolean {
+  return provider.kind === "remote" && provider.holdsConversation?.(call) === true;
 }
 
 function partedFromPrevious(request: ChatRequest): { said: ChatRequest; previous?: string } {
