@@ -4,13 +4,15 @@
  * public, and the connection goes to the very address that was checked, on every hop of a redirect.
  * Source: https://cheatsheetseries.owasp.org/cheatsheets/Server_Side_Request_Forgery_Prevention_Cheat_Sheet.html
  */
+
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
 import { AddressBlocks } from "../lib/addresses.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
+import type { Fetch } from "../lib/fetch-transport.ts";
 import type { InlineMedia, RemoteMedia } from "../providers/provider.ts";
 import { ApiError } from "../wire/errors.ts";
-import { ClientGone, type Fetch } from "./upstream.ts";
+import { ClientGone } from "./upstream.ts";
 
 export type MediaLimits = {
   /** URLs of one request. */

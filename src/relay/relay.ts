@@ -1,4 +1,5 @@
 /** One call, start to end: encode, send, decode, shape. What comes back is an `Outcome`, before it becomes HTTP. */
+import type { HeaderFields } from "../lib/http-parser.ts";
 import { parseJson } from "../lib/json.ts";
 import { SseParser } from "../lib/sse.ts";
 import type { Call, LocalProvider, RemoteProvider, StreamDecoder } from "../providers/provider.ts";
@@ -8,7 +9,7 @@ import { downgradeCompletion } from "../wire/legacy-functions.ts";
 import { StreamFold } from "./fold.ts";
 import type { MediaFetcher } from "./media.ts";
 import { type Shaping, shapeCompletion } from "./shape.ts";
-import { type Bodies, type BodySink, ShapedStream } from "./shaped-stream.ts";
+import { type Bodies, type BodyReader, ShapedStream } from "./shaped-stream.ts";
 import type { Target } from "./target.ts";
 import type { Upstream, UpstreamAnswer } from "./upstream.ts";
 
@@ -172,22 +173,22 @@ async function refusal(
 const passedHeaders = ["content-type", "retry-after", "retry-after-ms", "x-should-retry", "request-id"];
 const requestIdHeaders = ["x-request-id", "request-id", "x-goog-request-id", "apim-request-id", "cf-ray"];
 
-function errorHeaders(headers: Headers, provider: RemoteProvider, body: string): Record<string, string> {
+function errorHeaders(headers: HeaderFields, provider: RemoteProvider, body: string): Record<string, string> {
   const visible = visibleHeaders(headers);
   if ("retry-after" in visible) return visible;
   const seconds = provider.retryAfterSeconds?.(body);
   return seconds === undefined ? visible : { ...visible, "retry-after": String(seconds) };
 }
 
-function visibleHeaders(headers: Headers): Record<string, string> {
+function visibleHeaders(headers: HeaderFields): Record<string, string> {
   const visible: Record<string, string> = {};
   for (const name of passedHeaders) {
     const value = headers.get(name);
-    if (value !== null) visible[name] = value;
+    if (value != null) visible[name] = value;
   }
   for (const name of requestIdHeaders) {
     const value = headers.get(name);
-    if (value !== null) return { ...visible, "x-upstream-request-id": value };
+    if (value != null) return { ...visible, "x-upstream-request-id": value };
   }
   return visible;
 }
@@ -206,21 +207,40 @@ class StreamBodies implements Bodies {
     return this.#decoder.upstreamResponseId;
   }
 
-  read(): Promise<Uint8Array | undefined> {
-    return this.#answer.read();
+  flow(reader: BodyReader): void {
+    this.#answer.flow({
+      data: (bytes) => this.#decode(bytes, reader),
+      end: () => this.#decode(undefined, reader),
+      fail: (error) => reader.broken(error),
+    });
   }
 
-  decode(bytes: Uint8Array | undefined, sink: BodySink): boolean {
+  /** @param bytes undefined at the stream's end */
+  #decode(bytes: Uint8Array | undefined, reader: BodyReader): void {
     const decoder = this.#decoder;
-    for (const event of bytes === undefined ? this.#parser.end() : this.#parser.push(bytes)) {
-      const text = decoder.sameBut?.(event);
-      if (text !== undefined && sink.sameBut(text)) continue;
-      for (const body of decoder.push(event)) sink.body(body);
-      if (decoder.finished) break;
+    let more = bytes !== undefined;
+    try {
+      for (const event of bytes === undefined ? this.#parser.end() : this.#parser.push(bytes)) {
+        const text = decoder.sameBut?.(event);
+        if (text !== undefined && reader.sameBut(text)) continue;
+        for (const body of decoder.push(event)) reader.body(body);
+        if (decoder.finished) break;
+      }
+      if (decoder.finished) more = false;
+      if (!more) for (const body of decoder.end()) reader.body(body);
+    } catch (error) {
+      reader.broken(error);
+      return;
     }
-    if (bytes !== undefined && !decoder.finished) return true;
-    for (const body of decoder.end()) sink.body(body);
-    return false;
+    reader.taken(more);
+  }
+
+  pause(): void {
+    this.#answer.pause();
+  }
+
+  resume(): void {
+    this.#answer.resume();
   }
 
   cancel(): void {
@@ -236,22 +256,45 @@ class StreamBodies implements Bodies {
 class LocalBodies implements Bodies {
   readonly #bodies: Iterator<ChunkBody>;
   readonly upstreamResponseId: string | undefined;
+  #reader: BodyReader | undefined;
+  #isPaused = false;
 
   constructor(bodies: Iterable<ChunkBody>, upstreamResponseId?: string) {
     this.#bodies = bodies[Symbol.iterator]();
     this.upstreamResponseId = upstreamResponseId;
   }
 
-  async read(): Promise<undefined> {}
-
-  decode(_bytes: undefined, sink: BodySink): boolean {
-    const { value, done } = this.#bodies.next();
-    if (done !== true) sink.body(value);
-    return done !== true;
+  flow(reader: BodyReader): void {
+    this.#reader = reader;
+    this.#give();
   }
 
-  cancel(): void {}
-  settle(): void {}
+  pause(): void {
+    this.#isPaused = true;
+  }
+
+  resume(): void {
+    if (!this.#isPaused) return;
+    this.#isPaused = false;
+    this.#give();
+  }
+
+  cancel(): void {
+    this.#reader = undefined;
+  }
+
+  settle(): void {
+    this.#reader = undefined;
+  }
+
+  #give(): void {
+    while (this.#reader !== undefined && !this.#isPaused) {
+      const reader = this.#reader;
+      const { value, done } = this.#bodies.next();
+      if (done !== true) reader.body(value);
+      reader.taken(done !== true);
+    }
+  }
 }
 
 type Plain = { readonly whole: CompletionBody; readonly upstreamResponseId: string | undefined };
@@ -296,18 +339,24 @@ function numbered<T>(call: T, index: number): T & { index: number } {
   return { index, ...call };
 }
 
-async function collect(bodies: Bodies): Promise<CompletionBody> {
-  const fold = new StreamFold();
-  const sink: BodySink = { body: (body) => fold.push([body]), sameBut: () => false };
-  while (bodies.decode(await bodies.read(), sink));
-  bodies.settle();
-  const body = fold.result();
-  if (fold.complete) return body;
-  throw ApiError.unavailable(
-    "upstream_invalid_response",
-    "The upstream ended its stream before the answer was finished.",
-  );
+function collect(bodies: Bodies): Promise<CompletionBody> {
+  return new Promise((resolve, reject) => {
+    const fold = new StreamFold();
+    bodies.flow({
+      body: (body) => fold.push([body]),
+      sameBut: () => false,
+      broken: reject,
+      taken(more) {
+        if (more) return;
+        bodies.settle();
+        if (fold.complete) resolve(fold.result());
+        else reject(ApiError.unavailable("upstream_invalid_response", cutStream));
+      },
+    });
+  });
 }
+
+const cutStream = "The upstream ended its stream before the answer was finished.";
 
 async function openStream(bodies: Bodies, target: Target, options: RelayOptions): Promise<Outcome> {
   const events = new ShapedStream(bodies, target, options);

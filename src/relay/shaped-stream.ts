@@ -1,4 +1,4 @@
-/** A stream's bodies in, the texts of its events out, one batch for each read of the upstream. */
+/** A stream's bodies in, the texts of its events out, one batch for each piece that the upstream sent. */
 import { doneData } from "../lib/sse.ts";
 import type { ChunkBody } from "../wire/chat.ts";
 import { ApiError, UpstreamFault } from "../wire/errors.ts";
@@ -19,35 +19,46 @@ export interface BodySink {
   sameBut(json: string): boolean;
 }
 
+/** Takes what a stream's source gives. */
+export interface BodyReader extends BodySink {
+  /** All bodies of one piece were given. @param more whether others may follow */
+  taken(more: boolean): void;
+  /** What came instead of more: UpstreamFault, ApiError or ClientGone. Nothing follows. */
+  broken(error: unknown): void;
+}
+
 /** Where a stream's bodies come from. */
 export interface Bodies {
-  /** The next bytes of the upstream, where there is one; undefined at its end. @throws ApiError, ClientGone */
-  read(): Promise<Uint8Array | undefined>;
-  /**
-   * Hands on the bodies that were read.
-   * @returns whether there may be more
-   * @throws UpstreamFault or ApiError, behind what was handed on before
-   */
-  decode(bytes: Uint8Array | undefined, sink: BodySink): boolean;
+  /** Once: gives the bodies, beginning before this returns with what is there. */
+  flow(reader: BodyReader): void;
+  /** The reader wants nothing for now. */
+  pause(): void;
+  resume(): void;
   readonly upstreamResponseId: string | undefined;
   /** Ends the upstream call if it still runs. */
   cancel(): void;
-  /** All that matters was read: what is left is only read so that the connection can serve again. */
+  /** All that matters was read: what is left is only waited for so that the connection can serve again. */
   settle(): void;
 }
 
-/** What a generator would be, with one promise for a batch where that has several. */
-export class ShapedStream implements BodySink {
+/** Takes a stream's events. */
+export interface EventReader {
+  /** Data of consecutive events, ready to send; never empty. The last one of all is `[DONE]`. */
+  batch(data: string[]): void;
+  end(how: StreamEnd): void;
+}
+
+/** A stream whose first fragment is there. What goes in is decoded and shaped in the turn in which it arrives. */
+export class ShapedStream implements BodyReader {
   readonly #bodies: Bodies;
   readonly #target: Target;
   readonly #options: RelayOptions;
   readonly #shaper: StreamShaper;
   readonly #takesTexts: boolean;
   #texts: string[] = [];
-  #first: string[] | undefined;
-  #more = true;
-  /** Met behind texts of the same read: those go out first. */
-  #fault: { readonly error: unknown } | undefined;
+  #opening: PromiseWithResolvers<void> | undefined;
+  #reader: EventReader | undefined;
+  #isPaused = false;
   #end: StreamEnd | undefined;
 
   constructor(bodies: Bodies, target: Target, options: RelayOptions) {
@@ -58,26 +69,38 @@ export class ShapedStream implements BodySink {
     this.#takesTexts = !target.legacyFunctions && !options.observer.wantsBodies;
   }
 
-  /** Waits for the first fragment, which `next` then gives. @throws UpstreamFault, ApiError, ClientGone */
-  async open(): Promise<void> {
-    this.#first = await this.#batch();
+  /** Waits for the first fragment, which `flow` then gives. @throws UpstreamFault, ApiError, ClientGone */
+  open(): Promise<void> {
+    const opening = Promise.withResolvers<void>();
+    this.#opening = opening;
+    this.#bodies.flow(this);
+    return opening.promise;
   }
 
-  async next(): Promise<IteratorResult<string[], StreamEnd>> {
-    if (this.#end !== undefined) return { done: true, value: this.#end };
-    const first = this.#first;
-    this.#first = undefined;
-    try {
-      return { done: false, value: first ?? (await this.#batch()) };
-    } catch (error) {
-      return this.#broken(error);
-    }
+  /** Once, after `open`: gives the events, beginning before this returns with what is there. */
+  flow(reader: EventReader): void {
+    this.#reader = reader;
+    this.#isPaused = false;
+    this.#give();
+    if (!this.#isPaused) this.#bodies.resume();
   }
 
-  async return(end: StreamEnd): Promise<IteratorResult<string[], StreamEnd>> {
-    this.#end ??= end;
+  /** The reader wants nothing for now. */
+  pause(): void {
+    this.#isPaused = true;
+    this.#bodies.pause();
+  }
+
+  resume(): void {
+    this.#isPaused = false;
+    this.#bodies.resume();
+  }
+
+  /** Nobody wants the rest: the upstream call ends, and the reader is told so. */
+  cancel(): void {
+    if (this.#end !== undefined) return;
     this.#bodies.cancel();
-    return { done: true, value: end };
+    this.#finish("cancelled");
   }
 
   body(body: ChunkBody): void {
@@ -89,48 +112,78 @@ export class ShapedStream implements BodySink {
     return this.#takesTexts && this.#shaper.pushSame(json, this.#texts);
   }
 
-  /** Never empty. */
-  async #batch(): Promise<string[]> {
-    while (this.#more && this.#texts.length === 0) {
-      if (this.#fault !== undefined) throw this.#fault.error;
-      try {
-        this.#more = this.#bodies.decode(await this.#bodies.read(), this);
-      } catch (error) {
-        // What breaks after the answer's end no longer matters; what the upstream says of it does.
-        const told = error instanceof ClientGone || error instanceof UpstreamFault;
-        if (this.#shaper.complete && !told) this.#more = false;
-        else if (this.#texts.length === 0) throw error;
-        else this.#fault = { error };
-      }
+  taken(more: boolean): void {
+    if (this.#end !== undefined) return;
+    try {
+      if (more) this.#give();
+      else this.#close();
+    } catch (error) {
+      this.#fail(error);
     }
-    if (this.#texts.length === 0) this.#close();
-    const texts = this.#texts;
-    this.#texts = [];
-    return texts;
+  }
+
+  broken(error: unknown): void {
+    if (this.#end !== undefined) return;
+    // What breaks after the answer's end no longer matters; what the upstream says of it does.
+    const told = error instanceof ClientGone || error instanceof UpstreamFault;
+    if (this.#shaper.complete && !told) this.#close();
+    else this.#fail(error);
   }
 
   #close(): void {
     const { account } = this.#target;
     if (!this.#shaper.complete) {
       const message = `${account.name} ended its stream before the answer was finished.`;
-      throw ApiError.unavailable("upstream_invalid_response", message);
+      this.#fail(ApiError.unavailable("upstream_invalid_response", message));
+      return;
     }
     this.#bodies.settle();
     const { usage } = this.#shaper;
     this.#options.observer.completed({ usage, upstreamResponseId: this.#bodies.upstreamResponseId });
     this.#texts.push(...this.#shaper.end(), doneData);
-    this.#end = "finished";
+    this.#finish("finished");
   }
 
-  #broken(error: unknown): IteratorResult<string[], StreamEnd> {
+  /** Before anything was sent, the error is the answer; behind it, the stream tells of it. */
+  #fail(error: unknown): void {
     this.#bodies.cancel();
+    if (this.#opening !== undefined && this.#texts.length === 0) {
+      this.#end = "faulted";
+      this.#opening.reject(error);
+      return;
+    }
     if (error instanceof ClientGone) {
-      this.#end = "cancelled";
-      return { done: true, value: "cancelled" };
+      this.#finish("cancelled");
+      return;
     }
     const fault = error instanceof UpstreamFault || error instanceof ApiError ? error : ApiError.internal(error);
     this.#options.observer.faulted(fault);
-    this.#end = "faulted";
-    return { done: false, value: [this.#shaper.fault(this.#options.renderFault(fault)), doneData] };
+    this.#texts.push(this.#shaper.fault(this.#options.renderFault(fault)), doneData);
+    this.#finish("faulted");
+  }
+
+  #finish(how: StreamEnd): void {
+    this.#end = how;
+    this.#give();
+  }
+
+  #give(): void {
+    const reader = this.#reader;
+    if (reader === undefined) {
+      if (this.#texts.length === 0) return;
+      // Until someone reads, the first batch is enough.
+      this.pause();
+      this.#opening?.resolve();
+      this.#opening = undefined;
+      return;
+    }
+    if (this.#texts.length > 0) {
+      const texts = this.#texts;
+      this.#texts = [];
+      reader.batch(texts);
+    }
+    if (this.#end === undefined || this.#reader === undefined) return;
+    this.#reader = undefined;
+    reader.end(this.#end);
   }
 }

@@ -1,5 +1,6 @@
 /** What a call gives back, before it becomes HTTP. */
 import type { StreamEnd } from "../relay/relay.ts";
+import type { EventReader } from "../relay/shaped-stream.ts";
 
 export type WholeAnswer = {
   readonly kind: "whole";
@@ -9,22 +10,26 @@ export type WholeAnswer = {
   readonly body: string | Uint8Array;
 };
 
-export type { StreamEnd };
+export type { EventReader, StreamEnd };
 
-/** What is used of a generator. */
-export type Events<T> = {
-  next(): Promise<IteratorResult<T, StreamEnd>>;
-  return(end: StreamEnd): Promise<IteratorResult<T, StreamEnd>>;
-};
+/** A stream's events, given as they come. */
+export interface EventSource {
+  /** Once: gives the events, beginning before this returns with what is there. */
+  flow(reader: EventReader): void;
+  /** The reader wants nothing for now. */
+  pause(): void;
+  resume(): void;
+  /** Ends the upstream call; the reader is told `cancelled`. */
+  cancel(): void;
+}
 
 /**
  * A 200 stream. Each string is the data of one event, in order, ready to send; the last one is `[DONE]`.
- * `return("cancelled")` ends the upstream call, at the latest when the pending `next()` settles.
  */
 export type EventAnswer = {
   readonly kind: "events";
   readonly headers: Readonly<Record<string, string>>;
-  readonly events: Events<string[]>;
+  readonly events: EventSource;
 };
 
 export type Answer = WholeAnswer | EventAnswer;

@@ -20,6 +20,7 @@ import type {
   WholeAnswer,
 } from "./answer.ts";
 import { needsStorage } from "./needs-storage.ts";
+import { PulledEvents } from "./pulled-events.ts";
 
 export type RunRules = {
   /** The most bytes of an answer that is kept. */
@@ -55,7 +56,7 @@ export class Run {
   #unkept = false;
   #size = 0;
   #storedBytes = 0;
-  #events: EventAnswer["events"] | undefined;
+  #events: PulledEvents | undefined;
   #headers = "{}";
   /** The events from number `#heldFrom` on; those before are in the store. */
   #held: string[] = [];
@@ -162,7 +163,7 @@ export class Run {
         await this.#closeWhole(answer);
         return answer;
       }
-      this.#events = answer.events;
+      this.#events = new PulledEvents(answer.events);
       this.#headers = JSON.stringify(answer.headers);
       if (this.#readers === 0 || this.#watched) this.#goOnAlone();
       return answer;
@@ -253,16 +254,17 @@ export class Run {
   async #next(): Promise<void> {
     try {
       if (this.#heldSize >= heldBytes) this.#spill();
-      const { value, done } = await this.#events!.next();
-      if (done === true) {
-        await this.#close(value);
+      const step = await this.#events!.next();
+      if ("end" in step) {
+        await this.#close(step.end);
         return;
       }
+      const { batch } = step;
       // The last event is held back until it is known how the stream ended, and the answer is stored.
-      const last = value.at(-1) === doneData ? await this.#events!.next() : undefined;
-      this.#hold(value);
-      if (last !== undefined) await this.#close(last.done === true ? last.value : "faulted");
-      this.#count += value.length;
+      const last = batch.at(-1) === doneData ? await this.#events!.next() : undefined;
+      this.#hold(batch);
+      if (last !== undefined) await this.#close("end" in last ? last.end : "faulted");
+      this.#count += batch.length;
     } catch (error) {
       this.#failure = error;
       await this.#close("faulted");

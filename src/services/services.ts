@@ -4,6 +4,7 @@ import type { BuildInfo } from "../build-info.ts";
 import type { Config } from "../config/config.ts";
 import { AddressBlocks } from "../lib/addresses.ts";
 import type { Clock } from "../lib/clock.ts";
+import { FetchTransport } from "../lib/fetch-transport.ts";
 import type { Logger } from "../lib/log.ts";
 import { Share } from "../lib/share.ts";
 import { formatFault } from "../lib/yaml.ts";
@@ -75,7 +76,7 @@ export type ServiceOptions = {
   readonly build: BuildInfo;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Every outgoing call goes through a forward proxy, so addresses can't be tried directly. */
+  /** Every outgoing call goes through a forward proxy, so `fetch` makes it. */
   readonly behindForwardProxy?: boolean;
   /** The processes that serve together with this one. */
   readonly crew?: Crew;
@@ -110,7 +111,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
       personas,
       personaFaults: () => folder?.lastFaults.length ?? 0,
       rereadPersonas: async () => void (await folder?.rescan()),
-      upstream: new Upstream(clock, options.behindForwardProxy === true ? { connects: null } : {}),
+      upstream: new Upstream(clock, options.behindForwardProxy === true ? new FetchTransport() : undefined),
       media: new MediaFetcher({ allowPrivate: options.allowPrivateMedia === true }),
       replayMemory: new ReplayMemory(clock, sharing?.states),
       conversations: new Conversations(store, clock, () => services.live.config.conversations.retentionDays),
@@ -124,6 +125,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
         keys.flush();
         sweeper.stop();
         services.idempotency.close();
+        services.upstream.close();
         sharing?.close();
         store.close();
       },

@@ -60,7 +60,8 @@ export async function createCompletion(
     return respondWhole(exchange, wholeOf(await start(exchange.request.signal)), finish);
   }
   const leaving = new AbortController();
-  const answering = start(AbortSignal.any([exchange.request.signal, leaving.signal]));
+  whenAborted(exchange.request.signal, () => leaving.abort());
+  const answering = start(leaving.signal);
   exchange.note["stream"] = true;
   const rules = {
     keepAliveMs: streams.keepAliveSeconds * 1000,
@@ -68,6 +69,12 @@ export async function createCompletion(
     abandon: () => leaving.abort(),
   };
   return respondStream(services, exchange, answering, rules, finish);
+}
+
+/** `AbortSignal.any` does the same, at several times the cost. */
+function whenAborted(signal: AbortSignal, run: () => void): void {
+  if (signal.aborted) run();
+  else signal.addEventListener("abort", run, { once: true });
 }
 
 type Asked = { readonly caller: Caller; readonly request: ChatRequest; readonly envelope: Envelope };

@@ -80,7 +80,7 @@ export async function respondStream(
   const early = await settledWithin(services, answering, rules.keepAliveMs);
   if (early?.kind === "whole") return respondWhole(exchange, early, finish);
   const headers = { ...early?.headers, ...streamHeaders, ...exchange.headers };
-  const source = early === undefined ? lateSource(answering) : sourceOf(early);
+  const source = early === undefined ? new LateSource(answering) : sourceOf(early);
   return new Response(streamBody(services, exchange, source, rules, finish, early === undefined), { headers });
 }
 
@@ -98,20 +98,31 @@ async function settledWithin<T>(services: Services, promise: Promise<T>, ms: num
   }
 }
 
-type Batch = readonly string[] | EventBatch;
-/** A stream's batches, and how they go over the wire. */
-type Source = { next(): Promise<IteratorResult<Batch, StreamEnd>>; textOf(batch: Batch): string };
-
-function sourceOf(answer: EventAnswer | NumberedAnswer): Source {
-  return {
-    next: () => answer.events.next(),
-    textOf: (batch) =>
-      "firstId" in batch ? joinNumbered(batch, (answer as NumberedAnswer).idPrefix) : joinEvents(batch),
-  };
+/** Takes the texts that go over the wire. */
+interface TextReader {
+  text(text: string): void;
+  end(how: StreamEnd): void;
+  /** Instead of the end. */
+  fail(error: unknown): void;
 }
 
-function joinNumbered({ firstId, data }: EventBatch, idPrefix: string): string {
-  return data.map((one, at) => formatSseEvent(one, `${idPrefix}${firstId + at}`)).join("");
+/** Gives them, once asked to, until it is told to wait. */
+interface TextSource {
+  flow(reader: TextReader): void;
+  pause(): void;
+  resume(): void;
+  cancel(): void;
+}
+
+function sourceOf(answer: EventAnswer | NumberedAnswer): TextSource {
+  if (answer.kind === "numbered") return new NumberedSource(answer);
+  const { events } = answer;
+  return {
+    flow: (reader) => events.flow({ batch: (data) => reader.text(joinEvents(data)), end: (how) => reader.end(how) }),
+    pause: () => events.pause(),
+    resume: () => events.resume(),
+    cancel: () => events.cancel(),
+  };
 }
 
 function joinEvents(data: readonly string[]): string {
@@ -120,20 +131,101 @@ function joinEvents(data: readonly string[]): string {
   return text;
 }
 
-/** An answer that is still on its way when the 200 has gone out. */
-function lateSource(answering: Promise<Answer | KeptAnswer>): Source {
-  let source: Source | undefined;
-  return {
-    next: async () => {
-      if (source === undefined) {
-        const answer = await answering;
-        if (answer.kind === "whole") throw new LateError(answer);
-        source = sourceOf(answer);
+/** A kept stream's batches, asked for one by one. */
+class NumberedSource implements TextSource {
+  readonly #answer: NumberedAnswer;
+  #reader: TextReader | undefined;
+  #isPaused = false;
+  #isAsking = false;
+
+  constructor(answer: NumberedAnswer) {
+    this.#answer = answer;
+  }
+
+  flow(reader: TextReader): void {
+    this.#reader = reader;
+    void this.#ask();
+  }
+
+  pause(): void {
+    this.#isPaused = true;
+  }
+
+  resume(): void {
+    this.#isPaused = false;
+    void this.#ask();
+  }
+
+  cancel(): void {
+    this.#reader = undefined;
+  }
+
+  async #ask(): Promise<void> {
+    if (this.#isAsking) return;
+    this.#isAsking = true;
+    try {
+      while (this.#reader !== undefined && !this.#isPaused) {
+        const step = await this.#answer.events.next();
+        if (step.done === true) {
+          this.#reader?.end(step.value);
+          this.#reader = undefined;
+        } else this.#reader?.text(joinNumbered(step.value, this.#answer.idPrefix));
       }
-      return source.next();
-    },
-    textOf: (batch) => source!.textOf(batch),
-  };
+    } catch (error) {
+      this.#reader?.fail(error);
+      this.#reader = undefined;
+    }
+    this.#isAsking = false;
+  }
+}
+
+function joinNumbered({ firstId, data }: EventBatch, idPrefix: string): string {
+  return data.map((one, at) => formatSseEvent(one, `${idPrefix}${firstId + at}`)).join("");
+}
+
+/** An answer that is still on its way when the 200 has gone out. */
+class LateSource implements TextSource {
+  readonly #answering: Promise<Answer | KeptAnswer>;
+  #source: TextSource | undefined;
+  #isPaused = false;
+  #isCancelled = false;
+
+  constructor(answering: Promise<Answer | KeptAnswer>) {
+    this.#answering = answering;
+  }
+
+  flow(reader: TextReader): void {
+    this.#answering.then(
+      (answer) => {
+        if (answer.kind === "whole") {
+          if (!this.#isCancelled) reader.fail(new LateError(answer));
+          return;
+        }
+        this.#source = sourceOf(answer);
+        if (this.#isPaused) this.#source.pause();
+        if (this.#isCancelled) this.#source.cancel();
+        else this.#source.flow(reader);
+      },
+      (error) => {
+        if (!this.#isCancelled) reader.fail(error);
+      },
+    );
+  }
+
+  pause(): void {
+    this.#isPaused = true;
+    this.#source?.pause();
+  }
+
+  resume(): void {
+    this.#isPaused = false;
+    this.#source?.resume();
+  }
+
+  cancel(): void {
+    this.#isCancelled = true;
+    this.#source?.cancel();
+  }
 }
 
 /** A whole answer where a stream has already begun. */
@@ -148,27 +240,32 @@ class LateError extends Error {
 
 const encoder = new TextEncoder();
 
-/** One read of the source for each pull of the client: a slow reader slows the upstream, and little is held between. */
+/**
+ * What arrives goes out in the same turn. A client that does not keep up stops the source once one piece waits for it, so
+ * that a slow reader slows the upstream and little is held between.
+ */
 function streamBody(
   services: Services,
   exchange: Exchange,
-  source: Source,
+  source: TextSource,
   rules: StreamRules,
   finish: Finish,
   startsLate: boolean,
 ): ReadableStream<Uint8Array> {
   const { clock, metrics } = services;
+  let controller!: ReadableStreamDefaultController<Uint8Array>;
   let lastSent = clock.monotonic();
   let offKeepAlive = () => {};
   let closed = false;
+  /** Settles the stream's latest wish for more: until then it has no other. */
+  let wishGranted = () => {};
   const close = (end: StreamEnd) => {
-    if (closed) return;
     closed = true;
     offKeepAlive();
     metrics.streamClosed(exchange.area);
     finish(200, end);
   };
-  const keepAlive = (controller: ReadableStreamDefaultController<Uint8Array>, waitMs: number) => {
+  const keepAlive = (waitMs: number) => {
     offKeepAlive = clock.after(waitMs, () => {
       const left = lastSent + rules.keepAliveMs - clock.monotonic();
       // A comment is for a reader who waits; one who does not read has enough.
@@ -176,42 +273,52 @@ function streamBody(
         controller.enqueue(encoder.encode(keepAliveComment));
         lastSent = clock.monotonic();
       }
-      keepAlive(controller, left > 1 ? left : rules.keepAliveMs);
+      keepAlive(left > 1 ? left : rules.keepAliveMs);
     });
   };
-  const send = (controller: ReadableStreamDefaultController<Uint8Array>, text: string) => {
-    lastSent = clock.monotonic();
-    controller.enqueue(encoder.encode(text));
-  };
-  const end = (controller: ReadableStreamDefaultController<Uint8Array>, how: StreamEnd) => {
-    close(how);
-    controller.close();
-  };
-  const fail = (controller: ReadableStreamDefaultController<Uint8Array>, error: unknown) => {
-    if (exchange.request.signal.aborted) return end(controller, "cancelled");
-    const failure = error instanceof LateError ? error.answer : asApiError(services, exchange, error);
-    send(controller, joinEvents(rules.lateFault(failure)));
-    end(controller, "faulted");
+  const reader: TextReader = {
+    text(text) {
+      if (closed) return;
+      lastSent = clock.monotonic();
+      controller.enqueue(encoder.encode(text));
+      if ((controller.desiredSize ?? 0) > 0) return;
+      source.pause();
+      wishGranted();
+    },
+    end(how) {
+      if (closed) return;
+      close(how);
+      controller.close();
+    },
+    fail(error) {
+      if (exchange.request.signal.aborted) {
+        reader.end("cancelled");
+        return;
+      }
+      const failure = error instanceof LateError ? error.answer : asApiError(services, exchange, error);
+      reader.text(joinEvents(rules.lateFault(failure)));
+      reader.end("faulted");
+    },
   };
   metrics.streamOpened(exchange.area);
   return new ReadableStream<Uint8Array>({
-    start(controller) {
+    start(own) {
+      controller = own;
       if (startsLate) controller.enqueue(encoder.encode(keepAliveComment));
-      if (rules.keepAliveMs > 0) keepAlive(controller, rules.keepAliveMs);
+      if (rules.keepAliveMs > 0) keepAlive(rules.keepAliveMs);
+      source.flow(reader);
     },
-    async pull(controller) {
-      try {
-        const step = await source.next();
-        if (closed) return;
-        if (step.done === true) end(controller, step.value);
-        else send(controller, source.textOf(step.value));
-      } catch (error) {
-        if (!closed) fail(controller, error);
-      }
+    pull() {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      wishGranted = resolve;
+      source.resume();
+      return promise;
     },
     cancel() {
-      rules.abandon();
+      if (closed) return;
       close("cancelled");
+      source.cancel();
+      rules.abandon();
     },
   });
 }

@@ -1,18 +1,17 @@
 /** An upstream as the services see it: a test decides, step by step, what each call gives. */
-import type { Answer, Producer, StreamEnd } from "../../src/services/answer.ts";
+import type { Answer, EventReader, EventSource, Producer, StreamEnd } from "../../src/services/answer.ts";
 
-type Step = { events: string[] } | { end: StreamEnd } | { error: unknown };
+type Step = { events: string[] } | { end: StreamEnd };
 
 /** One call, waiting for its script. */
-export class ScriptedCall {
+export class ScriptedCall implements EventSource {
   readonly signal: AbortSignal;
   readonly answer: Promise<Answer>;
-  /** How many batches were read from the stream. */
+  /** How many batches were taken from the stream. */
   reads = 0;
-  /** The stream's generator has ended, however. */
-  closed = false;
   #steps: Step[] = [];
-  #wake = () => {};
+  #reader: EventReader | undefined;
+  #isPaused = false;
   #resolve!: (answer: Answer) => void;
   #reject!: (error: unknown) => void;
 
@@ -24,7 +23,7 @@ export class ScriptedCall {
     });
     signal.addEventListener("abort", () => {
       this.#reject(signal.reason);
-      this.#wake();
+      this.#give();
     });
   }
 
@@ -38,7 +37,7 @@ export class ScriptedCall {
 
   /** Opens a stream. */
   stream(headers: Record<string, string> = {}): this {
-    this.#resolve({ kind: "events", headers, events: this.#events() });
+    this.#resolve({ kind: "events", headers, events: this });
     return this;
   }
 
@@ -51,34 +50,47 @@ export class ScriptedCall {
     return this.#add({ end });
   }
 
-  break(error: unknown): this {
-    return this.#add({ error });
-  }
-
   #add(step: Step): this {
     this.#steps.push(step);
-    this.#wake();
+    this.#give();
     return this;
   }
 
-  async *#events(): AsyncGenerator<string[], StreamEnd> {
-    try {
-      for (;;) {
-        this.reads += 1;
-        while (this.#steps.length === 0 && !this.signal.aborted) {
-          await new Promise<void>((resolve) => {
-            this.#wake = resolve;
-          });
-        }
-        if (this.signal.aborted) return "cancelled";
-        const step = this.#steps.shift()!;
-        if ("end" in step) return step.end;
-        if ("error" in step) throw step.error;
-        yield step.events;
+  flow(reader: EventReader): void {
+    this.#reader = reader;
+    this.#give();
+  }
+
+  pause(): void {
+    this.#isPaused = true;
+  }
+
+  resume(): void {
+    this.#isPaused = false;
+    this.#give();
+  }
+
+  cancel(): void {
+    this.#end("cancelled");
+  }
+
+  #give(): void {
+    while (this.#reader !== undefined && !this.#isPaused) {
+      const step = this.signal.aborted ? { end: "cancelled" as const } : this.#steps.shift();
+      if (step === undefined) return;
+      if ("end" in step) {
+        this.#end(step.end);
+        return;
       }
-    } finally {
-      this.closed = true;
+      this.reads += 1;
+      this.#reader.batch(step.events);
     }
+  }
+
+  #end(how: StreamEnd): void {
+    const reader = this.#reader;
+    this.#reader = undefined;
+    reader?.end(how);
   }
 }
 

@@ -5,7 +5,7 @@ import { FragmentTemplate } from "../../src/providers/fragment-template.ts";
 import { ChatStream } from "../../src/providers/openai-stream.ts";
 import type { RelayOptions } from "../../src/relay/relay.ts";
 import { shapingFor } from "../../src/relay/shape.ts";
-import { type Bodies, type BodySink, ShapedStream } from "../../src/relay/shaped-stream.ts";
+import { type Bodies, type BodyReader, ShapedStream } from "../../src/relay/shaped-stream.ts";
 import type { Target } from "../../src/relay/target.ts";
 
 const frame = (rest: object) => ({ id: "c", object: "chat.completion.chunk", created: 1, model: "m", ...rest });
@@ -45,21 +45,29 @@ const chunk = fc.oneof(
 
 /** What goes to the client, read by read. @param parts the upstream's bytes */
 async function shaped(parts: readonly Uint8Array[], wantsBodies: boolean): Promise<string[]> {
-  const waiting = [...parts];
   const parser = new SseParser();
   const decoder = new ChatStream({});
-  const bodies: Bodies = {
-    read: async () => waiting.shift(),
-    decode(bytes, sink: BodySink) {
+  const decode = (bytes: Uint8Array | undefined, reader: BodyReader) => {
+    try {
       for (const event of bytes === undefined ? parser.end() : parser.push(bytes)) {
         const same = decoder.sameBut(event);
-        if (same !== undefined && sink.sameBut(same)) continue;
-        for (const body of decoder.push(event)) sink.body(body);
+        if (same !== undefined && reader.sameBut(same)) continue;
+        for (const body of decoder.push(event)) reader.body(body);
       }
-      if (bytes !== undefined && !decoder.finished) return true;
-      for (const body of decoder.end()) sink.body(body);
-      return false;
+      const more = bytes !== undefined && !decoder.finished;
+      if (!more) for (const body of decoder.end()) reader.body(body);
+      reader.taken(more);
+    } catch (error) {
+      reader.broken(error);
+    }
+  };
+  const bodies: Bodies = {
+    flow(reader) {
+      for (const part of parts) decode(part, reader);
+      decode(undefined, reader);
     },
+    pause() {},
+    resume() {},
     upstreamResponseId: undefined,
     cancel() {},
     settle() {},
@@ -72,10 +80,13 @@ async function shaped(parts: readonly Uint8Array[], wantsBodies: boolean): Promi
   } as unknown as RelayOptions;
   const stream = new ShapedStream(bodies, { account: { name: "up" }, legacyFunctions: false } as Target, options);
   const texts: string[] = [];
-  for (let step = await stream.next(); ; step = await stream.next()) {
-    if (step.done === true) return [...texts, step.value];
-    texts.push(...step.value);
+  try {
+    await stream.open();
+  } catch (error) {
+    return [String(error)];
   }
+  stream.flow({ batch: (data) => texts.push(...data), end: (how) => texts.push(how) });
+  return texts;
 }
 
 test("a fragment that is copied comes out as one that is read and written anew", async () => {

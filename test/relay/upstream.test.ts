@@ -1,6 +1,9 @@
 import { describe, expect, test } from "bun:test";
+import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { systemClock } from "../../src/lib/clock.ts";
-import { type Connects, Upstream } from "../../src/relay/upstream.ts";
+import { FetchTransport } from "../../src/lib/fetch-transport.ts";
+import { HttpClient, type Transport } from "../../src/lib/http-client.ts";
+import { ClientGone, Upstream, type UpstreamAnswer } from "../../src/relay/upstream.ts";
 import { HeldStream } from "../helpers/held-stream.ts";
 import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 
@@ -16,10 +19,40 @@ const account = (baseUrl: string) => ({
 const request = (url: string) => ({ url, headers: { authorization: "Bearer k" }, body: '{"a":1}' });
 const never = new AbortController().signal;
 
-describe("Upstream", () => {
+/** One piece at a time; undefined at the end. */
+function readerOf(answer: UpstreamAnswer): () => Promise<string | undefined> {
+  let asked: PromiseWithResolvers<string | undefined> | undefined;
+  let flows = false;
+  return () => {
+    asked = Promise.withResolvers();
+    const { promise } = asked;
+    if (flows) answer.resume();
+    else {
+      flows = true;
+      answer.flow({
+        data(bytes) {
+          answer.pause();
+          asked!.resolve(new TextDecoder().decode(bytes));
+        },
+        end: () => asked!.resolve(undefined),
+        fail: (error) => asked!.reject(error),
+      });
+    }
+    return promise;
+  };
+}
+
+const transports: [string, () => Transport][] = [
+  ["over its own connections", () => new HttpClient(systemClock)],
+  ["by fetch, as behind a forward proxy", () => new FetchTransport()],
+];
+
+describe.each(transports)("Upstream, %s", (_, transport) => {
+  const upstream = new Upstream(systemClock, transport());
+  const send = (url: string, limits = timeouts) => upstream.send(request(url), account(url), limits, never);
+
   test("sends body, headers and the account's own, and asks for no compression", async () => {
     using server = new UpstreamServer(() => jsonResponse({ ok: true }));
-    const upstream = new Upstream(systemClock);
     const answer = await upstream.send(request(`${server.url}/v1/x`), account(server.url), timeouts, never);
     expect(new TextDecoder().decode(await answer.bytes())).toBe('{"ok":true}');
     const { headers, text, method, path } = server.last;
@@ -35,7 +68,7 @@ describe("Upstream", () => {
     const own = { ...account(server.url), headers: { "x-beta": "b,c", "x-list": "d", authorization: "Basic z" } };
     const sent = { ...request(server.url), headers: { authorization: "Bearer k", "x-beta": "a" } };
     const listed = { ...sent, listHeaders: ["x-beta", "x-list", "x-none"] };
-    (await new Upstream(systemClock).send(listed, own, timeouts, never)).settle();
+    (await upstream.send(listed, own, timeouts, never)).settle();
     expect(["authorization", "x-beta", "x-list", "x-none"].map((name) => server.last.headers.get(name))).toEqual([
       "Basic z",
       "a,b,c",
@@ -47,70 +80,26 @@ describe("Upstream", () => {
   test("a redirect is never followed", async () => {
     using elsewhere = new UpstreamServer(() => jsonResponse({}));
     using server = new UpstreamServer(() => Response.redirect(elsewhere.url, 307));
-    const answer = await new Upstream(systemClock).send(request(server.url), account(server.url), timeouts, never);
+    const answer = await send(server.url);
     expect(answer.status).toBe(307);
     answer.cancel();
     expect(elsewhere.requests).toHaveLength(0);
-  });
-
-  test("an address that takes no connection is a time-out of its own", async () => {
-    const tried: number[] = [];
-    const connects: Connects = async (_url, limitMs) => {
-      tried.push(limitMs);
-      return false;
-    };
-    using server = new UpstreamServer(() => new Promise(() => {}));
-    const upstream = new Upstream(systemClock, { connects });
-    const sending = upstream.send(
-      request(server.url),
-      account(server.url),
-      { ...timeouts, connectSeconds: 0.1 },
-      never,
-    );
-    expect(sending).rejects.toMatchObject({ status: 504, message: "up took no connection within 0.1 s." });
-    await sending.catch(() => {});
-    expect(tried).toEqual([50]);
-  });
-
-  test("an upstream that is merely slow is not cut by the connect time", async () => {
-    const release = Promise.withResolvers<Response>();
-    using server = new UpstreamServer(() => release.promise);
-    const probed = Promise.withResolvers<void>();
-    const upstream = new Upstream(systemClock, {
-      connects: async () => {
-        probed.resolve();
-        return true;
-      },
-    });
-    const sending = upstream.send(
-      request(server.url),
-      account(server.url),
-      { ...timeouts, connectSeconds: 0.02 },
-      never,
-    );
-    await probed.promise;
-    release.resolve(jsonResponse({ late: true }));
-    expect((await sending).status).toBe(200);
   });
 
   test("a slow reader is no silence of the upstream", async () => {
     const held = new HeldStream();
     using server = new UpstreamServer(() => held.response());
     held.send("one");
-    const answer = await new Upstream(systemClock).send(
-      request(server.url),
-      account(server.url),
-      { ...timeouts, idleSeconds: 0.03 },
-      never,
-    );
-    expect(new TextDecoder().decode(await answer.read())).toBe("one");
+    const answer = await send(server.url, { ...timeouts, idleSeconds: 0.03 });
+    const read = readerOf(answer);
+    expect(await read()).toBe("one");
     const waited = Promise.withResolvers<void>();
     systemClock.after(100, () => waited.resolve());
     await waited.promise;
     held.send("two");
-    expect(new TextDecoder().decode(await answer.read())).toBe("two");
+    expect(await read()).toBe("two");
     // But when it is asked and says nothing, it is.
-    expect(answer.read()).rejects.toMatchObject({ status: 504 });
+    expect(read()).rejects.toMatchObject({ status: 504 });
     await held.cancelled;
   });
 
@@ -127,7 +116,6 @@ describe("Upstream", () => {
       },
     });
     const url = `http://127.0.0.1:${server.port}`;
-    const upstream = new Upstream(systemClock);
     const limits = { ...timeouts, idleSeconds: 0.03 };
     const silent = await upstream.send(request(url), account(url), limits, never);
     await expect(silent.text()).rejects.toMatchObject({ status: 504, message: "up fell silent for 0.03 s." });
@@ -146,15 +134,61 @@ describe("Upstream", () => {
         return new Response(new Blob(["x".repeat(10_000)]).stream());
       },
     });
-    const upstream = new Upstream(systemClock);
     for (let call = 0; call < 5; call += 1) {
-      const answer = await upstream.send(request(server.url.href), account(server.url.href), timeouts, never);
-      await answer.read();
+      const answer = await send(server.url.href);
+      await readerOf(answer)();
       answer.settle();
       answer.cancel();
       await new Promise((next) => setImmediate(next));
     }
     expect(ports.size).toBeLessThan(5);
     await server.stop(true);
+  });
+
+  test.each(["gzip", "deflate", "br", "zstd"] as const)(
+    "an answer compressed with %s is read all the same",
+    async (coding) => {
+      const pack = { gzip: gzipSync, deflate: deflateSync, br: brotliCompressSync, zstd: zstdCompressSync }[coding];
+      const text = JSON.stringify({ words: "so ".repeat(50_000) });
+      using server = new UpstreamServer(
+        () => new Response(pack(text), { headers: { "content-encoding": coding, "content-type": "application/json" } }),
+      );
+      expect(await (await send(server.url)).text()).toBe(text);
+    },
+  );
+
+  test("a compressed answer that is damaged is told as one that broke", async () => {
+    const damaged = gzipSync("x".repeat(1000)).fill(7, 12);
+    using server = new UpstreamServer(() => new Response(damaged, { headers: { "content-encoding": "gzip" } }));
+    await expect((await send(server.url)).text()).rejects.toMatchObject({ code: "upstream_unreachable" });
+  });
+
+  test("a key that can't stand in a header is told, not sent", async () => {
+    using server = new UpstreamServer(() => jsonResponse({}));
+    const sent = { ...request(server.url), headers: { authorization: "Bearer k\r\nx-evil: 1" } };
+    const sending = upstream.send(sent, account(server.url), timeouts, never);
+    await expect(sending).rejects.toMatchObject({ status: 503, code: "upstream_unreachable" });
+    expect(server.requests).toHaveLength(0);
+  });
+
+  test("a client that leaves ends the call, before the answer and within it", async () => {
+    const held = new HeldStream();
+    const asked = Promise.withResolvers<AbortSignal>();
+    using server = new UpstreamServer(({ signal }) => {
+      asked.resolve(signal);
+      return new Promise(() => {});
+    });
+    using streaming = new UpstreamServer(() => held.response());
+    const leaving = new AbortController();
+    const before = upstream.send(request(server.url), account(server.url), timeouts, leaving.signal);
+    held.send("one");
+    const within = await upstream.send(request(streaming.url), account(streaming.url), timeouts, leaving.signal);
+    const read = readerOf(within);
+    expect(await read()).toBe("one");
+    await asked.promise;
+    leaving.abort();
+    await expect(before).rejects.toBeInstanceOf(ClientGone);
+    await expect(read()).rejects.toBeInstanceOf(ClientGone);
+    await held.cancelled;
   });
 });

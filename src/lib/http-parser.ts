@@ -1,0 +1,314 @@
+/**
+ * The answering side of HTTP/1.1: bytes in, one answer out, whatever the packets.
+ * Source: https://www.rfc-editor.org/rfc/rfc9112
+ */
+
+/** What the other side sent is no HTTP, or not all of it. */
+export class HttpFault extends Error {
+  override readonly name = "HttpFault";
+}
+
+/** An answer's header fields, by lower-case names. Several of one name are joined by commas. */
+export interface HeaderFields {
+  get(name: string): string | null | undefined;
+}
+
+/** Takes one answer. */
+export interface AnswerReceiver {
+  head(status: number, headers: HeaderFields): void;
+  /** Never empty; the bytes are the receiver's to keep. */
+  data(bytes: Uint8Array): void;
+  end(): void;
+}
+
+type State =
+  | "head"
+  | "length"
+  | "until-close"
+  | "chunk-size"
+  | "chunk"
+  | "chunk-end"
+  | "trailers"
+  | "last-chunk-read"
+  /** The answer is whole. */
+  | "ended"
+  /** What comes does not matter. */
+  | "stopped";
+
+const mostHeadBytes = 64 * 1024;
+const mostLineBytes = 4 * 1024;
+const lineFeed = 10;
+const carriageReturn = 13;
+const semicolon = 59;
+const nothing: Buffer = Buffer.alloc(0);
+
+export class AnswerParser {
+  readonly #receiver: AnswerReceiver;
+  #state: State = "head";
+  /** The beginning of a head or of a line. */
+  #partial = nothing;
+  /** Bytes that the body or the chunk still has. */
+  #left = 0;
+  #trailerBytes = 0;
+  #begun = false;
+  #lasts = false;
+  #idleSeconds: number | undefined;
+
+  constructor(receiver: AnswerReceiver) {
+    this.#receiver = receiver;
+  }
+
+  /** Whether any byte of the answer came. */
+  get begun(): boolean {
+    return this.#begun;
+  }
+
+  get ended(): boolean {
+    return this.#state === "ended";
+  }
+
+  /** Once it has ended: whether the connection may serve again. */
+  get lasts(): boolean {
+    return this.#lasts;
+  }
+
+  /** For how many seconds the other side said that it keeps an idle connection. */
+  get idleSeconds(): number | undefined {
+    return this.#idleSeconds;
+  }
+
+  /** Nothing more is given to the receiver. */
+  stop(): void {
+    this.#state = "stopped";
+  }
+
+  /** @param bytes belong to the parser from now on. @throws HttpFault */
+  push(bytes: Buffer): void {
+    this.#begun = true;
+    let at = 0;
+    while (at < bytes.length) {
+      switch (this.#state) {
+        case "head":
+          at = this.#head(bytes, at);
+          break;
+        case "length":
+          at = this.#body(bytes, at);
+          break;
+        case "until-close":
+          this.#receiver.data(at === 0 ? bytes : bytes.subarray(at));
+          return;
+        case "ended":
+          // Bytes that nobody asked for: whoever sends them can't be trusted with another call.
+          this.#lasts = false;
+          return;
+        case "stopped":
+          return;
+        default:
+          at = this.#chunks(bytes, at);
+      }
+    }
+  }
+
+  /** The other side closed the connection. @throws HttpFault where the answer is not whole */
+  close(): void {
+    if (this.#state === "until-close") this.#end();
+    else if (this.#state !== "ended" && this.#state !== "stopped") {
+      throw new HttpFault(this.#begun ? "the connection was closed within the answer" : "the connection was closed");
+    }
+  }
+
+  #end(): void {
+    // The receiver may have had enough.
+    if (this.#state === "stopped") return;
+    this.#state = "ended";
+    this.#receiver.end();
+  }
+
+  /** @returns where the rest begins */
+  #head(bytes: Buffer, from: number): number {
+    const fresh = from === 0 ? bytes : bytes.subarray(from);
+    const known = this.#partial.length === 0 ? fresh : Buffer.concat([this.#partial, fresh]);
+    const end = headEnd(known);
+    if ((end < 0 ? known.length : end) > mostHeadBytes) throw new HttpFault("the answer's head is too large");
+    if (end < 0) {
+      this.#partial = known;
+      return bytes.length;
+    }
+    const before = this.#partial.length;
+    this.#partial = nothing;
+    this.#open(known.toString("latin1", 0, end));
+    return from + end - before;
+  }
+
+  #open(head: string): void {
+    const lines = head.split("\n");
+    const [, minor, digits] = statusLine.exec(lines[0]!) ?? [];
+    if (digits === undefined) throw new HttpFault(`no status line: ${lines[0]!.slice(0, 100)}`);
+    const status = Number(digits);
+    if (status === 101) throw new HttpFault("the other side changed the protocol");
+    // "100 Continue" and "103 Early Hints" stand before the answer.
+    if (status < 200) return;
+    const fields = fieldsOf(lines);
+    this.#lasts =
+      minor === "1" ? !lists(fields.get("connection"), "close") : lists(fields.get("connection"), "keep-alive");
+    const idle = /(?:^|[\s,;])timeout=(\d{1,9})/i.exec(fields.get("keep-alive") ?? "")?.[1];
+    this.#idleSeconds = idle === undefined ? undefined : Number(idle);
+    this.#state = this.#framing(status, fields);
+    this.#receiver.head(status, fields);
+    if (this.#state === "length" && this.#left === 0) this.#end();
+  }
+
+  /** https://www.rfc-editor.org/rfc/rfc9112#section-6.3 */
+  #framing(status: number, fields: ReadonlyMap<string, string>): State {
+    this.#left = 0;
+    if (status === 204 || status === 304) return "length";
+    const coding = fields.get("transfer-encoding")?.toLowerCase();
+    const length = fields.get("content-length");
+    if (coding !== undefined && coding !== "identity") {
+      if (coding !== "chunked") throw new HttpFault(`a transfer coding that nobody asked for: ${coding}`);
+      // Both may be an attempt at smuggling a second answer: the connection ends with this one.
+      if (length !== undefined) this.#lasts = false;
+      return "chunk-size";
+    }
+    if (length === undefined) {
+      this.#lasts = false;
+      return "until-close";
+    }
+    // A repeated field arrives as a list; the same number twice is still that number.
+    const [first, ...others] = length.split(",").map((part) => part.trim());
+    if (!/^\d{1,15}$/.test(first!) || others.some((other) => other !== first))
+      throw new HttpFault(`no content length: ${length.slice(0, 100)}`);
+    this.#left = Number(first);
+    return "length";
+  }
+
+  #body(bytes: Buffer, from: number): number {
+    const end = Math.min(bytes.length, from + this.#left);
+    this.#left -= end - from;
+    this.#receiver.data(from === 0 && end === bytes.length ? bytes : bytes.subarray(from, end));
+    if (this.#left === 0 && this.#state === "length") this.#end();
+    return end;
+  }
+
+  /**
+   * The chunks of one packet are moved together, so that the receiver gets one piece of them: many small chunks in a packet
+   * are what a fast stream looks like.
+   */
+  #chunks(bytes: Buffer, from: number): number {
+    let at = from;
+    let start = from;
+    let end = from;
+    try {
+      while (at < bytes.length && this.#state !== "last-chunk-read") {
+        if (this.#state !== "chunk") {
+          at = this.#line(bytes, at);
+          continue;
+        }
+        const next = Math.min(bytes.length, at + this.#left);
+        if (start === end) start = end = at;
+        else bytes.copyWithin(end, at, next);
+        end += next - at;
+        this.#left -= next - at;
+        at = next;
+        if (this.#left === 0) this.#state = "chunk-end";
+      }
+    } finally {
+      if (end > start) this.#receiver.data(bytes.subarray(start, end));
+    }
+    if (this.#state === "last-chunk-read") this.#end();
+    return at;
+  }
+
+  /** What stands between chunks, and behind the last one. */
+  #line(bytes: Buffer, from: number): number {
+    const feed = bytes.indexOf(lineFeed, from);
+    const end = feed < 0 ? bytes.length : feed;
+    if (end - from + this.#partial.length > mostLineBytes) throw new HttpFault("a line between chunks is too long");
+    if (feed < 0) {
+      this.#partial = Buffer.concat([this.#partial, bytes.subarray(from)]);
+      return bytes.length;
+    }
+    if (this.#partial.length === 0) this.#between(bytes, from, end);
+    else {
+      const line = Buffer.concat([this.#partial, bytes.subarray(from, end)]);
+      this.#partial = nothing;
+      this.#between(line, 0, line.length);
+    }
+    return feed + 1;
+  }
+
+  /** @param end where the line feed stands */
+  #between(bytes: Buffer, from: number, end: number): void {
+    const last = end > from && bytes[end - 1] === carriageReturn ? end - 1 : end;
+    switch (this.#state) {
+      case "chunk-size":
+        this.#left = chunkSize(bytes, from, last);
+        this.#state = this.#left === 0 ? "trailers" : "chunk";
+        return;
+      case "chunk-end":
+        if (last > from) throw new HttpFault("a chunk is longer than it said");
+        this.#state = "chunk-size";
+        return;
+      default:
+        this.#trailerBytes += last - from;
+        if (this.#trailerBytes > mostHeadBytes) throw new HttpFault("the answer's trailers are too large");
+        if (last === from) this.#state = "last-chunk-read";
+    }
+  }
+}
+
+const statusLine = /^HTTP\/1\.([01]) (\d{3})(?:[ \r]|$)/;
+const fieldName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+
+/** Where the body begins; -1 while the head is not whole. Lines may end without a carriage return. */
+function headEnd(bytes: Buffer): number {
+  const usual = bytes.indexOf("\r\n\r\n");
+  const bare = bytes.indexOf("\n\n");
+  if (bare >= 0 && (usual < 0 || bare < usual)) return bare + 2;
+  return usual < 0 ? -1 : usual + 4;
+}
+
+/** @param lines of the head, each with its carriage return, the status first */
+function fieldsOf(lines: readonly string[]): Map<string, string> {
+  const fields = new Map<string, string>();
+  for (let at = 1; at < lines.length; at += 1) {
+    const line = lines[at]!;
+    if (line === "" || line === "\r") break;
+    const colon = line.indexOf(":");
+    const name = line.slice(0, Math.max(colon, 0));
+    if (!fieldName.test(name)) throw new HttpFault(`no header field: ${line.slice(0, 100).trimEnd()}`);
+    const key = name.toLowerCase();
+    const value = line.slice(colon + 1).trim();
+    const known = fields.get(key);
+    fields.set(key, known === undefined ? value : `${known}, ${value}`);
+  }
+  return fields;
+}
+
+function lists(value: string | undefined, option: string): boolean {
+  if (value === undefined) return false;
+  return value.split(",").some((one) => one.trim().toLowerCase() === option);
+}
+
+/** Hexadecimal digits, then white space or an extension that means nothing here. */
+function chunkSize(bytes: Buffer, from: number, end: number): number {
+  let size = 0;
+  let at = from;
+  for (; at < end; at += 1) {
+    const digit = hexDigit(bytes[at]!);
+    if (digit < 0) break;
+    size = size * 16 + digit;
+  }
+  const stop = bytes[at];
+  const closed = at === end || stop === semicolon || stop === 32 || stop === 9;
+  if (at === from || !closed || size > Number.MAX_SAFE_INTEGER) {
+    throw new HttpFault(`no chunk size: ${bytes.toString("latin1", from, Math.min(end, from + 100))}`);
+  }
+  return size;
+}
+
+function hexDigit(byte: number): number {
+  if (byte >= 48 && byte <= 57) return byte - 48;
+  const letter = byte | 32;
+  return letter >= 97 && letter <= 102 ? letter - 87 : -1;
+}
