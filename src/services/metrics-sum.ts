@@ -2,7 +2,9 @@
  * The metrics of several processes as one. What only grows never falls: of a process that ended, its counts stay, as
  * they were seen last. So no reader takes a restart of one for a restart of all.
  */
-import { AggregatorRegistry, type MetricObjectWithValues, type MetricValue, Registry } from "prom-client";
+import type { MetricObjectWithValues, MetricValue } from "prom-client";
+import AggregatorRegistry from "prom-client/lib/cluster.js";
+import Registry from "prom-client/lib/registry.js";
 
 /** What one process counts, as JSON. */
 export type Snapshot = readonly MetricObjectWithValues<MetricValue<string>>[];

@@ -3,7 +3,10 @@
  * (https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-metrics/); the rest begin with `troupe_`.
  * Label values come from bounded sets: models beyond a cap are counted together as "other".
  */
-import { Counter, Gauge, type Metric, Registry } from "prom-client";
+import type { Metric } from "prom-client";
+import Counter from "prom-client/lib/counter.js";
+import Gauge from "prom-client/lib/gauge.js";
+import Registry from "prom-client/lib/registry.js";
 import { Histogram } from "../lib/histogram.ts";
 import type { Usage } from "../wire/chat.ts";
 import type { Snapshot } from "./metrics-sum.ts";
