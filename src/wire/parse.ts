@@ -1,11 +1,12 @@
 /** A body's text, checked: a `ChatRequest`, or the one `ApiError` that names what is wrong and where. */
-import { TypeCompiler } from "@sinclair/typebox/compiler";
+import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { type ParseError, parse as parseTolerantly, printParseErrorCode } from "jsonc-parser";
 import { formatPath, schemaFaults } from "../lib/schema-faults.ts";
 import { type ChatRequest, ChatRequestBody } from "./chat.ts";
 import { ApiError } from "./errors.ts";
 
-const body = TypeCompiler.Compile(ChatRequestBody);
+/** Made for the first call: it takes milliseconds, which a start should not wait for. */
+let body: TypeCheck<typeof ChatRequestBody> | undefined;
 
 /**
  * @param maxDepth how deep arrays and objects may nest
@@ -13,6 +14,7 @@ const body = TypeCompiler.Compile(ChatRequestBody);
  */
 export function parseChatRequest(text: string, maxDepth: number): ChatRequest {
   const { value, lifted } = withLiteralExtraBody(parseJsonObject(text, maxDepth));
+  body ??= TypeCompiler.Compile(ChatRequestBody);
   if (!body.Check(value)) throw requestFault(value, lifted);
   const request = withoutNulls(value) as ChatRequest;
   checkTogether(request);
