@@ -22,6 +22,13 @@ export function numberOf(value: unknown): number | undefined {
   return typeof value === "number" ? value : undefined;
 }
 
+/** @returns `next`, or `previous` itself where both hold the very same values: what did not change can be told by identity */
+export function keepSame<T extends object>(previous: T, next: T): T {
+  const names = Object.keys(next);
+  if (names.length !== Object.keys(previous).length) return next;
+  return names.every((name) => Object.is(next[name as keyof T], previous[name as keyof T])) ? previous : next;
+}
+
 /** @returns undefined for a text that is no JSON */
 export function parseJson(text: string): unknown {
   try {

@@ -1,5 +1,7 @@
 /** Providers that speak chat completions themselves: one factory, and their differences as data. */
 import { type TObject, Type } from "@sinclair/typebox";
+import type { JsonObject } from "../lib/json.ts";
+import { respell } from "../wire/source.ts";
 import { completionOf } from "./openai-answer.ts";
 import { Quirks } from "./openai-quirks.ts";
 import { requestBody } from "./openai-request.ts";
@@ -76,7 +78,7 @@ export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
     encode: (call) => ({
       url: spec.url?.(call) ?? `${call.account.baseUrl}/chat/completions`,
       headers: (spec.headers ?? bearer)(call.account),
-      body: JSON.stringify(requestBody(call, quirksOf(call))),
+      body: written(call, requestBody(call, quirksOf(call))),
     }),
     decode: (body, text, call) => completionOf(body, text, quirksOf(call), echoOf(call, quirksOf(call))),
     streamDecoder: (call) => new ChatStream(quirksOf(call), echoOf(call, quirksOf(call))),
@@ -86,6 +88,11 @@ export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
     chat,
     responsesDialect(spec.responses, (call) => quirksOf(call).efforts),
   );
+}
+
+/** Copied from what the caller sent, where little changed of it. */
+function written({ source }: Call, body: JsonObject): string {
+  return (source && respell(source, body)) ?? JSON.stringify(body);
 }
 
 function bearer({ apiKey }: Account): Record<string, string> {

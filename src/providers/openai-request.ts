@@ -2,7 +2,7 @@
  * A chat completions request as one particular upstream takes it. What needs no change is sent as it came, unknown fields too.
  * Source: https://platform.openai.com/docs/api-reference/chat/create
  */
-import type { JsonObject } from "../lib/json.ts";
+import { type JsonObject, keepSame } from "../lib/json.ts";
 import type { AssistantMessage, ChatRequest, Message, ToolChoice } from "../wire/chat.ts";
 import { wholeDetails } from "../wire/reasoning-details.ts";
 import type { Quirks } from "./openai-quirks.ts";
@@ -35,7 +35,8 @@ function limitTokens(body: JsonObject, { max_tokens_field }: Quirks): void {
 function askForUsage(body: JsonObject, { stream_usage }: Quirks): void {
   if (stream_usage === false) delete body["stream_options"];
   else if (body["stream"] === true) {
-    body["stream_options"] = { ...(body["stream_options"] as object | undefined), include_usage: true };
+    const options = body["stream_options"] as JsonObject | undefined;
+    body["stream_options"] = options?.["include_usage"] === true ? options : { ...options, include_usage: true };
   }
 }
 
@@ -134,11 +135,14 @@ const thoughtParts = new Set(["thinking", "redacted_thinking", "reasoning"]);
 
 const idForms = { nine_alphanumerics: /^[A-Za-z0-9]{9}$/, at_most_40_characters: /^.{1,40}$/s };
 
-function messagesFor(call: Call, quirks: Quirks): JsonObject[] {
+/** @returns the messages themselves where none has to change */
+function messagesFor(call: Call, quirks: Quirks): readonly JsonObject[] {
+  const { messages: said } = call.request;
+  if (said.every((message) => isPlainlySaid(message, quirks))) return said;
   const ids = quirks.tool_call_ids && idForms[quirks.tool_call_ids];
   const messages: JsonObject[] = [];
   let media: JsonObject[] = [];
-  for (const message of call.request.messages) {
+  for (const message of said) {
     if (media.length === 0 && isPlainlySaid(message, quirks)) {
       messages.push(message);
       continue;
@@ -150,10 +154,10 @@ function messagesFor(call: Call, quirks: Quirks): JsonObject[] {
     const sent = messageFor(message, call, quirks);
     if (ids !== undefined) replaceIds(sent, ids);
     if (message.role === "tool" && quirks.tool_images !== true) media.push(...takeMedia(sent));
-    messages.push(sent);
+    messages.push(keepSame(message, sent));
   }
   if (media.length > 0) messages.push({ role: "user", content: media });
-  return messages;
+  return keepSame<readonly JsonObject[]>(said, messages);
 }
 
 /** A text and who says it, and no more: understood everywhere, and sent as it is. */
@@ -183,10 +187,14 @@ function messageFor(message: Message, call: Call, quirks: Quirks): JsonObject {
 
 function finishAssistant(sent: JsonObject, message: AssistantMessage, quirks: Quirks): void {
   if (Array.isArray(message.content)) {
-    sent["content"] = message.content.filter(({ type }) => !thoughtParts.has(type));
+    sent["content"] = keepSame(
+      message.content,
+      message.content.filter(({ type }) => !thoughtParts.has(type)),
+    );
   }
   if (Array.isArray(sent["tool_calls"])) {
-    sent["tool_calls"] = (sent["tool_calls"] as JsonObject[]).map(plainCall);
+    const calls = sent["tool_calls"] as JsonObject[];
+    sent["tool_calls"] = keepSame(calls, calls.map(plainCall));
     if ((sent["tool_calls"] as unknown[]).length === 0) delete sent["tool_calls"];
   }
   if (quirks.refusal_parts !== true) sayRefusal(sent);
@@ -194,7 +202,9 @@ function finishAssistant(sent: JsonObject, message: AssistantMessage, quirks: Qu
 }
 
 /** Without what only answers carry. Some servers parse the arguments, which an empty text is not fit for. */
-function plainCall({ extra_content: _, index: _i, ...call }: JsonObject): JsonObject {
+function plainCall(said: JsonObject): JsonObject {
+  const { extra_content: _, index: _i, ...rest } = said;
+  const call = keepSame(said, rest);
   const called = call["function"] as JsonObject | undefined;
   return called?.["arguments"] === "" ? { ...call, function: { ...called, arguments: "{}" } } : call;
 }
@@ -205,8 +215,10 @@ function sayRefusal(sent: JsonObject): void {
   delete sent["refusal"];
   if (typeof refusal === "string" && (sent["content"] == null || sent["content"] === "")) sent["content"] = refusal;
   if (!Array.isArray(sent["content"])) return;
-  sent["content"] = (sent["content"] as JsonObject[]).map((part) =>
-    part["type"] === "refusal" ? { type: "text", text: part["refusal"] } : part,
+  const parts = sent["content"] as JsonObject[];
+  sent["content"] = keepSame(
+    parts,
+    parts.map((part) => (part["type"] === "refusal" ? { type: "text", text: part["refusal"] } : part)),
   );
 }
 
@@ -257,7 +269,11 @@ function replaceIds(sent: JsonObject, allowed: RegExp): void {
   const fitting = (id: unknown) => (typeof id !== "string" || allowed.test(id) ? id : shortId(id));
   if (sent["tool_call_id"] !== undefined) sent["tool_call_id"] = fitting(sent["tool_call_id"]);
   if (Array.isArray(sent["tool_calls"])) {
-    sent["tool_calls"] = (sent["tool_calls"] as JsonObject[]).map((call) => ({ ...call, id: fitting(call["id"]) }));
+    const calls = sent["tool_calls"] as JsonObject[];
+    sent["tool_calls"] = keepSame(
+      calls,
+      calls.map((call) => keepSame(call, { ...call, id: fitting(call["id"]) })),
+    );
   }
 }
 

@@ -2,8 +2,9 @@
 import type { JsonObject } from "../lib/json.ts";
 import type { Quirks } from "./openai-quirks.ts";
 
-export function inOrder(messages: readonly JsonObject[], quirks: Quirks): JsonObject[] {
-  let ordered = [...messages];
+/** @returns the same list where nothing had to change */
+export function inOrder(messages: readonly JsonObject[], quirks: Quirks): readonly JsonObject[] {
+  let ordered = messages;
   if (quirks.answer_after_tools === true) ordered = withAnswers(ordered);
   if (quirks.alternating === true) ordered = alternating(ordered);
   const last = ordered.at(-1);

@@ -6,6 +6,7 @@ import type { TObject } from "@sinclair/typebox";
 import { globMatches } from "../lib/glob.ts";
 import type { SseEvent } from "../lib/sse.ts";
 import type { ChatRequest, ChunkBody, CompletionBody } from "../wire/chat.ts";
+import type { Source } from "../wire/source.ts";
 
 /** The extra options of one call (specification §4), checked against the provider's schema. */
 export type Extras = Readonly<Record<string, unknown>>;
@@ -42,6 +43,8 @@ export type Call<E extends Extras = Extras> = {
   /** The upstream's model name, right of the slash. */
   readonly model: string;
   readonly request: ChatRequest;
+  /** What the caller sent, where the request may still be that. */
+  readonly source?: Source | undefined;
   readonly extras: E;
   readonly account: Account;
   /** What `remoteMedia` asked for, by URL. */

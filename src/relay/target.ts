@@ -5,6 +5,7 @@ import { ApiError } from "../wire/errors.ts";
 import { splitExtras } from "../wire/extras.ts";
 import { upgradeLegacy } from "../wire/legacy-functions.ts";
 import { parseModelId } from "../wire/model-id.ts";
+import type { Source } from "../wire/source.ts";
 import type { Accounts, BoundAccount } from "./accounts.ts";
 
 export type Target = BoundAccount & {
@@ -15,9 +16,10 @@ export type Target = BoundAccount & {
 
 /**
  * @param modelId `<provider>/<model>`
+ * @param source what the caller sent, where the request may still be that
  * @throws ApiError unknown_provider, or invalid_value for an extra option of wrong type
  */
-export function aim(accounts: Accounts, modelId: string, request: ChatRequest): Target {
+export function aim(accounts: Accounts, modelId: string, request: ChatRequest, source?: Source): Target {
   const id = parseModelId(modelId);
   const bound = id === undefined ? undefined : accounts.find(id.namespace);
   if (id === undefined || bound === undefined) throw ApiError.unknownProvider(explainUnknown(accounts, modelId));
@@ -30,7 +32,7 @@ export function aim(accounts: Accounts, modelId: string, request: ChatRequest): 
     timeouts,
     namespaces,
     legacyFunctions: plain.functions !== undefined,
-    call: { model: id.name, request: upgraded, extras, account, media: noMedia },
+    call: { model: id.name, request: upgraded, source, extras, account, media: noMedia },
   };
 }
 

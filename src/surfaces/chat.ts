@@ -11,7 +11,8 @@ import type { Caller } from "../services/keys.ts";
 import type { Services } from "../services/services.ts";
 import type { ChatRequest, Envelope } from "../wire/chat.ts";
 import { ApiError, type UpstreamFault } from "../wire/errors.ts";
-import { parseChatRequest } from "../wire/parse.ts";
+import { type Parsed, parseChatRequest } from "../wire/parse.ts";
+import type { Source } from "../wire/source.ts";
 import { admit } from "./admit.ts";
 import { openConversation } from "./conversation.ts";
 import { type Exchange, readBody } from "./exchange.ts";
@@ -30,8 +31,12 @@ export type Plan = {
 /** What the two surfaces do differently. */
 export interface ChatSurface {
   readonly name: SurfaceName;
-  /** @param request with the messages of the conversation it continues. @throws ApiError */
-  plan(services: Services, caller: Caller, request: ChatRequest): Plan;
+  /**
+   * @param request with the messages of the conversation it continues
+   * @param source the request as it was sent
+   * @throws ApiError
+   */
+  plan(services: Services, caller: Caller, request: ChatRequest, source: Source): Plan;
   /** An upstream's error as this surface's callers see it. @throws ApiError in its place */
   refusal(error: UpstreamError): WholeAnswer;
   /** An error of the relay as this surface's callers see it. */
@@ -48,12 +53,13 @@ export async function createCompletion(
 ): Promise<Response> {
   const caller = admit(services, exchange, surface.name);
   const { limits, streams, log } = services.live.config;
-  const request = parseChatRequest(await readBody(exchange, limits.bodyBytes), limits.jsonDepth);
+  const { request, source } = parseChatRequest(await readBody(exchange, limits.bodyBytes), limits.jsonDepth);
   exchange.note["model"] = request.model;
   if (log.content) noteContent(exchange, "messages", request.messages);
   exchange.allowSilence(silenceAllowed(request, streams.keepAliveSeconds));
   const envelope = newEnvelope(services, exchange, request.model);
-  const produce = (until: AbortSignal) => answer(services, exchange, surface, { caller, request, envelope }, until);
+  const produce = (until: AbortSignal) =>
+    answer(services, exchange, surface, { caller, request, source, envelope }, until);
   const start = (signal: AbortSignal) =>
     keptAnswer(services, exchange, caller, request, signal, produce) ?? produce(signal);
   if (request.stream !== true) {
@@ -77,18 +83,18 @@ function whenAborted(signal: AbortSignal, run: () => void): void {
   else signal.addEventListener("abort", run, { once: true });
 }
 
-type Asked = { readonly caller: Caller; readonly request: ChatRequest; readonly envelope: Envelope };
+type Asked = Parsed & { readonly caller: Caller; readonly envelope: Envelope };
 
 /** From the checked request to what the upstream makes of it. */
 async function answer(
   services: Services,
   exchange: Exchange,
   surface: ChatSurface,
-  { caller, request, envelope }: Asked,
+  { caller, request, source, envelope }: Asked,
   signal: AbortSignal,
 ): Promise<Answer> {
   const conversation = openConversation(services, exchange, caller, surface.name, request);
-  const plan = surface.plan(services, caller, conversation.whole);
+  const plan = surface.plan(services, caller, conversation.whole, source);
   if (plan.store) conversation.checkStorage();
   const targets = plan.targets
     .map((target) => (plan.upstreamMayHold ? conversation.heldUpstream(target) : target))

@@ -9,8 +9,8 @@ import { type ChatSurface, errorObjectIn } from "./chat.ts";
 
 export const gateway: ChatSurface = {
   name: "gateway",
-  plan(services, caller, request) {
-    const target = aim(services.live.accounts, request.model, request);
+  plan(services, caller, request, source) {
+    const target = aim(services.live.accounts, request.model, request, source);
     if (!mayUseModel(caller, request.model)) throw ApiError.modelNotAllowed(request.model);
     const store = target.call.extras["store"] ?? request.store;
     return { targets: [target], store: store === true, upstreamMayHold: true };

@@ -4,21 +4,25 @@ import { type ParseError, parse as parseTolerantly, printParseErrorCode } from "
 import { formatPath, schemaFaults } from "../lib/schema-faults.ts";
 import { type ChatRequest, ChatRequestBody } from "./chat.ts";
 import { ApiError } from "./errors.ts";
+import type { Source } from "./source.ts";
 
 /** Made for the first call: it takes milliseconds, which a start should not wait for. */
 let body: TypeCheck<typeof ChatRequestBody> | undefined;
+
+export type Parsed = { readonly request: ChatRequest; readonly source: Source };
 
 /**
  * @param maxDepth how deep arrays and objects may nest
  * @throws ApiError invalid_json, invalid_value or missing_field
  */
-export function parseChatRequest(text: string, maxDepth: number): ChatRequest {
-  const { value, lifted } = withLiteralExtraBody(parseJsonObject(text, maxDepth));
+export function parseChatRequest(text: string, maxDepth: number): Parsed {
+  const parsed = parseJsonObject(text, maxDepth);
+  const { value, lifted } = withLiteralExtraBody(parsed);
   body ??= TypeCompiler.Compile(ChatRequestBody);
   if (!body.Check(value)) throw requestFault(value, lifted);
   const request = withoutNulls(value) as ChatRequest;
   checkTogether(request);
-  return request;
+  return { request, source: { text, parsed } };
 }
 
 /** @throws ApiError invalid_json naming line and column, or that the body is no object or nests too deeply */

@@ -48,7 +48,7 @@ test("the request that is shown fills in the persona that is shown", () => {
   const at = blocks.findIndex(({ kind }) => kind === "json");
   const parsed = parsePersona(blocks[at - 1]!.text, "support.yaml", "acme/support");
   if ("faults" in parsed) throw new Error("the persona is at fault");
-  const request = parseChatRequest(blocks[at]!.text, 64);
+  const { request } = parseChatRequest(blocks[at]!.text, 64);
   expect(request.model).toBe(parsed.persona.id);
   expect(compose(parsed.persona, request).messages[0]).toEqual({
     role: "system",

@@ -33,7 +33,7 @@ function encode({ provider, extras: switches }: Mode, row: FieldFate, value: unk
   const { model: _, ...request } = parseChatRequest(
     JSON.stringify({ ...fields, model: `${provider.name}/${model}` }),
     64,
-  );
+  ).request;
   const call: Call = {
     model,
     request: { model: `${provider.name}/${model}`, ...request } as ChatRequest,

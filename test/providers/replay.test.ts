@@ -112,7 +112,7 @@ function callOf(given: Case, provider: RemoteProvider): Call {
   const { model: _, ...request } = parseChatRequest(
     JSON.stringify({ ...given.request, model: `${family}/${given.model}` }),
     64,
-  );
+  ).request;
   const account: Account = {
     name: family,
     baseUrl: provider.baseUrl || "https://upstream.test",

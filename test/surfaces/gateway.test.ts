@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { Troupe } from "../helpers/troupe.ts";
-import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 
 const messages = [{ role: "user", content: "hi" }];
 let upstream: UpstreamServer;
@@ -59,6 +59,61 @@ test("unknown fields travel upstream; options, namespaces and nulls do not", asy
     extra_body: { more: 2, system_cache_control: { type: "ephemeral" } },
   });
   expect(upstream.last.json).toEqual({ model: "gpt", messages, custom: { a: [1] }, more: 2 });
+});
+
+describe("what an upstream takes as it came is copied, not written anew", () => {
+  const send = async (body: string) => {
+    await (await troupe.post("/gateway/v1/chat/completions", body)).text();
+    return upstream.last.text;
+  };
+  const said = String.raw`"messages": [{"content":"caf\u00e9 \/ 1\n \"model\\","role":"user"}]`;
+  const spelled = `"seed":9007199254740993, "temperature": 1.0, "top_p":1e0, "x": {"seed":-0, "y":1E400}`;
+
+  test("but for the model's name", async () => {
+    const body = (model: string) => `\n{ ${said},\t"model" : "${model}",${spelled} }\r\n`;
+    expect(await send(body("openai/gpt"))).toBe(body("gpt"));
+  });
+
+  test("the wish for counts stands beside it", async () => {
+    const stream = (model: string) => `{"stream":true,"model":${model},${spelled},${said}}`;
+    answer = () => sseResponse(["data: [DONE]\n\n"]);
+    expect(await send(stream('"openai/gpt"'))).toBe(stream('"gpt","stream_options":{"include_usage":true}'));
+    const counted = (model: string) =>
+      `{"stream_options":{"include_usage": true},"stream":true,"model":"${model}",${said}}`;
+    expect(await send(counted("openai/gpt"))).toBe(counted("gpt"));
+  });
+
+  test.each([
+    [
+      "an image, a call and its result",
+      `[{"role":"system","content":[{"type":"text","text":"s"}]},
+      {"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AA=="}},{"type":"text","text":"?"}]},
+      {"role":"assistant","content":"","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{\\"n\\": 1.0}"}}]},
+      {"role":"tool","tool_call_id":"c","content":[{"type":"text","text":"r"}]}]`,
+    ],
+  ])("%s too", async (_, messages) => {
+    const body = (model: string) => `{"messages":${messages},"model":"${model}","seed":1.0}`;
+    expect(await send(body("openai/gpt"))).toBe(body("gpt"));
+  });
+
+  test.each([
+    ["the key stands twice", `{"model":"openai/no","model":"openai/gpt","seed":1.0,${said}}`],
+    ["the key stands in a tool too", `{"model":"openai/gpt","seed":1.0,"x":{"model":"openai/no"},${said}}`],
+    ["the key is escaped", String.raw`{"\u006dodel":"openai/gpt","seed":1.0,"x":{"model":"openai/no"},${said}}`],
+    ["the name is escaped", String.raw`{"model":"openai\/gpt","seed":1.0,${said}}`],
+    ["a field is not for the upstream", `{"model":"openai/gpt","seed":1.0,"include_thoughts":true,${said}}`],
+    ["a field is null", `{"model":"openai/gpt","seed":1.0,"user":null,${said}}`],
+    [
+      "a message holds what only answers do",
+      `{"model":"openai/gpt","seed":1.0,"messages":[{"role":"assistant","content":"a","reasoning_content":"r"}]}`,
+    ],
+  ])("it is written anew where %s", async (_, body) => {
+    const { user: _u, include_thoughts: _i, ...expected } = JSON.parse(body);
+    for (const message of expected.messages) delete message.reasoning_content;
+    const text = await send(body);
+    expect(JSON.parse(text)).toEqual({ ...expected, model: "gpt" });
+    expect(text).toContain('"seed":1,');
+  });
 });
 
 describe("one request is one call", () => {

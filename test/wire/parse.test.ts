@@ -80,11 +80,11 @@ describe("parseChatRequest", () => {
       system_cache_control: { type: "ephemeral" },
       never_heard_of: [1, { two: null }],
     };
-    expect(parseChatRequest(JSON.stringify(request), 64) as unknown).toEqual(request);
+    expect(parseChatRequest(JSON.stringify(request), 64).request as unknown).toEqual(request);
   });
 
   test("null is absent for every optional key", () => {
-    const request = parseChatRequest(valid({ temperature: null, stop: null, tools: null, stream: null }), 64);
+    const { request } = parseChatRequest(valid({ temperature: null, stop: null, tools: null, stream: null }), 64);
     expect(Object.keys(request)).toEqual(["model", "messages"]);
   });
 
@@ -170,7 +170,7 @@ describe("parseChatRequest", () => {
 
   test("standard fields in a literal extra_body count and are checked; the top level wins", () => {
     const extra = { temperature: 1, stream: true, top_k: 5, include_thoughts: true };
-    expect(parseChatRequest(valid({ temperature: 0, extra_body: extra }), 64) as unknown).toEqual({
+    expect(parseChatRequest(valid({ temperature: 0, extra_body: extra }), 64).request as unknown).toEqual({
       model: "a/b",
       messages: hello,
       temperature: 0,
