@@ -1,6 +1,7 @@
 /** API keys as they are kept: never the key itself, only its SHA-256. */
 import type { Database } from "bun:sqlite";
 import type { Tier } from "../wire/models.ts";
+import type { CommitWatch } from "./commit-watch.ts";
 
 /** Times are Unix milliseconds. */
 export type KeyRow = {
@@ -23,7 +24,7 @@ export type KeyRow = {
 };
 
 export interface KeyRows {
-  /** Grows with every change of a key by any process. About 1.8 µs: no disk is touched unless another process wrote. */
+  /** Grows with every change of a key by any process. 0.1 µs where nothing was committed, else, or unwatched, 1.8 to 4 µs. */
   generation(): number;
   /** By time of birth. */
   list(): KeyRow[];
@@ -44,7 +45,8 @@ export interface KeyRows {
 const columns = `id, name, prefix, hash, tier, per_minute as perMinute, surfaces, models, created_at as createdAt,
   expires_at as expiresAt, last_used_at as lastUsedAt, revoked_at as revokedAt`;
 
-export function keyRows(database: Database): KeyRows {
+/** @param watch absent: SQLite is asked each time */
+export function keyRows(database: Database, watch?: CommitWatch): KeyRows {
   const generation = database.prepare<{ value: number }, []>("select value from generations where name = 'keys'");
   const list = database.prepare<KeyRow, []>(`select ${columns} from keys order by created_at, id`);
   const any = database.prepare("select 1 from keys limit 1");
@@ -68,8 +70,14 @@ export function keyRows(database: Database): KeyRows {
   const touchAll = database.transaction((uses: ReadonlyMap<string, number>) => {
     for (const [id, at] of uses) touch.run({ id, at });
   });
+  let latest: number | undefined;
   return {
-    generation: () => generation.get()!.value,
+    generation() {
+      // Looked at first: what is committed while SQLite reads is then found by the next call.
+      if (watch?.sawCommit() !== false) latest = undefined;
+      latest ??= generation.get()!.value;
+      return latest;
+    },
     list: () => list.all(),
     insert: (row) => void insert.run(row),
     insertFirst: (row, beforeCommit) => insertFirst.immediate(row, beforeCommit),

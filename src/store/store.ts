@@ -8,6 +8,7 @@
 import { constants, Database } from "bun:sqlite";
 import { closeSync, mkdirSync, openSync } from "node:fs";
 import { join } from "node:path";
+import { CommitWatch } from "./commit-watch.ts";
 import { type ConversationRows, conversationRows } from "./conversation-rows.ts";
 import { type IdempotencyRows, idempotencyRows } from "./idempotency-rows.ts";
 import { type KeyRows, keyRows } from "./key-rows.ts";
@@ -55,7 +56,7 @@ const openingBusyMs = 10_000;
 export function openStore(folder: string, options: StoreOptions = {}): Store {
   const path = join(folder, databaseName);
   makePrivate(folder, path);
-  const database = storing(path, () => openDatabase(path));
+  const { database, watch } = storing(path, () => openDatabase(path));
   try {
     return storing(path, () => {
       migrate(database, path);
@@ -71,7 +72,7 @@ export function openStore(folder: string, options: StoreOptions = {}): Store {
       const check = database.prepare("insert or replace into trials values (1, zeroblob(12000))");
       return {
         path,
-        keys: withStorageErrors(path, keyRows(database)),
+        keys: withStorageErrors(path, keyRows(database, watch?.follows(database) ? watch : undefined)),
         idempotency: withStorageErrors(path, idempotencyRows(database, shared), stillThere),
         conversations: withStorageErrors(path, conversationRows(database), stillThere),
         presence: () => (presence ??= new Presence(folder)),
@@ -96,11 +97,13 @@ export function openStore(folder: string, options: StoreOptions = {}): Store {
           shared.flush();
           presence?.leave();
           storing(path, () => database.close(true));
+          watch?.end();
         },
       };
     });
   } catch (error) {
     database.close();
+    watch?.end();
     throw error;
   }
 }
@@ -129,7 +132,10 @@ function isReadable(path: string): boolean {
   }
 }
 
-function openDatabase(path: string): Database {
+type Opened = { readonly database: Database; readonly watch: CommitWatch | undefined };
+
+function openDatabase(path: string): Opened {
+  const watch = CommitWatch.begin(path);
   const database = new Database(path, { strict: true, readwrite: true, create: true });
   try {
     // The first of all: the next lines themselves may find another process starting.
@@ -140,9 +146,10 @@ function openDatabase(path: string): Database {
     database.run("pragma foreign_keys = on");
     // After a busy hour the write-ahead log goes back to this size.
     database.run("pragma journal_size_limit = 16777216");
-    return database;
+    return { database, watch };
   } catch (error) {
     database.close();
+    watch?.end();
     throw error;
   }
 }
