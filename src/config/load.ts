@@ -127,8 +127,15 @@ class Loading {
   }
 
   #noteOrigins(value: unknown, path: readonly PathPart[]): void {
-    const { line, column } = this.#source.locate(path);
-    this.#note(path, { where: "file", name: `${this.#source.file}:${line}:${column}` });
+    const source = this.#source;
+    this.#note(path, {
+      where: "file",
+      // Found when it is asked for: a start asks for none.
+      get name() {
+        const { line, column } = source.locate(path);
+        return `${source.file}:${line}:${column}`;
+      },
+    });
     if (typeof value !== "object" || value === null || Array.isArray(value)) return;
     for (const [key, inner] of Object.entries(value)) this.#noteOrigins(inner, [...path, key]);
   }

@@ -15,6 +15,7 @@ import {
   parseDocument,
   visit,
 } from "yaml";
+import { readPlainYaml } from "./plain-yaml.ts";
 import { formatPath, type PathPart, type SchemaFault, schemaFaults } from "./schema-faults.ts";
 import { suggest } from "./suggest.ts";
 
@@ -55,26 +56,24 @@ export class YamlSource {
   readonly value: unknown;
   /** In order of their place. */
   readonly faults: readonly Fault[];
-  readonly #document: Document | undefined;
-  readonly #lines: LineCounter;
+  readonly #text: string;
+  readonly #lines = new LineCounter();
+  #parsed: Document | undefined;
 
   constructor(text: string, file: string, { maxLength = defaultMaxLength }: YamlLimits = {}) {
     this.file = file;
-    this.#lines = new LineCounter();
+    this.#text = text;
     if (text.length > maxLength) {
+      this.#text = "";
       this.faults = [{ file, ...start, path: "", message: `is larger than ${maxLength} characters` }];
       return;
     }
-    this.#document = parseDocument(text, {
-      schema: "core",
-      strict: true,
-      uniqueKeys: true,
-      stringKeys: true,
-      merge: true,
-      resolveKnownTags: false,
-      prettyErrors: false,
-      lineCounter: this.#lines,
-    });
+    const plain = readPlainYaml(text);
+    if (plain !== undefined) {
+      this.value = plain.value;
+      this.faults = [];
+      return;
+    }
     const { value, problems } = readValue(this.#document);
     this.value = problems.length === 0 ? value : undefined;
     this.faults = problems
@@ -110,8 +109,23 @@ export class YamlSource {
     });
   }
 
+  /** Of a plain text only made when somebody asks for a place in it. */
+  get #document(): Document {
+    this.#parsed ??= parseDocument(this.#text, {
+      schema: "core",
+      strict: true,
+      uniqueKeys: true,
+      stringKeys: true,
+      merge: true,
+      resolveKnownTags: false,
+      prettyErrors: false,
+      lineCounter: this.#lines,
+    });
+    return this.#parsed;
+  }
+
   #find(path: readonly PathPart[], what: "key" | "value" | "name"): Position {
-    let node: Node | null | undefined = this.#document?.contents;
+    let node: Node | null | undefined = this.#document.contents;
     let key: Node | null | undefined = node;
     for (const part of path) {
       const found = this.#step(node, part);
@@ -137,7 +151,7 @@ export class YamlSource {
   }
 
   #resolved(node: Node | null | undefined): Node | null | undefined {
-    return isAlias(node) ? node.resolve(this.#document!) : node;
+    return isAlias(node) ? node.resolve(this.#document) : node;
   }
 
   #positionOf(node: Node | null | undefined): Position {

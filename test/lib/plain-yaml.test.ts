@@ -1,0 +1,248 @@
+import { describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { Glob } from "bun";
+import fc from "fast-check";
+import { parseDocument } from "yaml";
+import { readPlainYaml } from "../../src/lib/plain-yaml.ts";
+
+const root = join(import.meta.dir, "../..");
+const shipped = ["personas/*/*.yaml", "deploy/*.yaml"].flatMap((files) => [...new Glob(files).scanSync(root)]).sort();
+const texts = shipped.map((file) => readFileSync(join(root, file), "utf8"));
+const runs = 3_000;
+
+/** As the YAML library reads it, with the same rules as `YamlSource`. */
+function readByLibrary(text: string) {
+  const document = parseDocument(text, { schema: "core", stringKeys: true, merge: true, resolveKnownTags: false });
+  const problems = [...document.errors, ...document.warnings].map(({ code }) => code);
+  return { problems, value: problems.length === 0 ? document.toJS() : undefined };
+}
+
+/** @returns whether the text was plain */
+function expectSameReading(text: string): boolean {
+  const plain = readPlainYaml(text);
+  if (plain !== undefined) expect(readByLibrary(text)).toStrictEqual({ problems: [], value: plain.value });
+  return plain !== undefined;
+}
+
+describe("what people write is plain", () => {
+  test.each(shipped)("%s", (file) => {
+    expect(expectSameReading(readFileSync(join(root, file), "utf8"))).toBe(true);
+  });
+
+  test.each([
+    ["", null],
+    ["# nothing yet\n\n", null],
+    [
+      "a: 1\nb: -2.5\nc: 2026-11-21\nd: 1.2.3.4\ne: yes\nf: true\ng: null\nh:\n",
+      {
+        ...{ a: 1, b: -2.5, c: "2026-11-21", d: "1.2.3.4", e: "yes", f: true, g: null, h: null },
+      },
+    ],
+    ["- a\n-   b: 1\n    c: 2\n\n- d\n", ["a", { b: 1, c: 2 }, "d"]],
+    ["a:\n- b\n- c # two\nd: e#f # g\n", { a: ["b", "c"], d: "e#f" }],
+    ["a: |\n\n  b: c\n   d\n\n  # e\n\n\nf: |-\n  g\n", { a: "\nb: c\n d\n\n# e\n", f: "g" }],
+    ["a: >-\n  b\n  c\nd: >\n  e\n", { a: "b c", d: "e\n" }],
+    [
+      `a: {b: [c, "d, e", 'f: g'], h: {}, i: [ ], j: https://k.example/?l=m,}\n`,
+      {
+        a: { b: ["c", "d, e", "f: g"], h: {}, i: [], j: "https://k.example/?l=m" },
+      },
+    ],
+    ["a: grüße 👋 (b) – c's “d”\n", { a: "grüße 👋 (b) – c's “d”" }],
+  ])("%p", (text, value) => {
+    expect(readPlainYaml(text)).toEqual({ value });
+    expect(expectSameReading(text)).toBe(true);
+  });
+});
+
+describe("what needs the library is not plain", () => {
+  test.each([
+    "a: 1\na: 2\n",
+    "{a: 1, a: 2}\n",
+    "a: &b 1\n",
+    "a: *b\n",
+    "<<: {a: 1}\n",
+    "a: !b c\n",
+    "a: 1\n---\nb: 2\n",
+    "a: b: c\n",
+    "a: b:\n",
+    "a: b\n  c\n",
+    'a: "b\\n"\n',
+    "a: 'b''c'\n",
+    "a: 'b' c\n",
+    "a: 0x1F\n",
+    "a: 12345678901234567890\n",
+    "a: .inf\n",
+    "a: ~\n",
+    "a: TRUE\n",
+    "a: 007\n",
+    "a: 1e3\n",
+    "true: a\n",
+    "1: a\n",
+    "__proto__: {a: 1}\n",
+    "a:\n  b: 1\n c: 2\n",
+    "a:\n\t- b\n",
+    "a: b\r\n",
+    "\ufeffa: b\n",
+    "a: [b\n  c]\n",
+    "a: [b\n",
+    "a: [b, , c]\n",
+    "a: |+\n  b\n",
+    "a: |2\n  b\n",
+    "a: |\n    b\n  c\n",
+    "a: >\n  b\n\n  c\n",
+    "- a: >-\n   b\n \n   # c\n",
+    "a: @b\n",
+    "a: %b\n",
+    "just text\n",
+    `${"a: [".repeat(1)}${"[".repeat(10_000)}`,
+  ])("%p", (text) => {
+    expect(readPlainYaml(text)).toBeUndefined();
+  });
+});
+
+describe("whatever is read is what the library reads", () => {
+  const indent = fc.nat({ max: 4 }).map((count) => " ".repeat(count));
+  const word = fc.constantFrom(
+    ...[
+      "a",
+      "b",
+      "c d",
+      "true",
+      "no",
+      "null",
+      "~",
+      "1",
+      "-1",
+      "0.5",
+      "1.",
+      "08",
+      "1e3",
+      "0x1",
+      "-",
+      "--",
+      "---",
+      "...",
+    ],
+    ...[
+      "a:b",
+      "a: b",
+      "a:",
+      "a #b",
+      "a#b",
+      "#a",
+      ":",
+      "?",
+      "? a",
+      "&a",
+      "*a",
+      "!a",
+      "|",
+      ">-",
+      "|-",
+      "|+",
+      "<<",
+      "@a",
+      "`a",
+    ],
+    ...[
+      "'a'",
+      "'a''b'",
+      "'a",
+      '"a"',
+      '"a\\n"',
+      '"a" b',
+      "[a, b]",
+      "[a,b]",
+      "{a: b}",
+      "{a:b}",
+      "{a}",
+      "[a",
+      "]",
+      "{ a: 1, a: 2 }",
+    ],
+    ...[
+      "[]",
+      "{}",
+      "[a: b]",
+      "[a, [b], {c: d}]",
+      "[a b, c  d]",
+      "{a: b c, d: }",
+      "2026-11-21",
+      "é",
+      "a\u00a0b",
+      "a\\b",
+      "$a",
+      "%a",
+      "",
+    ],
+  );
+  const line = fc
+    .oneof(
+      fc.tuple(
+        indent,
+        fc.constantFrom("a", "b", "c", "d-e", "true", "1", "a b", "'a'"),
+        fc.constantFrom(": ", ":", ":  "),
+        word,
+      ),
+      fc.tuple(indent, fc.constantFrom("- ", "-  ", "-", "- - ", "- a: ", "- b: "), word),
+      fc.tuple(indent, word),
+      fc.tuple(indent, fc.constantFrom("# a", " #a", "")),
+    )
+    .map((parts) => parts.join(""));
+
+  test("in texts made of lines that belong together by chance", () => {
+    const text = fc.array(fc.tuple(line, fc.constantFrom("", "", "", " ", " # a")), { minLength: 1, maxLength: 9 });
+    fc.assert(
+      fc.property(text, fc.constantFrom("\n", "\n", ""), (lines, end) => {
+        expectSameReading(lines.map((parts) => parts.join("")).join("\n") + end);
+      }),
+      { numRuns: runs * 10 },
+    );
+  });
+
+  test("in what is shipped, with slips", () => {
+    const slip = fc.record({
+      at: fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
+      removed: fc.nat({ max: 12 }),
+      added: fc.oneof(
+        line,
+        word,
+        fc.constantFrom(
+          "\n",
+          " ",
+          "  ",
+          ":",
+          ": ",
+          "- ",
+          "#",
+          " #",
+          '"',
+          "'",
+          "{",
+          "}",
+          "[",
+          "]",
+          ",",
+          "|",
+          "\t",
+          "\n\n",
+          "\n  ",
+        ),
+      ),
+    });
+    let plain = 0;
+    fc.assert(
+      fc.property(fc.constantFrom(...texts), fc.array(slip, { minLength: 1, maxLength: 3 }), (text, slips) => {
+        const slipped = slips.reduce((one, { at, removed, added }) => {
+          const from = Math.floor(at * one.length);
+          return one.slice(0, from) + added + one.slice(from + removed);
+        }, text);
+        if (expectSameReading(slipped)) plain += 1;
+      }),
+      { numRuns: runs / 10 },
+    );
+    expect(plain).toBeGreaterThan(runs / 100);
+  });
+});
