@@ -8,9 +8,10 @@ export class HttpFault extends Error {
   override readonly name = "HttpFault";
 }
 
-/** An answer's header fields, by lower-case names. Several of one name are joined by commas. */
+/** An answer's header fields. Several of one name are joined by commas. */
 export interface HeaderFields {
-  get(name: string): string | null | undefined;
+  /** @param name in lower case */
+  get(name: string): string | null;
 }
 
 /** Takes one answer. */
@@ -141,14 +142,13 @@ export class AnswerParser {
   }
 
   #open(head: string): void {
-    const lines = head.split("\n");
-    const [, minor, digits] = statusLine.exec(lines[0]!) ?? [];
-    if (digits === undefined) throw new HttpFault(`no status line: ${lines[0]!.slice(0, 100)}`);
+    const [line, minor, digits] = statusLine.exec(head) ?? [];
+    if (line === undefined) throw new HttpFault(`no status line: ${firstLine(head)}`);
     const status = Number(digits);
     if (status === 101) throw new HttpFault("the other side changed the protocol");
     // "100 Continue" and "103 Early Hints" stand before the answer.
     if (status < 200) return;
-    const fields = fieldsOf(lines);
+    const fields = new HeadFields(head.slice(line.length));
     this.#lasts =
       minor === "1" ? !lists(fields.get("connection"), "close") : lists(fields.get("connection"), "keep-alive");
     const idle = /(?:^|[\s,;])timeout=(\d{1,9})/i.exec(fields.get("keep-alive") ?? "")?.[1];
@@ -159,18 +159,18 @@ export class AnswerParser {
   }
 
   /** https://www.rfc-editor.org/rfc/rfc9112#section-6.3 */
-  #framing(status: number, fields: ReadonlyMap<string, string>): State {
+  #framing(status: number, fields: HeaderFields): State {
     this.#left = 0;
     if (status === 204 || status === 304) return "length";
-    const coding = fields.get("transfer-encoding")?.toLowerCase();
+    const coding = fields.get("transfer-encoding")?.toLowerCase() ?? "identity";
     const length = fields.get("content-length");
-    if (coding !== undefined && coding !== "identity") {
+    if (coding !== "identity") {
       if (coding !== "chunked") throw new HttpFault(`a transfer coding that nobody asked for: ${coding}`);
       // Both may be an attempt at smuggling a second answer: the connection ends with this one.
-      if (length !== undefined) this.#lasts = false;
+      if (length !== null) this.#lasts = false;
       return "chunk-size";
     }
-    if (length === undefined) {
+    if (length === null) {
       this.#lasts = false;
       return "until-close";
     }
@@ -257,8 +257,49 @@ export class AnswerParser {
   }
 }
 
-const statusLine = /^HTTP\/1\.([01]) (\d{3})(?:[ \r]|$)/;
-const fieldName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+const statusLine = /^HTTP\/1\.([01]) (\d{3})(?: [^\r\n]*)?\r?\n/;
+/** Fields, each on one line: a line that continues another is out of use for good reasons. */
+const wellFormed = /^(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\r\n]*\r?\n)*\r?\n$/;
+const malformed = /^(?![!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\r\n]*\r?$).+/m;
+
+/** Few of them are ever looked at: they are found in the text when they are. */
+class HeadFields implements HeaderFields {
+  readonly #text: string;
+
+  /** @throws HttpFault */
+  constructor(text: string) {
+    if (!wellFormed.test(text)) throw new HttpFault(`no header field: ${firstLine(malformed.exec(text)?.[0] ?? text)}`);
+    this.#text = text;
+  }
+
+  get(name: string): string | null {
+    const pattern = patternOf(name);
+    pattern.lastIndex = 0;
+    const first = pattern.exec(this.#text);
+    if (first === null) return null;
+    let value = first[1]!.trimEnd();
+    for (let more = pattern.exec(this.#text); more !== null; more = pattern.exec(this.#text)) {
+      value += `, ${more[1]!.trimEnd()}`;
+    }
+    return value;
+  }
+}
+
+/** Names come from this program alone, so there are few. */
+const patterns = new Map<string, RegExp>();
+
+function patternOf(name: string): RegExp {
+  let pattern = patterns.get(name);
+  if (pattern === undefined) {
+    pattern = new RegExp(`^${name}:[ \\t]*(.*)$`, "gim");
+    patterns.set(name, pattern);
+  }
+  return pattern;
+}
+
+function firstLine(text: string): string {
+  return text.slice(0, 100).split("\n", 1)[0]!.trimEnd();
+}
 
 /** Where the body begins; -1 while the head is not whole. Lines may end without a carriage return. */
 function headEnd(bytes: Buffer): number {
@@ -268,25 +309,8 @@ function headEnd(bytes: Buffer): number {
   return usual < 0 ? -1 : usual + 4;
 }
 
-/** @param lines of the head, each with its carriage return, the status first */
-function fieldsOf(lines: readonly string[]): Map<string, string> {
-  const fields = new Map<string, string>();
-  for (let at = 1; at < lines.length; at += 1) {
-    const line = lines[at]!;
-    if (line === "" || line === "\r") break;
-    const colon = line.indexOf(":");
-    const name = line.slice(0, Math.max(colon, 0));
-    if (!fieldName.test(name)) throw new HttpFault(`no header field: ${line.slice(0, 100).trimEnd()}`);
-    const key = name.toLowerCase();
-    const value = line.slice(colon + 1).trim();
-    const known = fields.get(key);
-    fields.set(key, known === undefined ? value : `${known}, ${value}`);
-  }
-  return fields;
-}
-
-function lists(value: string | undefined, option: string): boolean {
-  if (value === undefined) return false;
+function lists(value: string | null, option: string): boolean {
+  if (value === null) return false;
   return value.split(",").some((one) => one.trim().toLowerCase() === option);
 }
 

@@ -184,11 +184,11 @@ function visibleHeaders(headers: HeaderFields): Record<string, string> {
   const visible: Record<string, string> = {};
   for (const name of passedHeaders) {
     const value = headers.get(name);
-    if (value != null) visible[name] = value;
+    if (value !== null) visible[name] = value;
   }
   for (const name of requestIdHeaders) {
     const value = headers.get(name);
-    if (value != null) return { ...visible, "x-upstream-request-id": value };
+    if (value !== null) return { ...visible, "x-upstream-request-id": value };
   }
   return visible;
 }

@@ -82,7 +82,7 @@ type Opened = { resolve(answer: UpstreamAnswer): void; reject(error: Error): voi
 /** An answer whose headers are there and whose body is still to be taken, at once or as it comes. */
 export class UpstreamAnswer implements CallReceiver {
   status = 0;
-  headers: HeaderFields = new Map();
+  headers!: HeaderFields;
   readonly #name: string;
   readonly #timeouts: Timeouts;
   readonly #clock: Clock;
