@@ -33,6 +33,12 @@ describe("a stream's check", () => {
     expect(check([good.opening, ...numbered, good.closing]).fault).toBeUndefined();
   });
 
+  test("takes chunks that leave out what is null, as some gateways do", () => {
+    const terse = [good.opening, ...good.fragments].map((text) => text.replaceAll(',"finish_reason":null', ""));
+    expect(terse.join("")).not.toContain("finish_reason");
+    expect(check([...terse, good.closing]).fault).toBeUndefined();
+  });
+
   const [first = "", second = "", ...others] = good.fragments;
   const faults: Record<string, [string[], string]> = {
     "a lost fragment": [[good.opening, first, ...others, good.closing], "lost or reordered: fragment 2"],
@@ -46,6 +52,10 @@ describe("a stream's check", () => {
     "broken JSON": [[good.opening, first.slice(0, -3), "\n\n"], "broken: SyntaxError"],
     "no end": [[good.opening, ...good.fragments], "no finish_reason"],
     "no [DONE]": [[good.opening, ...good.fragments, good.closing.replace("data: [DONE]\n\n", "")], "no [DONE]"],
+    "another finish_reason": [
+      [good.opening, ...good.fragments, good.closing.replace('"stop"', '"length"')],
+      "broken: finish_reason length",
+    ],
     "half an event": [[good.opening, ...good.fragments, good.closing, "data: {"], "within an event"],
     "another id": [[good.opening, ...good.fragments, good.closing.replace("chatcmpl-B", "chatcmpl-C")], "a chunk of"],
     "wrong usage": [

@@ -112,7 +112,7 @@ export class StreamCheck implements AnswerCheck {
     if (choice === undefined) return undefined;
     const { content } = choice.delta;
     if (choice.finish_reason === "stop") this.#finished = true;
-    else if (choice.finish_reason !== null) return `broken: finish_reason ${choice.finish_reason}`;
+    else if (choice.finish_reason != null) return `broken: finish_reason ${choice.finish_reason}`;
     return typeof content === "string" && content !== "" ? this.#fragment(content, at) : undefined;
   }
 
@@ -126,7 +126,7 @@ export class StreamCheck implements AnswerCheck {
     const named = Number(content.slice(0, 6));
     if (named > index) return `lost or reordered: fragment ${named} came where ${index} was due`;
     if (named < index) return `reordered or repeated: fragment ${named} came where ${index} was due`;
-    return `broken: fragment ${index} is ${JSON.stringify(content)}`;
+    return `broken: fragment ${index} is ${JSON.stringify(text)}`;
   }
 }
 

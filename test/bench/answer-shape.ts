@@ -47,9 +47,10 @@ export function promptText(kind: PromptKind, chars: number): string {
 
 /** `chars` code points, another beginning for each `seed`. */
 export function filler(seed: number, chars: number): string {
-  let text = "";
-  for (let index = 0; index < chars; index++) text += alphabet[(seed * 7 + index) % alphabet.length];
-  return text;
+  const from = (seed * 7) % alphabet.length;
+  const turned = [...alphabet.slice(from), ...alphabet.slice(0, from)];
+  const rest = turned.slice(0, chars % turned.length).join("");
+  return turned.join("").repeat(Math.floor(chars / turned.length)) + rest;
 }
 
 export const timeDigits = 16;

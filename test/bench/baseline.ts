@@ -1,17 +1,17 @@
 /**
  * The least that a proxy on this platform can do: hand the call on, hand the answer back, look at nothing.
- * Usage: `bun test/bench/baseline.ts <upstream origin> [--buffer]`; it prints its port and lives until its input closes.
+ * Usage: `bun test/bench/baseline.ts <port> <upstream origin> [--buffer]`; it lives until its input closes.
  */
 import { endWithInput } from "./processes.ts";
 
-const [, , upstream = "", option] = process.argv;
+const [, , port, upstream = "", option] = process.argv;
 /** A small body costs least when it is taken whole, a large one when it is handed on as it comes. */
 const takenWhole = option === "--buffer" ? Number.POSITIVE_INFINITY : 65_536;
 const passedOn = ["authorization", "content-type"];
 
-const server = Bun.serve({
+Bun.serve({
   hostname: "127.0.0.1",
-  port: 0,
+  port: Number(port),
   development: false,
   idleTimeout: 0,
   async fetch(request) {
@@ -32,5 +32,4 @@ const server = Bun.serve({
   },
 });
 
-console.log(server.port);
 endWithInput();

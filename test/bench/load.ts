@@ -269,7 +269,7 @@ async function beginStreams(streams: number, perSecond: number, onFirst: (connec
 async function heldMemory(): Promise<NonNullable<Measured["held"]>> {
   const looks: [number, number][] = [];
   for (let look = 0; look < 5; look++) {
-    await sleep(0.3);
+    await sleep(job.seconds / 10);
     looks.push([residentBytes(job.watched), proportionalBytes(job.watched)]);
   }
   return {
@@ -291,7 +291,7 @@ async function readSlowly({ streams, pauseSeconds }: SlowReaders): Promise<Measu
   const [cpuBefore, from] = [cpuSeconds(job.watched), performance.now()];
   const paused: Connection[] = [];
   state.measuring = true;
-  const { ended } = await beginStreams(streams, streams, (connection) => {
+  const { ended } = await beginStreams(streams, streams * 10, (connection) => {
     connection.pause();
     paused.push(connection);
   });

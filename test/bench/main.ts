@@ -7,10 +7,19 @@ import { describeMachine } from "./machine.ts";
 import { Processes } from "./processes.ts";
 import { faultsOf, type Row, rowsOf, tableOf } from "./report.ts";
 import { type Bench, performScenario, startMock } from "./rounds.ts";
-import { type Case, type Scenario, scenarios, shortened } from "./scenarios.ts";
+import { type Case, type Scenario, scenarios, shortened, withinLimits } from "./scenarios.ts";
 import { performSoak } from "./soak.ts";
 import { performStart, startScenario } from "./start.ts";
-import { bareProxy, bufferingProxy, peers, type Subject, sourceCommand, troupe, withProfiles } from "./subjects.ts";
+import {
+  bareProxy,
+  bufferingProxy,
+  installedNginx,
+  readPeers,
+  type Subject,
+  sourceCommand,
+  troupe,
+  withProfiles,
+} from "./subjects.ts";
 
 const help = `Usage: bun run bench [options]
 
@@ -92,7 +101,8 @@ function adapted(scenario: Scenario, subjects: readonly Subject[], others: reado
   );
   const cases = [...own, ...theirs].filter(({ label }) => flags.cases.test(label));
   const chosen = { ...scenario, cases: [reference!, ...cases], seconds: flags.seconds ?? scenario.seconds };
-  return flags.quick ? shortened(chosen) : chosen;
+  const form = flags.quick ? shortened(chosen) : chosen;
+  return { ...form, load: withinLimits(form.load) };
 }
 
 type Outcome = { readonly rows: Row[]; readonly faults: string[]; readonly soak?: unknown };
@@ -104,7 +114,9 @@ async function performAll(bench: Bench, flags: Flags): Promise<Outcome> {
     const { series, ...outcome } = await performSoak(bench, own.at(-1)!, flags.minutes);
     return { ...outcome, soak: series };
   }
-  const others = flags.quick ? [] : peers(flags.peers).filter(taking);
+  const { subjects: peers, absent } = flags.peers === undefined ? { subjects: [], absent: [] } : readPeers(flags.peers);
+  for (const name of absent) bench.tell(`${name} is left out: its command is not on the PATH`);
+  const others = [...(flags.quick ? [] : installedNginx()), ...peers].filter(taking);
   const outcome: Outcome = { rows: [], faults: [] };
   for (const scenario of scenarios.filter(({ name }) => flags.only.includes(name))) {
     const chosen = adapted(scenario, own, others, flags);
@@ -114,8 +126,9 @@ async function performAll(bench: Bench, flags: Flags): Promise<Outcome> {
     outcome.faults.push(...faultsOf(chosen, results));
     if (!flags.quick) console.log(`\n${chosen.name}: ${chosen.about}\n\n${tableOf(rows)}`);
   }
-  if (flags.only.includes(startScenario.name) && !flags.without.includes("troupe")) {
-    const rows = await performStart(bench, flags.command, flags.rounds);
+  if (flags.only.includes(startScenario.name)) {
+    const subjects = [...own, ...others].filter((subject) => subject !== bufferingProxy);
+    const rows = await performStart(bench, subjects, flags.command, flags.rounds, flags.quick ? 0 : 1);
     outcome.rows.push(...rows);
     if (!flags.quick) console.log(`\n${startScenario.name}: ${startScenario.about}\n\n${tableOf(rows)}`);
   }

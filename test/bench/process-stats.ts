@@ -16,6 +16,12 @@ export function processTree(pid: number): number[] {
   return [pid, ...children.flatMap(processTree)];
 }
 
+/** How many files, sockets among them, a process may open; Bun raises its own limit to the hard one. */
+export function mostOpenFiles(): number {
+  const found = /^Max open files +\S+ +(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8"));
+  return Number(found?.[1] ?? Number.POSITIVE_INFINITY);
+}
+
 function kilobytes(path: string, field: string): number {
   const found = new RegExp(`^${field}:\\s+(\\d+) kB`, "m").exec(readFileSync(path, "utf8"));
   if (found === null) throw new Error(`${path} has no ${field}`);

@@ -1,10 +1,11 @@
-/** From exec to the first answer, and what is resident when idle: of Troupe with a hundred personas, and of the bare proxy. */
-import { mkdirSync } from "node:fs";
+/** From exec to the first answer, and what is resident when idle: of Troupe with a hundred personas, and of the others. */
+import { mkdtempSync } from "node:fs";
 import { join } from "node:path";
+import { call } from "./calls.ts";
 import { proportionalBytes, residentBytes } from "./process-stats.ts";
 import { type Row, summarise } from "./report.ts";
 import type { Bench } from "./rounds.ts";
-import { firstLine, freePort, ignoreOutput, prepareTroupe } from "./subjects.ts";
+import type { Subject } from "./subjects.ts";
 
 export const startScenario = {
   name: "start",
@@ -12,55 +13,20 @@ export const startScenario = {
 };
 
 type Sample = { readonly ms: number; readonly residentMb: number; readonly proportionalMb: number };
+type Start = { readonly label: string; run(): Promise<Sample> };
 
-const personas = Object.fromEntries(Array.from({ length: 100 }, (_, at) => [`bench/persona-${at}`, "openai/gpt-4o"]));
+/** One for each persona. */
+const calls = Array.from({ length: 100 }, (_, at) => call({ surface: "persona", shape: `-f${at + 1}` }));
 const mostMs = 60;
 const mostResidentMb = 90;
 const megabyte = 1024 * 1024;
 
-type Begin = { readonly child: ReturnType<Bench["processes"]["start"]>; readonly port: () => Promise<number> };
-
-/** Asks again and again, a millisecond apart, until something answers. */
-async function untilFirstAnswer({ child, port }: Begin): Promise<void> {
-  const url = `http://127.0.0.1:${await port()}/healthz`;
-  while (child.exitCode === null) {
-    const answer = await fetch(url, { keepalive: false }).catch(() => undefined);
-    if (answer !== undefined) {
-      await answer.arrayBuffer();
-      return;
-    }
-    await Bun.sleep(1);
-  }
-  throw new Error(`it ended before it answered: ${await new Response(child.stderr).text()}`);
-}
-
-async function sample(bench: Bench, begin: () => Begin): Promise<Sample> {
-  const from = performance.now();
-  const begun = begin();
-  await untilFirstAnswer(begun);
-  const ms = performance.now() - from;
-  ignoreOutput(begun.child);
-  await Bun.sleep(1_000);
-  const pids = [begun.child.pid];
+async function sample(bench: Bench, subject: Subject, folder: string, idleSeconds: number): Promise<Sample> {
+  const { pids, firstAnswerMs, stop } = await subject.start({ ...bench, folder, calls });
+  await Bun.sleep(idleSeconds * 1e3);
   const memory = { residentMb: residentBytes(pids) / megabyte, proportionalMb: proportionalBytes(pids) / megabyte };
-  await bench.processes.stop(begun.child);
-  return { ms, ...memory };
-}
-
-function bareProxy(bench: Bench): () => Begin {
-  const command = [process.execPath, join(import.meta.dir, "baseline.ts"), `http://127.0.0.1:${bench.mockPort}`];
-  return () => {
-    const child = bench.processes.start({ role: "server", command, own: true });
-    return { child, port: async () => Number(await firstLine(child)) };
-  };
-}
-
-function troupe(bench: Bench, command: readonly string[], folder: string): () => Begin {
-  return () => {
-    const port = freePort();
-    const whole = [...command, ...prepareTroupe(folder, port, bench.mockPort, personas)];
-    return { child: bench.processes.start({ role: "server", command: whole, cwd: folder }), port: async () => port };
-  };
+  await stop();
+  return { ms: firstAnswerMs, ...memory };
 }
 
 /** Takes the file out of the page cache, so that the next start reads the disk. */
@@ -68,68 +34,73 @@ async function forgetPages(file: string): Promise<void> {
   await Bun.$`dd if=${file} iflag=nocache count=0 status=none`.quiet().nothrow();
 }
 
-/** @param command how Troupe is started */
-export async function performStart(bench: Bench, command: readonly string[], rounds: number): Promise<Row[]> {
-  const kept = join(bench.folder, "start-kept");
-  mkdirSync(kept);
-  const [program = "", source] = command;
-  const compiled = source === undefined;
-  const form = compiled ? "compiled" : "from source";
-  let fresh = 0;
-  const cases: Record<string, { samples: Sample[]; run: () => Promise<Sample> }> = {
-    "bare proxy, from source": { samples: [], run: () => sample(bench, bareProxy(bench)) },
-    [`troupe, ${form}, again`]: { samples: [], run: () => sample(bench, troupe(bench, command, kept)) },
-    [`troupe, ${form}, first start`]: {
-      samples: [],
-      run: () => {
-        const folder = join(bench.folder, `start-${fresh++}`);
-        mkdirSync(folder);
-        return sample(bench, troupe(bench, command, folder));
-      },
-    },
+/** The ways in which a subject is started, each after the one before. */
+function startsOf(bench: Bench, subject: Subject, command: readonly string[], idleSeconds: number): Start[] {
+  let folder = "";
+  const again = () => sample(bench, subject, folder, idleSeconds);
+  const first = () => {
+    folder = mkdtempSync(join(bench.folder, "start-"));
+    return again();
   };
-  if (compiled) {
-    cases["troupe, compiled, not in the page cache"] = {
-      samples: [],
-      run: async () => {
-        await forgetPages(program);
-        return sample(bench, troupe(bench, command, kept));
-      },
-    };
-  }
-  await sample(bench, troupe(bench, command, kept));
+  if (subject.name !== "troupe") return [{ label: subject.name, run: first }];
+  const [program = "", source] = command;
+  const form = source === undefined ? "compiled" : "from source";
+  const uncached = async () => {
+    await forgetPages(program);
+    return again();
+  };
+  return [
+    { label: `troupe, ${form}, first start`, run: first },
+    { label: `troupe, ${form}, again`, run: again },
+    ...(source === undefined ? [{ label: "troupe, compiled, not in the page cache", run: uncached }] : []),
+  ];
+}
+
+/**
+ * @param command how Troupe is started
+ * @param idleSeconds how long each rests before its memory is read
+ */
+export async function performStart(
+  bench: Bench,
+  subjects: readonly Subject[],
+  command: readonly string[],
+  rounds: number,
+  idleSeconds: number,
+): Promise<Row[]> {
+  const starts = subjects.flatMap((subject) => startsOf(bench, subject, command, idleSeconds));
+  const samples = new Map(starts.map(({ label }) => [label, [] as Sample[]]));
   for (let round = 0; round < rounds; round++) {
-    for (const [label, { samples, run }] of Object.entries(cases)) {
+    for (const { label, run } of starts) {
       bench.tell(`start: round ${round + 1} of ${rounds}, ${label}`);
-      samples.push(await run());
+      samples.get(label)!.push(await run());
     }
   }
-  return Object.entries(cases).flatMap(([label, { samples }]) => [
+  return [...samples].flatMap(([label, taken]) => [
     row(
       label,
       "first answer",
       "ms",
-      samples.map(({ ms }) => ms),
+      taken.map(({ ms }) => ms),
       mostMs,
     ),
     row(
       label,
       "resident when idle",
       "MB",
-      samples.map(({ residentMb }) => residentMb),
+      taken.map(({ residentMb }) => residentMb),
       mostResidentMb,
     ),
     row(
       label,
       "the same, shared pages by share",
       "MB",
-      samples.map(({ proportionalMb }) => proportionalMb),
+      taken.map(({ proportionalMb }) => proportionalMb),
     ),
   ]);
 }
 
 function row(label: string, measure: string, unit: string, values: number[], most?: number): Row {
   const summary = { scenario: startScenario.name, case: label, measure, unit, ...summarise(values) };
-  if (most === undefined || label.startsWith("bare")) return summary;
+  if (most === undefined || !label.startsWith("troupe")) return summary;
   return { ...summary, target: { most, of: "value", met: summary.median <= most } };
 }

@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { type CallSpec, fieldsOf, mockModel, personaId } from "./calls.ts";
 import { processTree } from "./process-stats.ts";
-import type { Processes } from "./processes.ts";
+import type { Launch, Processes } from "./processes.ts";
 
 /** How a server wants a call addressed. */
 export type Address = {
@@ -16,6 +16,8 @@ export type Address = {
 
 export type Running = {
   readonly pids: readonly number[];
+  /** From exec to its first answer, whatever that is. */
+  readonly firstAnswerMs: number;
   address(call: CallSpec): Address;
   stop(): Promise<void>;
 };
@@ -32,6 +34,7 @@ export type Surroundings = {
 export type Subject = {
   readonly name: string;
   answers(call: CallSpec): boolean;
+  /** Resolves when it answers. @throws when it ends before, or takes more than a minute */
   start(surroundings: Surroundings): Promise<Running>;
 };
 
@@ -60,17 +63,20 @@ export async function firstLine(child: Child): Promise<string> {
   return text.slice(0, text.indexOf("\n"));
 }
 
-/** Resolves when the server answers anything at all. @throws when its process ends before, or after a minute */
-export async function untilAnswering(child: Child, url: string): Promise<void> {
-  const deadline = performance.now() + 60_000;
-  while (performance.now() < deadline) {
+/** Starts a server and asks it again and again, a millisecond apart, until it answers anything at all. */
+async function launch(processes: Processes, what: Omit<Launch, "role">, url: string) {
+  const from = performance.now();
+  const child = processes.start({ role: "server", ...what });
+  while (performance.now() - from < 60_000) {
     if (child.exitCode !== null) throw new Error(`it ended at once: ${await new Response(child.stderr).text()}`);
-    const answer = await fetch(url).catch(() => undefined);
-    if (answer !== undefined) {
+    const answer = await fetch(url, { keepalive: false }).catch(() => undefined);
+    if (answer === undefined) await Bun.sleep(1);
+    else {
+      const firstAnswerMs = performance.now() - from;
       await answer.arrayBuffer();
-      return;
+      ignoreOutput(child);
+      return { pids: processTree(child.pid), firstAnswerMs, stop: () => processes.stop(child) };
     }
-    await Bun.sleep(20);
   }
   throw new Error(`${url} did not answer within a minute`);
 }
@@ -95,11 +101,11 @@ function ownProxy(name: string, ...options: string[]): Subject {
     name,
     answers: plainGateway,
     async start({ processes, mockPort }) {
-      const command = [process.execPath, script("baseline.ts"), `http://127.0.0.1:${mockPort}`, ...options];
-      const child = processes.start({ role: "server", command, own: true });
-      const port = Number(await firstLine(child));
-      ignoreOutput(child);
-      return { pids: [child.pid], address: (call) => openAiAddress(port, call), stop: () => processes.stop(child) };
+      const port = freePort();
+      const upstream = `http://127.0.0.1:${mockPort}`;
+      const command = [process.execPath, script("baseline.ts"), String(port), upstream, ...options];
+      const running = await launch(processes, { command, own: true }, `http://127.0.0.1:${port}/`);
+      return { ...running, address: (call) => openAiAddress(port, call) };
     },
   };
 }
@@ -117,7 +123,7 @@ export function withProfiles([bun = "", ...program]: readonly string[], folder: 
 }
 
 /** Writes a config and personas for the mock. @returns the arguments of `serve` */
-export function prepareTroupe(folder: string, port: number, mockPort: number, personas: Record<string, string>) {
+function prepareTroupe(folder: string, port: number, mockPort: number, personas: Record<string, string>) {
   const origin = `http://127.0.0.1:${mockPort}`;
   const file = join(folder, "troupe.yaml");
   mkdirSync(join(folder, "personas/bench"), { recursive: true });
@@ -148,16 +154,11 @@ export function troupe(command: readonly string[]): Subject {
       const asked = calls.filter((call) => call.surface === "persona");
       const personas = Object.fromEntries(asked.map((call) => [personaId(call), `${call.family}/${mockModel(call)}`]));
       const args = prepareTroupe(folder, port, mockPort, personas);
-      const child = processes.start({
-        role: "server",
-        command: [...command, ...args],
-        cwd: folder,
-      });
-      await untilAnswering(child, `http://127.0.0.1:${port}/healthz`);
-      ignoreOutput(child);
+      const what = { command: [...command, ...args], cwd: folder };
+      const running = await launch(processes, what, `http://127.0.0.1:${port}/healthz`);
       const key = readFileSync(join(folder, "data/first-key"), "utf8").trim();
       return {
-        pids: [child.pid],
+        ...running,
         address: (call) => ({
           port,
           path: call.surface === "persona" ? "/v1/chat/completions" : "/gateway/v1/chat/completions",
@@ -165,7 +166,6 @@ export function troupe(command: readonly string[]): Subject {
           model: call.surface === "persona" ? personaId(call) : `${call.family}/${mockModel(call)}`,
           fields: fieldsOf(call),
         }),
-        stop: () => processes.stop(child),
       };
     },
   };
@@ -196,18 +196,16 @@ const nginx: Subject = {
     const port = freePort();
     const file = join(folder, "nginx.conf");
     writeFileSync(file, nginxConfig(port, mockPort, folder));
-    const child = processes.start({ role: "server", command: ["nginx", "-p", folder, "-c", file, "-e", "stderr"] });
-    await untilAnswering(child, `http://127.0.0.1:${port}/`);
-    ignoreOutput(child);
-    return {
-      pids: processTree(child.pid),
-      address: (call) => openAiAddress(port, call),
-      stop: () => processes.stop(child),
-    };
+    const command = ["nginx", "-p", folder, "-c", file, "-e", "stderr"];
+    const running = await launch(processes, { command }, `http://127.0.0.1:${port}/`);
+    return { ...running, address: (call) => openAiAddress(port, call) };
   },
 };
 
-/** Another gateway; `{port}`, `{mock}` (its port), `{folder}` and `{model}` are filled in. */
+/**
+ * Another gateway. Filled in: `{port}`, `{mock}` (its port), `{folder}`, `{model}` of a call, and `{models}`, all those of the
+ * calls to come, as an array in JSON (which YAML and TOML read too).
+ */
 type PeerDescription = {
   name: string;
   command: string[];
@@ -228,23 +226,24 @@ function peer(description: PeerDescription): Subject {
   return {
     name: description.name,
     answers: (call) => call.surface === "gateway" && !call.identified && families.includes(call.family),
-    async start({ processes, folder, mockPort }) {
+    async start({ processes, folder, mockPort, calls }) {
       const port = freePort();
+      const models = JSON.stringify([...new Set(calls.map(mockModel))]);
       const fill = (text: string, model = "") =>
         text
           .replaceAll("{port}", String(port))
           .replaceAll("{mock}", String(mockPort))
           .replaceAll("{folder}", folder)
+          .replaceAll("{models}", models)
           .replaceAll("{model}", model);
       const filled = (record: Record<string, string> = {}) =>
         Object.fromEntries(Object.entries(record).map(([key, value]) => [key, fill(value)]));
       for (const [name, text] of Object.entries(filled(description.files))) writeFileSync(join(folder, name), text);
       const command = description.command.map((part) => fill(part));
-      const child = processes.start({ role: "server", command, env: filled(description.env), cwd: folder });
-      await untilAnswering(child, `http://127.0.0.1:${port}${description.ready ?? "/"}`);
-      ignoreOutput(child);
+      const what = { command, env: filled(description.env), cwd: folder };
+      const running = await launch(processes, what, `http://127.0.0.1:${port}${description.ready ?? "/"}`);
       return {
-        pids: processTree(child.pid),
+        ...running,
         address: (call) => ({
           port,
           path: description.path ?? "/v1/chat/completions",
@@ -252,14 +251,19 @@ function peer(description: PeerDescription): Subject {
           model: fill(description.model ?? "{model}", mockModel(call)),
           fields: fieldsOf(call),
         }),
-        stop: () => processes.stop(child),
       };
     },
   };
 }
 
-/** nginx where it is installed, and the gateways that the file describes (a JSON array of `PeerDescription`). */
-export function peers(file: string | undefined): Subject[] {
-  const described: PeerDescription[] = file === undefined ? [] : JSON.parse(readFileSync(file, "utf8"));
-  return [...(Bun.which("nginx") === null ? [] : [nginx]), ...described.map(peer)];
+export const installedNginx = (): Subject[] => (Bun.which("nginx") === null ? [] : [nginx]);
+
+/** The gateways that a file describes, a JSON array of `PeerDescription`; `absent`: those that are not installed. */
+export function readPeers(file: string): { subjects: Subject[]; absent: string[] } {
+  const described: PeerDescription[] = JSON.parse(readFileSync(file, "utf8"));
+  const installed = ({ command: [program = ""] }: PeerDescription) => Bun.which(program) !== null;
+  return {
+    subjects: described.filter(installed).map(peer),
+    absent: described.filter((one) => !installed(one)).map(({ name }) => name),
+  };
 }
