@@ -31,10 +31,15 @@ export class Connection {
   #closes = false;
   #idleSince = performance.now();
 
-  private constructor() {}
+  readonly #onStray: (fault: string) => void;
 
-  static async open(port: number): Promise<Connection> {
-    const connection = new Connection();
+  private constructor(onStray: (fault: string) => void) {
+    this.#onStray = onStray;
+  }
+
+  /** @param onStray is told of bytes that belong to no answer */
+  static async open(port: number, onStray: (fault: string) => void): Promise<Connection> {
+    const connection = new Connection(onStray);
     connection.#socket = await Bun.connect({
       hostname: "127.0.0.1",
       port,
@@ -90,6 +95,7 @@ export class Connection {
     const receiver = this.#receiver;
     this.#receiver = undefined;
     this.#state = "closed";
+    this.#socket.end();
     receiver?.fail(reason);
   }
 
@@ -111,7 +117,8 @@ export class Connection {
           rest = this.#readLine(rest, at);
           break;
         case "idle":
-          this.#fail(`${rest.length} bytes after the answer's end`);
+          this.#onStray(`${rest.length} bytes after an answer's end`);
+          this.close();
           return;
         case "closed":
           return;

@@ -181,7 +181,7 @@ async function connect(): Promise<Connection> {
     if (known.usable) return known;
     known.close();
   }
-  return Connection.open(job.port);
+  return Connection.open(job.port, (fault) => note(`broken: ${fault}`));
 }
 
 async function perform(onFirst?: (connection: Connection) => void): Promise<void> {
