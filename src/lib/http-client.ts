@@ -10,7 +10,7 @@ export type HttpRequest = {
   readonly method: string;
   /** Absolute, http or https. */
   readonly url: string;
-  /** Without those that frame the message: these are set here. */
+  /** By lower-case names. Those that frame the message are set here, whatever these say; `host` is if these don't. */
   readonly headers: Readonly<Record<string, string>>;
   /** Absent: none. */
   readonly body?: string | Uint8Array | Pieces;
@@ -32,7 +32,7 @@ export interface Transport {
    * @throws TypeError for a header or URL that can't be sent
    */
   send(request: HttpRequest, receiver: CallReceiver, connectMs: number): Transfer;
-  /** Ends the connections that carry no call. */
+  /** For good: ends the connections that carry no call, and the others with their calls. */
   close(): void;
 }
 
@@ -53,11 +53,20 @@ const sweepEveryMs = 5_000;
 const mostIdle = 512;
 
 /**
- * A kept connection that the other side closes at this very moment takes a call and never reads it. It ends within a round
- * trip then: its end was on its way before the call arrived. Whoever had read the call, and begun to work for it, would
- * not have given up within this time. A round trip is no longer than connecting took.
+ * A kept connection that the other side closes at this very moment takes a call that nobody reads. Its end was on its way
+ * before the call arrived, and so it is here within a round trip, which is no longer than connecting took. A call whose
+ * connection ends so early, with no byte of an answer, is sent once more.
+ *
+ * A POST may only be repeated where there is reason to think that it was never acted on, and a repeated one not again
+ * (https://www.rfc-editor.org/rfc/rfc9110#section-9.2.2, to which https://www.rfc-editor.org/rfc/rfc9112#section-9.3.1
+ * refers). That the end came so early is such a reason, but no proof: an upstream that takes a call and breaks down within
+ * this time gets it twice. Go is stricter, and repeats a POST only if none of it was written or it has an
+ * `Idempotency-Key` (`shouldRetryRequest` in https://go.dev/src/net/http/transport.go); curl is laxer, and repeats whatever
+ * got no answer on a kept connection, however late (`Curl_retry_request` in https://github.com/curl/curl/blob/master/lib/transfer.c).
  */
 const leastStaleMs = 20;
+/** However slow connecting was: it may have been this process that was. */
+const mostStaleMs = 500;
 
 export class HttpClient implements Transport {
   readonly #clock: Clock;
@@ -95,6 +104,8 @@ class Pool implements ConnectionOwner {
   /** The longest idle first. */
   #idle: Connection[] = [];
   #callOffSweep: (() => void) | undefined;
+  #isClosed = false;
+  #fastestConnectMs = mostStaleMs;
 
   constructor({ protocol, host, hostname, port }: URL, clock: Clock) {
     const tls = protocol === "https:";
@@ -103,9 +114,6 @@ class Pool implements ConnectionOwner {
     this.#address = { hostname: hostname.replace(/^\[|\]$/g, ""), port: Number(port) || (tls ? 443 : 80), tls };
     this.#clock = clock;
   }
-
-  /** How long the other side's word takes at most to get here, as far as is known. */
-  roundTripMs = leastStaleMs;
 
   /** The one that was used last, as it is the least likely to be closed. */
   take(): Connection | undefined {
@@ -121,10 +129,19 @@ class Pool implements ConnectionOwner {
   }
 
   connectedWithin(ms: number): void {
-    this.roundTripMs = Math.max(leastStaleMs, ms);
+    this.#fastestConnectMs = Math.min(this.#fastestConnectMs, ms);
+  }
+
+  /** How long the other side's word takes at most to get here, as far as is known. */
+  get roundTripMs(): number {
+    return Math.max(leastStaleMs, this.#fastestConnectMs);
   }
 
   freed(connection: Connection): void {
+    if (this.#isClosed) {
+      connection.destroy();
+      return;
+    }
     connection.idleSince = this.#clock.monotonic();
     this.#idle.push(connection);
     if (this.#idle.length > mostIdle) this.#idle[0]!.destroy();
@@ -137,6 +154,7 @@ class Pool implements ConnectionOwner {
   }
 
   close(): void {
+    this.#isClosed = true;
     this.#callOffSweep?.();
     this.#callOffSweep = undefined;
     for (const connection of [...this.#idle]) connection.destroy();
@@ -161,7 +179,8 @@ class PooledTransfer implements CallReceiver, Transfer {
   readonly #receiver: CallReceiver;
   readonly #connectMs: number;
   readonly #clock: Clock;
-  #connection: Connection;
+  /** Undefined once the call is over: its connection may carry another one by then. */
+  #connection: Connection | undefined;
   #startedAt = 0;
   #callOffConnecting: (() => void) | undefined;
 
@@ -180,16 +199,15 @@ class PooledTransfer implements CallReceiver, Transfer {
   }
 
   pause(): void {
-    this.#connection.pause();
+    this.#connection?.pause();
   }
 
   resume(): void {
-    this.#connection.resume();
+    this.#connection?.resume();
   }
 
   cancel(): void {
-    this.#callOffConnecting?.();
-    this.#connection.destroy();
+    this.#leave()?.destroy();
   }
 
   connected(): void {
@@ -207,13 +225,24 @@ class PooledTransfer implements CallReceiver, Transfer {
   }
 
   end(): void {
+    this.#leave();
     this.#receiver.end();
   }
 
   fail(error: Error): void {
-    this.#callOffConnecting?.();
-    if (this.#wasStale()) this.#connection = this.#connect();
+    const connection = this.#leave();
+    // The receiver threw at its answer's end, and was told all.
+    if (connection === undefined) reportError(error);
+    else if (this.#wasStale(connection)) this.#connection = this.#connect();
     else this.#receiver.fail(error);
+  }
+
+  /** @returns the connection that it leaves */
+  #leave(): Connection | undefined {
+    this.#callOffConnecting?.();
+    const connection = this.#connection;
+    this.#connection = undefined;
+    return connection;
   }
 
   #connect(): Connection {
@@ -221,18 +250,18 @@ class PooledTransfer implements CallReceiver, Transfer {
     const connection = this.#pool.connect();
     connection.send(this.#pieces, this);
     this.#callOffConnecting = this.#clock.after(this.#connectMs, () => {
-      connection.destroy();
+      this.cancel();
       this.#receiver.fail(new ConnectTimeout(`no connection within ${this.#connectMs} ms`));
     });
     return connection;
   }
 
-  #wasStale(): boolean {
-    const { isUsed, isAnswering } = this.#connection;
+  #wasStale({ isUsed, isAnswering }: Connection): boolean {
     return isUsed && !isAnswering && this.#clock.monotonic() - this.#startedAt <= this.#pool.roundTripMs;
   }
 }
 
+const framing = new Set(["content-length", "transfer-encoding"]);
 const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const isAscii = /^[\0-\x7f]*$/;
 const fieldValue = /^[\t\x20-\x7e\x80-\xff]*$/;
@@ -241,8 +270,10 @@ const fieldValue = /^[\t\x20-\x7e\x80-\xff]*$/;
 const mostJoined = 64 * 1024;
 
 function messageOf({ method, headers, body = [] }: HttpRequest, host: string, path: string): Pieces {
-  let head = `${method} ${path} HTTP/1.1\r\nhost: ${host}\r\n`;
+  let head = `${method} ${path} HTTP/1.1\r\n`;
+  if (headers["host"] === undefined) head += `host: ${host}\r\n`;
   for (const name in headers) {
+    if (framing.has(name)) continue;
     const value = headers[name]!;
     if (!token.test(name)) throw new TypeError(`${JSON.stringify(name)} is no header's name`);
     if (!fieldValue.test(value)) throw new TypeError(`the value of the header ${name} can't be sent`);

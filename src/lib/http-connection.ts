@@ -22,6 +22,12 @@ export interface ConnectionOwner {
   gone(connection: Connection): void;
 }
 
+/**
+ * The one protocol that is offered, behind its length.
+ * Source: https://www.rfc-editor.org/rfc/rfc7301#section-3.1
+ */
+const onlyHttp1 = "\x08http/1.1";
+
 export class Connection {
   readonly #owner: ConnectionOwner;
   #socket: Socket<Connection> | undefined;
@@ -44,7 +50,7 @@ export class Connection {
       port,
       data: this,
       socket: tls ? Connection.#securely : Connection.#plainly,
-      ...(tls && { tls: { serverName: hostname, ALPNProtocols: "http/1.1" } as TLSOptions }),
+      ...(tls && { tls: { serverName: hostname, ALPNProtocols: onlyHttp1 } as TLSOptions }),
     }).catch((error: Error) => this.#fail(error));
   }
 
@@ -72,7 +78,7 @@ export class Connection {
     this.#receiver = receiver;
     this.#parser = new AnswerParser(receiver);
     this.#unsent = [...pieces];
-    if (this.#isOpen) this.#write();
+    this.#write();
   }
 
   /** Stops reading, so that the other side has to wait. */
@@ -104,8 +110,8 @@ export class Connection {
 
   #fail(error: Error): void {
     const receiver = this.#receiver;
-    this.#receiver = undefined;
-    this.#leave();
+    // Leaving closes the socket, and that is no end of the answer.
+    this.destroy();
     receiver?.fail(error);
   }
 
@@ -124,6 +130,8 @@ export class Connection {
   }
 
   #write(): void {
+    // Nothing goes out before it is known who is there.
+    if (!this.#isOpen) return;
     const unsent = this.#unsent;
     while (unsent.length > 0 && !this.#isGone) {
       const piece = unsent[0]!;
@@ -197,6 +205,7 @@ export class Connection {
     open: (socket) => {
       // Known now already, so that it can be ended while the handshake goes on.
       socket.data.#socket = socket;
+      if (socket.data.#isGone) socket.terminate();
     },
     handshake: (socket, trusted, error) => {
       if (trusted) socket.data.#open(socket);

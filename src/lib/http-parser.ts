@@ -153,21 +153,21 @@ export class AnswerParser {
       minor === "1" ? !lists(fields.get("connection"), "close") : lists(fields.get("connection"), "keep-alive");
     const idle = /(?:^|[\s,;])timeout=(\d{1,9})/i.exec(fields.get("keep-alive") ?? "")?.[1];
     this.#idleSeconds = idle === undefined ? undefined : Number(idle);
-    this.#state = this.#framing(status, fields);
+    this.#state = this.#framing(status, minor!, fields);
     this.#receiver.head(status, fields);
     if (this.#state === "length" && this.#left === 0) this.#end();
   }
 
   /** https://www.rfc-editor.org/rfc/rfc9112#section-6.3 */
-  #framing(status: number, fields: HeaderFields): State {
+  #framing(status: number, minor: string, fields: HeaderFields): State {
     this.#left = 0;
     if (status === 204 || status === 304) return "length";
     const coding = fields.get("transfer-encoding")?.toLowerCase() ?? "identity";
     const length = fields.get("content-length");
     if (coding !== "identity") {
-      if (coding !== "chunked") throw new HttpFault(`a transfer coding that nobody asked for: ${coding}`);
-      // Both may be an attempt at smuggling a second answer: the connection ends with this one.
-      if (length !== null) this.#lasts = false;
+      if (coding !== "chunked") throw new HttpFault(`a transfer coding that nobody asked for: ${coding.slice(0, 100)}`);
+      // Both may be an attempt at smuggling a second answer, and HTTP/1.0 has no chunks: the connection ends with this one.
+      if (length !== null || minor === "0") this.#lasts = false;
       return "chunk-size";
     }
     if (length === null) {
@@ -257,10 +257,13 @@ export class AnswerParser {
   }
 }
 
-const statusLine = /^HTTP\/1\.([01]) (\d{3})(?: [^\r\n]*)?\r?\n/;
-/** Fields, each on one line: a line that continues another is out of use for good reasons. */
-const wellFormed = /^(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\r\n]*\r?\n)*\r?\n$/;
-const malformed = /^(?![!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\r\n]*\r?$).+/m;
+const statusLine = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [^\r\n]*)?\r?\n/;
+/**
+ * Fields, each on one line: a line that continues another is out of use for good reasons, and so are control characters.
+ * Source: https://www.rfc-editor.org/rfc/rfc9110#section-5.5
+ */
+const wellFormed = /^(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\0-\x08\n-\x1f\x7f]*\r?\n)*\r?\n$/;
+const malformed = /^(?![!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\0-\x08\n-\x1f\x7f]*\r?$).+/m;
 
 /** Few of them are ever looked at: they are found in the text when they are. */
 class HeadFields implements HeaderFields {
@@ -277,9 +280,9 @@ class HeadFields implements HeaderFields {
     pattern.lastIndex = 0;
     const first = pattern.exec(this.#text);
     if (first === null) return null;
-    let value = first[1]!.trimEnd();
+    let value = first[1] ?? "";
     for (let more = pattern.exec(this.#text); more !== null; more = pattern.exec(this.#text)) {
-      value += `, ${more[1]!.trimEnd()}`;
+      value += `, ${more[1] ?? ""}`;
     }
     return value;
   }
@@ -291,7 +294,7 @@ const patterns = new Map<string, RegExp>();
 function patternOf(name: string): RegExp {
   let pattern = patterns.get(name);
   if (pattern === undefined) {
-    pattern = new RegExp(`^${name}:[ \\t]*(.*)$`, "gim");
+    pattern = new RegExp(`^${name}:[ \\t]*(.*[^ \\t\\r\\n])?`, "gim");
     patterns.set(name, pattern);
   }
   return pattern;
@@ -303,10 +306,10 @@ function firstLine(text: string): string {
 
 /** Where the body begins; -1 while the head is not whole. Lines may end without a carriage return. */
 function headEnd(bytes: Buffer): number {
-  const usual = bytes.indexOf("\r\n\r\n");
+  const usual = bytes.indexOf("\n\r\n");
   const bare = bytes.indexOf("\n\n");
   if (bare >= 0 && (usual < 0 || bare < usual)) return bare + 2;
-  return usual < 0 ? -1 : usual + 4;
+  return usual < 0 ? -1 : usual + 3;
 }
 
 function lists(value: string | null, option: string): boolean {
@@ -314,7 +317,7 @@ function lists(value: string | null, option: string): boolean {
   return value.split(",").some((one) => one.trim().toLowerCase() === option);
 }
 
-/** Hexadecimal digits, then white space or an extension that means nothing here. */
+/** Hexadecimal digits, then perhaps white space, then perhaps an extension, which means nothing here. */
 function chunkSize(bytes: Buffer, from: number, end: number): number {
   let size = 0;
   let at = from;
@@ -323,9 +326,10 @@ function chunkSize(bytes: Buffer, from: number, end: number): number {
     if (digit < 0) break;
     size = size * 16 + digit;
   }
-  const stop = bytes[at];
-  const closed = at === end || stop === semicolon || stop === 32 || stop === 9;
-  if (at === from || !closed || size > Number.MAX_SAFE_INTEGER) {
+  const hasDigits = at > from;
+  while (at < end && (bytes[at] === 32 || bytes[at] === 9)) at += 1;
+  const closed = at === end || bytes[at] === semicolon;
+  if (!hasDigits || !closed || size > Number.MAX_SAFE_INTEGER) {
     throw new HttpFault(`no chunk size: ${bytes.toString("latin1", from, Math.min(end, from + 100))}`);
   }
   return size;
