@@ -106,12 +106,12 @@ async function relayRemote(
     if (answer.status < 200 || answer.status >= 300)
       return await refusal(answer, provider, account.name, options.observer);
     const streamed = call.request.stream === true;
-    if (await isEventStream(answer, call)) {
+    if ((streamed || answer.isEventStream) && (await isEventStream(answer, call))) {
       const bodies = new StreamBodies(answer, provider.streamDecoder(call));
       if (streamed) return await openStream(bodies, target, options);
       return completion(await collect(bodies), bodies.upstreamResponseId, target, options);
     }
-    const { whole, upstreamResponseId } = await decodePlain(answer, provider, call);
+    const { whole, upstreamResponseId } = decodePlain(await answer.text(), provider, call);
     // Some upstreams ignore the wish for a stream.
     if (streamed) return await openStream(new LocalBodies([bodyOf(whole)], upstreamResponseId), target, options);
     return completion(whole, upstreamResponseId, target, options);
@@ -299,8 +299,7 @@ class LocalBodies implements Bodies {
 
 type Plain = { readonly whole: CompletionBody; readonly upstreamResponseId: string | undefined };
 
-async function decodePlain(answer: UpstreamAnswer, provider: RemoteProvider, call: Call): Promise<Plain> {
-  const text = await answer.text();
+function decodePlain(text: string, provider: RemoteProvider, call: Call): Plain {
   let json: unknown;
   try {
     json = JSON.parse(text);

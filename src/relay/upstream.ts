@@ -189,9 +189,10 @@ export class UpstreamAnswer implements CallReceiver {
     });
   }
 
-  /** The whole body, as text. @throws as `bytes` does */
-  async text(): Promise<string> {
-    return utf8.decode(await this.bytes());
+  /** The whole body, as text; at once where it is all there. @throws as `bytes` does */
+  text(): string | Promise<string> {
+    if (this.#isOver && this.#fault === undefined && this.#ahead.length === 1) return utf8.decode(this.#ahead.pop());
+    return this.bytes().then((bytes) => utf8.decode(bytes));
   }
 
   /** Ends the call at once if its body has not ended yet, and is not being settled. */
