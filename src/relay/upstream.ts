@@ -75,7 +75,8 @@ function headersOf({ headers, listHeaders = [] }: UpstreamRequest, account: Acco
 const mostAhead = 4;
 
 /** White space, and what a byte-order mark is made of. */
-const blanks = new Set([9, 10, 13, 32, 0xef, 0xbb, 0xbf]);
+const spaces = new Set([9, 10, 13, 32]);
+const blanks = new Set([...spaces, 0xef, 0xbb, 0xbf]);
 
 type Opened = { resolve(answer: UpstreamAnswer): void; reject(error: Error): void };
 
@@ -94,7 +95,7 @@ export class UpstreamAnswer implements CallReceiver {
   #callOffTimer: () => void;
   #reader: ByteReceiver | undefined;
   /** Arrived, and not yet given out. */
-  #ahead: Uint8Array[] = [];
+  #ahead: Buffer[] = [];
   #isPaused = false;
   /** When something came last, or was wanted again: a slow client that wants nothing is no silence of the upstream. */
   #heardAt = 0;
@@ -132,6 +133,8 @@ export class UpstreamAnswer implements CallReceiver {
   /** The body's first byte that is no white space; undefined where there is none. It is still to be taken. @throws as `bytes` does */
   async firstByte(): Promise<number | undefined> {
     for (;;) {
+      // Some upstreams send line feeds while they think: those must not take up the room of what follows.
+      this.#ahead = this.#ahead.filter((part) => part.some((byte) => !spaces.has(byte)));
       for (const part of this.#ahead) {
         const found = part.find((byte) => !blanks.has(byte));
         if (found !== undefined) return found;
@@ -139,6 +142,7 @@ export class UpstreamAnswer implements CallReceiver {
       if (this.#fault !== undefined) throw this.#fault;
       if (this.#isOver) return undefined;
       this.#watchSilence();
+      this.#transfer?.resume();
       await new Promise<void>((resolve) => {
         this.#arrival = resolve;
       });
@@ -208,7 +212,8 @@ export class UpstreamAnswer implements CallReceiver {
     this.#isSettling = true;
     this.#reader = ignoring;
     this.#ahead = [];
-    this.resume();
+    this.#isPaused = false;
+    this.#transfer?.resume();
     this.#callOffTimer();
     this.#callOffTimer = this.#clock.after(settleMs, () => this.#end());
   }
@@ -228,7 +233,7 @@ export class UpstreamAnswer implements CallReceiver {
     this.#opened.resolve(this);
   }
 
-  data(bytes: Uint8Array): void {
+  data(bytes: Buffer): void {
     if (this.#inflater === undefined) this.#take(bytes);
     else this.#inflater.data(bytes);
   }
@@ -242,7 +247,7 @@ export class UpstreamAnswer implements CallReceiver {
     this.#break(networkFault(error, this.#name, this.#timeouts));
   }
 
-  #take(bytes: Uint8Array): void {
+  #take(bytes: Buffer): void {
     if (this.#isOver) return;
     this.#heardAt = this.#clock.monotonic();
     if (this.#reader !== undefined && !this.#isPaused) {

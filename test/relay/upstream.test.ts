@@ -1,9 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
-import { systemClock } from "../../src/lib/clock.ts";
+import type { Socket } from "bun";
+import { ManualClock, systemClock } from "../../src/lib/clock.ts";
 import { FetchTransport } from "../../src/lib/fetch-transport.ts";
-import { HttpClient, type Transport } from "../../src/lib/http-client.ts";
+import { HttpClient, type HttpRequest, type Transfer, type Transport } from "../../src/lib/http-client.ts";
+import type { CallReceiver } from "../../src/lib/http-connection.ts";
 import { ClientGone, Upstream, type UpstreamAnswer } from "../../src/relay/upstream.ts";
+import type { ApiError } from "../../src/wire/errors.ts";
 import { HeldStream } from "../helpers/held-stream.ts";
 import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 
@@ -171,6 +174,22 @@ describe.each(transports)("Upstream, %s", (_, transport) => {
     expect(server.requests).toHaveLength(0);
   });
 
+  test("line feeds while it thinks, however many, are waited out", async () => {
+    const held = new HeldStream();
+    using server = new UpstreamServer(() => held.response());
+    held.send("\n");
+    const answer = await send(server.url);
+    const first = answer.firstByte();
+    for (let at = 0; at < 20; at += 1) {
+      held.send(at === 9 ? "\ufeff" : "\r\n");
+      await new Promise((next) => setImmediate(next));
+    }
+    held.send("data: x\n\n");
+    held.close();
+    expect(await first).toBe("d".charCodeAt(0));
+    expect(await answer.text()).toEndWith("data: x\n\n");
+  });
+
   test("a client that leaves ends the call, before the answer and within it", async () => {
     const held = new HeldStream();
     const asked = Promise.withResolvers<AbortSignal>();
@@ -191,4 +210,175 @@ describe.each(transports)("Upstream, %s", (_, transport) => {
     await expect(read()).rejects.toBeInstanceOf(ClientGone);
     await held.cancelled;
   });
+});
+
+/** A transport of whose answers a test hears as they end or fail, once they have been told. */
+class Overheard implements Transport {
+  readonly #client = new HttpClient(systemClock);
+  #over = Promise.withResolvers<void>();
+
+  /** The end of the call that began last. */
+  get over(): Promise<void> {
+    return this.#over.promise;
+  }
+
+  send(request: HttpRequest, receiver: CallReceiver, connectMs: number): Transfer {
+    const over = Promise.withResolvers<void>();
+    this.#over = over;
+    const heard: CallReceiver = {
+      connected: () => receiver.connected(),
+      head: (status, headers) => receiver.head(status, headers),
+      data: (bytes) => receiver.data(bytes),
+      end() {
+        receiver.end();
+        over.resolve();
+      },
+      fail(error) {
+        receiver.fail(error);
+        over.resolve();
+      },
+    };
+    return this.#client.send(request, heard, connectMs);
+  }
+
+  close(): void {
+    this.#client.close();
+  }
+}
+
+describe("a reader who does not keep up", () => {
+  /** One who wants nothing until he is asked to read on, and then all. */
+  const reading = (answer: UpstreamAnswer) => {
+    const told: string[] = [];
+    const done = Promise.withResolvers<string[]>();
+    const finish = (what: string) => {
+      told.push(what);
+      done.resolve(told);
+    };
+    answer.pause();
+    answer.flow({
+      data: (bytes) => told.push(new TextDecoder().decode(bytes)),
+      end: () => finish("end"),
+      fail: (error) => finish(error instanceof ClientGone ? "gone" : (error as ApiError).code!),
+    });
+    return { told, done: done.promise };
+  };
+
+  test.each([
+    ["its end", 14, "end"],
+    ["its break", 99, "upstream_unreachable"],
+  ])("gets all that came before it, and %s", async (_, length, expected) => {
+    let socket!: Socket;
+    using server = Bun.listen({
+      hostname: "127.0.0.1",
+      port: 0,
+      socket: {
+        data(own) {
+          socket = own;
+          socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${length}\r\n\r\none `);
+        },
+      },
+    });
+    const upstream = new Upstream(systemClock);
+    const url = `http://127.0.0.1:${server.port}`;
+    const answer = await upstream.send(request(url), account(url), timeouts, never);
+    const { told, done } = reading(answer);
+    for (const piece of ["two ", "three "]) {
+      socket.write(piece);
+      await new Promise((next) => setImmediate(next));
+    }
+    socket.end();
+    for (let turn = 0; turn < 20; turn += 1) await new Promise((next) => setImmediate(next));
+    expect(told).toEqual([]);
+    answer.resume();
+    const all = await done;
+    expect(all.at(-1)).toBe(expected);
+    expect(all.slice(0, -1).join("")).toBe("one two three ");
+    upstream.close();
+  });
+
+  test("and leaves hears of it as soon as he listens, and the upstream at once", async () => {
+    const upstream = new Upstream(systemClock);
+    const held = new HeldStream();
+    using server = new UpstreamServer(() => held.response());
+    held.send("one ");
+    const leaving = new AbortController();
+    const answer = await upstream.send(request(server.url), account(server.url), timeouts, leaving.signal);
+    const { told, done } = reading(answer);
+    leaving.abort();
+    await held.cancelled;
+    expect(told).toEqual([]);
+    answer.resume();
+    expect((await done).at(-1)).toBe("gone");
+  });
+
+  test("and who pauses within a piece gets the next one only when he wants it", async () => {
+    const upstream = new Upstream(systemClock);
+    const held = new HeldStream();
+    using server = new UpstreamServer(() => held.response());
+    held.send("a".repeat(3_000_000));
+    held.close();
+    const answer = await upstream.send(request(server.url), account(server.url), timeouts, never);
+    let size = 0;
+    let isWanted = true;
+    await new Promise<void>((resolve, reject) => {
+      answer.flow({
+        data(bytes) {
+          if (!isWanted) reject(new Error("it was not wanted"));
+          size += bytes.byteLength;
+          isWanted = false;
+          answer.pause();
+          setImmediate(() => {
+            isWanted = true;
+            answer.resume();
+          });
+        },
+        end: () => (isWanted ? resolve() : reject(new Error("the end was not wanted"))),
+        fail: reject,
+      });
+    });
+    expect(size).toBe(3_000_000);
+    upstream.close();
+  });
+});
+
+test("what is left of an answer that nobody reads is read, so that the connection serves again", async () => {
+  const transport = new Overheard();
+  // Its time stands still: an answer is given all the time that it needs.
+  const upstream = new Upstream(new ManualClock(), transport);
+  const ports = new Set<number>();
+  await using server = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    fetch(incoming, bun) {
+      ports.add(bun.requestIP(incoming)!.port);
+      return new Response("x".repeat(8 * 1024 * 1024));
+    },
+  });
+  const { href } = server.url;
+  for (let call = 0; call < 3; call += 1) {
+    const answer = await upstream.send(request(href), account(href), timeouts, never);
+    // Long enough for all that is taken ahead.
+    for (let turn = 0; turn < 20; turn += 1) await new Promise((next) => setImmediate(next));
+    answer.settle();
+    await transport.over;
+  }
+  expect(ports.size).toBe(1);
+  upstream.close();
+});
+
+test("a compressed answer that is still unpacked when its connection serves the next call leaves that alone", async () => {
+  const upstream = new Upstream(systemClock);
+  const large = gzipSync("x".repeat(4_000_000));
+  using server = new UpstreamServer(({ path }) =>
+    path === "/large" ? new Response(large, { headers: { "content-encoding": "gzip" } }) : jsonResponse({ path }),
+  );
+  for (const change of ["pause", "cancel"] as const) {
+    const answer = await upstream.send(request(`${server.url}/large`), account(server.url), timeouts, never);
+    const next = upstream.send(request(`${server.url}/next`), account(server.url), timeouts, never);
+    answer[change]();
+    expect(await (await next).text()).toBe('{"path":"/next"}');
+    answer.cancel();
+  }
+  upstream.close();
 });
