@@ -1,6 +1,7 @@
 /** Calls over TLS, from a process of its own: which authorities one trusts is decided at its start. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
+import { networkInterfaces } from "node:os";
 import { createServer, type Server, type TLSSocket } from "node:tls";
 
 const fixture = (name: string) => `test/fixtures/tls/upstream-${name}.pem`;
@@ -174,7 +175,8 @@ afterAll(() => {
 
 describe("who is there", () => {
   test("is asked for HTTP/1.1 alone, by name or address, and called again on the same connection", async () => {
-    const six = await start("local", "::1");
+    const hasIpv6 = Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === "::1"));
+    const six = await start("local", hasIpv6 ? "::1" : "127.0.0.1");
     const urls = [
       local.url("a"),
       local.url("b"),

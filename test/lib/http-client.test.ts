@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, test } from "bun:test";
+import { networkInterfaces } from "node:os";
 import type { Socket } from "bun";
 import { ManualClock, systemClock } from "../../src/lib/clock.ts";
-import { ConnectTimeout, HttpClient, type HttpRequest } from "../../src/lib/http-client.ts";
+import { ConnectTimeout, HttpClient, type HttpRequest, type Transfer } from "../../src/lib/http-client.ts";
 import type { CallReceiver } from "../../src/lib/http-connection.ts";
 
 const ok = (body: string, headers = "") => `HTTP/1.1 200 OK\r\n${headers}content-length: ${body.length}\r\n\r\n${body}`;
@@ -10,17 +11,29 @@ const ok = (body: string, headers = "") => `HTTP/1.1 200 OK\r\n${headers}content
 class WireServer implements Disposable {
   readonly requests: { connection: number; text: string }[] = [];
   readonly #listener;
+  readonly #hostname: string;
   connections = 0;
+  #open = 0;
+  #waiting: (() => void)[] = [];
 
-  constructor(answer: (text: string, reply: { write(text: string): void; end(): void; reset(): void }) => void) {
+  constructor(
+    answer: (text: string, reply: { write(text: string): void; end(): void; reset(): void }) => void,
+    hostname = "127.0.0.1",
+  ) {
     const server = this;
+    this.#hostname = hostname;
     this.#listener = Bun.listen<{ id: number; text: string }>({
-      hostname: "127.0.0.1",
+      hostname: hostname.replace(/[[\]]/g, ""),
       port: 0,
       socket: {
         open(socket) {
           server.connections += 1;
+          server.#open += 1;
           socket.data = { id: server.connections, text: "" };
+        },
+        close() {
+          server.#open -= 1;
+          for (const wake of server.#waiting.splice(0)) wake();
         },
         data(socket, bytes) {
           socket.data.text += bytes.toString("latin1");
@@ -40,7 +53,12 @@ class WireServer implements Disposable {
   }
 
   get url(): string {
-    return `http://127.0.0.1:${this.#listener.port}`;
+    return `http://${this.#hostname}:${this.#listener.port}`;
+  }
+
+  /** Resolves once no more than that many connections are open. */
+  async open(count: number): Promise<void> {
+    while (this.#open > count) await new Promise<void>((wake) => this.#waiting.push(wake));
   }
 
   [Symbol.dispose](): void {
@@ -290,3 +308,237 @@ test("an answer that comes before its request was read ends the connection, and 
   expect(connections).toBe(2);
   listener.stop(true);
 });
+
+test("headers that frame a message go out once, and a host that is set goes before the URL's", async () => {
+  using server = new WireServer((_, reply) => reply.write(ok("yes")));
+  const headers = { "content-length": "99", "transfer-encoding": "chunked", host: "other.test" };
+  await call(newClient(), { url: server.url, headers });
+  expect(server.requests[0]!.text).toBe("POST / HTTP/1.1\r\nhost: other.test\r\ncontent-length: 2\r\n\r\n{}");
+});
+
+const hasIpv6 = Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === "::1"));
+
+test.skipIf(!hasIpv6)("an IPv6 address is called, and named with its brackets", async () => {
+  using server = new WireServer((_, reply) => reply.write(ok("yes")), "[::1]");
+  expect((await call(newClient(), server)).text).toBe("yes");
+  expect(server.requests[0]!.text).toContain(`host: ${server.url.slice("http://".length)}\r\n`);
+});
+
+describe("connections without a call", () => {
+  test("are closed when they have idled for long, and when there are too many", async () => {
+    const count = 530;
+    const replies: { write(text: string): void }[] = [];
+    const clock = new ManualClock();
+    const client = newClient(clock);
+    const calls: Promise<Answer>[] = [];
+    // Not more at a time than wait for a server to accept them.
+    const callMore = () => {
+      for (let at = 0; at < 53 && calls.length < count; at += 1) calls.push(call(client, server));
+    };
+    using server: WireServer = new WireServer((_, reply) => {
+      if (replies.length >= count) return reply.write(ok("x"));
+      replies.push(reply);
+      if (replies.length === calls.length) callMore();
+      if (replies.length === count) for (const each of replies) each.write(ok("x"));
+    });
+    callMore();
+    while (replies.length < count) await calls.at(-1);
+    await Promise.all(calls);
+    await server.open(512);
+    clock.advance(44_000);
+    await call(client, server);
+    // One was used a second ago; the others are swept out.
+    clock.advance(6_000);
+    await server.open(1);
+    await call(client, server);
+    expect(server.connections).toBe(count);
+    clock.advance(60_000);
+    await server.open(0);
+  });
+
+  test("are closed with the client, and those that carry one when it ends", async () => {
+    const release = Promise.withResolvers<void>();
+    using server = new WireServer((text, reply) => {
+      if (text.includes("/slow")) void release.promise.then(() => reply.write(ok("slow")));
+      else reply.write(ok("fast"));
+    });
+    const client = newClient();
+    const slow = call(client, { url: `${server.url}/slow` });
+    await call(client, server);
+    client.close();
+    await server.open(1);
+    release.resolve();
+    expect((await slow).text).toBe("slow");
+    await server.open(0);
+  });
+});
+
+describe("a receiver", () => {
+  type What = "connected" | "head" | "data" | "end";
+  /** Notes what it is told, and does this when it is told that. */
+  const telling = (client: HttpClient, url: string, at: What, react: (transfer: Transfer) => void, body = "{}") => {
+    const told: string[] = [];
+    const over = Promise.withResolvers<void>();
+    const tell = (what: What) => {
+      told.push(what);
+      if (what === at) react(transfer);
+      if (what === "end") over.resolve();
+    };
+    const transfer: Transfer = client.send(
+      { method: "POST", url, headers: {}, body },
+      {
+        connected: () => tell("connected"),
+        head: () => tell("head"),
+        data: () => tell("data"),
+        end: () => tell("end"),
+        fail(error) {
+          told.push(`fail: ${error.message}`);
+          over.resolve();
+        },
+      },
+      5000,
+    );
+    return { told, over: over.promise, transfer };
+  };
+  const order: What[] = ["connected", "head", "data", "end"];
+  const answers: [string, string][] = [
+    ["a length", ok("text")],
+    ["chunks", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\ntext\r\n0\r\n\r\n"],
+    ["the connection's end", "HTTP/1.1 200 OK\r\n\r\ntext"],
+  ];
+
+  test.each(answers)("that cancels, wherever it is, hears no more, and its connection ends: %s", async (_, answer) => {
+    using server = new WireServer((_, reply) => {
+      reply.write(answer);
+      if (!answer.includes(":")) reply.end();
+    });
+    for (const at of ["connected", "head", "data"] as const) {
+      const { told } = telling(newClient(), server.url, at, (transfer) => transfer.cancel());
+      while (told.at(-1) !== at) await new Promise(setImmediate);
+      await server.open(0);
+      expect(told).toEqual(order.slice(0, order.indexOf(at) + 1));
+    }
+  });
+
+  test.each(answers)("that throws ends its call with that, and no other one: %s", async (_, answer) => {
+    using server = new WireServer((_, reply) => {
+      reply.write(answer);
+      if (!answer.includes(":")) reply.end();
+    });
+    for (const at of ["connected", "head", "data"] as const) {
+      const { told, over } = telling(newClient(), server.url, at, () => {
+        throw new Error("ouch");
+      });
+      await over;
+      await server.open(0);
+      expect(told).toEqual([...order.slice(0, order.indexOf(at) + 1), "fail: ouch"]);
+    }
+  });
+
+  test("that cancels, pauses or resumes when its answer has ended does nothing to the next call", async () => {
+    using server = new WireServer((_, reply) => reply.write(ok("text")));
+    const client = newClient();
+    for (const change of ["cancel", "pause", "resume"] as const) {
+      const { over, transfer, told } = telling(client, server.url, "end", (ended) => ended[change]());
+      await over;
+      const next = call(client, server);
+      transfer[change]();
+      expect((await next).text).toBe("text");
+      expect(told.at(-1)).toBe("end");
+    }
+    expect(server.connections).toBe(1);
+  });
+
+  test("that pauses at the head gets what had come with it, and the rest when it wants it", async () => {
+    using server = new WireServer((_, reply) => reply.write(ok("text")));
+    const { over, told } = telling(newClient(), server.url, "head", (transfer) => {
+      transfer.pause();
+      setImmediate(() => transfer.resume());
+    });
+    await over;
+    expect(told).toEqual(order);
+  });
+
+  test("that cancels before there is a connection, or while its request goes out, leaves none behind", async () => {
+    const heard = Promise.withResolvers<void>();
+    let closed = 0;
+    const allClosed = Promise.withResolvers<void>();
+    using listener = Bun.listen({
+      hostname: "127.0.0.1",
+      port: 0,
+      socket: {
+        data(socket) {
+          // It has begun, and is not read any further.
+          socket.pause();
+          heard.resolve();
+          setImmediate(() => socket.resume());
+        },
+        close() {
+          closed += 1;
+          if (closed === 1) allClosed.resolve();
+        },
+      },
+    });
+    const url = `http://127.0.0.1:${listener.port}`;
+    const early = telling(newClient(), url, "end", () => {});
+    early.transfer.cancel();
+    const upload = telling(newClient(), url, "end", () => {}, "x".repeat(32 * 1024 * 1024));
+    await heard.promise;
+    upload.transfer.cancel();
+    await allClosed.promise;
+    expect(early.told).toEqual([]);
+    expect(upload.told).toEqual(["connected"]);
+  });
+});
+
+test("a gigabyte that is read slowly goes through little memory", async () => {
+  const total = 1024 * 1024 * 1024;
+  const piece = Buffer.alloc(1024 * 1024, "x");
+  let sent = 0;
+  const drain = (socket: Socket) => {
+    while (sent < total) {
+      const taken = socket.write(piece.subarray(0, Math.min(piece.length, total - sent)));
+      sent += Math.max(taken, 0);
+      if (taken < piece.length) return;
+    }
+  };
+  using listener = Bun.listen({
+    hostname: "127.0.0.1",
+    port: 0,
+    socket: {
+      data(socket) {
+        socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${total}\r\n\r\n`);
+        drain(socket);
+      },
+      drain,
+    },
+  });
+  Bun.gc(true);
+  const before = process.memoryUsage.rss();
+  let most = 0;
+  let got = 0;
+  let pauses = 0;
+  await new Promise<void>((resolve, reject) => {
+    const transfer = newClient().send(
+      { method: "POST", url: `http://127.0.0.1:${listener.port}`, headers: {} },
+      {
+        connected() {},
+        head() {},
+        data(bytes) {
+          got += bytes.byteLength;
+          if (got < pauses * 4 * 1024 * 1024) return;
+          pauses += 1;
+          most = Math.max(most, process.memoryUsage.rss());
+          transfer.pause();
+          setImmediate(() => transfer.resume());
+        },
+        end: resolve,
+        fail: reject,
+      },
+      5000,
+    );
+  });
+  expect(got).toBe(total);
+  expect(pauses).toBeGreaterThan(200);
+  expect(most - before).toBeLessThan(150 * 1024 * 1024);
+}, 20_000);
