@@ -54,7 +54,8 @@ class FetchTransfer implements Transfer {
         const part = await reader?.read();
         if (signal.aborted) return;
         if (part === undefined || part.done) break;
-        if (part.value.byteLength > 0) receiver.data(part.value);
+        const { buffer, byteOffset, byteLength } = part.value;
+        if (byteLength > 0) receiver.data(Buffer.from(buffer, byteOffset, byteLength));
         if (signal.aborted) return;
       }
       receiver.end();

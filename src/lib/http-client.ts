@@ -220,7 +220,7 @@ class PooledTransfer implements CallReceiver, Transfer {
     this.#receiver.head(status, headers);
   }
 
-  data(bytes: Uint8Array): void {
+  data(bytes: Buffer): void {
     this.#receiver.data(bytes);
   }
 

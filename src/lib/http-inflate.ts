@@ -3,7 +3,7 @@ import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompre
 
 /** Takes a body's bytes. */
 export interface ByteReceiver {
-  data(bytes: Uint8Array): void;
+  data(bytes: Buffer): void;
   end(): void;
   fail(error: Error): void;
 }
@@ -24,7 +24,7 @@ export function inflating(coding: string | null | undefined, receiver: ByteRecei
   const make = inflaters[coding?.trim().toLowerCase() as keyof typeof inflaters];
   if (make === undefined) return undefined;
   const stream = make();
-  stream.on("data", (bytes: Uint8Array) => receiver.data(bytes));
+  stream.on("data", (bytes: Buffer) => receiver.data(bytes));
   stream.on("end", () => receiver.end());
   stream.on("error", (error) => receiver.fail(error));
   return {

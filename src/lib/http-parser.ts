@@ -18,7 +18,7 @@ export interface HeaderFields {
 export interface AnswerReceiver {
   head(status: number, headers: HeaderFields): void;
   /** Never empty; the bytes are the receiver's to keep. */
-  data(bytes: Uint8Array): void;
+  data(bytes: Buffer): void;
   end(): void;
 }
 

@@ -46,6 +46,11 @@ export class SseParser {
     this.#limit = limit;
   }
 
+  /** Whether the next bytes begin an event. */
+  get isBetweenEvents(): boolean {
+    return this.#rest === "" && this.#data === undefined && this.#event === "" && !this.#skipLineFeed;
+  }
+
   /** @throws SseOverflow */
   push(bytes: Uint8Array): SseEvent[] {
     return this.#lines(this.#decoder.decode(bytes, { stream: true }));

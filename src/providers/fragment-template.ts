@@ -10,16 +10,17 @@ const canonicalString = /"(?:[^"\\\u0000-\u001f]|\\["\\bfnrt])*"/y;
 const probe = "\u0000probe";
 
 export class FragmentTemplate {
-  readonly #before: string;
+  /** Up to the text. */
+  readonly before: string;
   /** From the text's end to the padding, or to the end of all. */
-  readonly #between: string;
+  readonly between: string;
   /** Behind the padding; undefined where there is none. */
-  readonly #after: string | undefined;
+  readonly after: string | undefined;
 
   private constructor(before: string, between: string, after: string | undefined) {
-    this.#before = before;
-    this.#between = between;
-    this.#after = after;
+    this.before = before;
+    this.between = between;
+    this.after = after;
   }
 
   /**
@@ -44,26 +45,26 @@ export class FragmentTemplate {
 
   /** @returns the text of a chunk that differs in nothing else, as `JSON.stringify` writes it; undefined for any other */
   textOf(data: string): string | undefined {
-    if (!data.startsWith(this.#before)) return undefined;
-    canonicalString.lastIndex = this.#before.length;
+    if (!data.startsWith(this.before)) return undefined;
+    canonicalString.lastIndex = this.before.length;
     if (!canonicalString.test(data)) return undefined;
     const end = canonicalString.lastIndex;
-    if (!data.startsWith(this.#between, end)) return undefined;
-    const rest = end + this.#between.length;
-    if (this.#after === undefined ? rest !== data.length : !this.#endsPadded(data, rest)) return undefined;
-    return data.slice(this.#before.length, end);
+    if (!data.startsWith(this.between, end)) return undefined;
+    const rest = end + this.between.length;
+    if (this.after === undefined ? rest !== data.length : !this.#endsPadded(data, rest)) return undefined;
+    return data.slice(this.before.length, end);
   }
 
   #endsPadded(data: string, from: number): boolean {
     const end = data.indexOf('"', from);
     return (
-      data.length - end === this.#after!.length && data.endsWith(this.#after!) && !data.slice(from, end).includes("\\")
+      data.length - end === this.after!.length && data.endsWith(this.after!) && !data.slice(from, end).includes("\\")
     );
   }
 
   /** The same text may stand in several places: another one put into this place must come out as the fragment's. */
   #isRight(): boolean {
-    const chunk = JSON.parse(this.#before + JSON.stringify(probe) + this.#between + (this.#after ?? "")) as Chunk;
+    const chunk = JSON.parse(this.before + JSON.stringify(probe) + this.between + (this.after ?? "")) as Chunk;
     return chunk.choices?.[0]?.delta?.content === probe;
   }
 }

@@ -63,8 +63,7 @@ export class ChatStream implements StreamDecoder {
   /** Fields beyond the format: each goes out once, with the end of a choice or of the stream. */
   #extras: JsonObject = {};
   readonly #sentExtras = new Set<string>();
-  /** Of the last event, where it was a plain fragment. */
-  #template: FragmentTemplate | undefined;
+  template: FragmentTemplate | undefined;
   #learned: FragmentTemplate | undefined;
   #lessons = 0;
 
@@ -87,12 +86,12 @@ export class ChatStream implements StreamDecoder {
     if (!isObject(chunk) && event !== "error" && this.#complete) return nothing;
     if (!isObject(chunk) || event === "error" || isFault(chunk)) throw new UpstreamFault(data, faultStatus(chunk));
     const plain = this.#plainFragment(chunk);
-    this.#template = plain && this.#templateOf(data, chunk, plain);
+    this.template = plain && this.#templateOf(data, chunk, plain);
     return plain === undefined ? this.#bodies(chunk, data) : [plain];
   }
 
   sameBut({ data, event }: SseEvent): string | undefined {
-    return event === "" ? this.#template?.textOf(data) : undefined;
+    return event === "" ? this.template?.textOf(data) : undefined;
   }
 
   /** Fits the fragments that are like this one but for their text. */

@@ -7,6 +7,7 @@ import { globMatches } from "../lib/glob.ts";
 import type { SseEvent } from "../lib/sse.ts";
 import type { ChatRequest, ChunkBody, CompletionBody } from "../wire/chat.ts";
 import type { Source } from "../wire/source.ts";
+import type { FragmentTemplate } from "./fragment-template.ts";
 
 /** The extra options of one call (specification §4), checked against the provider's schema. */
 export type Extras = Readonly<Record<string, unknown>>;
@@ -78,6 +79,8 @@ export interface StreamDecoder {
    * @returns that text as `JSON.stringify` writes it; undefined where `push` must see the event
    */
   sameBut?(event: SseEvent): string | undefined;
+  /** Fits the events that `sameBut` would give the text of; undefined where none would be. */
+  readonly template?: FragmentTemplate | undefined;
   /** The upstream closed its stream. @returns what was still held back */
   end(): ChunkBody[];
   /** True once the terminal event was seen: nothing that follows matters. */

@@ -1,15 +1,15 @@
 /** One call, start to end: encode, send, decode, shape. What comes back is an `Outcome`, before it becomes HTTP. */
 import type { HeaderFields } from "../lib/http-parser.ts";
 import { parseJson } from "../lib/json.ts";
-import { SseParser } from "../lib/sse.ts";
-import type { Call, LocalProvider, RemoteProvider, StreamDecoder } from "../providers/provider.ts";
+import type { Call, LocalProvider, RemoteProvider } from "../providers/provider.ts";
 import type { ChatCompletion, ChunkBody, CompletionBody, Delta, Usage } from "../wire/chat.ts";
 import { ApiError, UpstreamFault } from "../wire/errors.ts";
 import { downgradeCompletion } from "../wire/legacy-functions.ts";
+import { LocalBodies, StreamBodies } from "./bodies.ts";
 import { StreamFold } from "./fold.ts";
 import type { MediaFetcher } from "./media.ts";
 import { type Shaping, shapeCompletion } from "./shape.ts";
-import { type Bodies, type BodyReader, ShapedStream } from "./shaped-stream.ts";
+import { type Bodies, ShapedStream } from "./shaped-stream.ts";
 import type { Target } from "./target.ts";
 import type { Upstream, UpstreamAnswer } from "./upstream.ts";
 
@@ -193,110 +193,6 @@ function visibleHeaders(headers: HeaderFields): Record<string, string> {
   return visible;
 }
 
-class StreamBodies implements Bodies {
-  readonly #answer: UpstreamAnswer;
-  readonly #decoder: StreamDecoder;
-  readonly #parser = new SseParser();
-
-  constructor(answer: UpstreamAnswer, decoder: StreamDecoder) {
-    this.#answer = answer;
-    this.#decoder = decoder;
-  }
-
-  get upstreamResponseId(): string | undefined {
-    return this.#decoder.upstreamResponseId;
-  }
-
-  flow(reader: BodyReader): void {
-    this.#answer.flow({
-      data: (bytes) => this.#decode(bytes, reader),
-      end: () => this.#decode(undefined, reader),
-      fail: (error) => reader.broken(error),
-    });
-  }
-
-  /** @param bytes undefined at the stream's end */
-  #decode(bytes: Uint8Array | undefined, reader: BodyReader): void {
-    const decoder = this.#decoder;
-    let more = bytes !== undefined;
-    try {
-      for (const event of bytes === undefined ? this.#parser.end() : this.#parser.push(bytes)) {
-        const text = decoder.sameBut?.(event);
-        if (text !== undefined && reader.sameBut(text)) continue;
-        for (const body of decoder.push(event)) reader.body(body);
-        if (decoder.finished) break;
-      }
-      if (decoder.finished) more = false;
-      if (!more) for (const body of decoder.end()) reader.body(body);
-    } catch (error) {
-      reader.broken(error);
-      return;
-    }
-    reader.taken(more);
-  }
-
-  pause(): void {
-    this.#answer.pause();
-  }
-
-  resume(): void {
-    this.#answer.resume();
-  }
-
-  cancel(): void {
-    this.#answer.cancel();
-  }
-
-  settle(): void {
-    this.#answer.settle();
-  }
-}
-
-/** Bodies that are all there. */
-class LocalBodies implements Bodies {
-  readonly #bodies: Iterator<ChunkBody>;
-  readonly upstreamResponseId: string | undefined;
-  #reader: BodyReader | undefined;
-  #isPaused = false;
-
-  constructor(bodies: Iterable<ChunkBody>, upstreamResponseId?: string) {
-    this.#bodies = bodies[Symbol.iterator]();
-    this.upstreamResponseId = upstreamResponseId;
-  }
-
-  flow(reader: BodyReader): void {
-    this.#reader = reader;
-    this.#give();
-  }
-
-  pause(): void {
-    this.#isPaused = true;
-  }
-
-  resume(): void {
-    if (!this.#isPaused) return;
-    this.#isPaused = false;
-    this.#give();
-  }
-
-  cancel(): void {
-    this.#reader = undefined;
-  }
-
-  settle(): void {
-    this.#reader = undefined;
-  }
-
-  #give(): void {
-    while (this.#reader !== undefined && !this.#isPaused) {
-      const reader = this.#reader;
-      const { value, done } = this.#bodies.next();
-      if (done !== true) reader.body(value);
-      reader.taken(done !== true);
-    }
-  }
-}
-
 type Plain = { readonly whole: CompletionBody; readonly upstreamResponseId: string | undefined };
 
 function decodePlain(text: string, provider: RemoteProvider, call: Call): Plain {
@@ -344,6 +240,7 @@ function collect(bodies: Bodies): Promise<CompletionBody> {
     bodies.flow({
       body: (body) => fold.push([body]),
       sameBut: () => false,
+      copied: () => 0,
       broken: reject,
       taken(more) {
         if (more) return;

@@ -14,6 +14,7 @@ import type {
   Usage,
 } from "../wire/chat.ts";
 import type { ErrorObject } from "../wire/errors.ts";
+import type { Frame } from "./fragment-copy.ts";
 
 export type Shaping = {
   readonly envelope: Envelope;
@@ -99,6 +100,7 @@ export class StreamShaper {
   #extrasKey: unknown[] = [];
   #extrasText = "";
   #lastWasPlain = false;
+  #frame: Frame | undefined;
 
   constructor(shaping: Shaping) {
     this.#shaping = shaping;
@@ -145,6 +147,14 @@ export class StreamShaper {
     if (this.#lastWasPlain && json !== '""')
       texts.push(`${this.#plainHead}${json}${this.#plainTail}${this.#extrasText}}`);
     return this.#lastWasPlain;
+  }
+
+  /** What stands around the text that `pushSame` would take; undefined where it would take none. */
+  get sameFrame(): Frame | undefined {
+    if (!this.#lastWasPlain) return undefined;
+    const tail = `${this.#plainTail}${this.#extrasText}}`;
+    if (this.#frame?.tail !== tail) this.#frame = { head: this.#plainHead, tail };
+    return this.#frame;
   }
 
   /** What closes a complete stream, but for `[DONE]`. */

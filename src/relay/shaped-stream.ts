@@ -1,8 +1,10 @@
 /** A stream's bodies in, the texts of its events out, one batch for each piece that the upstream sent. */
 import { doneData } from "../lib/sse.ts";
+import type { FragmentTemplate } from "../providers/fragment-template.ts";
 import type { ChunkBody } from "../wire/chat.ts";
 import { ApiError, UpstreamFault } from "../wire/errors.ts";
 import { downgradeChunk } from "../wire/legacy-functions.ts";
+import { FragmentCopy } from "./fragment-copy.ts";
 import type { RelayOptions, StreamEnd } from "./relay.ts";
 import { StreamShaper } from "./shape.ts";
 import type { Target } from "./target.ts";
@@ -17,6 +19,12 @@ export interface BodySink {
    * @returns false when it is not taken in this form
    */
   sameBut(json: string): boolean;
+  /**
+   * Events like the last one but for their texts, as they came.
+   * @param piece begins with an event
+   * @returns how many of its bytes were taken in this form; the others have to be read
+   */
+  copied(piece: Buffer, template: FragmentTemplate): number;
 }
 
 /** Takes what a stream's source gives. */
@@ -45,6 +53,8 @@ export interface Bodies {
 export interface EventReader {
   /** Data of consecutive events, ready to send; never empty. The last one of all is `[DONE]`. */
   batch(data: string[]): void;
+  /** Instead of a batch, where the reader has it: events in their whole form. */
+  events?(bytes: Uint8Array): void;
   end(how: StreamEnd): void;
 }
 
@@ -60,6 +70,7 @@ export class ShapedStream implements BodyReader {
   #reader: EventReader | undefined;
   #isPaused = false;
   #end: StreamEnd | undefined;
+  #copy: FragmentCopy | undefined;
 
   constructor(bodies: Bodies, target: Target, options: RelayOptions) {
     this.#bodies = bodies;
@@ -110,6 +121,17 @@ export class ShapedStream implements BodyReader {
 
   sameBut(json: string): boolean {
     return this.#takesTexts && this.#shaper.pushSame(json, this.#texts);
+  }
+
+  copied(piece: Buffer, template: FragmentTemplate): number {
+    const reader = this.#reader;
+    const frame = this.#takesTexts ? this.#shaper.sameFrame : undefined;
+    if (reader?.events === undefined || frame === undefined) return 0;
+    if (this.#copy?.template !== template || this.#copy.frame !== frame) this.#copy = new FragmentCopy(template, frame);
+    const copy = this.#copy.copy(piece);
+    if (copy === undefined) return 0;
+    reader.events(copy.events);
+    return copy.taken;
   }
 
   taken(more: boolean): void {

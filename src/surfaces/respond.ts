@@ -101,6 +101,8 @@ async function settledWithin<T>(services: Services, promise: Promise<T>, ms: num
 /** Takes the texts that go over the wire. */
 interface TextReader {
   text(text: string): void;
+  /** The same, as bytes already. */
+  bytes(bytes: Uint8Array): void;
   end(how: StreamEnd): void;
   /** Instead of the end. */
   fail(error: unknown): void;
@@ -118,7 +120,12 @@ function sourceOf(answer: EventAnswer | NumberedAnswer): TextSource {
   if (answer.kind === "numbered") return new NumberedSource(answer);
   const { events } = answer;
   return {
-    flow: (reader) => events.flow({ batch: (data) => reader.text(joinEvents(data)), end: (how) => reader.end(how) }),
+    flow: (reader) =>
+      events.flow({
+        batch: (data) => reader.text(joinEvents(data)),
+        events: (bytes) => reader.bytes(bytes),
+        end: (how) => reader.end(how),
+      }),
     pause: () => events.pause(),
     resume: () => events.resume(),
     cancel: () => events.cancel(),
@@ -277,10 +284,11 @@ function streamBody(
     });
   };
   const reader: TextReader = {
-    text(text) {
+    text: (text) => reader.bytes(encoder.encode(text)),
+    bytes(bytes) {
       if (closed) return;
       lastSent = clock.monotonic();
-      controller.enqueue(encoder.encode(text));
+      controller.enqueue(bytes);
       if ((controller.desiredSize ?? 0) > 0) return;
       source.pause();
       wishGranted();

@@ -1,12 +1,14 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { SseParser } from "../../src/lib/sse.ts";
+import type { ByteReceiver } from "../../src/lib/http-inflate.ts";
 import { FragmentTemplate } from "../../src/providers/fragment-template.ts";
 import { ChatStream } from "../../src/providers/openai-stream.ts";
+import { StreamBodies } from "../../src/relay/bodies.ts";
 import type { RelayOptions } from "../../src/relay/relay.ts";
 import { shapingFor } from "../../src/relay/shape.ts";
-import { type Bodies, type BodyReader, ShapedStream } from "../../src/relay/shaped-stream.ts";
+import { ShapedStream } from "../../src/relay/shaped-stream.ts";
 import type { Target } from "../../src/relay/target.ts";
+import type { UpstreamAnswer } from "../../src/relay/upstream.ts";
 
 const frame = (rest: object) => ({ id: "c", object: "chat.completion.chunk", created: 1, model: "m", ...rest });
 const choice = (delta: object, finish_reason: string | null = null, index = 0) => ({ index, delta, finish_reason });
@@ -43,35 +45,40 @@ const chunk = fc.oneof(
   fc.constant({ error: { message: "broken" } }),
 );
 
+let copiedPieces = 0;
+
 /** What goes to the client, read by read. @param parts the upstream's bytes */
 async function shaped(parts: readonly Uint8Array[], wantsBodies: boolean): Promise<string[]> {
-  const parser = new SseParser();
-  const decoder = new ChatStream({});
-  const decode = (bytes: Uint8Array | undefined, reader: BodyReader) => {
-    try {
-      for (const event of bytes === undefined ? parser.end() : parser.push(bytes)) {
-        const same = decoder.sameBut(event);
-        if (same !== undefined && reader.sameBut(same)) continue;
-        for (const body of decoder.push(event)) reader.body(body);
-      }
-      const more = bytes !== undefined && !decoder.finished;
-      if (!more) for (const body of decoder.end()) reader.body(body);
-      reader.taken(more);
-    } catch (error) {
-      reader.broken(error);
+  const waiting = [...parts];
+  let reader: ByteReceiver | undefined;
+  let isPaused = false;
+  const give = () => {
+    while (reader !== undefined && !isPaused) {
+      const part = waiting.shift();
+      if (part === undefined) return reader.end();
+      reader.data(Buffer.from(part));
     }
   };
-  const bodies: Bodies = {
-    flow(reader) {
-      for (const part of parts) decode(part, reader);
-      decode(undefined, reader);
+  const answer = {
+    flow(own: ByteReceiver) {
+      reader = own;
+      give();
     },
-    pause() {},
-    resume() {},
-    upstreamResponseId: undefined,
-    cancel() {},
-    settle() {},
+    pause() {
+      isPaused = true;
+    },
+    resume() {
+      isPaused = false;
+      give();
+    },
+    cancel() {
+      reader = undefined;
+    },
+    settle() {
+      reader = undefined;
+    },
   };
+  const bodies = new StreamBodies(answer as unknown as UpstreamAnswer, new ChatStream({}));
   const observer = { wantsBodies, body() {}, completed() {}, faulted() {} };
   const options = {
     shaping: shapingFor({ model: "m", messages: [] }, {}, { id: "id", created: 2, model: "ours" }),
@@ -85,7 +92,14 @@ async function shaped(parts: readonly Uint8Array[], wantsBodies: boolean): Promi
   } catch (error) {
     return [String(error)];
   }
-  stream.flow({ batch: (data) => texts.push(...data), end: (how) => texts.push(how) });
+  stream.flow({
+    batch: (data) => texts.push(...data),
+    events(bytes: Uint8Array) {
+      copiedPieces += 1;
+      texts.push(...Buffer.from(bytes).toString().slice("data: ".length, -2).split("\n\ndata: "));
+    },
+    end: (how) => texts.push(how),
+  });
   return texts;
 }
 
@@ -103,13 +117,14 @@ test("a fragment that is copied comes out as one that is read and written anew",
         fc.array(chunk, { maxLength: 30 }),
         fc.constantFrom(0, 0, 0, 1, 2, 3),
         fc.array(fc.integer({ min: 1, max: 90 }), { maxLength: 40 }),
-        async (chunks, style, cuts) => {
-          const whole = new TextEncoder().encode(
-            `${chunks.map((one) => `data: ${written(one, style)}\n\n`).join("")}data: [DONE]\n\n`,
-          );
+        fc.boolean(),
+        async (chunks, style, cuts, inEvents) => {
+          const events = chunks.map((one) => `data: ${written(one, style)}\n\n`);
+          const whole = new TextEncoder().encode(`${events.join("")}data: [DONE]\n\n`);
           const parts: Uint8Array[] = [];
           let at = 0;
-          for (const cut of cuts) {
+          const lengths = inEvents ? events.map((event) => Buffer.byteLength(event)) : cuts;
+          for (const cut of lengths) {
             parts.push(whole.subarray(at, at + cut));
             at += cut;
           }
@@ -117,10 +132,11 @@ test("a fragment that is copied comes out as one that is read and written anew",
           expect(await shaped(parts, false)).toEqual(await shaped(parts, true));
         },
       ),
-      { numRuns: 1500 },
+      { numRuns: 4000 },
     );
   } finally {
     FragmentTemplate.prototype.textOf = textOf;
   }
   expect(copied).toBeGreaterThan(1000);
+  expect(copiedPieces).toBeGreaterThan(250);
 });

@@ -1,0 +1,106 @@
+/**
+ * Plain fragments from an upstream's bytes straight into ours: what all of a stream's events have in common is compared
+ * once per event and written anew, the text between is copied as it stands.
+ */
+import { isUtf8 } from "node:buffer";
+import type { FragmentTemplate } from "../providers/fragment-template.ts";
+
+/** What goes out around each text. */
+export type Frame = { readonly head: string; readonly tail: string };
+
+const quote = 34;
+const backslash = 92;
+/** What may follow a backslash in what `JSON.stringify` writes, but for code points. */
+const escapes: ReadonlySet<number> = new Set([...'"\\bfnrt'].map((letter) => letter.charCodeAt(0)));
+
+export class FragmentCopy {
+  readonly template: FragmentTemplate;
+  readonly frame: Frame;
+  readonly #before: Buffer;
+  readonly #between: Buffer;
+  readonly #after: Buffer;
+  readonly #isPadded: boolean;
+  readonly #head: Buffer;
+  readonly #tail: Buffer;
+  /** Where the texts of the piece at hand begin and end, in turns. */
+  readonly #places: number[] = [];
+
+  constructor(template: FragmentTemplate, frame: Frame) {
+    this.template = template;
+    this.frame = frame;
+    const { before, between, after } = template;
+    this.#isPadded = after !== undefined;
+    this.#before = Buffer.from(`data: ${before}`);
+    this.#between = Buffer.from(after === undefined ? `${between}\n\n` : between);
+    this.#after = Buffer.from(`${after ?? ""}\n\n`);
+    this.#head = Buffer.from(`data: ${frame.head}`);
+    this.#tail = Buffer.from(`${frame.tail}\n\n`);
+  }
+
+  /**
+   * Copies whole events of the template, each with some text, written as `JSON.stringify` writes it, up to the first that is
+   * none of these.
+   * @param piece begins with an event
+   * @returns what to send, and how many bytes of the piece that is; undefined for none
+   */
+  copy(piece: Buffer): { readonly events: Buffer; readonly taken: number } | undefined {
+    const taken = this.#find(piece);
+    if (taken === 0) return undefined;
+    const places = this.#places;
+    const [head, tail] = [this.#head, this.#tail];
+    let size = (places.length / 2) * (head.length + tail.length);
+    for (let at = 0; at < places.length; at += 2) size += places[at + 1]! - places[at]!;
+    const events = Buffer.allocUnsafe(size);
+    let end = 0;
+    for (let at = 0; at < places.length; at += 2) {
+      events.set(head, end);
+      end += head.length;
+      end += piece.copy(events, end, places[at], places[at + 1]);
+      events.set(tail, end);
+      end += tail.length;
+    }
+    return { events, taken };
+  }
+
+  /** Fills `#places`. @returns where the last event ends */
+  #find(piece: Buffer): number {
+    const places = this.#places;
+    places.length = 0;
+    let taken = 0;
+    let isAscii = true;
+    for (;;) {
+      const start = taken + this.#before.length;
+      if (!holds(piece, this.#before, taken) || piece[start] !== quote) break;
+      let end = start + 1;
+      let byte = piece[end];
+      for (; byte !== undefined && byte !== quote && byte >= 32; byte = piece[++end]) {
+        if (byte === backslash && !escapes.has(piece[++end]!)) break;
+        if (byte > 127) isAscii = false;
+      }
+      if (byte !== quote || end === start + 1) break;
+      end += 1;
+      const next = this.#endOfEvent(piece, end);
+      if (next < 0) break;
+      places.push(start, end);
+      taken = next;
+    }
+    if (isAscii || isUtf8(piece.subarray(0, taken))) return taken;
+    places.length = 0;
+    return 0;
+  }
+
+  /** @returns -1 where it goes on in another way */
+  #endOfEvent(piece: Buffer, from: number): number {
+    if (!holds(piece, this.#between, from)) return -1;
+    let at = from + this.#between.length;
+    if (!this.#isPadded) return at;
+    for (let byte = piece[at]; byte !== quote; byte = piece[++at]) {
+      if (byte === undefined || byte === backslash || byte < 32) return -1;
+    }
+    return holds(piece, this.#after, at) ? at + this.#after.length : -1;
+  }
+}
+
+function holds(piece: Buffer, part: Buffer, at: number): boolean {
+  return at + part.length <= piece.length && piece.compare(part, 0, part.length, at, at + part.length) === 0;
+}
