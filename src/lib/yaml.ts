@@ -3,6 +3,7 @@
  * What the YAML library lets pass but nobody means is a fault too: warnings, several documents, cycles, lost digits.
  */
 import type { Static, TSchema } from "@sinclair/typebox";
+import { Check } from "@sinclair/typebox/value";
 import {
   type Alias,
   type Document,
@@ -102,6 +103,8 @@ export class YamlSource {
    * @param at where in the file the value stands, when it is only a part
    */
   check(schema: TSchema, value: unknown = this.value, at: readonly PathPart[] = []): Fault[] {
+    // Most fit, and to see that is several times as fast as to look for what does not.
+    if (Check(schema, value)) return [];
     return schemaFaults(schema, value, mostFaults).map((fault) => {
       const path = [...at, ...fault.path];
       const position = fault.kind === "value" ? this.locate(path) : this.locateKey(path);
