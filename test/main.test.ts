@@ -49,9 +49,9 @@ const seen = (stream: ReadableStream<Uint8Array>, pattern: RegExp) => new Follow
 const addresses = /"addresses":"(http:[^"]+)"/;
 
 describe("the process", () => {
-  test("serves with the number of outgoing requests raised, under its own id, and ends on SIGTERM", async () => {
+  test("serves, behind a forward proxy with the number of outgoing requests raised, and ends on SIGTERM", async () => {
     using folder = new TempFolder();
-    const child = start(folder, ["--port", "0"]);
+    const child = start(folder, ["--port", "0"], { https_proxy: "http://127.0.0.1:9" });
     const url = (await seen(child.stderr, addresses))[1]!;
     expect((await fetch(`${url}/healthz`)).status).toBe(200);
     const environment = `/proc/${child.pid}/environ`;
@@ -64,13 +64,27 @@ describe("the process", () => {
 
   test("leaves a number alone that the operator chose", async () => {
     using folder = new TempFolder();
-    const child = start(folder, ["serve", "--port", "0"], { BUN_CONFIG_MAX_HTTP_REQUESTS: "7" });
+    const child = start(folder, ["serve", "--port", "0"], {
+      https_proxy: "http://127.0.0.1:9",
+      BUN_CONFIG_MAX_HTTP_REQUESTS: "7",
+    });
     await seen(child.stderr, addresses);
     const environment = `/proc/${child.pid}/environ`;
     if (existsSync(environment)) {
       expect(readFileSync(environment, "utf8").split("\0")).toContain("BUN_CONFIG_MAX_HTTP_REQUESTS=7");
     }
     child.kill("SIGINT");
+    expect(await child.exited).toBe(0);
+  });
+
+  test("starts but once where calls go over its own connections", async () => {
+    using folder = new TempFolder();
+    const child = start(folder, ["serve", "--port", "0"]);
+    await seen(child.stderr, addresses);
+    const environment = `/proc/${child.pid}/environ`;
+    if (existsSync(environment))
+      expect(readFileSync(environment, "utf8")).not.toContain("BUN_CONFIG_MAX_HTTP_REQUESTS");
+    child.kill("SIGTERM");
     expect(await child.exited).toBe(0);
   });
 

@@ -4,6 +4,7 @@ import { buildInfo } from "../build-info.ts";
 import type { Config } from "../config/config.ts";
 import { predecessorVariable, workerVariable } from "../config/settings.ts";
 import { systemClock } from "../lib/clock.ts";
+import { isBehindForwardProxy } from "../lib/forward-proxy.ts";
 import type { Io } from "../lib/io.ts";
 import { inWholeLines, type Logger } from "../lib/log.ts";
 import { Notifier } from "../lib/notify.ts";
@@ -69,7 +70,7 @@ function serverIo({ stderr, env, onSignal, processes }: Io, crew: Crew | undefin
     logSink: crew === undefined ? stderr : inWholeLines(stderr),
     say: (text: string) => void stderr.write(text),
     isTerminal: stderr.isTerminal,
-    behindForwardProxy: ["HTTP_PROXY", "HTTPS_PROXY"].some((name) => env[name] || env[name.toLowerCase()]),
+    behindForwardProxy: isBehindForwardProxy(env),
     onSignal: crew === undefined ? onSignal : (signal, run) => crew.onSignal(signal, run),
     processes,
     ...(Number.isInteger(predecessor) && { predecessor }),
