@@ -1,5 +1,6 @@
 /** Bodies that come compressed although nobody asked for it. */
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from "node:zlib";
+import type { Transfer } from "./http-client.ts";
 
 /** Takes a body's bytes. */
 export interface ByteReceiver {
@@ -16,11 +17,19 @@ const inflaters = {
   zstd: createZstdDecompress,
 };
 
+/** Takes a body as it comes. Little of it can be much once it is unpacked: it waits here too while its reader does. */
+export interface Inflater extends ByteReceiver, Transfer {}
+
 /**
  * @param coding the `content-encoding`
- * @returns what takes the body as it comes, and gives it to `receiver` as it was; undefined for no or an unknown coding
+ * @param transfer by which the body comes
+ * @returns what gives the body to `receiver` as it was; undefined for no or an unknown coding
  */
-export function inflating(coding: string | null | undefined, receiver: ByteReceiver): ByteReceiver | undefined {
+export function inflating(
+  coding: string | null | undefined,
+  transfer: Transfer | undefined,
+  receiver: ByteReceiver,
+): Inflater | undefined {
   const make = inflaters[coding?.trim().toLowerCase() as keyof typeof inflaters];
   if (make === undefined) return undefined;
   const stream = make();
@@ -31,5 +40,17 @@ export function inflating(coding: string | null | undefined, receiver: ByteRecei
     data: (bytes) => void stream.write(bytes),
     end: () => void stream.end(),
     fail: (error) => receiver.fail(error),
+    pause() {
+      stream.pause();
+      transfer?.pause();
+    },
+    resume() {
+      stream.resume();
+      transfer?.resume();
+    },
+    cancel() {
+      stream.destroy();
+      transfer?.cancel();
+    },
   };
 }

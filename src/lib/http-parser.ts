@@ -257,7 +257,7 @@ export class AnswerParser {
   }
 }
 
-const statusLine = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [^\r\n]*)?\r?\n/;
+const statusLine = /^HTTP\/1\.([01]) ([1-5]\d\d)(?: [^\r\n]*)?\r?\n/;
 /**
  * Fields, each on one line: a line that continues another is out of use for good reasons, and so are control characters.
  * Source: https://www.rfc-editor.org/rfc/rfc9110#section-5.5

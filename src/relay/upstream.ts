@@ -3,7 +3,7 @@ import type { Timeouts } from "../config/config.ts";
 import type { Clock } from "../lib/clock.ts";
 import { ConnectTimeout, HttpClient, type Transfer, type Transport } from "../lib/http-client.ts";
 import type { CallReceiver } from "../lib/http-connection.ts";
-import { type ByteReceiver, inflating } from "../lib/http-inflate.ts";
+import { type ByteReceiver, type Inflater, inflating } from "../lib/http-inflate.ts";
 import type { HeaderFields } from "../lib/http-parser.ts";
 import type { Account, UpstreamRequest } from "../providers/provider.ts";
 import { ApiError } from "../wire/errors.ts";
@@ -91,7 +91,7 @@ export class UpstreamAnswer implements CallReceiver {
   readonly #leave = () => this.#break(new ClientGone());
   readonly #opened: Opened;
   #transfer: Transfer | undefined;
-  #inflater: ByteReceiver | undefined;
+  #inflater: Inflater | undefined;
   #callOffTimer: () => void;
   #reader: ByteReceiver | undefined;
   /** Arrived, and not yet given out. */
@@ -225,11 +225,12 @@ export class UpstreamAnswer implements CallReceiver {
     this.headers = headers;
     this.#callOffTimer();
     this.#heardAt = this.#clock.monotonic();
-    this.#inflater = inflating(headers.get("content-encoding"), {
+    this.#inflater = inflating(headers.get("content-encoding"), this.#transfer, {
       data: (bytes) => this.#take(bytes),
       end: () => this.#finish(),
       fail: (error) => this.fail(error),
     });
+    this.#transfer = this.#inflater ?? this.#transfer;
     this.#opened.resolve(this);
   }
 

@@ -261,6 +261,7 @@ describe("what is no answer", () => {
     ["HTTP/2", "HTTP/2 200 OK\r\n\r\n", "no status line: HTTP/2 200 OK"],
     ["a status of two digits", "HTTP/1.1 20 OK\r\n\r\n", "no status line: HTTP/1.1 20 OK"],
     ["a status of four digits", "HTTP/1.1 2000\r\n\r\n", "no status line: HTTP/1.1 2000"],
+    ["a status above all classes", "HTTP/1.1 600 Odd\r\n\r\n", "no status line: HTTP/1.1 600 Odd"],
     ["a status below all classes", "HTTP/1.1 099 Odd\r\n\r\n", "no status line: HTTP/1.1 099 Odd"],
     ["an empty status line", `\r\n${head}\r\n`, "no status line: "],
     [
