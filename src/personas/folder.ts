@@ -11,6 +11,8 @@ import { type Watch, watchFolder } from "./watch.ts";
 
 export const maxFileBytes = 256 * 1024;
 export const maxFiles = 2000;
+/** Files read at once, and then taken without a pause: few, so that what the process answers meanwhile waits for few. */
+const batchSize = 16;
 
 /** One file as it was last read. `hash` is of its bytes: an unchanged file is not parsed again. */
 type Read = { readonly hash: string; readonly parsed: ParsedPersona };
@@ -151,10 +153,19 @@ class Reader {
         () => true,
       );
     }
-    for (const [id, [path, another]] of paths) {
-      if (another === undefined) await this.#readFile(id, path!);
-      else
-        this.#report(another, `This stands beside ${basename(path!)}: one of them has to go`, (other) => other === id);
+    const entries = [...paths];
+    for (let from = 0; from < entries.length; from += batchSize) {
+      const batch = entries.slice(from, from + batchSize);
+      const contents = await Promise.allSettled(batch.map(([, [path]]) => readStart(path!)));
+      for (const [at, [id, [path, another]]] of batch.entries()) {
+        if (another === undefined) this.#take(id, path!, contents[at]!);
+        else
+          this.#report(
+            another,
+            `This stands beside ${basename(path!)}: one of them has to go`,
+            (other) => other === id,
+          );
+      }
     }
   }
 
@@ -186,15 +197,16 @@ class Reader {
     }
   }
 
-  async #readFile(id: string, path: string): Promise<void> {
+  #take(id: string, path: string, content: PromiseSettledResult<Uint8Array>): void {
     const known = this.#known.get(id);
     const isThis = (other: string) => other === id;
     try {
-      const bytes = await Bun.file(path)
-        .slice(0, maxFileBytes + 1)
-        .bytes();
-      if (bytes.length > maxFileBytes)
-        return this.#report(path, `This is larger than ${maxFileBytes / 1024} KiB`, isThis);
+      if (content.status === "rejected") throw content.reason;
+      const bytes = content.value;
+      if (bytes.length > maxFileBytes) {
+        this.#report(path, `This is larger than ${maxFileBytes / 1024} KiB`, isThis);
+        return;
+      }
       const hash = Bun.SHA256.hash(bytes, "hex");
       const parsed = known?.hash === hash ? known.parsed : parsePersona(decode(bytes), path, id);
       this.files.set(id, { hash, parsed });
@@ -210,6 +222,12 @@ class Reader {
     for (const [id, read] of this.#known) if (unseen(id)) this.files.set(id, read);
   }
 }
+
+/** One byte more than is allowed, at most: that tells a file that is too large. */
+const readStart = (path: string): Promise<Uint8Array> =>
+  Bun.file(path)
+    .slice(0, maxFileBytes + 1)
+    .bytes();
 
 type Entry = { readonly name: string; readonly path: string; readonly kind: "file" | "folder" | "missing" | "other" };
 

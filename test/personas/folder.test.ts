@@ -120,6 +120,18 @@ describe("reading a folder", () => {
     });
   });
 
+  test("many files are each taken for their own, and their faults told in order", async () => {
+    const root = makeRoot();
+    const names = Array.from({ length: 100 }, (_, at) => `p${String(at).padStart(2, "0")}`);
+    for (const [at, name] of names.entries()) write(root, `a/${name}.yaml`, at % 20 === 19 ? "" : yaml(name));
+    write(root, "a/p42.yml", yaml("p42"));
+    const { personas, faults } = await loadFolder(root);
+    const whole = names.filter((name, at) => at % 20 !== 19 && name !== "p42");
+    expect(personas.map(({ id, description }) => [id, description])).toEqual(whole.map((name) => [`a/${name}`, name]));
+    const faulty = ["p19.yaml", "p39.yaml", "p42.yml", "p59.yaml", "p79.yaml", "p99.yaml"];
+    expect([...new Set(faults.map(({ file }) => file))]).toEqual(faulty.map((name) => join(root, "a", name)));
+  });
+
   test("too many files are refused as a whole", async () => {
     const root = makeRoot();
     mkdirSync(join(root, "a"));
