@@ -7,23 +7,24 @@ import type { UpstreamAnswer } from "./upstream.ts";
 
 const nothing: Buffer = Buffer.alloc(0);
 
-/** Whether it may be the beginning of an event alone: whole ones end with a line. */
-function isCut(rest: Buffer): boolean {
-  const last = rest.at(-1);
-  return last !== 10 && last !== 13 && !rest.includes("\n\n");
-}
-
 /** Decoded as they arrive. */
 export class StreamBodies implements Bodies {
   readonly #answer: UpstreamAnswer;
   readonly #decoder: StreamDecoder;
   readonly #parser = new SseParser();
+  #reader!: BodyReader;
+  #isPaused = false;
+  /** Whether the form of the stream's fragments is still to be learnt. */
+  #isLearning: boolean;
+  /** Of the first piece, what is left for when its form is known. */
+  #later: Buffer | undefined;
   /** The beginning of an event that the next bytes go on with. */
-  #cut: Buffer = nothing;
+  #cut = nothing;
 
   constructor(answer: UpstreamAnswer, decoder: StreamDecoder) {
     this.#answer = answer;
     this.#decoder = decoder;
+    this.#isLearning = decoder.sameBut !== undefined;
   }
 
   get upstreamResponseId(): string | undefined {
@@ -31,19 +32,47 @@ export class StreamBodies implements Bodies {
   }
 
   flow(reader: BodyReader): void {
+    this.#reader = reader;
     this.#answer.flow({
-      data: (bytes) => this.#decode(bytes, reader),
-      end: () => this.#decode(undefined, reader),
+      data: (bytes) => this.#take(bytes),
+      end: () => this.#decode(undefined),
       fail: (error) => reader.broken(error),
     });
   }
 
+  pause(): void {
+    this.#isPaused = true;
+    this.#answer.pause();
+  }
+
+  resume(): void {
+    this.#isPaused = false;
+    this.#goOn();
+    if (!this.#isPaused) this.#answer.resume();
+  }
+
+  #take(bytes: Buffer): void {
+    const end = this.#isLearning ? endOfThirdEvent(bytes) : bytes.length;
+    this.#isLearning = false;
+    if (end < bytes.length) this.#later = bytes.subarray(end);
+    this.#decode(end === bytes.length ? bytes : bytes.subarray(0, end));
+    this.#goOn();
+  }
+
+  #goOn(): void {
+    const later = this.#later;
+    if (this.#isPaused || later === undefined) return;
+    this.#later = undefined;
+    this.#decode(later);
+  }
+
   /** @param bytes undefined at the stream's end */
-  #decode(bytes: Buffer | undefined, reader: BodyReader): void {
+  #decode(bytes: Buffer | undefined): void {
     const decoder = this.#decoder;
+    const reader = this.#reader;
     let more = bytes !== undefined;
     try {
-      for (const event of bytes === undefined ? this.#lastEvents() : this.#events(bytes, reader)) {
+      for (const event of bytes === undefined ? this.#lastEvents() : this.#events(bytes)) {
         const text = decoder.sameBut?.(event);
         if (text !== undefined && reader.sameBut(text)) continue;
         for (const body of decoder.push(event)) reader.body(body);
@@ -58,30 +87,21 @@ export class StreamBodies implements Bodies {
     reader.taken(more);
   }
 
-  /** Of what can't be copied as it stands. */
-  #events(bytes: Buffer, reader: BodyReader): SseEvent[] {
-    const { template } = this.#decoder;
-    if (template === undefined || !this.#parser.isBetweenEvents) return this.#parser.push(bytes);
+  /** Those that can't be copied as they stand. */
+  #events(bytes: Buffer): SseEvent[] {
     const piece = this.#cut.length === 0 ? bytes : Buffer.concat([this.#cut, bytes]);
     this.#cut = nothing;
-    const taken = reader.copied(piece, template);
-    if (taken === 0) return this.#parser.push(piece);
-    const rest = piece.subarray(taken);
-    if (!isCut(rest)) return this.#parser.push(rest);
+    const { template } = this.#decoder;
+    if (template === undefined || !this.#parser.isBetweenEvents) return this.#parser.push(piece);
+    const taken = this.#reader.copied(piece, template);
+    const rest = taken === 0 ? piece : piece.subarray(taken);
+    if (taken === 0 || !isCut(rest)) return this.#parser.push(rest);
     this.#cut = rest;
     return [];
   }
 
   #lastEvents(): SseEvent[] {
     return [...this.#parser.push(this.#cut), ...this.#parser.end()];
-  }
-
-  pause(): void {
-    this.#answer.pause();
-  }
-
-  resume(): void {
-    this.#answer.resume();
   }
 
   cancel(): void {
@@ -91,6 +111,23 @@ export class StreamBodies implements Bodies {
   settle(): void {
     this.#answer.settle();
   }
+}
+
+/** The first event gives the role, the second one opens the answer, the third one is a fragment as they all are. */
+function endOfThirdEvent(bytes: Buffer): number {
+  let end = 0;
+  for (let events = 0; events < 3; events += 1) {
+    const blank = bytes.indexOf("\n\n", end);
+    if (blank < 0) return bytes.length;
+    end = blank + 2;
+  }
+  return end;
+}
+
+/** Whether it may be the beginning of an event alone: whole ones end with a line. */
+function isCut(rest: Buffer): boolean {
+  const last = rest.at(-1);
+  return last !== 10 && last !== 13 && !rest.includes("\n\n");
 }
 
 /** Bodies that are all there. */
