@@ -36,7 +36,19 @@ export type FallbackReport = (target: Target, failure: UpstreamError | ApiError)
  * would be asked the same.
  * @throws the last target's ApiError; ClientGone
  */
-export async function relayFirst(
+export function relayFirst(
+  tools: RelayTools,
+  targets: readonly Target[],
+  optionsFor: (target: Target) => RelayOptions,
+  report: FallbackReport,
+): Promise<Outcome> {
+  const [only] = targets;
+  // Most calls have one target: they need nothing of what follows.
+  if (only !== undefined && targets.length === 1) return relay(tools, only, optionsFor(only));
+  return relayInTurn(tools, targets, optionsFor, report);
+}
+
+async function relayInTurn(
   tools: RelayTools,
   targets: readonly Target[],
   optionsFor: (target: Target) => RelayOptions,

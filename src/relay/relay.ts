@@ -72,17 +72,11 @@ export type RelayTools = { readonly upstream: Upstream; readonly media: MediaFet
  * Makes the call. A stream is held back until its first fragment is there, so that an error before it is still an error.
  * @throws ApiError when the upstream can't be reached or is too slow; ClientGone when `options.signal` aborts
  */
-export async function relay(tools: RelayTools, target: Target, options: RelayOptions): Promise<Outcome> {
+export function relay(tools: RelayTools, target: Target, options: RelayOptions): Promise<Outcome> {
   const { provider } = target;
-  if (provider.kind === "local") return relayLocal(provider, target, options);
-  try {
-    return await relayRemote(tools, provider, target, options);
-  } catch (error) {
-    if (error instanceof ApiError && error.status >= 500) {
-      options.observer.upstreamFailed(target.account.name, 0);
-    }
-    throw error;
-  }
+  return provider.kind === "local"
+    ? relayLocal(provider, target, options)
+    : relayRemote(tools, provider, target, options);
 }
 
 async function relayRemote(
@@ -92,19 +86,19 @@ async function relayRemote(
   options: RelayOptions,
 ): Promise<Outcome> {
   const { account, timeouts } = target;
-  const wanted = provider.remoteMedia?.(target.call) ?? [];
-  const call = wanted.length === 0 ? target.call : { ...target.call, media: await media.fetch(wanted, options.signal) };
-  const request = provider.encode(call);
-  options.observer.sent(account.name);
-  let answer: UpstreamAnswer;
+  const { observer } = options;
+  let answer: UpstreamAnswer | undefined;
   try {
-    answer = await upstream.send(request, account, timeouts, options.signal);
-  } finally {
-    options.observer.answered();
-  }
-  try {
-    if (answer.status < 200 || answer.status >= 300)
-      return await refusal(answer, provider, account.name, options.observer);
+    const wanted = provider.remoteMedia?.(target.call);
+    const call = wanted?.length ? { ...target.call, media: await media.fetch(wanted, options.signal) } : target.call;
+    const request = provider.encode(call);
+    observer.sent(account.name);
+    try {
+      answer = await upstream.send(request, account, timeouts, options.signal);
+    } finally {
+      observer.answered();
+    }
+    if (answer.status < 200 || answer.status >= 300) return await refusal(answer, provider, account.name, observer);
     const streamed = call.request.stream === true;
     if ((streamed || answer.isEventStream) && (await isEventStream(answer, call))) {
       const bodies = new StreamBodies(answer, provider.streamDecoder(call));
@@ -116,9 +110,10 @@ async function relayRemote(
     if (streamed) return await openStream(new LocalBodies([bodyOf(whole)], upstreamResponseId), target, options);
     return completion(whole, upstreamResponseId, target, options);
   } catch (error) {
-    answer.cancel();
-    if (!(error instanceof UpstreamFault)) throw error;
-    options.observer.upstreamFailed(account.name, error.status);
+    answer?.cancel();
+    if (error instanceof ApiError && error.status >= 500) observer.upstreamFailed(account.name, 0);
+    if (!(error instanceof UpstreamFault) || answer === undefined) throw error;
+    observer.upstreamFailed(account.name, error.status);
     return {
       kind: "upstream-error",
       provider: account.name,
@@ -160,10 +155,10 @@ async function refusal(
   observer: RelayObserver,
 ): Promise<UpstreamError> {
   const { status } = answer;
-  observer.upstreamFailed(name, status);
   if (status < 400) {
     throw ApiError.unavailable("upstream_invalid_response", `${name} answered with status ${status}.`);
   }
+  observer.upstreamFailed(name, status);
   const body = await answer.bytes();
   const headers = errorHeaders(answer.headers, provider, new TextDecoder().decode(body));
   return { kind: "upstream-error", provider: name, status, headers, body };
