@@ -15,7 +15,7 @@ export class PulledEvents implements EventReader {
     this.#source = source;
   }
 
-  /** One call at a time. */
+  /** One call at a time, and none after the end. */
   next(): Promise<Step> {
     const step = this.#ahead.shift();
     if (step !== undefined) return Promise.resolve(step);
