@@ -14,7 +14,9 @@ import { type TelemetrySettings, telemetrySettings } from "../services/telemetry
 import type { ServerIo } from "../surfaces/run-server.ts";
 import { CommandError, type Context, type ExitCode, loadFrom, withConfig } from "./context.ts";
 
-export function serve(context: Context): Promise<ExitCode> {
+export function serve(given: Context): Promise<ExitCode> {
+  const files = new Set<string>();
+  const context = noting(given, files);
   return withConfig(context, async (config) => {
     // What only a server needs is not loaded for the other commands.
     const { runServer } = await import("../surfaces/run-server.ts");
@@ -25,8 +27,11 @@ export function serve(context: Context): Promise<ExitCode> {
       build: buildInfo,
       io: serverIo(io, crew),
       notifier: new Notifier(io.env, io.processes.id),
-      reload: async (log: Logger) => reload(context, config, log, crew),
-      watched: () => filesBehind(context),
+      reload: async (log: Logger) => {
+        files.clear();
+        return reload(context, config, log, crew);
+      },
+      watched: () => [...files],
       ...(telemetry && { telemetry }),
     };
     if (crew !== undefined) return runServer(configAt(crew.seat, config), { ...options, crew });
@@ -53,15 +58,13 @@ function crewOf({ env, processes, onSignal }: Io): Crew | undefined {
   return new Crew(JSON.parse(seat) as Seat, processes.parent, systemClock);
 }
 
-/** What a loading of the configuration reads or looks for. */
-function filesBehind({ io, flags }: Context): string[] {
-  const paths = new Set<string>();
+/** The same context, but what is read or looked for is noted. */
+function noting({ io, flags }: Context, files: Set<string>): Context {
   const readFile = (path: string) => {
-    paths.add(resolve(io.cwd, path));
+    files.add(resolve(io.cwd, path));
     return io.readFile(path);
   };
-  loadFrom({ flags, io: { ...io, readFile } });
-  return [...paths];
+  return { flags, io: { ...io, readFile } };
 }
 
 function serverIo({ stderr, env, onSignal, processes }: Io, crew: Crew | undefined): ServerIo {

@@ -65,6 +65,26 @@ test("SIGHUP reads the configuration again; one at fault changes nothing", async
   expect((await ran).code).toBe(0);
 });
 
+test("a changed file is noticed, also one that only the changed configuration names", async () => {
+  using folder = new TempFolder();
+  writeFileSync(folder.file("secret"), "one");
+  writeFileSync(folder.file("troupe.yaml"), "{}\n");
+  const shell = new Console(folder.path, { SECRET_FILE: folder.file("secret") });
+  const ran = shell.run("serve --port 0");
+  await shell.seen(listening);
+  const reloaded = (times: number) => shell.seen(new RegExp(`(?:"message":"configuration reloaded"[^]*){${times}}`));
+
+  writeFileSync(folder.file("troupe.yaml"), "providers: {openai: {api_key: '${SECRET}'}}\n");
+  await reloaded(1);
+  writeFileSync(folder.file("secret"), "two");
+  await reloaded(2);
+  const changes = [...shell.err.matchAll(/"changed":"([^"]*)"/g)].map(([, changed]) => changed);
+  expect(changes).toEqual(["providers.openai", "providers.openai.api_key"]);
+
+  shell.signal("SIGTERM");
+  expect((await ran).code).toBe(0);
+});
+
 test("a configuration at fault starts nothing", async () => {
   using folder = new TempFolder();
   const { code, err } = await new Console(folder.path).run("serve --port http");
