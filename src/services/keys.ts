@@ -18,6 +18,8 @@ export type Caller = {
   readonly surfaces: ReadonlySet<SurfaceName>;
   /** Globs over model ids. */
   readonly models: readonly string[];
+  /** Under which names its calls are counted. */
+  readonly buckets: Readonly<Record<SurfaceName, string>>;
 };
 
 export type KeySpec = {
@@ -63,10 +65,10 @@ const secretStart = "trp_";
 const randomLength = 40;
 const checkLength = 6;
 const shownLength = secretStart.length + 8;
-const secretForm = new RegExp(`^${secretStart}[0-9A-Za-z]{${randomLength + checkLength}}$`);
+const secretLength = secretStart.length + randomLength + checkLength;
 const bearerForm = /^bearer +(\S+) *$/i;
 
-/** CRC-32 in base 62: tells a typo from a wrong key without a look-up, and lets scanners find leaked keys. */
+/** CRC-32 in base 62: lets scanners tell leaked keys from texts that look alike. */
 function checkDigits(text: string): string {
   let rest = Bun.hash.crc32(text);
   let digits = "";
@@ -86,13 +88,6 @@ export function newSecret(): string {
   }
   random = random.slice(0, randomLength);
   return secretStart + random + checkDigits(random);
-}
-
-/** Whether a text has the form of a key and no typo. */
-export function isWellFormed(secret: string): boolean {
-  if (!secretForm.test(secret)) return false;
-  const checkAt = secretStart.length + randomLength;
-  return checkDigits(secret.slice(secretStart.length, checkAt)) === secret.slice(checkAt);
 }
 
 // A key holds 238 random bits, so a fast hash is as good as a slow one: there is nothing to guess.
@@ -133,11 +128,12 @@ export class Keys {
    * @returns undefined for a missing, malformed, unknown, expired or revoked key
    *
    * A change by another process counts from the next call on: the store sees it by reading memory. All in all a call
-   * takes about 0.5 µs, most of it for the hash.
+   * takes about 0.3 µs, most of it for the hash.
    */
   find(authorization: string | null): Caller | undefined {
     const secret = bearerForm.exec(authorization ?? "")?.[1];
-    if (secret === undefined || !isWellFormed(secret)) return undefined;
+    // Only what is far from a key is refused by its form: a hash costs less than looking closer.
+    if (secret?.length !== secretLength) return undefined;
     this.#refresh();
     // Looked up by hash: how long that takes says nothing about a key, so no comparison needs constant time.
     const known = this.#known.get(hashOf(secret));
@@ -237,6 +233,7 @@ export class Keys {
       ownPerMinute,
       surfaces: new Set(JSON.parse(row.surfaces) as SurfaceName[]),
       models: JSON.parse(row.models) as string[],
+      buckets: { orchestrator: `orchestrator ${row.id}`, gateway: `gateway ${row.id}` },
     };
     return { caller, expiresAt: row.expiresAt ?? Number.POSITIVE_INFINITY };
   }

@@ -48,7 +48,7 @@ function count(services: Services, exchange: Exchange, surface: SurfaceName, cal
   }
   const perMinute = limitOf(services, caller, surface);
   if (perMinute === undefined) return;
-  const verdict = services.callerLimits.take(`${surface} ${caller.keyId}`, perMinute);
+  const verdict = services.callerLimits.take(caller.buckets[surface], perMinute);
   enforce(services, exchange, verdict, surface, caller.tier);
 }
 
