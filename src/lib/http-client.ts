@@ -175,7 +175,8 @@ class Pool implements ConnectionOwner {
 /** One call, on a kept connection if there is one, and once more on a new one if that turns out to be closed. */
 class PooledTransfer implements CallReceiver, Transfer {
   readonly #pool: Pool;
-  readonly #pieces: Pieces;
+  /** Not kept for as long as the answer takes. */
+  #pieces: Pieces;
   readonly #receiver: CallReceiver;
   readonly #connectMs: number;
   readonly #clock: Clock;
@@ -217,6 +218,7 @@ class PooledTransfer implements CallReceiver, Transfer {
   }
 
   head(status: number, headers: HeaderFields): void {
+    this.#pieces = [];
     this.#receiver.head(status, headers);
   }
 
@@ -262,7 +264,7 @@ class PooledTransfer implements CallReceiver, Transfer {
 }
 
 const framing = new Set(["content-length", "transfer-encoding"]);
-const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]*$/;
 const isAscii = /^[\0-\x7f]*$/;
 const fieldValue = /^[\t\x20-\x7e\x80-\xff]*$/;
 
@@ -272,21 +274,33 @@ const mostJoined = 64 * 1024;
 function messageOf({ method, headers, body = [] }: HttpRequest, host: string, path: string): Pieces {
   let head = `${method} ${path} HTTP/1.1\r\n`;
   if (headers["host"] === undefined) head += `host: ${host}\r\n`;
+  let names = "";
+  let values = "";
   for (const name in headers) {
     if (framing.has(name)) continue;
     const value = headers[name]!;
-    if (!token.test(name)) throw new TypeError(`${JSON.stringify(name)} is no header's name`);
-    if (!fieldValue.test(value)) throw new TypeError(`the value of the header ${name} can't be sent`);
+    names += name;
+    values += value;
     head += `${name}: ${value}\r\n`;
   }
+  // One look at all of them costs a fraction of a look at each.
+  if (!token.test(names) || !fieldValue.test(values)) refuse(headers);
   const pieces = typeof body === "string" || body instanceof Uint8Array ? [body] : body;
   let length = 0;
   for (const piece of pieces) length += typeof piece === "string" ? Buffer.byteLength(piece) : piece.byteLength;
   if (length > 0 || method === "POST") head += `content-length: ${length}\r\n`;
   head += "\r\n";
   // Strings go out as UTF-8, header fields as they are.
-  if (!isAscii.test(head)) return [Buffer.from(head, "latin1"), ...pieces];
+  if (!isAscii.test(values)) return [Buffer.from(head, "latin1"), ...pieces];
   return typeof body === "string" && body.length <= mostJoined ? [head + body] : [head, ...pieces];
+}
+
+/** @throws TypeError naming the header that can't be sent */
+function refuse(headers: HttpRequest["headers"]): void {
+  for (const name in headers) {
+    if (!token.test(name)) throw new TypeError(`${JSON.stringify(name)} is no header's name`);
+    if (!fieldValue.test(headers[name]!)) throw new TypeError(`the value of the header ${name} can't be sent`);
+  }
 }
 
 /** Whether a path and query can stand in a request line as they are. */

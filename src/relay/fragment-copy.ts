@@ -8,6 +8,8 @@ import type { FragmentTemplate } from "../providers/fragment-template.ts";
 /** What goes out around each text. */
 export type Frame = { readonly head: string; readonly tail: string };
 
+type Part = { readonly start: number; readonly end: number; readonly length: number };
+
 const quote = 34;
 const backslash = 92;
 /** What may follow a backslash in what `JSON.stringify` writes, but for code points. */
@@ -16,12 +18,13 @@ const escapes: ReadonlySet<number> = new Set([...'"\\bfnrt'].map((letter) => let
 export class FragmentCopy {
   readonly template: FragmentTemplate;
   readonly frame: Frame;
-  readonly #before: Buffer;
-  readonly #between: Buffer;
-  readonly #after: Buffer;
-  readonly #isPadded: boolean;
-  readonly #head: Buffer;
-  readonly #tail: Buffer;
+  /** All that is compared and written, one behind the other: a buffer of its own for each would cost more than they hold. */
+  readonly #parts: Buffer;
+  readonly #before: Part;
+  readonly #between: Part;
+  readonly #after: Part | undefined;
+  readonly #head: Part;
+  readonly #tail: Part;
   /** Where the texts of the piece at hand begin and end, in turns. */
   readonly #places: number[] = [];
 
@@ -29,12 +32,25 @@ export class FragmentCopy {
     this.template = template;
     this.frame = frame;
     const { before, between, after } = template;
-    this.#isPadded = after !== undefined;
-    this.#before = Buffer.from(`data: ${before}`);
-    this.#between = Buffer.from(after === undefined ? `${between}\n\n` : between);
-    this.#after = Buffer.from(`${after ?? ""}\n\n`);
-    this.#head = Buffer.from(`data: ${frame.head}`);
-    this.#tail = Buffer.from(`${frame.tail}\n\n`);
+    const texts = [
+      `data: ${before}`,
+      after === undefined ? `${between}\n\n` : between,
+      `${after ?? ""}\n\n`,
+      `data: ${frame.head}`,
+      `${frame.tail}\n\n`,
+    ];
+    this.#parts = Buffer.from(texts.join(""));
+    let end = 0;
+    const [first, second, third, head, tail] = texts.map((text): Part => {
+      const start = end;
+      end += Buffer.byteLength(text);
+      return { start, end, length: end - start };
+    });
+    this.#before = first!;
+    this.#between = second!;
+    this.#after = after === undefined ? undefined : third!;
+    this.#head = head!;
+    this.#tail = tail!;
   }
 
   /**
@@ -53,11 +69,9 @@ export class FragmentCopy {
     const events = Buffer.allocUnsafe(size);
     let end = 0;
     for (let at = 0; at < places.length; at += 2) {
-      events.set(head, end);
-      end += head.length;
+      end += this.#parts.copy(events, end, head.start, head.end);
       end += piece.copy(events, end, places[at], places[at + 1]);
-      events.set(tail, end);
-      end += tail.length;
+      end += this.#parts.copy(events, end, tail.start, tail.end);
     }
     return { events, taken };
   }
@@ -70,7 +84,7 @@ export class FragmentCopy {
     let isAscii = true;
     for (;;) {
       const start = taken + this.#before.length;
-      if (!holds(piece, this.#before, taken) || piece[start] !== quote) break;
+      if (!this.#holds(piece, taken, this.#before) || piece[start] !== quote) break;
       let end = start + 1;
       let byte = piece[end];
       for (; byte !== undefined && byte !== quote && byte >= 32; byte = piece[++end]) {
@@ -91,16 +105,16 @@ export class FragmentCopy {
 
   /** @returns -1 where it goes on in another way */
   #endOfEvent(piece: Buffer, from: number): number {
-    if (!holds(piece, this.#between, from)) return -1;
+    if (!this.#holds(piece, from, this.#between)) return -1;
     let at = from + this.#between.length;
-    if (!this.#isPadded) return at;
+    if (this.#after === undefined) return at;
     for (let byte = piece[at]; byte !== quote; byte = piece[++at]) {
       if (byte === undefined || byte === backslash || byte < 32) return -1;
     }
-    return holds(piece, this.#after, at) ? at + this.#after.length : -1;
+    return this.#holds(piece, at, this.#after) ? at + this.#after.length : -1;
   }
-}
 
-function holds(piece: Buffer, part: Buffer, at: number): boolean {
-  return at + part.length <= piece.length && piece.compare(part, 0, part.length, at, at + part.length) === 0;
+  #holds(piece: Buffer, at: number, { start, end, length }: Part): boolean {
+    return at + length <= piece.length && this.#parts.compare(piece, at, at + length, start, end) === 0;
+  }
 }

@@ -61,7 +61,9 @@ export interface EventReader {
 /** A stream whose first fragment is there. What goes in is decoded and shaped in the turn in which it arrives. */
 export class ShapedStream implements BodyReader {
   readonly #bodies: Bodies;
-  readonly #target: Target;
+  /** Not the target, which has the whole request in it: a stream may be open for long. */
+  readonly #account: string;
+  readonly #legacyFunctions: boolean;
   readonly #options: RelayOptions;
   readonly #shaper: StreamShaper;
   readonly #takesTexts: boolean;
@@ -74,7 +76,8 @@ export class ShapedStream implements BodyReader {
 
   constructor(bodies: Bodies, target: Target, options: RelayOptions) {
     this.#bodies = bodies;
-    this.#target = target;
+    this.#account = target.account.name;
+    this.#legacyFunctions = target.legacyFunctions;
     this.#options = options;
     this.#shaper = new StreamShaper(options.shaping);
     this.#takesTexts = !target.legacyFunctions && !options.observer.wantsBodies;
@@ -116,7 +119,7 @@ export class ShapedStream implements BodyReader {
 
   body(body: ChunkBody): void {
     this.#options.observer.body(body);
-    this.#shaper.push([this.#target.legacyFunctions ? downgradeChunk(body) : body], this.#texts);
+    this.#shaper.push([this.#legacyFunctions ? downgradeChunk(body) : body], this.#texts);
   }
 
   sameBut(json: string): boolean {
@@ -153,9 +156,8 @@ export class ShapedStream implements BodyReader {
   }
 
   #close(): void {
-    const { account } = this.#target;
     if (!this.#shaper.complete) {
-      const message = `${account.name} ended its stream before the answer was finished.`;
+      const message = `${this.#account} ended its stream before the answer was finished.`;
       this.#fail(ApiError.unavailable("upstream_invalid_response", message));
       return;
     }

@@ -13,7 +13,9 @@ export type Remember = (answer: CompletionBody, upstreamResponseId: string | und
 export class Meter implements RelayObserver {
   readonly #services: Services;
   readonly #exchange: Exchange;
-  readonly #target: Target;
+  /** Not the target, which has the whole request in it: a stream may be open for long. */
+  readonly #account: string;
+  readonly #model: string;
   readonly #fold: StreamFold | undefined;
   readonly #remember: readonly Remember[];
   #sentAt = 0;
@@ -23,11 +25,12 @@ export class Meter implements RelayObserver {
   constructor(services: Services, exchange: Exchange, target: Target, remember: readonly Remember[]) {
     this.#services = services;
     this.#exchange = exchange;
-    this.#target = target;
+    this.#account = target.account.name;
+    this.#model = target.call.model;
     this.#remember = remember;
     this.#fold = remember.length > 0 ? new StreamFold() : undefined;
-    exchange.note["provider"] = target.account.name;
-    exchange.note["upstream_model"] = target.call.model;
+    exchange.note["provider"] = this.#account;
+    exchange.note["upstream_model"] = this.#model;
   }
 
   sent(): void {
@@ -41,10 +44,9 @@ export class Meter implements RelayObserver {
 
   firstFragment(): void {
     const now = this.#services.clock.monotonic();
-    const { account, call } = this.#target;
     const seconds = (now - this.#exchange.startedAt) / 1000;
     this.#exchange.note["first_token_ms"] = Math.round(now - this.#exchange.startedAt);
-    this.#services.metrics.firstToken(this.#exchange.area, account.name, call.model, seconds);
+    this.#services.metrics.firstToken(this.#exchange.area, this.#account, this.#model, seconds);
     this.#overhead(this.#sentAt);
   }
 
@@ -61,12 +63,11 @@ export class Meter implements RelayObserver {
     completion?: CompletionBody;
     upstreamResponseId: string | undefined;
   }): void {
-    const { account, call } = this.#target;
     const { metrics, clock } = this.#services;
     const now = clock.monotonic();
-    metrics.operation(this.#exchange.area, account.name, call.model, (now - this.#exchange.startedAt) / 1000);
+    metrics.operation(this.#exchange.area, this.#account, this.#model, (now - this.#exchange.startedAt) / 1000);
     if (result.usage !== undefined) {
-      metrics.usage(account.name, call.model, result.usage);
+      metrics.usage(this.#account, this.#model, result.usage);
       this.#exchange.note["prompt_tokens"] = result.usage.prompt_tokens;
       this.#exchange.note["completion_tokens"] = result.usage.completion_tokens;
     }
@@ -83,10 +84,7 @@ export class Meter implements RelayObserver {
   faulted(fault: UpstreamFault | ApiError): void {
     this.#exchange.note["fault"] = fault.message;
     if (fault.name === "UpstreamFault" || fault.status >= 500) {
-      this.#services.metrics.upstreamError(
-        this.#target.account.name,
-        fault.name === "UpstreamFault" ? fault.status : 0,
-      );
+      this.#services.metrics.upstreamError(this.#account, fault.name === "UpstreamFault" ? fault.status : 0);
     }
   }
 
