@@ -1,10 +1,11 @@
 /** `troupe config`: what applies, and why. */
-import { fileFrom, printConfig as formatConfig } from "../config/print.ts";
 import { configJsonSchema } from "../config/schema.ts";
 import { type Context, type ExitCode, printJson, withConfig } from "./context.ts";
 
 export function printConfig(context: Context, { json }: { readonly json?: boolean }): Promise<ExitCode> {
-  return withConfig(context, (config, loaded) => {
+  return withConfig(context, async (config, loaded) => {
+    // Only now: it brings the YAML library along.
+    const { fileFrom, printConfig: formatConfig } = await import("../config/print.ts");
     if (json) printJson(context.io, fileFrom(config));
     else context.io.stdout.write(formatConfig(loaded));
     return 0;

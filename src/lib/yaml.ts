@@ -4,21 +4,12 @@
  */
 import type { Static, TSchema } from "@sinclair/typebox";
 import { Check } from "@sinclair/typebox/value";
-import {
-  type Alias,
-  type Document,
-  isAlias,
-  isMap,
-  isScalar,
-  isSeq,
-  LineCounter,
-  type Node,
-  parseDocument,
-  visit,
-} from "yaml";
 import { readPlainYaml } from "./plain-yaml.ts";
 import { formatPath, type PathPart, type SchemaFault, schemaFaults } from "./schema-faults.ts";
 import { suggest } from "./suggest.ts";
+import type { Position, YamlDocument } from "./yaml-document.ts";
+
+export type { Position };
 
 /** `line` and `column` count from 1; 0 where the place has none (an environment variable, a flag). */
 export type Fault = {
@@ -30,8 +21,6 @@ export type Fault = {
   /** A sentence without its subject, or a whole one where `path` is "". */
   readonly message: string;
 };
-
-export type Position = { readonly line: number; readonly column: number };
 
 /** `troupe.yaml:3:7: listen[0].port: must be an integer from 0 to 65535` */
 export function formatFault({ file, line, column, path, message }: Fault): string {
@@ -46,9 +35,6 @@ export type YamlLimits = {
 
 const defaultMaxLength = 1024 * 1024;
 const mostFaults = 50;
-/** How often aliases may multiply a part of the file; the usual sharing of a block stays far below. */
-const mostAliases = 20;
-const start: Position = { line: 1, column: 1 };
 
 /** A file's value, and where in the file each part of it stands. */
 export class YamlSource {
@@ -58,15 +44,14 @@ export class YamlSource {
   /** In order of their place. */
   readonly faults: readonly Fault[];
   readonly #text: string;
-  readonly #lines = new LineCounter();
-  #parsed: Document | undefined;
+  #parsed: YamlDocument | undefined;
 
   constructor(text: string, file: string, { maxLength = defaultMaxLength }: YamlLimits = {}) {
     this.file = file;
     this.#text = text;
     if (text.length > maxLength) {
       this.#text = "";
-      this.faults = [{ file, ...start, path: "", message: `is larger than ${maxLength} characters` }];
+      this.faults = [{ file, line: 1, column: 1, path: "", message: `is larger than ${maxLength} characters` }];
       return;
     }
     const plain = readPlainYaml(text);
@@ -75,27 +60,27 @@ export class YamlSource {
       this.faults = [];
       return;
     }
-    const { value, problems } = readValue(this.#document);
+    const { value, problems } = this.#document.read();
     this.value = problems.length === 0 ? value : undefined;
     this.faults = problems
       .toSorted((a, b) => a.offset - b.offset)
       .slice(0, mostFaults)
-      .map(({ offset, message }) => ({ file, ...this.#position(offset), path: "", message }));
+      .map(({ offset, message }) => ({ file, ...this.#document.position(offset), path: "", message }));
   }
 
   /** Where a value stands; for one that is absent, the nearest thing around it. */
   locate(path: readonly PathPart[]): Position {
-    return this.#find(path, "value");
+    return this.#document.find(path, "value");
   }
 
   /** Where the name of a value stands. */
   locateKey(path: readonly PathPart[]): Position {
-    return this.#find(path, "key");
+    return this.#document.find(path, "key");
   }
 
   /** A mapping is pointed at by its name, which may stand lines above what it holds. */
   faultAt(path: readonly PathPart[], message: string): Fault {
-    return { file: this.file, ...this.#find(path, "name"), path: formatPath(path), message };
+    return { file: this.file, ...this.#document.find(path, "name"), path: formatPath(path), message };
   }
 
   /**
@@ -113,57 +98,9 @@ export class YamlSource {
   }
 
   /** Of a plain text only made when somebody asks for a place in it. */
-  get #document(): Document {
-    this.#parsed ??= parseDocument(this.#text, {
-      schema: "core",
-      strict: true,
-      uniqueKeys: true,
-      stringKeys: true,
-      merge: true,
-      resolveKnownTags: false,
-      prettyErrors: false,
-      lineCounter: this.#lines,
-    });
+  get #document(): YamlDocument {
+    this.#parsed ??= parseByLibrary(this.#text);
     return this.#parsed;
-  }
-
-  #find(path: readonly PathPart[], what: "key" | "value" | "name"): Position {
-    let node: Node | null | undefined = this.#document.contents;
-    let key: Node | null | undefined = node;
-    for (const part of path) {
-      const found = this.#step(node, part);
-      // An absent value belongs to what should hold it, which is named by its key.
-      if (found === undefined) return this.#positionOf(key);
-      ({ key, node } = found);
-    }
-    const wantsKey = what === "key" || (what === "name" && isMap(node));
-    return this.#positionOf(wantsKey ? key : (node ?? key));
-  }
-
-  #step(node: Node | null | undefined, part: PathPart): Step | undefined {
-    const target = this.#resolved(node);
-    if (isSeq(target)) {
-      const item = target.items[Number(part)] as Node | undefined;
-      return item === undefined ? undefined : { key: item, node: item };
-    }
-    if (!isMap(target)) return undefined;
-    const own = target.items.find(({ key }) => !isMergeKey(key) && isScalar(key) && String(key.value) === String(part));
-    if (own !== undefined) return { key: own.key as Node, node: own.value as Node | null };
-    const merged = target.items.flatMap(({ key, value }) => (isMergeKey(key) ? mergeSources(value) : []));
-    return merged.map((source) => this.#step(source, part)).find((found) => found !== undefined);
-  }
-
-  #resolved(node: Node | null | undefined): Node | null | undefined {
-    return isAlias(node) ? node.resolve(this.#document) : node;
-  }
-
-  #positionOf(node: Node | null | undefined): Position {
-    return this.#position(node?.range?.[0] ?? 0);
-  }
-
-  #position(offset: number): Position {
-    const { line, col } = this.#lines.linePos(offset);
-    return line === 0 ? start : { line, column: col };
   }
 }
 
@@ -190,63 +127,10 @@ export function parseYaml<S extends TSchema>(
   return { value: value as Static<S>, faults, locate: (path) => source.locate(path) };
 }
 
-type Step = { readonly key: Node; readonly node: Node | null };
-type Problem = { readonly offset: number; readonly message: string };
-
-function readValue(document: Document): { value?: unknown; problems: readonly Problem[] } {
-  const problems = [...document.errors, ...document.warnings].map(({ code, message, pos }) => ({
-    offset: pos[0],
-    message: wordings[code] ?? message,
-  }));
-  // Too deep a file makes one error for each bracket: the first tells it all.
-  const exhausted = problems.find((_, at) => document.errors[at]?.code === "RESOURCE_EXHAUSTION");
-  if (exhausted !== undefined) return { problems: [exhausted] };
-  if (problems.length > 0) return { problems };
-  try {
-    const slips = slipsIn(document);
-    return slips.length > 0 ? { problems: slips } : { value: document.toJS({ maxAliasCount: mostAliases }), problems };
-  } catch (error) {
-    if (error instanceof RangeError) return { problems: [{ offset: 0, message: wordings.RESOURCE_EXHAUSTION! }] };
-    const { message } = error as Error;
-    return { problems: [{ offset: 0, message: message.startsWith("Excessive alias") ? tooManyAliases : message }] };
-  }
-}
-
-const tooManyAliases = `Aliases repeat parts of the file more than ${mostAliases} times`;
-
-/** Where the library's own words speak to its user, not to the author of a file. */
-const wordings: Readonly<Record<string, string>> = {
-  DUPLICATE_KEY: "This key stands here for the second time",
-  MULTIPLE_DOCS: "A second document begins here; there may be only one",
-  NON_STRING_KEY: "A key must be text",
-  RESOURCE_EXHAUSTION: "This is nested too deeply",
-};
-
-/** What parses, but can't be meant or can't be kept. */
-function slipsIn(document: Document): Problem[] {
-  const slips: Problem[] = [];
-  const report = (node: Node, message: string) => slips.push({ offset: node.range?.[0] ?? 0, message });
-  visit(document, {
-    Alias(_, alias: Alias, path) {
-      const target = alias.resolve(document);
-      if (target === undefined) report(alias, `Nothing before this is named &${alias.source}`);
-      else if (path.includes(target)) report(alias, `*${alias.source} holds itself`);
-    },
-    Scalar(_, { value, source = "", range }) {
-      if (typeof value !== "number") return;
-      const offset = range?.[0] ?? 0;
-      if (!Number.isFinite(value)) slips.push({ offset, message: `${source} is no number that can be used` });
-      else if (/^[-+]?\d+$/.test(source) && !Number.isSafeInteger(value)) {
-        slips.push({ offset, message: `${source} has too many digits for a number; put it in quotes if it is text` });
-      }
-    },
-    Pair(_, { key, value }) {
-      if (!isMergeKey(key)) return;
-      const odd = mergeSources(value).some((one) => !isMap(isAlias(one) ? one.resolve(document) : one));
-      if (odd) report(key as Node, "<< takes a mapping, or an alias of one");
-    },
-  });
-  return slips;
+/** The library is loaded for the first text that needs it, which no usual start has: it takes 2 ms. */
+function parseByLibrary(text: string): YamlDocument {
+  const { YamlDocument } = require("./yaml-document.ts") as typeof import("./yaml-document.ts");
+  return new YamlDocument(text);
 }
 
 function messageOf({ path, message, known = [] }: SchemaFault): string {
@@ -255,6 +139,3 @@ function messageOf({ path, message, known = [] }: SchemaFault): string {
   if (guess !== undefined) return `${message}; did you mean '${guess}'?`;
   return known.length > 12 ? message : `${message}; known here: ${known.join(", ")}`;
 }
-
-const isMergeKey = (key: unknown) => isScalar(key) && key.type === "PLAIN" && key.source === "<<";
-const mergeSources = (value: unknown) => (isSeq(value) ? value.items : [value]) as Node[];
