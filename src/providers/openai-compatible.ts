@@ -14,6 +14,7 @@ import {
   type RemoteMedia,
   type RemoteProvider,
   rulesFor,
+  type UpstreamRequest,
 } from "./provider.ts";
 import { responsesDialect, withResponses } from "./responses.ts";
 import type { ResponsesQuirks } from "./responses-quirks.ts";
@@ -91,7 +92,7 @@ export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
 }
 
 /** Copied from what the caller sent, where little changed of it. */
-function written({ source }: Call, body: JsonObject): string {
+function written({ source }: Call, body: JsonObject): NonNullable<UpstreamRequest["body"]> {
   return (source && respell(source, body)) ?? JSON.stringify(body);
 }
 

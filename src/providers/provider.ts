@@ -64,7 +64,7 @@ export type UpstreamRequest = {
   /** Headers that hold lists: the account's are added to these, and do not replace them. */
   readonly listHeaders?: readonly string[];
   /** Absent only where the method takes none. */
-  readonly body?: string | Uint8Array<ArrayBuffer>;
+  readonly body?: string | Uint8Array<ArrayBuffer> | readonly (string | Uint8Array<ArrayBuffer>)[];
 };
 
 /**

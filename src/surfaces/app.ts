@@ -1,6 +1,7 @@
 /** Mounts the surfaces at their bases and turns whatever is thrown into an answer: the one error boundary. */
 import { Elysia } from "elysia";
 import type { SurfaceName } from "../config/config.ts";
+import { dropLarge } from "../lib/collection.ts";
 import { ClientGone } from "../relay/upstream.ts";
 import type { Services } from "../services/services.ts";
 import type { FinishedRequest, Telemetry } from "../services/telemetry.ts";
@@ -116,6 +117,7 @@ async function serve(
 
 function close({ services, telemetry }: Host, exchange: Exchange, status: number, end?: string): void {
   services.running -= 1;
+  if (exchange.heldBytes > 0) dropLarge(exchange.heldBytes);
   const milliseconds = services.clock.monotonic() - exchange.startedAt;
   services.metrics.request(exchange.area, exchange.route, exchange.request.method, status, milliseconds / 1000);
   if (exchange.area !== "operations") telemetry?.finish(finishedRequest(exchange, status, milliseconds));

@@ -11,11 +11,11 @@ import type { Caller } from "../services/keys.ts";
 import type { Services } from "../services/services.ts";
 import type { ChatRequest, Envelope } from "../wire/chat.ts";
 import { ApiError, type UpstreamFault } from "../wire/errors.ts";
-import { type Parsed, parseChatRequest } from "../wire/parse.ts";
+import { checkChatRequest } from "../wire/parse.ts";
 import type { Source } from "../wire/source.ts";
 import { admit } from "./admit.ts";
 import { openConversation } from "./conversation.ts";
-import { type Exchange, readBody } from "./exchange.ts";
+import { type Exchange, readJson } from "./exchange.ts";
 import { Meter, type Remember } from "./meter.ts";
 import { type Finish, jsonAnswer, respondStream, respondWhole } from "./respond.ts";
 
@@ -53,7 +53,8 @@ export async function createCompletion(
 ): Promise<Response> {
   const caller = admit(services, exchange, surface.name);
   const { limits, streams, log } = services.live.config;
-  const { request, source } = parseChatRequest(await readBody(exchange, limits.bodyBytes), limits.jsonDepth);
+  const source = await readJson(exchange, limits);
+  const request = checkChatRequest(source.parsed);
   exchange.note["model"] = request.model;
   if (log.content) noteContent(exchange, "messages", request.messages);
   exchange.allowSilence(silenceAllowed(request, streams.keepAliveSeconds));
@@ -83,7 +84,13 @@ function whenAborted(signal: AbortSignal, run: () => void): void {
   else signal.addEventListener("abort", run, { once: true });
 }
 
-type Asked = Parsed & { readonly caller: Caller; readonly envelope: Envelope };
+type Asked = {
+  readonly caller: Caller;
+  readonly request: ChatRequest;
+  /** The request as it was sent. */
+  readonly source: Source;
+  readonly envelope: Envelope;
+};
 
 /** From the checked request to what the upstream makes of it. */
 async function answer(

@@ -1,8 +1,10 @@
 /** One HTTP request on its way: what it is, who sent it, and what its answer must carry. */
-import type { SurfaceName } from "../config/config.ts";
+import type { Config, SurfaceName } from "../config/config.ts";
 import { clientAddress } from "../lib/addresses.ts";
 import type { Services } from "../services/services.ts";
 import { ApiError } from "../wire/errors.ts";
+import { largeBody, parseBody } from "../wire/parse.ts";
+import type { Source } from "../wire/source.ts";
 
 /** What is needed of Bun's server. */
 export type ServerHandle = {
@@ -28,6 +30,8 @@ export class Exchange {
   readonly headers: Record<string, string>;
   /** A monotonic reading of when the request went upstream last. */
   sentAt: number | undefined;
+  /** In large values that nobody needs when it is closed. */
+  heldBytes = 0;
   /** Goes into the request's log line. */
   readonly note: Record<string, unknown> = {};
   readonly #server: ServerHandle | null;
@@ -85,27 +89,23 @@ export class Exchange {
 }
 
 /**
- * The body's text.
- * @throws ApiError request_too_large, request_timeout, unsupported_media_type, or invalid_json for a body that is not UTF-8
+ * The body, parsed.
+ * @throws ApiError request_too_large, request_timeout, unsupported_media_type, or invalid_json
  */
-export async function readBody(exchange: Exchange, limitBytes: number): Promise<string> {
+export async function readJson(exchange: Exchange, { bodyBytes, jsonDepth }: Config["limits"]): Promise<Source> {
   const { request } = exchange;
   const type = request.headers.get("content-type");
   if (type && !/^\s*application\/(?:[\w.-]+\+)?json\b/i.test(type)) throw ApiError.unsupportedMediaType(type);
   const encoding = request.headers.get("content-encoding");
   if (encoding !== null && encoding !== "identity") throw ApiError.unsupportedMediaType(`${encoding}-encoded`);
   const declared = Number(request.headers.get("content-length") ?? "0");
-  if (declared > limitBytes) throw ApiError.requestTooLarge(limitBytes);
-  const bytes = await exchange.arrival(declared > 0 ? request.bytes() : readCounting(request.body, limitBytes));
-  if (bytes.byteLength > limitBytes) throw ApiError.requestTooLarge(limitBytes);
-  try {
-    return utf8.decode(bytes);
-  } catch {
-    throw ApiError.invalidJson("The request body is not valid UTF-8.");
-  }
+  if (declared > bodyBytes) throw ApiError.requestTooLarge(bodyBytes);
+  const arriving = declared > 0 ? request.bytes() : readCounting(request.body, bodyBytes);
+  const bytes = (await exchange.arrival(arriving)) as Uint8Array<ArrayBuffer>;
+  if (bytes.length > bodyBytes) throw ApiError.requestTooLarge(bodyBytes);
+  if (bytes.length >= largeBody) exchange.heldBytes += bytes.length;
+  return parseBody(bytes, jsonDepth);
 }
-
-const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 /** A body of unknown length, given up as soon as it is too long. */
 async function readCounting(body: ReadableStream<Uint8Array> | null, limitBytes: number): Promise<Uint8Array> {

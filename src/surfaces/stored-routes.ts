@@ -7,11 +7,10 @@ import type { Filter, Paging } from "../services/conversations.ts";
 import type { Services } from "../services/services.ts";
 import { ChatRequestBody, type Metadata } from "../wire/chat.ts";
 import { ApiError } from "../wire/errors.ts";
-import { parseJsonObject } from "../wire/parse.ts";
 import { admit } from "./admit.ts";
 import { holderOf } from "./conversation.ts";
 import { describeStored } from "./descriptions.ts";
-import { type Exchange, readBody } from "./exchange.ts";
+import { type Exchange, readJson } from "./exchange.ts";
 import { jsonAnswer } from "./respond.ts";
 import { type Route, restOfPath } from "./routes.ts";
 
@@ -104,8 +103,7 @@ function filterOf(query: URLSearchParams): Filter {
 }
 
 async function readMetadata(services: Services, exchange: Exchange): Promise<Metadata> {
-  const { bodyBytes, jsonDepth } = services.live.config.limits;
-  const body = parseJsonObject(await readBody(exchange, bodyBytes), jsonDepth);
+  const { parsed: body } = await readJson(exchange, services.live.config.limits);
   if (Value.Check(Update, body)) return body.metadata ?? {};
   const fault = schemaFaults(Update, body, 1)[0]!;
   const param = formatPath(fault.path);

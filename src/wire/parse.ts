@@ -1,6 +1,8 @@
-/** A body's text, checked: a `ChatRequest`, or the one `ApiError` that names what is wrong and where. */
+/** A body, read and checked: a `ChatRequest`, or the one `ApiError` that names what is wrong and where. */
+import { isUtf8 } from "node:buffer";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { type ParseError, parse as parseTolerantly, printParseErrorCode } from "jsonc-parser";
+import { isObject, type JsonObject } from "../lib/json.ts";
 import { formatPath, schemaFaults } from "../lib/schema-faults.ts";
 import { type ChatRequest, ChatRequestBody } from "./chat.ts";
 import { ApiError } from "./errors.ts";
@@ -9,37 +11,76 @@ import type { Source } from "./source.ts";
 /** Made for the first call: it takes milliseconds, which a start should not wait for. */
 let body: TypeCheck<typeof ChatRequestBody> | undefined;
 
-export type Parsed = { readonly request: ChatRequest; readonly source: Source };
-
-/**
- * @param maxDepth how deep arrays and objects may nest
- * @throws ApiError invalid_json, invalid_value or missing_field
- */
-export function parseChatRequest(text: string, maxDepth: number): Parsed {
-  const parsed = parseJsonObject(text, maxDepth);
+/** @throws ApiError invalid_value or missing_field */
+export function checkChatRequest(parsed: JsonObject): ChatRequest {
   const { value, lifted } = withLiteralExtraBody(parsed);
   body ??= TypeCompiler.Compile(ChatRequestBody);
   if (!body.Check(value)) throw requestFault(value, lifted);
   const request = withoutNulls(value) as ChatRequest;
   checkTogether(request);
-  return { request, source: { text, parsed } };
+  return request;
 }
 
-/** @throws ApiError invalid_json naming line and column, or that the body is no object or nests too deeply */
-export function parseJsonObject(text: string, maxDepth: number): Record<string, unknown> {
-  if (nestsDeeperThan(text, maxDepth)) {
-    throw ApiError.invalidJson(`The request body nests deeper than ${maxDepth} levels.`);
-  }
-  let value: unknown;
+/** Bytes from which on a body stays what it came as: there is no text of it to be made, kept and made into bytes again. */
+export const largeBody = 256 * 1024;
+
+/**
+ * @param maxDepth how deep arrays and objects may nest
+ * @throws ApiError invalid_json naming line and column, or that the body is no object, nests too deeply or is no UTF-8
+ */
+export function parseBody(bytes: Uint8Array<ArrayBuffer>, maxDepth: number): Source {
+  const body = bytes.length < largeBody ? textOf(bytes) : withoutMark(bytes);
+  const value = typeof body === "string" ? parseJson(body) : (parseBytes(body) ?? parseJson(textOf(body)));
+  return { body, parsed: checkObject(value, maxDepth) };
+}
+
+const utf8 = new TextDecoder("utf-8", { fatal: true });
+
+function textOf(bytes: Uint8Array): string {
   try {
-    value = JSON.parse(text);
+    return utf8.decode(bytes);
+  } catch {
+    throw ApiError.invalidJson("The request body is not valid UTF-8.");
+  }
+}
+
+/** The byte-order mark is no part of the text: decoding drops it too. */
+function withoutMark(bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
+  const isMarked = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
+  return isMarked ? bytes.subarray(3) : bytes;
+}
+
+/**
+ * The parser of JSON lines, which is the parser of JSON, reads bytes as they are: https://bun.com/docs/runtime/jsonl.
+ * @returns undefined for what is not one JSON value in UTF-8
+ */
+function parseBytes(bytes: Uint8Array): unknown {
+  if (!isUtf8(bytes)) return undefined;
+  const { values, done, error } = Bun.JSONL.parseChunk(bytes);
+  return done && error === null && values.length === 1 ? values[0] : undefined;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
   } catch {
     throw ApiError.invalidJson(`The request body is not valid JSON: ${locateJsonFault(text)}.`);
   }
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw ApiError.invalidJson("The request body must be a JSON object.");
-  }
-  return value as Record<string, unknown>;
+}
+
+function checkObject(value: unknown, maxDepth: number): JsonObject {
+  if (!isObject(value)) throw ApiError.invalidJson("The request body must be a JSON object.");
+  if (!nestsDeeperThan(value, maxDepth)) return value;
+  throw ApiError.invalidJson(`The request body nests deeper than ${maxDepth} levels.`);
+}
+
+/** What walks it later must not run out of stack. */
+function nestsDeeperThan(value: unknown, levels: number): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  if (levels === 0) return true;
+  if (Array.isArray(value)) return value.some((one) => nestsDeeperThan(one, levels - 1));
+  for (const name in value) if (nestsDeeperThan((value as JsonObject)[name], levels - 1)) return true;
+  return false;
 }
 
 /**
@@ -105,7 +146,12 @@ function withoutNulls(value: Record<string, unknown>): Record<string, unknown> {
 function locateJsonFault(text: string): string {
   if (text.trim() === "") return "it is empty";
   const faults: ParseError[] = [];
-  parseTolerantly(text, faults, { disallowComments: true, allowTrailingComma: false });
+  try {
+    parseTolerantly(text, faults, { disallowComments: true, allowTrailingComma: false });
+  } catch {
+    // It calls itself for each level, until there is no stack left.
+    return "it nests too deeply to be read";
+  }
   const fault = faults[0];
   if (fault === undefined) return "it cannot be read";
   const before = text.slice(0, fault.offset);
@@ -115,37 +161,4 @@ function locateJsonFault(text: string): string {
     .replace(/([a-z])([A-Z])/g, "$1 $2")
     .toLowerCase();
   return `${reason} at line ${line}, column ${column}`;
-}
-
-/** Counts brackets outside strings, so that a hostile body can't exhaust the stack of what walks it later. */
-function nestsDeeperThan(text: string, limit: number): boolean {
-  let depth = 0;
-  for (let at = 0; at < text.length; at += 1) {
-    switch (text.charCodeAt(at)) {
-      case 34: // "
-        at = closingQuote(text, at);
-        break;
-      case 91: // [
-      case 123: // {
-        depth += 1;
-        if (depth > limit) return true;
-        break;
-      case 93: // ]
-      case 125: // }
-        depth -= 1;
-        break;
-    }
-  }
-  return false;
-}
-
-function closingQuote(text: string, open: number): number {
-  let quote = text.indexOf('"', open + 1);
-  while (quote >= 0) {
-    let slash = quote - 1;
-    while (text.charCodeAt(slash) === 92) slash -= 1;
-    if ((quote - slash) % 2 === 1) return quote;
-    quote = text.indexOf('"', quote + 1);
-  }
-  return text.length;
 }

@@ -7,7 +7,7 @@ import { formatFault } from "../../src/lib/yaml.ts";
 import { compose } from "../../src/personas/compose.ts";
 import { parsePersona } from "../../src/personas/persona.ts";
 import { PersonaFile } from "../../src/personas/schema.ts";
-import { parseChatRequest } from "../../src/wire/parse.ts";
+import { checkChatRequest } from "../../src/wire/parse.ts";
 
 const page = readFileSync(join(import.meta.dir, "../../docs/personas.md"), "utf8");
 const blocks = [...page.matchAll(/^```(\w+)\n(.*?)^```$/gms)].map((match) => ({ kind: match[1]!, text: match[2]! }));
@@ -48,7 +48,7 @@ test("the request that is shown fills in the persona that is shown", () => {
   const at = blocks.findIndex(({ kind }) => kind === "json");
   const parsed = parsePersona(blocks[at - 1]!.text, "support.yaml", "acme/support");
   if ("faults" in parsed) throw new Error("the persona is at fault");
-  const { request } = parseChatRequest(blocks[at]!.text, 64);
+  const request = checkChatRequest(JSON.parse(blocks[at]!.text));
   expect(request.model).toBe(parsed.persona.id);
   expect(compose(parsed.persona, request).messages[0]).toEqual({
     role: "system",

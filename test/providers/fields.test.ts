@@ -4,7 +4,7 @@ import type { Call, RemoteProvider, UpstreamRequest } from "../../src/providers/
 import { providers } from "../../src/providers/registry.ts";
 import type { ChatRequest } from "../../src/wire/chat.ts";
 import { ApiError } from "../../src/wire/errors.ts";
-import { parseChatRequest } from "../../src/wire/parse.ts";
+import { checkChatRequest } from "../../src/wire/parse.ts";
 import {
   extrasOf,
   type FieldFate,
@@ -15,6 +15,7 @@ import {
   readFieldFates,
   renderFieldsDoc,
 } from "../helpers/field-fates.ts";
+import { textOfBody } from "../helpers/upstream-body.ts";
 
 const plainMessages = [{ role: "user", content: "Hi" }];
 const pixel = { mimeType: "image/png", base64: "iVBORw0KGgo=" };
@@ -30,10 +31,9 @@ function encode({ provider, extras: switches }: Mode, row: FieldFate, value: unk
   if (key === "extras") extras[row.field.slice("extras.".length)] = value;
   else if (value !== undefined && key !== "model") fields[key] = value;
   const model = row.model ?? (row.field === "model" ? String(row.example) : (provider.models[0] ?? "any-model"));
-  const { model: _, ...request } = parseChatRequest(
-    JSON.stringify({ ...fields, model: `${provider.name}/${model}` }),
-    64,
-  ).request;
+  const { model: _, ...request } = checkChatRequest(
+    JSON.parse(JSON.stringify({ ...fields, model: `${provider.name}/${model}` })),
+  );
   const call: Call = {
     model,
     request: { model: `${provider.name}/${model}`, ...request } as ChatRequest,
@@ -54,7 +54,7 @@ function encode({ provider, extras: switches }: Mode, row: FieldFate, value: unk
 }
 
 function asSent({ url, body }: UpstreamRequest): Sent {
-  return { url, body: JSON.parse(typeof body === "string" ? body : new TextDecoder().decode(body)) };
+  return { url, body: JSON.parse(textOfBody(body)) };
 }
 
 /** All that stands at a path such as `contents[].parts[].inlineData`. */

@@ -18,7 +18,8 @@ import { StreamFold } from "../../src/relay/fold.ts";
 import { StreamShaper, shapingFor } from "../../src/relay/shape.ts";
 import type { ChatRequest, ChunkBody, CompletionBody } from "../../src/wire/chat.ts";
 import { ApiError, UpstreamFault } from "../../src/wire/errors.ts";
-import { parseChatRequest } from "../../src/wire/parse.ts";
+import { checkChatRequest } from "../../src/wire/parse.ts";
+import { textOfBody } from "../helpers/upstream-body.ts";
 
 type Case = {
   readonly description: string;
@@ -70,7 +71,7 @@ function describeCase(provider: RemoteProvider, path: string): void {
       return;
     }
     const sent = provider.encode(call);
-    if (upstreamRequest !== undefined) expect(JSON.parse(asText(sent.body!))).toEqual(JSON.parse(upstreamRequest));
+    if (upstreamRequest !== undefined) expect(JSON.parse(textOfBody(sent.body))).toEqual(JSON.parse(upstreamRequest));
     if (given.url !== undefined) expect(sent.url).toBe(call.account.baseUrl + given.url);
     for (const [header, value] of Object.entries(given.headers ?? {})) {
       expect([header, sent.headers[header] ?? null]).toEqual([header, value]);
@@ -109,10 +110,9 @@ function foldersIn(path: string): string[] {
 
 function callOf(given: Case, provider: RemoteProvider): Call {
   const family = provider.name;
-  const { model: _, ...request } = parseChatRequest(
-    JSON.stringify({ ...given.request, model: `${family}/${given.model}` }),
-    64,
-  ).request;
+  const { model: _, ...request } = checkChatRequest(
+    JSON.parse(JSON.stringify({ ...given.request, model: `${family}/${given.model}` })),
+  );
   const account: Account = {
     name: family,
     baseUrl: provider.baseUrl || "https://upstream.test",
@@ -276,10 +276,6 @@ function thrownBy(act: () => unknown): unknown {
     return error;
   }
   return new Error("nothing was thrown");
-}
-
-function asText(body: string | Uint8Array): string {
-  return typeof body === "string" ? body : new TextDecoder().decode(body);
 }
 
 /** As JSON sees it: keys without a value are gone. */

@@ -83,6 +83,12 @@ describe("what an upstream takes as it came is copied, not written anew", () => 
     expect(await send(counted("openai/gpt"))).toBe(counted("gpt"));
   });
 
+  test("a large one too, by its bytes", async () => {
+    const body = (model: string) =>
+      `\ufeff{"messages":[{"role":"user","content":"${"日本 \\n".repeat(60_000)}"}],"model":"${model}",${spelled}}`;
+    expect(await send(body("openai/gpt"))).toBe(body("gpt").slice(1));
+  });
+
   test.each([
     [
       "an image, a call and its result",

@@ -1,9 +1,13 @@
 import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
 import { ApiError } from "../../src/wire/errors.ts";
-import { parseChatRequest } from "../../src/wire/parse.ts";
+import { checkChatRequest, largeBody, parseBody } from "../../src/wire/parse.ts";
 
 const hello = [{ role: "user", content: "hi" }];
 const valid = (changes: object) => JSON.stringify({ model: "a/b", messages: hello, ...changes });
+
+const parseChatRequest = (text: string, depth: number) =>
+  checkChatRequest(parseBody(new TextEncoder().encode(text), depth).parsed);
 
 function faultOf(text: string, depth = 64): { code: string; param: string; message: string } {
   try {
@@ -80,11 +84,11 @@ describe("parseChatRequest", () => {
       system_cache_control: { type: "ephemeral" },
       never_heard_of: [1, { two: null }],
     };
-    expect(parseChatRequest(JSON.stringify(request), 64).request as unknown).toEqual(request);
+    expect(parseChatRequest(JSON.stringify(request), 64) as unknown).toEqual(request);
   });
 
   test("null is absent for every optional key", () => {
-    const { request } = parseChatRequest(valid({ temperature: null, stop: null, tools: null, stream: null }), 64);
+    const request = parseChatRequest(valid({ temperature: null, stop: null, tools: null, stream: null }), 64);
     expect(Object.keys(request)).toEqual(["model", "messages"]);
   });
 
@@ -105,7 +109,11 @@ describe("parseChatRequest", () => {
     expect(() => parseChatRequest(valid({ deep: [[[]]] }), 4)).not.toThrow();
     // Brackets inside strings are no nesting, escaped quotes do not end strings.
     expect(() => parseChatRequest(valid({ text: `"[[[[[[[[${"\\".repeat(3)}` }), 4)).not.toThrow();
-    expect(faultOf(`${"[".repeat(100_000)}`).code).toBe("invalid_json");
+    expect(faultOf("[".repeat(100_000))).toMatchObject({
+      code: "invalid_json",
+      message: expect.stringContaining("deep"),
+    });
+    expect(faultOf(`{"a":${"[".repeat(100_000)}${"]".repeat(100_000)}}`).message).toContain("deeper than 64 levels");
   });
 
   test.each([
@@ -170,7 +178,7 @@ describe("parseChatRequest", () => {
 
   test("standard fields in a literal extra_body count and are checked; the top level wins", () => {
     const extra = { temperature: 1, stream: true, top_k: 5, include_thoughts: true };
-    expect(parseChatRequest(valid({ temperature: 0, extra_body: extra }), 64).request as unknown).toEqual({
+    expect(parseChatRequest(valid({ temperature: 0, extra_body: extra }), 64) as unknown).toEqual({
       model: "a/b",
       messages: hello,
       temperature: 0,
@@ -178,5 +186,81 @@ describe("parseChatRequest", () => {
       extra_body: { top_k: 5, include_thoughts: true },
     });
     expect(faultOf(valid({ extra_body: { temperature: 3 } }))).toMatchObject({ param: "extra_body.temperature" });
+  });
+});
+
+describe("a large body", () => {
+  const encode = (text: string) => new TextEncoder().encode(text);
+  /** As a large body, as a small one, and as JSON.parse has it: the value, or that there is none. */
+  const readings = (text: string) => {
+    const large = " ".repeat(largeBody) + text;
+    return [parseOf(() => parseBody(encode(large), 64).parsed), parseOf(() => parseBody(encode(text), 64).parsed)];
+  };
+  const parseOf = (parse: () => unknown) => {
+    try {
+      return { value: parse() };
+    } catch (error) {
+      return { error: error instanceof ApiError ? error.code : error };
+    }
+  };
+
+  test("is read as a small one is, whatever is wrong with it", () => {
+    const one = fc.json({ maxDepth: 3, stringUnit: "grapheme" });
+    const edit = fc.record({
+      at: fc.nat(),
+      length: fc.nat(2),
+      text: fc.constantFrom("", ",", "}", '"', "\\", "{}", "\n", "\0", "\u2028", "0", "-"),
+    });
+    fc.assert(
+      fc.property(one, fc.array(edit, { maxLength: 2 }), (json, edits) => {
+        let text = `{"a":${json}}`;
+        for (const { at, length, text: put } of edits) {
+          const start = at % (text.length + 1);
+          text = text.slice(0, start) + put + text.slice(start + length);
+        }
+        const [large, small] = readings(text);
+        expect(large).toEqual(small!);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test.each([
+    '{"a":1}{"b":2}',
+    '{"a":1}\n{"b":2}',
+    '{"a":1}\n',
+    '{"a":1',
+    "[1]",
+    "null",
+    "",
+    '{"a":1}\0',
+    "{'a':1}",
+    '{"a":1,}',
+    '{"__proto__":1,"a":1,"a":2}',
+  ])("%p is no exception", (text) => {
+    const [large, small] = readings(text);
+    expect(large).toEqual(small!);
+  });
+
+  test("keeps the bytes that came, without a byte-order mark", () => {
+    const text = `{"a":"${"é".repeat(largeBody)}"}`;
+    const bytes = encode(text);
+    expect(parseBody(bytes, 64).body).toBe(bytes);
+    const marked = parseBody(encode(`\ufeff${text}`), 64);
+    expect(marked).toEqual({ body: bytes, parsed: JSON.parse(text) });
+    expect(parseBody(encode(`\ufeff{"a":"é"}`), 64)).toEqual({ body: '{"a":"é"}', parsed: { a: "é" } });
+  });
+
+  test("tells where it breaks, that it is no UTF-8, or nests too deeply", () => {
+    const filling = `"${"x".repeat(largeBody)}"`;
+    expect(() => parseBody(encode(`{"a":${filling},\n "b":}`), 64)).toThrow("line 2, column 6");
+    expect(() =>
+      parseBody(
+        Uint8Array.from(encode(`{"a":${filling}}`), (byte, at) => (at === 99 ? 0xff : byte)),
+        64,
+      ),
+    ).toThrow("not valid UTF-8");
+    expect(() => parseBody(encode(`{"a":${filling},"b":[[[1]]]}`), 4)).not.toThrow();
+    expect(() => parseBody(encode(`{"a":${filling},"b":[{"c":[[]]}]}`), 4)).toThrow("deeper than 4 levels");
   });
 });

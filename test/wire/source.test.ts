@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import type { JsonObject } from "../../src/lib/json.ts";
 import { respell } from "../../src/wire/source.ts";
+import { textOfBody } from "../helpers/upstream-body.ts";
 
 /** Texts and keys that are easily taken for something else. */
 const nasty = fc.oneof(
@@ -75,10 +76,12 @@ test("what is copied says the same as what would be written anew", () => {
         const other = Object.keys(parsed).find((one) => one !== "model");
         if (other !== undefined && change === "one less") delete next[other];
         if (other !== undefined && change === "one changed") next[other] = ["new"];
-        const result = respell({ text, parsed }, next);
+        const result = respell({ body: text, parsed }, next);
+        const bytes = respell({ body: new TextEncoder().encode(text), parsed }, next);
+        expect(bytes && textOfBody(bytes)).toBe(result as string);
         if (result === undefined) return;
         copied += 1;
-        expect(JSON.parse(result)).toEqual(JSON.parse(JSON.stringify(next)));
+        expect(JSON.parse(textOfBody(result))).toEqual(JSON.parse(JSON.stringify(next)));
       },
     ),
     { numRuns: 2000 },
@@ -86,13 +89,22 @@ test("what is copied says the same as what would be written anew", () => {
   expect(copied).toBeGreaterThan(300);
 });
 
-const source = (text: string) => ({ text, parsed: JSON.parse(text) as JsonObject });
+const source = (body: string) => ({ body, parsed: JSON.parse(body) as JsonObject });
 
 test("all but the model's name stays as it was written", () => {
   const text = (model: string) => String.raw` {"a":9007199254740993,"model" :${model},"a":1.0,"b\u00e9":"\/"} `;
   const given = source(text('"x/y"'));
   expect(respell(given, { ...given.parsed, model: 'y"' })).toBe(text(String.raw`"y\""`));
   expect(respell(given, { ...given.parsed, model: "y", b: [], c: undefined })).toBe(text('"y","b":[]'));
+});
+
+test("bytes are copied by views of them, around the name", () => {
+  const text = (model: string) => `{"é😀":"${"日".repeat(2000)}","model":"${model}","x":1.0}`;
+  const body = new TextEncoder().encode(text("x/é"));
+  const parsed = JSON.parse(text("x/é")) as JsonObject;
+  const copy = respell({ body, parsed }, { ...parsed, model: "y" });
+  expect(textOfBody(copy)).toBe(text("y"));
+  expect((copy as Uint8Array[]).map(({ buffer }) => buffer === body.buffer)).toEqual([true, false, true]);
 });
 
 test("where the place is in doubt, or more has changed, nothing is copied", () => {

@@ -1,0 +1,23 @@
+import { heapStats } from "bun:jsc";
+import { expect, test } from "bun:test";
+import { dropLarge } from "../../src/lib/collection.ts";
+
+const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+/** Objects of a kind that nothing else makes. */
+const leave = () => {
+  for (let at = 0; at < 200; at += 1) new Blob(["x"]);
+};
+const left = () => heapStats().objectTypeCounts["Blob"] ?? 0;
+
+test("what was dropped is collected once the turn has ended, when it is worth it", async () => {
+  dropLarge(4 * 1024 * 1024);
+  await turn();
+  leave();
+  dropLarge(1024 * 1024);
+  await turn();
+  expect(left()).toBeGreaterThan(150);
+  dropLarge(3 * 1024 * 1024);
+  expect(left()).toBeGreaterThan(150);
+  await turn();
+  expect(left()).toBeLessThan(50);
+});
