@@ -1,9 +1,9 @@
 /** A chat completion, start to end: the one path of both surfaces. */
 import type { SurfaceName } from "../config/config.ts";
 import { doneData } from "../lib/sse.ts";
-import { blame, relayFirst } from "../relay/fallback.ts";
-import type { Outcome, UpstreamError } from "../relay/relay.ts";
-import { StreamShaper, shapingFor } from "../relay/shape.ts";
+import { blame, type FallbackReport, relayFirst } from "../relay/fallback.ts";
+import type { Outcome, RelayOptions, UpstreamError } from "../relay/relay.ts";
+import { type Shaping, StreamShaper, shapingFor } from "../relay/shape.ts";
 import type { Target } from "../relay/target.ts";
 import type { Answer, KeptAnswer, Producer, WholeAnswer } from "../services/answer.ts";
 import { fingerprint } from "../services/fingerprint.ts";
@@ -17,7 +17,7 @@ import { admit } from "./admit.ts";
 import { openConversation } from "./conversation.ts";
 import { type Exchange, readJson } from "./exchange.ts";
 import { Meter, type Remember } from "./meter.ts";
-import { type Finish, jsonAnswer, respondStream, respondWhole } from "./respond.ts";
+import { type Finish, jsonAnswer, respondStream, respondWhole, type StreamRules } from "./respond.ts";
 
 export type Plan = {
   /** What will be called, in order of preference. */
@@ -59,29 +59,41 @@ export async function createCompletion(
   if (log.content) noteContent(exchange, "messages", request.messages);
   exchange.allowSilence(silenceAllowed(request, streams.keepAliveSeconds));
   const envelope = newEnvelope(services, exchange, request.model);
-  const produce = (until: AbortSignal) =>
-    answer(services, exchange, surface, { caller, request, source, envelope }, until);
-  const start = (signal: AbortSignal) =>
-    keptAnswer(services, exchange, caller, request, signal, produce) ?? produce(signal);
+  const asked = { caller, request, source, envelope };
   if (request.stream !== true) {
-    return respondWhole(exchange, wholeOf(await start(exchange.request.signal)), finish);
+    const { signal } = exchange.request;
+    return respondWhole(exchange, wholeOf(await start(services, exchange, surface, asked, signal)), finish);
   }
-  const leaving = new AbortController();
-  whenAborted(exchange.request.signal, () => leaving.abort());
-  const answering = start(leaving.signal);
   exchange.note["stream"] = true;
-  const rules = {
-    keepAliveMs: streams.keepAliveSeconds * 1000,
-    lateFault: (failure: WholeAnswer | ApiError) => lateFault(surface, envelope, request, failure),
-    abandon: () => leaving.abort(),
-  };
-  return respondStream(services, exchange, answering, rules, finish);
+  const leaving = abortedWith(exchange.request.signal);
+  const answering = start(services, exchange, surface, asked, leaving.signal);
+  const shaping = shapingFor(request, {}, envelope);
+  return respondStream(services, exchange, answering, streamRules(services, surface, shaping, leaving), finish);
 }
 
 /** `AbortSignal.any` does the same, at several times the cost. */
-function whenAborted(signal: AbortSignal, run: () => void): void {
-  if (signal.aborted) run();
-  else signal.addEventListener("abort", run, { once: true });
+function abortedWith(signal: AbortSignal): AbortController {
+  const controller = new AbortController();
+  if (signal.aborted) controller.abort();
+  else signal.addEventListener("abort", () => controller.abort(), { once: true });
+  return controller;
+}
+
+/** Made apart from the request: what is held by these stays for as long as the stream does. */
+function streamRules(
+  { live }: Services,
+  surface: ChatSurface,
+  shaping: Shaping,
+  leaving: AbortController,
+): StreamRules {
+  return {
+    keepAliveMs: live.config.streams.keepAliveSeconds * 1000,
+    lateFault(failure) {
+      const error = failure instanceof ApiError ? surface.fault(failure) : errorObjectIn(failure.body);
+      return [new StreamShaper(shaping).fault(error), doneData];
+    },
+    abandon: () => leaving.abort(),
+  };
 }
 
 type Asked = {
@@ -91,6 +103,19 @@ type Asked = {
   readonly source: Source;
   readonly envelope: Envelope;
 };
+
+function start(
+  services: Services,
+  exchange: Exchange,
+  surface: ChatSurface,
+  asked: Asked,
+  signal: AbortSignal,
+): Promise<Answer | KeptAnswer> {
+  const requestId = serviceRequestId(exchange);
+  if (requestId === undefined) return answer(services, exchange, surface, asked, signal);
+  const produce = (until: AbortSignal) => answer(services, exchange, surface, asked, until);
+  return keptAnswer(services, exchange, asked, requestId, signal, produce);
+}
 
 /** From the checked request to what the upstream makes of it. */
 async function answer(
@@ -106,32 +131,31 @@ async function answer(
   const targets = plan.targets
     .map((target) => (plan.upstreamMayHold ? conversation.heldUpstream(target) : target))
     .map((target) => recall(services, caller, target));
-  const relayed = relayFirst(
-    services,
-    targets,
-    (target) => {
-      const shaping = shapingFor(target.call.request, target.call.extras, envelope);
-      const memories = memoriesOf(services, caller, target);
-      if (plan.store) memories.push(conversation.remember(target, shaping));
-      if (services.live.config.log.content) memories.push(({ choices }) => noteContent(exchange, "choices", choices));
-      return { shaping, signal, observer: new Meter(services, exchange, target, memories), renderFault: surface.fault };
-    },
-    (target, failure) => {
-      services.metrics.fallback(target.account.name);
-      services.log.warn("a persona's model failed; the next one is asked", {
-        request_id: exchange.id,
-        persona: request.model,
-        provider: target.account.name,
-        upstream_model: target.call.model,
-        ...describeFailure(failure),
-      });
-    },
-  );
-  const outcome = await relayed.catch((error) => {
+  const optionsFor = (target: Target): RelayOptions => {
+    const shaping = shapingFor(target.call.request, target.call.extras, envelope);
+    const memories = memoriesOf(services, caller, target);
+    if (plan.store) memories.push(conversation.remember(target, shaping));
+    if (services.live.config.log.content) memories.push(({ choices }) => noteContent(exchange, "choices", choices));
+    return { shaping, signal, observer: new Meter(services, exchange, target, memories), renderFault: surface.fault };
+  };
+  const report: FallbackReport = (target, failure) => {
+    services.metrics.fallback(target.account.name);
+    services.log.warn("a persona's model failed; the next one is asked", {
+      request_id: exchange.id,
+      persona: request.model,
+      provider: target.account.name,
+      upstream_model: target.call.model,
+      ...describeFailure(failure),
+    });
+  };
+  let outcome: Outcome;
+  try {
+    outcome = await relayFirst(services, targets, optionsFor, report);
+  } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     Object.assign(exchange.note, describeFailure(error));
     throw surface.failure(error);
-  });
+  }
   if (outcome.kind === "upstream-error") Object.assign(exchange.note, describeFailure(outcome));
   return answerFrom(outcome, surface);
 }
@@ -151,13 +175,11 @@ function answerFrom(outcome: Outcome, surface: ChatSurface): Answer {
 function keptAnswer(
   services: Services,
   exchange: Exchange,
-  caller: Caller,
-  request: ChatRequest,
+  { caller, request }: Asked,
+  requestId: string,
   signal: AbortSignal,
   produce: Producer,
-): Promise<KeptAnswer> | undefined {
-  const requestId = serviceRequestId(exchange);
-  if (requestId === undefined) return undefined;
+): Promise<KeptAnswer> {
   const area = exchange.area;
   const claim = { scope: `${caller.keyId} ${area}`, requestId, fingerprint: fingerprint(request) };
   const lastEventId = exchange.request.headers.get("last-event-id") ?? undefined;
@@ -228,17 +250,6 @@ function newEnvelope({ clock }: Services, { uniqueId }: Exchange, model: string)
  */
 function silenceAllowed(request: ChatRequest, keepAliveSeconds: number): number {
   return request.stream === true && keepAliveSeconds > 0 ? Math.min(255, Math.max(60, 4 * keepAliveSeconds)) : 0;
-}
-
-function lateFault(
-  surface: ChatSurface,
-  envelope: Envelope,
-  request: ChatRequest,
-  failure: WholeAnswer | ApiError,
-): string[] {
-  const shaper = new StreamShaper(shapingFor(request, {}, envelope));
-  const error = failure instanceof ApiError ? surface.fault(failure) : errorObjectIn(failure.body);
-  return [shaper.fault(error), doneData];
 }
 
 function describeFailure(failure: UpstreamError | ApiError): Record<string, unknown> {
