@@ -27,6 +27,8 @@ const ranks: Record<LogLevel, number> = { debug: 10, info: 20, warn: 30, error: 
 /** Beyond this much unread text, lines are dropped and counted: a stuck reader must not fill the memory. */
 const mostPending = 1024 * 1024;
 const flushAfterMs = 50;
+/** So much is written at once: what is held for longer leaves the processor's cache, and costs more than the writing. */
+const flushAtSize = 32 * 1024;
 
 /** The same log, with these fields in every line. */
 export function withFields(log: Logger, own: LogFields): Logger {
@@ -87,7 +89,8 @@ export function createLogger(sink: LogSink, options: LogOptions): Logger {
     }
     pending.push(line);
     pendingSize += line.length;
-    timer ??= setTimeout(() => void flush(), flushAfterMs);
+    if (pendingSize >= flushAtSize && flushing === undefined) void flush();
+    else timer ??= setTimeout(() => void flush(), flushAfterMs);
   };
 
   const drain = async () => {
@@ -122,34 +125,47 @@ export function createLogger(sink: LogSink, options: LogOptions): Logger {
 }
 
 function jsonLine(now: number, level: LogLevel, message: string, fields: LogFields): string {
-  return `${JSON.stringify(withoutSecrets(fields, { time: timeText(now), level, message }))}\n`;
+  const head = `{"time":"${timeText(now)}","level":"${level}","message":${JSON.stringify(message)}`;
+  const rest = JSON.stringify(isHarmless(fields) ? fields : withoutSecrets(fields)).slice("{".length);
+  return rest === "}" ? `${head}}\n` : `${head},${rest}\n`;
 }
 
 function prettyLine(now: number, level: LogLevel, message: string, fields: LogFields): string {
   const time = timeText(now).slice(11, 23);
-  const words = Object.entries(withoutSecrets(fields, {})).map(
+  const words = Object.entries(withoutSecrets(fields)).map(
     ([name, value]) => `${name}=${typeof value === "string" && !/\s/.test(value) ? value : JSON.stringify(value)}`,
   );
   return `${time} ${level.toUpperCase().padEnd(5)} ${message}${words.length > 0 ? `  ${words.join(" ")}` : ""}\n`;
 }
 
 /** Our keys, the usual upstream keys, and bearer headers, wherever they slipped into a text. */
-const secretPattern =
-  /trp_[0-9A-Za-z]{6,}|\b(?:sk|xai|gsk|pplx|csk|AIza)[-_]?[0-9A-Za-z_-]{16,}|Bearer\s+[^\s"',]{8,}/g;
+const secretPattern = /trp_[0-9A-Za-z]{6,}|\b(?:sk|xai|gsk|pplx|csk|AIza)[-_]?[0-9A-Za-z_-]{16,}|Bearer\s+[^\s"',]{8,}/;
+const secretPatterns = new RegExp(secretPattern, "g");
 
 /** A shorter text holds none of them. */
 const shortestSecret = "trp_".length + 6;
 
-/** Puts the fields into `line`. */
-function withoutSecrets(fields: LogFields, line: Record<string, unknown>): LogFields {
+/** Whether the fields can be written as they are: that goes for nearly all lines, and saves a copy. */
+function isHarmless(fields: LogFields): boolean {
   for (const name in fields) {
     const value = fields[name];
-    if (value === undefined) continue;
-    if (typeof value !== "string") line[name] = describe(value);
-    else line[name] = value.length < shortestSecret ? value : value.replace(secretPattern, "***");
+    if (typeof value !== "string") {
+      if (value instanceof Error) return false;
+    } else if (value.length >= shortestSecret && secretPattern.test(value)) return false;
   }
-  return line;
+  return true;
 }
+
+function withoutSecrets(fields: LogFields): LogFields {
+  const told: Record<string, unknown> = {};
+  for (const name in fields) {
+    const value = fields[name];
+    if (value !== undefined) told[name] = typeof value === "string" ? hideSecrets(value) : describe(value);
+  }
+  return told;
+}
+
+const hideSecrets = (text: string): string => text.replace(secretPatterns, "***");
 
 let lastTime = Number.NaN;
 let lastTimeText = "";
@@ -167,7 +183,7 @@ function timeText(now: number): string {
 function describe(value: unknown): unknown {
   if (!(value instanceof Error)) return value;
   const cause = value.cause === undefined ? "" : `\ncaused by: ${describe(value.cause)}`;
-  return `${value.stack ?? value.message}${cause}`.replace(secretPattern, "***");
+  return hideSecrets(`${value.stack ?? value.message}${cause}`);
 }
 
 /** Takes everything and says nothing: for tests and for commands that have no log. */

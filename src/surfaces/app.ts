@@ -98,6 +98,7 @@ async function serve(
 ): Promise<Response> {
   const { services, retiring } = host;
   const exchange = new Exchange(services, request, server, area, route);
+  beginNote(exchange);
   const finish: Finish = (status, end) => close(host, exchange, status, end);
   services.running += 1;
   allowOrigin(exchange, services.live.config.cors.origins);
@@ -115,26 +116,30 @@ async function serve(
   }
 }
 
+/** What is known last has its place in the log line before what comes in between. */
+function beginNote({ note, id, request, route }: Exchange): void {
+  note["request_id"] = id;
+  note["method"] = request.method;
+  note["route"] = route;
+  note["status"] = undefined;
+  note["duration_ms"] = undefined;
+}
+
 function close({ services, telemetry }: Host, exchange: Exchange, status: number, end?: string): void {
   services.running -= 1;
   if (exchange.heldBytes > 0) dropLarge(exchange.heldBytes);
   const milliseconds = services.clock.monotonic() - exchange.startedAt;
+  const { note } = exchange;
+  note["status"] = status;
+  note["duration_ms"] = Math.round(milliseconds * 100) / 100;
+  if (end !== undefined) note["stream_end"] = end;
   services.metrics.request(exchange.area, exchange.route, exchange.request.method, status, milliseconds / 1000);
   if (exchange.area !== "operations") telemetry?.finish(finishedRequest(exchange, status, milliseconds));
   const { sample, omit } = services.live.config.log;
   if (status < 400 && !services.logShare.takes(sample)) return;
   const level = exchange.area === "operations" ? "debug" : status >= 500 ? "error" : "info";
-  const line: Record<string, unknown> = {
-    request_id: exchange.id,
-    method: exchange.request.method,
-    route: exchange.route,
-    status,
-    duration_ms: Math.round(milliseconds * 100) / 100,
-    ...(end === undefined ? {} : { stream_end: end }),
-    ...exchange.note,
-  };
-  for (const name of omit) delete line[name];
-  services.log[level]("request", line);
+  for (const name of omit) delete note[name];
+  services.log[level]("request", note);
 }
 
 function finishedRequest(exchange: Exchange, status: number, milliseconds: number): FinishedRequest {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
 import { createLogger, inWholeLines, type LogSink, withFields } from "../../src/lib/log.ts";
 
 function collecting(): LogSink & { text: string } {
@@ -52,6 +53,42 @@ describe("createLogger", () => {
     await log.flush();
     for (const secret of ["aaaaaaaaaa", "abcdefghijkl", "SyA123"]) expect(sink.text).not.toContain(secret);
     expect(sink.text).toContain("caused by");
+  });
+
+  test("a line holds each field once, whatever is in the others", async () => {
+    const key = `trp_${"a".repeat(46)}`;
+    const value = fc.oneof(
+      fc.string({ unit: "grapheme" }),
+      fc.constantFrom(key, `a\nBearer\n${key}`, `\n${key}"`, "Bearer short", `xsk-${key}`, ""),
+      fc.constantFrom(undefined, null, 0, -1.5, true, { nested: ["x"] }),
+    );
+    const fields = fc.dictionary(fc.constantFrom("a", "b", "c", 'd"', "0"), value);
+    const hidden = (text: string) => text.replace(/(?:Bearer\s)?trp_a+/g, "***");
+    await fc.assert(
+      fc.asyncProperty(fc.string(), fields, async (message, given) => {
+        const sink = collecting();
+        const log = createLogger(sink, json);
+        log.info(message, given);
+        await log.flush();
+        const expected = Object.entries(given)
+          .filter(([, one]) => one !== undefined)
+          .map(([name, one]) => [name, typeof one === "string" ? hidden(one) : one]);
+        const line = { time: "1970-01-01T00:00:00.000Z", level: "info", message, ...Object.fromEntries(expected) };
+        expect(JSON.parse(sink.text)).toEqual(line);
+        expect(sink.text.endsWith("}\n") && sink.text.trimEnd().split("\n").length).toBe(1);
+      }),
+    );
+  });
+
+  test("much is written at once, little waits for more", async () => {
+    const sink = collecting();
+    const log = createLogger(sink, json);
+    log.info("x".repeat(1000));
+    expect(sink.text).toBe("");
+    for (let line = 0; line < 40; line += 1) log.info("x".repeat(1000));
+    expect(sink.text.length).toBeGreaterThan(32_000);
+    await log.flush();
+    expect(sink.text.split("\n")).toHaveLength(42);
   });
 
   test("a reader who does not read costs lines, counted, and no more memory", async () => {
