@@ -72,7 +72,7 @@ export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
     environment,
     keyOptional: spec.keyOptional ?? false,
     models: spec.models ?? [],
-    extras: Type.Composite([Type.Object(thinkingOptions), spec.extras ?? Type.Object({})]),
+    extras: Type.Object({ ...thinkingOptions, ...spec.extras?.properties }),
     modelRules: Quirks,
     ...(options === undefined ? {} : { options }),
     remoteMedia: (call) => (quirksOf(call).inline_images === true ? remoteImages(call) : []),

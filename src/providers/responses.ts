@@ -93,8 +93,9 @@ export function withResponses(chat: RemoteProvider, responses: ResponsesDialect)
   const dialectOf = (call: Call) => (responses.speaks(call) ? responses : chat);
   return {
     ...chat,
-    extras: Type.Composite([chat.extras, responsesExtras]),
-    modelRules: Type.Composite([chat.modelRules ?? Type.Object({}), responsesModelRules]),
+    // No two of these share a field; Type.Composite would look into each, a dozen times a start.
+    extras: Type.Object({ ...chat.extras.properties, ...responsesExtras.properties }),
+    modelRules: Type.Object({ ...chat.modelRules?.properties, ...responsesModelRules.properties }),
     remoteMedia: (call) => (responses.speaks(call) ? [] : (chat.remoteMedia?.(call) ?? [])),
     holdsConversation: responses.holdsConversation,
     encode: (call) => dialectOf(call).encode(call),

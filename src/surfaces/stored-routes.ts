@@ -15,7 +15,7 @@ import { jsonAnswer } from "./respond.ts";
 import { type Route, restOfPath } from "./routes.ts";
 
 const collection = "/v1/chat/completions";
-const Update = Type.Object({ metadata: Type.Required(ChatRequestBody).properties.metadata });
+const Update = Type.Required(Type.Object({ metadata: ChatRequestBody.properties.metadata }));
 
 export function storedRoutes(surface: SurfaceName): Route[] {
   const admitted = (services: Services, exchange: Exchange) => holderOf(admit(services, exchange, surface), surface);
