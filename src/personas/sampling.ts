@@ -36,10 +36,8 @@ export function exceeds(field: SamplingField, value: Value, limit: Value): boole
 }
 
 export function entriesOf(sampling: Sampling): [SamplingField, Value][] {
-  return samplingFields.flatMap((field): [SamplingField, Value][] => {
-    const value = sampling[field];
-    return value === undefined ? [] : [[field, value]];
-  });
+  const given = samplingFields.filter((field) => sampling[field] !== undefined);
+  return given.map((field) => [field, sampling[field]!]);
 }
 
 /**
