@@ -46,6 +46,8 @@ export type Services = {
   readonly callerLimits: Limiter;
   readonly anonymousLimits: Limiter;
   readonly personas: Personas;
+  /** Until the folder of personas has been read for the first time, and then undefined: what needs them waits for it. */
+  loading: Promise<void> | undefined;
   /** How many faults the latest reading of the personas' folder found. */
   personaFaults(): number;
   /** Reads their folder again now, whatever the watch says. */
@@ -93,7 +95,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
     const sharing = crew && openSharing(crew.seat, clock, log);
     const keys = new Keys(store.keys, clock, config.tiers);
     const personas = new Personas();
-    const folder = await openPersonas(config.personas, personas, options);
+    const folder = openPersonas(config.personas, personas, options);
     const sweeper = new Sweeper(store, clock, () => services.live.config.idempotency, log);
     const services: Services = {
       live,
@@ -109,6 +111,9 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
       anonymousLimits: sharing?.anonymousLimits ?? new RateLimiter(clock, mostAddresses),
       crew,
       personas,
+      loading: folder?.start().then(() => {
+        services.loading = undefined;
+      }),
       personaFaults: () => folder?.lastFaults.length ?? 0,
       rereadPersonas: async () => void (await folder?.rescan()),
       upstream: new Upstream(clock, options.behindForwardProxy === true ? new FetchTransport() : undefined),
@@ -185,17 +190,17 @@ function sampleStores({ metrics, idempotency, log, store }: Services, sweeper: S
   metrics.sample("troupe_log_lines_dropped", "Log lines lost because nobody read them.", () => log.dropped);
 }
 
-/** A folder is watched from now on; the compiled-in ones never change. */
-async function openPersonas(
+/** @returns the folder, to be read and watched; undefined: the compiled-in ones are in service, and never change */
+function openPersonas(
   path: string | undefined,
   personas: Personas,
   { clock, log }: ServiceOptions,
-): Promise<PersonaFolder | undefined> {
+): PersonaFolder | undefined {
   if (path === undefined) {
     personas.replace(builtinPersonas());
     return undefined;
   }
-  const folder = new PersonaFolder({
+  return new PersonaFolder({
     path,
     personas,
     clock,
@@ -205,8 +210,6 @@ async function openPersonas(
       log.info("personas", { in_service: personas.list().length, added, changed, removed, faults: faults.length });
     },
   });
-  await folder.start();
-  return folder;
 }
 
 export function liveFrom(config: Config): Live {

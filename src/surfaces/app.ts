@@ -104,6 +104,7 @@ async function serve(
   allowOrigin(exchange, services.live.config.cors.origins);
   if (retiring) exchange.headers["connection"] = "close";
   try {
+    if (services.loading !== undefined && area === "orchestrator") await services.loading;
     const answer = await run(services, exchange, finish);
     return answer instanceof Response ? answer : respondWhole(exchange, answer, finish);
   } catch (error) {

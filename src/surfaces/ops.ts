@@ -13,6 +13,7 @@ type Check = { readonly status: "ok" | "failing"; readonly message?: string };
 
 /** Storage lost is the one fault that makes the service unhealthy: without it no key can be trusted to be current. */
 async function health(services: Services): Promise<WholeAnswer> {
+  await services.loading;
   const storage = checkStorage(services);
   const providers = services.live.accounts.list().filter(({ provider }) => provider.kind === "remote").length;
   const checks = {

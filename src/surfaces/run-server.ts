@@ -55,6 +55,8 @@ export async function runServer(config: Config, options: RunOptions): Promise<nu
       ...(crew && { crew }),
       ...(options.telemetry && { telemetry: options.telemetry }),
     });
+    // Who waits for this process is told when all of it is there; the gateway answers before.
+    await server.services.loading;
     welcome(server, log, io);
     return await new Attendance(server, log, clock, options).untilStopped();
   } catch (error) {
