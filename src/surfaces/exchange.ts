@@ -70,7 +70,16 @@ export class Exchange {
     const seconds = live.config.limits.bodySeconds;
     return new Promise((resolve, reject) => {
       const callOff = clock.after(seconds * 1000, () => reject(ApiError.requestTimeout(seconds)));
-      body.then(resolve, reject).finally(callOff);
+      body.then(
+        (value) => {
+          callOff();
+          resolve(value);
+        },
+        (error) => {
+          callOff();
+          reject(error);
+        },
+      );
     });
   }
 
