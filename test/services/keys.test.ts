@@ -1,9 +1,17 @@
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { crc32 } from "node:zlib";
+import fc from "fast-check";
 import { ManualClock } from "../../src/lib/clock.ts";
-import { type Caller, KeyError, type KeySpec, Keys, mayUseModel, newSecret } from "../../src/services/keys.ts";
+import {
+  type Caller,
+  isWellFormed,
+  KeyError,
+  type KeySpec,
+  Keys,
+  mayUseModel,
+  newSecret,
+} from "../../src/services/keys.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
 import { runScript } from "../helpers/child-process.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
@@ -34,13 +42,22 @@ const bearer = (secret: string) => `Bearer ${secret}`;
 
 describe("the form of a key", () => {
   test("is trp_, 40 characters, and 6 check digits that are the CRC-32 of the 40 in base 62", () => {
-    const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-    for (let round = 0; round < 50; round += 1) {
-      const [, random = "", check = ""] = /^trp_([0-9A-Za-z]{40})([0-9A-Za-z]{6})$/.exec(newSecret())!;
-      expect([...check].reduce((sum, digit) => sum * 62 + digits.indexOf(digit), 0)).toBe(crc32(random));
-    }
-    // zlib's own is the right one: the published check value.
-    expect(crc32("123456789")).toBe(0xcbf43926);
+    // Worked out with another CRC-32 (zlib's): 0x963fbb8e.
+    expect(isWellFormed(`trp_${"0".repeat(40)}2kaqcA`)).toBe(true);
+    expect(newSecret()).toMatch(/^trp_[0-9A-Za-z]{46}$/);
+    expect(isWellFormed(newSecret())).toBe(true);
+  });
+
+  test("any one changed character is noticed", () => {
+    const secret = newSecret();
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: secret.length - 1 }), fc.constantFrom(..."0Aa9Zz_-"), (at, other) => {
+        fc.pre(secret[at] !== other);
+        expect(isWellFormed(secret.slice(0, at) + other + secret.slice(at + 1))).toBe(false);
+      }),
+    );
+    for (const wrong of ["", secret.slice(1), `${secret}0`, secret.slice(0, -1)])
+      expect(isWellFormed(wrong)).toBe(false);
   });
 
   test("all 62 characters occur, none more often than chance allows", () => {
@@ -95,12 +112,6 @@ describe("find", () => {
     for (const good of [bearer(secret), `bearer ${secret}`, `BEARER   ${secret} `]) {
       expect(house.keys.find(good)).toBeDefined();
     }
-    for (let at = 0; at < secret.length; at += 1) {
-      const other = secret[at] === "0" ? "1" : "0";
-      expect(house.keys.find(bearer(secret.slice(0, at) + other + secret.slice(at + 1)))).toBeUndefined();
-    }
-    for (const changed of [secret.slice(1), `${secret}0`, secret.slice(0, -1)])
-      expect(house.keys.find(bearer(changed))).toBeUndefined();
     const bad = [null, "", secret, `Basic ${secret}`, "Bearer", "Bearer ", `Bearer ${secret} x`, `Bearer${secret}`];
     for (const wrong of [...bad, bearer(newSecret()), bearer(secret.toLowerCase()), `Bearer ${secret}\u00e9`]) {
       expect(house.keys.find(wrong)).toBeUndefined();
