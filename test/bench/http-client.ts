@@ -155,6 +155,8 @@ export class Connection {
     const mine = bytes.subarray(0, this.#left);
     this.#left -= mine.length;
     this.#receiver?.data(mine, at);
+    // Whoever has enough leaves here, and what else has come is no longer anyone's.
+    if (this.#state === "closed") return bytes.subarray(bytes.length);
     if (this.#left === 0) {
       if (this.#state === "chunk") this.#state = "chunk-end";
       else this.#end(at);
