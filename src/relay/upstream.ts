@@ -74,8 +74,8 @@ function headersOf({ headers, listHeaders = [] }: UpstreamRequest, account: Acco
 /** Pieces that wait for a reader who has not come yet; the next ones wait at the other side. */
 const mostAhead = 4;
 
-/** White space, and what a byte-order mark is made of. */
 const spaces = new Set([9, 10, 13, 32]);
+/** White space, and what a byte-order mark is made of. */
 const blanks = new Set([...spaces, 0xef, 0xbb, 0xbf]);
 
 type Opened = { resolve(answer: UpstreamAnswer): void; reject(error: Error): void };
