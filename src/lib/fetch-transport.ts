@@ -1,5 +1,4 @@
 /** Calls by `fetch`, which knows the way through a forward proxy. */
-
 import type { HttpRequest, Transfer, Transport } from "./http-client.ts";
 import type { CallReceiver } from "./http-connection.ts";
 

@@ -54,10 +54,6 @@ export class Connection {
     }).catch((error: Error) => this.#fail(error));
   }
 
-  get isOpen(): boolean {
-    return this.#isOpen;
-  }
-
   /** Whether it has carried a call before this one. */
   get isUsed(): boolean {
     return this.#answers > 0;

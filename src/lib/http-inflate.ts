@@ -18,7 +18,7 @@ const inflaters = {
 };
 
 /** Takes a body as it comes. Little of it can be much once it is unpacked: it waits here too while its reader does. */
-export interface Inflater extends ByteReceiver, Transfer {}
+export type Inflater = Pick<ByteReceiver, "data" | "end"> & Transfer;
 
 /**
  * @param coding the `content-encoding`
@@ -39,7 +39,6 @@ export function inflating(
   return {
     data: (bytes) => void stream.write(bytes),
     end: () => void stream.end(),
-    fail: (error) => receiver.fail(error),
     pause() {
       stream.pause();
       transfer?.pause();

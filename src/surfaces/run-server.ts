@@ -1,7 +1,6 @@
 /** `troupe serve`: from the configuration to the exit code. */
 import type { BuildInfo } from "../build-info.ts";
 import type { Config } from "../config/config.ts";
-import { predecessorVariable } from "../config/settings.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { watchFiles } from "../lib/file-watch.ts";
 import type { Child, Io, Signal } from "../lib/io.ts";
@@ -11,6 +10,7 @@ import type { Crew } from "../services/crew.ts";
 import type { NewKey } from "../services/keys.ts";
 import type { TelemetrySettings } from "../services/telemetry-settings.ts";
 import { RunningServer } from "./server.ts";
+import { startSuccessor } from "./successor.ts";
 
 /** What a server needs of its process. */
 export type ServerIo = Pick<Io, "onSignal" | "processes"> & {
@@ -191,22 +191,13 @@ class Attendance {
     this.#stopWatching = watchFiles(this.#options.watched(), () => this.#reload(), this.#clock);
   }
 
-  /** An upgrade without a gap: the program as it lies on the disk now is started beside this process. */
   #startSuccessor(): void {
-    const { processes } = this.#options.io;
-    if (processes.id === 1) {
-      this.#log.error("the first process of a container can't be succeeded: its end is the container's");
-      return;
-    }
-    if (this.#successor !== undefined || this.#told) return;
-    // The service manager's watchdog names this process; the successor is watched without a name.
-    const successor = processes.startAgain({ [predecessorVariable]: String(processes.id), WATCHDOG_PID: "" });
-    this.#successor = successor;
-    this.#log.info("a successor was started", { process: successor.id });
-    void successor.ended.then((code) => {
-      if (this.#told) return;
-      this.#successor = undefined;
-      this.#log.error("the successor ended before it could take over; this process goes on", { code });
+    this.#successor ??= startSuccessor(this.#options.io.processes, this.#log, {
+      mayStart: !this.#told,
+      isEnding: () => this.#told,
+      lost: () => {
+        this.#successor = undefined;
+      },
     });
   }
 

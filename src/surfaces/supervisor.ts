@@ -18,6 +18,7 @@ import { openStore } from "../store/store.ts";
 import { readCertificate } from "./certificate.ts";
 import { addressText, assertFree, lingerSeconds } from "./door.ts";
 import { logFor, type RunOptions, tellFirstKey } from "./run-server.ts";
+import { startSuccessor } from "./successor.ts";
 
 /** After a worker ended, the next is started after this time, doubled with each one that ended soon. */
 const shortestPauseMs = 100;
@@ -266,21 +267,14 @@ class Supervisor {
     if (this.#posts.every(({ worker }) => worker === undefined)) this.#ended.resolve(0);
   }
 
-  /** An upgrade without a gap, as of a server that is alone: the successor brings workers of its own. */
+  /** As of a server that is alone: the successor brings workers of its own. */
   #startSuccessor(): void {
-    const { processes } = this.#options.io;
-    if (processes.id === 1) {
-      this.#log.error("the first process of a container can't be succeeded: its end is the container's");
-      return;
-    }
-    if (this.#successor !== undefined || this.#isStopping || !this.#isUp) return;
-    const successor = processes.startAgain({ [predecessorVariable]: String(processes.id), WATCHDOG_PID: "" });
-    this.#successor = successor;
-    this.#log.info("a successor was started", { process: successor.id });
-    void successor.ended.then((code) => {
-      if (this.#isStopping) return;
-      this.#successor = undefined;
-      this.#log.error("the successor ended before it could take over; this process goes on", { code });
+    this.#successor ??= startSuccessor(this.#options.io.processes, this.#log, {
+      mayStart: !this.#isStopping && this.#isUp,
+      isEnding: () => this.#isStopping,
+      lost: () => {
+        this.#successor = undefined;
+      },
     });
   }
 

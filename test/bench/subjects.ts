@@ -1,6 +1,7 @@
 /** Who is measured: the bare proxy, Troupe, nginx, and any other gateway that a file describes. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { freePort } from "../helpers/free-port.ts";
 import { type CallSpec, fieldsOf, mockModel, personaId } from "./calls.ts";
 import { processTree } from "./process-stats.ts";
 import type { Launch, Processes } from "./processes.ts";
@@ -40,13 +41,6 @@ export type Subject = {
 
 const root = resolve(import.meta.dir, "../..");
 const script = (name: string) => join(import.meta.dir, name);
-
-/** A free port. Somebody else may take it before it is used; then the start fails and says so. */
-export function freePort(): number {
-  const server = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
-  server.stop(true);
-  return server.port;
-}
 
 type Child = ReturnType<Processes["start"]>;
 

@@ -1,20 +1,12 @@
 /** The examples themselves, but for ports, names and certificates, run by the real programs where they are installed. */
 import { describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { resolve } from "node:path";
+import { freePort } from "../helpers/free-port.ts";
 import { HeldStream } from "../helpers/held-stream.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { UpstreamServer } from "../helpers/upstream-server.ts";
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
-  const { port } = server.address() as { port: number };
-  await new Promise((closed) => server.close(closed));
-  return port;
-}
 
 type Setting = { readonly folder: TempFolder; readonly port: number; readonly behind: string };
 
@@ -67,7 +59,7 @@ describe.each([nginx, caddy])("$name", ({ program, command }) => {
       providers: { openai: { baseUrl: upstream.url } },
       config: { trustedProxies: ["127.0.0.1/32"] },
     });
-    const port = await freePort();
+    const port = freePort();
     const proxy = Bun.spawn(command({ folder, port, behind: new URL(troupe.url).host }), {
       cwd: folder.path,
       env: { ...process.env, HOME: folder.path },

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { Agent, request } from "node:http";
-import { createServer } from "node:net";
 import { resolve } from "node:path";
 import { canShare } from "../../src/lib/port-sharing.ts";
+import { freePort } from "../helpers/free-port.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 
 /** `troupe serve` in a process of its own, with all its successors. */
@@ -26,7 +26,7 @@ class Program implements AsyncDisposable {
   }
 
   static async start(folder: TempFolder): Promise<Program> {
-    const program = new Program(folder, await freePort());
+    const program = new Program(folder, freePort());
     await program.said(/"message":"listening"/);
     return program;
   }
@@ -75,14 +75,6 @@ class Program implements AsyncDisposable {
     }
     await this.#process.exited;
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
-  const { port } = server.address() as { port: number };
-  await new Promise((closed) => server.close(closed));
-  return port;
 }
 
 function echo(program: Program, agent: Agent): Promise<string> {

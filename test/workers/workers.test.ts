@@ -1,4 +1,5 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { freePort } from "../helpers/free-port.ts";
 import { HeldStream } from "../helpers/held-stream.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { jsonResponse, type RecordedRequest, UpstreamServer } from "../helpers/upstream-server.ts";
@@ -25,11 +26,6 @@ async function untilBoth(crew: CrewProcess, call: () => Promise<Answered>): Prom
     byWorker.set(await crew.workerOf(answered), answered);
   }
   return byWorker;
-}
-
-function freePort(): string {
-  using server = new UpstreamServer(() => new Response());
-  return new URL(server.url).port;
 }
 
 const countOf = (metrics: string, line: string) => Number(new RegExp(`^${line} (\\d+)$`, "m").exec(metrics)?.[1]);
@@ -223,7 +219,7 @@ describe("signals", () => {
 
 test("an upgrade in place refuses nobody, and its limits hold among the new workers", async () => {
   using folder = new TempFolder();
-  const port = freePort();
+  const port = String(freePort());
   const held = new HeldStream();
   using upstream = new UpstreamServer(() => held.response());
   await using crew = CrewProcess.run(folder.path, {
