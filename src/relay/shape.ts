@@ -88,6 +88,8 @@ export function shapeCompletion(body: CompletionBody, shaping: Shaping): ChatCom
 /** One stream's shaper. Takes what a decoder gives, gives the JSON texts of the chunks to send. */
 export class StreamShaper {
   readonly #shaping: Shaping;
+  /** The fields that every chunk has, as one JSON object. */
+  readonly #envelope: string;
   /** The text before and after a plain fragment of choice 0, by far the most common chunk. */
   readonly #head: string;
   readonly #plainHead: string;
@@ -105,8 +107,8 @@ export class StreamShaper {
   constructor(shaping: Shaping) {
     this.#shaping = shaping;
     const { id, created, model } = shaping.envelope;
-    const envelope = JSON.stringify({ id, object: "chat.completion.chunk", created, model });
-    this.#head = `${envelope.slice(0, -1)},"choices":`;
+    this.#envelope = JSON.stringify({ id, object: "chat.completion.chunk", created, model });
+    this.#head = `${this.#envelope.slice(0, -1)},"choices":`;
     this.#plainHead = `${this.#head}[{"index":0,"delta":{"content":`;
     this.#plainTail = `},"finish_reason":null}]${shaping.includeUsage ? ',"usage":null' : ""}`;
   }
@@ -163,9 +165,14 @@ export class StreamShaper {
     return [`${this.#head}[],"usage":${JSON.stringify(this.#usage ?? noUsage)}}`];
   }
 
-  /** The one data object of a fault after the first chunk. */
+  /**
+   * The one data object of a fault after the first chunk: `error` first, and no `choices`. Some clients read whatever has
+   * choices as a chunk and look no further, others see an error only where the line begins with it:
+   * https://github.com/vercel/ai/blob/main/packages/openai/src/chat/openai-chat-api.ts (chunk or error, in this order),
+   * https://github.com/sashabaranov/go-openai/blob/master/stream_reader.go (`data: {"error":`).
+   */
   fault(error: ErrorObject | Record<string, unknown>): string {
-    return `${this.#head}[{"index":0,"delta":{},"finish_reason":"error"}],"error":${JSON.stringify(error)}}`;
+    return `{"error":${JSON.stringify(error)},${this.#envelope.slice(1)}`;
   }
 
   #body(body: ChunkBody, texts: string[]): void {

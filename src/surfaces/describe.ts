@@ -32,6 +32,9 @@ const errorWords: Record<number, string> = {
   504: "The upstream took too long.",
 };
 
+const streamWords =
+  "One `data:` event for each chunk, then `data: [DONE]`. A stream that breaks has an event with `error` as its first key, and no `choices`, before that.";
+
 const rateHeaders = Object.fromEntries(
   [
     ["X-RateLimit-Limit", "Requests that may be made in any 60 seconds."],
@@ -51,7 +54,7 @@ export function describeOperation(operation: Operation): Record<string, unknown>
   };
   if (operation.streams === true) {
     content["text/event-stream"] = {
-      schema: { type: "string", description: "One `data:` event for each chunk, then `data: [DONE]`." },
+      schema: { type: "string", description: streamWords },
       example:
         'data: {"id":"chatcmpl-…","object":"chat.completion.chunk","created":1,"model":"troupe/guide","choices":[{"index":0,"delta":{"role":"assistant","content":"Hel"},"finish_reason":null}]}\n\ndata: [DONE]\n\n',
     };

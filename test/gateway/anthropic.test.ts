@@ -391,7 +391,7 @@ describe("errors", () => {
     next = () => sseResponse([whole.slice(0, whole.indexOf("event: content_block_stop"))]);
     const text = await (await post({ stream: true })).text();
     expect(text).toContain('"content":"Hello"');
-    expect(text).toContain('"finish_reason":"error"');
+    expect(text).toContain('data: {"error":{"message":');
     expect(text).not.toContain('"finish_reason":"stop"');
   });
 });

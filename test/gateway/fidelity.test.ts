@@ -100,7 +100,7 @@ async function expectBreak(body: object, words: string, before: string): Promise
   const chunks = lines.slice(0, -2).map((line) => JSON.parse(line.slice("data: ".length)));
   const last = chunks.pop();
   expect(chunks.map(({ choices }) => choices[0].delta.content ?? "").join("")).toBe(before);
-  expect(last.choices).toEqual([{ index: 0, delta: {}, finish_reason: "error" }]);
+  expect(Object.keys(last)).toEqual(["error", "id", "object", "created", "model"]);
   expect(last.error.message).toContain(words);
   expect(last.id).toBe(chunks[0].id);
   const stream = await troupe.client("gateway").chat.completions.create({ ...body, stream: true } as never);

@@ -376,7 +376,7 @@ for (const { family, model, format } of families) {
       expect(events.at(-1)).toBe("data: [DONE]");
       expect(JSON.parse(events.at(-2)!.slice(5))).toMatchObject({
         error: { code: "upstream_invalid_response" },
-        choices: [{ finish_reason: "error" }],
+        object: "chat.completion.chunk",
       });
     });
 

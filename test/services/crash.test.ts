@@ -97,7 +97,7 @@ class Request {
       replayed = response.headers.get("idempotent-replayed") === "true";
       const decoder = new TextDecoder();
       for await (const part of response.body!) text += decoder.decode(part, { stream: true });
-      whole = !text.includes('"finish_reason":"error"');
+      whole = !text.includes('data: {"error":');
     } catch (error) {
       // Connections to a killed process break; wrong answers do not count as that.
       if ((error as Error).name.startsWith("JestAssertion") || /expect\(/.test(String(error))) throw error;

@@ -1,0 +1,190 @@
+/** A stream that breaks after its first words, as the clients that people use read it: an error, never half an answer. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { createOpenAI } from "@ai-sdk/openai";
+import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
+import { ChatOpenAI } from "@langchain/openai";
+import { type LanguageModel, streamText } from "ai";
+import OpenAI from "openai";
+import type { SurfaceName } from "../../src/config/config.ts";
+import { HeldStream } from "../helpers/held-stream.ts";
+import { Troupe } from "../helpers/troupe.ts";
+import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+
+const persona = "troupe/tutor";
+let upstream: UpstreamServer;
+let troupe: Troupe;
+let answer: () => Response | Promise<Response>;
+let held: HeldStream;
+
+beforeAll(async () => {
+  upstream = new UpstreamServer(() => answer());
+  troupe = await Troupe.start({
+    providers: { openai: { baseUrl: upstream.url } },
+    config: { streams: { keepAliveSeconds: 0.05 } },
+  });
+  const { personas } = troupe.server.services;
+  personas.replace(personas.list().map((one) => (one.id === persona ? { ...one, targets: ["openai/x"] } : one)));
+});
+afterAll(async () => {
+  await troupe[Symbol.asyncDispose]();
+  upstream[Symbol.dispose]();
+});
+beforeEach(() => {
+  held = new HeldStream();
+  answer = () => held.response();
+});
+
+type Setting = { readonly baseURL: string; readonly apiKey: string; readonly headers: Record<string, string> };
+/** What a program sees: the words, and whether it was told of an error. */
+type Seen = { readonly text: string; readonly error: unknown };
+type Client = (model: string, setting: Setting, onText: () => void) => Promise<Seen>;
+
+async function readAll(parts: AsyncIterable<string>, onText: () => void): Promise<Seen> {
+  let text = "";
+  try {
+    for await (const part of parts) {
+      text += part;
+      if (part !== "") onText();
+    }
+    return { text, error: undefined };
+  } catch (error) {
+    return { text, error };
+  }
+}
+
+async function* viaOpenAi(model: string, { headers, ...setting }: Setting): AsyncGenerator<string> {
+  const client = new OpenAI({ ...setting, maxRetries: 0, defaultHeaders: headers });
+  const stream = await client.chat.completions.create({
+    model,
+    messages: [{ role: "user", content: "hi" }],
+    stream: true,
+  });
+  for await (const chunk of stream) yield chunk.choices[0]?.delta.content ?? "";
+}
+
+async function* viaLangChain(model: string, { baseURL, apiKey, headers }: Setting): AsyncGenerator<string> {
+  const configuration = { baseURL, defaultHeaders: headers };
+  const chat = new ChatOpenAI({ model, apiKey, maxRetries: 0, configuration, useResponsesApi: false });
+  for await (const { content } of await chat.stream("hi")) yield content as string;
+}
+
+async function viaAiSdk(model: LanguageModel, onText: () => void): Promise<Seen> {
+  let text = "";
+  for await (const part of streamText({ model, prompt: "hi", maxRetries: 0, onError() {} }).fullStream) {
+    if (part.type === "error") return { text, error: part.error };
+    if (part.type !== "text-delta") continue;
+    text += part.text;
+    onText();
+  }
+  return { text, error: undefined };
+}
+
+const clients: Record<string, Client> = {
+  openai: (model, setting, onText) => readAll(viaOpenAi(model, setting), onText),
+  "@langchain/openai": (model, setting, onText) => readAll(viaLangChain(model, setting), onText),
+  "@ai-sdk/openai": (model, setting, onText) => viaAiSdk(createOpenAI(setting).chat(model), onText),
+  "@ai-sdk/openai-compatible": (model, setting, onText) =>
+    viaAiSdk(createOpenAICompatible({ name: "troupe", ...setting })(model), onText),
+};
+
+const surfaces: [SurfaceName, string][] = [
+  ["gateway", "openai/x"],
+  ["orchestrator", persona],
+];
+let ids = 0;
+const settingFor = (surface: SurfaceName, kept: boolean): Setting => ({
+  baseURL: troupe.baseUrl(surface),
+  apiKey: troupe.key,
+  headers: kept ? { "service-request-id": `broken-${ids++}` } : {},
+});
+
+describe.each(Object.entries(clients))("%s", (_name, client) => {
+  describe.each(surfaces)("%s", (surface, model) => {
+    test.each([
+      ["as it comes", false],
+      ["with a service-request-id", true],
+    ])("reads a whole answer, %s", async (_way, kept) => {
+      held.fragment("Do not ");
+      held.fragment("delete it.");
+      held.finish();
+      const seen = await client(model, settingFor(surface, kept), () => {});
+      expect(seen).toEqual({ text: "Do not delete it.", error: undefined });
+    });
+
+    test.each<[string, boolean, () => void]>([
+      ["an error event", false, () => held.event({ error: { message: "boom", type: "t", code: null } })],
+      ["an error event of odd types", false, () => held.event({ error: { message: 1, type: {}, code: [], param: 2 } })],
+      ["an end without a finish", false, () => held.close()],
+      ["a reset connection", false, () => held.break()],
+      ["a reset connection, with a service-request-id", true, () => held.break()],
+      ["an end without a finish, with a service-request-id", true, () => held.close()],
+    ])("is told of %s", async (_break, kept, act) => {
+      const begun = Promise.withResolvers<void>();
+      held.fragment("Do not ");
+      const reading = client(model, settingFor(surface, kept), begun.resolve);
+      await begun.promise;
+      act();
+      const seen = await reading;
+      expect(seen.text).toBe("Do not ");
+      expect(seen.error).toBeTruthy();
+    });
+
+    test("is told of an error that comes when the 200 is already out", async () => {
+      const late = Promise.withResolvers<Response>();
+      answer = () => late.promise;
+      const asked = new Promise<void>((resolve) => {
+        const known = troupe.server.services.metrics.streamOpened;
+        troupe.server.services.metrics.streamOpened = function (area) {
+          troupe.server.services.metrics.streamOpened = known;
+          known.call(this, area);
+          resolve();
+        };
+      });
+      const reading = client(model, settingFor(surface, false), () => {});
+      await asked;
+      late.resolve(jsonResponse({ error: { message: "late no", type: "t", param: null, code: "c" } }, 429));
+      const seen = await reading;
+      expect([seen.text, seen.error === undefined]).toEqual(["", false]);
+    });
+  });
+});
+
+describe.each(surfaces)("%s", (surface, model) => {
+  const ask = (id?: string) =>
+    troupe.post(
+      `${surface === "gateway" ? "/gateway" : ""}/v1/chat/completions`,
+      { model, messages: [{ role: "user", content: "hi" }], stream: true },
+      { headers: id === undefined ? {} : { "service-request-id": id } },
+    );
+  const faultLine = new RegExp(
+    `^data: {"error":{[^{}]*},"id":"chatcmpl-[0-9a-f]{32}","object":"chat\\.completion\\.chunk","created":\\d+,"model":"${model}"}$`,
+  );
+  const dataOf = (text: string) => text.split("\n").filter((line) => line.startsWith("data: "));
+
+  test("live: `error` is the first key, the envelope follows, and nothing else", async () => {
+    held.fragment("one");
+    const response = await ask();
+    held.close();
+    const lines = dataOf(await response.text());
+    expect(lines).toEqual([expect.stringContaining('"choices"'), expect.stringMatching(faultLine), "data: [DONE]"]);
+    expect(JSON.parse(lines[1]!.slice(6)).id).toBe(JSON.parse(lines[0]!.slice(6)).id);
+  });
+
+  test("kept: all who read it see the same, and the next to ask makes a new call", async () => {
+    const id = `line-${surface}`;
+    held.fragment("one");
+    const [first, second] = [await ask(id), await ask(id)];
+    held.close();
+    const text = await first.text();
+    expect(dataOf(text).slice(1)).toEqual([expect.stringMatching(faultLine), "data: [DONE]"]);
+    expect(dataOf(await second.text())).toEqual(dataOf(text));
+    held = new HeldStream();
+    held.fragment("whole");
+    held.finish();
+    const third = await ask(id);
+    expect([third.headers.get("idempotent-replayed"), await third.text()]).toEqual([
+      null,
+      expect.stringContaining("whole"),
+    ]);
+  });
+});
