@@ -4,9 +4,9 @@
  */
 import type { Static, TSchema } from "@sinclair/typebox";
 import { Check } from "@sinclair/typebox/value";
-import { readPlainYaml } from "./plain-yaml.ts";
 import { formatPath, type PathPart, type SchemaFault, schemaFaults } from "./schema-faults.ts";
 import { suggest } from "./suggest.ts";
+import { readUnambiguousYaml } from "./unambiguous-yaml.ts";
 import type { Position, YamlDocument } from "./yaml-document.ts";
 
 export type { Position };
@@ -54,9 +54,9 @@ export class YamlSource {
       this.faults = [{ file, line: 1, column: 1, path: "", message: `is larger than ${maxLength} characters` }];
       return;
     }
-    const plain = readPlainYaml(text);
-    if (plain !== undefined) {
-      this.value = plain.value;
+    const read = readUnambiguousYaml(text);
+    if (read !== undefined) {
+      this.value = read.value;
       this.faults = [];
       return;
     }
@@ -97,7 +97,7 @@ export class YamlSource {
     });
   }
 
-  /** Of a plain text only made when somebody asks for a place in it. */
+  /** Of a text that Bun read, only made when somebody asks for a place in it. */
   get #document(): YamlDocument {
     this.#parsed ??= parseByLibrary(this.#text);
     return this.#parsed;

@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { Glob } from "bun";
 import fc from "fast-check";
 import { parseDocument } from "yaml";
-import { readPlainYaml } from "../../src/lib/plain-yaml.ts";
+import { readUnambiguousYaml } from "../../src/lib/unambiguous-yaml.ts";
 
 const root = join(import.meta.dir, "../..");
-const shipped = ["personas/*/*.yaml", "deploy/*.yaml"].flatMap((files) => [...new Glob(files).scanSync(root)]).sort();
+const shipped = [...new Glob("personas/*/*.yaml").scanSync(root)].sort();
 const texts = shipped.map((file) => readFileSync(join(root, file), "utf8"));
 const runs = 3_000;
 
@@ -18,87 +18,65 @@ function readByLibrary(text: string) {
   return { problems, value: problems.length === 0 ? document.toJS() : undefined };
 }
 
-/** @returns whether the text was plain */
+/** @returns whether Bun read it */
 function expectSameReading(text: string): boolean {
-  const plain = readPlainYaml(text);
-  if (plain !== undefined) expect(readByLibrary(text)).toStrictEqual({ problems: [], value: plain.value });
-  return plain !== undefined;
+  const read = readUnambiguousYaml(text);
+  if (read !== undefined) expect(readByLibrary(text)).toStrictEqual({ problems: [], value: read.value });
+  return read !== undefined;
 }
 
-describe("what people write is plain", () => {
+describe("what authors write is read by Bun", () => {
   test.each(shipped)("%s", (file) => {
     expect(expectSameReading(readFileSync(join(root, file), "utf8"))).toBe(true);
   });
 
   test.each([
-    ["", null],
-    ["# nothing yet\n\n", null],
     [
-      "a: 1\nb: -2.5\nc: 2026-11-21\nd: 1.2.3.4\ne: yes\nf: true\ng: null\nh:\n",
-      {
-        ...{ a: 1, b: -2.5, c: "2026-11-21", d: "1.2.3.4", e: "yes", f: true, g: null, h: null },
-      },
+      "a: 1\nb: -2.5\nc: 2026-11-21\nd: yes\ne: true\nf:\n",
+      { a: 1, b: -2.5, c: "2026-11-21", d: "yes", e: true, f: null },
     ],
-    ["- a\n-   b: 1\n    c: 2\n\n- d\n", ["a", { b: 1, c: 2 }, "d"]],
     ["a:\n- b\n- c # two\nd: e#f # g\n", { a: ["b", "c"], d: "e#f" }],
     ["a: |\n\n  b: c\n   d\n\n  # e\n\n\nf: |-\n  g\n", { a: "\nb: c\n d\n\n# e\n", f: "g" }],
-    ["a: >-\n  b\n  c\nd: >\n  e\n", { a: "b c", d: "e\n" }],
-    [
-      `a: {b: [c, "d, e", 'f: g'], h: {}, i: [ ], j: https://k.example/?l=m,}\n`,
-      {
-        a: { b: ["c", "d, e", "f: g"], h: {}, i: [], j: "https://k.example/?l=m" },
-      },
-    ],
+    ["a: [{b: d}, c]\n", { a: [{ b: "d" }, "c"] }],
+    ["a:\n  - b: >-\n      c: d\n      e\n    f: 1\n", { a: [{ b: "c: d e", f: 1 }] }],
     ["a: grüße 👋 (b) – c's “d”\n", { a: "grüße 👋 (b) – c's “d”" }],
   ])("%p", (text, value) => {
-    expect(readPlainYaml(text)).toEqual({ value });
+    expect(readUnambiguousYaml(text)).toEqual({ value });
     expect(expectSameReading(text)).toBe(true);
   });
 });
 
-describe("what needs the library is not plain", () => {
+describe("what Bun lets pass is read strictly", () => {
   test.each([
     "a: 1\na: 2\n",
     "{a: 1, a: 2}\n",
+    "a: [{b: 1, b: 2}]\n",
+    'a: {"b":1,"b":2}\n',
+    "a: |\n  b: 1\na: c\n",
+    "a:\n  - b: |\n      c\n    d: 1\n    d: 'e: f'\n",
+    "a: |\n  b\nc: 1\nc: 'd: e'\n",
     "a: &b 1\n",
     "a: *b\n",
     "<<: {a: 1}\n",
     "a: !b c\n",
+    "a: !!str 1\n",
     "a: 1\n---\nb: 2\n",
-    "a: b: c\n",
-    "a: b:\n",
-    "a: b\n  c\n",
-    'a: "b\\n"\n',
-    "a: 'b''c'\n",
-    "a: 'b' c\n",
-    "a: 0x1F\n",
     "a: 12345678901234567890\n",
     "a: .inf\n",
-    "a: ~\n",
-    "a: TRUE\n",
-    "a: 007\n",
-    "a: 1e3\n",
+    "a: 1e400\n",
     "true: a\n",
     "1: a\n",
+    "? a\n: 1\n",
     "__proto__: {a: 1}\n",
-    "a:\n  b: 1\n c: 2\n",
     "a:\n\t- b\n",
-    "a: b\r\n",
     "\ufeffa: b\n",
-    "a: [b\n  c]\n",
-    "a: [b\n",
-    "a: [b, , c]\n",
-    "a: |+\n  b\n",
-    "a: |2\n  b\n",
-    "a: |\n    b\n  c\n",
-    "a: >\n  b\n\n  c\n",
-    "- a: >-\n   b\n \n   # c\n",
-    "a: @b\n",
-    "a: %b\n",
+    "a: b: c\n",
+    "",
+    "- a\n",
     "just text\n",
-    `${"a: [".repeat(1)}${"[".repeat(10_000)}`,
+    `a: ${"[".repeat(10_000)}`,
   ])("%p", (text) => {
-    expect(readPlainYaml(text)).toBeUndefined();
+    expect(readUnambiguousYaml(text)).toBeUndefined();
   });
 });
 
