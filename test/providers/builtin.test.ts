@@ -63,7 +63,7 @@ describe("builtin/echo", () => {
 });
 
 describe("builtin/eliza", () => {
-  test("answers the weightiest keyword and turns the speaker's words around", () => {
+  test("answers the weightiest pattern and turns the speaker's words around", () => {
     expect(textsOf(callTo("eliza", said("I think you're mocking me.")))).toEqual([
       "What makes you think that I am mocking you?",
     ]);
@@ -77,11 +77,10 @@ describe("builtin/eliza", () => {
     expect(second).toEqual(["Why do you want rest?"]);
   });
 
-  test("comes back to what was said before when no keyword fits", () => {
-    expect(textsOf(callTo("eliza", said("I lost my old watch", "Hm")))).toEqual([
-      "Earlier you spoke of your old watch. Does this have to do with it?",
-    ]);
+  test("goes on when no pattern fits, and when nothing is said", () => {
     expect(textsOf(callTo("eliza", said("Hm")))).toEqual(["Please go on."]);
+    expect(textsOf(callTo("eliza", said("Hm", "Hm")))).toEqual(["What does that bring to mind?"]);
+    expect(textsOf(callTo("eliza", said(" ")))).toEqual(["I am listening."]);
   });
 
   test("choices differ", () => {
