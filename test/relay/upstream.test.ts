@@ -102,7 +102,7 @@ describe.each(transports)("Upstream, %s", (_, transport) => {
     held.send("two");
     expect(await read()).toBe("two");
     // But when it is asked and says nothing, it is.
-    expect(read()).rejects.toMatchObject({ status: 504 });
+    await expect(read()).rejects.toMatchObject({ status: 504 });
     await held.cancelled;
   });
 
