@@ -74,6 +74,7 @@ function processIo(stdout: Output, stderr: Output): Io {
     cwd: process.cwd(),
     readFile,
     isFolder: (path) => statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false,
+    ...(process.stdin.isTTY && stderr.isTerminal && { confirm }),
     onSignal(signal, run) {
       process.on(signal, run);
       return () => void process.off(signal, run);
@@ -107,6 +108,19 @@ function processIo(stdout: Output, stderr: Output): Io {
     },
     machine: { cores: availableParallelism(), sharesPorts: process.platform === "linux" },
   };
+}
+
+/** Writes to stderr, as stdout may be a script's. No answer, as at the end of the input, is a no. */
+async function confirm(question: string): Promise<boolean> {
+  const { createInterface } = await import("node:readline");
+  const lines = createInterface({ input: process.stdin, output: process.stderr });
+  return new Promise((resolve) => {
+    lines.on("close", () => resolve(false));
+    lines.question(`${question} [y/N] `, (answer) => {
+      resolve(/^y(es)?$/i.test(answer.trim()));
+      lines.close();
+    });
+  });
 }
 
 function parentProcess(): Parent {

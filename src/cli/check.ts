@@ -3,7 +3,7 @@ import type { Config } from "../config/config.ts";
 import { formatAddress } from "../config/listeners.ts";
 import { type Fault, formatFault } from "../lib/yaml.ts";
 import { StorageError } from "../store/storage-error.ts";
-import { type Context, type ExitCode, loadFrom, printJson } from "./context.ts";
+import { type Context, codeOf, type ExitCode, loadFrom, printJson } from "./context.ts";
 import { type LoadedPersonas, loadPersonas, noProvider, unreachable } from "./personas.ts";
 import { keysIn, usingStore } from "./storage.ts";
 import { formatFields } from "./table.ts";
@@ -12,10 +12,11 @@ type Findings = {
   readonly summary: Readonly<Record<string, string>>;
   readonly faults: readonly string[];
   readonly warnings: readonly string[];
+  readonly code: ExitCode;
 };
 
 export async function check(context: Context, { json }: { readonly json?: boolean }): Promise<ExitCode> {
-  const { summary, faults, warnings } = await findingsOf(context);
+  const { summary, faults, warnings, code } = await findingsOf(context);
   const ok = faults.length === 0;
   if (json) printJson(context.io, { ok, faults, warnings, summary });
   else {
@@ -24,15 +25,17 @@ export async function check(context: Context, { json }: { readonly json?: boolea
     context.io.stdout.write(formatFields(summary));
     context.io.stdout.write(ok ? "no faults\n" : `${faults.length} ${faults.length === 1 ? "fault" : "faults"}\n`);
   }
-  return ok ? 0 : 1;
+  return code;
 }
 
 async function findingsOf(context: Context): Promise<Findings> {
   const loaded = loadFrom(context);
-  if ("faults" in loaded) return { summary: {}, faults: format(loaded.faults), warnings: [] };
+  if ("faults" in loaded)
+    return { summary: {}, faults: format(loaded.faults), warnings: [], code: codeOf(loaded.faults) };
   const { config, file = "none: every default" } = loaded;
   const personas = await loadPersonas(config.personas);
-  const storage = storageOf(context, config);
+  const storage = await storageOf(context, config);
+  const faults = [...format(personas.faults), ...storage.faults];
   return {
     summary: {
       configuration: file,
@@ -43,7 +46,8 @@ async function findingsOf(context: Context): Promise<Findings> {
       personas: `${personas.personas.length} in ${personas.from}`,
       data: storage.summary,
     },
-    faults: [...format(personas.faults), ...storage.faults],
+    faults,
+    code: faults.length === 0 ? 0 : 1,
     warnings: [...format(loaded.warnings), ...unreachableOf(personas, config)],
   };
 }
@@ -53,10 +57,10 @@ const format = (faults: readonly Fault[]) => faults.map(formatFault);
 const unreachableOf = ({ personas }: LoadedPersonas, config: Config) =>
   unreachable(personas, config).map((id) => `${id}: ${noProvider}`);
 
-function storageOf({ io }: Context, config: Config): { summary: string; faults: string[] } {
+async function storageOf({ io }: Context, config: Config): Promise<{ summary: string; faults: string[] }> {
   if (!io.isFolder(config.data)) return { summary: `${config.data}, made at the first start`, faults: [] };
   try {
-    const keys = usingStore(config, (store) => {
+    const keys = await usingStore(config, (store) => {
       store.check();
       return keysIn(store, config).list();
     });

@@ -1,5 +1,6 @@
 /** Completion scripts for shells, made from the program itself, so that they know what it knows. */
 import type { Command, Option } from "commander";
+import { sharedOptions } from "./help.ts";
 
 export const shells = ["bash", "zsh", "fish"] as const;
 export type Shell = (typeof shells)[number];
@@ -13,21 +14,19 @@ type Place = {
 };
 
 export function completionScript(program: Command, shell: Shell): string {
-  const places = placesIn(program, [], visible(program));
+  const places = placesIn(program, []);
   return { bash, zsh, fish }[shell](program.name(), places);
 }
 
-function placesIn(command: Command, path: readonly string[], global: readonly Word[]): Place[] {
+function placesIn(command: Command, path: readonly string[]): Place[] {
   const commands = command.commands.map((inner) => ({ text: inner.name(), summary: inner.description() }));
-  const flags = path.length === 0 ? global : [...visible(command), ...global];
-  const below = command.commands.flatMap((inner) => placesIn(inner, [...path, inner.name()], global));
-  return [{ path, commands, flags: [...flags, { text: "--help", summary: "Show help" }] }, ...below];
+  const flags = path.length === 0 ? command.options : [...command.options, ...sharedOptions(command)];
+  const below = command.commands.flatMap((inner) => placesIn(inner, [...path, inner.name()]));
+  return [{ path, commands, flags: [...wordsOf(flags), { text: "--help", summary: "Show help" }] }, ...below];
 }
 
-const visible = (command: Command): Word[] =>
-  command.options.flatMap(({ long, description, hidden }: Option) =>
-    long && !hidden ? [{ text: long, summary: description }] : [],
-  );
+const wordsOf = (options: readonly Option[]): Word[] =>
+  options.flatMap(({ long, description, hidden }) => (long && !hidden ? [{ text: long, summary: description }] : []));
 
 const keyOf = (path: readonly string[]) => path.map((word) => `/${word}`).join("");
 const textsOf = ({ commands, flags }: Place) => [...commands, ...flags].map(({ text }) => text).join(" ");

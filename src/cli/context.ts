@@ -1,18 +1,24 @@
 /** What every command is given, and what it does with a configuration that is at fault. */
 import type { Config } from "../config/config.ts";
-import { type Flags, type LoadedConfig, type LoadResult, loadConfig } from "../config/load.ts";
+import { commandLine, type Flags, type LoadedConfig, type LoadResult, loadConfig } from "../config/load.ts";
 import type { Io } from "../lib/io.ts";
 import { type Fault, formatFault } from "../lib/yaml.ts";
 import { providers } from "../providers/registry.ts";
 
 export type Context = { readonly io: Io; readonly flags: Flags };
 
-/** A command's exit code: 0 done, 1 failed. Wrong usage, which is 2, never reaches a command. */
+/** A command's exit code: 0 done, 1 failed, 2 used wrongly. */
 export type ExitCode = number;
+export const usageError: ExitCode = 2;
 
 /** A reason to stop that the person at the terminal can act on; no fault of the program. */
 export class CommandError extends Error {
   override readonly name = "CommandError";
+}
+
+/** A command line that can't be meant as it stands; nothing was done. */
+export class UsageError extends Error {
+  override readonly name = "UsageError";
 }
 
 export function loadFrom({ io, flags }: Context): LoadResult {
@@ -29,11 +35,17 @@ export async function withConfig(
   const loaded = loadFrom(context);
   if ("faults" in loaded) {
     printFaults(context.io, loaded.faults);
-    return 1;
+    return codeOf(loaded.faults);
   }
   printFaults(context.io, loaded.warnings, "warning: ");
   return run(loaded.config, loaded);
 }
+
+/** The exit code of a configuration at fault: what stands on the command line itself was used wrongly. */
+export const codeOf = (faults: readonly Fault[]): ExitCode =>
+  faults.some(({ file }) => file === commandLine) ? usageError : 1;
+
+export const faultsOf = (loaded: LoadResult): readonly Fault[] => ("faults" in loaded ? loaded.faults : []);
 
 export function printFaults({ stderr }: Pick<Io, "stderr">, faults: readonly Fault[], prefix = ""): void {
   for (const fault of faults) stderr.write(`${prefix}${formatFault(fault)}\n`);

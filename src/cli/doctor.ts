@@ -1,5 +1,5 @@
 /** `troupe doctor`: what may keep a server from doing well here, and what to do about each. */
-import { type Context, type ExitCode, printJson } from "./context.ts";
+import { type Context, codeOf, type ExitCode, faultsOf, loadFrom, printJson } from "./context.ts";
 import { examineInstallation } from "./examine-installation.ts";
 import { examineMachine } from "./examine-machine.ts";
 import type { Finding } from "./finding.ts";
@@ -10,13 +10,14 @@ type Options = {
   readonly json?: boolean;
 };
 
-/** @returns 1 when there is a fault; warnings are no fault */
+/** @returns 1 when there is a fault, 2 when it is one of the command line; warnings are no fault */
 export async function doctor(context: Context, { call, json }: Options): Promise<ExitCode> {
-  const findings = [...examineMachine(), ...(await examineInstallation(context, call === true))];
+  const loaded = loadFrom(context);
+  const findings = [...examineMachine(), ...(await examineInstallation(context, loaded, call === true))];
   const isWell = findings.every(({ state }) => state !== "fault");
   if (json) printJson(context.io, { ok: isWell, findings });
   else for (const finding of findings) context.io.stdout.write(lines(finding));
-  return isWell ? 0 : 1;
+  return isWell ? 0 : codeOf(faultsOf(loaded));
 }
 
 const marks = { ok: "ok   ", warning: "warn ", fault: "FAULT" };

@@ -3,10 +3,11 @@ import { statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Config, Listener } from "../config/config.ts";
 import { formatAddress } from "../config/listeners.ts";
+import type { LoadResult } from "../config/load.ts";
 import { formatFault } from "../lib/yaml.ts";
 import { StorageError } from "../store/storage-error.ts";
 import { readCertificate } from "../surfaces/certificate.ts";
-import { type Context, loadFrom } from "./context.ts";
+import type { Context } from "./context.ts";
 import { examineUpstreams } from "./examine-upstreams.ts";
 import { type Finding, fault, ok, warning } from "./finding.ts";
 import { loadPersonas, noProvider, unreachable } from "./personas.ts";
@@ -17,8 +18,7 @@ const littleDisk = 512 * mebibyte;
 const soonDays = 14;
 
 /** @param call whether each provider is sent one small request */
-export async function examineInstallation(context: Context, call: boolean): Promise<Finding[]> {
-  const loaded = loadFrom(context);
+export async function examineInstallation(context: Context, loaded: LoadResult, call: boolean): Promise<Finding[]> {
   if ("faults" in loaded) {
     return loaded.faults.map((one) =>
       fault("configuration", formatFault(one), "'troupe check' shows the same once it is mended."),
@@ -29,7 +29,7 @@ export async function examineInstallation(context: Context, call: boolean): Prom
     ok("configuration", file),
     ...warnings.map((one) => warning("configuration", formatFault(one), "Correct the name, or remove it.")),
     ...(context.io.isFolder(config.data)
-      ? data(config)
+      ? await data(config)
       : [ok("data folder", `${config.data}, made at the first start`)]),
     ...(await Promise.all(config.listen.map((listener) => addresses(listener, config)))).flat(),
     ...(await personas(config)),
@@ -37,9 +37,9 @@ export async function examineInstallation(context: Context, call: boolean): Prom
   ];
 }
 
-function data(config: Config): Finding[] {
+async function data(config: Config): Promise<Finding[]> {
   try {
-    usingStore(config, (store) => store.check());
+    await usingStore(config, (store) => store.check());
   } catch (error) {
     if (!(error instanceof StorageError)) throw error;
     return [fault("data folder", error.message, "See docs/troubleshooting.md, under storage.")];

@@ -9,9 +9,10 @@ const spans: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86
 export function parseExpiry(text: string, now: number): number | undefined {
   const span = /^(\d{1,5})([mhdw])$/.exec(text);
   if (span !== null) return now + Number(span[1]) * spans[span[2]!]!;
-  const isTime = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d)?(Z|[+-]\d\d:\d\d))?$/.test(text);
+  const isTime = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d))?$/.test(text);
   const parsed = isTime ? Date.parse(text) : Number.NaN;
-  // 2027-02-30 would become 2 March.
-  const isReal = !Number.isNaN(parsed) && (text.length > 10 || new Date(parsed).toISOString().startsWith(text));
+  // 2027-02-30 would become 2 March, with a time of day as well.
+  const day = Date.parse(text.slice(0, 10));
+  const isReal = !Number.isNaN(parsed) && new Date(day).toISOString().startsWith(text.slice(0, 10));
   return isReal ? parsed : undefined;
 }

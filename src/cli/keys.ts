@@ -1,22 +1,32 @@
 /** `troupe keys`: who may call. A running server takes every change over with its next request. */
-import type { KeyInfo, KeySpec, Keys, NewKey } from "../services/keys.ts";
-import { type Context, type ExitCode, printJson, withConfig } from "./context.ts";
+import { systemClock } from "../lib/clock.ts";
+import { checkSpec, type KeyInfo, type KeySpec, type Keys, type NewKey } from "../services/keys.ts";
+import { CommandError, type Context, type ExitCode, printJson, UsageError, withConfig } from "./context.ts";
 import { keysIn, usingStore, withStore } from "./storage.ts";
 import { formatFields, formatTable } from "./table.ts";
 
 export type KeyOptions = { readonly json?: boolean };
+export type ChangeOptions = KeyOptions & {
+  /** Whether a very short beginning is enough. */
+  readonly yes?: boolean;
+};
 export type CreateOptions = KeyOptions & Omit<KeySpec, "name">;
 
 export function createKey(context: Context, name: string, { json, ...spec }: CreateOptions): Promise<ExitCode> {
-  return withConfig(context, (config) => {
-    const made = usingStore(config, (store) => keysIn(store, config).create({ name, ...spec }));
+  // Before anything is opened, or even made.
+  checkSpec({ name, ...spec }, systemClock.now());
+  return withConfig(context, async (config) => {
+    const made = await usingStore(config, (store) => keysIn(store, config).create({ name, ...spec }));
     showNewKey(context, made, json);
     return 0;
   });
 }
 
-export function rotateKey(context: Context, idOrPrefix: string, { json }: KeyOptions): Promise<ExitCode> {
-  return withKnownKeys(context, (keys) => showNewKey(context, keys.rotate(idOrPrefix), json));
+export function rotateKey(context: Context, given: string, { json, yes }: ChangeOptions): Promise<ExitCode> {
+  return withKnownKeys(context, async (keys) => {
+    const { id } = await meant(context, keys, given, yes);
+    showNewKey(context, keys.rotate(id), json);
+  });
 }
 
 export function listKeys(context: Context, { json }: KeyOptions): Promise<ExitCode> {
@@ -28,16 +38,29 @@ export function listKeys(context: Context, { json }: KeyOptions): Promise<ExitCo
   });
 }
 
-export function showKey(context: Context, idOrPrefix: string, { json }: KeyOptions): Promise<ExitCode> {
-  return withKnownKeys(context, (keys) => showInfo(context, keys.show(idOrPrefix), json));
+export function showKey(context: Context, given: string, { json }: KeyOptions): Promise<ExitCode> {
+  return withKnownKeys(context, (keys) => showInfo(context, keys.show(given), json));
 }
 
-export function revokeKey(context: Context, idOrPrefix: string, { json }: KeyOptions): Promise<ExitCode> {
-  return withKnownKeys(context, (keys) => showInfo(context, keys.revoke(idOrPrefix), json));
+export function revokeKey(context: Context, given: string, { json, yes }: ChangeOptions): Promise<ExitCode> {
+  return withKnownKeys(context, async (keys) => {
+    const { id } = await meant(context, keys, given, yes);
+    showInfo(context, keys.revoke(id), json);
+  });
 }
 
-function withKnownKeys(context: Context, use: (keys: Keys) => void): Promise<ExitCode> {
+function withKnownKeys(context: Context, use: (keys: Keys) => void | Promise<void>): Promise<ExitCode> {
   return withStore(context, (store, config) => use(keysIn(store, config)));
+}
+
+/** The key to be changed; asked about where so little of it is given that another may be meant. @throws KeyError */
+async function meant({ io }: Context, keys: Keys, given: string, yes = false): Promise<KeyInfo> {
+  const { key, isVague } = keys.match(given);
+  if (!isVague || yes) return key;
+  const found = `'${given}' fits ${key.id} (${key.name}, ${key.prefix}…)`;
+  if (io.confirm === undefined) throw new UsageError(`${found}, but is very short: give more of it, or --yes.`);
+  if (!(await io.confirm(`${found}. Is this the key?`))) throw new CommandError("Nothing was changed.");
+  return key;
 }
 
 /** The key alone on stdout, so that a script can take it; what it is on stderr. */
@@ -90,11 +113,15 @@ const jsonFrom = (key: KeyInfo) => ({
   per_minute: key.perMinute ?? null,
   surfaces: key.surfaces,
   models: key.models,
-  created_at: timeOf(key.createdAt),
-  last_used_at: timeOf(key.lastUsedAt) ?? null,
-  expires_at: timeOf(key.expiresAt) ?? null,
-  revoked_at: timeOf(key.revokedAt) ?? null,
+  created_at: isoTime(key.createdAt),
+  last_used_at: isoTime(key.lastUsedAt),
+  expires_at: isoTime(key.expiresAt),
+  revoked_at: isoTime(key.revokedAt),
 });
 
+/** To the millisecond, as `--expires` takes it back. */
+const isoTime = (ms: number | undefined) => (ms === undefined ? null : new Date(ms).toISOString());
+
+/** To the second, for people. */
 const timeOf = (ms: number | undefined) =>
   ms === undefined ? undefined : `${new Date(ms).toISOString().slice(0, 19)}Z`;

@@ -1,29 +1,30 @@
 /** The commands, their flags and their help. */
 import { Argument, Command, CommanderError, InvalidArgumentError, Option } from "commander";
+import type { Flags } from "../config/load.ts";
 import { surfaceNames } from "../config/schema.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Io } from "../lib/io.ts";
-import { suggest } from "../lib/suggest.ts";
 import { DataError } from "../services/data.ts";
-import { KeyError } from "../services/keys.ts";
+import { KeyError } from "../services/key-lookup.ts";
+import { withoutKeys } from "../services/key-secret.ts";
+import { KeySpecError } from "../services/keys.ts";
 import { StorageError } from "../store/storage-error.ts";
 import { tiers } from "../wire/models.ts";
 import { printOpenApi, printVersion, versionLine } from "./about.ts";
 import { check } from "./check.ts";
 import { completionScript, type Shell, shells } from "./completion.ts";
 import { printConfig, printConfigSchema } from "./config.ts";
-import { CommandError, type Context, type ExitCode } from "./context.ts";
+import { CommandError, type Context, type ExitCode, UsageError, usageError } from "./context.ts";
 import { backUpData, pruneData, restoreData, showDataStats } from "./data.ts";
 import { doctor } from "./doctor.ts";
 import { parseExpiry } from "./expiry.ts";
 import { checkHealth } from "./health.ts";
+import { addHelp, flagsFor, reading, refuseUnknown, sharedOptions } from "./help.ts";
 import { type CreateOptions, createKey, listKeys, revokeKey, rotateKey, showKey } from "./keys.ts";
 import { migrate } from "./migrate.ts";
 import { checkPersonas, listPersonas, printPersonaSchema, showPersona } from "./personas.ts";
 import { serve } from "./serve.ts";
 import { installService, printService, showServiceStatus, uninstallService } from "./service.ts";
-
-const usageError = 2;
 
 /**
  * Runs one command. @param args without the program's own name
@@ -40,13 +41,15 @@ export async function run(args: readonly string[], io: Io): Promise<ExitCode> {
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : usageError;
     if (!isExpected(error)) throw error;
-    io.stderr.write(`error: ${error.message}\n`);
-    return 1;
+    io.stderr.write(`error: ${withoutKeys(error.message)}\n`);
+    return isWrongUse(error) ? usageError : 1;
   }
 }
 
+const isWrongUse = (error: Error) => error instanceof UsageError || error instanceof KeySpecError;
+
 const isExpected = (error: unknown): error is Error =>
-  [CommandError, DataError, KeyError, StorageError].some((kind) => error instanceof kind);
+  [CommandError, UsageError, DataError, KeyError, StorageError].some((kind) => error instanceof kind);
 
 function buildProgram(io: Io, done: (code: ExitCode) => void): Command {
   const program = new Command("troupe");
@@ -54,7 +57,7 @@ function buildProgram(io: Io, done: (code: ExitCode) => void): Command {
   const act =
     <Given extends unknown[]>(command: (context: Context, ...given: Given) => ExitCode | Promise<ExitCode>) =>
     async (...given: unknown[]) => {
-      const context = { io, flags: program.opts() };
+      const context = { io, flags: flagsFor(given.at(-1) as Command, program.opts<Flags>()) };
       done(await command(context, ...(given.slice(0, -1) as Given)));
     };
 
@@ -62,17 +65,19 @@ function buildProgram(io: Io, done: (code: ExitCode) => void): Command {
     .description("A chat-completion gateway and persona orchestrator.")
     .version(versionLine, "-v, --version", "Show the version")
     .helpOption("-h, --help", "Show help")
-    .helpCommand("help [command]", "Show help for a command")
-    .option("-c, --config <file>", "The configuration file (default: ./troupe.yaml, /etc/troupe/troupe.yaml)")
+    .option("-c, --config <file>", "The configuration file (default: ./troupe.yaml, /etc/troupe/troupe.yaml)", filled)
     .option("--host <host>", "Listen there (default: 127.0.0.1)")
     .option("-p, --port <port>", "Listen on that port; 0 takes a free one (default: 8080)")
-    .option("--data <folder>", "The data folder (default: ./data)")
-    .option("--personas <folder>", "The folder of personas (default: ./personas, else those in the executable)")
+    .option("--data <folder>", "The data folder (default: ./data)", filled)
+    .option("--personas <folder>", "The folder of personas (default: ./personas, else those in the executable)", filled)
     .option("--workers <count>", "Serve with that many processes; 0 is one for each core (default: 1)")
-    .configureHelp({ showGlobalOptions: true })
+    .configureHelp({
+      showGlobalOptions: true,
+      visibleGlobalOptions: (command) => (command === program ? [] : sharedOptions(command)),
+    })
     .configureOutput({
       writeOut: (text) => void io.stdout.write(text),
-      writeErr: (text) => void io.stderr.write(text),
+      writeErr: (text) => void io.stderr.write(withoutKeys(text)),
       getOutHelpWidth: () => 100,
       getErrHelpWidth: () => 100,
       getOutHasColors: () => false,
@@ -85,31 +90,30 @@ function buildProgram(io: Io, done: (code: ExitCode) => void): Command {
       examples("troupe", "OPENAI_API_KEY=… troupe --port 9000", "troupe keys create alice --tier pro", "troupe check"),
     );
 
-  program
-    .command("serve", { isDefault: true })
+  reading(program.command("serve", { isDefault: true }), ...allFlags)
     .description("Run the server (the default)")
     // A default command is given every word that is no command, and would only call it one too many.
     .allowExcessArguments()
     .action((_, command: Command) => {
       const [word] = command.args;
-      if (word !== undefined) refuseUnknown(program, command, word);
+      if (word !== undefined) refuseUnknown(program, word);
       return act(serve)(command);
     });
 
-  program
-    .command("check")
+  reading(program.command("check"), ...allFlags)
     .description("Look at everything a start would, without starting")
     .option("--json", "Answer in JSON")
     .action(act(check));
 
-  program
-    .command("doctor")
+  reading(program.command("doctor"), ...allFlags)
     .description("Look at the machine, the configuration and everything it names, and say what to do")
     .option("--call", "Send each provider one small request, which costs a few tokens")
     .option("--json", "Answer in JSON")
     .action(act(doctor));
 
-  program.command("health").description("Ask the running server whether it takes requests").action(act(checkHealth));
+  reading(program.command("health"), "config", "host", "port")
+    .description("Ask the running server whether it takes requests")
+    .action(act(checkHealth));
 
   addKeyCommands(program, act);
   addPersonaCommands(program, act);
@@ -117,8 +121,7 @@ function buildProgram(io: Io, done: (code: ExitCode) => void): Command {
   addDataCommands(program, act);
 
   const config = program.command("config").description("What applies, and why");
-  config
-    .command("print")
+  reading(config.command("print"), ...allFlags)
     .description("Print what applies and where it came from, without secrets")
     .option("--json", "Answer in JSON")
     .action(act(printConfig));
@@ -144,8 +147,11 @@ function buildProgram(io: Io, done: (code: ExitCode) => void): Command {
     .description("Print what this executable is")
     .option("--json", "Answer in JSON")
     .action(act(printVersion));
+  addHelp(program, () => done(0));
   return program;
 }
+
+const allFlags = ["config", "host", "port", "data", "personas", "workers"] as const;
 
 type Act = <Given extends unknown[]>(
   command: (context: Context, ...given: Given) => ExitCode | Promise<ExitCode>,
@@ -154,20 +160,29 @@ type Act = <Given extends unknown[]>(
 function addKeyCommands(program: Command, act: Act): void {
   const keys = program.command("keys").description("API keys: who may call");
   const json = ["--json", "Answer in JSON"] as const;
-  const key = ["<key>", "Its id, or the beginning of its id or of the key itself, if only one fits"] as const;
-  keys
-    .command("create")
+  const key = [
+    "<key>",
+    "Its id, its name, the whole key, or the beginning of id or key, if only one fits",
+    filled,
+  ] as const;
+  const yes = ["--yes", "Do not ask where the beginning that is given is very short"] as const;
+  reading(keys.command("create"), "config", "data")
     .description("Make a key; it is shown this once")
     .argument("<name>", "Whose it is, or what for")
     .addOption(new Option("--tier <tier>", "Its plan").choices(tiers).default("pro"))
     .option("--per-minute <number>", "Requests per minute (an enterprise key needs it)", parseCount)
     .option("--surfaces <names>", `What it opens: ${surfaceNames.join(", ")} (default: both)`, parseSurfaces)
     .option("--models <globs>", "Models it may use, e.g. 'openai/*,troupe/guide' (default: all)", parseList)
-    .option("--expires <when>", "A time such as 2027-01-31, or a span such as 90d or 12h (default: never)", (text) => {
-      const expiresAt = parseExpiry(text, systemClock.now());
-      if (expiresAt === undefined) throw new InvalidArgumentError("It must be a date, a time, or a span such as 90d.");
-      return expiresAt;
-    })
+    .option(
+      "--expires <when>",
+      "A time such as 2027-01-31T12:00:00Z, a date, or a span such as 90d or 12h (default: never)",
+      (text) => {
+        const expiresAt = parseExpiry(text, systemClock.now());
+        if (expiresAt === undefined)
+          throw new InvalidArgumentError("It must be a date, a time, or a span such as 90d.");
+        return expiresAt;
+      },
+    )
     .option(...json)
     .addHelpText(
       "after",
@@ -178,27 +193,25 @@ function addKeyCommands(program: Command, act: Act): void {
         createKey(context, name, { ...options, ...(expires !== undefined && { expiresAt: expires }) }),
       ),
     );
-  keys
-    .command("list")
+  reading(keys.command("list"), "config", "data")
     .description("List all keys")
     .option(...json)
     .action(act(listKeys));
-  keys
-    .command("show")
+  reading(keys.command("show"), "config", "data")
     .description("Show one key")
     .argument(...key)
     .option(...json)
     .action(act(showKey));
-  keys
-    .command("revoke")
+  reading(keys.command("revoke"), "config", "data")
     .description("Refuse a key from the next request on")
     .argument(...key)
+    .option(...yes)
     .option(...json)
     .action(act(revokeKey));
-  keys
-    .command("rotate")
+  reading(keys.command("rotate"), "config", "data")
     .description("Replace a key by a new one with the same rights; the old one is refused at once")
     .argument(...key)
+    .option(...yes)
     .option(...json)
     .action(act(rotateKey));
 }
@@ -227,20 +240,17 @@ function addServiceCommands(program: Command, act: Act): void {
 function addPersonaCommands(program: Command, act: Act): void {
   const personas = program.command("personas").description("Personas: who can be asked");
   const json = ["--json", "Answer in JSON"] as const;
-  personas
-    .command("list")
+  reading(personas.command("list"), "config", "personas")
     .description("List them, with the model each would use")
     .option(...json)
     .action(act(listPersonas));
-  personas
-    .command("show")
+  reading(personas.command("show"), "config", "personas")
     .description("Print a persona's file")
     .argument("<id>", "<namespace>/<name>")
     .option("--json", "Answer in JSON, with the model it would use")
     .addHelpText("after", examples("troupe personas show troupe/guide > personas/mine/guide.yaml"))
     .action(act(showPersona));
-  personas
-    .command("check")
+  reading(personas.command("check"), "config", "personas")
     .description("Check every file in a folder")
     .argument("[folder]", "Default: the configured one")
     .option(...json)
@@ -251,44 +261,35 @@ function addPersonaCommands(program: Command, act: Act): void {
 function addDataCommands(program: Command, act: Act): void {
   const data = program.command("data").description("The data folder: keys, kept answers, conversations");
   const json = ["--json", "Answer in JSON"] as const;
-  data
-    .command("stats")
+  reading(data.command("stats"), "config", "data")
     .description("Show what is in it, and how large it is")
     .option(...json)
     .action(act(showDataStats));
-  data
-    .command("backup")
+  reading(data.command("backup"), "config", "data")
     .description("Copy everything to one new file, while the server runs")
     .argument("<file>", "Must not exist yet")
     .addHelpText("after", examples("troupe data backup /var/backups/troupe-$(date +%F).db"))
     .action(act(backUpData));
-  data
-    .command("restore")
+  reading(data.command("restore"), "config", "data")
     .description("Put a backup in the database's place, once it is found sound; the server must not run")
     .argument("<file>", "What 'troupe data backup' made")
     .action(act(restoreData));
-  data
-    .command("migrate")
+  reading(data.command("migrate"), "config", "data")
     .description("Bring the database to this version's schema, as the next start would")
     .option("--dry-run", "Do it to a copy, and tell how it went; the server may run")
     .action(act(migrate));
-  data
-    .command("prune")
+  reading(data.command("prune"), "config", "data")
     .description("Remove at once what has expired or was deleted, and make the file smaller")
     .option(...json)
     .action(act(pruneData));
 }
 
-function refuseUnknown(program: Command, command: Command, word: string): never {
-  const guess = suggest(
-    word,
-    program.commands.map((one) => one.name()),
-  );
-  const advice = guess === undefined ? "" : `\n(Did you mean ${guess}?)`;
-  return command.error(`error: unknown command '${word}'${advice}`, { code: "commander.unknownCommand" });
-}
-
 const examples = (...lines: string[]) => `\nExamples:\n${lines.map((line) => `  $ ${line}\n`).join("")}`;
+
+function filled(text: string): string {
+  if (text === "") throw new InvalidArgumentError("It must not be empty.");
+  return text;
+}
 
 function parseCount(text: string): number {
   if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError("It must be a whole number.");

@@ -6,21 +6,24 @@ import { openStore, type Store } from "../store/store.ts";
 import { CommandError, type Context, type ExitCode, withConfig } from "./context.ts";
 
 /** Opens it and closes it again. A wrong folder is told, and not filled with an empty database. */
-export function withStore(context: Context, use: (store: Store, config: Config) => void): Promise<ExitCode> {
-  return withConfig(context, (config) => {
+export function withStore(
+  context: Context,
+  use: (store: Store, config: Config) => void | Promise<void>,
+): Promise<ExitCode> {
+  return withConfig(context, async (config) => {
     if (!context.io.isFolder(config.data)) {
       throw new CommandError(`There is no data folder ${config.data}; --data names another.`);
     }
-    usingStore(config, (store) => use(store, config));
+    await usingStore(config, (store) => use(store, config));
     return 0;
   });
 }
 
 /** The same, made where there is none. */
-export function usingStore<T>(config: Config, use: (store: Store) => T): T {
+export async function usingStore<T>(config: Config, use: (store: Store) => T | Promise<T>): Promise<T> {
   const store = openStore(config.data);
   try {
-    return use(store);
+    return await use(store);
   } finally {
     store.close();
   }

@@ -50,6 +50,9 @@ export type LoadedConfig = {
 
 export type LoadResult = LoadedConfig | { readonly faults: readonly Fault[] };
 
+/** The "file" of a fault in a flag. */
+export const commandLine = "command line";
+
 const workersSetting = settings.find(({ variable }) => variable === "TROUPE_WORKERS")!;
 
 const usualFiles = ["troupe.yaml", "/etc/troupe/troupe.yaml"];
@@ -164,7 +167,7 @@ class Loading {
 
   #putFlag(file: Record<string, unknown>, flag: string, text: string, { path, schema }: Setting): void {
     const value = fromText(text, schema);
-    const faults = schemaFaults(schema, value).map(({ message }) => placeless("command line", flag, message));
+    const faults = schemaFaults(schema, value).map(({ message }) => placeless(commandLine, flag, message));
     this.#faults.push(...faults);
     if (faults.length === 0) this.#put(file, path, value, fromFlag(flag));
   }
@@ -327,7 +330,7 @@ class Loading {
   }
 }
 
-const fromFlag = (name: string): Origin => ({ where: "command line", name });
+const fromFlag = (name: string): Origin => ({ where: commandLine, name });
 const fromVariable = (name: string): Origin => ({ where: "environment", name });
 
 /** In the order of the file; what has no place there comes last. */

@@ -62,6 +62,8 @@ export type Io = {
   /** @returns undefined when there is no such file. @throws when there is one that can't be read */
   readFile(path: string): string | undefined;
   isFolder(path: string): boolean;
+  /** Asks the person at the terminal a question of yes and no; absent: nobody sits there. */
+  confirm?(question: string): Promise<boolean>;
   /** @returns a function that stops listening */
   onSignal(signal: Signal, run: () => void): () => void;
   readonly processes: Processes;

@@ -5,6 +5,8 @@ import type { Clock } from "../lib/clock.ts";
 import { globMatches } from "../lib/glob.ts";
 import type { KeyRow, KeyRows } from "../store/key-rows.ts";
 import { type Tier, tiers } from "../wire/models.ts";
+import { KeyError, matchKey } from "./key-lookup.ts";
+import { hashOf, isWellFormed, newSecret, shownLength } from "./key-secret.ts";
 
 /** The owner of a valid key, and what it may do. */
 export type Caller = {
@@ -54,54 +56,13 @@ export type KeyInfo = KeySpec & {
 /** `secret` is shown once and kept nowhere. */
 export type NewKey = { readonly secret: string; readonly key: KeyInfo };
 
-/** A request about keys that can't be met; the message says why. */
-export class KeyError extends Error {
-  override readonly name = "KeyError";
+/** A key that nobody can make as it was asked for: a wrong use. */
+export class KeySpecError extends KeyError {
+  override readonly name = "KeySpecError";
 }
 
 const surfaceNames: readonly SurfaceName[] = ["orchestrator", "gateway"];
-const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-const secretStart = "trp_";
-const randomLength = 40;
-const checkLength = 6;
-const shownLength = secretStart.length + 8;
-const secretForm = new RegExp(`^${secretStart}[0-9A-Za-z]{${randomLength + checkLength}}$`);
 const bearerForm = /^bearer +(\S+) *$/i;
-
-/** CRC-32 in base 62: tells a typo from a wrong key without a look-up, and lets scanners find leaked keys. */
-function checkDigits(text: string): string {
-  let rest = Bun.hash.crc32(text);
-  let digits = "";
-  for (let place = 0; place < checkLength; place += 1) {
-    digits = base62[rest % 62]! + digits;
-    rest = Math.floor(rest / 62);
-  }
-  return digits;
-}
-
-/** `trp_`, 40 random base-62 characters (238 bits), and their check digits. */
-export function newSecret(): string {
-  let random = "";
-  while (random.length < randomLength) {
-    // 248 is the greatest multiple of 62 in a byte: beyond it the first characters would be likelier than the others.
-    for (const byte of crypto.getRandomValues(new Uint8Array(64))) if (byte < 248) random += base62[byte % 62];
-  }
-  random = random.slice(0, randomLength);
-  return secretStart + random + checkDigits(random);
-}
-
-/** Whether a text has the form of a key and no typo. */
-export function isWellFormed(secret: string): boolean {
-  if (!secretForm.test(secret)) return false;
-  const checkAt = secretStart.length + randomLength;
-  // As a number: making the digits to compare them would cost a call 1 µs.
-  let check = 0;
-  for (let at = checkAt; at < secret.length; at += 1) check = check * 62 + base62.indexOf(secret[at]!);
-  return check === Bun.hash.crc32(secret.slice(secretStart.length, checkAt));
-}
-
-// A key holds 238 random bits, so a fast hash is as good as a slow one: there is nothing to guess.
-const hashOf = (secret: string): string => Bun.SHA256.hash(secret, "hex");
 
 /** @param modelId `<namespace>/<name>` */
 export function mayUseModel(caller: Caller, modelId: string): boolean {
@@ -152,7 +113,7 @@ export class Keys {
     return known.caller;
   }
 
-  /** @throws KeyError, StorageError */
+  /** @throws KeySpecError, StorageError */
   create(spec: KeySpec): NewKey {
     const { secret, row } = this.#newRow(spec);
     this.#rows.insert(row);
@@ -165,32 +126,35 @@ export class Keys {
   }
 
   /**
-   * @param idOrPrefix an id, the characters that a key is shown by, or the beginning of either if only one key fits
-   * @throws KeyError, StorageError
+   * @param given an id, a unique name, a whole key, or the beginning of an id or of a key
+   * @throws KeyError when it fits none or several, StorageError
    */
-  show(idOrPrefix: string): KeyInfo {
-    const all = this.list();
-    const exact = all.find((key) => key.id === idOrPrefix);
-    if (exact !== undefined) return exact;
-    const fitting = all.filter((key) => key.id.startsWith(idOrPrefix) || key.prefix.startsWith(idOrPrefix));
-    if (idOrPrefix === "" || fitting.length === 0) throw new KeyError(`There is no key '${idOrPrefix}'.`);
-    if (fitting.length > 1) throw new KeyError(`'${idOrPrefix}' fits ${fitting.length} keys; give more of the id.`);
-    return fitting[0]!;
+  match(given: string): { readonly key: KeyInfo; readonly isVague: boolean } {
+    const { row, isVague } = matchKey(this.#rows.list(), given);
+    return { key: this.#info(row), isVague };
   }
 
-  /** From the next request on the key is refused, in every process. @throws KeyError, StorageError */
-  revoke(idOrPrefix: string): KeyInfo {
-    const { id } = this.show(idOrPrefix);
-    if (!this.#rows.revoke(id, this.#clock.now())) throw new KeyError(`The key '${idOrPrefix}' was revoked before.`);
+  /** @param given as `match` takes it. @throws KeyError, StorageError */
+  show(given: string): KeyInfo {
+    return this.match(given).key;
+  }
+
+  /** From the next request on the key is refused, in every process. @param given as `match` takes it. @throws KeyError, StorageError */
+  revoke(given: string): KeyInfo {
+    const { id } = this.show(given);
+    if (!this.#rows.revoke(id, this.#clock.now())) throw new KeyError(`The key '${id}' was revoked before.`);
     return this.show(id);
   }
 
-  /** A new secret for the same key; the old one is refused from the next request on. @throws KeyError, StorageError */
-  rotate(idOrPrefix: string): NewKey {
-    const { id } = this.show(idOrPrefix);
+  /**
+   * A new secret for the same key; the old one is refused from the next request on.
+   * @param given as `match` takes it. @throws KeyError, StorageError
+   */
+  rotate(given: string): NewKey {
+    const { id } = this.show(given);
     const secret = newSecret();
     if (!this.#rows.replaceSecret(id, secret.slice(0, shownLength), hashOf(secret))) {
-      throw new KeyError(`The key '${idOrPrefix}' is revoked; make a new one.`);
+      throw new KeyError(`The key '${id}' is revoked; make a new one.`);
     }
     return { secret, key: this.show(id) };
   }
@@ -304,7 +268,8 @@ type NewKeyRow = { readonly secret: string; readonly row: KeyRow };
 
 const greatestPerMinute = 1_000_000;
 
-function checkSpec(spec: KeySpec, now: number): void {
+/** @param now in Unix milliseconds. @throws KeySpecError */
+export function checkSpec(spec: KeySpec, now: number): void {
   const { name, tier, perMinute, surfaces, models, expiresAt } = spec;
   const faults: [boolean, string][] = [
     [!/^[^\p{Cc}]{1,100}$/u.test(name), "The name must have 1 to 100 characters, without control characters."],
@@ -322,7 +287,7 @@ function checkSpec(spec: KeySpec, now: number): void {
     [expiresAt !== undefined && !(expiresAt > now), "The expiry must lie in the future."],
   ];
   const fault = faults.find(([wrong]) => wrong);
-  if (fault !== undefined) throw new KeyError(fault[1]);
+  if (fault !== undefined) throw new KeySpecError(fault[1]);
 }
 
 /** A reader finds the old file or the new one, whole; a machine that stops leaves one of them. */

@@ -21,12 +21,13 @@ printf '%s\\n' "\${COMPREPLY[@]}"`;
 
 describe("in bash", () => {
   test.each([
-    ["troupe p", ["personas"]],
     ["troupe keys r", ["revoke", "rotate"]],
-    ["troupe keys create --p", ["--per-minute", "--port", "--personas"]],
+    ["troupe keys create --p", ["--per-minute"]],
+    ["troupe p", ["personas"]],
+    ["troupe --p", ["--port", "--personas"]],
     [
       "troupe --config x.yaml config ",
-      ["print", "schema", "--version", "--config", "--host", "--port", "--data", "--personas", "--workers", "--help"],
+      ["print", "schema", "help", "--config", "--host", "--port", "--data", "--personas", "--workers", "--help"],
     ],
     ["troupe check --j", ["--json"]],
     ["troupe keys list x", []],
@@ -38,7 +39,7 @@ describe("in bash", () => {
 test("in fish, each command and flag stands with its summary, at its place", async () => {
   const lines = (await scriptFor("fish")).trimEnd().split("\n");
   expect(lines).toContain(
-    "complete -c troupe -n '__fish_seen_subcommand_from keys; and not __fish_seen_subcommand_from create list show revoke rotate' -f -a revoke -d 'Refuse a key from the next request on'",
+    "complete -c troupe -n '__fish_seen_subcommand_from keys; and not __fish_seen_subcommand_from create list show revoke rotate help' -f -a revoke -d 'Refuse a key from the next request on'",
   );
   const place = "complete -c troupe -n '__fish_seen_subcommand_from keys; and __fish_seen_subcommand_from create'";
   expect(lines).toContain(`${place} -l tier -d 'Its plan'`);

@@ -12,6 +12,10 @@ export class Console {
   readonly #isTerminal: boolean;
   out = "";
   err = "";
+  /** What whoever sits there answers, one after the other; absent: nobody does. */
+  answers: boolean[] | undefined;
+  /** The last question. */
+  asked = "";
   readonly #signals = new Map<Signal, Set<() => void>>();
   #wake: () => void = () => {};
 
@@ -61,6 +65,12 @@ export class Console {
         const file = resolve(this.cwd, path);
         return statSync(file, { throwIfNoEntry: false })?.isFile() ? readFileSync(file, "utf8") : undefined;
       },
+      ...(this.answers && {
+        confirm: async (question: string) => {
+          this.asked = question;
+          return this.answers!.shift()!;
+        },
+      }),
       isFolder: (path) => statSync(resolve(this.cwd, path), { throwIfNoEntry: false })?.isDirectory() ?? false,
       onSignal: (signal, listener) => {
         const listeners = this.#signals.get(signal) ?? new Set();

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { systemClock } from "../../src/lib/clock.ts";
+import { newSecret } from "../../src/services/key-secret.ts";
 import { Keys } from "../../src/services/keys.ts";
 import { openStore } from "../../src/store/store.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
@@ -44,22 +45,33 @@ describe("keys create", () => {
     });
     expect(made.key).toMatch(form);
     expect(made.key).toStartWith(made.prefix);
-    // Both are told to the second, and the next one may have begun between them.
     const lifetime = Date.parse(made.expires_at) - Date.parse(made.created_at);
-    expect([90 * 86_400_000, 90 * 86_400_000 - 1000]).toContain(lifetime);
+    // The span is counted from when the flag is read, a moment before the key is made.
+    expect(90 * 86_400_000 - lifetime).toBeWithin(0, 5_000);
+    expect(made.created_at).toMatch(/\.\d{3}Z$/);
     expect(findIn(folder, made.key)).toMatchObject({ name: "ci", ownPerMinute: 5000 });
   });
 
-  test("says what a key lacks, and makes none", async () => {
+  test("says what a key lacks, and makes neither it nor a data folder", async () => {
     using folder = new TempFolder();
     const shell = new Console(folder.path);
     expect(await shell.run("keys create big --tier enterprise")).toEqual({
-      code: 1,
+      code: 2,
       out: "",
       err: "error: An enterprise key needs its number of requests per minute.\n",
     });
-    expect(await shell.run("keys create old --expires 2020-01-01")).toMatchObject({ code: 1, out: "" });
-    expect(JSON.parse((await shell.run("keys list --json")).out)).toEqual([]);
+    for (const line of ["old --expires 2020-01-01", "fast --per-minute 0"])
+      expect(await shell.run(`keys create ${line}`)).toMatchObject({ code: 2, out: "" });
+    expect(await shell.run(["keys", "create", ""])).toMatchObject({ code: 2, out: "" });
+    expect(existsSync(folder.file("data"))).toBe(false);
+  });
+
+  test("takes a time as --json gives it, to the millisecond", async () => {
+    using folder = new TempFolder();
+    const shell = new Console(folder.path);
+    const expires = "2199-01-31T10:00:00.123Z";
+    const { out } = await shell.run(`keys create a --expires ${expires} --json`);
+    expect(JSON.parse(out).expires_at).toBe(expires);
   });
 
   test("uses the data folder of flag, variable and file", async () => {
@@ -116,13 +128,85 @@ describe("a key that there is", () => {
     });
   });
 
+  test("is found by the whole key, by more of it than is shown, and by its name", async () => {
+    using folder = new TempFolder();
+    const shell = new Console(folder.path);
+    for (const part of [
+      (key: string) => key,
+      (key: string) => key.slice(0, 30),
+      () => "alice",
+      (key: string) => ` ${key}\n`,
+    ]) {
+      const key = (await shell.run("keys create alice")).out.trim();
+      const shown = await shell.run(["keys", "show", part(key), "--json"]);
+      expect(JSON.parse(shown.out)).toMatchObject({ name: "alice", prefix: key.slice(0, 12), state: "active" });
+      const rotated = (await shell.run(["keys", "rotate", part(key)])).out.trim();
+      expect(rotated).toMatch(form);
+      expect(await shell.run(["keys", "revoke", part(rotated)])).toMatchObject({ code: 0, err: "" });
+      expect([findIn(folder, key), findIn(folder, rotated)]).toEqual([undefined, undefined]);
+      // Or the next one would share the name with it.
+      rmSync(folder.file("data"), { recursive: true });
+    }
+  });
+
+  test("errors never repeat a key, and tell a typing error", async () => {
+    using folder = new TempFolder();
+    const shell = new Console(folder.path);
+    const key = (await shell.run("keys create alice")).out.trim();
+    const typo = key.slice(0, -1) + (key.endsWith("0") ? "1" : "0");
+    const gone = newSecret();
+    for (const command of ["show", "revoke", "rotate"]) {
+      const wrong = await shell.run(["keys", command, typo]);
+      expect(wrong).toMatchObject({ code: 1, out: "" });
+      expect(wrong.err).toContain(`'${key.slice(0, 12)}…' has a typing error: the check digits`);
+      expect((await shell.run(["keys", command, gone])).err).toContain(`There is no key '${gone.slice(0, 12)}…'`);
+      for (const line of [
+        [command, `${key}0`],
+        [command, key.slice(2)],
+        [key],
+        [command, key, gone],
+        [command, `--${key}`],
+      ]) {
+        const { code, out, err } = await shell.run(["keys", ...line]);
+        expect([code > 0, out]).toEqual([true, ""]);
+        for (const secret of [key, gone]) expect(err).not.toContain(secret.slice(4, 20));
+      }
+    }
+    expect((await shell.run(key)).err).toContain(`unknown command '${key.slice(0, 12)}…'`);
+    expect(findIn(folder, key)).toBeDefined();
+  });
+
+  test("is not changed by a very short beginning, unless someone says yes", async () => {
+    using folder = new TempFolder();
+    const shell = new Console(folder.path);
+    await shell.run("keys create alice");
+    for (const line of ["revoke k", "rotate trp_", "revoke key_0"]) {
+      const { code, out, err } = await shell.run(`keys ${line}`);
+      expect({ code, out }).toEqual({ code: 2, out: "" });
+      expect(err).toMatch(/fits key_\w+ \(alice, trp_\w{8}…\), but is very short: give more of it, or --yes\.\n$/);
+    }
+    expect((await shell.run("keys show k")).code).toBe(0);
+    shell.answers = [false];
+    expect(await shell.run("keys revoke k")).toMatchObject({ code: 1, err: "error: Nothing was changed.\n" });
+    expect(shell.asked).toMatch(/^'k' fits key_\w+ \(alice, .*\)\. Is this the key\?$/);
+    shell.answers = [true];
+    expect((await shell.run("keys rotate k")).code).toBe(0);
+    shell.answers = undefined;
+    expect((await shell.run("keys revoke k --yes")).out).toMatch(/^state +revoked$/m);
+  });
+
   test("is not found by a name that fits none or several", async () => {
     using folder = new TempFolder();
     const shell = new Console(folder.path);
     await shell.run("keys create a");
     await shell.run("keys create b");
+    await shell.run("keys create b");
+    expect((await shell.run("keys show b")).err).toMatch(
+      /^error: 'b' is the name of 2 keys; give an id: key_\w{32}, key_\w{32}\.\n$/,
+    );
+    expect((await shell.run(["keys", "show", ""])).code).toBe(2);
     expect(await shell.run("keys show nobody")).toMatchObject({ code: 1, err: "error: There is no key 'nobody'.\n" });
-    expect((await shell.run("keys revoke key_")).err).toBe("error: 'key_' fits 2 keys; give more of the id.\n");
+    expect((await shell.run("keys revoke key_")).err).toBe("error: 'key_' fits 3 keys; give more of the id.\n");
   });
 });
 

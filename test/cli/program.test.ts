@@ -18,18 +18,35 @@ describe("wrong usage", () => {
     ["--port", "error: option '-p, --port <port>' argument missing"],
     ["completion tcsh", "Allowed choices are bash, zsh, fish."],
     ["keys", "Usage: troupe keys [options] [command]"],
+    ["help chek", "error: unknown command 'chek'\n(Did you mean check?)"],
+    ["help keys crate", "error: unknown command 'crate'\n(Did you mean create?)"],
+    ["keys help nope", "error: unknown command 'nope'\n"],
+    ["help keys create x", "error: unknown command 'x'\n"],
+    ["nope --help", "error: unknown command 'nope'\n"],
+    ["keys nope --help", "error: unknown command 'nope'\n"],
+    ["--data <empty> check", "option '--data <folder>' argument '' is invalid. It must not be empty."],
+    ["--config <empty> check", "It must not be empty."],
   ])("troupe %s", async (line, message) => {
-    const { code, out, err } = await shell.run(line);
+    const { code, out, err } = await shell.run(line.split(" ").map((word) => word.replace("<empty>", "")));
     expect(err).toContain(message);
     expect(out).toBe("");
     expect(code).toBe(2);
   });
 });
 
+test.each(["serve", "check", "check --json", "doctor", "doctor --json", "health", "config print"])(
+  "a shared flag with a wrong value is wrong usage of %s, too",
+  async (line) => {
+    const { code, out, err } = await shell.run(`${line} --port many`);
+    expect(out + err).toContain("command line: --port: ");
+    expect(code).toBe(2);
+  },
+);
+
 describe("help", () => {
   test("names every command and the flags they share", async () => {
     const { code, out, err } = await shell.run("--help");
-    for (const name of ["serve", "check", "keys", "personas", "config", "openapi", "completion", "version"]) {
+    for (const name of ["serve", "check", "keys", "personas", "config", "openapi", "completion", "version", "help"]) {
       expect(out).toMatch(new RegExp(`^  ${name}\\b`, "m"));
     }
     for (const flag of [
@@ -45,13 +62,46 @@ describe("help", () => {
     expect(code).toBe(0);
   });
 
-  test.each(["keys help create", "keys create --help", "keys create -h"])("of one command: troupe %s", async (line) => {
-    const { code, out } = await shell.run(line);
-    expect(out).toStartWith("Usage: troupe keys create [options] <name>\n");
-    expect(out).toContain("--expires <when>");
-    expect(out).toContain("--data <folder>");
-    expect(out).toContain("$ troupe keys create ci --tier free --surfaces gateway --expires 30d");
-    expect(code).toBe(0);
+  test.each(["help keys create", "keys help create", "keys create --help", "keys create -h"])(
+    "of one command: troupe %s",
+    async (line) => {
+      const { code, out, err } = await shell.run(line);
+      expect(out).toStartWith("Usage: troupe keys create [options] <name>\n");
+      expect(out).toContain("--expires <when>");
+      expect(out).toContain("--data <folder>");
+      expect(out).toContain("$ troupe keys create ci --tier free --surfaces gateway --expires 30d");
+      expect([code, err]).toEqual([0, ""]);
+    },
+  );
+
+  test.each([
+    ["serve", "config host port data personas workers"],
+    ["check", "config host port data personas workers"],
+    ["doctor", "config host port data personas workers"],
+    ["config print", "config host port data personas workers"],
+    ["config", "config host port data personas workers"],
+    ["health", "config host port"],
+    ["keys", "config data"],
+    ["keys list", "config data"],
+    ["data restore", "config data"],
+    ["personas check", "config personas"],
+    ["personas schema", ""],
+    ["config schema", ""],
+    ["service install", ""],
+    ["completion", ""],
+    ["version", ""],
+    ["openapi", ""],
+    ["help", ""],
+  ])("of %s shows the shared flags that mean something there: %s", async (command, flags) => {
+    const { out } = await shell.run(`help ${command}`);
+    const shared = out.split("Global Options:")[1]?.split("\n\n")[0] ?? "";
+    expect([...shared.matchAll(/--(\w+)/g)].map(([, name]) => name).join(" ")).toBe(flags);
+    expect(out).toStartWith(`Usage: troupe ${command} `);
+  });
+
+  test("a flag that a command does not read is neither told nor looked at", async () => {
+    expect((await shell.run("version --port many")).code).toBe(0);
+    expect((await shell.run("personas list --workers many")).code).toBe(0);
   });
 });
 

@@ -3,15 +3,9 @@ import { describe, expect, test } from "bun:test";
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import fc from "fast-check";
 import { ManualClock } from "../../src/lib/clock.ts";
-import {
-  type Caller,
-  isWellFormed,
-  KeyError,
-  type KeySpec,
-  Keys,
-  mayUseModel,
-  newSecret,
-} from "../../src/services/keys.ts";
+import { KeyError } from "../../src/services/key-lookup.ts";
+import { isWellFormed, newSecret } from "../../src/services/key-secret.ts";
+import { type Caller, type KeySpec, Keys, mayUseModel } from "../../src/services/keys.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
 import { runScript } from "../helpers/child-process.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
