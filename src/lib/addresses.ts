@@ -46,8 +46,10 @@ export function clientAddress(peer: string | undefined, forwardedFor: string | n
     const address = withoutMapping(
       hop.replace(/^\[(.*)\](?::\d+)?$/, "$1").replace(/^(\d+\.\d+\.\d+\.\d+):\d+$/, "$1"),
     );
-    if (isIP(address) === 0) return direct;
-    if (!trusted.has(address)) return address;
+    // A zone (`%eth0`) is of any length, and means something on the machine that wrote it alone.
+    const [plain = ""] = address.split("%", 1);
+    if (isIP(plain) === 0) return direct;
+    if (!trusted.has(plain)) return plain;
   }
   return direct;
 }

@@ -1,3 +1,9 @@
+/** Whether some text that begins like this matches. */
+export function globReaches(glob: string, beginning: string): boolean {
+  const [literal = "", ...more] = glob.split("*");
+  return literal.startsWith(beginning) || (more.length > 0 && beginning.startsWith(literal));
+}
+
 /** `*` matches any run of characters, slashes included; everything else is literal. */
 export function globMatches(glob: string, text: string): boolean {
   const pieces = glob.split("*");

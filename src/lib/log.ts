@@ -1,4 +1,5 @@
 /** JSON lines (or readable ones on a terminal), written beside the work and never in its way. */
+import { truncate } from "./truncate.ts";
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
 export type LogFields = Readonly<Record<string, unknown>>;
@@ -26,6 +27,8 @@ export type LogOptions = {
 const ranks: Record<LogLevel, number> = { debug: 10, info: 20, warn: 30, error: 40 };
 /** Beyond this much unread text, lines are dropped and counted: a stuck reader must not fill the memory. */
 const mostPending = 1024 * 1024;
+/** In UTF-16 code units. What is longer is cut: a line that is lost tells nothing. */
+const maxLineLength = 64 * 1024;
 const flushAfterMs = 50;
 /** So much is written at once: what is held for longer leaves the processor's cache, and costs more than the writing. */
 const flushAtSize = 32 * 1024;
@@ -82,7 +85,7 @@ export function createLogger(sink: LogSink, options: LogOptions): Logger {
 
   const write = (level: LogLevel, message: string, fields: LogFields = {}) => {
     if (ranks[level] < ranks[options.level]) return;
-    const line = (options.pretty ? prettyLine : jsonLine)(options.now(), level, message, fields);
+    const line = boundedLine(options.pretty ? prettyLine : jsonLine, options.now(), level, message, fields);
     if (pendingSize + line.length > mostPending) {
       dropped += 1;
       return;
@@ -122,6 +125,31 @@ export function createLogger(sink: LogSink, options: LogOptions): Logger {
       return dropped;
     },
   };
+}
+
+type LineWriter = (now: number, level: LogLevel, message: string, fields: LogFields) => string;
+
+/** How long one field may be where the whole line is too long, in the order in which they are tried. */
+const fieldLengths = [16_384, 4096, 1024, 256, 64];
+
+/** A line of at most `maxLineLength`: its longest fields are cut, as little as will do. */
+function boundedLine(write: LineWriter, now: number, level: LogLevel, message: string, fields: LogFields): string {
+  let line = write(now, level, message, fields);
+  for (const max of fieldLengths) {
+    if (line.length <= maxLineLength) return line;
+    line = write(now, level, truncate(message, max), cutFields(fields, max));
+  }
+  return line.length <= maxLineLength ? line : write(now, level, truncate(message), {});
+}
+
+/** Lists and objects are written as the text of their JSON, since half of one is none. */
+function cutFields(fields: LogFields, max: number): LogFields {
+  return Object.fromEntries(
+    Object.entries(withoutSecrets(fields)).map(([name, value]) => {
+      const text = typeof value === "string" ? value : JSON.stringify(value);
+      return [name, text !== undefined && text.length > max ? truncate(text, max) : value];
+    }),
+  );
 }
 
 function jsonLine(now: number, level: LogLevel, message: string, fields: LogFields): string {
@@ -179,12 +207,35 @@ function timeText(now: number): string {
   return lastTimeText;
 }
 
+/** Deeper causes are left out: a chain may be long, or run in a circle. */
+const maxCauses = 8;
+
 /** An error with its stack and causes, as text; other values as they are. */
 function describe(value: unknown): unknown {
   if (!(value instanceof Error)) return value;
-  const cause = value.cause === undefined ? "" : `\ncaused by: ${describe(value.cause)}`;
-  return hideSecrets(`${value.stack ?? value.message}${cause}`);
+  const told: string[] = [];
+  for (let error: unknown = value; error !== undefined && told.length <= maxCauses; ) {
+    told.push(error instanceof Error ? errorText(error) : String(error));
+    error = error instanceof Error ? error.cause : undefined;
+  }
+  return hideSecrets(told.join("\ncaused by: "));
 }
+
+function errorText({ name, message, stack = "" }: Error): string {
+  const head = (words: string) => (words === "" ? name : `${name}: ${words}`);
+  const said = head(message);
+  const frames = stack.startsWith(said) ? stack.slice(said.length) : "";
+  return head(quotingNames.has(name) ? withoutQuotes(message) : message) + frames;
+}
+
+/**
+ * The runtime's own errors quote the values that they are about (`JSON Parse error: Unexpected identifier "Hello"`,
+ * `'a' is "Hello"`), which may be what somebody said. The messages of all others are ours, and the system's.
+ */
+const quotingNames = new Set(["SyntaxError", "TypeError", "RangeError", "ReferenceError", "URIError", "EvalError"]);
+
+/** From the first quotation mark to the last, as what is quoted may hold others. */
+const withoutQuotes = (message: string): string => message.replace(/(["'`])[\s\S]*["'`]/, "$1…$1");
 
 /** Takes everything and says nothing: for tests and for commands that have no log. */
 export const silentLogger: Logger = {

@@ -6,6 +6,7 @@ import type { TSchema } from "@sinclair/typebox";
 import { Kind } from "@sinclair/typebox";
 import { Errors, type ValueError, type ValueErrorIterator, ValueErrorType } from "@sinclair/typebox/errors";
 import { isObject } from "./json.ts";
+import { truncate } from "./truncate.ts";
 
 export type PathPart = string | number;
 export type SchemaFault = {
@@ -17,13 +18,16 @@ export type SchemaFault = {
   readonly known?: readonly string[];
 };
 
-/** `messages[0].role`; the root itself is "". */
+/** `messages[0].role`; the root itself is "". It names a place, and is cut where its keys are the sender's own and long. */
 export function formatPath(path: readonly PathPart[]): string {
-  return path.reduce<string>((text, part) => {
-    if (typeof part === "number") return `${text}[${part}]`;
-    const plain = /^[A-Za-z_][\w-]*$/.test(part);
-    return plain ? (text === "" ? part : `${text}.${part}`) : `${text}[${JSON.stringify(part)}]`;
-  }, "");
+  return truncate(
+    path.reduce<string>((text, part) => {
+      if (typeof part === "number") return `${text}[${part}]`;
+      const name = truncate(part);
+      const plain = /^[A-Za-z_][\w-]*$/.test(name);
+      return plain ? (text === "" ? name : `${text}.${name}`) : `${text}[${JSON.stringify(name)}]`;
+    }, ""),
+  );
 }
 
 /**

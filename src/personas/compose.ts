@@ -1,6 +1,7 @@
 /** A persona and a caller's request, made into the request for the persona's targets. Pure. */
 import { Value } from "@sinclair/typebox/value";
 import { isObject } from "../lib/json.ts";
+import { truncate } from "../lib/truncate.ts";
 import { type ChatRequest, ChatRequestBody, type Message, type Metadata, type Tool } from "../wire/chat.ts";
 import { ApiError } from "../wire/errors.ts";
 import type { Persona } from "./persona.ts";
@@ -55,7 +56,8 @@ function arrange(system: Message, examples: readonly Message[], messages: readon
 function joinTools(persona: Persona, { tools = [], functions = [] }: Pick<ChatRequest, "tools" | "functions">): Tool[] {
   const taken = new Set(persona.tools.map((tool) => tool.function.name));
   const refuse = (param: string, name: string) => {
-    if (taken.has(name)) throw ApiError.invalidValue(param, `${param}: this persona has a tool '${name}' already.`);
+    if (taken.has(name))
+      throw ApiError.invalidValue(param, `${param}: this persona has a tool '${truncate(name)}' already.`);
   };
   tools.forEach((tool, at) => {
     if (tool.type === "function") refuse(`tools[${at}].function.name`, tool.function.name);

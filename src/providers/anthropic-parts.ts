@@ -8,6 +8,7 @@ import type {
 import { parseDataUrl } from "../lib/data-url.ts";
 import { type JsonObject, objectOf } from "../lib/json.ts";
 import { typeByName } from "../lib/media-types.ts";
+import { truncate } from "../lib/truncate.ts";
 import type { FilePart, UserPart } from "../wire/chat.ts";
 import { ApiError } from "../wire/errors.ts";
 
@@ -95,6 +96,6 @@ function inlineBlock(
   }
   throw ApiError.unsupported(
     path,
-    `${path}: '${mimeType}' is not supported by this provider; it takes JPEG, PNG, GIF, WebP, PDF and text.`,
+    `${path}: '${truncate(mimeType)}' is not supported by this provider; it takes JPEG, PNG, GIF, WebP, PDF and text.`,
   );
 }

@@ -307,7 +307,10 @@ function throwIfError(body: JsonObject, text: string): void {
   const error = objectOf(body["error"]);
   if (error === undefined) return;
   const code = numberOf(error["code"]);
-  const known = code !== undefined && code >= 400 && code <= 599 ? code : statusByName[textOf(error["status"]) ?? ""];
+  const known =
+    code !== undefined && Number.isInteger(code) && code >= 400 && code <= 599
+      ? code
+      : statusByName[textOf(error["status"]) ?? ""];
   throw new UpstreamFault(text, known ?? 500);
 }
 

@@ -10,6 +10,8 @@ export type BoundAccount = {
   readonly timeouts: Timeouts;
   /** The names under which a caller may place its extra options, the most specific first. */
   readonly namespaces: readonly string[];
+  /** The models that are known by name; it may well take others. */
+  readonly models: ReadonlySet<string>;
 };
 
 /** A whole set, replaced by a new one on reload. */
@@ -47,7 +49,13 @@ export class Accounts {
 function bind(config: ProviderConfig, provider: Provider): BoundAccount {
   const { timeouts, dialect: _, ...account } = config;
   const models = account.models.length > 0 ? account.models : provider.models;
-  return { provider, timeouts, account: { ...account, models }, namespaces: namespacesOf(account.name, provider) };
+  return {
+    provider,
+    timeouts,
+    account: { ...account, models },
+    namespaces: namespacesOf(account.name, provider),
+    models: new Set(models),
+  };
 }
 
 function namespacesOf(name: string, provider: Provider): string[] {
@@ -59,6 +67,7 @@ function bindLocal(provider: Provider): BoundAccount {
     provider,
     timeouts: { connectSeconds: 0, firstByteSeconds: 0, idleSeconds: 0 },
     namespaces: [provider.name],
+    models: new Set(provider.models),
     account: { name: provider.name, baseUrl: "", headers: {}, models: provider.models, options: {}, modelRules: [] },
   };
 }

@@ -1,4 +1,6 @@
 /** From a model's name and a caller's request to the one call that will be made. */
+
+import { truncate } from "../lib/truncate.ts";
 import type { Call } from "../providers/provider.ts";
 import type { ChatRequest } from "../wire/chat.ts";
 import { ApiError } from "../wire/errors.ts";
@@ -17,13 +19,21 @@ export type Target = BoundAccount & {
 /**
  * @param modelId `<provider>/<model>`
  * @param source what the caller sent, where the request may still be that
+ * @param mayName the providers that an error may tell the caller of
  * @throws ApiError unknown_provider, or invalid_value for an extra option of wrong type
  */
-export function aim(accounts: Accounts, modelId: string, request: ChatRequest, source?: Source): Target {
+export function aim(
+  accounts: Accounts,
+  modelId: string,
+  request: ChatRequest,
+  source?: Source,
+  mayName: (provider: string) => boolean = () => true,
+): Target {
   const id = parseModelId(modelId);
   const bound = id === undefined ? undefined : accounts.find(id.namespace);
-  if (id === undefined || bound === undefined) throw ApiError.unknownProvider(explainUnknown(accounts, modelId));
-  const { account, provider, timeouts, namespaces } = bound;
+  if (id === undefined || bound === undefined)
+    throw ApiError.unknownProvider(explainUnknown(accounts, modelId, mayName));
+  const { account, provider, timeouts, namespaces, models } = bound;
   const { request: plain, extras } = splitExtras(request, namespaces, provider.extras, accounts.catalog);
   const upgraded = upgradeLegacy(withoutPrevious(plain));
   return {
@@ -31,6 +41,7 @@ export function aim(accounts: Accounts, modelId: string, request: ChatRequest, s
     provider,
     timeouts,
     namespaces,
+    models,
     legacyFunctions: plain.functions !== undefined,
     call: { model: id.name, request: upgraded, source, extras, account, media: noMedia },
   };
@@ -45,10 +56,11 @@ function withoutPrevious(request: ChatRequest): ChatRequest {
   return rest;
 }
 
-function explainUnknown(accounts: Accounts, modelId: string): string {
-  const known = accounts.list().map(({ account }) => account.name);
-  const hint = `Name it as <provider>/<model>; providers set up here: ${known.join(", ")}.`;
-  return parseModelId(modelId) === undefined
-    ? `'${modelId}' names no provider. ${hint}`
-    : `No provider is set up for '${modelId}'. ${hint}`;
+function explainUnknown(accounts: Accounts, modelId: string, mayName: (provider: string) => boolean): string {
+  const known = accounts.list().flatMap(({ account: { name } }) => (mayName(name) ? [name] : []));
+  const list = known.length === 0 ? "" : `; providers set up here: ${known.join(", ")}`;
+  const asked = truncate(modelId);
+  const problem =
+    parseModelId(modelId) === undefined ? `'${asked}' names no provider.` : `No provider is set up for '${asked}'.`;
+  return `${problem} Name it as <provider>/<model>${list}.`;
 }

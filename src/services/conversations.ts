@@ -4,6 +4,7 @@
  */
 import type { SurfaceName } from "../config/config.ts";
 import type { Clock } from "../lib/clock.ts";
+import { truncate } from "../lib/truncate.ts";
 import type { ConversationRows, Turn } from "../store/conversation-rows.ts";
 import { pack, unpackText } from "../store/packing.ts";
 import { StorageError } from "../store/storage-error.ts";
@@ -274,5 +275,7 @@ function checkLimit(limit = defaultLimit): number {
   throw ApiError.invalidValue("limit", `limit must be a whole number from 1 to ${mostLimit}.`);
 }
 
-const notFound = (id: string, param = "") => ApiError.notFound(`There is no stored completion '${id}'.`, param);
-const unknownCursor = (after: string) => ApiError.invalidValue("after", `after: there is no item '${after}'.`);
+const notFound = (id: string, param = "") =>
+  ApiError.notFound(`There is no stored completion '${truncate(id)}'.`, param);
+const unknownCursor = (after: string) =>
+  ApiError.invalidValue("after", `after: there is no item '${truncate(after)}'.`);

@@ -2,7 +2,7 @@
 import { closeSync, fsyncSync, openSync, renameSync, writeSync } from "node:fs";
 import type { SurfaceName } from "../config/config.ts";
 import type { Clock } from "../lib/clock.ts";
-import { globMatches } from "../lib/glob.ts";
+import { globMatches, globReaches } from "../lib/glob.ts";
 import type { KeyRow, KeyRows } from "../store/key-rows.ts";
 import { type Tier, tiers } from "../wire/models.ts";
 import { KeyError, matchKey } from "./key-lookup.ts";
@@ -67,6 +67,11 @@ const bearerForm = /^bearer +(\S+) *$/i;
 /** @param modelId `<namespace>/<name>` */
 export function mayUseModel(caller: Caller, modelId: string): boolean {
   return caller.models.some((glob) => globMatches(glob, modelId));
+}
+
+/** Whether any model of that provider may be used. */
+export function mayUseProvider(caller: Caller, provider: string): boolean {
+  return caller.models.some((glob) => globReaches(glob, `${provider}/`));
 }
 
 type Known = { readonly caller: Caller; readonly expiresAt: number };

@@ -1,18 +1,19 @@
 /**
  * What is counted, in Prometheus' text format. Names follow OpenTelemetry where it has one
  * (https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-metrics/); the rest begin with `troupe_`.
- * Label values come from bounded sets: models beyond a cap are counted together as "other".
+ * Label values come from bounded sets: models that only callers name are counted together as "other" beyond a cap.
  */
 import type { Metric } from "prom-client";
 import Counter from "prom-client/lib/counter.js";
 import Gauge from "prom-client/lib/gauge.js";
 import Registry from "prom-client/lib/registry.js";
 import { Histogram } from "../lib/histogram.ts";
+import { truncate } from "../lib/truncate.ts";
 import type { Usage } from "../wire/chat.ts";
 import type { Snapshot } from "./metrics-sum.ts";
 
-/** Distinct values a label may take before the rest becomes "other": callers choose model names freely. */
-const mostLabelValues = 200;
+/** How many models that the operator names nowhere have series of their own: callers choose names freely. */
+const maxUnlistedModels = 100;
 
 const durations = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
 const tokenCounts = [1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576];
@@ -20,7 +21,7 @@ const overheads = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0
 
 export class Metrics {
   readonly #registry = new Registry();
-  readonly #models = new Set<string>();
+  readonly #unlistedModels = new Set<string>();
 
   readonly #requests = this.#histogram(
     "http_server_request_duration_seconds",
@@ -98,12 +99,24 @@ export class Metrics {
     this.#requests.series(surface, route, method, String(status)).observe(seconds);
   }
 
+  /**
+   * What stands for a model in the labels of the following methods.
+   * @param isListed whether the operator named it: then no caller's names take its place
+   */
+  modelLabel(name: string, isListed: boolean): string {
+    const label = truncate(name);
+    if (isListed || this.#unlistedModels.has(label)) return label;
+    if (this.#unlistedModels.size >= maxUnlistedModels) return "other";
+    this.#unlistedModels.add(label);
+    return label;
+  }
+
   operation(surface: string, provider: string, model: string, seconds: number): void {
-    this.#operations.series(surface, provider, this.#model(model)).observe(seconds);
+    this.#operations.series(surface, provider, model).observe(seconds);
   }
 
   firstToken(surface: string, provider: string, model: string, seconds: number): void {
-    this.#firstToken.series(surface, provider, this.#model(model)).observe(seconds);
+    this.#firstToken.series(surface, provider, model).observe(seconds);
   }
 
   overhead(surface: string, seconds: number): void {
@@ -111,11 +124,10 @@ export class Metrics {
   }
 
   usage(provider: string, model: string, usage: Usage): void {
-    const name = this.#model(model);
-    this.#count("input", provider, name, usage.prompt_tokens);
-    this.#count("output", provider, name, usage.completion_tokens);
-    this.#count("cached", provider, name, usage.prompt_tokens_details?.["cached_tokens"]);
-    this.#count("reasoning", provider, name, usage.completion_tokens_details?.["reasoning_tokens"]);
+    this.#count("input", provider, model, usage.prompt_tokens);
+    this.#count("output", provider, model, usage.completion_tokens);
+    this.#count("cached", provider, model, usage.prompt_tokens_details?.["cached_tokens"]);
+    this.#count("reasoning", provider, model, usage.completion_tokens_details?.["reasoning_tokens"]);
   }
 
   upstreamError(provider: string, status: number): void {
@@ -153,13 +165,6 @@ export class Metrics {
   /** What is counted, for another process to add up. */
   async snapshot(): Promise<Snapshot> {
     return (await this.#registry.getMetricsAsJSON()) as Snapshot;
-  }
-
-  #model(name: string): string {
-    if (this.#models.has(name)) return name;
-    if (this.#models.size >= mostLabelValues) return "other";
-    this.#models.add(name);
-    return name;
   }
 
   #count(kind: string, provider: string, model: string, tokens: unknown): void {

@@ -54,7 +54,10 @@ function count(services: Services, exchange: Exchange, surface: SurfaceName, cal
 
 function takeAnonymously(services: Services, exchange: Exchange, surface: SurfaceName): void {
   const { anonymousPerMinute } = services.live.config.limits;
-  const verdict = services.anonymousLimits.take(anonymousCaller(exchange.clientAddress), anonymousPerMinute);
+  const { clientAddress } = exchange;
+  // For whoever looks for those who try keys; of a caller with a key the log has the key.
+  exchange.note["client_address"] = clientAddress;
+  const verdict = services.anonymousLimits.take(anonymousCaller(clientAddress), anonymousPerMinute);
   enforce(services, exchange, verdict, surface, "anonymous");
 }
 

@@ -2,6 +2,7 @@
 import { Elysia } from "elysia";
 import type { SurfaceName } from "../config/config.ts";
 import { dropLarge } from "../lib/collection.ts";
+import { truncate } from "../lib/truncate.ts";
 import { ClientGone } from "../relay/upstream.ts";
 import type { Services } from "../services/services.ts";
 import type { FinishedRequest, Telemetry } from "../services/telemetry.ts";
@@ -85,7 +86,7 @@ function areaOf(request: Request, surfaces: readonly SurfaceName[]): Area {
 
 const notFound: Route["run"] = (services, exchange) => {
   admitAnyone(services, exchange);
-  throw ApiError.notFound(`There is nothing at ${exchange.request.method} ${exchange.path}.`);
+  throw ApiError.notFound(`There is nothing at ${exchange.request.method} ${truncate(exchange.path)}.`);
 };
 
 /** Runs one handler and closes its exchange, whatever happens. */

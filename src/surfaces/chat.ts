@@ -1,7 +1,8 @@
 /** A chat completion, start to end: the one path of both surfaces. */
 import type { SurfaceName } from "../config/config.ts";
 import { doneData } from "../lib/sse.ts";
-import { blame, type FallbackReport, relayFirst } from "../relay/fallback.ts";
+import { truncate } from "../lib/truncate.ts";
+import { type FallbackReport, relayFirst } from "../relay/fallback.ts";
 import type { Outcome, RelayOptions, UpstreamError } from "../relay/relay.ts";
 import { type Shaping, StreamShaper, shapingFor } from "../relay/shape.ts";
 import type { Target } from "../relay/target.ts";
@@ -16,6 +17,7 @@ import type { Source } from "../wire/source.ts";
 import { admit } from "./admit.ts";
 import { openConversation } from "./conversation.ts";
 import { type Exchange, readJson } from "./exchange.ts";
+import { describeError, describeUpstreamError } from "./failures.ts";
 import { Meter, type Remember } from "./meter.ts";
 import { type Finish, jsonAnswer, respondStream, respondWhole, type StreamRules } from "./respond.ts";
 
@@ -55,7 +57,7 @@ export async function createCompletion(
   const { limits, streams, log } = services.live.config;
   const source = await readJson(exchange, limits);
   const request = checkChatRequest(source.parsed);
-  exchange.note["model"] = request.model;
+  exchange.note["model"] = truncate(request.model);
   if (log.content) noteContent(exchange, "messages", request.messages);
   exchange.allowSilence(silenceAllowed(request, streams.keepAliveSeconds));
   const envelope = newEnvelope(services, exchange, request.model);
@@ -142,10 +144,10 @@ async function answer(
     services.metrics.fallback(target.account.name);
     services.log.warn("a persona's model failed; the next one is asked", {
       request_id: exchange.id,
-      persona: request.model,
+      persona: truncate(request.model),
       provider: target.account.name,
       upstream_model: target.call.model,
-      ...describeFailure(failure),
+      ...describeFailure(services, failure),
     });
   };
   let outcome: Outcome;
@@ -153,10 +155,10 @@ async function answer(
     outcome = await relayFirst(services, targets, optionsFor, report);
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    Object.assign(exchange.note, describeFailure(error));
+    Object.assign(exchange.note, describeFailure(services, error));
     throw surface.failure(error);
   }
-  if (outcome.kind === "upstream-error") Object.assign(exchange.note, describeFailure(outcome));
+  if (outcome.kind === "upstream-error") Object.assign(exchange.note, describeFailure(services, outcome));
   return answerFrom(outcome, surface);
 }
 
@@ -252,12 +254,10 @@ function silenceAllowed(request: ChatRequest, keepAliveSeconds: number): number 
   return request.stream === true && keepAliveSeconds > 0 ? Math.min(255, Math.max(60, 4 * keepAliveSeconds)) : 0;
 }
 
-function describeFailure(failure: UpstreamError | ApiError): Record<string, unknown> {
-  if (failure instanceof ApiError) return { failure: failure.message, cause: failure.cause };
-  const { message, type, code } = errorObjectIn(failure.body);
-  // What an upstream says of the input may quote it, and what was said is no business of the log.
-  const words = blame(failure).kind === "input" ? {} : { upstream_message: String(message).slice(0, 500) };
-  return { upstream_status: failure.status, upstream_error: `${type} ${code}`, ...words };
+function describeFailure({ live }: Services, failure: UpstreamError | ApiError): Record<string, unknown> {
+  return failure instanceof ApiError
+    ? describeError(failure, "failure")
+    : describeUpstreamError(failure, errorObjectIn(failure.body), live.config.log.content);
 }
 
 /** The error object inside an upstream's own body, in whatever form it is kept there. */

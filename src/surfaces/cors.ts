@@ -15,6 +15,9 @@ const exposed = [
   "x-troupe-error-source",
 ].join(", ");
 
+/** What a browser asks for is said back to it; a list beyond this is no browser's. */
+const maxAskedHeaders = 1024;
+
 /** How long a browser may remember what it was allowed; the longest that Chromium takes is two hours. */
 const rememberedSeconds = 7200;
 
@@ -42,7 +45,7 @@ export function preflightAnswer({ request, headers }: Exchange, methods: readonl
     status: 204,
     headers: {
       "access-control-allow-methods": methods.join(", "),
-      ...(asked === null ? {} : { "access-control-allow-headers": asked }),
+      ...(asked === null || asked.length > maxAskedHeaders ? {} : { "access-control-allow-headers": asked }),
       "access-control-max-age": String(rememberedSeconds),
     },
     body: "",

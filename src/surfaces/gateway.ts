@@ -1,6 +1,6 @@
 /** The gateway: a provider's model by its name, its errors byte for byte. */
 import { aim } from "../relay/target.ts";
-import { mayUseModel } from "../services/keys.ts";
+import { mayUseModel, mayUseProvider } from "../services/keys.ts";
 import type { Services } from "../services/services.ts";
 import { ApiError, UpstreamFault } from "../wire/errors.ts";
 import { formatModelId } from "../wire/model-id.ts";
@@ -10,7 +10,8 @@ import { type ChatSurface, errorObjectIn } from "./chat.ts";
 export const gateway: ChatSurface = {
   name: "gateway",
   plan(services, caller, request, source) {
-    const target = aim(services.live.accounts, request.model, request, source);
+    const mayName = (provider: string) => mayUseProvider(caller, provider);
+    const target = aim(services.live.accounts, request.model, request, source, mayName);
     if (!mayUseModel(caller, request.model)) throw ApiError.modelNotAllowed(request.model);
     const store = target.call.extras["store"] ?? request.store;
     return { targets: [target], store: store === true, upstreamMayHold: true };

@@ -1,11 +1,13 @@
 /** One call seen from beside: what it took, what it used, and what must be remembered of it. */
+import { truncate } from "../lib/truncate.ts";
 import { StreamFold } from "../relay/fold.ts";
 import type { RelayObserver } from "../relay/relay.ts";
 import type { Target } from "../relay/target.ts";
 import type { Services } from "../services/services.ts";
 import type { ChunkBody, CompletionBody, Usage } from "../wire/chat.ts";
-import type { ApiError, UpstreamFault } from "../wire/errors.ts";
+import { ApiError, type UpstreamFault } from "../wire/errors.ts";
 import type { Exchange } from "./exchange.ts";
+import { describeError } from "./failures.ts";
 
 /** Takes the whole answer once it is complete. */
 export type Remember = (answer: CompletionBody, upstreamResponseId: string | undefined) => void;
@@ -15,7 +17,10 @@ export class Meter implements RelayObserver {
   readonly #exchange: Exchange;
   /** Not the target, which has the whole request in it: a stream may be open for long. */
   readonly #account: string;
+  /** As metrics name it. Only an answer counts a model, so a name that no upstream knows is none of its labels. */
+  #label: string | undefined;
   readonly #model: string;
+  readonly #isListed: boolean;
   readonly #fold: StreamFold | undefined;
   readonly #remember: readonly Remember[];
   #sentAt = 0;
@@ -26,7 +31,8 @@ export class Meter implements RelayObserver {
     this.#services = services;
     this.#exchange = exchange;
     this.#account = target.account.name;
-    this.#model = target.call.model;
+    this.#model = truncate(target.call.model);
+    this.#isListed = exchange.area === "orchestrator" || target.models.has(target.call.model);
     this.#remember = remember;
     this.#fold = remember.length > 0 ? new StreamFold() : undefined;
     exchange.note["provider"] = this.#account;
@@ -46,7 +52,7 @@ export class Meter implements RelayObserver {
     const now = this.#services.clock.monotonic();
     const seconds = (now - this.#exchange.startedAt) / 1000;
     this.#exchange.note["first_token_ms"] = Math.round(now - this.#exchange.startedAt);
-    this.#services.metrics.firstToken(this.#exchange.area, this.#account, this.#model, seconds);
+    this.#services.metrics.firstToken(this.#exchange.area, this.#account, this.#modelLabel, seconds);
     this.#overhead(this.#sentAt);
   }
 
@@ -65,9 +71,9 @@ export class Meter implements RelayObserver {
   }): void {
     const { metrics, clock } = this.#services;
     const now = clock.monotonic();
-    metrics.operation(this.#exchange.area, this.#account, this.#model, (now - this.#exchange.startedAt) / 1000);
+    metrics.operation(this.#exchange.area, this.#account, this.#modelLabel, (now - this.#exchange.startedAt) / 1000);
     if (result.usage !== undefined) {
-      metrics.usage(this.#account, this.#model, result.usage);
+      metrics.usage(this.#account, this.#modelLabel, result.usage);
       this.#exchange.note["prompt_tokens"] = result.usage.prompt_tokens;
       this.#exchange.note["completion_tokens"] = result.usage.completion_tokens;
     }
@@ -82,10 +88,18 @@ export class Meter implements RelayObserver {
   }
 
   faulted(fault: UpstreamFault | ApiError): void {
-    this.#exchange.note["fault"] = fault.message;
+    Object.assign(
+      this.#exchange.note,
+      fault instanceof ApiError ? describeError(fault, "fault") : { fault: fault.message },
+    );
     if (fault.name === "UpstreamFault" || fault.status >= 500) {
       this.#services.metrics.upstreamError(this.#account, fault.name === "UpstreamFault" ? fault.status : 0);
     }
+  }
+
+  get #modelLabel(): string {
+    this.#label ??= this.#services.metrics.modelLabel(this.#model, this.#isListed);
+    return this.#label;
   }
 
   /** Our own time: before the request went upstream, and from the upstream's answer to the end of a plain call. */

@@ -212,7 +212,11 @@ export const SamplingFields = {
 
 export const ChatRequestBody = Type.Object(
   {
-    model: Type.String({ minLength: 1, description: "Gateway: <provider>/<model>. Orchestrator: <namespace>/<name>." }),
+    model: Type.String({
+      minLength: 1,
+      maxLength: 256,
+      description: "Gateway: <provider>/<model>. Orchestrator: <namespace>/<name>.",
+    }),
     messages: Type.Array(Message, { minItems: 1 }),
     stream: Nullable(Type.Boolean({ description: "true: a Server-Sent Events stream. Default false." })),
     stream_options: Nullable(

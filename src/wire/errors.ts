@@ -2,11 +2,15 @@
  * The two kinds of failure. Ours is thrown (`ApiError`) and turned into JSON in one place;
  * an upstream's is carried with its bytes unchanged, and an adapter reports it by throwing `UpstreamFault`.
  */
+import { truncate } from "../lib/truncate.ts";
 
 export type ErrorObject = { message: string; type: string; param: string; code: string };
 export type ErrorBody = { error: ErrorObject };
 
 type Details = { param?: string; headers?: Record<string, string>; cause?: unknown };
+
+/** Of a whole message, however many names it lists; a caller's text within it is cut before, so that the rest is read. */
+const maxMessage = 2048;
 
 /** Every error of our own. One static for each row of the table in `docs/errors.md`. */
 export class ApiError extends Error {
@@ -18,12 +22,12 @@ export class ApiError extends Error {
   readonly headers: Readonly<Record<string, string>>;
 
   private constructor(status: number, type: string, code: string, message: string, details: Details = {}) {
-    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    super(truncate(message, maxMessage), details.cause === undefined ? undefined : { cause: details.cause });
     this.name = "ApiError";
     this.status = status;
     this.type = type;
     this.code = code;
-    this.param = details.param ?? "";
+    this.param = truncate(details.param ?? "");
     this.headers = details.headers ?? {};
   }
 
@@ -39,7 +43,9 @@ export class ApiError extends Error {
     return new ApiError(400, "invalid_request_error", "invalid_value", message, { param });
   }
   static missingField(param: string): ApiError {
-    return new ApiError(400, "invalid_request_error", "missing_field", `Missing required field: ${param}.`, { param });
+    return new ApiError(400, "invalid_request_error", "missing_field", `Missing required field: ${truncate(param)}.`, {
+      param,
+    });
   }
   /** A field the chosen model or provider can't honour, and that may not be dropped silently. */
   static unsupported(param: string, message: string): ApiError {
@@ -67,7 +73,7 @@ export class ApiError extends Error {
       403,
       "permission_error",
       "model_not_allowed",
-      `This API key may not use the model '${model}'.`,
+      `This API key may not use the model '${truncate(model)}'.`,
       {
         param: "model",
       },
@@ -77,9 +83,15 @@ export class ApiError extends Error {
     return new ApiError(403, "permission_error", "surface_not_allowed", `This API key may not use the ${surface}.`);
   }
   static modelNotFound(model: string): ApiError {
-    return new ApiError(404, "invalid_request_error", "model_not_found", `The model '${model}' does not exist.`, {
-      param: "model",
-    });
+    return new ApiError(
+      404,
+      "invalid_request_error",
+      "model_not_found",
+      `The model '${truncate(model)}' does not exist.`,
+      {
+        param: "model",
+      },
+    );
   }
   static notFound(message: string, param = ""): ApiError {
     return new ApiError(404, "invalid_request_error", "not_found", message, { param });
@@ -116,7 +128,7 @@ export class ApiError extends Error {
       415,
       "invalid_request_error",
       "unsupported_media_type",
-      `Send the body as 'application/json'; this one is '${found}'.`,
+      `Send the body as 'application/json'; this one is '${truncate(found)}'.`,
     );
   }
   static idempotencyKeyReused(): ApiError {

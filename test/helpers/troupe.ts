@@ -8,6 +8,7 @@ import type { Config, ProviderConfig, SurfaceName } from "../../src/config/confi
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import { type Logger, silentLogger } from "../../src/lib/log.ts";
 import type { KeySpec } from "../../src/services/keys.ts";
+import type { TelemetrySettings } from "../../src/services/telemetry-settings.ts";
 import { RunningServer } from "../../src/surfaces/server.ts";
 
 export type TroupeOptions = {
@@ -18,6 +19,7 @@ export type TroupeOptions = {
   readonly config?: Partial<Config>;
   readonly clock?: Clock;
   readonly log?: Logger;
+  readonly telemetry?: TelemetrySettings;
   /** Where the data lives; absent: a folder that goes with the server. */
   readonly data?: string;
 };
@@ -46,6 +48,7 @@ export class Troupe implements AsyncDisposable {
       clock: options.clock ?? systemClock,
       log: options.log ?? silentLogger,
       allowPrivateMedia: true,
+      ...(options.telemetry && { telemetry: options.telemetry }),
     });
     const made = server.services.keys.create({ name: "test", tier: "enterprise", perMinute: 1_000_000 });
     return new Troupe(server, made.secret, data, options.data === undefined);

@@ -29,6 +29,7 @@ describe("clientAddress", () => {
     ["rubbish: the peer", "10.0.0.1", "rubbish", "10.0.0.1"],
     ["ports and brackets are taken off", "10.0.0.1", "1.2.3.4:5678", "1.2.3.4"],
     ["IPv6 in brackets", "10.0.0.1", "[2001:db9::5]:80", "2001:db9::5"],
+    ["a zone is no part of an address", "10.0.0.1", "fe80::1%eth0", "fe80::1"],
     ["no header", "10.0.0.1", null, "10.0.0.1"],
     ["a unix socket's other end is trusted", undefined, "1.2.3.4", "1.2.3.4"],
     ["a mapped peer is its IPv4 address", "::ffff:10.0.0.1", "1.2.3.4", "1.2.3.4"],

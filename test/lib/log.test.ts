@@ -80,6 +80,60 @@ describe("createLogger", () => {
     );
   });
 
+  test("a line that is too long is cut, and still one line of JSON", async () => {
+    const long = fc.nat(300_000).map((length) => `${"Ω\n\u0001😀".repeat(length / 5)}`);
+    const value = fc.oneof(long, fc.array(long, { maxLength: 3 }), fc.integer(), fc.constant("short"));
+    await fc.assert(
+      fc.asyncProperty(fc.dictionary(fc.string({ maxLength: 20 }), value), long, async (fields, message) => {
+        for (const pretty of [false, true]) {
+          const sink = collecting();
+          const log = createLogger(sink, { ...json, pretty });
+          log.info(message, fields);
+          await log.flush();
+          expect(log.dropped).toBe(0);
+          expect(sink.text.length).toBeLessThanOrEqual(64 * 1024);
+          if (pretty) continue;
+          expect(sink.text.indexOf("\n")).toBe(sink.text.length - 1);
+          const line = JSON.parse(sink.text) as Record<string, unknown>;
+          for (const [name, one] of Object.entries(fields)) {
+            if (["time", "level", "message"].includes(name)) continue;
+            const whole = typeof one === "string" ? one : JSON.stringify(one);
+            const told = typeof line[name] === "string" ? line[name] : JSON.stringify(line[name]);
+            expect(told === whole || (told.endsWith("…") && whole.startsWith(told.slice(0, -1)))).toBe(true);
+          }
+        }
+      }),
+      { numRuns: 40 },
+    );
+  }, 30_000);
+
+  test("of two fields the short one stays whole", async () => {
+    const sink = collecting();
+    const log = createLogger(sink, json);
+    log.info("request", { messages: "m".repeat(1_000_000), model: "openai/x" });
+    await log.flush();
+    const line = JSON.parse(sink.text) as { messages: string; model: string };
+    expect([line.messages.length, line.model]).toEqual([16_384, "openai/x"]);
+  });
+
+  test("an error that the runtime made quotes nobody, and a chain of causes may be a circle", async () => {
+    const sink = collecting();
+    const log = createLogger(sink, json);
+    const circle = new Error("ours");
+    circle.cause = circle;
+    const told = () => JSON.parse(sink.text.trimEnd().split("\n").at(-1)!).error as string;
+    try {
+      JSON.parse("[hello]");
+    } catch (error) {
+      log.error("x", { error: new Error("outer", { cause: error }) });
+    }
+    await log.flush();
+    expect(told()).toContain('SyntaxError: JSON Parse error: Unexpected identifier "…"\n    at ');
+    log.error("x", { error: circle });
+    await log.flush();
+    expect(told().split("Error: ours").length).toBe(10);
+  });
+
   test("much is written at once, little waits for more", async () => {
     const sink = collecting();
     const log = createLogger(sink, json);

@@ -84,6 +84,19 @@ describe("the table of errors", () => {
     }
   });
 
+  test("400 unknown_provider names no provider that the key may not use", async () => {
+    const told = async (models: string[]) => {
+      const key = troupe.createKey({ name: "narrow", tier: "pro", models });
+      const response = await troupe.post("/gateway/v1/chat/completions", { model: "x/y", messages: hello }, { key });
+      return (await errorOf(response)).message;
+    };
+    expect(await told(["openai/*"])).toBe(
+      "No provider is set up for 'x/y'. Name it as <provider>/<model>; providers set up here: openai.",
+    );
+    expect(await told(["*/gpt-5"])).toContain("builtin");
+    expect(await told(["elsewhere/*"])).toBe("No provider is set up for 'x/y'. Name it as <provider>/<model>.");
+  });
+
   test.each(surfaces)("%s: 401 with one message for every kind of wrong key", async (base) => {
     const revoked = troupe.createKey({ name: "gone", tier: "free" });
     troupe.server.services.keys.revoke(revoked.slice(0, 12));

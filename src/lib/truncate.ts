@@ -1,0 +1,12 @@
+/** Cuts what callers choose freely: nothing that is kept, counted, logged or repeated grows with their words. */
+
+/** How much of a caller's text, in UTF-16 code units, stands in a message, a log field, a span or a metric's label. */
+export const maxQuoted = 256;
+
+/** @returns the text, or its beginning and an ellipsis, together at most `max` long; no character is cut in two */
+export function truncate(text: string, max = maxQuoted): string {
+  if (text.length <= max) return text;
+  const last = text.charCodeAt(max - 2);
+  const isHighSurrogate = last >= 0xd800 && last <= 0xdbff;
+  return `${text.slice(0, isHighSurrogate ? max - 2 : max - 1)}…`;
+}
