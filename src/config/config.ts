@@ -1,4 +1,5 @@
 /** What the operator said, checked and frozen. Nobody below `cli` knows where a value came from. */
+import type { JsonLimits } from "../lib/json-scan.ts";
 
 export type SurfaceName = "orchestrator" | "gateway";
 
@@ -50,9 +51,10 @@ export type Config = {
   readonly providers: readonly ProviderConfig[];
   /** Requests per minute of a key of that plan tier; enterprise keys bring their own number. */
   readonly tiers: { readonly free: number; readonly pro: number };
-  readonly limits: {
+  readonly limits: JsonLimits & {
     readonly bodyBytes: number;
-    readonly jsonDepth: number;
+    /** Of all bodies together that are held at once; absent: a share of the memory that there is. */
+    readonly bodyMemoryBytes?: number;
     /** How long a request's body may take to arrive. */
     readonly bodySeconds: number;
     /** Requests that may be under way at once, open streams included; beyond it they are refused. */

@@ -206,7 +206,11 @@ class Loading {
       tiers: this.#tiers(file.tiers),
       limits: {
         bodyBytes: limits.body_bytes,
+        ...(limits.body_memory_bytes !== undefined && { bodyMemoryBytes: limits.body_memory_bytes }),
         jsonDepth: limits.json_depth,
+        jsonValues: limits.json_values,
+        jsonKeys: limits.json_keys,
+        jsonStringBytes: limits.json_string_bytes,
         bodySeconds: limits.body_seconds,
         concurrentRequests: limits.concurrent_requests,
         anonymousPerMinute: limits.anonymous_per_minute,

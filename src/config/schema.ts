@@ -135,7 +135,17 @@ export const ConfigFile = Type.Object(
     }),
     limits: section("What a caller may ask for.", {
       body_bytes: whole(1024, 1024 ** 3, 20 * 1024 ** 2, "The largest request body."),
+      body_memory_bytes: optional(
+        Type.Integer({
+          minimum: 1024,
+          description:
+            "The most bytes of all request bodies that are held at once; beyond it the answer is 503 `overloaded`. Default: an eighth of the memory, at most 1 GiB, shared among the workers.",
+        }),
+      ),
       json_depth: whole(4, 512, 64, "How deep its JSON may be nested."),
+      json_values: whole(1000, 10_000_000, 250_000, "How many values its JSON may hold, those inside others too."),
+      json_keys: whole(1000, 10_000_000, 100_000, "How many keys its objects may have together."),
+      json_string_bytes: whole(1024, 1024 ** 3, 20 * 1024 ** 2, "The longest string in its JSON."),
       body_seconds: whole(1, 3600, 120, "How long its body may take to arrive."),
       concurrent_requests: whole(
         1,
@@ -206,10 +216,12 @@ export const ConfigFile = Type.Object(
 export type ConfigFile = Static<typeof ConfigFile>;
 type Section<K extends keyof ConfigFile> = NonNullable<ConfigFile[K]>;
 
+type LimitsWithoutDefault = "gateway_per_minute" | "body_memory_bytes";
+
 /** What a file comes to when every default is filled in. */
 export type FilledConfigFile = Pick<ConfigFile, "data" | "personas"> & {
   listen: Section<"listen">;
-  limits: Required<Omit<Section<"limits">, "gateway_per_minute">> & Pick<Section<"limits">, "gateway_per_minute">;
+  limits: Required<Omit<Section<"limits">, LimitsWithoutDefault>> & Pick<Section<"limits">, LimitsWithoutDefault>;
 } & { [K in Exclude<keyof ConfigFile, "data" | "personas" | "listen" | "limits">]-?: Required<Section<K>> };
 export type ListenerFile = Static<typeof ListenerFile>;
 export type ProviderFile = Static<typeof ProviderFile>;

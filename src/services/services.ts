@@ -16,6 +16,7 @@ import { Accounts } from "../relay/accounts.ts";
 import { MediaFetcher } from "../relay/media.ts";
 import { Upstream } from "../relay/upstream.ts";
 import { openStore, type Store } from "../store/store.ts";
+import { BodyMemory, defaultBodyMemory } from "./body-memory.ts";
 import { Conversations, type UpstreamState } from "./conversations.ts";
 import type { Crew } from "./crew.ts";
 import { Idempotency } from "./idempotency.ts";
@@ -68,6 +69,7 @@ export type Services = {
   draining: boolean;
   /** Requests under way, open streams included. */
   running: number;
+  readonly bodyMemory: BodyMemory;
   close(): Promise<void>;
 };
 
@@ -96,6 +98,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
     const keys = new Keys(store.keys, clock, config.tiers);
     const personas = new Personas();
     const folder = openPersonas(config.personas, personas, options);
+    const ownBodyMemory = defaultBodyMemory(config.workers);
     const sweeper = new Sweeper(store, clock, () => services.live.config.idempotency, log);
     const services: Services = {
       live,
@@ -125,6 +128,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
       startedAt: clock.monotonic(),
       draining: false,
       running: 0,
+      bodyMemory: new BodyMemory(() => services.live.config.limits.bodyMemoryBytes ?? ownBodyMemory),
       async close() {
         await folder?.close();
         keys.flush();
@@ -139,6 +143,11 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
       "troupe_requests_running",
       "Requests under way, open streams included.",
       () => services.running,
+    );
+    services.metrics.sample(
+      "troupe_request_body_bytes",
+      "Bytes of request bodies that are held in memory.",
+      () => services.bodyMemory.heldBytes,
     );
     sampleStores(services, sweeper);
     // One is enough for all, and the first is always there.

@@ -1,7 +1,6 @@
 /** Mounts the surfaces at their bases and turns whatever is thrown into an answer: the one error boundary. */
 import { Elysia } from "elysia";
 import type { SurfaceName } from "../config/config.ts";
-import { dropLarge } from "../lib/collection.ts";
 import { truncate } from "../lib/truncate.ts";
 import { ClientGone } from "../relay/upstream.ts";
 import type { Services } from "../services/services.ts";
@@ -129,7 +128,7 @@ function beginNote({ note, id, request, route }: Exchange): void {
 
 function close({ services, telemetry }: Host, exchange: Exchange, status: number, end?: string): void {
   services.running -= 1;
-  if (exchange.heldBytes > 0) dropLarge(exchange.heldBytes);
+  exchange.close();
   const milliseconds = services.clock.monotonic() - exchange.startedAt;
   const { note } = exchange;
   note["status"] = status;

@@ -16,9 +16,10 @@ import { checkChatRequest } from "../wire/parse.ts";
 import type { Source } from "../wire/source.ts";
 import { admit } from "./admit.ts";
 import { openConversation } from "./conversation.ts";
-import { type Exchange, readJson } from "./exchange.ts";
+import type { Exchange } from "./exchange.ts";
 import { describeError, describeUpstreamError } from "./failures.ts";
 import { Meter, type Remember } from "./meter.ts";
+import { readJson } from "./request-body.ts";
 import { type Finish, jsonAnswer, respondStream, respondWhole, type StreamRules } from "./respond.ts";
 
 export type Plan = {

@@ -1,10 +1,10 @@
 /** One HTTP request on its way: what it is, who sent it, and what its answer must carry. */
-import type { Config, SurfaceName } from "../config/config.ts";
+import type { SurfaceName } from "../config/config.ts";
 import { clientAddress } from "../lib/addresses.ts";
+import { dropLarge } from "../lib/collection.ts";
 import type { Services } from "../services/services.ts";
 import { ApiError } from "../wire/errors.ts";
-import { largeBody, parseBody } from "../wire/parse.ts";
-import type { Source } from "../wire/source.ts";
+import { largeBody } from "../wire/parse.ts";
 
 /** What is needed of Bun's server. */
 export type ServerHandle = {
@@ -30,12 +30,13 @@ export class Exchange {
   readonly headers: Record<string, string>;
   /** A monotonic reading of when the request went upstream last. */
   sentAt: number | undefined;
-  /** In large values that nobody needs when it is closed. */
-  heldBytes = 0;
   /** Goes into the request's log line. */
   readonly note: Record<string, unknown> = {};
   readonly #server: ServerHandle | null;
   readonly #services: Services;
+  /** Of the request's body, still in memory. */
+  #heldBytes = 0;
+  #isClosed = false;
 
   constructor(services: Services, request: Request, server: ServerHandle | null, area: Area, route: string) {
     this.request = request;
@@ -83,6 +84,34 @@ export class Exchange {
     });
   }
 
+  /** @throws ApiError overloaded where the bodies under way leave no room for so many more bytes */
+  checkRoom(bytes: number): void {
+    const { bodyMemory } = this.#services;
+    bodyMemory.check(bytes, this.#heldBytes);
+  }
+
+  /** Says that so many bytes of the body are in memory. */
+  hold(bytes: number): void {
+    if (this.#isClosed) throw new Error("a body arrives whose request is over");
+    this.#heldBytes += bytes;
+    this.#services.bodyMemory.add(bytes);
+  }
+
+  /** Says that nothing of the body is needed once this turn of the event loop has ended. */
+  release(): void {
+    const bytes = this.#heldBytes;
+    if (bytes === 0) return;
+    this.#heldBytes = 0;
+    this.#services.bodyMemory.release(bytes);
+    if (bytes >= largeBody) dropLarge(bytes);
+  }
+
+  /** Nothing more is held from now on. */
+  close(): void {
+    this.#isClosed = true;
+    this.release();
+  }
+
   /** The path as it was sent, without the query. Bun gives relative URLs for HTTP/1.0 requests without a Host. */
   get path(): string {
     const { url } = this.request;
@@ -95,37 +124,4 @@ export class Exchange {
     const at = this.request.url.indexOf("?");
     return new URLSearchParams(at < 0 ? "" : this.request.url.slice(at + 1));
   }
-}
-
-/**
- * The body, parsed.
- * @throws ApiError request_too_large, request_timeout, unsupported_media_type, or invalid_json
- */
-export async function readJson(exchange: Exchange, { bodyBytes, jsonDepth }: Config["limits"]): Promise<Source> {
-  const { request } = exchange;
-  const type = request.headers.get("content-type");
-  if (type && !/^\s*application\/(?:[\w.-]+\+)?json\b/i.test(type)) throw ApiError.unsupportedMediaType(type);
-  const encoding = request.headers.get("content-encoding");
-  if (encoding !== null && encoding !== "identity") throw ApiError.unsupportedMediaType(`${encoding}-encoded`);
-  const declared = Number(request.headers.get("content-length") ?? "0");
-  if (declared > bodyBytes) throw ApiError.requestTooLarge(bodyBytes);
-  const arriving = declared > 0 ? request.bytes() : readCounting(request.body, bodyBytes);
-  const bytes = (await exchange.arrival(arriving)) as Uint8Array<ArrayBuffer>;
-  if (bytes.length > bodyBytes) throw ApiError.requestTooLarge(bodyBytes);
-  if (bytes.length >= largeBody) exchange.heldBytes += bytes.length;
-  return parseBody(bytes, jsonDepth);
-}
-
-/** A body of unknown length, given up as soon as it is too long. */
-async function readCounting(body: ReadableStream<Uint8Array> | null, limitBytes: number): Promise<Uint8Array> {
-  const parts: Uint8Array[] = [];
-  let size = 0;
-  if (body !== null) {
-    for await (const part of body) {
-      size += part.byteLength;
-      if (size > limitBytes) throw ApiError.requestTooLarge(limitBytes);
-      parts.push(part);
-    }
-  }
-  return Bun.concatArrayBuffers(parts, size, true) as Uint8Array;
 }

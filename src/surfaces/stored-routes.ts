@@ -10,7 +10,8 @@ import { ApiError } from "../wire/errors.ts";
 import { admit } from "./admit.ts";
 import { holderOf } from "./conversation.ts";
 import { describeStored } from "./descriptions.ts";
-import { type Exchange, readJson } from "./exchange.ts";
+import type { Exchange } from "./exchange.ts";
+import { readJson } from "./request-body.ts";
 import { jsonAnswer } from "./respond.ts";
 import { type Route, restOfPath } from "./routes.ts";
 

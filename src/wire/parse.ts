@@ -1,9 +1,10 @@
 /** A body, read and checked: a `ChatRequest`, or the one `ApiError` that names what is wrong and where. */
-import { isAscii } from "node:buffer";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
-import { type ParseError, parse as parseTolerantly, printParseErrorCode } from "jsonc-parser";
+import { type ParseErrorCode, printParseErrorCode, visit } from "jsonc-parser";
 import { isObject, type JsonObject } from "../lib/json.ts";
+import { type JsonLimits, JsonScan } from "../lib/json-scan.ts";
 import { formatPath, schemaFaults } from "../lib/schema-faults.ts";
+import { ownTurn } from "../lib/turns.ts";
 import { type ChatRequest, ChatRequestBody } from "./chat.ts";
 import { ApiError } from "./errors.ts";
 import type { Source } from "./source.ts";
@@ -21,17 +22,50 @@ export function checkChatRequest(parsed: JsonObject): ChatRequest {
   return request;
 }
 
-/** Bytes from which on a body stays what it came as: there is no text of it to be made, kept and made into bytes again. */
+/** Bytes from which on a body stays what it came as: there is no text of it to be kept and made into bytes again. */
 export const largeBody = 64 * 1024;
 
-/**
- * @param maxDepth how deep arrays and objects may nest
- * @throws ApiError invalid_json naming line and column, or that the body is no object, nests too deeply or is no UTF-8
- */
-export function parseBody(bytes: Uint8Array<ArrayBuffer>, maxDepth: number): Source {
-  const body = bytes.length < largeBody ? textOf(bytes) : withoutMark(bytes);
-  const value = typeof body === "string" ? parseJson(body) : (parseAscii(body) ?? parseJson(textOf(body)));
-  return { body, parsed: checkObject(value, maxDepth) };
+/** Bytes from which on a body's decoding, parsing and checking are pieces of work, each in a turn of its own. */
+export const hugeBody = 256 * 1024;
+
+/** @throws ApiError invalid_json naming line and column, or the limit that it goes beyond, or that it is no object or no UTF-8 */
+export function parseBody(bytes: Uint8Array<ArrayBuffer>, limits: JsonLimits): Source {
+  checkBounds(new JsonScan(limits), bytes, limits);
+  return parseBounded(bytes);
+}
+
+/** One piece of a body. @throws ApiError invalid_json naming the limit that the body goes beyond */
+export function checkBounds(scan: JsonScan, piece: Uint8Array, limits: JsonLimits): void {
+  const exceeded = scan.push(piece);
+  if (exceeded !== undefined) throw ApiError.invalidJson(`The request body ${excess[exceeded](limits[exceeded])}.`);
+}
+
+const excess: Record<keyof JsonLimits, (limit: number) => string> = {
+  jsonDepth: (limit) => `nests deeper than ${limit} levels (limits.json_depth)`,
+  jsonValues: (limit) => `holds more than ${limit} values (limits.json_values)`,
+  jsonKeys: (limit) => `holds more than ${limit} keys (limits.json_keys)`,
+  jsonStringBytes: (limit) => `has a string of more than ${limit} bytes (limits.json_string_bytes)`,
+};
+
+/** A body that is known to be within its bounds. @throws ApiError as `parseBody` does */
+export function parseBounded(bytes: Uint8Array<ArrayBuffer>): Source {
+  const text = textOf(bytes);
+  return sourceOf(bytes, text, parseJson(text));
+}
+
+/** The same in pieces, which others have turns between. */
+export async function parseInTurns(bytes: Uint8Array<ArrayBuffer>): Promise<Source> {
+  await ownTurn();
+  const text = textOf(bytes);
+  await ownTurn();
+  const source = sourceOf(bytes, text, parseJson(text));
+  await ownTurn();
+  return source;
+}
+
+function sourceOf(bytes: Uint8Array<ArrayBuffer>, text: string, parsed: unknown): Source {
+  if (!isObject(parsed)) throw ApiError.invalidJson("The request body must be a JSON object.");
+  return { body: bytes.length < largeBody ? text : withoutMark(bytes), parsed };
 }
 
 const utf8 = new TextDecoder("utf-8", { fatal: true });
@@ -50,38 +84,14 @@ function withoutMark(bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
   return isMarked ? bytes.subarray(3) : bytes;
 }
 
-/**
- * The parser of JSON lines, which is the parser of JSON, reads ASCII without making a text of it, as most large bodies are:
- * https://bun.com/docs/runtime/jsonl. With other characters it is slower than decoding and parsing.
- * @returns undefined for what is not one JSON value in ASCII
- */
-function parseAscii(bytes: Uint8Array): unknown {
-  if (!isAscii(bytes)) return undefined;
-  const { values, done, error } = Bun.JSONL.parseChunk(bytes);
-  return done && error === null && values.length === 1 ? values[0] : undefined;
-}
-
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw ApiError.invalidJson(`The request body is not valid JSON: ${locateJsonFault(text)}.`);
+    // The place is looked for by a slower parser, which a large body would keep busy for seconds.
+    const where = text.length < largeBody ? `: ${locateJsonFault(text)}` : "";
+    throw ApiError.invalidJson(`The request body is not valid JSON${where}.`);
   }
-}
-
-function checkObject(value: unknown, maxDepth: number): JsonObject {
-  if (!isObject(value)) throw ApiError.invalidJson("The request body must be a JSON object.");
-  if (!nestsDeeperThan(value, maxDepth)) return value;
-  throw ApiError.invalidJson(`The request body nests deeper than ${maxDepth} levels.`);
-}
-
-/** What walks it later must not run out of stack. */
-function nestsDeeperThan(value: unknown, levels: number): boolean {
-  if (typeof value !== "object" || value === null) return false;
-  if (levels === 0) return true;
-  if (Array.isArray(value)) return value.some((one) => nestsDeeperThan(one, levels - 1));
-  for (const name in value) if (nestsDeeperThan((value as JsonObject)[name], levels - 1)) return true;
-  return false;
 }
 
 /**
@@ -143,17 +153,17 @@ function withoutNulls(value: Record<string, unknown>): Record<string, unknown> {
   return value;
 }
 
-/** Where a text stops being JSON; V8-style messages name no place, so the tolerant parser is asked. */
+/** Where a text stops being JSON; V8-style messages name no place, so the tolerant parser is asked for its first complaint. */
 function locateJsonFault(text: string): string {
   if (text.trim() === "") return "it is empty";
-  const faults: ParseError[] = [];
+  let fault: { error: ParseErrorCode; offset: number } | undefined;
+  const onError = (error: ParseErrorCode, offset: number) => {
+    fault = { error, offset };
+    throw fault;
+  };
   try {
-    parseTolerantly(text, faults, { disallowComments: true, allowTrailingComma: false });
-  } catch {
-    // It calls itself for each level, until there is no stack left.
-    return "it nests too deeply to be read";
-  }
-  const fault = faults[0];
+    visit(text, { onError }, { disallowComments: true, allowTrailingComma: false });
+  } catch {}
   if (fault === undefined) return "it cannot be read";
   const before = text.slice(0, fault.offset);
   const line = before.split("\n").length;

@@ -15,6 +15,9 @@ describe("without anything", () => {
       limits: {
         bodyBytes: 20 * 1024 * 1024,
         jsonDepth: 64,
+        jsonValues: 250_000,
+        jsonKeys: 100_000,
+        jsonStringBytes: 20 * 1024 * 1024,
         bodySeconds: 120,
         concurrentRequests: 10_000,
         anonymousPerMinute: 600,

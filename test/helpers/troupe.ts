@@ -119,6 +119,9 @@ function testConfig(data: string, { providers = {}, personas, config }: TroupeOp
     limits: {
       bodyBytes: 20 * 1024 * 1024,
       jsonDepth: 64,
+      jsonValues: 250_000,
+      jsonKeys: 100_000,
+      jsonStringBytes: 20 * 1024 * 1024,
       bodySeconds: 120,
       concurrentRequests: 10_000,
       anonymousPerMinute: 600,

@@ -22,7 +22,16 @@ beforeAll(async () => {
       dead: { dialect: "openai", baseUrl: "http://127.0.0.1:1/v1" },
     },
     config: {
-      limits: { bodyBytes: small, jsonDepth: 16, bodySeconds: 60, concurrentRequests: 100, anonymousPerMinute: 600 },
+      limits: {
+        bodyBytes: small,
+        jsonDepth: 16,
+        jsonValues: 10_000,
+        jsonKeys: 10_000,
+        jsonStringBytes: 1_000_000,
+        bodySeconds: 60,
+        concurrentRequests: 100,
+        anonymousPerMinute: 600,
+      },
     },
   });
 });

@@ -11,7 +11,16 @@ beforeAll(async () => {
   troupe = await Troupe.start({
     clock,
     config: {
-      limits: { bodyBytes: 10_000, jsonDepth: 16, bodySeconds: 60, concurrentRequests: 100, anonymousPerMinute: 3 },
+      limits: {
+        bodyBytes: 10_000,
+        jsonDepth: 16,
+        jsonValues: 10_000,
+        jsonKeys: 10_000,
+        jsonStringBytes: 1_000_000,
+        bodySeconds: 60,
+        concurrentRequests: 100,
+        anonymousPerMinute: 3,
+      },
       trustedProxies: ["127.0.0.0/8"],
     },
   });

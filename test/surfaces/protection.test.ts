@@ -12,6 +12,9 @@ const hello = [{ role: "user" as const, content: "hi" }];
 const limits: Config["limits"] = {
   bodyBytes: 100_000,
   jsonDepth: 16,
+  jsonValues: 10_000,
+  jsonKeys: 10_000,
+  jsonStringBytes: 1_000_000,
   bodySeconds: 10,
   concurrentRequests: 2,
   anonymousPerMinute: 600,

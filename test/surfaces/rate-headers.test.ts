@@ -9,6 +9,9 @@ const hello = [{ role: "user" as const, content: "hi" }];
 const limits: Config["limits"] = {
   bodyBytes: 4096,
   jsonDepth: 16,
+  jsonValues: 10_000,
+  jsonKeys: 10_000,
+  jsonStringBytes: 1_000_000,
   bodySeconds: 60,
   concurrentRequests: 100,
   anonymousPerMinute: 500,

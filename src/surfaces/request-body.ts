@@ -1,0 +1,105 @@
+/** A request's body: read, counted and bounded as it arrives, and parsed. */
+import type { Config } from "../config/config.ts";
+import { JsonScan } from "../lib/json-scan.ts";
+import { ownTurn } from "../lib/turns.ts";
+import { ApiError } from "../wire/errors.ts";
+import { checkBounds, hugeBody, largeBody, parseBody, parseBounded, parseInTurns } from "../wire/parse.ts";
+import type { Source } from "../wire/source.ts";
+import type { Exchange } from "./exchange.ts";
+
+type Limits = Config["limits"];
+
+/**
+ * The body, parsed. Its bytes count as held by the exchange until they are released.
+ * @throws ApiError request_too_large, request_timeout, unsupported_media_type, overloaded, or invalid_json
+ */
+export async function readJson(exchange: Exchange, limits: Limits): Promise<Source> {
+  const { request } = exchange;
+  checkType(request.headers);
+  const declared = Number(request.headers.get("content-length") ?? "0");
+  if (declared > limits.bodyBytes) throw ApiError.requestTooLarge(limits.bodyBytes);
+  if (declared > 0 && declared < largeBody) {
+    exchange.checkRoom(declared);
+    const bytes = (await exchange.arrival(request.bytes())) as Uint8Array<ArrayBuffer>;
+    exchange.hold(bytes.length);
+    return parseBody(bytes, limits);
+  }
+  const bytes = await exchange.arrival(new BodyReader(exchange, limits).read(declared));
+  return bytes.length < hugeBody ? parseBounded(bytes) : parseInTurns(bytes);
+}
+
+function checkType(headers: Headers): void {
+  const type = headers.get("content-type");
+  if (type && !/^\s*application\/(?:[\w.-]+\+)?json\b/i.test(type)) throw ApiError.unsupportedMediaType(type);
+  const encoding = headers.get("content-encoding");
+  if (encoding !== null && encoding !== "identity") throw ApiError.unsupportedMediaType(`${encoding}-encoded`);
+}
+
+/** Bytes that are looked through in one turn: some 2 ms. */
+const mostScanned = 1024 * 1024;
+
+/** Reads a body that is large, or of unknown length. */
+class BodyReader {
+  readonly #exchange: Exchange;
+  readonly #limits: Limits;
+  readonly #scan: JsonScan;
+  #parts: Uint8Array[] = [];
+  #size = 0;
+
+  constructor(exchange: Exchange, limits: Limits) {
+    this.#exchange = exchange;
+    this.#limits = limits;
+    this.#scan = new JsonScan(limits);
+  }
+
+  async read(declared: number): Promise<Uint8Array<ArrayBuffer>> {
+    const { body } = this.#exchange.request;
+    this.#exchange.checkRoom(declared);
+    let refusal: unknown;
+    for await (const part of body ?? []) {
+      this.#size += part.length;
+      if (this.#size > this.#limits.bodyBytes) throw ApiError.requestTooLarge(this.#limits.bodyBytes);
+      // What is refused is read to its end all the same, and forgotten: who still writes does not see an answer.
+      if (refusal !== undefined) continue;
+      try {
+        await this.#take(part);
+      } catch (error) {
+        refusal = error;
+        this.#parts = [];
+        this.#exchange.release();
+      }
+    }
+    if (refusal !== undefined) throw refusal;
+    return this.#join();
+  }
+
+  /** @throws ApiError overloaded or invalid_json */
+  async #take(part: Uint8Array): Promise<void> {
+    this.#exchange.checkRoom(part.length);
+    this.#exchange.hold(part.length);
+    this.#parts.push(part);
+    for (let at = 0; at < part.length; at += mostScanned) {
+      if (part.length > mostScanned) await ownTurn();
+      checkBounds(this.#scan, part.subarray(at, at + mostScanned), this.#limits);
+    }
+  }
+
+  /** Each part is let go of once it is copied, so that the body is not there twice. */
+  #join(): Uint8Array<ArrayBuffer> {
+    if (this.#parts.length === 1) return this.#parts[0] as Uint8Array<ArrayBuffer>;
+    const whole = new Uint8Array(this.#size);
+    let at = 0;
+    for (const part of this.#parts) {
+      whole.set(part, at);
+      at += part.length;
+      free(part);
+    }
+    this.#parts = [];
+    return whole;
+  }
+}
+
+/** Gives the memory back now, where the collector would some time later: https://tc39.es/ecma262/#sec-arraybuffer.prototype.transfer */
+function free({ buffer, byteLength }: Uint8Array): void {
+  if (byteLength === buffer.byteLength) (buffer as ArrayBuffer).transfer(0);
+}
