@@ -90,9 +90,6 @@ function fromEnvironment(dialect: RemoteEntry, context: ProviderContext): Provid
 }
 
 function problemOfName(name: string, catalog: ProviderCatalog): string | undefined {
-  if (!/^[a-z0-9][a-z0-9._-]{0,63}$/.test(name)) {
-    return "must be of 1 to 64 lower-case letters, digits, '.', '_' and '-', and begin with a letter or digit";
-  }
   const isLocal = catalog.some((one) => one.kind === "local" && one.name === name);
   return isLocal ? "is always there and takes no settings" : undefined;
 }
@@ -242,8 +239,7 @@ export function parseBaseUrl(text: string): string | undefined {
 
 function checkHeaders(headers: Readonly<Record<string, string>>, at: readonly PathPart[], report: Report): void {
   for (const [name, value] of Object.entries(headers)) {
-    // Source: https://www.rfc-editor.org/rfc/rfc9110#section-5.1 and #section-5.5
-    if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name)) report([...at, "headers", name], "is no name for a header");
+    // Source: https://www.rfc-editor.org/rfc/rfc9110#section-5.5
     if (!/^[\t\x20-\x7e]*$/.test(value))
       report([...at, "headers", name], "must be one line of visible ASCII characters");
   }

@@ -3,6 +3,7 @@
  * tables in docs/configuration.md are made from this.
  */
 import { type Static, type TProperties, type TSchema, Type } from "@sinclair/typebox";
+import { KeyedRecord } from "../lib/keyed-record.ts";
 import type { SurfaceName } from "./config.ts";
 
 const closed = { additionalProperties: false } as const;
@@ -71,13 +72,21 @@ const ModelRuleFile = Type.Object(
   { additionalProperties: true },
 );
 
+/** Source: https://www.rfc-editor.org/rfc/rfc9110#section-5.1 */
+const headerName = { pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$", message: "is no name for a header" };
+
+const providerName = {
+  pattern: "^[a-z0-9][a-z0-9._-]{0,63}$",
+  message: "must be of 1 to 64 lower-case letters, digits, '.', '_' and '-', and begin with a letter or digit",
+};
+
 export const ProviderFile = Type.Object(
   {
     enabled: flag(true, "false: not set up, even if its key is in the environment."),
     dialect: optional(text("The built-in provider whose format it speaks. Default: the one of this name.")),
     base_url: optional(text("http or https. Default: the built-in provider's public address.")),
     api_key: optional(Type.String({ description: "Better `${NAME}` than the key itself." })),
-    headers: optional(Type.Record(Type.String(), Type.String(), { description: "Sent with every call." })),
+    headers: optional(KeyedRecord(headerName, Type.String(), { description: "Sent with every call." })),
     models: optional(
       Type.Array(Type.String({ minLength: 1 }), { description: "What the gateway's model list shows." }),
     ),
@@ -118,7 +127,7 @@ export const ConfigFile = Type.Object(
       "How many processes share the port and the data folder, to use as many cores; 0 is one for each core. Linux only.",
     ),
     providers: optional(
-      Type.Record(Type.String(), ProviderFile, {
+      KeyedRecord(providerName, ProviderFile, {
         default: {},
         description:
           "Upstreams by the name left of a model's slash. One whose key is in the environment needs no entry.",

@@ -14,6 +14,13 @@ export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
+/** True for null, "", and lists and objects that hold nothing but that: what many write where they mean to leave a field out. */
+export function saysNothing(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return value == null || value === "";
+  for (const key in value) if (!saysNothing((value as JsonObject)[key])) return false;
+  return true;
+}
+
 export function textOf(value: unknown): string | undefined {
   return typeof value === "string" ? value : undefined;
 }

@@ -10,7 +10,8 @@ import { truncate } from "./truncate.ts";
 
 export type PathPart = string | number;
 export type SchemaFault = {
-  readonly kind: "missing" | "unknown" | "value";
+  /** `key`: what is wrong is the last key of the path itself. */
+  readonly kind: "missing" | "unknown" | "key" | "value";
   readonly path: readonly PathPart[];
   /** A sentence without the path: "must be a number from 0 to 2". */
   readonly message: string;
@@ -96,6 +97,8 @@ function faultOf(error: ValueError, root: unknown): SchemaFault {
   const path = pathOf(error.path, root);
   if (error.type === ValueErrorType.ObjectRequiredProperty) return { kind: "missing", path, message: "is required" };
   if (error.type === ValueErrorType.ObjectAdditionalProperties) {
+    const keyMessage = error.schema["keyErrorMessage"];
+    if (keyMessage !== undefined) return { kind: "key", path, message: keyMessage };
     return {
       kind: "unknown",
       path,

@@ -61,7 +61,7 @@ function joinTools(persona: Persona, { tools = [], functions = [] }: Pick<ChatRe
   };
   tools.forEach((tool, at) => {
     if (tool.type === "function") refuse(`tools[${at}].function.name`, tool.function.name);
-    else refuse(`tools[${at}].custom.name`, tool.custom.name);
+    if (tool.type === "custom") refuse(`tools[${at}].custom.name`, tool.custom.name);
   });
   functions.forEach(({ name }, at) => {
     refuse(`functions[${at}].name`, name);

@@ -44,9 +44,6 @@ export function* problemsOf(file: File, namespace: string): Problems {
       message: "needs the word JSON in system: upstreams refuse json_object without it",
     };
   }
-  for (const key of Object.keys(file.metadata ?? {})) {
-    if (key.length > 64) yield { path: ["metadata", key], at: "key", message: "has a key of over 64 characters" };
-  }
 }
 
 const toolNames = ({ tools }: File) => (tools ?? []).map((tool) => tool.function.name);
@@ -80,13 +77,6 @@ function* systemProblems({ system, variables = {} }: File): Problems {
 function* variableProblems(variables: NonNullable<File["variables"]>): Problems {
   for (const [name, variable] of Object.entries(variables)) {
     const path = ["variables", name];
-    if (!/^[A-Za-z_][A-Za-z0-9_]{0,63}$/.test(name)) {
-      yield {
-        path,
-        at: "key",
-        message: "must be named by up to 64 letters, digits and '_', not beginning with a digit",
-      };
-    }
     if (variable.default === undefined) continue;
     if (variable.required) yield { path: [...path, "default"], message: "can't be used: the variable is required" };
     const problem = problemOf({ ...variable, maxLength: variable.max_length ?? defaultMaxLength }, variable.default);

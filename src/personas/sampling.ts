@@ -1,5 +1,5 @@
 /** The sampling fields as dials: presets for a caller who leaves one alone, caps for one who turns it too far. */
-import { type ChatRequest, ReasoningEffort, SamplingFields } from "../wire/chat.ts";
+import { type ChatRequest, knownEfforts, SamplingFields } from "../wire/chat.ts";
 
 export type SamplingField = keyof typeof SamplingFields;
 export type Sampling = Partial<Pick<ChatRequest, SamplingField>>;
@@ -14,7 +14,7 @@ export const spellingsOf = (field: SamplingField): readonly SamplingField[] =>
 
 /** What the dials that hold words go through, the lowest first. */
 const ranks: { readonly [field in SamplingField]?: readonly string[] } = {
-  reasoning_effort: ReasoningEffort.anyOf.map((level) => level.const),
+  reasoning_effort: knownEfforts,
   verbosity: ["low", "medium", "high"],
 };
 
@@ -30,9 +30,15 @@ const publicDefaults: Sampling = {
 
 type Value = string | number;
 
+/** A word that nobody here knows may mean anything: it is above every limit. */
 export function exceeds(field: SamplingField, value: Value, limit: Value): boolean {
-  const height = (at: Value) => (typeof at === "number" ? at : (ranks[field]?.indexOf(at) ?? 0));
-  return height(value) > height(limit);
+  return heightOf(field, value) > heightOf(field, limit);
+}
+
+function heightOf(field: SamplingField, value: Value): number {
+  if (typeof value === "number") return value;
+  const rank = ranks[field]?.indexOf(value) ?? -1;
+  return rank < 0 ? Number.POSITIVE_INFINITY : rank;
 }
 
 export function entriesOf(sampling: Sampling): [SamplingField, Value][] {

@@ -3,7 +3,8 @@
  * unknown field may mean something to an upstream, an author's is a slip that must not pass in silence.
  */
 import { KindGuard, type TProperties, type TSchema, Type } from "@sinclair/typebox";
-import { ChatRequestBody, FunctionTool, ResponseFormat, SamplingFields } from "../wire/chat.ts";
+import { KeyedRecord } from "../lib/keyed-record.ts";
+import { ChatRequestBody, FunctionTool, knownEfforts, ResponseFormat, SamplingFields } from "../wire/chat.ts";
 import { tiers } from "../wire/models.ts";
 
 const open = { additionalProperties: true } as const;
@@ -37,6 +38,10 @@ const patterned = (pattern: string, patternErrorMessage: string) =>
 const ModelReference = patterned("^[a-z0-9][a-z0-9._-]*/\\S+$", "<provider>/<model>, e.g. openai/gpt-5.4-mini");
 const ToolName = patterned("^[A-Za-z0-9_-]{1,64}$", "1 to 64 letters, digits, _ or -");
 
+const variableName = {
+  pattern: "^[A-Za-z_][A-Za-z0-9_]{0,63}$",
+  message: "must be named by up to 64 letters, digits and '_', not beginning with a digit",
+};
 const Variable = Type.Object(
   {
     description: Type.Optional(Type.String({ description: "For whoever calls the persona." })),
@@ -91,7 +96,12 @@ const Tool = Type.Object(
   closed,
 );
 
-const { seed: _seed, ...cappable } = SamplingFields;
+const { seed: _seed, ...numbered } = SamplingFields;
+/** What has an order: of efforts, those that are known here. */
+const cappable = {
+  ...numbered,
+  reasoning_effort: Type.Optional(Type.Union(knownEfforts.map((effort) => Type.Literal(effort)))),
+};
 
 /** What the persona itself says; everything of it is absent from `options`. */
 const own = {
@@ -112,7 +122,7 @@ const own = {
     description: "<provider>/<model>, or several in order of preference.",
   }),
   system: Type.String({ minLength: 1, description: "The system text, with {{variables}}; on every turn, first." }),
-  variables: Type.Optional(Type.Record(Type.String(), Variable, { description: "What callers may fill in." })),
+  variables: Type.Optional(KeyedRecord(variableName, Variable, { description: "What callers may fill in." })),
   examples: Type.Optional(
     Type.Array(ExampleTurn, { maxItems: 128, description: "Turns that show how to answer, before the caller's." }),
   ),

@@ -5,6 +5,7 @@
  */
 import { type JsonObject, objectOf } from "../lib/json.ts";
 import type { ChatRequest } from "../wire/chat.ts";
+import { toolName } from "../wire/tools.ts";
 import type { AnthropicRules } from "./anthropic-rules.ts";
 import { closedSchema } from "./anthropic-schema.ts";
 
@@ -38,7 +39,7 @@ export function planOutput(request: ChatRequest, rules: AnthropicRules): OutputP
 }
 
 function freeToolName(wanted: string, { tools = [] }: ChatRequest): string {
-  const taken = new Set(tools.map((tool) => (tool.type === "custom" ? tool.custom.name : tool.function.name)));
+  const taken = new Set(tools.map(toolName));
   let name = wanted.replace(/[^a-zA-Z0-9_-]/g, "_");
   while (taken.has(name)) name = `${name.slice(0, 57)}_answer`;
   return name;

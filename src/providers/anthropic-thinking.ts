@@ -3,7 +3,7 @@
  * Source: https://platform.claude.com/docs/en/build-with-claude/thinking#configuring-thinking
  */
 import { type Static, Type } from "@sinclair/typebox";
-import type { ReasoningEffort } from "../wire/chat.ts";
+import { type KnownEffort, knownEfforts } from "../wire/chat.ts";
 import type { AnthropicRules, Effort } from "./anthropic-rules.ts";
 import type { Call } from "./provider.ts";
 
@@ -28,7 +28,7 @@ export const ThinkingExtras = {
 };
 const Extras = Type.Object(ThinkingExtras);
 
-type Level = Exclude<ReasoningEffort, "none">;
+type Level = Exclude<KnownEffort, "none">;
 
 type Wish = {
   readonly on: boolean;
@@ -87,7 +87,7 @@ export function showsThoughts(call: Call): boolean {
 function wishOf({ request, extras }: Call): Wish | undefined {
   const { thinking, thinking_budget, include_thoughts } = extras as Static<typeof Extras>;
   const { reasoning_effort } = request;
-  const effort = reasoning_effort === "none" ? undefined : reasoning_effort;
+  const effort = levelOf(reasoning_effort);
   const hidden = include_thoughts === false;
   if (thinking !== undefined) {
     const on = thinking.type === "enabled" || thinking.type === "adaptive";
@@ -99,6 +99,12 @@ function wishOf({ request, extras }: Call): Wish | undefined {
   }
   if (reasoning_effort === "none") return { on: false };
   return effort !== undefined || include_thoughts === true ? { on: true, effort, hidden } : undefined;
+}
+
+/** A word of another family's says nothing here: the model does as it does without one. */
+function levelOf(effort: string | undefined): Level | undefined {
+  const known = knownEfforts.find((one) => one === effort);
+  return known === "none" ? undefined : known;
 }
 
 function thinkingOff(rules: AnthropicRules): ThinkingPlan {

@@ -3,17 +3,19 @@
  * Source: https://platform.claude.com/docs/en/agents-and-tools/tool-use/define-tools
  */
 import type { Tool, ToolChoice } from "@anthropic-ai/sdk/resources/messages";
-import { type JsonObject, objectOf, textOf } from "../lib/json.ts";
+import { type JsonObject, objectOf } from "../lib/json.ts";
 import type { ChatRequest, Tool as PublicTool } from "../wire/chat.ts";
+import { toolName } from "../wire/tools.ts";
 import type { OutputPlan } from "./anthropic-output.ts";
 import { cacheMarker } from "./anthropic-parts.ts";
 import type { AnthropicRules } from "./anthropic-rules.ts";
 import { closedSchema } from "./anthropic-schema.ts";
+import { refuseType } from "./tool-types.ts";
 
 export type ToolPlan = { tools: Tool[]; choice: ToolChoice | undefined };
 
 export function planTools(request: ChatRequest, rules: AnthropicRules, output: OutputPlan): ToolPlan {
-  const own = allowedTools(request).map((tool) => encodeTool(tool, rules));
+  const own = allowedTools(request).map((placed) => encodeTool(placed, rules));
   const chosen = encodeChoice(request, rules);
   const choice = own.length === 0 ? undefined : chosen;
   if (output.kind !== "tool" || choice?.type === "tool") return { tools: own, choice };
@@ -36,22 +38,19 @@ export function customToolNames({ tools = [] }: ChatRequest): ReadonlySet<string
   return new Set(tools.flatMap((tool) => (tool.type === "custom" ? [tool.custom.name] : [])));
 }
 
-const nameOf = (tool: PublicTool) => (tool.type === "custom" ? tool.custom.name : tool.function.name);
+type Placed = { readonly tool: PublicTool; readonly path: string };
 
-function allowedTools({ tools = [], tool_choice }: ChatRequest): readonly PublicTool[] {
-  if (typeof tool_choice !== "object" || tool_choice.type !== "allowed_tools") return tools;
-  const allowed = new Set(tool_choice.allowed_tools.tools.map(allowedName));
-  return tools.filter((tool) => allowed.has(nameOf(tool)));
+function allowedTools({ tools = [], tool_choice }: ChatRequest): readonly Placed[] {
+  const placed = tools.map((tool, at) => ({ tool, path: `tools[${at}]` }));
+  if (typeof tool_choice !== "object" || tool_choice.type !== "allowed_tools") return placed;
+  const allowed = new Set(tool_choice.allowed_tools.tools.map(toolName));
+  return placed.filter(({ tool }) => allowed.has(toolName(tool)));
 }
 
-/** `{"type":"function","function":{"name"}}`, or as the Responses format has it, `{"type":"function","name"}`. */
-function allowedName(entry: JsonObject): string | undefined {
-  const named = objectOf(entry["function"]) ?? objectOf(entry["custom"]) ?? entry;
-  return textOf(named["name"]);
-}
-
-function encodeTool(tool: PublicTool, rules: AnthropicRules): Tool {
+/** @throws ApiError unsupported_parameter for a type that is neither a function nor custom */
+function encodeTool({ tool, path }: Placed, rules: AnthropicRules): Tool {
   if (tool.type === "custom") return encodeCustomTool(tool);
+  if (tool.type !== "function") return refuseType(tool.type, path);
   const { name, description, parameters, strict } = tool.function;
   const closed = strict === true && rules.structured_output ? closedSchema(inputSchema(parameters)) : undefined;
   return {
@@ -99,6 +98,14 @@ function encodeChoice(request: ChatRequest, rules: AnthropicRules): ToolChoice |
 
 function namedChoice(choice: ChatRequest["tool_choice"]): string | undefined {
   if (typeof choice !== "object") return undefined;
-  if (choice.type === "function") return choice.function.name;
-  return choice.type === "custom" ? choice.custom.name : undefined;
+  switch (choice.type) {
+    case "function":
+      return choice.function.name;
+    case "custom":
+      return choice.custom.name;
+    case "allowed_tools":
+      return undefined;
+    default:
+      return refuseType(choice.type, "tool_choice");
+  }
 }

@@ -13,11 +13,13 @@ import { type Static, Type } from "@sinclair/typebox";
 import { type JsonObject, objectOf, textOf } from "../lib/json.ts";
 import type { ChatRequest, Tool, ToolChoice } from "../wire/chat.ts";
 import { ApiError } from "../wire/errors.ts";
+import { toolName } from "../wire/tools.ts";
 import { conversationOf } from "./google-contents.ts";
 import type { GoogleRules } from "./google-rules.ts";
 import { toOpenApiSchema } from "./google-schema.ts";
 import { thinkingConfigOf, thinkingExtras } from "./google-thinking.ts";
 import type { Call } from "./provider.ts";
+import { refuseType } from "./tool-types.ts";
 
 export const GoogleExtras = Type.Object({
   ...thinkingExtras,
@@ -66,6 +68,7 @@ const serviceTiers: Readonly<Record<string, string>> = { default: "standard", fl
 function declarationOf(tool: Tool, path: string, rules: GoogleRules): FunctionDeclaration {
   if (tool.type === "custom")
     throw ApiError.unsupported(path, `${path}: custom tools are not supported by this provider.`);
+  if (tool.type !== "function") return refuseType(tool.type, path);
   const { name, description, parameters } = tool.function;
   const declaration: FunctionDeclaration = { name, ...(description != null && { description }) };
   const schema = objectOf(parameters);
@@ -113,13 +116,15 @@ function callingConfigOf(choice: ToolChoice | undefined): FunctionCallingConfig 
       throw ApiError.unsupported("tool_choice", "tool_choice: custom tools are not supported by this provider.");
     case "allowed_tools": {
       const { mode, tools } = choice.allowed_tools;
-      const names = tools.flatMap((tool) => textOf(objectOf((tool as JsonObject)["function"])?.["name"]) ?? []);
+      const names = tools.flatMap((tool) => toolName(tool) ?? []);
       // AUTO takes no list of names; VALIDATED is AUTO with one.
       return {
         mode: (mode === "required" ? "ANY" : "VALIDATED") as FunctionCallingConfigMode,
         allowedFunctionNames: names,
       };
     }
+    default:
+      return refuseType(choice.type, "tool_choice");
   }
 }
 

@@ -3,12 +3,13 @@
  * most special models stand first; models that came after this table are treated as the newest known ones.
  */
 import { type Static, Type } from "@sinclair/typebox";
+import { KeyedRecord, keyOfLength } from "../lib/keyed-record.ts";
 import { type Call, type ModelRule, rulesFor } from "./provider.ts";
 
 export const GoogleRules = Type.Object(
   {
     thinks: Type.Boolean({ description: "The model takes a thinkingConfig." }),
-    efforts: Type.Record(Type.String(), Type.Union([Type.Integer(), Type.String()]), {
+    efforts: KeyedRecord(keyOfLength(64), Type.Union([Type.Integer(), Type.String()]), {
       description: "What each reasoning_effort becomes: a thinkingBudget (number) or a thinkingLevel (text).",
     }),
     schemas: Type.Union([Type.Literal("json"), Type.Literal("openapi")], {

@@ -52,7 +52,8 @@ export function thoughtsWanted(call: Call): boolean | undefined {
 export function thinkingConfigOf(call: Call, rules: GoogleRules): ThinkingConfig | undefined {
   if (!rules.thinks) return undefined;
   const includeThoughts = thoughtsWanted(call);
-  const amount = budgetOf(call.extras) ?? rules.efforts[effortOf(call) ?? ""];
+  const effort = effortOf(call) ?? "";
+  const amount = budgetOf(call.extras) ?? (Object.hasOwn(rules.efforts, effort) ? rules.efforts[effort] : undefined);
   const config: ThinkingConfig = {
     ...(includeThoughts !== undefined && { includeThoughts }),
     ...(typeof amount === "number" && { thinkingBudget: amount }),

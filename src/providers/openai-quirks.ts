@@ -3,6 +3,7 @@
  * The same keys may stand in a provider's `quirks`, in its rows for single models, and in the `model_rules` of the config.
  */
 import { type Static, Type } from "@sinclair/typebox";
+import { KeyedRecord, keyOfLength } from "../lib/keyed-record.ts";
 
 const field = (description: string) => ({ description });
 const names = (description: string) => Type.Optional(Type.Array(Type.String(), field(description)));
@@ -17,7 +18,7 @@ export const Quirks = Type.Object({
     "The only token limit that is understood: the other one is sent under this name.",
   ),
   renamed: Type.Optional(
-    Type.Record(Type.String(), Type.String(), field("Request fields that have another name here.")),
+    KeyedRecord(keyOfLength(64), Type.String(), field("Request fields that have another name here.")),
   ),
   dropped: names("Request fields that are never sent."),
   dropped_when_neutral: names("Request fields that are refused, and not sent where they ask for nothing (n: 1)."),
@@ -51,8 +52,8 @@ export const Quirks = Type.Object({
   reasoning_beside_calls: flag("An earlier answer with tool calls must carry its thoughts, though they be empty."),
   thinking_field: flag("There is a field thinking:{type}: reasoning_effort switches it."),
   efforts: Type.Optional(
-    Type.Record(
-      Type.String(),
+    KeyedRecord(
+      keyOfLength(64),
       Type.Union([Type.String(), Type.Null()]),
       field("Values of reasoning_effort under their name here; null: the field is not sent. '*' is any other value."),
     ),

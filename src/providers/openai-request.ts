@@ -5,6 +5,7 @@
 import { type JsonObject, keepSame } from "../lib/json.ts";
 import type { AssistantMessage, ChatRequest, Message, ToolChoice } from "../wire/chat.ts";
 import { wholeDetails } from "../wire/reasoning-details.ts";
+import { toolName } from "../wire/tools.ts";
 import type { Quirks } from "./openai-quirks.ts";
 import { inOrder } from "./openai-turns.ts";
 import type { Call } from "./provider.ts";
@@ -55,8 +56,8 @@ function setReasoning(body: JsonObject, { request, extras }: Call, { efforts, th
 /** @returns undefined where the model takes no such effort */
 export function effortHere(effort: string | undefined, efforts: Quirks["efforts"] = {}): string | undefined {
   if (effort === undefined) return undefined;
-  const known = effort in efforts ? efforts[effort] : "*" in efforts ? efforts["*"] : effort;
-  return known ?? undefined;
+  const known = [effort, "*"].find((name) => Object.hasOwn(efforts, name));
+  return known === undefined ? effort : (efforts[known] ?? undefined);
 }
 
 function switchOf(off: boolean): "enabled" | "disabled" {
@@ -66,13 +67,9 @@ function switchOf(off: boolean): "enabled" | "disabled" {
 /** `allowed_tools` said in older words: only those tools, and the mode alone. */
 function narrowTools(body: JsonObject, choice: ToolChoice | undefined): void {
   if (typeof choice !== "object" || choice.type !== "allowed_tools") return;
-  const allowed = new Set(choice.allowed_tools.tools.map((tool) => nameOf(tool as JsonObject)));
-  body["tools"] = ((body["tools"] ?? []) as JsonObject[]).filter((tool) => allowed.has(nameOf(tool)));
+  const allowed = new Set(choice.allowed_tools.tools.map(toolName));
+  body["tools"] = ((body["tools"] ?? []) as JsonObject[]).filter((tool) => allowed.has(toolName(tool)));
   body["tool_choice"] = choice.allowed_tools.mode;
-}
-
-function nameOf(tool: JsonObject): unknown {
-  return ((tool["function"] ?? tool["custom"]) as JsonObject | undefined)?.["name"];
 }
 
 function setResponseFormat(body: JsonObject, quirks: Quirks): void {

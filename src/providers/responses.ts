@@ -6,6 +6,7 @@ import { Type } from "@sinclair/typebox";
 import { type JsonObject, listOf, objectOf, textOf } from "../lib/json.ts";
 import type { ChatRequest, CompletionBody, Tool, ToolChoice } from "../wire/chat.ts";
 import { ApiError } from "../wire/errors.ts";
+import { calledIn, toolName } from "../wire/tools.ts";
 import type { Quirks } from "./openai-quirks.ts";
 import { effortHere } from "./openai-request.ts";
 import {
@@ -20,6 +21,7 @@ import { inputItems } from "./responses-input.ts";
 import { completionOf } from "./responses-output.ts";
 import type { ResponsesQuirks, ResponsesRules } from "./responses-quirks.ts";
 import { ResponsesStream } from "./responses-stream.ts";
+import { refuseType } from "./tool-types.ts";
 
 /** The extra options of a family that speaks this format. */
 export const responsesExtras = Type.Object({
@@ -228,21 +230,20 @@ function obfuscationOf({ stream_options }: ChatRequest): JsonObject | undefined 
 
 function toolsOf({ request, extras }: Call, quirks: ResponsesQuirks): unknown[] {
   const allowed = quirks.allowedTools ? undefined : allowedNames(request.tool_choice);
-  const own = (request.tools ?? []).filter((tool) => allowed === undefined || allowed.has(nameOf(tool)));
   return [
-    ...own.map((tool, at) => toolOf(tool, `tools[${at}]`, quirks)),
+    ...(request.tools ?? []).flatMap((tool, at) => {
+      const isLeftOut = allowed !== undefined && !allowed.has(toolName(tool));
+      return isLeftOut ? [] : [toolOf(tool, `tools[${at}]`, quirks)];
+    }),
     ...(request.web_search_options === undefined ? [] : [webSearch(request.web_search_options, quirks)]),
     ...listOf(extras["server_tools"]),
   ];
 }
 
-function nameOf(tool: Tool): string {
-  return tool.type === "function" ? tool.function.name : tool.custom.name;
-}
-
 /** A function that takes nothing; complete enough for the strict kind. */
 const noParameters = { type: "object", properties: {}, required: [], additionalProperties: false };
 
+/** @throws ApiError unsupported_parameter naming the tool, or its type */
 function toolOf(tool: Tool, path: string, quirks: ResponsesQuirks): JsonObject | undefined {
   if (tool.type === "function") {
     const { name, description, parameters, strict } = tool.function;
@@ -253,6 +254,9 @@ function toolOf(tool: Tool, path: string, quirks: ResponsesQuirks): JsonObject |
       parameters: parameters ?? noParameters,
       strict: strict ?? quirks.strictByDefault,
     });
+  }
+  if (tool.type !== "custom") {
+    return refuseType(tool.type, path, " What the provider runs itself stands in server_tools, in its own form.");
   }
   if (!quirks.customTools) throw ApiError.unsupported(path, `${path}: custom tools are not taken here.`);
   const { name, description, format } = tool.custom as JsonObject;
@@ -287,16 +291,18 @@ function toolChoiceOf(choice: ToolChoice | undefined, quirks: ResponsesQuirks): 
       const { mode, tools } = choice.allowed_tools;
       return quirks.allowedTools ? { type: "allowed_tools", mode, tools: tools.map(flattened) } : mode;
     }
+    default:
+      return refuseType(choice.type, "tool_choice");
   }
 }
 
 /** `{"type":"function","function":{"name":…}}` as `{"type":"function","name":…}`. */
 function flattened(tool: JsonObject): JsonObject {
-  const { type, function: called, custom, ...rest } = tool;
-  return { type, ...rest, ...objectOf(called), ...objectOf(custom) };
+  const { type, function: _, custom: _custom, ...rest } = tool;
+  return { type, ...rest, ...calledIn(tool)?.said };
 }
 
 function allowedNames(choice: ToolChoice | undefined): Set<unknown> | undefined {
   if (typeof choice !== "object" || choice.type !== "allowed_tools") return undefined;
-  return new Set(choice.allowed_tools.tools.map((tool) => flattened(tool)["name"]));
+  return new Set(choice.allowed_tools.tools.map(toolName));
 }

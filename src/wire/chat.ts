@@ -4,6 +4,7 @@
  * Source: https://platform.openai.com/docs/api-reference/chat
  */
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
+import { KeyedRecord, keyOfLength } from "../lib/keyed-record.ts";
 
 /** `null` means "absent" for every optional key of the public format. */
 const Nullable = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
@@ -133,7 +134,15 @@ export const CustomTool = Type.Object(
   },
   open,
 );
-export const Tool = Type.Union([FunctionTool, CustomTool]);
+/**
+ * The types that this build doesn't know, which upstreams of this format may: a tool of theirs goes there as it came.
+ * To the compiler it is a literal of its own, so that `type` tells the kinds of tools apart.
+ */
+const OtherType = Type.Unsafe<"(another type)">(
+  Type.String({ pattern: "^(?!(?:function|custom|allowed_tools)$)[\\s\\S]{1,64}$" }),
+);
+export const OtherTool = Type.Object({ type: OtherType }, open);
+export const Tool = Type.Union([FunctionTool, CustomTool, OtherTool]);
 
 export const ToolChoice = Type.Union([
   Type.Literal("none"),
@@ -160,6 +169,7 @@ export const ToolChoice = Type.Union([
     },
     open,
   ),
+  OtherTool,
 ]);
 
 export const ResponseFormat = Type.Union([
@@ -182,18 +192,16 @@ export const ResponseFormat = Type.Union([
   ),
 ]);
 
-/** Efforts are a per-model subset; which of them a model takes is the provider's to say. */
-export const ReasoningEffort = Type.Union(
-  ["none", "minimal", "low", "medium", "high", "xhigh", "max"].map((level) => Type.Literal(level)) as [
-    ReturnType<typeof Type.Literal<"none">>,
-    ReturnType<typeof Type.Literal<"minimal">>,
-    ReturnType<typeof Type.Literal<"low">>,
-    ReturnType<typeof Type.Literal<"medium">>,
-    ReturnType<typeof Type.Literal<"high">>,
-    ReturnType<typeof Type.Literal<"xhigh">>,
-    ReturnType<typeof Type.Literal<"max">>,
-  ],
-);
+/** The efforts that most families know, the lowest first. */
+export const knownEfforts = ["none", "minimal", "low", "medium", "high", "xhigh", "max"] as const;
+export type KnownEffort = (typeof knownEfforts)[number];
+
+/** Which efforts there are is for upstreams to say: some have words of their own, and more will come. */
+export const ReasoningEffort = Type.String({
+  minLength: 1,
+  maxLength: 64,
+  description: `How much a model that reasons may think: ${knownEfforts.join(", ")}, or a word of the upstream's own.`,
+});
 
 /** The sampling fields that personas may preset and cap. */
 export const SamplingFields = {
@@ -225,7 +233,7 @@ export const ChatRequestBody = Type.Object(
     ...SamplingFields,
     n: Nullable(Type.Integer({ minimum: 1, maximum: 128 })),
     stop: Nullable(Type.Union([Type.String(), Type.Array(Type.String(), { minItems: 1, maxItems: 4 })])),
-    logit_bias: Nullable(Type.Record(Type.String(), Type.Number({ minimum: -100, maximum: 100 }))),
+    logit_bias: Nullable(KeyedRecord(keyOfLength(256), Type.Number({ minimum: -100, maximum: 100 }))),
     logprobs: Nullable(Type.Boolean()),
     top_logprobs: Nullable(Type.Integer({ minimum: 0, maximum: 20 })),
     tools: Nullable(Type.Array(Tool)),
@@ -247,9 +255,7 @@ export const ChatRequestBody = Type.Object(
     store: Nullable(
       Type.Boolean({ description: "true: keep the exchange, so that previous_response_id continues it." }),
     ),
-    metadata: Nullable(
-      Type.Record(Type.String({ maxLength: 64 }), Type.String({ maxLength: 512 }), { maxProperties: 16 }),
-    ),
+    metadata: Nullable(KeyedRecord(keyOfLength(64), Type.String({ maxLength: 512 }), { maxProperties: 16 })),
     service_tier: Nullable(Type.String()),
     user: Nullable(Type.String()),
     safety_identifier: Nullable(Type.String()),
@@ -288,7 +294,6 @@ export type FunctionTool = Static<typeof FunctionTool>;
 export type Tool = Static<typeof Tool>;
 export type ToolChoice = Static<typeof ToolChoice>;
 export type ResponseFormat = Static<typeof ResponseFormat>;
-export type ReasoningEffort = Static<typeof ReasoningEffort>;
 /** A checked request. Keys that were `null` at the top level are gone: absent is the only form of absent. */
 export type ChatRequest = Present<Static<typeof ChatRequestBody>>;
 

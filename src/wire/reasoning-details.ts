@@ -2,7 +2,7 @@
  * `reasoning_details`, in which OpenRouter and gateways like it carry thoughts.
  * Source: https://openrouter.ai/docs/use-cases/reasoning-tokens
  */
-import { type JsonObject, listOf, objectOf } from "../lib/json.ts";
+import { type JsonObject, listOf, objectOf, saysNothing } from "../lib/json.ts";
 
 /** The kinds that come in pieces, and the field that holds the text. */
 const textFields: Readonly<Record<string, string>> = { "reasoning.text": "text", "reasoning.summary": "summary" };
@@ -24,14 +24,14 @@ export function wholeDetails(value: unknown): JsonObject[] {
   return whole;
 }
 
-/** A number that is missing tells nothing, and a signature ends an entry. */
+/** What is missing or empty tells nothing: an id, or a signature, which ends an entry. */
 function isOneEntry(first: JsonObject, second: JsonObject): boolean {
-  const sameId = first["id"] == null || second["id"] == null || first["id"] === second["id"];
+  const sameId = saysNothing(first["id"]) || saysNothing(second["id"]) || first["id"] === second["id"];
   const numbered = typeof first["index"] === "number" && first["index"] === second["index"];
-  return numbered && first["type"] === second["type"] && sameId && first["signature"] == null;
+  return numbered && first["type"] === second["type"] && sameId && saysNothing(first["signature"]);
 }
 
 function joined(first: JsonObject, second: JsonObject, field: string): JsonObject {
-  const added = Object.fromEntries(Object.entries(second).filter(([, value]) => value != null));
+  const added = Object.fromEntries(Object.entries(second).filter(([, value]) => !saysNothing(value)));
   return { ...first, ...added, [field]: `${first[field] ?? ""}${second[field] ?? ""}` };
 }

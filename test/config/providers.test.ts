@@ -196,7 +196,7 @@ describe("a provider in the file", () => {
       "ollama: {model_rules: [{match: x, y: 1}]}",
       "2:37: providers.ollama.model_rules[0].y: is not a known key; known here: match",
     ],
-    ["ollama: {headers: {'a b': x}}", '2:29: providers.ollama.headers["a b"]: is no name for a header'],
+    ["ollama: {headers: {'a b': x}}", '2:22: providers.ollama.headers["a b"]: is no name for a header'],
     ["ollama: {headers: {a: 3}}", "2:25: providers.ollama.headers.a: must be a string"],
     [
       "ollama: {timeouts: {idle_seconds: 0}}",

@@ -64,6 +64,7 @@ export const fieldsToCover: readonly string[] = [
   "messages.tool",
   "messages.tool.image_url",
   "tools.custom",
+  "tools.other",
   "tool_choice.function",
   "tool_choice.allowed_tools",
   "response_format.json_object",

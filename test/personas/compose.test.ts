@@ -239,6 +239,18 @@ describe("sampling", () => {
       { reasoning_effort: "none" },
       { reasoning_effort: "none" },
     ],
+    [
+      "an effort in an upstream's own word is above every limit",
+      { limits: { reasoning_effort: "max" } },
+      { reasoning_effort: "default" },
+      { reasoning_effort: "max" },
+    ],
+    [
+      "and goes as it is where there is none",
+      { limits: { temperature: 2 } },
+      { reasoning_effort: "default" },
+      { reasoning_effort: "default" },
+    ],
     ["verbosity too", { limits: { verbosity: "low" } }, {}, { verbosity: "low" }],
     ["penalties too", { limits: { frequency_penalty: -1 } }, { frequency_penalty: 0.5 }, { frequency_penalty: -1 }],
     ["a seed is preset", { defaults: { seed: 7 } }, {}, { seed: 7 }],

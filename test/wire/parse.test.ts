@@ -156,11 +156,18 @@ describe("parseChatRequest", () => {
     [{ stop: ["1", "2", "3", "4", "5"] }, "invalid_value", "stop"],
     [{ logit_bias: { a: 101 } }, "invalid_value", "logit_bias.a"],
     [{ metadata: { a: 1 } }, "invalid_value", "metadata.a"],
-    [{ reasoning_effort: "huge" }, "invalid_value", "reasoning_effort"],
+    [{ metadata: { "": "x" } }, "invalid_value", 'metadata[""]'],
+    [{ reasoning_effort: "" }, "invalid_value", "reasoning_effort"],
+    [{ reasoning_effort: "x".repeat(65) }, "invalid_value", "reasoning_effort"],
+    [{ reasoning_effort: 3 }, "invalid_value", "reasoning_effort"],
     [{ response_format: { type: "xml" } }, "invalid_value", "response_format.type"],
     [{ response_format: { type: "json_schema" } }, "missing_field", "response_format.json_schema"],
     [{ tools: [{ type: "function", function: {} }] }, "missing_field", "tools[0].function.name"],
     [{ tool_choice: { type: "function" } }, "missing_field", "tool_choice.function"],
+    [{ tools: [{ type: "custom" }] }, "missing_field", "tools[0].custom"],
+    [{ tools: [{ function: { name: "f" } }] }, "missing_field", "tools[0].type"],
+    [{ tools: [{ type: "x".repeat(65) }] }, "invalid_value", "tools[0].type"],
+    [{ tools: [{ type: "" }] }, "invalid_value", "tools[0].type"],
     [{ tool_choice: "maybe" }, "invalid_value", "tool_choice"],
     [{ stream_options: { include_usage: true } }, "invalid_value", "stream_options"],
     [{ top_logprobs: 3 }, "invalid_value", "top_logprobs"],
@@ -170,6 +177,44 @@ describe("parseChatRequest", () => {
     const fault = faultOf(valid(changes));
     expect(fault).toMatchObject({ code, param });
     expect(fault.message).toContain(param);
+  });
+
+  test("a key of metadata that is too long is named, and cut", () => {
+    const fault = faultOf(valid({ metadata: { ["k".repeat(10_000)]: "v" } }));
+    expect(fault.code).toBe("invalid_value");
+    expect(fault.param).toMatch(/^metadata\["k{64,}…$/);
+    expect(fault.param.length).toBeLessThanOrEqual(256);
+    expect(fault.message).toBe(`${fault.param} must be named by 1 to 64 characters.`);
+  });
+
+  test("metadata is taken exactly when each key and value is within its bounds", () => {
+    const key = fc.oneof(
+      fc.string({ maxLength: 70, unit: "binary" }),
+      fc.nat(70).map((length) => "k".repeat(length)),
+    );
+    fc.assert(
+      fc.property(
+        fc.dictionary(key, fc.string({ maxLength: 3 }), { maxKeys: 4, noNullPrototype: true }),
+        (metadata) => {
+          const fits = Object.keys(metadata).every((name) => name.length >= 1 && name.length <= 64);
+          const check = () => checkChatRequest({ model: "a/b", messages: hello, metadata });
+          if (fits) expect(check().metadata).toEqual(metadata);
+          else expect(check).toThrow("must be named by 1 to 64 characters");
+        },
+      ),
+    );
+  });
+
+  test("a tool of a type that is not known is carried as it came, and so is a choice of it", () => {
+    const changes = {
+      tools: [
+        { type: "mcp", server_label: "x", function: {} },
+        { type: "builtin_function", function: { name: "$web" } },
+      ],
+      tool_choice: { type: "mcp", server_label: "x" },
+      reasoning_effort: "default",
+    };
+    expect(parseChatRequest(valid(changes), 64) as unknown).toEqual(JSON.parse(valid(changes)));
   });
 
   test("a message says what is allowed", () => {

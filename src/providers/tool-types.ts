@@ -1,0 +1,11 @@
+/** What a family says to tools that only upstreams of the chat format may know. */
+import { ApiError } from "../wire/errors.ts";
+
+/**
+ * @param path where the tool or the choice stands, for errors
+ * @throws ApiError unsupported_parameter naming the type and its place
+ */
+export function refuseType(type: string, path: string, instead = ""): never {
+  const param = `${path}.type`;
+  throw ApiError.unsupported(param, `${param}: '${type}' is no type of tool that this provider takes.${instead}`);
+}

@@ -1,0 +1,114 @@
+/** Tools, calls and choices of types that Troupe does not know, and members that hold nothing. */
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import type { Call, RemoteProvider } from "../../src/providers/provider.ts";
+import { providers } from "../../src/providers/registry.ts";
+import { ApiError } from "../../src/wire/errors.ts";
+import { checkChatRequest } from "../../src/wire/parse.ts";
+import { textOfBody } from "../helpers/upstream-body.ts";
+
+const account = { name: "up", baseUrl: "https://up.test", headers: {}, models: [], options: {}, modelRules: [] };
+
+function bodyOf(provider: RemoteProvider, changes: object, extras: Record<string, unknown> = {}) {
+  const body = { model: `${provider.name}/m`, messages: [{ role: "user", content: "Hi" }], ...changes };
+  const request = checkChatRequest(structuredClone(body));
+  const call: Call = { model: "m", request, extras, account, media: new Map() };
+  return JSON.parse(textOfBody(provider.encode(call).body));
+}
+
+const remote = providers.filter((provider) => provider.kind === "remote");
+const translating = new Set(["anthropic", "google"]);
+const ways = [
+  ...remote.filter(({ name }) => translating.has(name)).map((provider) => [provider.name, provider, {}] as const),
+  ...remote
+    .filter(({ extras }) => "use_responses_api" in extras.properties)
+    .map((provider) => [`${provider.name} by responses`, provider, { use_responses_api: true }] as const),
+];
+const plain = remote.filter(({ name }) => !translating.has(name)).map((provider) => [provider.name, provider] as const);
+
+const known = { type: "function", function: { name: "look", parameters: { type: "object", properties: {} } } };
+const type = fc.string({ minLength: 1, maxLength: 64 }).filter((one) => !/^(function|custom|allowed_tools)$/.test(one));
+const members = fc.dictionary(
+  fc.constantFrom("server_label", "function", "custom", "name"),
+  fc.jsonValue({ maxDepth: 1 }),
+);
+
+describe("a tool of a type that is not known", () => {
+  test.each(plain)("goes to %s as it came", (_, provider) => {
+    fc.assert(
+      fc.property(type, members, (named, rest) => {
+        const other = JSON.parse(JSON.stringify({ ...rest, type: named }));
+        expect(bodyOf(provider, { tools: [known, other], tool_choice: other })).toMatchObject({
+          tools: [known, other],
+          tool_choice: other,
+        });
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  test.each(ways)("is refused by name for %s", (_, provider, extras) => {
+    fc.assert(
+      fc.property(type, members, fc.boolean(), (named, rest, chosen) => {
+        const other = { ...rest, type: named };
+        const changes = chosen ? { tools: [known], tool_choice: other } : { tools: [known, other] };
+        let error: unknown;
+        try {
+          bodyOf(provider, changes, extras);
+        } catch (thrown) {
+          error = thrown;
+        }
+        expect(error).toBeInstanceOf(ApiError);
+        const param = chosen ? "tool_choice.type" : "tools[1].type";
+        expect(error).toMatchObject({ status: 400, param, message: expect.stringContaining(`'${named}'`) });
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  test("stays where allowed_tools names its type, for upstreams that know no such choice", () => {
+    const other = { type: "mcp", server_label: "docs" };
+    const custom = { type: "custom", custom: { name: "draw" }, function: {} };
+    const tools = [known, custom, other];
+    for (const [, provider] of plain) {
+      const allowed = (entries: object[]) =>
+        bodyOf(provider, {
+          tools,
+          tool_choice: { type: "allowed_tools", allowed_tools: { mode: "auto", tools: entries } },
+        });
+      if (provider.name === "openai" || provider.name === "azure") continue;
+      expect(allowed([{ type: "mcp" }, { type: "custom", custom: { name: "draw" }, function: null }])).toMatchObject({
+        tools: [custom, other],
+        tool_choice: "auto",
+      });
+      expect(allowed([{ type: "function", name: "look" }]).tools).toEqual([known]);
+    }
+  });
+});
+
+describe("an effort that is not known", () => {
+  const words = fc.oneof(
+    fc.string({ minLength: 1, maxLength: 64 }),
+    fc.constantFrom("default", "constructor", "__proto__"),
+  );
+
+  test.each(remote.map((provider) => [provider.name, provider] as const))(
+    "is sent by %s as it is, or not at all",
+    (_, provider) => {
+      const known = /^(none|minimal|low|medium|high|xhigh|max)$/;
+      const without = JSON.stringify(bodyOf(provider, {}));
+      fc.assert(
+        fc.property(
+          words.filter((word) => !known.test(word)),
+          (word) => {
+            const { reasoning_effort, thinking, ...rest } = bodyOf(provider, { reasoning_effort: word });
+            expect(["undefined", "string"]).toContain(typeof reasoning_effort);
+            if (translating.has(provider.name)) expect(thinking).toBeUndefined();
+            expect(JSON.stringify(rest)).toBe(without);
+          },
+        ),
+        { numRuns: 30 },
+      );
+    },
+  );
+});
