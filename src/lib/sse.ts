@@ -34,6 +34,8 @@ export class SseParser {
   #rest = "";
   #scanned = 0;
   #skipLineFeed = false;
+  /** The last bytes begin a character that is still to come. */
+  #splitsCharacter = false;
   #event = "";
   #id = "";
   #data: string | undefined;
@@ -48,11 +50,13 @@ export class SseParser {
 
   /** Whether the next bytes begin an event. */
   get isBetweenEvents(): boolean {
-    return this.#rest === "" && this.#data === undefined && this.#event === "" && !this.#skipLineFeed;
+    const isOpen = this.#rest !== "" || this.#data !== undefined || this.#event !== "";
+    return !isOpen && !this.#skipLineFeed && !this.#splitsCharacter;
   }
 
   /** @throws SseOverflow */
   push(bytes: Uint8Array): SseEvent[] {
+    if (bytes.length > 0) this.#splitsCharacter = bytes[bytes.length - 1]! > 127;
     return this.#lines(this.#decoder.decode(bytes, { stream: true }));
   }
 

@@ -86,7 +86,7 @@ export class ChatStream implements StreamDecoder {
     if (!isObject(chunk) && event !== "error" && this.#complete) return nothing;
     if (!isObject(chunk) || event === "error" || isFault(chunk)) throw new UpstreamFault(data, faultStatus(chunk));
     const plain = this.#plainFragment(chunk);
-    this.template = plain && this.#templateOf(data, chunk, plain);
+    this.template = plain && this.#templateOf(data, chunk, plain.choices[0]!.index);
     return plain === undefined ? this.#bodies(chunk, data) : [plain];
   }
 
@@ -95,14 +95,12 @@ export class ChatStream implements StreamDecoder {
   }
 
   /** Fits the fragments that are like this one but for their text. */
-  #templateOf(data: string, chunk: JsonObject, { choices }: ChunkBody): FragmentTemplate | undefined {
-    const { index, delta } = choices[0]!;
+  #templateOf(data: string, chunk: JsonObject, index: number): FragmentTemplate | undefined {
     if (this.#learned?.textOf(data) !== undefined) return this.#learned;
     if (index !== 0 || this.#lessons === mostLessons) return undefined;
     for (const key in chunk) if (!isCommon(key)) return undefined;
     this.#lessons += 1;
-    const pad = chunk[padding];
-    this.#learned = FragmentTemplate.learn(data, delta.content!, typeof pad === "string" ? pad : undefined);
+    this.#learned = FragmentTemplate.learn(data, padding);
     return this.#learned;
   }
 

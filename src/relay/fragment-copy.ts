@@ -3,7 +3,7 @@
  * once per event and written anew, the text between is copied as it stands.
  */
 import { isUtf8 } from "node:buffer";
-import type { FragmentTemplate } from "../providers/fragment-template.ts";
+import { type FragmentTemplate, shortEscapes } from "../providers/fragment-template.ts";
 
 /** What goes out around each text. */
 export type Frame = { readonly head: string; readonly tail: string };
@@ -12,8 +12,6 @@ type Part = { readonly start: number; readonly end: number; readonly length: num
 
 const quote = 34;
 const backslash = 92;
-/** What may follow a backslash in what `JSON.stringify` writes, but for code points. */
-const escapes: ReadonlySet<number> = new Set([...'"\\bfnrt'].map((letter) => letter.charCodeAt(0)));
 
 export class FragmentCopy {
   readonly template: FragmentTemplate;
@@ -88,7 +86,7 @@ export class FragmentCopy {
       let end = start + 1;
       let byte = piece[end];
       for (; byte !== undefined && byte !== quote && byte >= 32; byte = piece[++end]) {
-        if (byte === backslash && !escapes.has(piece[++end]!)) break;
+        if (byte === backslash && !shortEscapes.has(piece[++end]!)) break;
         if (byte > 127) isAscii = false;
       }
       if (byte !== quote || end === start + 1) break;

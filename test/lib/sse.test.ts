@@ -97,3 +97,23 @@ describe("SseParser", () => {
     expect(parse([bytes(formatSseEvent("{}", "12"))])).toEqual([{ event: "", id: "12", data: "{}" }]);
   });
 });
+
+test("it is between events only where the next bytes begin one", () => {
+  const parser = new SseParser();
+  const at = (bytes: string | number[]) => {
+    parser.push(typeof bytes === "string" ? Buffer.from(bytes) : Uint8Array.from(bytes));
+    return parser.isBetweenEvents;
+  };
+  expect(parser.isBetweenEvents).toBe(true);
+  expect([at("data: x\n\n"), at("data: x\n"), at("\n"), at("event: e\n"), at("\n"), at("")]).toEqual([
+    true,
+    false,
+    true,
+    false,
+    true,
+    true,
+  ]);
+  expect([at("data: x\r\n\r"), at("\n"), at("data: x\n\n\u00e9\n")]).toEqual([false, true, true]);
+  // The beginning of a character, which the decoder holds back.
+  expect([at([100, 10, 10, 0xe2]), at([0x98, 0x83]), at("\n\n")]).toEqual([false, false, true]);
+});

@@ -6,8 +6,8 @@ const chunk = (json: string, pad?: string) =>
   `{"id":"up","choices":[{"delta":{"content":${json}}}]${pad === undefined ? "" : `,"obfuscation":"${pad}"`}}`;
 const ours = { head: '{"id":"ours","text":', tail: "}" };
 const out = (...texts: string[]) => texts.map((text) => `data: {"id":"ours","text":${text}}\n\n`).join("");
-const plain = new FragmentCopy(FragmentTemplate.learn(chunk('"x"'), "x", undefined)!, ours);
-const padded = new FragmentCopy(FragmentTemplate.learn(chunk('"x"', "ab"), "x", "ab")!, ours);
+const plain = new FragmentCopy(FragmentTemplate.learn(chunk('"x"'), "obfuscation")!, ours);
+const padded = new FragmentCopy(FragmentTemplate.learn(chunk('"x"', "ab"), "obfuscation")!, ours);
 const event = (json: string, pad?: string) => `data: ${chunk(json, pad)}\n\n`;
 /** What goes out, if all of it does. */
 const copied = (copy: FragmentCopy, piece: string | Buffer) => {

@@ -1,14 +1,17 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import type { ByteReceiver } from "../../src/lib/http-inflate.ts";
+import type { SseEvent } from "../../src/lib/sse.ts";
 import { FragmentTemplate } from "../../src/providers/fragment-template.ts";
 import { ChatStream } from "../../src/providers/openai-stream.ts";
+import type { StreamDecoder } from "../../src/providers/provider.ts";
 import { StreamBodies } from "../../src/relay/bodies.ts";
 import type { RelayOptions } from "../../src/relay/relay.ts";
 import { shapingFor } from "../../src/relay/shape.ts";
 import { ShapedStream } from "../../src/relay/shaped-stream.ts";
 import type { Target } from "../../src/relay/target.ts";
 import type { UpstreamAnswer } from "../../src/relay/upstream.ts";
+import type { ChunkBody } from "../../src/wire/chat.ts";
 
 const frame = (rest: object) => ({ id: "c", object: "chat.completion.chunk", created: 1, model: "m", ...rest });
 const choice = (delta: object, finish_reason: string | null = null, index = 0) => ({ index, delta, finish_reason });
@@ -45,10 +48,46 @@ const chunk = fc.oneof(
   fc.constant({ error: { message: "broken" } }),
 );
 
+/** @param lengths of the pieces; the last one is the rest */
+function piecesOf(bytes: Uint8Array, lengths: readonly number[]): Uint8Array[] {
+  const pieces: Uint8Array[] = [];
+  let at = 0;
+  for (const length of lengths) {
+    pieces.push(bytes.subarray(at, at + length));
+    at += length;
+  }
+  return [...pieces, bytes.subarray(at)];
+}
+
 let copiedPieces = 0;
 
+/** A decoder that knows no shortcut: every event is parsed and written anew. */
+class PlainStream implements StreamDecoder {
+  readonly #inner = new ChatStream({});
+
+  push(event: SseEvent): ChunkBody[] {
+    const { learn } = FragmentTemplate;
+    FragmentTemplate.learn = () => undefined;
+    try {
+      return this.#inner.push(event);
+    } finally {
+      FragmentTemplate.learn = learn;
+    }
+  }
+  end(): ChunkBody[] {
+    return this.#inner.end();
+  }
+  get finished(): boolean {
+    return this.#inner.finished;
+  }
+}
+
 /** What goes to the client, read by read. @param parts the upstream's bytes */
-async function shaped(parts: readonly Uint8Array[], wantsBodies: boolean): Promise<string[]> {
+async function shaped(
+  parts: readonly Uint8Array[],
+  wantsBodies: boolean,
+  decoder: StreamDecoder = new ChatStream({}),
+): Promise<string[]> {
   const waiting = [...parts];
   let reader: ByteReceiver | undefined;
   let isPaused = false;
@@ -78,7 +117,7 @@ async function shaped(parts: readonly Uint8Array[], wantsBodies: boolean): Promi
       reader = undefined;
     },
   };
-  const bodies = new StreamBodies(answer as unknown as UpstreamAnswer, new ChatStream({}));
+  const bodies = new StreamBodies(answer as unknown as UpstreamAnswer, decoder);
   const observer = { wantsBodies, body() {}, completed() {}, faulted() {} };
   const options = {
     shaping: shapingFor({ model: "m", messages: [] }, {}, { id: "id", created: 2, model: "ours" }),
@@ -121,14 +160,7 @@ test("a fragment that is copied comes out as one that is read and written anew",
         async (chunks, style, cuts, inEvents) => {
           const events = chunks.map((one) => `data: ${written(one, style)}\n\n`);
           const whole = new TextEncoder().encode(`${events.join("")}data: [DONE]\n\n`);
-          const parts: Uint8Array[] = [];
-          let at = 0;
-          const lengths = inEvents ? events.map((event) => Buffer.byteLength(event)) : cuts;
-          for (const cut of lengths) {
-            parts.push(whole.subarray(at, at + cut));
-            at += cut;
-          }
-          parts.push(whole.subarray(at));
+          const parts = piecesOf(whole, inEvents ? events.map((event) => Buffer.byteLength(event)) : cuts);
           expect(await shaped(parts, false)).toEqual(await shaped(parts, true));
         },
       ),
@@ -139,4 +171,204 @@ test("a fragment that is copied comes out as one that is read and written anew",
   }
   expect(copied).toBeGreaterThan(1000);
   expect(copiedPieces).toBeGreaterThan(250);
+});
+
+/** Texts that also stand elsewhere in a chunk, or that look like parts of one. */
+const treacherous = [
+  ...[",", ":", '"', "{", "}", "[", "]", "\\", "/", "", " ", "null", "0", "true"],
+  ...["content", "delta", "choices", "role", "assistant", "index", "finish_reason", "obfuscation", "model", "id", "ab"],
+  ...[
+    '","',
+    '":"',
+    '":',
+    ',"',
+    '"}',
+    "}]",
+    '"content":","',
+    '{"content":"x"}',
+    '","role":"assistant',
+    "data: ",
+    "[DONE]",
+  ],
+  ...[
+    "\u0000probe",
+    "\ud800",
+    "\udc00x",
+    "\ud83d\ude00",
+    "é",
+    "☃",
+    "\u2028",
+    "\ufeff",
+    "\ufffd",
+    "\u007f",
+    "\n",
+    "\t",
+    "\b",
+    "\u0001",
+  ],
+];
+const anyText = fc.oneof(
+  { weight: 3, arbitrary: fc.constantFrom(...treacherous) },
+  { weight: 1, arbitrary: fc.array(fc.constantFrom(...treacherous), { maxLength: 3 }).map((some) => some.join("")) },
+  { weight: 1, arbitrary: fc.string({ unit: "binary", maxLength: 8 }) },
+);
+/** A string in one of its spellings: `dice` says which characters are escaped. */
+const spelled = (text: string, dice: () => number) =>
+  `"${text
+    .split("")
+    .map((unit) => {
+      if (unit === "/" && dice() === 1) return "\\/";
+      return dice() === 0
+        ? `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`
+        : JSON.stringify(unit).slice(1, -1);
+    })
+    .join("")}"`;
+/** Members by name, each with the JSON of its value in the nth chunk; what is random ticks. */
+type Ticking = (at: number, texts: readonly string[]) => string;
+const constant = (json: string) => (): Ticking => () => json;
+const eachAnother: () => Ticking = () => (at, texts) => JSON.stringify(texts[(7 * at + 3) % texts.length]!);
+const inChunk: Record<string, (() => Ticking)[]> = {
+  id: [constant('"up"'), constant('","'), eachAnother],
+  object: [constant('"chat.completion.chunk"')],
+  created: [
+    constant("1767225600"),
+    () => (at) => String(1_767_225_600 + at),
+    () => (at) => String(at >> 3),
+    constant("1.0"),
+  ],
+  model: [constant('"m"'), constant('":"'), constant('{"content":","}'), eachAnother],
+  system_fingerprint: [constant('"fp"'), constant("null"), constant('","'), eachAnother],
+  service_tier: [constant('"default"'), constant("null")],
+  usage: [constant("null"), () => (at) => `{"prompt_tokens":1,"completion_tokens":${at},"total_tokens":${at + 1}}`],
+  obfuscation: [eachAnother, constant('","'), constant("1"), constant("null"), constant('"a\\"b"')],
+  prompt_filter_results: [constant("[]"), constant('[{"content":",","choices":[]}]')],
+  provider: [constant('"x"'), eachAnother],
+  "con\\u0074ent": [constant('","')],
+};
+const inChoice: Record<string, (() => Ticking)[]> = {
+  index: [constant("0"), constant("0"), constant("1"), constant("0.0")],
+  finish_reason: [constant("null"), constant('""')],
+  logprobs: [constant("null"), constant('{"content":[]}')],
+  content_filter_results: [constant("null"), constant('{"content":","}')],
+  text: [constant("null"), constant('","')],
+};
+const inDelta: Record<string, (() => Ticking)[]> = {
+  role: [constant('"assistant"'), constant("null"), constant('","')],
+  reasoning_content: [constant("null"), constant('""'), constant('"hm"')],
+  tool_calls: [constant("null"), constant("[]")],
+  refusal: [constant("null")],
+  content: [constant("null"), constant('"twice"')],
+};
+/** Some of them, in any order, `own` somewhere among them. */
+const layoutOf = (known: Record<string, (() => Ticking)[]>, own: string) =>
+  fc
+    .tuple(
+      fc.shuffledSubarray(Object.keys(known), { maxLength: 4 }),
+      fc.nat(),
+      fc.infiniteStream(fc.nat()),
+      fc.constantFrom("", " "),
+    )
+    .map(([names, place, dice, space]) => {
+      const members = names.map((name): [string, Ticking] => {
+        const ways = known[name]!;
+        const roll = dice.next().value as number;
+        // The first way is the usual one.
+        return [name, ways[roll % 2 === 0 ? 0 : (roll >> 1) % ways.length]!()];
+      });
+      const at = place % (members.length + 1);
+      return (inner: string, nth: number, texts: readonly string[]) => {
+        const written = members.map(([name, value]) => `"${name}":${space}${value(nth, texts)}`);
+        return `{${written.toSpliced(at, 0, `"${own}":${space}${inner}`).join(`,${space}`)}}`;
+      };
+    });
+const layout = fc.tuple(layoutOf(inChunk, "choices"), layoutOf(inChoice, "delta"), layoutOf(inDelta, "content")).map(
+  ([chunkOf, choiceOf, deltaOf]) =>
+    (json: string, nth: number, texts: readonly string[]) =>
+      chunkOf(`[${choiceOf(deltaOf(json, nth, texts), nth, texts)}]`, nth, texts),
+);
+const simple = (json: string) => `{"id":"up","choices":[{"index":0,"delta":{"content":${json}},"finish_reason":null}]}`;
+
+test("any text in any chunk, in any pieces: with the shortcut the bytes are what they are without it", async () => {
+  let learnt = 0;
+  const { learn } = FragmentTemplate;
+  FragmentTemplate.learn = (...given) => {
+    const found = learn.apply(FragmentTemplate, given);
+    if (found !== undefined) learnt += 1;
+    return found;
+  };
+  copiedPieces = 0;
+  try {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.tuple(layout, fc.oneof(layout, fc.constant(simple))),
+        // Few texts, which come again: as fragments, and where other fields change.
+        fc
+          .array(anyText, { minLength: 1, maxLength: 3 })
+          .chain((few) => fc.array(fc.constantFrom(...few), { minLength: 1, maxLength: 24 })),
+        fc.infiniteStream(fc.nat(60)),
+        fc.constantFrom("never", "rarely", "often"),
+        fc.option(fc.array(fc.integer({ min: 1, max: 400 }), { maxLength: 30 }), { nil: undefined }),
+        fc.constantFrom("stop", undefined),
+        async ([usual, other], texts, dice, escaping, cuts, finish) => {
+          const roll = () => {
+            const value = dice.next().value as number;
+            return escaping === "never" ? 60 : escaping === "often" ? value % 4 : value;
+          };
+          const chunks = texts.map((text, at) =>
+            ((dice.next().value as number) < 4 ? other : usual)(spelled(text, roll), at, texts),
+          );
+          const last = JSON.stringify(frame({ choices: [choice({}, finish)] }));
+          const stream = [simple('"begin"'), ...chunks, ...(finish === undefined ? [] : [last]), "[DONE]"];
+          const events = stream.map((data) => `data: ${data}\n\n`);
+          const bytes = new TextEncoder().encode(events.join(""));
+          const parts = piecesOf(bytes, cuts ?? events.map((event) => Buffer.byteLength(event)));
+          const expected = await shaped(parts, true, new PlainStream());
+          expect(await shaped(parts, false)).toEqual(expected);
+          expect(expected.join()).not.toContain("internal_error");
+        },
+      ),
+      { numRuns: 4000 },
+    );
+  } finally {
+    FragmentTemplate.learn = learn;
+  }
+  expect(learnt).toBeGreaterThan(1000);
+  expect(copiedPieces).toBeGreaterThan(200);
+}, 60_000);
+
+test.each([",", ":", "content", '","', '":"'])(
+  "the lone fragment %j is learnt from where other keys follow it",
+  (text) => {
+    const data = `{"id":",","choices":[{"delta":{"content":${JSON.stringify(text)},"role":"assistant","x":","},"index":0}],"object":":"}`;
+    const template = FragmentTemplate.learn(data, "obfuscation")!;
+    expect(template.textOf(data)).toBe(JSON.stringify(text));
+    expect(template.textOf(data.replace('"role":"assistant"', '"role":"user"'))).toBeUndefined();
+  },
+);
+
+test("what is no chunk of one fragment teaches nothing, and throws nothing", () => {
+  const refused = [
+    "",
+    "null",
+    "[]",
+    '"content"',
+    "{",
+    '{"choices":',
+    '{"choices":[{"delta":{"content":"x',
+    '{"choices":{"delta":{"content":"x"}}}',
+    '{"choices":[{"delta":{"content":null}}]}',
+    '{"choices":[{"delta":{"content":"\\u0041"}}]}',
+    '{"choices":[{"delta":{"content":"a"}},{"delta":{"content":"b"}}]}',
+    '{"choices":[{"delta":{"content":"a","content":"b"}}]}',
+    '{"choices":[],"choices":[{"delta":{"content":"b"}}]}',
+    '{"obfuscation":"ab","choices":[{"delta":{"content":"b"}}]}',
+  ];
+  for (const data of refused) expect([data, FragmentTemplate.learn(data, "obfuscation")]).toEqual([data, undefined]);
+  fc.assert(
+    fc.property(fc.oneof(fc.string(), fc.json()), fc.nat(), (text, cut) => {
+      for (const data of [text, text.slice(0, cut % (text.length + 1)), simple(text)]) {
+        FragmentTemplate.learn(data, "obfuscation")?.textOf(data);
+      }
+    }),
+  );
 });
