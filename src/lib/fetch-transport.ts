@@ -57,7 +57,7 @@ class FetchTransfer implements Transfer {
         if (byteLength > 0) receiver.data(Buffer.from(buffer, byteOffset, byteLength));
         if (signal.aborted) return;
       }
-      receiver.end();
+      receiver.end(provesEnd(url, answer));
     } catch (error) {
       if (!signal.aborted) receiver.fail(error as Error);
     }
@@ -79,4 +79,14 @@ class FetchTransfer implements Transfer {
     this.#abort.abort();
     this.resume();
   }
+}
+
+/**
+ * Whether a body that `fetch` has read to its end is whole for sure. Over TLS anybody on the way can end a connection, and
+ * `fetch` does not say who did, so there its length or its last chunk must have told
+ * (https://www.rfc-editor.org/rfc/rfc9112#section-9.8).
+ */
+export function provesEnd(url: string, { status, headers }: Response): boolean {
+  if (!url.startsWith("https:") || status === 204 || status === 304) return true;
+  return headers.has("content-length") || headers.has("transfer-encoding");
 }

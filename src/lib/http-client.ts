@@ -42,31 +42,22 @@ export class ConnectTimeout extends Error {
 }
 
 /**
- * Seconds that a connection without a call is kept: less than the 60 after which common load balancers close it
- * (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/edit-load-balancer-attributes.html).
+ * Seconds that a connection without a call is kept, where the other side does not say for how long it keeps it: less than
+ * it does, so that it seldom ends one as a call is on its way. What stands before providers keeps connections for 60 s or
+ * longer: AWS's load balancers 60, nginx 75, Cloudflare 400, Google's 600. Servers of one's own, called without TLS, keep
+ * them for as little as 5 s and do not always say so: Uvicorn, and vLLM on it.
+ * Sources: https://docs.aws.amazon.com/elasticloadbalancing/latest/application/edit-load-balancer-attributes.html,
+ * https://nginx.org/en/docs/http/ngx_http_core_module.html#keepalive_timeout,
+ * https://developers.cloudflare.com/fundamentals/reference/connection-limits/,
+ * https://cloud.google.com/load-balancing/docs/https#timeouts_and_retries,
+ * https://www.uvicorn.org/settings/#timeouts
  */
-const keptIdleSeconds = 45;
+const maxIdleSeconds = { secure: 45, plain: 4 };
 /** Before the other side's own time is over, since its closing needs time to arrive. */
 const marginSeconds = 1;
 const sweepEveryMs = 5_000;
 /** Idle connections to one address; more are closed. */
 const mostIdle = 512;
-
-/**
- * A kept connection that the other side closes at this very moment takes a call that nobody reads. Its end was on its way
- * before the call arrived, and so it is here within a round trip, which is no longer than connecting took. A call whose
- * connection ends so early, with no byte of an answer, is sent once more.
- *
- * A POST may only be repeated where there is reason to think that it was never acted on, and a repeated one not again
- * (https://www.rfc-editor.org/rfc/rfc9110#section-9.2.2, to which https://www.rfc-editor.org/rfc/rfc9112#section-9.3.1
- * refers). That the end came so early is such a reason, but no proof: an upstream that takes a call and breaks down within
- * this time gets it twice. Go is stricter, and repeats a POST only if none of it was written or it has an
- * `Idempotency-Key` (`shouldRetryRequest` in https://go.dev/src/net/http/transport.go); curl is laxer, and repeats whatever
- * got no answer on a kept connection, however late (`Curl_retry_request` in https://github.com/curl/curl/blob/master/lib/transfer.c).
- */
-const leastStaleMs = 20;
-/** However slow connecting was: it may have been this process that was. */
-const mostStaleMs = 500;
 
 export class HttpClient implements Transport {
   readonly #clock: Clock;
@@ -105,7 +96,6 @@ class Pool implements ConnectionOwner {
   #idle: Connection[] = [];
   #callOffSweep: (() => void) | undefined;
   #isClosed = false;
-  #fastestConnectMs = mostStaleMs;
 
   constructor({ protocol, host, hostname, port }: URL, clock: Clock) {
     const tls = protocol === "https:";
@@ -115,26 +105,17 @@ class Pool implements ConnectionOwner {
     this.#clock = clock;
   }
 
-  /** The one that was used last, as it is the least likely to be closed. */
+  /** The one that was used last, as it is the least likely to be closed. None that the other side has ended already. */
   take(): Connection | undefined {
     for (;;) {
       const connection = this.#idle.pop();
-      if (connection === undefined || !this.#isStale(connection)) return connection;
+      if (connection === undefined || !(this.#isStale(connection) || connection.hasEnded)) return connection;
       connection.destroy();
     }
   }
 
   connect(): Connection {
     return new Connection(this.#address, this);
-  }
-
-  connectedWithin(ms: number): void {
-    this.#fastestConnectMs = Math.min(this.#fastestConnectMs, ms);
-  }
-
-  /** How long the other side's word takes at most to get here, as far as is known. */
-  get roundTripMs(): number {
-    return Math.max(leastStaleMs, this.#fastestConnectMs);
   }
 
   freed(connection: Connection): void {
@@ -161,7 +142,8 @@ class Pool implements ConnectionOwner {
   }
 
   #isStale({ idleSince, idleSeconds = Number.POSITIVE_INFINITY }: Connection): boolean {
-    const seconds = Math.min(keptIdleSeconds, idleSeconds - marginSeconds);
+    const max = this.#address.tls ? maxIdleSeconds.secure : maxIdleSeconds.plain;
+    const seconds = Math.min(max, idleSeconds - marginSeconds);
     return this.#clock.monotonic() - idleSince >= seconds * 1000;
   }
 
@@ -172,17 +154,23 @@ class Pool implements ConnectionOwner {
   }
 }
 
-/** One call, on a kept connection if there is one, and once more on a new one if that turns out to be closed. */
+/**
+ * One call, on a kept connection if there is one. A kept one may be ended by the other side as the call is written to it.
+ * Then the call goes out once more, over a new connection, but only where the end can't be a reaction to it: the kernel took
+ * nothing of the call, or the end arrived sooner after the write than anything ever came back over this connection. In all
+ * other cases an upstream may have taken the call, and it is for the caller to say whether it is made again
+ * (https://www.rfc-editor.org/rfc/rfc9110#section-9.2.2, https://www.rfc-editor.org/rfc/rfc9112#section-9.3.1).
+ */
 class PooledTransfer implements CallReceiver, Transfer {
   readonly #pool: Pool;
-  /** Not kept for as long as the answer takes. */
+  /** For a second attempt: not kept where there can't be one, nor for as long as the answer takes. */
   #pieces: Pieces;
   readonly #receiver: CallReceiver;
   readonly #connectMs: number;
   readonly #clock: Clock;
   /** Undefined once the call is over: its connection may carry another one by then. */
   #connection: Connection | undefined;
-  #startedAt = 0;
+  #writtenAt = 0;
   #callOffConnecting: (() => void) | undefined;
 
   constructor(pool: Pool, pieces: Pieces, receiver: CallReceiver, connectMs: number, clock: Clock) {
@@ -194,7 +182,7 @@ class PooledTransfer implements CallReceiver, Transfer {
     const kept = pool.take();
     this.#connection = kept ?? this.#connect();
     if (kept !== undefined) {
-      this.#startedAt = clock.monotonic();
+      this.#writtenAt = clock.monotonic();
       kept.send(pieces, this);
     }
   }
@@ -213,7 +201,6 @@ class PooledTransfer implements CallReceiver, Transfer {
 
   connected(): void {
     this.#callOffConnecting?.();
-    this.#pool.connectedWithin(this.#clock.monotonic() - this.#startedAt);
     this.#receiver.connected();
   }
 
@@ -226,16 +213,16 @@ class PooledTransfer implements CallReceiver, Transfer {
     this.#receiver.data(bytes);
   }
 
-  end(): void {
+  end(isProven: boolean): void {
     this.#leave();
-    this.#receiver.end();
+    this.#receiver.end(isProven);
   }
 
   fail(error: Error): void {
     const connection = this.#leave();
     // The receiver threw at its answer's end, and was told all.
     if (connection === undefined) reportError(error);
-    else if (this.#wasStale(connection)) this.#connection = this.#connect();
+    else if (this.#wasNotTaken(connection)) this.#connection = this.#connect();
     else this.#receiver.fail(error);
   }
 
@@ -248,9 +235,9 @@ class PooledTransfer implements CallReceiver, Transfer {
   }
 
   #connect(): Connection {
-    this.#startedAt = this.#clock.monotonic();
     const connection = this.#pool.connect();
     connection.send(this.#pieces, this);
+    this.#pieces = [];
     this.#callOffConnecting = this.#clock.after(this.#connectMs, () => {
       this.cancel();
       this.#receiver.fail(new ConnectTimeout(`no connection within ${this.#connectMs} ms`));
@@ -258,8 +245,8 @@ class PooledTransfer implements CallReceiver, Transfer {
     return connection;
   }
 
-  #wasStale({ isUsed, isAnswering }: Connection): boolean {
-    return isUsed && !isAnswering && this.#clock.monotonic() - this.#startedAt <= this.#pool.roundTripMs;
+  #wasNotTaken({ isUsed, isAnswering, reactionMs }: Connection): boolean {
+    return isUsed && !isAnswering && this.#clock.monotonic() - this.#writtenAt < reactionMs;
   }
 }
 

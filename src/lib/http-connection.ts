@@ -1,6 +1,9 @@
 /** One connection to one address, and the call that it carries. */
+import { isIP } from "node:net";
 import type { Socket, SocketHandler, TLSOptions } from "bun";
 import { AnswerParser, type AnswerReceiver, HttpFault } from "./http-parser.ts";
+import { hasEnded, minRoundTripMs } from "./tcp-info.ts";
+import { checkAlternativeNames } from "./tls-identity.ts";
 
 /** Bytes to send, in order. Strings go as UTF-8. */
 export type Pieces = readonly (string | Uint8Array)[];
@@ -30,12 +33,16 @@ const onlyHttp1 = "\x08http/1.1";
 
 export class Connection {
   readonly #owner: ConnectionOwner;
+  readonly #address: Address;
   #socket: Socket<Connection> | undefined;
   #isOpen = false;
   #isGone = false;
   #receiver: CallReceiver | undefined;
   #parser: AnswerParser | undefined;
   #unsent: (string | Uint8Array)[] = [];
+  /** Whether the kernel took, or may have taken, a byte of the call. */
+  #isBegun = false;
+  #reactionMs = 0;
   #isPaused = false;
   #answers = 0;
   #idleSeconds: number | undefined;
@@ -43,14 +50,16 @@ export class Connection {
   idleSince = 0;
 
   /** Begins to connect. A call may be given to it at once. */
-  constructor({ hostname, port, tls }: Address, owner: ConnectionOwner) {
+  constructor(address: Address, owner: ConnectionOwner) {
+    const { hostname, port, tls } = address;
     this.#owner = owner;
+    this.#address = address;
     Bun.connect<Connection>({
       hostname,
       port,
       data: this,
       socket: tls ? Connection.#securely : Connection.#plainly,
-      ...(tls && { tls: { serverName: hostname, ALPNProtocols: onlyHttp1 } as TLSOptions }),
+      ...(tls && { tls: { serverName: serverNameOf(hostname), ALPNProtocols: onlyHttp1 } as TLSOptions }),
     }).catch((error: Error) => this.#fail(error));
   }
 
@@ -64,6 +73,19 @@ export class Connection {
     return this.#parser?.begun ?? false;
   }
 
+  /** Whether the other side ended it, as far as the kernel knows, which may be before the event loop tells of it. */
+  get hasEnded(): boolean {
+    return this.#isGone || hasEnded(descriptorOf(this.#socket));
+  }
+
+  /**
+   * How soon after the call was written its end could have been an answer to it, in milliseconds: what came sooner was on
+   * its way before. 0 where that is not known, infinite where nothing of the call went out.
+   */
+  get reactionMs(): number {
+    return this.#isBegun ? this.#reactionMs : Number.POSITIVE_INFINITY;
+  }
+
   /** For how many seconds the other side said that it keeps an idle connection. */
   get idleSeconds(): number | undefined {
     return this.#idleSeconds;
@@ -74,6 +96,8 @@ export class Connection {
     this.#receiver = receiver;
     this.#parser = new AnswerParser(receiver);
     this.#unsent = [...pieces];
+    this.#isBegun = false;
+    this.#reactionMs = 0;
     this.#write();
   }
 
@@ -134,6 +158,7 @@ export class Connection {
       const sent = this.#socket!.write(piece);
       // Closed: that is told of by itself.
       if (sent < 0) return;
+      this.#isBegun = true;
       const size = typeof piece === "string" ? Buffer.byteLength(piece) : piece.byteLength;
       if (sent < size) {
         unsent[0] = (typeof piece === "string" ? Buffer.from(piece) : piece).subarray(sent);
@@ -172,9 +197,18 @@ export class Connection {
     if (!this.#isGone) this.#owner.freed(this);
   }
 
+  /**
+   * The other side ends the connection in order. An end that is a reaction to the call acknowledges it, and so the least
+   * round trip, read now, counts the time that this took. A reset acknowledges nothing, so none is looked for there.
+   */
+  #ended(): void {
+    this.#reactionMs = minRoundTripMs(descriptorOf(this.#socket));
+    this.#closed();
+  }
+
   #closed(error?: Error): void {
     try {
-      if (error === undefined) this.#parser?.close();
+      if (error === undefined) this.#parser?.close(!this.#address.tls);
       if (this.#parser?.ended === true) this.#receiver = undefined;
       this.#fail(error ?? new HttpFault("the connection was closed"));
     } catch (fault) {
@@ -185,7 +219,7 @@ export class Connection {
   static readonly #handlers: SocketHandler<Connection> = {
     data: (socket, bytes) => socket.data.#read(bytes),
     drain: (socket) => socket.data.#write(),
-    end: (socket) => socket.data.#closed(),
+    end: (socket) => socket.data.#ended(),
     close: (socket, error) => socket.data.#closed(error),
     error: (socket, error) => socket.data.#fail(error),
     connectError: (socket, error) => socket.data.#fail(error),
@@ -204,8 +238,22 @@ export class Connection {
       if (socket.data.#isGone) socket.terminate();
     },
     handshake: (socket, trusted, error) => {
-      if (trusted) socket.data.#open(socket);
-      else socket.data.#fail(error ?? new HttpFault("the certificate can't be trusted"));
+      const { data: connection } = socket;
+      const fault = trusted
+        ? checkAlternativeNames(connection.#address.hostname, socket.getPeerCertificate())
+        : (error ?? new HttpFault("the certificate can't be trusted"));
+      if (fault === undefined) connection.#open(socket);
+      else connection.#fail(fault);
     },
   };
+}
+
+/** Bun has it, and its types do not. @returns -1 where there is none */
+function descriptorOf(socket: Socket<Connection> | undefined): number {
+  return (socket as { readonly fd?: number } | undefined)?.fd ?? -1;
+}
+
+/** A server is told the name that is wanted of it, and never an address: https://www.rfc-editor.org/rfc/rfc6066#section-3 */
+function serverNameOf(hostname: string): string {
+  return isIP(hostname) === 0 ? hostname : "";
 }

@@ -19,7 +19,8 @@ export interface AnswerReceiver {
   head(status: number, headers: HeaderFields): void;
   /** Never empty; the bytes are the receiver's to keep. */
   data(bytes: Buffer): void;
-  end(): void;
+  /** @param isProven false where only the body's own form can tell whether it is whole: anybody could have ended it */
+  end(isProven: boolean): void;
 }
 
 type State =
@@ -110,19 +111,23 @@ export class AnswerParser {
     }
   }
 
-  /** The other side closed the connection. @throws HttpFault where the answer is not whole */
-  close(): void {
-    if (this.#state === "until-close") this.#end();
+  /**
+   * The other side closed the connection.
+   * @param provesEnd whether a body without a length ends with it for sure
+   * @throws HttpFault where the answer is not whole
+   */
+  close(provesEnd = true): void {
+    if (this.#state === "until-close") this.#end(provesEnd);
     else if (this.#state !== "ended" && this.#state !== "stopped") {
       throw new HttpFault(this.#begun ? "the connection was closed within the answer" : "the connection was closed");
     }
   }
 
-  #end(): void {
+  #end(isProven = true): void {
     // The receiver may have had enough.
     if (this.#state === "stopped") return;
     this.#state = "ended";
-    this.#receiver.end();
+    this.#receiver.end(isProven);
   }
 
   /** @returns where the rest begins */

@@ -7,9 +7,12 @@
 
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
+import type { PeerCertificate } from "node:tls";
+import type { TLSOptions } from "bun";
 import { AddressBlocks } from "../lib/addresses.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
-import type { Fetch } from "../lib/fetch-transport.ts";
+import { type Fetch, provesEnd } from "../lib/fetch-transport.ts";
+import { checkAlternativeNames } from "../lib/tls-identity.ts";
 import type { InlineMedia, RemoteMedia } from "../providers/provider.ts";
 import { ApiError } from "../wire/errors.ts";
 import { ClientGone } from "./upstream.ts";
@@ -117,6 +120,7 @@ export class MediaFetcher {
     let target = checkedUrl(url);
     for (let hops = 0; hops <= this.#limits.redirects; hops += 1) {
       const response = await this.#get(target, signal);
+      if (response.ok && !provesEnd(target.href, response)) throw new Unfetchable("does not say where it ends");
       if (response.ok) return response;
       const location = redirectStatuses.has(response.status) ? response.headers.get("location") : null;
       if (location === null) throw new Unfetchable(`answers with status ${response.status}`);
@@ -136,7 +140,7 @@ export class MediaFetcher {
           timeout: false,
           // Connections are kept by address; another host at the same address must not find this one's.
           keepalive: false,
-          ...(isIP(bareHost(target)) === 0 && { tls: { serverName: bareHost(target) } }),
+          tls: identifying(bareHost(target)),
         } as BunFetchRequestInit);
       } catch (error) {
         if (signal.aborted) throw error;
@@ -208,6 +212,14 @@ function checkedUrl(url: string, base?: URL): URL {
 /** Without the brackets of an IPv6 address. */
 function bareHost({ hostname }: URL): string {
   return hostname.startsWith("[") ? hostname.slice(1, -1) : hostname;
+}
+
+/** @returns how a server must prove that it is this one, although it is called by its address */
+function identifying(host: string): TLSOptions {
+  return {
+    ...(isIP(host) === 0 && { serverName: host }),
+    checkServerIdentity: (_: string, certificate: PeerCertificate) => checkAlternativeNames(host, certificate),
+  } as TLSOptions;
 }
 
 function pinned(target: URL, address: string): string {

@@ -4,7 +4,7 @@ import type { Clock } from "../lib/clock.ts";
 import { ConnectTimeout, HttpClient, type Transfer, type Transport } from "../lib/http-client.ts";
 import type { CallReceiver } from "../lib/http-connection.ts";
 import { type ByteReceiver, type Inflater, inflating } from "../lib/http-inflate.ts";
-import type { HeaderFields } from "../lib/http-parser.ts";
+import { type HeaderFields, HttpFault } from "../lib/http-parser.ts";
 import type { Account, UpstreamRequest } from "../providers/provider.ts";
 import { ApiError } from "../wire/errors.ts";
 
@@ -101,6 +101,8 @@ export class UpstreamAnswer implements CallReceiver {
   #heardAt = 0;
   /** Nothing more will come. */
   #isOver = false;
+  /** Whether the body's end is certain without a look at its form. */
+  #isProven = true;
   #fault: Error | undefined;
   #isSettling = false;
   #arrival: (() => void) | undefined;
@@ -187,7 +189,11 @@ export class UpstreamAnswer implements CallReceiver {
           this.cancel();
           reject(ApiError.unavailable("upstream_invalid_response", `${this.#name} sent an answer too large to hold.`));
         },
-        end: () => resolve((parts.length === 1 ? parts[0]! : Buffer.concat(parts, size)) as Uint8Array<ArrayBuffer>),
+        end: () => {
+          const body = (parts.length === 1 ? parts[0]! : Buffer.concat(parts, size)) as Uint8Array<ArrayBuffer>;
+          if (this.#isProven || isWholeJson(body)) resolve(body);
+          else reject(networkFault(new HttpFault("nothing tells the end of the body"), this.#name, this.#timeouts));
+        },
         fail: reject,
       });
     });
@@ -195,7 +201,8 @@ export class UpstreamAnswer implements CallReceiver {
 
   /** The whole body, as text; at once where it is all there. @throws as `bytes` does */
   text(): string | Promise<string> {
-    if (this.#isOver && this.#fault === undefined && this.#ahead.length === 1) return utf8.decode(this.#ahead.pop());
+    if (this.#isOver && this.#isProven && this.#fault === undefined && this.#ahead.length === 1)
+      return utf8.decode(this.#ahead.pop());
     return this.bytes().then((bytes) => utf8.decode(bytes));
   }
 
@@ -239,7 +246,8 @@ export class UpstreamAnswer implements CallReceiver {
     else this.#inflater.data(bytes);
   }
 
-  end(): void {
+  end(isProven: boolean): void {
+    this.#isProven = isProven;
     if (this.#inflater === undefined) this.#finish();
     else this.#inflater.end();
   }
@@ -324,11 +332,18 @@ const ignoring: ByteReceiver = { data() {}, end() {}, fail() {} };
 
 const utf8 = new TextDecoder();
 
+/** Whether it is an object or a list from its first bracket to its last: half a number is a number too. */
+function isWholeJson(body: Uint8Array): boolean {
+  try {
+    return typeof JSON.parse(utf8.decode(body)) === "object";
+  } catch {
+    return false;
+  }
+}
+
 function networkFault(error: Error, name: string, { connectSeconds }: Timeouts): Error {
   if (error instanceof ConnectTimeout) {
     return ApiError.upstreamTimeout(`${name} took no connection within ${connectSeconds} s.`);
   }
-  return ApiError.unavailable("upstream_unreachable", `${name} could not be reached, or broke the connection.`, {
-    cause: error,
-  });
+  return ApiError.upstreamUnreachable(`${name} could not be reached, or broke the connection.`, error);
 }

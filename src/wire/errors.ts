@@ -154,14 +154,15 @@ export class ApiError extends Error {
   static internal(cause?: unknown): ApiError {
     return new ApiError(500, "server_error", "internal_error", "Internal server error.", { cause });
   }
+  /** Clients are told to ask again: nobody else does it for them, as an upstream may have taken the call. */
+  static upstreamUnreachable(message: string, cause?: unknown): ApiError {
+    return new ApiError(503, "server_error", "upstream_unreachable", message, {
+      headers: { "retry-after": "5", "x-should-retry": "true" },
+      cause,
+    });
+  }
   static unavailable(
-    code:
-      | "upstream_unreachable"
-      | "upstream_invalid_response"
-      | "upstream_unavailable"
-      | "draining"
-      | "storage_unavailable"
-      | "overloaded",
+    code: "upstream_invalid_response" | "upstream_unavailable" | "draining" | "storage_unavailable" | "overloaded",
     message: string,
     details: { retryAfterSeconds?: number; cause?: unknown } = {},
   ): ApiError {

@@ -23,7 +23,7 @@ const made: ApiError[] = [
   ApiError.idempotencyKeyReused(),
   ApiError.rateLimited(10, 3),
   ApiError.internal(),
-  ApiError.unavailable("upstream_unreachable", "x"),
+  ApiError.upstreamUnreachable("x"),
   ApiError.unavailable("upstream_invalid_response", "x"),
   ApiError.unavailable("upstream_unavailable", "x"),
   ApiError.unavailable("draining", "x"),

@@ -16,6 +16,8 @@ type Outcome = {
   hash?: string;
   heldAt?: number;
   meanwhile?: string;
+  /** Whether the body's end is certain without a look at it. */
+  isProven?: boolean;
   error?: string;
 };
 
@@ -46,7 +48,7 @@ const caller = `
         hash.update(bytes);
         if (size < 1000) text += Buffer.from(bytes).toString();
       },
-      end: () => resolve({ ...outcome, size, body: text, hash: hash.digest("hex") }),
+      end: (isProven) => resolve({ ...outcome, isProven, size, body: text, hash: hash.digest("hex") }),
       fail: (error) => resolve({ ...outcome, size, error: error.code ?? error.message }),
     }, 3000);
   });
@@ -74,6 +76,8 @@ class SecureServer {
   /** All that came, decrypted. */
   heard = 0;
   readonly protocols = new Set<unknown>();
+  /** As which each connection was told to answer. */
+  readonly names: unknown[] = [];
   #server: Server;
   #host: string;
   #sent = 0;
@@ -105,6 +109,7 @@ class SecureServer {
   #serve(socket: TLSSocket): void {
     this.connections += 1;
     this.protocols.add(socket.alpnProtocol);
+    this.names.push((socket as TLSSocket & { servername: unknown }).servername);
     let head = "";
     let left = 0;
     let hash = new Bun.CryptoHasher("sha1");
@@ -189,8 +194,11 @@ describe("who is there", () => {
       fixture("ca"),
     );
     expect(outcomes.map(({ body }) => body)).toEqual(["yes", "yes", "yes", "yes", "yes"]);
+    expect(outcomes.every(({ isProven }) => isProven)).toBe(true);
     expect([local.connections, six.connections]).toEqual([2, 1]);
     expect([...local.protocols]).toEqual(["http/1.1"]);
+    // A server is told a name, never an address.
+    expect([local.names, six.names]).toEqual([[false, "localhost"], [false]]);
   });
 
   test("must be known, be who it says, and be it now: else it hears nothing", async () => {
@@ -219,6 +227,17 @@ describe("who is there", () => {
   });
 });
 
+test.each(["subject", "address"])(
+  "a name that stands in a certificate's subject alone is nobody's, whatever else it holds: upstream-%s.pem",
+  async (certificate) => {
+    const server = await start(certificate);
+    const outcomes = await calling([{ url: server.url("", "localhost") }, { url: server.url() }], fixture(certificate));
+    const refused = expect.objectContaining({ error: "ERR_TLS_CERT_ALTNAME_INVALID" });
+    expect(outcomes).toEqual([refused, certificate === "address" ? expect.objectContaining({ body: "yes" }) : refused]);
+    expect(server.heard > 0).toBe(certificate === "address");
+  },
+);
+
 test("a large request and a large answer arrive whole, the answer when it is wanted", async () => {
   const [up, down] = await calling(
     [
@@ -239,7 +258,8 @@ test("an answer that is cut off is told, whether its end was announced or not, r
     { url: local.url(path), pauses: true },
   ]);
   const broken = { status: 200, size: 4, error: "the connection was closed within the answer" };
-  const whole = { status: 200, size: 9, body: "all of it" };
+  // Anybody on the way could have ended the connection.
+  const whole = { status: 200, size: 9, body: "all of it", isProven: false };
   const outcomes = await calling(steps, fixture("ca"));
   expect(outcomes).toEqual([broken, broken, broken, broken, whole, whole].map((one) => expect.objectContaining(one)));
 });

@@ -4,6 +4,7 @@ import type { Socket } from "bun";
 import { ManualClock, systemClock } from "../../src/lib/clock.ts";
 import { ConnectTimeout, HttpClient, type HttpRequest, type Transfer } from "../../src/lib/http-client.ts";
 import type { CallReceiver } from "../../src/lib/http-connection.ts";
+import { openLibc } from "../../src/lib/libc.ts";
 import { runScript } from "../helpers/child-process.ts";
 
 const ok = (body: string, headers = "") => `HTTP/1.1 200 OK\r\n${headers}content-length: ${body.length}\r\n\r\n${body}`;
@@ -151,15 +152,19 @@ describe("connections", () => {
     expect(server.connections).toBe(2);
   });
 
-  test("that idled for long are not used again", async () => {
-    using server = new WireServer((_, reply) => reply.write(ok("x", "keep-alive: timeout=5\r\n")));
+  test.each([
+    ["nobody says for how long they are kept", "", 3_900, 4_000],
+    ["they are kept for three seconds", "keep-alive: timeout=3\r\n", 1_900, 2_000],
+    ["they are said to be kept for longer", "keep-alive: timeout=600\r\n", 3_900, 4_000],
+  ])("that idled for long are not used again: %s", async (_, header, soonMs, lateMs) => {
+    using server = new WireServer((_, reply) => reply.write(ok("x", header)));
     const clock = new ManualClock();
     const client = newClient(clock);
     await call(client, server);
-    clock.advance(3_900);
+    clock.advance(soonMs);
     await call(client, server);
     expect(server.connections).toBe(1);
-    clock.advance(4_100);
+    clock.advance(lateMs);
     await call(client, server);
     expect(server.connections).toBe(2);
   });
@@ -187,32 +192,54 @@ describe("connections", () => {
   });
 });
 
-describe("a kept connection that the other side closes as the call arrives", () => {
-  /** Answers the first call of each connection, and does this to the next. */
-  const staleServer = (onSecond: (reply: { write(text: string): void; end(): void; reset(): void }) => void) => {
+describe("a kept connection that the other side ends", () => {
+  type Reply = { write(text: string): void; end(): void; reset(): void };
+  /** Answers the first call of each connection in one way, and the second in the other. */
+  const endingServer = (onFirst: (reply: Reply) => void, onSecond: (reply: Reply) => void = onFirst) => {
     const served = new Set<number>();
     const server: WireServer = new WireServer((_, reply) => {
       const { connection } = server.requests.at(-1)!;
-      if (served.has(connection)) return onSecond(reply);
+      const isSecond = served.has(connection);
       served.add(connection);
-      reply.write(ok(`first of ${connection}`));
+      (isSecond ? onSecond : onFirst)(reply);
     });
     return server;
   };
+  const answer = (reply: Reply) => reply.write(ok("yes"));
 
-  test.each([
-    ["ends", (reply: { end(): void }) => reply.end()],
-    ["is reset", (reply: { reset(): void }) => reply.reset()],
-  ])("and that %s gives way to a new one, once", async (_, close) => {
-    using server = staleServer(close);
+  test.skipIf(openLibc() === undefined).each<["end" | "reset"]>([["end"], ["reset"]])(
+    "is not used any more, even where the event loop has not told of the %s yet",
+    async (how) => {
+      using server = endingServer((reply) => {
+        answer(reply);
+        reply[how]();
+      });
+      const client = newClient();
+      // What is called in the turn of the answer's last byte finds the end in the kernel alone.
+      for (let at = 0; at < 50; at += 1) expect((await call(client, server)).text).toBe("yes");
+      expect(server.requests.map(({ connection }) => connection)).toEqual(
+        Array.from({ length: 50 }, (_, at) => at + 1),
+      );
+    },
+  );
+
+  test.each<[string, (reply: Reply) => void]>([
+    ["at once", (reply) => reply.end()],
+    ["at once, by a reset", (reply) => reply.reset()],
+    ["after a while", (reply) => void systemClock.after(150, () => reply.end())],
+  ])("after it has read a call, %s, leaves it to the caller to call again", async (_, end) => {
+    using server = endingServer(answer, end);
     const client = newClient();
-    expect((await call(client, server)).text).toBe("first of 1");
-    expect((await call(client, server)).text).toBe("first of 2");
+    await call(client, server);
+    await expect(call(client, server)).rejects.toThrow(/closed|ECONNRESET/);
+    expect(server.requests).toHaveLength(2);
+    // The next call is not the broken connection's.
+    expect((await call(client, server)).text).toBe("yes");
     expect(server.requests.map(({ connection }) => connection)).toEqual([1, 1, 2]);
   });
 
-  test("is no excuse for a second call once a byte of the answer was there", async () => {
-    using server = staleServer((reply) => {
+  test("after a byte of the answer is told as such", async () => {
+    using server = endingServer(answer, (reply) => {
       reply.write("HTTP/1.1 2");
       reply.end();
     });
@@ -222,15 +249,7 @@ describe("a kept connection that the other side closes as the call arrives", () 
     expect(server.requests).toHaveLength(2);
   });
 
-  test("nor when the other side had time to work on the call", async () => {
-    using server = staleServer((reply) => void systemClock.after(150, () => reply.end()));
-    const client = newClient();
-    await call(client, server);
-    await expect(call(client, server)).rejects.toThrow("the connection was closed");
-    expect(server.requests).toHaveLength(2);
-  });
-
-  test("nor on a new connection", async () => {
+  test("on its first call is told, too", async () => {
     using server = new WireServer((_, reply) => reply.end());
     await expect(call(newClient(), server)).rejects.toThrow("the connection was closed");
     expect(server.requests).toHaveLength(1);
@@ -274,7 +293,7 @@ test("a receiver that pauses holds the other side back, and gets all of it later
         }
         got += bytes.byteLength;
       },
-      end: ended.resolve,
+      end: () => ended.resolve(),
       fail: ended.reject,
     },
     5000,
@@ -346,10 +365,10 @@ describe("connections without a call", () => {
     while (replies.length < count) await calls.at(-1);
     await Promise.all(calls);
     await server.open(512);
-    clock.advance(44_000);
+    clock.advance(3_900);
     await call(client, server);
-    // One was used a second ago; the others are swept out.
-    clock.advance(6_000);
+    // One was used a moment ago; the others are swept out.
+    clock.advance(1_200);
     await server.open(1);
     await call(client, server);
     expect(server.connections).toBe(count);

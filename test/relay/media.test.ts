@@ -43,6 +43,17 @@ async function fetchOne(url: string, options: MediaOptions, signal = never) {
 const anywhere: MediaOptions = { allowPrivate: true };
 
 describe("what is fetched", () => {
+  test("over TLS only what says where it ends", async () => {
+    const told = (headers: Record<string, string>) =>
+      fetchOne("https://cats.test/cat.png", {
+        resolve: async () => ["93.184.216.34"],
+        fetch: async () => image(png, { "content-type": "image/png", ...headers }),
+      });
+    expect(await told({})).toBe("does not say where it ends.");
+    for (const headers of [{ "content-length": String(png.length) }, { "transfer-encoding": "chunked" }])
+      expect(await told(headers)).toMatchObject({ base64: pngBase64 });
+  });
+
   test("bytes and type, asking for nothing but that", async () => {
     const server = serve(() => image(png, { "content-type": "Image/PNG; charset=binary", "set-cookie": "a=b" }));
     expect(await fetchOne(`${server.url}/cat.png?size=2#part`, anywhere)).toEqual({
@@ -302,7 +313,7 @@ describe("where it may lead", () => {
         (init.tls as { serverName?: string } | undefined)?.serverName,
       ]);
       if (tried.length < 2) throw new Error("unreachable");
-      return image();
+      return image(png, { "content-type": "image/png", "content-length": String(png.length) });
     };
     const resolve: Resolve = async () => ["2606:4700::6810:84e5", "93.184.216.34"];
     expect(await fetchOne("https://pictures.test/a?b", { fetch, resolve })).toMatchObject({ base64: pngBase64 });

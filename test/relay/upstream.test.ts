@@ -229,8 +229,8 @@ class Overheard implements Transport {
       connected: () => receiver.connected(),
       head: (status, headers) => receiver.head(status, headers),
       data: (bytes) => receiver.data(bytes),
-      end() {
-        receiver.end();
+      end(isProven) {
+        receiver.end(isProven);
         over.resolve();
       },
       fail(error) {
@@ -381,4 +381,37 @@ test("a compressed answer that is still unpacked when its connection serves the 
     answer.cancel();
   }
   upstream.close();
+});
+
+describe("a body of which only its form can tell whether it is whole", () => {
+  const whole = '{"a":[1,2,{"b":"}"}]}';
+  const answering = (body: string, isProven: boolean): Transport => ({
+    send(_, receiver) {
+      queueMicrotask(() => {
+        receiver.head(400, { get: () => null });
+        receiver.data(Buffer.from(body));
+        receiver.end(isProven);
+      });
+      return { pause() {}, resume() {}, cancel() {} };
+    },
+    close() {},
+  });
+  const read = async (body: string, isProven: boolean, how: "bytes" | "text") => {
+    const upstream = new Upstream(systemClock, answering(body, isProven));
+    const answer = await upstream.send(request("https://up.test"), account("https://up.test"), timeouts, never);
+    return (await answer[how]()).toString();
+  };
+
+  test.each(["bytes", "text"] as const)("is broken where it is no whole JSON, and else as it is: %s", async (how) => {
+    expect(await read(whole, false, how)).toBe(whole);
+    for (let end = 1; end < whole.length; end += 1) {
+      const part = whole.slice(0, end);
+      await expect(read(part, false, how)).rejects.toMatchObject({ status: 503, code: "upstream_unreachable" });
+      await read(part, true, how);
+    }
+    // Half a number is a number, and half a page is text.
+    for (const body of ["12", '"a"', "Bad Request"]) {
+      await expect(read(body, false, how)).rejects.toMatchObject({ code: "upstream_unreachable" });
+    }
+  });
 });

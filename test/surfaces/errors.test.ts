@@ -238,6 +238,7 @@ describe("the table of errors", () => {
     const response = await troupe.post("/gateway/v1/chat/completions", { model: "dead/x", messages: hello });
     expect(response.status).toBe(503);
     expect(Number(response.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect(response.headers.get("x-should-retry")).toBe("true");
     expect(response.headers.get("x-troupe-error-source")).toBeNull();
     expect(await errorOf(response)).toMatchObject({ type: "server_error", code: "upstream_unreachable" });
   });

@@ -147,6 +147,49 @@ describe("service-request-id", () => {
     expect(retry.headers.get("idempotent-replayed")).toBeNull();
   });
 
+  test.each([
+    ["in order", "end"],
+    ["by a reset", "terminate"],
+  ] as const)(
+    "a call that was read as its kept connection ended, %s, is not made again but by a retry",
+    async (_, end) => {
+      const message = { role: "assistant", content: "yes" };
+      const body = JSON.stringify({ choices: [{ index: 0, message, finish_reason: "stop" }] });
+      const breaks = [false, true, false];
+      const taken: string[] = [];
+      using server = Bun.listen({
+        hostname: "127.0.0.1",
+        port: 0,
+        socket: {
+          data(socket, bytes) {
+            taken.push(socket.remotePort.toString());
+            if (breaks[taken.length - 1] === true) socket[end]();
+            else socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
+            expect(bytes.toString()).toContain("POST /chat/completions ");
+          },
+        },
+      });
+      await using own = await Troupe.start({
+        providers: { openai: { baseUrl: `http://127.0.0.1:${server.port}` } },
+      });
+      const post = (id: string) =>
+        own.post(
+          "/gateway/v1/chat/completions",
+          { model: "openai/x", messages: hello },
+          { headers: { "service-request-id": id } },
+        );
+      expect((await post("first")).status).toBe(200);
+      const broken = await post("second");
+      expect([broken.status, broken.headers.get("x-should-retry")]).toEqual([503, "true"]);
+      expect(await broken.json()).toMatchObject({ error: { code: "upstream_unreachable" } });
+      // The connection was kept, and the call not sent over another one.
+      expect(taken).toEqual([taken[0]!, taken[0]!]);
+      const retried = await post("second");
+      expect([retried.status, retried.headers.get("idempotent-replayed")]).toEqual([200, null]);
+      expect(taken).toHaveLength(3);
+    },
+  );
+
   test("one tenant's id is nothing to another's, and surfaces are apart", async () => {
     const id = nextId();
     answer = () => completion("mine");

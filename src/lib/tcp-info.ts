@@ -1,0 +1,44 @@
+/**
+ * What the kernel knows of a TCP connection. Linux only: elsewhere nothing is known, and the answers say so.
+ * Source: https://man7.org/linux/man-pages/man7/tcp.7.html (TCP_INFO) and `struct tcp_info` in
+ * https://github.com/torvalds/linux/blob/master/include/uapi/linux/tcp.h
+ */
+import { openLibc, ptr } from "./libc.ts";
+
+const tcpLevel = 6;
+const tcpInfo = 11;
+const established = 1;
+/** In 32-bit words. */
+const minRttPlace = 148 / 4;
+const unknownRtt = 0xffff_ffff;
+
+/** One for all: each reading is used before the next one is made. */
+const info = new Uint32Array(64);
+const state = new Uint8Array(info.buffer, 0, 1);
+const length = new Uint32Array(1);
+
+/** @returns how many bytes were read; 0 where there is nothing to read */
+function read(fd: number, bytes: number): number {
+  const libc = openLibc();
+  if (libc === undefined || fd < 0) return 0;
+  length[0] = bytes;
+  return libc.getsockopt(fd, tcpLevel, tcpInfo, ptr(info), ptr(length)) === 0 ? length[0] : 0;
+}
+
+/**
+ * Whether the other side has ended a connection, told of by the event loop yet or not.
+ * @returns false where that is not known
+ */
+export function hasEnded(fd: number): boolean {
+  return read(fd, 1) > 0 && state[0] !== established;
+}
+
+/**
+ * The shortest time that anything sent over a connection took to be acknowledged.
+ * @returns milliseconds; 0 where that is not known
+ */
+export function minRoundTripMs(fd: number): number {
+  if (read(fd, info.byteLength) < (minRttPlace + 1) * 4) return 0;
+  const microseconds = info[minRttPlace]!;
+  return microseconds === unknownRtt ? 0 : microseconds / 1000;
+}
