@@ -77,6 +77,8 @@ export type Config = {
     readonly recordBytes: number;
   };
   readonly conversations: { readonly retentionDays: number };
+  /** By which names, besides its own, a listener on a loopback address may be called; `*` stands for any characters. */
+  readonly allowedHosts: readonly string[];
   /** CIDR blocks whose X-Forwarded-For is believed. */
   readonly trustedProxies: readonly string[];
   readonly log: {

@@ -224,6 +224,7 @@ class Loading {
         recordBytes: idempotency.record_bytes,
       },
       conversations: { retentionDays: file.conversations.retention_days },
+      allowedHosts: this.#checkedList(["allowed_hosts"], file.allowed_hosts, problemOfHost),
       trustedProxies: this.#checkedList(["trusted_proxies"], file.trusted_proxies, problemOfBlock),
       log: file.log,
       cors: { origins: this.#checkedList(["cors", "origins"], file.cors.origins, problemOfOrigin) },
@@ -364,6 +365,11 @@ function problemOfBlock(block: string): string | undefined {
   } catch {
     return "is not an address or a CIDR block";
   }
+}
+
+function problemOfHost(host: string): string | undefined {
+  const isName = /^(?:[a-z0-9*](?:[a-z0-9*.-]*[a-z0-9*])?|\[[0-9a-f:.]+\])$/i.test(host);
+  return isName ? undefined : "is not a name such as troupe.lan; ports and schemes do not belong to it";
 }
 
 function problemOfOrigin(origin: string): string | undefined {

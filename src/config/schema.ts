@@ -185,6 +185,13 @@ export const ConfigFile = Type.Object(
     conversations: section("Of exchanges stored with `store: true`.", {
       retention_days: whole(1, 3650, 30, "How long one is kept after its last use."),
     }),
+    allowed_hosts: optional(
+      Type.Array(Type.String({ minLength: 1 }), {
+        default: [],
+        description:
+          "Names in `Host` by which a listener on a loopback address may be called, besides localhost, e.g. `troupe.lan`; `*` stands for any characters.",
+      }),
+    ),
     trusted_proxies: optional(
       Type.Array(Type.String({ minLength: 1 }), {
         default: [],

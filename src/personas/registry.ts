@@ -1,4 +1,5 @@
 /** The personas in service: looked up without waiting, replaced all at once. */
+import { parseModelId } from "../wire/model-id.ts";
 import { type Model, type Tier, tiers } from "../wire/models.ts";
 import type { Persona } from "./persona.ts";
 
@@ -45,5 +46,6 @@ function viewOf(personas: readonly Persona[]): PersonaView {
 }
 
 export function toModel({ id, created, ownedBy, description, tier }: Persona): Model {
-  return { id, object: "model", created, owned_by: ownedBy, description, tier };
+  const name = parseModelId(id)?.name ?? id;
+  return { id, object: "model", created, owned_by: ownedBy, name, description, tier };
 }

@@ -7,9 +7,11 @@ import type { Services } from "../services/services.ts";
 import type { FinishedRequest, Telemetry } from "../services/telemetry.ts";
 import { ApiError } from "../wire/errors.ts";
 import { admitAnyone, showAnonymousLimit } from "./admit.ts";
+import { checkHost } from "./allowed-host.ts";
 import { baseOf } from "./bases.ts";
 import { allowOrigin, preflightAnswer } from "./cors.ts";
 import { type Area, Exchange, type ServerHandle } from "./exchange.ts";
+import { homeRoute } from "./home.ts";
 import { docsRoutes } from "./openapi.ts";
 import { opsRoutes } from "./ops.ts";
 import { asApiError, errorAnswer, type Finish, respondWhole } from "./respond.ts";
@@ -27,6 +29,8 @@ export type Host = {
   readonly services: Services;
   /** Absent: nobody is told. */
   readonly telemetry: Telemetry | undefined;
+  /** Whether requests must name it by one of the names that it has here. */
+  readonly checksNames: boolean;
   /** Whether connections are asked to end after their next answer, as others take the new ones. */
   readonly retiring: boolean;
 };
@@ -35,7 +39,7 @@ export type Host = {
 export function buildApp(host: Host, surfaces: readonly SurfaceName[]) {
   const app = new Elysia(elysiaSettings);
   for (const surface of surfaces) mount(app, host, surfaceRoutes[surface], baseOf(surface, surfaces));
-  mount(app, host, [...opsRoutes, ...docsRoutes(surfaces)], "");
+  mount(app, host, [homeRoute(surfaces), ...opsRoutes, ...docsRoutes(surfaces)], "");
   // Registered last, so every route of our own comes before it.
   const lost = ({ request, server }: Context) =>
     serve(host, { request, server }, areaOf(request, surfaces), "(unknown)", notFound);
@@ -105,6 +109,7 @@ async function serve(
   if (retiring) exchange.headers["connection"] = "close";
   try {
     if (services.loading !== undefined && area === "orchestrator") await services.loading;
+    if (host.checksNames) checkHost(services, exchange);
     const answer = await run(services, exchange, finish);
     return answer instanceof Response ? answer : respondWhole(exchange, answer, finish);
   } catch (error) {

@@ -11,6 +11,8 @@ type Operation = {
   readonly media?: string;
   readonly body?: { schema: TSchema; examples: Record<string, { summary: string; value: unknown }> };
   readonly response?: { description?: string; schema: TSchema; example?: unknown };
+  /** What else it may be answered in. */
+  readonly also?: Readonly<Record<string, { readonly schema: unknown }>>;
   /** Also as an event stream. */
   readonly streams?: boolean;
   readonly parameters?: readonly Record<string, unknown>[];
@@ -52,6 +54,7 @@ export function describeOperation(operation: Operation): Record<string, unknown>
       ...(operation.response?.example === undefined ? {} : { example: operation.response.example }),
     },
   };
+  Object.assign(content, operation.also);
   if (operation.streams === true) {
     content["text/event-stream"] = {
       schema: { type: "string", description: streamWords },

@@ -8,6 +8,7 @@ import { formatAddress } from "../config/listeners.ts";
 import { canShare, listenBeside, type Sockets, steerTo } from "../lib/port-sharing.ts";
 import type { Services } from "../services/services.ts";
 import type { Telemetry } from "../services/telemetry.ts";
+import { isLoopback } from "./allowed-host.ts";
 import { type App, buildApp } from "./app.ts";
 import type { Certificate } from "./certificate.ts";
 
@@ -115,7 +116,12 @@ export class Door {
 
   /** @param takesAll whether those who listen there already are given no new connections any more */
   #listen(address: Listener["address"], takesAll: boolean): Generation {
-    const host = { services: this.#services, telemetry: this.#telemetry, retiring: false };
+    const host = {
+      services: this.#services,
+      telemetry: this.#telemetry,
+      checksNames: isLoopback(this.listener),
+      retiring: false,
+    };
     const app = buildApp(host, this.listener.surfaces);
     if (address.kind === "unix") removeSocket(this.listener);
     const listen = () => {

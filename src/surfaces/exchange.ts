@@ -50,8 +50,18 @@ export class Exchange {
     this.#services = services;
   }
 
+  /** Whether the connection's other end is a proxy that the operator trusts. */
+  get isFromTrustedProxy(): boolean {
+    const peer = this.#peer;
+    return peer !== undefined && this.#services.live.trustedProxies.has(peer);
+  }
+
+  get #peer(): string | undefined {
+    return this.#server?.requestIP(this.request)?.address;
+  }
+
   get clientAddress(): string {
-    const peer = this.#server?.requestIP(this.request)?.address;
+    const peer = this.#peer;
     const forwardedFor = this.request.headers.get("x-forwarded-for");
     return clientAddress(peer, forwardedFor, this.#services.live.trustedProxies);
   }

@@ -35,6 +35,8 @@ export function gatewayModels({ live, build }: Services): Model[] {
         object: "model",
         created,
         owned_by: account.name,
+        // Several accounts may have models of one name.
+        name: `${name} (${account.name})`,
       }),
     ),
   );

@@ -7,8 +7,9 @@ import type { SurfaceName } from "../config/config.ts";
 import type { WholeAnswer } from "../services/answer.ts";
 import { showAnonymousLimit } from "./admit.ts";
 import { baseOf } from "./bases.ts";
+import { homeRoute } from "./home.ts";
 import { opsRoutes } from "./ops.ts";
-import { textAnswer } from "./respond.ts";
+import { pageHeaders, textAnswer } from "./respond.ts";
 import type { Route } from "./routes.ts";
 import { surfaceRoutes } from "./surface-routes.ts";
 
@@ -72,7 +73,7 @@ async function describedApp(surfaces: readonly SurfaceName[]): Promise<Elysia> {
     }
   };
   for (const surface of surfaces) describe(surfaceRoutes[surface], baseOf(surface, surfaces));
-  describe(opsRoutes, "");
+  describe([homeRoute(surfaces), ...opsRoutes], "");
   await app.modules;
   return app as unknown as Elysia;
 }
@@ -109,8 +110,6 @@ async function page(surfaces: readonly SurfaceName[]): Promise<WholeAnswer> {
   const answer = textAnswer(html, 200, "text/html; charset=utf-8");
   return { ...answer, headers: { ...answer.headers, "content-security-policy": policy, ...pageHeaders } };
 }
-
-const pageHeaders = { "x-content-type-options": "nosniff", "referrer-policy": "no-referrer" };
 
 async function file(path: string, contentType: string): Promise<WholeAnswer> {
   const headers = { "content-type": contentType, "cache-control": "public, max-age=3600", ...pageHeaders };

@@ -29,6 +29,9 @@ export function textAnswer(body: string, status = 200, contentType = "text/plain
   return { kind: "whole", status, headers: { "content-type": contentType }, body };
 }
 
+/** Of whatever a browser shows. */
+export const pageHeaders = { "x-content-type-options": "nosniff", "referrer-policy": "no-referrer" };
+
 export function errorAnswer(error: ApiError): WholeAnswer {
   return jsonAnswer(error.body(), error.status, error.headers);
 }

@@ -82,6 +82,16 @@ export class ApiError extends Error {
   static surfaceNotAllowed(surface: string): ApiError {
     return new ApiError(403, "permission_error", "surface_not_allowed", `This API key may not use the ${surface}.`);
   }
+  /** @param host as the request names it */
+  static hostNotAllowed(host: string): ApiError {
+    return new ApiError(
+      403,
+      "permission_error",
+      "host_not_allowed",
+      `This server is not called '${truncate(host)}' here. Call it as localhost or 127.0.0.1, or add the name to allowed_hosts in its configuration.`,
+      { param: "host" },
+    );
+  }
   static modelNotFound(model: string): ApiError {
     return new ApiError(
       404,

@@ -10,6 +10,7 @@ export const Model = Type.Object(
     object: Type.Literal("model"),
     created: Type.Integer({ description: "Unix time in seconds." }),
     owned_by: Type.String(),
+    name: Type.String({ description: "For people; clients that list models show it." }),
     description: Type.Optional(Type.String()),
     tier: Type.Optional(Type.String({ description: "The lowest plan that may use it (orchestrator)." })),
   },

@@ -26,6 +26,7 @@ describe("without anything", () => {
       shutdown: { drainSeconds: 30 },
       idempotency: { retentionHours: 24, finishAfterDisconnect: true, recordBytes: 16 * 1024 * 1024 },
       conversations: { retentionDays: 30 },
+      allowedHosts: [],
       trustedProxies: [],
       log: { level: "info", format: "auto", content: false, sample: 1, omit: [] },
       cors: { origins: [] },
@@ -193,6 +194,7 @@ providers:
     dialect: openai
     base_ulr: https://llm.example
 colour: red
+allowed_hosts: ["http://a.example"]
 `;
     expect(faultsOf({ yaml, env: { TROUPE_STREAMS_KEEP_ALIVE_SECONDS: "-1" } })).toEqual([
       "troupe.yaml:1:7: log.levl: is not a known key; did you mean 'level'?",
@@ -204,6 +206,7 @@ colour: red
       "troupe.yaml:14:3: providers.opnai: is no built-in provider, so it needs a dialect; did you mean 'openai'?",
       "troupe.yaml:17:5: providers.mycorp.base_ulr: is not a known key; did you mean 'base_url'?",
       "troupe.yaml:18:1: colour: is not a known key",
+      'troupe.yaml:19:17: allowed_hosts[0]: "http://a.example" is not a name such as troupe.lan; ports and schemes do not belong to it',
       "environment: TROUPE_STREAMS_KEEP_ALIVE_SECONDS: must be an integer from 0 to 3600",
     ]);
   });

@@ -130,6 +130,7 @@ function testConfig(data: string, { providers = {}, personas, config }: TroupeOp
     shutdown: { drainSeconds: 5 },
     idempotency: { retentionHours: 24, finishAfterDisconnect: true, recordBytes: 16 * 1024 * 1024 },
     conversations: { retentionDays: 30 },
+    allowedHosts: [],
     trustedProxies: [],
     log: { level: "info", format: "json", content: false, sample: 1, omit: [] },
     cors: { origins: [] },

@@ -63,6 +63,7 @@ test("a persona as a model of the public format", () => {
     object: "model",
     created: 1_700_000_000,
     owned_by: "b",
+    name: "pro",
     description: "About b/pro.",
     tier: "pro",
   });

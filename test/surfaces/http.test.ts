@@ -15,7 +15,7 @@ const json = "Content-Type: application/json";
 const size = (of: string | Uint8Array) => `Content-Length: ${Buffer.byteLength(of)}`;
 const bearer = () => `Authorization: Bearer ${troupe.key}`;
 const head = (start: string, ...lines: string[]) =>
-  [`${start}`, "Host: troupe", "Connection: close", ...lines, "", ""].join("\r\n");
+  [`${start}`, "Host: localhost", "Connection: close", ...lines, "", ""].join("\r\n");
 const send = (start: string, lines: string[], ...rest: (string | Uint8Array)[]) =>
   sendRaw(troupe.url, head(start, ...lines), ...rest);
 /** A JSON body to the orchestrator. */
@@ -108,7 +108,7 @@ describe("a request", () => {
   });
 
   test("behind another on one connection is answered after it", async () => {
-    const first = `GET /healthz HTTP/1.1\r\nHost: troupe\r\n\r\n`;
+    const first = `GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n`;
     const answer = await sendRaw(troupe.url, first + head("GET /version HTTP/1.1"));
     expect(answer.body.indexOf("ok")).toBe(0);
     expect(answer.body).toContain('"api_version":"v1"');

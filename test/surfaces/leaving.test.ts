@@ -69,7 +69,7 @@ async function allEnded(): Promise<void> {
 describe.each(surfaces)("%s", (surface, path, model) => {
   const request = (changes: object = {}, headers = "") => {
     const body = JSON.stringify({ model, messages: [{ role: "user", content: "hi" }], ...changes });
-    const head = `POST ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${troupe.key}\r\n${headers}`;
+    const head = `POST ${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${troupe.key}\r\n${headers}`;
     return [`${head}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`, body] as const;
   };
   /** The caller, once its request has come upstream, and a promise that the upstream saw it leave. */

@@ -111,7 +111,7 @@ describe("a plan sees the personas of its tier and below", () => {
     expect(list.object).toBe("list");
     expect(list.data.map((model) => (model as { id: string }).id)).toEqual([...ids]);
     for (const model of list.data) {
-      expect(Object.keys(model)).toEqual(["id", "object", "created", "owned_by", "description", "tier"]);
+      expect(Object.keys(model)).toEqual(["id", "object", "created", "owned_by", "name", "description", "tier"]);
       expect(model).toMatchObject({ object: "model", owned_by: "house", created: expect.any(Number) });
     }
     for (const id of ["house/cook", "house/butler", "house/guard"]) {

@@ -171,7 +171,7 @@ describe("whose bucket it is", () => {
   const guess = (at: Troupe, forwardedFor: string) =>
     sendRaw(
       at.url,
-      `GET /v1/models HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Forwarded-For: ${forwardedFor}\r\n\r\n`,
+      `GET /v1/models HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nX-Forwarded-For: ${forwardedFor}\r\n\r\n`,
     );
   const few = { limits: { ...limits, anonymousPerMinute: 2 } };
 

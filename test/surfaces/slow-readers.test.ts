@@ -85,7 +85,7 @@ class Reader {
   constructor(path: string, model: string, id?: string) {
     const body = JSON.stringify({ model, messages: [{ role: "user", content: "hi" }], stream: true });
     const named = id === undefined ? "" : `service-request-id: ${id}\r\n`;
-    const head = `POST ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${troupe.key}\r\n${named}`;
+    const head = `POST ${path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${troupe.key}\r\n${named}`;
     this.#socket = connect(Number(new URL(troupe.url).port), "127.0.0.1");
     this.#socket.write(`${head}content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
     const parser = new AnswerParser({
