@@ -9,6 +9,7 @@ import { ApiError } from "../wire/errors.ts";
 import { type ContentBlock, cacheMarker, partBlocks, textBlocks } from "./anthropic-parts.ts";
 import { arrangeBlocks, replayedThinking } from "./anthropic-replay.ts";
 import type { AnthropicRules } from "./anthropic-rules.ts";
+import { uniqueCallIds } from "./call-ids.ts";
 
 export type Turn = { role: "user" | "assistant" | "system"; content: ContentBlockParam[] };
 export type Conversation = { system: TextBlockParam[]; turns: Turn[] };
@@ -16,8 +17,9 @@ export type Conversation = { system: TextBlockParam[]; turns: Turn[] };
 /** @throws ApiError for parts that this family can't take, and for a conversation without any content */
 export function encodeConversation(messages: readonly Message[], rules: AnthropicRules): Conversation {
   const builder = new ConversationBuilder(rules.system_turns);
+  const ids = uniqueCallIds(messages, cleanId);
   messages.forEach((message, at) => {
-    builder.add(message, `messages[${at}]`);
+    builder.add(message, `messages[${at}]`, ids[at]!);
   });
   const { system, turns } = builder.finish();
   if (turns.length === 0 && system.length > 0) return { system: [], turns: [{ role: "user", content: system }] };
@@ -29,7 +31,6 @@ class ConversationBuilder {
   readonly #systemTurns: boolean;
   readonly #system: TextBlockParam[] = [];
   readonly #turns: Turn[] = [];
-  readonly #ids = new ToolUseIds();
   /** Instructions that came later: a system turn may only follow a user turn, so they wait for its end. */
   #held: TextBlockParam[] = [];
 
@@ -37,7 +38,8 @@ class ConversationBuilder {
     this.#systemTurns = systemTurns;
   }
 
-  add(message: Message, path: string): void {
+  /** @param ids of the message's calls, or of its result */
+  add(message: Message, path: string, ids: readonly string[]): void {
     switch (message.role) {
       case "developer":
       case "system":
@@ -47,10 +49,10 @@ class ConversationBuilder {
         this.#append("user", marked(contentBlocks(message.content, path), message));
         return;
       case "assistant":
-        this.#append("assistant", marked(assistantBlocks(message, this.#ids, path), message));
+        this.#append("assistant", marked(assistantBlocks(message, ids, path), message));
         return;
       case "tool":
-        this.#append("user", [toolResult(message, this.#ids, path)]);
+        this.#append("user", [toolResult(message, ids, path)]);
         return;
       case "function": // turned into a tool message before anything gets here
         return;
@@ -84,33 +86,7 @@ class ConversationBuilder {
   }
 }
 
-/**
- * Ids of calls in the form that is taken here (`^[a-zA-Z0-9_-]+$`, unique in the conversation), the same for a call and its
- * result. Other providers' ids may hold other characters, and some count from one in every turn.
- */
-class ToolUseIds {
-  readonly #taken = new Set<string>();
-  #turn = new Map<string, string[]>();
-
-  startTurn(): void {
-    this.#turn = new Map();
-  }
-
-  forCall(id: string): string {
-    const clean = cleanId(id);
-    let unique = clean;
-    for (let count = 2; this.#taken.has(unique); count += 1) unique = `${clean}_${count}`;
-    this.#taken.add(unique);
-    this.#turn.set(id, [...(this.#turn.get(id) ?? []), unique]);
-    return unique;
-  }
-
-  forResult(id: string): string {
-    const calls = this.#turn.get(id) ?? [];
-    return (calls.length > 1 ? calls.shift() : calls[0]) ?? cleanId(id);
-  }
-}
-
+/** The form of ids that is taken here: `^[a-zA-Z0-9_-]+$`, each once in the conversation. Other providers' hold other characters. */
 function cleanId(id: string): string {
   return id.replace(/[^a-zA-Z0-9_-]/g, "_");
 }
@@ -134,14 +110,13 @@ function marked<B extends ContentBlockParam>(blocks: B[], message: object): B[] 
   return [...blocks.slice(0, -1), { ...last, ...marker }];
 }
 
-function assistantBlocks(message: AssistantMessage, ids: ToolUseIds, path: string): ContentBlockParam[] {
+function assistantBlocks(message: AssistantMessage, ids: readonly string[], path: string): ContentBlockParam[] {
   const calls = message.tool_calls ?? [];
-  if (calls.length > 0) ids.startTurn();
   const blocks = arrangeBlocks(
     message,
     replayedThinking(message),
     assistantTexts(message),
-    calls.map((call) => toolUse(call, ids)),
+    calls.map((call, at) => toolUse(call, ids[at]!)),
   );
   // A turn may not end with a thought: one that was cut off there is worth nothing to the next turn.
   while (isThinking(blocks.at(-1))) blocks.pop();
@@ -168,12 +143,12 @@ function assistantTexts({ content, refusal }: AssistantMessage): TextBlockParam[
 
 type AnyToolCall = NonNullable<AssistantMessage["tool_calls"]>[number];
 
-function toolUse(call: AnyToolCall, ids: ToolUseIds): ContentBlockParam {
+function toolUse(call: AnyToolCall, id: string): ContentBlockParam {
   const [name, input] =
     call.type === "custom"
       ? [call.custom.name, { input: call.custom.input }]
       : [call.function.name, toolInput(call.function.arguments)];
-  return { type: "tool_use", id: ids.forCall(call.id), name, input, ...cacheMarker(call) };
+  return { type: "tool_use", id, name, input, ...cacheMarker(call) };
 }
 
 /** Arguments that are no JSON object, as a model may have left them when it was cut off, are kept as they are under one key. */
@@ -181,7 +156,7 @@ function toolInput(text: string): Record<string, unknown> {
   return text.trim() === "" ? {} : (objectOf(parseJson(text)) ?? { _raw: text });
 }
 
-function toolResult(message: ToolMessage, ids: ToolUseIds, path: string): ToolResultBlockParam {
+function toolResult(message: ToolMessage, [id = ""]: readonly string[], path: string): ToolResultBlockParam {
   const { content } = message;
   const blocks = typeof content === "string" ? [] : contentBlocks(content, path);
   // The marker belongs on the outer block: https://platform.claude.com/docs/en/build-with-claude/prompt-caching#what-cannot-be-cached
@@ -189,7 +164,7 @@ function toolResult(message: ToolMessage, ids: ToolUseIds, path: string): ToolRe
   const result = typeof content === "string" ? content.trim() && content : blocks.map(withoutMarker);
   return {
     type: "tool_result",
-    tool_use_id: ids.forResult(message.tool_call_id),
+    tool_use_id: id,
     // An empty list is refused; nothing at all is an empty result.
     ...(result.length > 0 && { content: result as ToolResultBlockParam["content"] & {} }),
     ...marker,

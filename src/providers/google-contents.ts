@@ -9,6 +9,7 @@ import { type JsonObject, listOf, objectOf, parseJson, textOf } from "../lib/jso
 import type { AssistantMessage, ChatRequest, ToolMessage, UserMessage } from "../wire/chat.ts";
 import { ApiError } from "../wire/errors.ts";
 import { wholeDetails } from "../wire/reasoning-details.ts";
+import { uniqueCallIds } from "./call-ids.ts";
 import { mediaPart } from "./google-media.ts";
 import type { GoogleRules } from "./google-rules.ts";
 import type { Call } from "./provider.ts";
@@ -33,7 +34,7 @@ export function conversationOf(call: Call, rules: GoogleRules, instruction?: str
   /** The functions of earlier calls, by the call's id. */
   const called = new Map<string, string>();
   let currentTurn = 0;
-  for (const { message, path } of inCallOrder(call.request.messages)) {
+  for (const { message, path, ids } of inCallOrder(call.request.messages)) {
     switch (message.role) {
       case "developer":
       case "system":
@@ -44,11 +45,13 @@ export function conversationOf(call: Call, rules: GoogleRules, instruction?: str
         currentTurn = turns.length;
         break;
       case "assistant":
-        for (const one of message.tool_calls ?? []) if (one.type === "function") called.set(one.id, one.function.name);
-        append(turns, "model", modelParts(message, path, rules));
+        for (const [at, one] of (message.tool_calls ?? []).entries()) {
+          if (one.type === "function") called.set(ids[at]!, one.function.name);
+        }
+        append(turns, "model", modelParts(message, path, ids, rules));
         break;
       case "tool":
-        append(turns, "user", resultParts(message, path, called, call, rules));
+        append(turns, "user", resultParts(message, path, ids[0]!, called, call, rules));
         break;
     }
   }
@@ -56,25 +59,44 @@ export function conversationOf(call: Call, rules: GoogleRules, instruction?: str
   const isContinued = call.extras["continuation_token"] !== undefined;
   if (turns.at(-1)?.role === "model" && !rules.prefill && !isContinued) append(turns, "user", [{ text: "Continue." }]);
   if (instruction !== undefined) system.push({ text: instruction });
-  if (system.length === 0) return { contents: turns };
-  if (rules.system_instruction && turns.length > 0) return { systemInstruction: { parts: system }, contents: turns };
+  if (system.length === 0) return { contents: openedByUser(turns, [blank]) };
+  if (rules.system_instruction && turns.length > 0) {
+    return { systemInstruction: { parts: system }, contents: openedByUser(turns, [blank]) };
+  }
   const [opening, ...rest] = turns;
-  if (opening?.role !== "user") return { contents: [{ role: "user", parts: system }, ...turns] };
+  if (opening?.role !== "user") return { contents: openedByUser(turns, system) };
   return { contents: [{ role: "user", parts: [...system, ...opening.parts] }, ...rest] };
 }
 
-type Placed = { readonly message: ChatRequest["messages"][number]; readonly path: string };
+/** Says nothing, which an empty text may not: "Unable to submit request because it has an empty text parameter". */
+const blank: Part = { text: " " };
+
+/**
+ * The user has the first word: "Please ensure that function call turn comes immediately after a user turn or after a function
+ * response turn." Source: https://ai.google.dev/gemini-api/docs/function-calling
+ */
+function openedByUser(turns: Turn[], parts: Part[]): Turn[] {
+  return turns[0]?.role === "user" ? turns : [{ role: "user", parts }, ...turns];
+}
+
+type Placed = {
+  readonly message: ChatRequest["messages"][number];
+  readonly path: string;
+  /** Of the message's calls, or of its result. */
+  readonly ids: readonly string[];
+};
 
 /** Where results carry no ids, their order tells which call each of them answers: it is made that of the calls. */
 function inCallOrder(messages: ChatRequest["messages"]): Placed[] {
+  const ids = uniqueCallIds(messages, (id) => id);
   const ranks = new Map<string, number>();
   let calls = 0;
   let group = 0;
   const placed = messages.map((message, at) => {
     if (message.role !== "tool") group += 1;
-    if (message.role === "assistant") for (const { id } of message.tool_calls ?? []) ranks.set(id, calls++);
-    const rank = message.role === "tool" ? (ranks.get(message.tool_call_id) ?? calls) : -1;
-    return { message, path: `messages[${at}]`, group, rank };
+    if (message.role === "assistant") for (const id of ids[at]!) ranks.set(id, calls++);
+    const rank = message.role === "tool" ? (ranks.get(ids[at]![0]!) ?? calls) : -1;
+    return { message, path: `messages[${at}]`, ids: ids[at]!, group, rank };
   });
   return placed.toSorted((a, b) => a.group - b.group || a.rank - b.rank);
 }
@@ -98,13 +120,13 @@ function userParts({ content }: UserMessage, path: string, { media }: Call): Par
   );
 }
 
-function modelParts(message: AssistantMessage, path: string, rules: GoogleRules): Part[] {
+function modelParts(message: AssistantMessage, path: string, ids: readonly string[], rules: GoogleRules): Part[] {
   const calls = message.tool_calls ?? [];
   const signatures = replayedSignatures(message, calls);
   const text = spokenText(message);
   const images = listOf((message as JsonObject)["images"]).flatMap(imagePart);
   const callParts = calls.map((one, at) =>
-    callPart(one, `${path}.tool_calls[${at}]`, signatures.calls.get(one.id), rules),
+    callPart(one, `${path}.tool_calls[${at}]`, ids[at]!, signatures.calls[at], rules),
   );
   const own = signatures.message === undefined ? {} : { thoughtSignature: signatures.message };
   // A signature without a text of its own came on an empty one, at the end.
@@ -131,11 +153,17 @@ function imagePart(image: unknown): Part[] {
   return [{ inlineData, ...(thoughtSignature !== undefined && { thoughtSignature }) }];
 }
 
-function callPart(call: ToolCall, path: string, thoughtSignature: string | undefined, rules: GoogleRules): Part {
+function callPart(
+  call: ToolCall,
+  path: string,
+  id: string,
+  thoughtSignature: string | undefined,
+  rules: GoogleRules,
+): Part {
   if (call.type === "custom")
     throw ApiError.unsupported(path, `${path}: custom tools are not supported by this provider.`);
   const { name, arguments: written } = call.function;
-  const functionCall = { ...(rules.call_ids && { id: call.id }), name, args: argumentsOf(written) };
+  const functionCall = { ...(rules.call_ids && { id }), name, args: argumentsOf(written) };
   return { functionCall, ...(thoughtSignature !== undefined && { thoughtSignature }) };
 }
 
@@ -148,11 +176,12 @@ function argumentsOf(written: string): JsonObject {
 function resultParts(
   message: ToolMessage,
   path: string,
+  id: string,
   called: ReadonlyMap<string, string>,
   call: Call,
   rules: GoogleRules,
 ): Part[] {
-  const { content, tool_call_id: id } = message;
+  const { content } = message;
   const name = called.get(id) ?? message.name;
   if (name == null) {
     throw ApiError.invalidValue(
@@ -187,27 +216,21 @@ function responseOf(text: string): JsonObject {
 /** How other gateways name this family's entries in `reasoning_details`. */
 const detailFormat = "google-gemini-v1";
 
-type Signatures = { message: string | undefined; calls: ReadonlyMap<string, string> };
+type Signatures = { message: string | undefined; calls: readonly (string | undefined)[] };
 
 /** The signatures that an echoed message carries, in the fields we write or in other gateways'. */
 function replayedSignatures(message: AssistantMessage, calls: readonly ToolCall[]): Signatures {
   const details = wholeDetails(message.reasoning_details).filter(
     ({ type, format }) => type === "reasoning.encrypted" && format === detailFormat,
   );
-  const found = new Map<string, string>();
-  for (const call of calls) {
+  const found = calls.map((call) => {
     const named = details.find(({ id }) => id === call.id)?.["data"];
-    const signature = callSignature(call as JsonObject) ?? presentText(named);
-    if (signature !== undefined) found.set(call.id, signature);
-  }
+    return callSignature(call as JsonObject) ?? presentText(named);
+  });
   const others = details.filter(({ id }) => !calls.some((call) => call.id === id));
   const loose = presentText(others[0]?.["data"]);
-  const [firstCall] = calls;
-  if (firstCall !== undefined && loose !== undefined && !found.has(firstCall.id)) {
-    found.set(firstCall.id, loose);
-    return { message: signatureOf(message), calls: found };
-  }
-  return { message: signatureOf(message) ?? (firstCall === undefined ? loose : undefined), calls: found };
+  if (calls.length === 0) return { message: signatureOf(message) ?? loose, calls: found };
+  return { message: signatureOf(message), calls: [found[0] ?? loose, ...found.slice(1)] };
 }
 
 function callSignature(call: JsonObject): string | undefined {

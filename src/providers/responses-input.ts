@@ -3,6 +3,7 @@ import { type JsonObject, listOf, numberOf, objectOf, textOf } from "../lib/json
 import type { AssistantMessage, FilePart, Message, ToolMessage, UserMessage } from "../wire/chat.ts";
 import { ApiError } from "../wire/errors.ts";
 import { wholeDetails } from "../wire/reasoning-details.ts";
+import { uniqueCallIds } from "./call-ids.ts";
 import { shortId } from "./openai-request.ts";
 import type { ResponsesQuirks } from "./responses-quirks.ts";
 
@@ -10,13 +11,16 @@ type Part = Extract<UserMessage["content"] | ToolMessage["content"], unknown[]>[
 
 /** @throws ApiError unsupported_parameter naming the message or part that this family can't take */
 export function inputItems(messages: readonly Message[], quirks: ResponsesQuirks): JsonObject[] {
-  const customCalls = customCallIds(messages);
-  return messages.flatMap((message, at) => itemsOf(message, `messages[${at}]`, customCalls, quirks));
+  const ids = uniqueCallIds(messages, (id) => fittingId(id, quirks));
+  const customCalls = customCallIds(messages, ids);
+  return messages.flatMap((message, at) => itemsOf(message, `messages[${at}]`, ids[at]!, customCalls, quirks));
 }
 
+/** @param ids of the message's calls, or of its result */
 function itemsOf(
   message: Message,
   path: string,
+  ids: readonly string[],
   customCalls: ReadonlySet<string>,
   quirks: ResponsesQuirks,
 ): JsonObject[] {
@@ -28,10 +32,10 @@ function itemsOf(
     case "user":
       return [{ role: "user", content: contentOf(message.content, path, quirks) }];
     case "assistant":
-      return assistantItems(message, path, quirks);
+      return assistantItems(message, path, ids, quirks);
     case "tool": {
-      const type = customCalls.has(message.tool_call_id) ? "custom_tool_call_output" : "function_call_output";
-      const call_id = callId(message.tool_call_id, quirks);
+      const [call_id = message.tool_call_id] = ids;
+      const type = customCalls.has(call_id) ? "custom_tool_call_output" : "function_call_output";
       return [{ type, call_id, output: contentOf(message.content, path, quirks) }];
     }
     case "function": // turned into a tool message before anything gets here
@@ -39,9 +43,12 @@ function itemsOf(
   }
 }
 
-function customCallIds(messages: readonly Message[]): Set<string> {
-  const calls = messages.flatMap((message) => (message.role === "assistant" ? (message.tool_calls ?? []) : []));
-  return new Set(calls.filter((call) => call.type === "custom").map((call) => call.id));
+function customCallIds(messages: readonly Message[], ids: readonly (readonly string[])[]): Set<string> {
+  const customIds = messages.flatMap((message, at) => {
+    const calls = message.role === "assistant" ? (message.tool_calls ?? []) : [];
+    return ids[at]!.filter((_, callAt) => calls[callAt]?.type === "custom");
+  });
+  return new Set(customIds);
 }
 
 function systemItem(role: string, content: string | { text: string }[], quirks: ResponsesQuirks): JsonObject {
@@ -102,17 +109,23 @@ function filePart(file: FilePart["file"], path: string, quirks: ResponsesQuirks)
 }
 
 /** Reasoning stands right before what it led to: the text, or the call that its `call_id` names. */
-function assistantItems(message: AssistantMessage, path: string, quirks: ResponsesQuirks): JsonObject[] {
+function assistantItems(
+  message: AssistantMessage,
+  path: string,
+  ids: readonly string[],
+  quirks: ResponsesQuirks,
+): JsonObject[] {
   const { reasoning, phase, phases } = replayState(message, quirks);
   const calls = message.tool_calls ?? [];
   const text = spokenText(message);
   if (text === "" && calls.length === 0 && message.audio != null) {
     throw ApiError.unsupported(`${path}.audio`, `${path}.audio: audio is not taken here.`);
   }
-  const ledTo = (call: Call) => reasoning.filter((entry) => entry.call_id === call.id);
+  const firstOf = new Map(calls.map(({ id }, at) => [id, at] as const).reverse());
+  const ledTo = (at: number) => reasoning.filter(({ call_id }) => call_id !== undefined && firstOf.get(call_id) === at);
   const callItems = calls.flatMap((call, at) => [
-    ...ledTo(call).map((entry) => reasoningItem(entry, quirks)),
-    callItem(call, `${path}.tool_calls[${at}]`, quirks),
+    ...ledTo(at).map((entry) => reasoningItem(entry, quirks)),
+    callItem(call, ids[at]!, `${path}.tool_calls[${at}]`, quirks),
   ]);
   const first = reasoning.filter((entry) => !calls.some((call) => call.id === entry.call_id));
   const spoken = text !== "" || calls.length === 0;
@@ -146,8 +159,7 @@ function spokenText({ content, refusal }: AssistantMessage): string {
 
 type Call = NonNullable<AssistantMessage["tool_calls"]>[number];
 
-function callItem(call: Call, path: string, quirks: ResponsesQuirks): JsonObject {
-  const call_id = callId(call.id, quirks);
+function callItem(call: Call, call_id: string, path: string, quirks: ResponsesQuirks): JsonObject {
   const id = quirks.callItemIds ? { id: call_id } : {};
   if (call.type === "function") {
     const { name, arguments: written } = call.function;
@@ -158,7 +170,7 @@ function callItem(call: Call, path: string, quirks: ResponsesQuirks): JsonObject
 }
 
 /** An id that is too long was minted elsewhere: it is replaced, the same way in a call and in its output. */
-function callId(id: string, { callIdLimit }: ResponsesQuirks): string {
+function fittingId(id: string, { callIdLimit }: ResponsesQuirks): string {
   return id.length <= callIdLimit ? id : shortId(id);
 }
 
