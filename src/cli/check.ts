@@ -1,11 +1,12 @@
 /** `troupe check`: everything a start would look at, without starting. */
 import type { Config } from "../config/config.ts";
 import { formatAddress } from "../config/listeners.ts";
+import { systemClock } from "../lib/clock.ts";
 import { type Fault, formatFault } from "../lib/yaml.ts";
+import { rehearseStart } from "../services/rehearsal.ts";
 import { StorageError } from "../store/storage-error.ts";
 import { type Context, codeOf, type ExitCode, loadFrom, printJson } from "./context.ts";
 import { type LoadedPersonas, loadPersonas, noProvider, unreachable } from "./personas.ts";
-import { keysIn, usingStore } from "./storage.ts";
 import { formatFields } from "./table.ts";
 
 type Findings = {
@@ -34,7 +35,7 @@ async function findingsOf(context: Context): Promise<Findings> {
     return { summary: {}, faults: format(loaded.faults), warnings: [], code: codeOf(loaded.faults) };
   const { config, file = "none: every default" } = loaded;
   const personas = await loadPersonas(config.personas);
-  const storage = await storageOf(context, config);
+  const storage = storageOf(config);
   const faults = [...format(personas.faults), ...storage.faults];
   return {
     summary: {
@@ -57,13 +58,10 @@ const format = (faults: readonly Fault[]) => faults.map(formatFault);
 const unreachableOf = ({ personas }: LoadedPersonas, config: Config) =>
   unreachable(personas, config).map((id) => `${id}: ${noProvider}`);
 
-async function storageOf({ io }: Context, config: Config): Promise<{ summary: string; faults: string[] }> {
-  if (!io.isFolder(config.data)) return { summary: `${config.data}, made at the first start`, faults: [] };
+function storageOf(config: Config): { summary: string; faults: string[] } {
   try {
-    const keys = await usingStore(config, (store) => {
-      store.check();
-      return keysIn(store, config).list();
-    });
+    const { keys } = rehearseStart(config, systemClock);
+    if (keys === undefined) return { summary: `${config.data}, made at the first start`, faults: [] };
     const active = keys.filter(({ state }) => state === "active").length;
     return { summary: `${config.data} (${active} of ${keys.length} keys active)`, faults: [] };
   } catch (error) {

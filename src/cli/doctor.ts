@@ -13,7 +13,7 @@ type Options = {
 /** @returns 1 when there is a fault, 2 when it is one of the command line; warnings are no fault */
 export async function doctor(context: Context, { call, json }: Options): Promise<ExitCode> {
   const loaded = loadFrom(context);
-  const findings = [...examineMachine(), ...(await examineInstallation(context, loaded, call === true))];
+  const findings = [...examineMachine(), ...(await examineInstallation(loaded, call === true))];
   const isWell = findings.every(({ state }) => state !== "fault");
   if (json) printJson(context.io, { ok: isWell, findings });
   else for (const finding of findings) context.io.stdout.write(lines(finding));

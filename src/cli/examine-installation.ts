@@ -4,21 +4,22 @@ import { join } from "node:path";
 import type { Config, Listener } from "../config/config.ts";
 import { formatAddress } from "../config/listeners.ts";
 import type { LoadResult } from "../config/load.ts";
+import { systemClock } from "../lib/clock.ts";
 import { formatFault } from "../lib/yaml.ts";
+import { rehearseStart } from "../services/rehearsal.ts";
+import { firstKeyName } from "../store/loss-guard.ts";
 import { StorageError } from "../store/storage-error.ts";
 import { readCertificate } from "../surfaces/certificate.ts";
-import type { Context } from "./context.ts";
 import { examineUpstreams } from "./examine-upstreams.ts";
 import { type Finding, fault, ok, warning } from "./finding.ts";
 import { loadPersonas, noProvider, unreachable } from "./personas.ts";
-import { usingStore } from "./storage.ts";
 
 const mebibyte = 1024 ** 2;
 const littleDisk = 512 * mebibyte;
 const soonDays = 14;
 
 /** @param call whether each provider is sent one small request */
-export async function examineInstallation(context: Context, loaded: LoadResult, call: boolean): Promise<Finding[]> {
+export async function examineInstallation(loaded: LoadResult, call: boolean): Promise<Finding[]> {
   if ("faults" in loaded) {
     return loaded.faults.map((one) =>
       fault("configuration", formatFault(one), "'troupe check' shows the same once it is mended."),
@@ -28,18 +29,17 @@ export async function examineInstallation(context: Context, loaded: LoadResult, 
   return [
     ok("configuration", file),
     ...warnings.map((one) => warning("configuration", formatFault(one), "Correct the name, or remove it.")),
-    ...(context.io.isFolder(config.data)
-      ? await data(config)
-      : [ok("data folder", `${config.data}, made at the first start`)]),
+    ...data(config),
     ...(await Promise.all(config.listen.map((listener) => addresses(listener, config)))).flat(),
     ...(await personas(config)),
     ...(await examineUpstreams(config, call)),
   ];
 }
 
-async function data(config: Config): Promise<Finding[]> {
+function data(config: Config): Finding[] {
   try {
-    await usingStore(config, (store) => store.check());
+    const { keys } = rehearseStart(config, systemClock, true);
+    if (keys === undefined) return [ok("data folder", `${config.data}, made at the first start`)];
   } catch (error) {
     if (!(error instanceof StorageError)) throw error;
     return [fault("data folder", error.message, "See docs/troubleshooting.md, under storage.")];
@@ -59,7 +59,7 @@ async function data(config: Config): Promise<Finding[]> {
 }
 
 function firstKey({ data }: Config): Finding[] {
-  const path = join(data, "first-key");
+  const path = join(data, firstKeyName);
   if (statSync(path, { throwIfNoEntry: false }) === undefined) return [];
   return [
     warning("first key", `${path} still holds it`, "Note the key, and remove the file: only its hash is needed."),

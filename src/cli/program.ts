@@ -23,7 +23,7 @@ import { addHelp, flagsFor, reading, refuseUnknown, sharedOptions } from "./help
 import { type CreateOptions, createKey, listKeys, revokeKey, rotateKey, showKey } from "./keys.ts";
 import { migrate } from "./migrate.ts";
 import { checkPersonas, listPersonas, printPersonaSchema, showPersona } from "./personas.ts";
-import { serve } from "./serve.ts";
+import { type ServeOptions, serve } from "./serve.ts";
 import { installService, printService, showServiceStatus, uninstallService } from "./service.ts";
 
 /**
@@ -92,12 +92,13 @@ function buildProgram(io: Io, done: (code: ExitCode) => void): Command {
 
   reading(program.command("serve", { isDefault: true }), ...allFlags)
     .description("Run the server (the default)")
+    .option("--new-database", "Make a new database, without the old keys, where the one of before is lost or damaged")
     // A default command is given every word that is no command, and would only call it one too many.
     .allowExcessArguments()
-    .action((_, command: Command) => {
+    .action((options: ServeOptions, command: Command) => {
       const [word] = command.args;
       if (word !== undefined) refuseUnknown(program, word);
-      return act(serve)(command);
+      return act(serve)(options, command);
     });
 
   reading(program.command("check"), ...allFlags)

@@ -14,7 +14,12 @@ import { type TelemetrySettings, telemetrySettings } from "../services/telemetry
 import type { ServerIo } from "../surfaces/run-server.ts";
 import { CommandError, type Context, type ExitCode, loadFrom, withConfig } from "./context.ts";
 
-export function serve(given: Context): Promise<ExitCode> {
+export type ServeOptions = {
+  /** Whether a database that is lost or damaged gives way to a new one. */
+  readonly newDatabase?: boolean;
+};
+
+export function serve(given: Context, { newDatabase }: ServeOptions = {}): Promise<ExitCode> {
   const files = new Set<string>();
   const context = noting(given, files);
   return withConfig(context, async (config) => {
@@ -23,6 +28,9 @@ export function serve(given: Context): Promise<ExitCode> {
     const { io } = context;
     const crew = crewOf(io);
     const telemetry = telemetryFrom(io);
+    const isFirst = crew === undefined && !io.env[predecessorVariable];
+    // What is started later, by this process, is to stop at a database that is lost while it runs.
+    if (newDatabase && isFirst) await giveUp(io, config);
     const options = {
       build: buildInfo,
       io: serverIo(io, crew),
@@ -39,6 +47,13 @@ export function serve(given: Context): Promise<ExitCode> {
     const { runSupervisor } = await import("../surfaces/supervisor.ts");
     return runSupervisor(config, options);
   });
+}
+
+async function giveUp({ stderr }: Io, { data }: Config): Promise<void> {
+  const { giveUpLost } = await import("../services/data.ts");
+  const left = giveUpLost(data);
+  if (left !== undefined)
+    stderr.write(`warning: a new database takes the place of the one that was lost, ${left}; no old key opens it.\n`);
 }
 
 function telemetryFrom({ env }: Io): TelemetrySettings | undefined {

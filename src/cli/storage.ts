@@ -1,8 +1,10 @@
 /** The database, for commands about what is in it. */
+import { join } from "node:path";
 import type { Config } from "../config/config.ts";
 import { systemClock } from "../lib/clock.ts";
 import { Keys } from "../services/keys.ts";
-import { openStore, type Store } from "../store/store.ts";
+import { LossGuard } from "../store/loss-guard.ts";
+import { databaseName, openStore, type Store } from "../store/store.ts";
 import { CommandError, type Context, type ExitCode, withConfig } from "./context.ts";
 
 /** Opens it and closes it again. A wrong folder is told, and not filled with an empty database. */
@@ -14,10 +16,15 @@ export function withStore(
     if (!context.io.isFolder(config.data)) {
       throw new CommandError(`There is no data folder ${config.data}; --data names another.`);
     }
+    if (isNew(config.data))
+      throw new CommandError(`There is no database in ${config.data} yet; --data names another folder.`);
     await usingStore(config, (store) => use(store, config));
     return 0;
   });
 }
+
+/** @throws StorageError when there was a database */
+const isNew = (folder: string) => new LossGuard(folder, join(folder, databaseName)).isNew;
 
 /** The same, made where there is none. */
 export async function usingStore<T>(config: Config, use: (store: Store) => T | Promise<T>): Promise<T> {

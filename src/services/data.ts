@@ -14,9 +14,10 @@ import {
 import { dirname, join } from "node:path";
 import type { ConversationTotals } from "../store/conversation-rows.ts";
 import type { KeptTotals } from "../store/idempotency-rows.ts";
+import { forgetLost } from "../store/loss-guard.ts";
 import { migrate, migrations, versionOf } from "../store/migrations.ts";
 import { Presence } from "../store/presence.ts";
-import { StorageError, storing } from "../store/storage-error.ts";
+import { asFolderError, StorageError, storing } from "../store/storage-error.ts";
 import { databaseName, openStore, type Store } from "../store/store.ts";
 import { type SweepCounts, type SweepRules, sweepStep } from "./sweeper.ts";
 
@@ -87,22 +88,68 @@ export function backUp(store: Store, file: string): void {
  * @throws DataError when a server runs, or the file is none of ours; then nothing has changed. StorageError
  */
 export function restore(file: string, folder: string): string | undefined {
-  if (!existsSync(file)) throw new DataError(`There is no file ${file}.`);
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  assertFile(file);
+  return alone(folder, () => {
+    const incoming = join(folder, `${databaseName}.incoming`);
+    try {
+      createEmpty(incoming);
+      reading(file, () => copyDatabase(file, incoming));
+      checkCopy(incoming, file);
+      assertKeys(incoming, file);
+      flushToDisk(incoming);
+      const replaced = moveAway(join(folder, databaseName));
+      renameSync(incoming, join(folder, databaseName));
+      flushToDisk(folder);
+      return replaced;
+    } finally {
+      rmSync(incoming, { force: true });
+    }
+  });
+}
+
+/**
+ * Moves a database that is damaged or lost out of the way of a new one, and with it what tells of it.
+ * @returns where what is left of it is now; undefined: it is sound, and was left alone
+ * @throws DataError when a server runs, StorageError when it fails for another reason; then nothing has changed
+ */
+export function giveUpLost(folder: string): string | undefined {
+  const path = join(folder, databaseName);
+  if (!isLost(folder)) return undefined;
+  return alone(folder, () => {
+    const replaced = moveAway(path);
+    forgetLost(folder);
+    return replaced ?? path;
+  });
+}
+
+function isLost(folder: string): boolean {
+  if (!existsSync(folder)) return false;
+  try {
+    const store = openStore(folder, { isTrial: true });
+    try {
+      store.keys.list();
+    } finally {
+      store.close();
+    }
+    return false;
+  } catch (error) {
+    if (error instanceof StorageError && (error.kind === "lost" || error.kind === "corrupt")) return true;
+    throw error;
+  }
+}
+
+/** Runs `work` while no server runs on the folder, which is made if it is not there. @throws DataError, StorageError */
+function alone<T>(folder: string, work: () => T): T {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw asFolderError(error, folder, join(folder, databaseName));
+  }
   const presence = new Presence(folder);
-  const incoming = join(folder, `${databaseName}.incoming`);
   try {
     if (presence.others().length > 0) throw new DataError(`A server runs on ${folder}; stop it first.`);
-    createEmpty(incoming);
-    copyDatabase(file, incoming);
-    checkCopy(incoming, file);
-    flushToDisk(incoming);
-    const replaced = moveAway(join(folder, databaseName));
-    renameSync(incoming, join(folder, databaseName));
-    flushToDisk(folder);
-    return replaced;
+    return work();
   } finally {
-    rmSync(incoming, { force: true });
     presence.leave();
   }
 }
@@ -119,6 +166,23 @@ export function prune(store: Store, now: number, rules: SweepRules): SweepCounts
 }
 
 const pagesPerStep = 256;
+
+function assertFile(file: string): void {
+  const found = reading(file, () => statSync(file, { throwIfNoEntry: false }));
+  if (found === undefined) throw new DataError(`There is no file ${file}.`);
+  if (!found.isFile()) throw new DataError(`${file} is no file; name what 'troupe data backup' made.`);
+}
+
+/** @throws DataError in place of the file system's errors, StorageError */
+function reading<T>(file: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    const { code } = error as { code?: unknown };
+    if (typeof code !== "string" || error instanceof StorageError) throw error;
+    throw new DataError(`${file} can't be copied (${code}): check its permissions, and the free space.`);
+  }
+}
 
 function createEmpty(path: string): void {
   try {
@@ -153,21 +217,33 @@ function checkCopy(path: string, name: string): void {
   });
 }
 
+/** As a database that was in use has keys, and one without would start as if it had lost them. @throws DataError */
+function assertKeys(path: string, name: string): void {
+  storing(name, () => {
+    using database = new Database(path, { readonly: true });
+    if (database.query("select 1 from keys limit 1").get() === null)
+      throw new DataError(`${name} holds no keys; it is a backup of nothing.`);
+  });
+}
+
 /** The old database and what belongs to it, kept under another name until the next time. */
 function moveAway(path: string): string | undefined {
-  if (!existsSync(path)) return undefined;
+  // A log that is left alone counts as well: it would be taken for the next database's.
+  if (!databaseParts.some((part) => existsSync(path + part))) return undefined;
   try {
     // Brings what stands in its log into the file; one that can't be opened is moved as it is.
-    openStore(dirname(path)).close();
+    if (existsSync(path)) openStore(dirname(path), { isTrial: true }).close();
   } catch (error) {
     if (!(error instanceof StorageError)) throw error;
   }
-  for (const part of ["", "-wal", "-shm"]) {
+  for (const part of databaseParts) {
     rmSync(`${path}.replaced${part}`, { force: true });
     if (existsSync(path + part)) renameSync(path + part, `${path}.replaced${part}`);
   }
   return `${path}.replaced`;
 }
+
+const databaseParts = ["", "-wal", "-shm"];
 
 function flushToDisk(path: string): void {
   const file = openSync(path, "r");

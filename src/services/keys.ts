@@ -1,9 +1,12 @@
 /** Who may call: API keys, looked up in memory, kept in the store. */
-import { closeSync, fsyncSync, openSync, renameSync, writeSync } from "node:fs";
+import { existsSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
+import { dirname } from "node:path";
 import type { SurfaceName } from "../config/config.ts";
 import type { Clock } from "../lib/clock.ts";
 import { globMatches, globReaches } from "../lib/glob.ts";
 import type { KeyRow, KeyRows } from "../store/key-rows.ts";
+import { asFolderError, StorageError } from "../store/storage-error.ts";
+import { writePrivately } from "../store/write-privately.ts";
 import { type Tier, tiers } from "../wire/models.ts";
 import { KeyError, matchKey } from "./key-lookup.ts";
 import { hashOf, isWellFormed, newSecret, shownLength } from "./key-secret.ts";
@@ -165,15 +168,37 @@ export class Keys {
   }
 
   /**
-   * If there has never been a key, makes one of the pro plan and writes it to `file`, readable by this user only.
-   * File and key come into being together; of several processes that start at once, one makes them.
+   * If there has never been a key, makes one of the pro plan and writes it to `file`, readable by this user only. It stands
+   * beside it before the key is made, and in its place once the key is kept: so a file there always tells of a key.
+   * Of several processes that start at once, one makes them.
    * @returns undefined when there are keys
-   * @throws StorageError, or the file system's error when the file can't be written
+   * @throws StorageError; then there is no key
    */
   ensureFirstKey(file: string): NewKey | undefined {
     const { secret, row } = this.#newRow({ name: "first", tier: "pro" });
-    const made = this.#rows.insertFirst(row, () => writePrivately(file, `${secret}\n`));
-    return made ? { secret, key: this.#info(row) } : undefined;
+    const unfinished = `${file}.new`;
+    try {
+      const made = this.#rows.insertFirst(row, () => {
+        assertPlaceable(file);
+        writePrivately(unfinished, `${secret}\n`);
+      });
+      if (existsSync(unfinished)) this.#finishFirstKey(unfinished, file);
+      return made ? { secret, key: this.#info(row) } : undefined;
+    } catch (error) {
+      throw asFolderError(error, dirname(file), file);
+    }
+  }
+
+  /** Of whatever process; one that was stopped before its key was kept leaves a file that tells of none. */
+  #finishFirstKey(unfinished: string, file: string): void {
+    try {
+      const hash = hashOf(readFileSync(unfinished, "utf8").trim());
+      if (this.#rows.list().some((row) => row.hash === hash)) renameSync(unfinished, file);
+      else rmSync(unfinished, { force: true });
+    } catch (error) {
+      // Another process that starts has done it.
+      if ((error as { code?: string }).code !== "ENOENT") throw error;
+    }
   }
 
   /** Writes when keys were last used. Happens by itself once a minute. @throws StorageError; then nothing is forgotten */
@@ -295,15 +320,8 @@ export function checkSpec(spec: KeySpec, now: number): void {
   if (fault !== undefined) throw new KeySpecError(fault[1]);
 }
 
-/** A reader finds the old file or the new one, whole; a machine that stops leaves one of them. */
-function writePrivately(path: string, text: string): void {
-  const unfinished = `${path}.new`;
-  const file = openSync(unfinished, "w", 0o600);
-  try {
-    writeSync(file, text);
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
-  renameSync(unfinished, path);
+/** @throws StorageError when a folder has the place of the file */
+export function assertPlaceable(file: string): void {
+  if (statSync(file, { throwIfNoEntry: false })?.isDirectory() !== true) return;
+  throw new StorageError("unusable", file, `${file} is a folder, where the first key is to be written: move it away.`);
 }

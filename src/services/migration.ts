@@ -1,7 +1,8 @@
 /** An upgrade's change of the database, done or only rehearsed. */
 import { Database } from "bun:sqlite";
-import { existsSync, mkdtempSync, rmSync, statSync } from "node:fs";
+import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { LossGuard } from "../store/loss-guard.ts";
 import { migrations, versionOf } from "../store/migrations.ts";
 import { storing } from "../store/storage-error.ts";
 import { databaseName, openStore } from "../store/store.ts";
@@ -49,8 +50,14 @@ export function rehearseMigration(folder: string, now: () => number): Migration 
 function look(folder: string): Omit<Migration, "milliseconds"> {
   const path = join(folder, databaseName);
   const to = migrations.length;
-  if (!existsSync(path)) return { from: 0, to, bytes: 0 };
-  const from = storing(path, () => withReader(path, (database) => versionOf(database, path)));
+  const guard = new LossGuard(folder, path);
+  if (guard.isNew) return { from: 0, to, bytes: 0 };
+  const from = storing(path, () =>
+    withReader(path, (database) => {
+      guard.checkOpened(database);
+      return versionOf(database, path);
+    }),
+  );
   return { from, to, bytes: statSync(path).size };
 }
 

@@ -2,6 +2,7 @@
 import type { Database } from "bun:sqlite";
 import type { Tier } from "../wire/models.ts";
 import type { CommitWatch } from "./commit-watch.ts";
+import { damaged } from "./storage-error.ts";
 
 /** Times are Unix milliseconds. */
 export type KeyRow = {
@@ -26,8 +27,10 @@ export type KeyRow = {
 export interface KeyRows {
   /** Grows with every change of a key by any process. 0.1 µs where nothing was committed, else, or unwatched, 1.8 to 4 µs. */
   generation(): number;
-  /** By time of birth. */
+  /** By time of birth. @throws StorageError when the rights of one can't be read */
   list(): KeyRow[];
+  /** Revoked ones included. */
+  hasAny(): boolean;
   insert(row: KeyRow): void;
   /**
    * Only if there is no key at all, revoked ones included. Among several processes, one gets true.
@@ -78,11 +81,28 @@ export function keyRows(database: Database, watch?: CommitWatch): KeyRows {
       latest ??= generation.get()!.value;
       return latest;
     },
-    list: () => list.all(),
+    list() {
+      const rows = list.all();
+      for (const row of rows) assertReadable(row, database.filename);
+      return rows;
+    },
+    hasAny: () => any.get() !== null,
     insert: (row) => void insert.run(row),
     insertFirst: (row, beforeCommit) => insertFirst.immediate(row, beforeCommit),
     revoke: (id, at) => revoke.run({ id, at }).changes > 0,
     replaceSecret: (id, prefix, hash) => replaceSecret.run({ id, prefix, hash }).changes > 0,
     touch: (uses) => touchAll.immediate(uses),
   };
+}
+
+function assertReadable({ id, surfaces, models }: KeyRow, path: string): void {
+  if (![surfaces, models].every(isList)) throw damaged(path, `the rights of ${id} can't be read`);
+}
+
+function isList(json: string): boolean {
+  try {
+    return Array.isArray(JSON.parse(json));
+  } catch {
+    return false;
+  }
 }

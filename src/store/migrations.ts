@@ -119,7 +119,7 @@ export function versionOf(database: Database, path: string, known = migrations.l
   const version = read("pragma user_version");
   const owner = read("pragma application_id");
   const foreign = owner !== applicationId && (owner !== 0 || read("select count(*) from sqlite_schema") > 0);
-  if (foreign) throw new StorageError("corrupt", path, `${path} is a database of another program; move it away.`);
+  if (foreign) throw new StorageError("foreign", path, `${path} is a database of another program; move it away.`);
   if (version > known) {
     throw new StorageError(
       "newer",

@@ -1,6 +1,16 @@
 /** What can go wrong with the database, in words that a person can act on. */
 
-export type StorageErrorKind = "full" | "readonly" | "corrupt" | "busy" | "missing" | "newer" | "unusable";
+export type StorageErrorKind =
+  | "full"
+  | "readonly"
+  | "corrupt"
+  | "busy"
+  | "missing"
+  | "newer"
+  | "foreign"
+  | "unusable"
+  /** There was a database, and what is in its place is none, or an empty one. */
+  | "lost";
 
 export class StorageError extends Error {
   readonly kind: StorageErrorKind;
@@ -48,6 +58,31 @@ export function asStorageError(error: unknown, path: string): unknown {
   if (meaning === undefined) return error;
   const [, kind, advice] = meaning;
   return new StorageError(kind, path, `The database ${path} failed (${code}): ${advice}.`, error);
+}
+
+/**
+ * What it means that the schema can't be read, brought forward or used: no statement of ours fails on a sound database.
+ * @returns anything else as it is
+ */
+export function asOpeningError(error: unknown, path: string): unknown {
+  const meaning = asStorageError(error, path);
+  if (meaning instanceof StorageError || (error as { code?: unknown } | null)?.code !== "SQLITE_ERROR") return meaning;
+  return damaged(path, (error as Error).message, error);
+}
+
+/** @param found what shows it */
+export function damaged(path: string, found: string, cause?: unknown): StorageError {
+  const advice = "restore a backup with 'troupe data restore <file>'";
+  return new StorageError("corrupt", path, `The database ${path} is damaged (${found}): ${advice}.`, cause);
+}
+
+/** What an error of the file system means for the data folder. @returns anything else as it is */
+export function asFolderError(error: unknown, folder: string, path: string): unknown {
+  const { code } = error as { code?: unknown };
+  if (typeof code !== "string" || error instanceof StorageError) return error;
+  const kind = code === "ENOSPC" || code === "EDQUOT" ? "full" : code === "EROFS" ? "readonly" : "missing";
+  const advice = "check that it is a writable folder of this user, or name another with --data";
+  return new StorageError(kind, path, `The data folder ${folder} can't be used (${code}): ${advice}.`, error);
 }
 
 /** Runs `work`. @throws StorageError in place of SQLite's own errors */

@@ -12,11 +12,12 @@ import { CommitWatch } from "./commit-watch.ts";
 import { type ConversationRows, conversationRows } from "./conversation-rows.ts";
 import { type IdempotencyRows, idempotencyRows } from "./idempotency-rows.ts";
 import { type KeyRows, keyRows } from "./key-rows.ts";
-import { migrate } from "./migrations.ts";
+import { LossGuard } from "./loss-guard.ts";
+import { migrate, migrations, versionOf } from "./migrations.ts";
 import { patiently } from "./patience.ts";
 import { Presence } from "./presence.ts";
 import { SharedCommit } from "./shared-commit.ts";
-import { StorageError, storing, withStorageErrors } from "./storage-error.ts";
+import { asFolderError, asOpeningError, damaged, StorageError, storing, withStorageErrors } from "./storage-error.ts";
 
 export type Store = {
   /** The database file. */
@@ -32,6 +33,8 @@ export type Store = {
   shrink(mostPages: number): number;
   /** Copies everything, as it is at this moment, into a new file, while others read and write. @throws StorageError */
   copyTo(path: string): void;
+  /** Reads every page. @returns the first damage, undefined when there is none. @throws StorageError */
+  damage(): string | undefined;
   /** Writes as much as a usual row. @throws StorageError when nothing can be kept at the moment */
   check(): void;
   close(): void;
@@ -44,6 +47,8 @@ export type StoreOptions = {
   readonly mostBytes?: number;
   /** How long one write may wait for another process. It blocks this whole process. Default: 1000. */
   readonly busyMs?: number;
+  /** Undoes with `close` what opening changes, so that an older version may go on with the file. Default: no. */
+  readonly isTrial?: boolean;
 };
 
 /** How long processes that start at once wait for each other. */
@@ -55,10 +60,13 @@ const openingBusyMs = 10_000;
  */
 export function openStore(folder: string, options: StoreOptions = {}): Store {
   const path = join(folder, databaseName);
+  const guard = guarding(folder, path);
   makePrivate(folder, path);
-  const { database, watch } = storing(path, () => openDatabase(path));
+  const { database, watch } = opening(path, () => openDatabase(path, guard));
   try {
-    return storing(path, () => {
+    return opening(path, () => {
+      if (guard.isShort) assertWhole(database, path);
+      if (options.isTrial && versionOf(database, path) < migrations.length) database.run("begin immediate");
       migrate(database, path);
       database.run(`pragma busy_timeout = ${options.busyMs ?? 1_000}`);
       if (options.mostBytes !== undefined) limitSize(database, options.mostBytes);
@@ -69,10 +77,15 @@ export function openStore(folder: string, options: StoreOptions = {}): Store {
       );
       const shared = new SharedCommit(database, path);
       const stillThere = placeCheck(database, path);
+      const keys = keyRows(database, watch?.follows(database) ? watch : undefined);
+      const hasKeys = keys.hasAny();
+      guard.checkKeys(hasKeys);
+      const mark = options.isTrial ? () => {} : () => guard.mark(database);
+      if (hasKeys) mark();
       const check = database.prepare("insert or replace into trials values (1, zeroblob(12000))");
       return {
         path,
-        keys: withStorageErrors(path, keyRows(database, watch?.follows(database) ? watch : undefined)),
+        keys: withStorageErrors(path, marking(keys, mark)),
         idempotency: withStorageErrors(path, idempotencyRows(database, shared), stillThere),
         conversations: withStorageErrors(path, conversationRows(database), stillThere),
         presence: () => (presence ??= new Presence(folder)),
@@ -88,6 +101,7 @@ export function openStore(folder: string, options: StoreOptions = {}): Store {
             return before - size.get()!.free;
           }),
         copyTo: (target) => storing(path, () => void database.run("vacuum into ?", [target])),
+        damage: () => storing(path, () => damageIn(database)),
         check: () =>
           storing(path, () => {
             stillThere();
@@ -96,6 +110,7 @@ export function openStore(folder: string, options: StoreOptions = {}): Store {
         close: () => {
           shared.flush();
           presence?.leave();
+          if (options.isTrial && database.inTransaction) database.run("rollback");
           storing(path, () => database.close(true));
           watch?.end();
         },
@@ -108,6 +123,50 @@ export function openStore(folder: string, options: StoreOptions = {}): Store {
   }
 }
 
+/** @throws StorageError when a database that was there is lost, or the folder can't be looked at */
+function guarding(folder: string, path: string): LossGuard {
+  try {
+    return new LossGuard(folder, path);
+  } catch (error) {
+    throw asFolderError(error, folder, path);
+  }
+}
+
+/** Every key that is made leaves the mark. */
+function marking(keys: KeyRows, mark: () => void): KeyRows {
+  return {
+    ...keys,
+    insert(row) {
+      keys.insert(row);
+      mark();
+    },
+    insertFirst(row, beforeCommit) {
+      const isMade = keys.insertFirst(row, beforeCommit);
+      if (isMade) mark();
+      return isMade;
+    },
+  };
+}
+
+function opening<T>(path: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw asOpeningError(error, path);
+  }
+}
+
+function damageIn(database: Database): string | undefined {
+  const found = database.query<{ quick_check: string }, []>("pragma quick_check(1)").get()?.quick_check;
+  return found === "ok" ? undefined : (found ?? "it can't be read").replaceAll(/\s+/g, " ");
+}
+
+/** Reads every page, so only where there is a reason. @throws StorageError, SQLite's errors */
+function assertWhole(database: Database, path: string): void {
+  const found = damageIn(database);
+  if (found !== undefined) throw damaged(path, found);
+}
+
 function makePrivate(folder: string, path: string): void {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -117,9 +176,7 @@ function makePrivate(folder: string, path: string): void {
     const { code } = error as { code?: string };
     // A file that may only be read is SQLite's to report, with its own words.
     if ((code === "EACCES" || code === "EROFS") && isReadable(path)) return;
-    const kind = code === "ENOSPC" || code === "EDQUOT" ? "full" : code === "EROFS" ? "readonly" : "missing";
-    const advice = "check that it is a writable folder of this user, or name another with --data";
-    throw new StorageError(kind, path, `The data folder ${folder} can't be used (${code}): ${advice}.`, error);
+    throw asFolderError(error, folder, path);
   }
 }
 
@@ -134,12 +191,14 @@ function isReadable(path: string): boolean {
 
 type Opened = { readonly database: Database; readonly watch: CommitWatch | undefined };
 
-function openDatabase(path: string): Opened {
+function openDatabase(path: string, guard: LossGuard): Opened {
   const watch = CommitWatch.begin(path);
   const database = new Database(path, { strict: true, readwrite: true, create: true });
   try {
     // The first of all: the next lines themselves may find another process starting.
     database.run(`pragma busy_timeout = ${openingBusyMs}`);
+    // Before anything is written: what is not ours, or was lost, stays as it is.
+    guard.checkOpened(database);
     database.run("pragma auto_vacuum = incremental");
     patiently(() => database.run("pragma journal_mode = wal"), openingBusyMs);
     database.run("pragma synchronous = normal");

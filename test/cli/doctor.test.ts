@@ -45,7 +45,7 @@ describe("troupe doctor", () => {
 
   test("tells a first key that still lies there, and personas at fault", async () => {
     using folder = new TempFolder();
-    mkdirSync(folder.file("data"));
+    await new Console(folder.path).run("keys create a");
     writeFileSync(folder.file("data/first-key"), "trp_x\n");
     mkdirSync(folder.file("personas/team"), { recursive: true });
     writeFileSync(folder.file("personas/team/broken.yaml"), "descripton: x\n");

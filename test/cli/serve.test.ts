@@ -89,6 +89,6 @@ test("a configuration at fault starts nothing", async () => {
   using folder = new TempFolder();
   const { code, err } = await new Console(folder.path).run("serve --port http");
   expect(err).toBe('command line: --port: "http" must be a port from 0 to 65535\n');
-  expect(code).toBe(1);
+  expect(code).toBe(2);
   expect(existsSync(folder.file("data"))).toBe(false);
 });

@@ -197,14 +197,14 @@ describe("when storage fails", () => {
     using other = new Database(folder.file(databaseName), { create: true });
     other.run("create table theirs (a)");
     const error = storageErrorOf(() => openStore(folder.path));
-    expect([error.kind, error.message]).toEqual(["corrupt", expect.stringContaining("another program")]);
+    expect([error.kind, error.message]).toEqual(["foreign", expect.stringContaining("another program")]);
     expect(other.query("select name from sqlite_schema").values()).toEqual([["theirs"]]);
   });
 
   test("pages damaged while running are reported as corrupt", () => {
     using folder = new TempFolder();
     const writer = openStore(folder.path);
-    for (let at = 0; at < 200; at += 1) writer.keys.insert(row(`k${at}`, { models: "m".repeat(500) }));
+    for (let at = 0; at < 200; at += 1) writer.keys.insert(row(`k${at}`, { models: `["${"m".repeat(500)}"]` }));
     writer.close();
     const bytes = readFileSync(folder.file(databaseName));
     bytes.fill(0xff, 4096);
@@ -224,7 +224,7 @@ describe("when storage fails", () => {
     using folder = new TempFolder();
     const store = openStore(folder.path, { mostBytes: 128 * 1024 });
     const fill = () => {
-      for (let at = 0; at < 1000; at += 1) store.keys.insert(row(`k${at}`, { models: "m".repeat(2000) }));
+      for (let at = 0; at < 1000; at += 1) store.keys.insert(row(`k${at}`, { models: `["${"m".repeat(2000)}"]` }));
     };
     expect(storageErrorOf(fill).kind).toBe("full");
     const written = store.keys.list().length;
