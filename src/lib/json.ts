@@ -1,4 +1,5 @@
 /** Careful reading of JSON that nobody has checked: what is not of the wanted kind is absent. */
+import { JsonScan } from "./json-scan.ts";
 
 export type JsonObject = Record<string, unknown>;
 
@@ -43,4 +44,30 @@ export function parseJson(text: string): unknown {
   } catch {
     return undefined;
   }
+}
+
+/** The most levels of lists and objects that are read. What is deeper can't be written again without running out of stack. */
+const maxDepth = 1000;
+const [jsonValues, jsonKeys, jsonStringBytes] = [
+  Number.POSITIVE_INFINITY,
+  Number.POSITIVE_INFINITY,
+  Number.POSITIVE_INFINITY,
+];
+const depthAlone = { jsonDepth: maxDepth, jsonValues, jsonKeys, jsonStringBytes };
+
+/** Whether a JSON text nests deeper than is read. Most texts hold too few brackets for it, which is told without a look at the rest. */
+export function isTooDeep(text: string): boolean {
+  return hasMoreThan(text, "[", "{", maxDepth) && new JsonScan(depthAlone).push(Buffer.from(text)) !== undefined;
+}
+
+function hasMoreThan(text: string, one: string, other: string, limit: number): boolean {
+  if (text.length <= 2 * limit) return false;
+  let found = 0;
+  for (const bracket of [one, other]) {
+    for (let at = text.indexOf(bracket); at >= 0; at = text.indexOf(bracket, at + 1)) {
+      found += 1;
+      if (found > limit) return true;
+    }
+  }
+  return false;
 }

@@ -62,14 +62,14 @@ export class SseParser {
 
   /**
    * The stream closed: an event without its closing blank line still counts, since some upstreams end so; one that was
-   * cut within its JSON does not.
+   * cut within its last line does not.
    */
   end(): SseEvent[] {
     const isOpen = this.#rest !== "";
     const events = this.#lines(`${this.#decoder.decode()}\n\n`);
     this.#rest = "";
-    const last = events.at(-1)?.data;
-    if (isOpen && last?.startsWith("{") && parseJson(last) === undefined) events.pop();
+    const last = events.at(-1);
+    if (isOpen && last !== undefined && !isWhole(last)) events.pop();
     return events;
   }
 
@@ -153,6 +153,12 @@ export class SseParser {
     events.push({ event: "", data: text, id: "" });
     this.#stray = "";
   }
+}
+
+/** Whether an event that began its last line may have come to the line's end. */
+function isWhole({ data }: SseEvent): boolean {
+  if (data === doneData) return true;
+  return data !== "" && (!/^[{[]/.test(data) || parseJson(data) !== undefined);
 }
 
 function nextLineEnd(text: string, from: number): number {

@@ -2,15 +2,16 @@
  * A whole answer of the Messages API in the public format.
  * Source: https://platform.claude.com/docs/en/api/messages
  */
-import { type JsonObject, listOf, numberOf, objectOf, parseJson, textOf } from "../lib/json.ts";
+import { isTooDeep, type JsonObject, listOf, numberOf, objectOf, parseJson, textOf } from "../lib/json.ts";
 import type { AnswerMessage, CompletionBody, CustomToolCall, FinishReason, ToolCall, Usage } from "../wire/chat.ts";
-import { UpstreamFault } from "../wire/errors.ts";
+import { InvalidAnswer, UpstreamFault } from "../wire/errors.ts";
 import { planOutput } from "./anthropic-output.ts";
 import { ReplayTrace } from "./anthropic-replay.ts";
 import { anthropicRules } from "./anthropic-rules.ts";
 import { showsThoughts } from "./anthropic-thinking.ts";
 import { customToolNames } from "./anthropic-tools.ts";
 import type { Call } from "./provider.ts";
+import { objectIn, objectsIn, textAt, textIn } from "./reading.ts";
 
 /** What the request said about the reading of its answer. */
 export type AnswerReading = {
@@ -32,14 +33,18 @@ export function readingFor(call: Call): AnswerReading {
 /** Between two thoughts: they are separate blocks. */
 export const thoughtSeparator = "\n\n";
 
-/** @throws UpstreamFault when the body is an error after all, or no answer of this format */
+/** @throws UpstreamFault when the body is an error after all; InvalidAnswer when it is no answer of this format */
 export function decodeAnswer(body: unknown, text: string, call: Call): CompletionBody {
   const answer = objectOf(body) ?? {};
   if (isError(answer)) throw errorFault(answer, text);
-  if (!Array.isArray(answer["content"])) throw new UpstreamFault(text, 503);
+  const content = objectsIn(answer, "content");
+  const stopReason = textIn(answer, "stop_reason");
+  if (!Array.isArray(answer["content"]) || (content.length === 0 && stopReason === undefined)) {
+    throw new InvalidAnswer("something that is no answer");
+  }
   const reading = readingFor(call);
   const usage = objectOf(answer["usage"]) ?? {};
-  const blocks = readBlocks(answer["content"], reading);
+  const blocks = readBlocks(content, reading);
   const message: AnswerMessage = {
     role: "assistant",
     content: blocks.content === "" && blocks.calls.length > 0 ? null : blocks.content,
@@ -50,7 +55,7 @@ export function decodeAnswer(body: unknown, text: string, call: Call): Completio
   };
   const counts = usageOf(usage);
   return {
-    choices: [{ index: 0, message, finish_reason: finishReason(answer["stop_reason"], blocks.calls.length > 0) }],
+    choices: [{ index: 0, message, finish_reason: finishReason(stopReason, blocks.calls.length > 0) }],
     ...(counts !== undefined && { usage: counts }),
     ...servedTier(usage),
   };
@@ -59,26 +64,25 @@ export function decodeAnswer(body: unknown, text: string, call: Call): Completio
 type ReadBlocks = { content: string; thoughts: string[]; calls: (ToolCall | CustomToolCall)[]; trace: ReplayTrace };
 
 /** Blocks of kinds that have no place in the public format (server tools and their results) are left out. */
-function readBlocks(blocks: readonly unknown[], reading: AnswerReading): ReadBlocks {
+function readBlocks(blocks: readonly JsonObject[], reading: AnswerReading): ReadBlocks {
   const read: ReadBlocks = { content: "", thoughts: [], calls: [], trace: new ReplayTrace() };
   const addText = (text: string, citations: unknown) => {
     read.trace.text(text.length, listOf(citations));
     read.content += text;
   };
-  for (const entry of blocks) {
-    const block = objectOf(entry) ?? {};
-    switch (block["type"]) {
+  for (const block of blocks) {
+    switch (textAt(block, "type")) {
       case "text":
-        addText(textOf(block["text"]) ?? "", block["citations"]);
+        addText(textAt(block, "text"), block["citations"]);
         break;
       case "thinking": {
-        const thinking = textOf(block["thinking"]) ?? "";
+        const thinking = textIn(block, "thinking") ?? "";
         if (thinking !== "" && reading.showsThoughts) read.thoughts.push(thinking);
-        read.trace.thinking(thinking, textOf(block["signature"]) ?? "");
+        read.trace.thinking(thinking, textIn(block, "signature") ?? "");
         break;
       }
       case "redacted_thinking":
-        read.trace.redactedThinking(textOf(block["data"]) ?? "");
+        read.trace.redactedThinking(textIn(block, "data") ?? "");
         break;
       case "tool_use":
         if (block["name"] === reading.answerTool) {
@@ -93,9 +97,9 @@ function readBlocks(blocks: readonly unknown[], reading: AnswerReading): ReadBlo
 }
 
 function toolCall(block: JsonObject, { customTools }: AnswerReading): ToolCall | CustomToolCall {
-  const id = textOf(block["id"]) ?? "";
-  const name = textOf(block["name"]) ?? "";
-  const input = block["input"] ?? {};
+  const id = textAt(block, "id");
+  const name = textAt(block, "name");
+  const input = objectIn(block, "input") ?? {};
   if (customTools.has(name)) return { id, type: "custom", custom: { name, input: freeText(input) } };
   return { id, type: "function", function: { name, arguments: JSON.stringify(input) } };
 }
@@ -181,12 +185,7 @@ export function errorFault(answer: JsonObject, text: string): UpstreamFault {
   return new UpstreamFault(text, errorStatuses[type] ?? 500);
 }
 
-/** A fault of the stream itself, in the form in which the upstream reports its own. */
-export function brokenStream(message: string): UpstreamFault {
-  return new UpstreamFault(JSON.stringify({ type: "error", error: { type: "api_error", message } }), 503);
-}
-
 /** The text of a custom tool's call from its streamed JSON. */
 export function freeTextFromJson(json: string): string {
-  return json === "" ? "" : freeText(parseJson(json) ?? json);
+  return json === "" ? "" : freeText((isTooDeep(json) ? undefined : parseJson(json)) ?? json);
 }

@@ -2,12 +2,12 @@
  * One stream of the Messages API, event by event.
  * Source: https://platform.claude.com/docs/en/build-with-claude/streaming
  */
-import { type JsonObject, listOf, objectOf, parseJson, textOf } from "../lib/json.ts";
+import { type JsonObject, objectOf, parseJson } from "../lib/json.ts";
 import type { SseEvent } from "../lib/sse.ts";
 import type { ChunkBody, Delta, ToolCallDelta } from "../wire/chat.ts";
+import { InvalidAnswer } from "../wire/errors.ts";
 import {
   type AnswerReading,
-  brokenStream,
   errorFault,
   finishReason,
   freeTextFromJson,
@@ -20,20 +20,31 @@ import {
 } from "./anthropic-answer.ts";
 import { ReplayTrace } from "./anthropic-replay.ts";
 import type { Call, StreamDecoder } from "./provider.ts";
+import { eventIn, objectAt, objectIn, objectsIn, plainWords, textAt, textIn } from "./reading.ts";
 
-/** A block that has begun and not ended. Kinds without a place in the public format are not followed. */
+/** A block that has begun and not ended. */
 type OpenBlock =
   | { readonly kind: "text"; length: number; readonly citations: unknown[] }
   | { readonly kind: "thinking"; text: string; signature: string }
   /** `input` is what the block began with; it counts only when no fragment comes. */
   | { readonly kind: "call"; readonly index: number; readonly input: unknown; begun: boolean }
   | { readonly kind: "custom"; readonly index: number; json: string }
-  | { readonly kind: "answer"; readonly input: unknown; length: number };
+  | { readonly kind: "answer"; readonly input: unknown; length: number }
+  /** Without a place in the public format. */
+  | { readonly kind: "other" };
 
+const none: ChunkBody[] = [];
+
+/**
+ * Reads the events in the order that the format gives them: a message begins, its blocks begin, grow and end, each under a
+ * number of its own, then comes the reason of the end. What is out of this order is a fault, since words may be missing.
+ */
 export class AnthropicStream implements StreamDecoder {
   readonly #reading: AnswerReading;
   readonly #trace = new ReplayTrace();
+  /** By the block's number. */
   readonly #open = new Map<unknown, OpenBlock>();
+  #lastIndex = -1;
   #usage: JsonObject = {};
   #calls = 0;
   #hasContent = false;
@@ -53,43 +64,68 @@ export class AnthropicStream implements StreamDecoder {
   }
 
   push({ event, data }: SseEvent): ChunkBody[] {
+    if (this.#finished) return none;
+    if (event === "error") throw reportedError(data);
+    const parsed = eventIn(data);
     // Data lines are padded with spaces.
-    const parsed = objectOf(parseJson(data)) ?? {};
-    if (event === "error" || isError(parsed)) throw errorFault(parsed, data.trim());
-    switch (parsed["type"] ?? event) {
+    if (isError(parsed)) throw errorFault(parsed, data.trim());
+    const kind = textIn(parsed, "type") ?? event;
+    switch (kind) {
       case "content_block_delta":
-        return this.#delta(this.#open.get(parsed["index"]), objectOf(parsed["delta"]) ?? {});
       case "content_block_start":
-        return this.#start(parsed["index"], objectOf(parsed["content_block"]) ?? {});
       case "content_block_stop":
-        return this.#stop(parsed["index"]);
+        if (!this.#begun || this.#answered) throw new InvalidAnswer("a part of the answer before or behind it");
+        return this.#block(kind, parsed);
       case "message_start":
-        return this.#begin(objectOf(parsed["message"]) ?? {});
+        return this.#begin(objectAt(parsed, "message"));
       case "message_delta":
-        return this.#update(objectOf(parsed["delta"]) ?? {}, objectOf(parsed["usage"]) ?? {});
+        if (!this.#begun) throw new InvalidAnswer("an answer without its beginning");
+        return this.#update(objectAt(parsed, "delta"), objectOf(parsed["usage"]) ?? {});
       case "message_stop":
-        this.#finished = true;
-        return this.#answered ? [] : this.#finish({ stop_reason: this.#stopReason });
+        return this.#end();
+      case "":
+        throw new InvalidAnswer("an event without a type");
       default:
-        return []; // ping, and whatever may be added: https://platform.claude.com/docs/en/build-with-claude/streaming#other-events
+        return none; // ping, and whatever may be added: https://platform.claude.com/docs/en/build-with-claude/streaming#other-events
     }
   }
 
   end(): ChunkBody[] {
-    return [];
+    return none;
   }
 
   #begin(message: JsonObject): ChunkBody[] {
-    if (this.#begun) throw brokenStream("The upstream began a second answer within one stream.");
+    if (this.#begun) throw new InvalidAnswer("a second answer within one stream");
     this.#begun = true;
     this.#count(objectOf(message["usage"]) ?? {});
-    this.#stopReason = message["stop_reason"];
+    this.#stopReason = textIn(message, "stop_reason");
     // Blocks stand here already when a server tool's code has called one of the caller's tools:
     // https://platform.claude.com/docs/en/agents-and-tools/tool-use/programmatic-tool-calling
-    return listOf(message["content"]).flatMap((block, at) => {
+    return objectsIn(message, "content").flatMap((block, at) => {
       const place = `start ${at}`;
-      return [...this.#start(place, objectOf(block) ?? {}), ...this.#stop(place)];
+      return [...this.#start(place, block), ...this.#stop(place)];
     });
+  }
+
+  /** The end of the message, which must have been given a reason. */
+  #end(): ChunkBody[] {
+    if (!this.#answered && this.#stopReason === undefined) throw new InvalidAnswer("an end without a reason");
+    this.#finished = true;
+    return this.#answered ? none : this.#finish({ stop_reason: this.#stopReason });
+  }
+
+  #block(kind: string, event: JsonObject): ChunkBody[] {
+    const { index } = event;
+    if (kind === "content_block_start") {
+      if (!Number.isInteger(index) || (index as number) <= this.#lastIndex) {
+        throw new InvalidAnswer("a block twice, or without its number");
+      }
+      this.#lastIndex = index as number;
+      return this.#start(index, objectAt(event, "content_block"));
+    }
+    const open = this.#open.get(index);
+    if (open === undefined) throw new InvalidAnswer("a part of a block that is not open");
+    return kind === "content_block_stop" ? this.#stop(index) : this.#delta(open, objectAt(event, "delta"));
   }
 
   /** Counts are cumulative, and what is not restated stays. */
@@ -98,37 +134,35 @@ export class AnthropicStream implements StreamDecoder {
   }
 
   #start(index: unknown, block: JsonObject): ChunkBody[] {
-    switch (block["type"]) {
+    switch (textAt(block, "type")) {
       case "text":
-        return this.#startWith(index, { kind: "text", length: 0, citations: [] }, block["text"]);
+        return this.#startWith(index, { kind: "text", length: 0, citations: [] }, textIn(block, "text"));
       case "thinking": {
-        const open: OpenBlock = { kind: "thinking", text: "", signature: textOf(block["signature"]) ?? "" };
-        return this.#startWith(index, open, block["thinking"]);
+        const open: OpenBlock = { kind: "thinking", text: "", signature: textIn(block, "signature") ?? "" };
+        return this.#startWith(index, open, textIn(block, "thinking"));
       }
-      case "redacted_thinking":
-        this.#trace.redactedThinking(textOf(block["data"]) ?? "");
-        return [];
       case "tool_use":
         return this.#startCall(index, block);
-      default:
-        return [];
+      case "redacted_thinking":
+        this.#trace.redactedThinking(textIn(block, "data") ?? "");
     }
+    this.#open.set(index, { kind: "other" });
+    return none;
   }
 
-  #startWith(index: unknown, open: OpenBlock & { kind: "text" | "thinking" }, first: unknown): ChunkBody[] {
+  #startWith(index: unknown, open: OpenBlock & { kind: "text" | "thinking" }, first = ""): ChunkBody[] {
     this.#open.set(index, open);
-    if (typeof first !== "string" || first === "") return [];
     return open.kind === "text" ? this.#text(open, first) : this.#thought(open, first);
   }
 
   #startCall(index: unknown, block: JsonObject): ChunkBody[] {
-    const name = textOf(block["name"]) ?? "";
-    const input = block["input"];
+    const name = textAt(block, "name");
+    const input = objectIn(block, "input");
     if (name === this.#reading.answerTool) {
       this.#open.set(index, { kind: "answer", input, length: 0 });
-      return [];
+      return none;
     }
-    const call = { index: this.#calls, id: textOf(block["id"]) ?? "" };
+    const call = { index: this.#calls, id: textAt(block, "id") };
     this.#calls += 1;
     this.#trace.toolUse();
     if (this.#reading.customTools.has(name)) {
@@ -139,22 +173,24 @@ export class AnthropicStream implements StreamDecoder {
     return [callBody({ ...call, type: "function", function: { name, arguments: "" } })];
   }
 
-  #delta(open: OpenBlock | undefined, delta: JsonObject): ChunkBody[] {
-    switch (delta["type"]) {
+  /** Kinds of blocks and of fragments without a place in the public format are not followed. */
+  #delta(open: OpenBlock, delta: JsonObject): ChunkBody[] {
+    if (open.kind === "other") return none;
+    switch (textAt(delta, "type")) {
       case "text_delta":
-        return open?.kind === "text" ? this.#text(open, textOf(delta["text"]) ?? "") : [];
+        return open.kind === "text" ? this.#text(open, textAt(delta, "text")) : misplaced();
       case "input_json_delta":
-        return open === undefined ? [] : this.#json(open, textOf(delta["partial_json"]) ?? "");
+        return this.#json(open, textAt(delta, "partial_json"));
       case "thinking_delta":
-        return open?.kind === "thinking" ? this.#thought(open, textOf(delta["thinking"]) ?? "") : [];
+        return open.kind === "thinking" ? this.#thought(open, textAt(delta, "thinking")) : misplaced();
       case "signature_delta":
-        if (open?.kind === "thinking") open.signature = textOf(delta["signature"]) ?? "";
-        return [];
+        if (open.kind === "thinking") open.signature = textAt(delta, "signature");
+        return none;
       case "citations_delta":
-        if (open?.kind === "text") open.citations.push(delta["citation"]);
-        return [];
+        if (open.kind === "text") open.citations.push(delta["citation"]);
+        return none;
       default:
-        return [];
+        return none;
     }
   }
 
@@ -174,7 +210,7 @@ export class AnthropicStream implements StreamDecoder {
   }
 
   #json(open: OpenBlock, json: string): ChunkBody[] {
-    if (json === "") return [];
+    if (json === "" && (open.kind === "call" || open.kind === "answer")) return none;
     switch (open.kind) {
       case "call":
         open.begun = true;
@@ -183,9 +219,9 @@ export class AnthropicStream implements StreamDecoder {
         return this.#text(open, json);
       case "custom":
         open.json += json;
-        return [];
+        return none;
       default:
-        return [];
+        return misplaced();
     }
   }
 
@@ -218,7 +254,7 @@ export class AnthropicStream implements StreamDecoder {
 
   #update(delta: JsonObject, usage: JsonObject): ChunkBody[] {
     this.#count(usage);
-    if (delta["stop_reason"] != null && !this.#answered) return this.#finish(delta);
+    if (textIn(delta, "stop_reason") !== undefined && !this.#answered) return this.#finish(delta);
     const counts = usageOf(this.#usage);
     return counts === undefined ? [] : [{ choices: [], usage: counts }];
   }
@@ -241,6 +277,16 @@ export class AnthropicStream implements StreamDecoder {
     });
     return bodies;
   }
+}
+
+/** Its own words, where it has no other form. */
+function reportedError(data: string): Error {
+  const error = objectOf(parseJson(data));
+  return errorFault(error ?? {}, error === undefined ? plainWords(data) : data.trim());
+}
+
+function misplaced(): never {
+  throw new InvalidAnswer("a fragment of another kind than its block");
 }
 
 function deltaBody(delta: Delta): ChunkBody {

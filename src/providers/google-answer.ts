@@ -3,8 +3,8 @@
  * reader serves both.
  * Source: https://ai.google.dev/api/generate-content#v1beta.GenerateContentResponse
  */
-import { type JsonObject, listOf, numberOf, objectOf, parseJson, textOf } from "../lib/json.ts";
-import type { SseEvent } from "../lib/sse.ts";
+import { isObject, type JsonObject, listOf, numberOf, objectOf, textOf } from "../lib/json.ts";
+import { doneData, type SseEvent } from "../lib/sse.ts";
 import type {
   AnswerMessage,
   ChunkBody,
@@ -15,12 +15,13 @@ import type {
   ToolCallDelta,
   Usage,
 } from "../wire/chat.ts";
-import { UpstreamFault } from "../wire/errors.ts";
+import { InvalidAnswer, UpstreamFault } from "../wire/errors.ts";
 import { citationsOf } from "./google-citations.ts";
 import { logprobsOf, usageOf } from "./google-counts.ts";
 import { PartialArguments } from "./google-partial-arguments.ts";
 import { thoughtsWanted } from "./google-thinking.ts";
 import type { Call, StreamDecoder } from "./provider.ts";
+import { jsonIn, objectIn, objectsIn, plainWords, textAt, textIn } from "./reading.ts";
 
 /**
  * Every other reason is an end of which nothing more can be said here: "stop", with the reason itself in `metadata`.
@@ -60,11 +61,15 @@ const statusByName: Readonly<Record<string, number>> = {
   DEADLINE_EXCEEDED: 504,
 };
 
-/** @throws UpstreamFault when the answer is an error, or holds neither candidates nor the reason why there are none */
+/**
+ * @throws UpstreamFault when the answer is an error; InvalidAnswer when it holds neither candidates nor the reason why there
+ * are none, or an unfinished stream
+ */
 export function decodeAnswer(body: unknown, text: string, call: Call): CompletionBody {
   const reader = new AnswerReader(call, true);
   const { choices, usage: _, ...rest } = reader.read(body, text);
-  if (choices.length === 0) throw new UpstreamFault(text, 503);
+  if (choices.length === 0) throw new InvalidAnswer("something that is no answer");
+  if (choices.some(({ finish_reason }) => finish_reason === null)) throw new InvalidAnswer("an answer without its end");
   const usage = reader.takeUsage();
   return { ...rest, choices: choices.map(choiceOf), ...(usage !== undefined && { usage }) };
 }
@@ -87,8 +92,11 @@ export class GoogleStreamDecoder implements StreamDecoder {
     this.#reader = new AnswerReader(call, false);
   }
 
-  push({ data }: SseEvent): ChunkBody[] {
-    const body = this.#reader.read(parseJson(data), data);
+  push({ data, event }: SseEvent): ChunkBody[] {
+    // The format has no such word; some proxies add it.
+    if (data === doneData) return [];
+    const json = event === "error" && !/^\s*[{[]/.test(data) ? { error: { message: plainWords(data) } } : jsonIn(data);
+    const body = this.#reader.read(json, data);
     const usage = this.#reader.complete ? this.#reader.takeUsage() : undefined;
     if (usage !== undefined) body.usage = usage;
     return body.choices.length === 0 && usage === undefined ? [] : [body];
@@ -105,6 +113,7 @@ class AnswerReader {
   readonly #whole: boolean;
   readonly #candidates = new Map<number, CandidateReader>();
   #usage: JsonObject | undefined;
+  #isBlocked = false;
 
   /** @param whole whether what is read is all there is: then a missing reason is none to doubt the answer */
   constructor(call: Call, whole: boolean) {
@@ -112,26 +121,27 @@ class AnswerReader {
     this.#whole = whole;
   }
 
-  /** @throws UpstreamFault when the body is an error */
+  /** @throws UpstreamFault when the body is an error; InvalidAnswer when it is no answer, or one out of order */
   read(body: unknown, text: string): ChunkBody {
-    const answer = Array.isArray(body) ? joined(body, text) : objectOf(body);
-    if (answer === undefined) return { choices: [] };
+    const answer = Array.isArray(body) ? joined(body, text) : body;
+    if (!isObject(answer)) throw new InvalidAnswer("an event that is no JSON object");
     throwIfError(answer, text);
-    const { candidates, promptFeedback, usageMetadata, responseId } = answer;
     // Running totals: the last ones count.
-    this.#usage = objectOf(usageMetadata) ?? this.#usage;
+    this.#usage = objectOf(answer["usageMetadata"]) ?? this.#usage;
     const chunk: ChunkBody = { choices: [] };
-    for (const [at, value] of listOf(candidates).entries()) {
-      const candidate = objectOf(value);
-      if (candidate === undefined) continue;
+    // In a list a stream came, whose end is told.
+    const isWhole = this.#whole && answer === body;
+    for (const [at, candidate] of objectsIn(answer, "candidates").entries()) {
       const index = indexOf(candidate["index"]) ?? at;
-      const choice = this.#candidate(index).read(candidate, textOf(responseId), this.#whole);
+      const choice = this.#candidate(index).read(candidate, textOf(answer["responseId"]), isWhole);
       if (choice !== undefined) chunk.choices.push(choice);
       const note = finishNote(candidate, index);
       if (note !== undefined) chunk.metadata = { ...chunk.metadata, ...note };
     }
-    const refusal = blockOf(objectOf(promptFeedback));
-    if (refusal !== undefined && this.#candidates.size === 0) {
+    const refusal = blockOf(objectIn(answer, "promptFeedback"));
+    if (this.#isBlocked && chunk.choices.length > 0) throw new InvalidAnswer("more of the answer behind its end");
+    if (refusal !== undefined && this.#candidates.size === 0 && !this.#isBlocked) {
+      this.#isBlocked = true;
       chunk.choices.push({ index: 0, delta: { refusal }, finish_reason: "content_filter" });
     }
     return chunk;
@@ -181,15 +191,21 @@ class CandidateReader {
     this.#withThoughts = thoughtsWanted(call) === true;
   }
 
+  /** @param whole whether this is all: then a missing reason is none to doubt it, but nothing at all is */
   read(candidate: JsonObject, responseId: string | undefined, whole: boolean): ChunkChoice | undefined {
     const delta: Delta = {};
-    for (const part of listOf(objectOf(candidate["content"])?.["parts"])) {
-      if (typeof part === "object" && part !== null) this.#part(part as JsonObject, delta, responseId);
+    const content = objectIn(candidate, "content");
+    for (const part of content === undefined ? [] : objectsIn(content, "parts")) this.#part(part, delta, responseId);
+    const told = reasonOf(textIn(candidate, "finishReason"));
+    if (this.finished) {
+      if (!isEmpty(delta)) throw new InvalidAnswer("more of the answer behind its end");
+      return undefined;
     }
     this.#text += delta.content ?? "";
     this.#grounding = objectOf(candidate["groundingMetadata"]) ?? this.#grounding;
     this.#continuation = textOf(candidate["continuationToken"]) ?? this.#continuation;
-    const reason = reasonOf(candidate["finishReason"]) ?? (whole ? "STOP" : undefined);
+    if (whole && told === undefined && isEmpty(delta)) throw new InvalidAnswer("an empty answer");
+    const reason = told ?? (whole ? "STOP" : undefined);
     const finish_reason = reason === undefined ? null : this.#finish(reason, delta);
     const logprobs = logprobsOf(objectOf(candidate["logprobsResult"]));
     if (finish_reason === null && logprobs === undefined && isEmpty(delta)) return undefined;
@@ -197,43 +213,52 @@ class CandidateReader {
   }
 
   #part(part: JsonObject, delta: Delta, responseId: string | undefined): void {
-    const { text, thought, thoughtSignature, functionCall, inlineData } = part;
-    if (typeof functionCall === "object" && functionCall !== null) {
-      this.#functionCall(functionCall as JsonObject, textOf(thoughtSignature), delta, responseId);
-    } else if (typeof inlineData === "object" && inlineData !== null) {
-      this.#inlineData(inlineData as JsonObject, thought === true, textOf(thoughtSignature), delta, responseId);
-    } else if (thought === true) {
-      if (this.#withThoughts && typeof text === "string")
-        delta.reasoning_content = (delta.reasoning_content ?? "") + text;
+    const functionCall = objectIn(part, "functionCall");
+    const inlineData = objectIn(part, "inlineData");
+    const text = textIn(part, "text") ?? "";
+    const signature = textIn(part, "thoughtSignature");
+    const isThought = part["thought"] === true;
+    if (functionCall !== undefined) {
+      this.#functionCall(functionCall, signature, delta, responseId);
+    } else if (inlineData !== undefined) {
+      this.#inlineData(inlineData, isThought, signature, delta, responseId);
+    } else if (isThought) {
+      if (this.#withThoughts) delta.reasoning_content = (delta.reasoning_content ?? "") + text;
     } else {
-      if (typeof text === "string" && text !== "") delta.content = (delta.content ?? "") + text;
-      if (typeof thoughtSignature === "string") this.#signature = thoughtSignature;
+      if (text !== "") delta.content = (delta.content ?? "") + text;
+      this.#signature = signature ?? this.#signature;
     }
   }
 
   /** Calls arrive whole, or, where streamed arguments were asked for, as a name, pieces of arguments, and an empty call. */
   #functionCall(given: JsonObject, signature: string | undefined, delta: Delta, responseId: string | undefined): void {
-    const name = textOf(given["name"]);
+    const name = textIn(given, "name");
+    const pieces = objectsIn(given, "partialArgs");
     if (name !== undefined) {
       this.#closeCall(delta);
-      const id = textOf(given["id"]) || this.#makeId("call", responseId, this.#toolCalls);
+      const id = textIn(given, "id") || this.#makeId("call", responseId, this.#toolCalls);
       const call: ToolCallDelta = {
         index: this.#toolCalls++,
         id,
         type: "function",
-        function: { name, arguments: JSON.stringify(objectOf(given["args"]) ?? {}) },
+        function: { name, arguments: JSON.stringify(objectIn(given, "args") ?? {}) },
         ...(signature && { extra_content: { google: { thought_signature: signature } } }),
       };
       this.#open = { call, pieces: new PartialArguments() };
     }
-    if (this.#open === undefined) return;
-    for (const piece of listOf(given["partialArgs"])) this.#open.pieces.add(objectOf(piece) ?? {});
+    if (this.#open === undefined) {
+      if (pieces.length > 0 || given["args"] != null) throw new InvalidAnswer("a part of a call that has not begun");
+      return;
+    }
+    for (const piece of pieces) this.#open.pieces.add(piece);
     if (given["willContinue"] !== true) this.#closeCall(delta);
   }
 
-  #closeCall(delta: Delta): void {
+  /** @param isCut whether the answer was cut short within it */
+  #closeCall(delta: Delta, isCut = false): void {
     if (this.#open === undefined) return;
     const { call, pieces } = this.#open;
+    if (!isCut) pieces.end();
     if (!pieces.empty) call.function = { ...call.function, arguments: JSON.stringify(pieces.value) };
     delta.tool_calls = [...(delta.tool_calls ?? []), call];
     this.#open = undefined;
@@ -241,13 +266,14 @@ class CandidateReader {
 
   /** Images have no field in the public format: they go where other gateways put them too. Draft images are thoughts. */
   #inlineData(
-    { mimeType, data }: JsonObject,
+    media: JsonObject,
     isThought: boolean,
     signature: string | undefined,
     delta: Delta,
     responseId: string | undefined,
   ): void {
-    if (typeof mimeType !== "string" || typeof data !== "string" || isThought) return;
+    const [mimeType, data] = [textAt(media, "mimeType"), textAt(media, "data")];
+    if (isThought) return;
     if (mimeType.startsWith("audio/")) {
       delta["audio"] = { id: this.#makeId("audio", responseId, 0), data, transcript: "", expires_at: 0 };
       return;
@@ -263,7 +289,7 @@ class CandidateReader {
 
   #finish(reason: string, delta: Delta): FinishReason {
     this.finished = true;
-    this.#closeCall(delta);
+    this.#closeCall(delta, reason !== "STOP");
     const state = {
       ...(this.#signature && { thought_signature: this.#signature }),
       ...(reason === "CONTINUATION" && this.#continuation && { continuation_token: this.#continuation }),
@@ -286,26 +312,39 @@ class CandidateReader {
 
 /**
  * A stream's answers in one list, as they come where `alt=sse` got lost on the way.
- * @throws UpstreamFault when one of them is an error
+ * @throws UpstreamFault when one of them is an error; InvalidAnswer when one of them is no answer, or out of order
  */
 function joined(list: readonly unknown[], text: string): JsonObject {
-  const answers = list.map((value) => objectOf(value) ?? {});
+  if (list.length === 0 || !list.every(isObject)) throw new InvalidAnswer("something that is no answer");
   const candidates = new Map<number, JsonObject>();
-  for (const answer of answers) {
+  for (const answer of list) {
     throwIfError(answer, text);
-    for (const [at, value] of listOf(answer["candidates"]).entries()) {
-      const candidate = objectOf(value) ?? {};
+    for (const [at, candidate] of objectsIn(answer, "candidates").entries()) {
       const index = indexOf(candidate["index"]) ?? at;
-      const parts = [candidates.get(index), candidate].flatMap((one) => listOf(objectOf(one?.["content"])?.["parts"]));
-      candidates.set(index, { ...candidates.get(index), ...candidate, index, content: { parts } });
+      const known = candidates.get(index);
+      const more = partsOf(candidate);
+      if (
+        known !== undefined &&
+        reasonOf(known["finishReason"]) !== undefined &&
+        more.some(({ text }) => text !== "")
+      ) {
+        throw new InvalidAnswer("more of the answer behind its end");
+      }
+      const parts = known === undefined ? more : [...partsOf(known), ...more];
+      candidates.set(index, { ...known, ...candidate, index, content: { parts } });
     }
   }
-  return { ...Object.assign({}, ...answers), candidates: [...candidates.values()] };
+  return { ...Object.assign({}, ...list), candidates: [...candidates.values()] };
+}
+
+function partsOf(candidate: JsonObject): readonly JsonObject[] {
+  const content = objectIn(candidate, "content");
+  return content === undefined ? [] : objectsIn(content, "parts");
 }
 
 function throwIfError(body: JsonObject, text: string): void {
-  const error = objectOf(body["error"]);
-  if (error === undefined) return;
+  if (body["error"] == null) return;
+  const error = objectOf(body["error"]) ?? {};
   const code = numberOf(error["code"]);
   const known =
     code !== undefined && Number.isInteger(code) && code >= 400 && code <= 599

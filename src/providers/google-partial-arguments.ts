@@ -2,7 +2,9 @@
  * A call's arguments put together from pieces that each name their place.
  * Source: https://docs.cloud.google.com/vertex-ai/generative-ai/docs/multimodal/function-calling#streaming-fc
  */
-import { type JsonObject, objectOf, textOf } from "../lib/json.ts";
+import { type JsonObject, objectOf } from "../lib/json.ts";
+import { InvalidAnswer } from "../wire/errors.ts";
+import { textIn } from "./reading.ts";
 
 type Step = string | number;
 type Holder = JsonObject | unknown[];
@@ -10,17 +12,32 @@ type Holder = JsonObject | unknown[];
 /** `$.name`, `$['name']`, `$[0]` and what follows from them. */
 const pathStep = /\.([^.[\]]+)|\[(\d+)\]|\['((?:[^'\\]|\\.)*)'\]|\["((?:[^"\\]|\\.)*)"\]/g;
 
+/** The most levels of one place: what is deeper could not be written as JSON. */
+const maxSteps = 500;
+
 export class PartialArguments {
   readonly value: JsonObject = {};
   empty = true;
+  /** The place of a text that is to go on. */
+  #unfinished: string | undefined;
 
-  /** Texts at one place are joined; what names no place is ignored. */
+  /** Texts at one place are joined. @throws InvalidAnswer for a piece without a place, or where another one was to follow */
   add(piece: JsonObject): void {
-    const steps = stepsOf(textOf(piece["jsonPath"]) ?? "");
+    const path = textIn(piece, "jsonPath") ?? "";
+    if (this.#unfinished !== undefined && this.#unfinished !== path) this.end();
+    this.#unfinished = piece["willContinue"] === true ? path : undefined;
     const value = pieceValue(piece);
-    if (steps.length === 0 || value === undefined) return;
+    if (value === undefined) return;
+    const steps = stepsOf(path);
     this.empty = false;
-    set(this.value, steps, value);
+    if (steps.length === 0 || steps.length > maxSteps || !set(this.value, steps, value)) {
+      throw new InvalidAnswer("a part of a call that has no place in it");
+    }
+  }
+
+  /** @throws InvalidAnswer where a text was to go on */
+  end(): void {
+    if (this.#unfinished !== undefined) throw new InvalidAnswer("a call of which a part is missing");
   }
 }
 
@@ -34,22 +51,24 @@ function pieceValue({ stringValue, numberValue, boolValue, nullValue }: JsonObje
   return nullValue === undefined ? (stringValue ?? numberValue ?? boolValue) : null;
 }
 
-function set(root: JsonObject, steps: readonly Step[], value: unknown): void {
+/** @returns false where there is no such place */
+function set(root: JsonObject, steps: readonly Step[], value: unknown): boolean {
   let holder: Holder = root;
   for (const [at, step] of steps.entries()) {
     // A list grows by one at a time; a place further off would make up the ones between.
-    if (Array.isArray(holder) && (typeof step !== "number" || step > holder.length)) return;
+    if (Array.isArray(holder) && (typeof step !== "number" || step > holder.length)) return false;
     const known = valueAt(holder, step);
     if (at === steps.length - 1) {
       const joined = typeof known === "string" && typeof value === "string" ? known + value : value;
       put(holder, step, joined);
-      return;
+      return true;
     }
     const inner = Array.isArray(known) ? known : objectOf(known);
     const next: Holder = inner ?? (typeof steps[at + 1] === "number" ? [] : {});
     if (inner === undefined) put(holder, step, next);
     holder = next;
   }
+  return false;
 }
 
 function valueAt(holder: Holder, step: Step): unknown {

@@ -3,7 +3,7 @@
  * anything that can be read in one way only is read so, whoever sent it.
  * Source: https://platform.openai.com/docs/api-reference/chat/object
  */
-import { isObject, type JsonObject, listOf } from "../lib/json.ts";
+import { isObject, type JsonObject } from "../lib/json.ts";
 import type {
   AnswerMessage,
   Choice,
@@ -15,18 +15,23 @@ import type {
   ToolCall,
   Usage,
 } from "../wire/chat.ts";
-import { UpstreamFault } from "../wire/errors.ts";
+import { InvalidAnswer, UpstreamFault } from "../wire/errors.ts";
 import type { Quirks } from "./openai-quirks.ts";
+import { objectIn, objectsIn, textIn } from "./reading.ts";
 import { ThinkTags } from "./think-tags.ts";
 
 /**
  * @param echo a text that is no answer but a repetition of what was sent
- * @throws UpstreamFault when the body is no answer
+ * @throws UpstreamFault when the body is an error; InvalidAnswer when it is neither that nor an answer
  */
-export function completionOf(body: unknown, text: string, quirks: Quirks, echo?: string): CompletionBody {
-  const given = isObject(body) ? listOf(body["choices"]).filter(isObject) : [];
-  if (!isObject(body) || isFault(body) || given.length === 0) throw new UpstreamFault(text, faultStatus(body));
-  const choices = given.map((choice, at) => choiceOf(choice, at, text, quirks));
+export function completionOf(given: unknown, text: string, quirks: Quirks, echo?: string): CompletionBody {
+  // Google's form of errors, which its endpoint of this kind keeps.
+  const body = Array.isArray(given) && given.length === 1 ? given[0] : given;
+  if (!isObject(body)) throw new InvalidAnswer("something that is no answer");
+  if (isFault(body)) throw new UpstreamFault(text, faultStatus(body));
+  const said = objectsIn(body, "choices");
+  if (said.length === 0) throw new InvalidAnswer("something that is no answer");
+  const choices = said.map((choice, at) => choiceOf(choice, at, text, quirks));
   for (const { message } of choices) if (message.content === echo) message.content = "";
   const usage = usageOf(body["usage"], quirks);
   const metadata = metadataOf(body["metadata"]);
@@ -40,9 +45,10 @@ export function completionOf(body: unknown, text: string, quirks: Quirks, echo?:
 
 function choiceOf(choice: JsonObject, at: number, text: string, quirks: Quirks): Choice {
   if (choice["error"] != null || isFailure(choice["finish_reason"])) throw new UpstreamFault(text, faultStatus(choice));
-  const answered = isObject(choice["message"]) ? choice["message"] : {};
+  const answered = objectIn(choice, "message") ?? {};
+  if (!choice["finish_reason"] && !saysAnything(answered)) throw new InvalidAnswer("an empty choice");
   const { content, thoughts } = textsOf(answered, quirks.think_tags === true ? new ThinkTags() : undefined, true);
-  const calls = callsOf(answered["tool_calls"]);
+  const calls = callsOf(answered);
   const message: AnswerMessage = { role: "assistant", content: content ?? null };
   if (calls.length > 0 && content === "") message.content = null;
   if (thoughts) message.reasoning_content = thoughts;
@@ -50,9 +56,14 @@ function choiceOf(choice: JsonObject, at: number, text: string, quirks: Quirks):
   return {
     index: indexOf(choice, at),
     message: { ...message, ...extrasOf(answered, knownInMessage) },
-    finish_reason: finishReasonOf(choice["finish_reason"], calls.length > 0) ?? "stop",
+    finish_reason: finishReasonOf(choice, calls.length > 0) ?? "stop",
     ...choiceExtrasOf(choice),
   };
+}
+
+function saysAnything(message: JsonObject): boolean {
+  for (const name in message) if (name !== "role" && message[name] != null) return true;
+  return false;
 }
 
 /** A choice's number; upstreams that give only one may leave it out. */
@@ -66,16 +77,17 @@ export type Texts = { content: string | undefined; thoughts: string | undefined 
 /**
  * The text and the thoughts of a message or a fragment of one.
  * Mistral says both in one array: https://docs.mistral.ai/capabilities/reasoning
+ * @throws InvalidAnswer where there is something else
  */
 export function textsOf(from: JsonObject, tags: ThinkTags | undefined, isWhole: boolean): Texts {
   // The same text may stand in two of them: https://docs.vllm.ai/en/latest/features/reasoning_outputs.html
   const named = from["reasoning_content"] ?? from["reasoning"] ?? from["reasoning_text"];
   let thoughts = typeof named === "string" ? named : undefined;
   let content: string | undefined;
-  if (typeof from["content"] === "string") content = from["content"];
-  else if (Array.isArray(from["content"])) {
-    const parts = from["content"].filter(isObject);
-    content = parts.map((part) => (part["type"] === "text" ? stringOf(part["text"]) : "")).join("");
+  if (!Array.isArray(from["content"])) content = textIn(from, "content");
+  else {
+    const parts = objectsIn(from, "content");
+    content = parts.map((part) => (part["type"] === "text" ? textIn(part, "text") : "")).join("");
     thoughts ??= parts.map((part) => (part["type"] === "thinking" ? thinkingOf(part) : "")).join("");
   }
   if (tags === undefined || content === undefined) return { content, thoughts };
@@ -92,25 +104,31 @@ export function stringOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-function callsOf(value: unknown): (ToolCall | CustomToolCall)[] {
-  const given = Array.isArray(value) ? value.filter(isObject) : [];
-  return given.flatMap((call, at) => callOf(call, stringOf(call["id"]) || `call_${at}`) ?? []);
+function callsOf(message: JsonObject): (ToolCall | CustomToolCall)[] {
+  return objectsIn(message, "tool_calls").flatMap(
+    (call, at) => callOf(call, stringOf(call["id"]) || `call_${at}`) ?? [],
+  );
 }
 
-/** What has no name can't be called. */
+/** What has neither a name nor anything else says nothing. @throws InvalidAnswer for what would be called, and has no name */
 function callOf(call: JsonObject, id: string): ToolCall | CustomToolCall | undefined {
   const isCustom = isObject(call["custom"]);
   const said = isCustom ? call["custom"] : call["function"];
-  const name = isObject(said) ? stringOf(said["name"]) : "";
-  if (!isObject(said) || name === "") return undefined;
-  if (isCustom) return { id, type: "custom", custom: { name, input: stringOf(said["input"]) } };
+  if (!isObject(said)) return undefined;
+  const name = textIn(said, "name") ?? "";
+  const input = isCustom ? (textIn(said, "input") ?? "") : argumentsOf(said["arguments"]);
+  if (name === "" && input !== "") throw new InvalidAnswer("a call without a name");
+  if (name === "") return undefined;
+  if (isCustom) return { id, type: "custom", custom: { name, input } };
   const extra = isObject(call["extra_content"]) ? { extra_content: call["extra_content"] } : {};
-  return { id, type: "function", function: { name, arguments: argumentsOf(said["arguments"]) || "{}" }, ...extra };
+  return { id, type: "function", function: { name, arguments: input || "{}" }, ...extra };
 }
 
-/** Arguments are a JSON text; some upstreams give the value itself. */
+/** Arguments are a JSON text; some upstreams give the value itself. @throws InvalidAnswer for what is neither */
 export function argumentsOf(value: unknown): string {
-  return typeof value === "string" ? value : isObject(value) ? JSON.stringify(value) : "";
+  if (typeof value === "string") return value;
+  if (value != null && !isObject(value)) throw new InvalidAnswer("arguments that are none");
+  return value == null ? "" : JSON.stringify(value);
 }
 
 /** Other words for the same reasons, lower-case. */
@@ -139,8 +157,9 @@ export function isFailure(reason: unknown): boolean {
 }
 
 /** @returns undefined while there is none; the nearest legal value for what nobody documents */
-export function finishReasonOf(reason: unknown, hasCalls: boolean): FinishReason | undefined {
-  if (typeof reason !== "string" || reason === "") return undefined;
+export function finishReasonOf(choice: JsonObject, hasCalls: boolean): FinishReason | undefined {
+  const reason = textIn(choice, "finish_reason") ?? "";
+  if (reason === "") return undefined;
   const known = finishReasons[reason] ?? finishReasons[reason.toLowerCase()] ?? "stop";
   return known === "stop" && hasCalls ? "tool_calls" : known;
 }
@@ -237,7 +256,10 @@ function withoutEmpty(fields: JsonObject): JsonObject {
 /** In today's form, or in that of the older completions, which Together still gives: https://docs.together.ai/docs/logprobs */
 function logprobsOf(value: unknown): Logprobs | undefined {
   if (!isObject(value)) return undefined;
-  if (!Array.isArray(value["tokens"])) return value as Logprobs;
+  if (!Array.isArray(value["tokens"])) {
+    for (const name of ["content", "refusal"]) objectsIn(value, name);
+    return value as Logprobs;
+  }
   const chances = Array.isArray(value["token_logprobs"]) ? value["token_logprobs"] : [];
   return {
     content: value["tokens"].map((token, at) => ({
@@ -261,15 +283,19 @@ export function metadataOf(value: unknown): Metadata | undefined {
 
 /**
  * True for an error that came with a 200, in any of its known forms: `{"error":…}` (OpenRouter, Groq, xAI, llama.cpp…),
- * `{"object":"error",…}` (Mistral, older vLLM), `{"detail":…}` (FastAPI servers).
+ * `{"object":"error",…}` (Mistral, older vLLM), `{"detail":…}` (FastAPI servers), `{"message":…}` (Cerebras, Together),
+ * `{"fault":…}` (Fireworks).
  */
 export function isFault(body: JsonObject): boolean {
   if (saysError(body["error"]) || (isObject(body["x_groq"]) && saysError(body["x_groq"]["error"]))) return true;
-  return body["object"] === "error" || (body["detail"] !== undefined && body["choices"] === undefined);
+  if (body["object"] === "error") return true;
+  return body["choices"] === undefined && errorNames.some((name) => saysError(body[name]));
 }
 
+const errorNames = ["detail", "message", "fault"];
+
 function saysError(error: unknown): boolean {
-  return error != null && error !== false && error !== "";
+  return error != null && error !== false && error !== "" && !(typeof error === "object" && isEmpty(error));
 }
 
 /** What the words of an error stand for, where it names no status. */

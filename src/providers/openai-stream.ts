@@ -2,10 +2,10 @@
  * The stream of an upstream that speaks chat completions, chunk by chunk.
  * Source: https://platform.openai.com/docs/api-reference/chat/streaming
  */
-import { isObject, type JsonObject } from "../lib/json.ts";
+import { isObject, type JsonObject, parseJson } from "../lib/json.ts";
 import { doneData, type SseEvent } from "../lib/sse.ts";
 import type { Annotation, ChunkBody, ChunkChoice, Delta, ToolCallDelta } from "../wire/chat.ts";
-import { UpstreamFault } from "../wire/errors.ts";
+import { InvalidAnswer, UpstreamFault } from "../wire/errors.ts";
 import { FragmentTemplate } from "./fragment-template.ts";
 import {
   argumentsOf,
@@ -24,6 +24,7 @@ import {
 } from "./openai-answer.ts";
 import type { Quirks } from "./openai-quirks.ts";
 import type { StreamDecoder } from "./provider.ts";
+import { eventIn, objectIn, objectsIn, plainWords, textIn } from "./reading.ts";
 import { ThinkTags } from "./think-tags.ts";
 
 /** A tool call that has begun. */
@@ -53,11 +54,15 @@ const nothing: ChunkBody[] = [];
 const perChunk = ["system_fingerprint", "service_tier"] as const;
 /** Padding against the guessing of tokens by their length; what we send has lengths of its own. */
 const padding = "obfuscation";
+/** Longer than `[DONE]` with some space around it. */
+const longestWord = 16;
 /** An upstream that writes each chunk in another way is read as it comes. */
 const mostLessons = 20;
 
 export class ChatStream implements StreamDecoder {
   finished = false;
+  /** `[DONE]` came before a reason. */
+  closing = false;
   readonly #quirks: Quirks;
   readonly #choices = new Map<number, ChoiceState>();
   /** Fields beyond the format: each goes out once, with the end of a choice or of the stream. */
@@ -77,17 +82,28 @@ export class ChatStream implements StreamDecoder {
   }
 
   push({ data, event }: SseEvent): ChunkBody[] {
-    if (data === doneData) {
-      this.finished = true;
-      return nothing;
+    if (data.length <= longestWord) {
+      const word = data.trim();
+      if (word === doneData) return this.#done();
+      if (word === "") return nothing;
     }
-    if (data.trim() === "") return nothing;
-    const chunk = parse(data);
-    if (!isObject(chunk) && event !== "error" && this.#complete) return nothing;
-    if (!isObject(chunk) || event === "error" || isFault(chunk)) throw new UpstreamFault(data, faultStatus(chunk));
+    if (this.closing) throw new InvalidAnswer("more of the answer behind its end");
+    // A comment that someone on the way took for data.
+    if (data.startsWith(":") && this.#complete) return nothing;
+    if (event === "error" && !isObject(parseJson(data))) throw new UpstreamFault(plainWords(data), 503);
+    const chunk = eventIn(data);
+    if (event === "error" || isFault(chunk)) throw new UpstreamFault(data, faultStatus(chunk));
     const plain = this.#plainFragment(chunk);
     this.template = plain && this.#templateOf(data, chunk, plain.choices[0]!.index);
     return plain === undefined ? this.#bodies(chunk, data) : [plain];
+  }
+
+  /** Without a reason for the end, `[DONE]` itself is the upstream's word that it ended; without an answer it is none. */
+  #done(): ChunkBody[] {
+    if (this.#choices.size === 0 || this.#complete) this.finished = true;
+    else this.closing = true;
+    this.template = undefined;
+    return nothing;
   }
 
   sameBut({ data, event }: SseEvent): string | undefined {
@@ -104,8 +120,12 @@ export class ChatStream implements StreamDecoder {
     return this.#learned;
   }
 
-  /** A choice without a finish reason stays without one: the answer may well have been cut, and is told as broken. */
+  /** A choice without a finish reason stays without one, unless `[DONE]` came: the answer may well have been cut. */
   end(): ChunkBody[] {
+    const open = this.closing ? [...this.#choices.values()].filter(({ finished }) => !finished) : [];
+    if (open.length > 0) {
+      return this.#withExtras({ choices: open.map((state) => choiceOf(state, { finish_reason: "stop" })) });
+    }
     const late = this.#takeExtras();
     return late === undefined ? [] : [{ choices: [], ...late }];
   }
@@ -128,7 +148,7 @@ export class ChatStream implements StreamDecoder {
 
   #bodies(chunk: JsonObject, data: string): ChunkBody[] {
     this.#keepExtras(chunk);
-    const given = Array.isArray(chunk["choices"]) ? chunk["choices"].filter(isObject) : [];
+    const given = objectsIn(chunk, "choices");
     let usage = usageOf(chunk["usage"], this.#quirks) ?? usageOf(groqUsage(chunk), this.#quirks);
     const choices: ChunkChoice[] = [];
     for (const [at, choice] of given.entries()) {
@@ -139,6 +159,7 @@ export class ChatStream implements StreamDecoder {
       }
       const state = this.#state(indexOf(choice, at));
       if (!state.finished) choices.push(this.#withoutEcho(choiceOf(state, choice)));
+      else if (saysMore(choice)) throw new InvalidAnswer("more of the answer behind its end");
     }
     const metadata = metadataOf(chunk["metadata"]);
     const whole = { ...(usage && { usage }), ...(metadata && { metadata }) };
@@ -147,7 +168,7 @@ export class ChatStream implements StreamDecoder {
     return usage === undefined && metadata === undefined ? nothing : [{ choices: [], ...whole }];
   }
 
-  /** Every choice that began has ended: what can't be read no longer matters. */
+  /** Every choice that began has ended. */
   get #complete(): boolean {
     return this.#choices.size > 0 && this.#choices.values().every(({ finished }) => finished);
   }
@@ -229,12 +250,12 @@ function isCommon(key: string): boolean {
   }
 }
 
-function parse(data: string): unknown {
-  try {
-    return JSON.parse(data);
-  } catch {
-    return undefined;
-  }
+/** Whether a choice that has ended goes on; many upstreams send its frame again, with nothing in it. */
+function saysMore(choice: JsonObject): boolean {
+  const { content, reasoning_content, reasoning, refusal, tool_calls } = objectIn(choice, "delta") ?? {};
+  return [content, reasoning_content, reasoning, refusal, tool_calls].some((value) => {
+    return Array.isArray(value) || typeof value === "string" ? value.length > 0 : value != null;
+  });
 }
 
 function choiceOf(state: ChoiceState, choice: JsonObject): ChunkChoice {
@@ -246,10 +267,12 @@ function choiceOf(state: ChoiceState, choice: JsonObject): ChunkChoice {
   if (isLast && state.annotations.length > 0) delta["annotations"] = state.annotations;
   if (thoughts) delta.reasoning_content = thoughts;
   if (content) delta.content = content;
-  const calls = callFragments(state.calls, fragment["tool_calls"]);
+  const calls = callFragments(state.calls, objectsIn(fragment, "tool_calls"));
   if (isLast) closeCalls(state.calls, calls);
   if (calls.length > 0) delta.tool_calls = calls;
-  const finish_reason = finishReasonOf(choice["finish_reason"], state.calls.some(isOut)) ?? null;
+  const finish_reason = finishReasonOf(choice, state.calls.some(isOut)) ?? null;
+  if (finish_reason === "tool_calls" && state.calls.length === 0)
+    throw new InvalidAnswer("an end with calls, and none of them");
   state.finished = finish_reason !== null;
   return { index: state.index, delta, finish_reason, ...choiceExtrasOf(choice) };
 }
@@ -258,12 +281,11 @@ function choiceOf(state: ChoiceState, choice: JsonObject): ChunkChoice {
  * Some send the message as far as it has come beside the fragment, where only the fragment counts; where there has been
  * no fragment at all, the message is the answer.
  */
-function fragmentOf(state: ChoiceState, { delta, message }: JsonObject): JsonObject {
-  if (isObject(delta)) {
-    state.hasFragments = true;
-    return delta;
-  }
-  return isObject(message) && !state.hasFragments ? message : {};
+function fragmentOf(state: ChoiceState, choice: JsonObject): JsonObject {
+  const delta = objectIn(choice, "delta");
+  if (delta === undefined) return (state.hasFragments ? undefined : objectIn(choice, "message")) ?? {};
+  state.hasFragments = true;
+  return delta;
 }
 
 /** https://console.groq.com/docs/api-reference#chat-create */
@@ -271,16 +293,14 @@ function groqUsage(chunk: JsonObject): unknown {
   return isObject(chunk["x_groq"]) ? chunk["x_groq"]["usage"] : undefined;
 }
 
-function callFragments(calls: OpenCall[], value: unknown): ToolCallDelta[] {
-  if (!Array.isArray(value)) return [];
+function callFragments(calls: OpenCall[], given: readonly JsonObject[]): ToolCallDelta[] {
   const fragments: ToolCallDelta[] = [];
-  for (const entry of value) {
-    if (!isObject(entry)) continue;
-    const custom = isObject(entry["custom"]) ? entry["custom"] : undefined;
-    const said = custom ?? (isObject(entry["function"]) ? entry["function"] : {});
-    const name = stringOf(said["name"]);
+  for (const entry of given) {
+    const custom = objectIn(entry, "custom");
+    const said = custom ?? objectIn(entry, "function") ?? {};
+    const name = textIn(said, "name") ?? "";
     const call = callOf(calls, entry, name, custom === undefined ? "function" : "custom");
-    const text = custom === undefined ? argumentsOf(said["arguments"]) : stringOf(said["input"]);
+    const text = custom === undefined ? argumentsOf(said["arguments"]) : (textIn(said, "input") ?? "");
     const fragment = call.index === undefined ? begin(calls, call, name, text) : more(call, text);
     if (fragment === undefined) continue;
     if (isObject(entry["extra_content"])) fragment.extra_content = entry["extra_content"];
@@ -339,10 +359,11 @@ function more(call: OpenCall, text: string): ToolCallDelta | undefined {
     : { index: call.index!, function: { arguments: text } };
 }
 
-/** A call without arguments still ends with valid JSON. */
+/** A call without arguments still ends with valid JSON. @throws InvalidAnswer for arguments of which nobody said whose */
 function closeCalls(calls: readonly OpenCall[], fragments: ToolCallDelta[]): void {
   for (const call of calls) {
     const { index } = call;
+    if (index === undefined && call.held !== "") throw new InvalidAnswer("a part of a call that has not begun");
     if (index === undefined || call.hasArguments || call.type === "custom") continue;
     const begun = fragments.find((fragment) => fragment.index === index)?.function;
     if (begun === undefined) fragments.push({ index, function: { arguments: "{}" } });

@@ -72,7 +72,10 @@ export type UpstreamRequest = {
  * `relay/shape.ts` gives every stream its one legal form.
  */
 export interface StreamDecoder {
-  /** @throws UpstreamFault when the event reports an error */
+  /**
+   * @throws UpstreamFault when the event reports an error; InvalidAnswer when it can't be read, or comes out of its format's
+   * order: after that the decoder is of no more use
+   */
   push(event: SseEvent): ChunkBody[];
   /**
    * Looks at an event that may be like the last one but for its text, and changes nothing.
@@ -81,10 +84,12 @@ export interface StreamDecoder {
   sameBut?(event: SseEvent): string | undefined;
   /** Fits the events that `sameBut` would give the text of; undefined where none would be. */
   readonly template?: FragmentTemplate | undefined;
-  /** The upstream closed its stream. @returns what was still held back */
+  /** The upstream closed its stream. @returns what was still held back @throws InvalidAnswer when something is missing */
   end(): ChunkBody[];
   /** True once the terminal event was seen: nothing that follows matters. */
   readonly finished: boolean;
+  /** True once the upstream said that it ended, but not how: `end` tells the answer's end, if nothing else comes until then. */
+  readonly closing?: boolean;
   /** The upstream's own id of the answer, where it can be continued by it. */
   readonly upstreamResponseId?: string | undefined;
 }
@@ -132,7 +137,7 @@ export interface RemoteProvider extends Described {
   /**
    * @param body the parsed JSON of a 2xx answer
    * @param text the same, as it came, for faults
-   * @throws UpstreamFault when the answer is an error after all
+   * @throws UpstreamFault when the answer is an error after all; InvalidAnswer when it is neither
    */
   decode(body: unknown, text: string, call: Call): CompletionBody;
   streamDecoder(call: Call): StreamDecoder;

@@ -12,7 +12,8 @@ import type {
   ToolCall,
   Usage,
 } from "../wire/chat.ts";
-import { UpstreamFault } from "../wire/errors.ts";
+import { InvalidAnswer, UpstreamFault } from "../wire/errors.ts";
+import { objectsIn, textAt, textIn } from "./reading.ts";
 import type { ResponsesQuirks } from "./responses-quirks.ts";
 
 /** A reasoning item as the message carries it; `call_id` where it led to a call and not to the text. */
@@ -38,12 +39,10 @@ export class Output {
   /** What the message is made of, where the upstream says it in several. */
   readonly #phases: PhaseState[] = [];
 
-  constructor(items: readonly unknown[], quirks: ResponsesQuirks) {
+  /** @throws InvalidAnswer where an item is not of its kind's form */
+  constructor(items: readonly JsonObject[], quirks: ResponsesQuirks) {
     this.#quirks = quirks;
-    for (const value of items) {
-      const item = objectOf(value);
-      if (item !== undefined) this.#item(item);
-    }
+    for (const item of items) this.#item(item);
   }
 
   /** What the next turn must bring back, under the family's name; undefined when there is nothing. */
@@ -76,12 +75,11 @@ export class Output {
   #message(item: JsonObject): void {
     this.#pending = [];
     const begin = this.text.length;
-    for (const value of listOf(item["content"])) {
-      const part = objectOf(value) ?? {};
-      this.refusal += textOf(part["refusal"]) ?? "";
+    for (const part of objectsIn(item, "content")) {
+      this.refusal += textIn(part, "refusal") ?? "";
       // Offsets count from the start of their part; the message is all parts in a row.
       this.annotations.push(...annotationsOf(part["annotations"], this.text.length));
-      this.text += textOf(part["text"]) ?? "";
+      this.text += textIn(part, "text") ?? "";
       this.logprobs.push(...logprobsOf(part["logprobs"]));
     }
     const phase = textOf(item["phase"]);
@@ -121,12 +119,15 @@ export function callOf(
   quirks: ResponsesQuirks,
 ): ToolCall | CustomToolCall | undefined {
   const id = textOf(item["call_id"]) || textOf(item["id"]) || `call_${position}`;
-  const name = textOf(item["name"]) ?? "";
-  if (item["type"] === "function_call") {
-    return { id, type: "function", function: { name, arguments: textOf(item["arguments"]) || "{}" } };
+  if (textAt(item, "type") === "function_call") {
+    return {
+      id,
+      type: "function",
+      function: { name: textAt(item, "name"), arguments: textIn(item, "arguments") || "{}" },
+    };
   }
   if (item["type"] !== "custom_tool_call" || !quirks.customTools) return undefined;
-  return { id, type: "custom", custom: { name, input: textOf(item["input"]) ?? "" } };
+  return { id, type: "custom", custom: { name: textAt(item, "name"), input: textIn(item, "input") ?? "" } };
 }
 
 /** @param offset where in the message the annotated part begins */
@@ -215,13 +216,16 @@ export function notesOf(response: JsonObject, quirks: ResponsesQuirks): Notes {
 
 /**
  * A plain answer.
- * @throws UpstreamFault when it is an error, or no response object at all
+ * @throws UpstreamFault when it is an error; InvalidAnswer when it is no response object, or one that has not ended
  */
 export function completionOf(body: unknown, text: string, quirks: ResponsesQuirks): CompletionBody {
   const response = objectOf(body) ?? {};
-  const status = faultStatus(response) ?? (Array.isArray(response["output"]) ? undefined : 503);
+  const status = faultStatus(response);
   if (status !== undefined) throw new UpstreamFault(text, status);
-  const output = new Output(listOf(response["output"]), quirks);
+  const items = objectsIn(response, "output");
+  const hasEnded = ended.has(response["status"] ?? (items.length > 0 ? "completed" : undefined));
+  if (!Array.isArray(response["output"]) || !hasEnded) throw new InvalidAnswer("something that is no answer");
+  const output = new Output(items, quirks);
   const usage = usageOf(response["usage"]);
   const finish_reason = finishReasonOf(response, output.calls.length);
   return {
@@ -230,6 +234,9 @@ export function completionOf(body: unknown, text: string, quirks: ResponsesQuirk
     ...notesOf(response, quirks),
   };
 }
+
+/** https://platform.openai.com/docs/api-reference/responses/object (status) */
+const ended = new Set<unknown>(["completed", "incomplete"]);
 
 function messageOf(output: Output, responseId: unknown): AnswerMessage {
   const silent = output.calls.length > 0 || output.refusal !== "";

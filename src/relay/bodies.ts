@@ -2,6 +2,7 @@
 import { type SseEvent, SseParser } from "../lib/sse.ts";
 import type { StreamDecoder } from "../providers/provider.ts";
 import type { ChunkBody } from "../wire/chat.ts";
+import { readingError } from "../wire/errors.ts";
 import type { Bodies, BodyReader } from "./shaped-stream.ts";
 import type { UpstreamAnswer } from "./upstream.ts";
 
@@ -80,8 +81,9 @@ export class StreamBodies implements Bodies {
       }
       if (decoder.finished) more = false;
       if (!more) for (const body of decoder.end()) reader.body(body);
+      else if (decoder.closing === true) this.#answer.finishSoon();
     } catch (error) {
-      reader.broken(error);
+      reader.broken(readingError(error, this.#answer.name));
       return;
     }
     reader.taken(more);

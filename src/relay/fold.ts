@@ -1,4 +1,5 @@
 /** A stream's bodies folded into the plain answer they amount to. */
+import { isObject } from "../lib/json.ts";
 import type {
   AnswerMessage,
   Choice,
@@ -57,10 +58,7 @@ export class StreamFold {
       if (value == null || key === "role") continue;
       if (key === "tool_calls") for (const call of value as ToolCallDelta[]) foldCall(building.calls, call);
       else if (key === "function_call") foldFunctionCall(message, value as { name?: string; arguments?: string });
-      else if (typeof value === "string") message[key] = ((message[key] as string | null | undefined) ?? "") + value;
-      else if (Array.isArray(value)) message[key] = [...((message[key] as unknown[] | undefined) ?? []), ...value];
-      else if (typeof value === "object") message[key] = { ...(message[key] as object | undefined), ...value };
-      else message[key] = value;
+      else message[key] = joined(message[key], value);
     }
     if (finish_reason !== null) {
       choice.finish_reason = finish_reason;
@@ -73,6 +71,13 @@ export class StreamFold {
       };
     }
   }
+}
+
+/** What an upstream gives in pieces of one kind is joined; where the kind changes, the last one counts. */
+function joined(known: unknown, value: unknown): unknown {
+  if (typeof known === "string" && typeof value === "string") return known + value;
+  if (Array.isArray(known) && Array.isArray(value)) return [...known, ...value];
+  return isObject(known) && isObject(value) ? { ...known, ...value } : value;
 }
 
 function foldCall(calls: (ToolCall | CustomToolCall)[], delta: ToolCallDelta): void {

@@ -1,15 +1,15 @@
 /** One call, start to end: encode, send, decode, shape. What comes back is an `Outcome`, before it becomes HTTP. */
 import type { HeaderFields } from "../lib/http-parser.ts";
-import { parseJson } from "../lib/json.ts";
+import { isTooDeep, parseJson } from "../lib/json.ts";
 import type { Call, LocalProvider, RemoteProvider } from "../providers/provider.ts";
 import type { ChatCompletion, ChunkBody, CompletionBody, Delta, Usage } from "../wire/chat.ts";
-import { ApiError, UpstreamFault } from "../wire/errors.ts";
+import { ApiError, InvalidAnswer, readingError, UpstreamFault } from "../wire/errors.ts";
 import { downgradeCompletion } from "../wire/legacy-functions.ts";
 import { LocalBodies, StreamBodies } from "./bodies.ts";
 import { StreamFold } from "./fold.ts";
 import type { MediaFetcher } from "./media.ts";
 import { type Shaping, shapeCompletion } from "./shape.ts";
-import { type Bodies, ShapedStream } from "./shaped-stream.ts";
+import { type Bodies, mayBreakOff, ShapedStream } from "./shaped-stream.ts";
 import type { Target } from "./target.ts";
 import type { Upstream, UpstreamAnswer } from "./upstream.ts";
 
@@ -103,7 +103,7 @@ async function relayRemote(
     if ((streamed || answer.isEventStream) && (await isEventStream(answer, call))) {
       const bodies = new StreamBodies(answer, provider.streamDecoder(call));
       if (streamed) return await openStream(bodies, target, options);
-      return completion(await collect(bodies), bodies.upstreamResponseId, target, options);
+      return completion(await collect(bodies, account.name), bodies.upstreamResponseId, target, options);
     }
     const { whole, upstreamResponseId } = decodePlain(await answer.text(), provider, call);
     // Some upstreams ignore the wish for a stream.
@@ -111,7 +111,11 @@ async function relayRemote(
     return completion(whole, upstreamResponseId, target, options);
   } catch (error) {
     answer?.cancel();
-    if (error instanceof ApiError && error.status >= 500) observer.upstreamFailed(account.name, 0);
+    if (error instanceof ApiError && error.status >= 500) {
+      // What can't be read came with a status; where there was no answer, there was none.
+      const isAnswered = answer !== undefined && error.code === "upstream_invalid_response";
+      observer.upstreamFailed(account.name, isAnswered ? answer!.status : 0);
+    }
     if (!(error instanceof UpstreamFault) || answer === undefined) throw error;
     observer.upstreamFailed(account.name, error.status);
     return {
@@ -190,18 +194,22 @@ function visibleHeaders(headers: HeaderFields): Record<string, string> {
 
 type Plain = { readonly whole: CompletionBody; readonly upstreamResponseId: string | undefined };
 
+/** @throws UpstreamFault, ApiError upstream_invalid_response */
 function decodePlain(text: string, provider: RemoteProvider, call: Call): Plain {
-  let json: unknown;
   try {
-    json = JSON.parse(text);
-  } catch (cause) {
-    const name = call.account.name;
-    throw ApiError.unavailable("upstream_invalid_response", `${name} answered with something else than JSON.`, {
-      cause,
-    });
+    const json = plainJson(text);
+    const whole = provider.decode(json, text, call);
+    return { whole, upstreamResponseId: provider.upstreamResponseId?.(json) };
+  } catch (error) {
+    throw readingError(error, call.account.name);
   }
-  const whole = provider.decode(json, text, call);
-  return { whole, upstreamResponseId: provider.upstreamResponseId?.(json) };
+}
+
+/** What is wrong with it is not told: that would repeat what was said. */
+function plainJson(text: string): unknown {
+  const json = isTooDeep(text) ? undefined : parseJson(text);
+  if (json === undefined) throw new InvalidAnswer("something else than JSON, or JSON that nests too deep");
+  return json;
 }
 
 /** With which bytes events begin (`data`, `event`, `id`, `retry`, a comment), and with which JSON does. */
@@ -229,25 +237,26 @@ function numbered<T>(call: T, index: number): T & { index: number } {
   return { index, ...call };
 }
 
-function collect(bodies: Bodies): Promise<CompletionBody> {
+function collect(bodies: Bodies, name: string): Promise<CompletionBody> {
   return new Promise((resolve, reject) => {
     const fold = new StreamFold();
     bodies.flow({
       body: (body) => fold.push([body]),
       sameBut: () => false,
       copied: () => 0,
-      broken: reject,
+      broken: (error) => {
+        if (fold.complete && mayBreakOff(error)) resolve(fold.result());
+        else reject(error);
+      },
       taken(more) {
         if (more) return;
         bodies.settle();
         if (fold.complete) resolve(fold.result());
-        else reject(ApiError.unavailable("upstream_invalid_response", cutStream));
+        else reject(readingError(new InvalidAnswer("a stream that ended before the answer was finished"), name));
       },
     });
   });
 }
-
-const cutStream = "The upstream ended its stream before the answer was finished.";
 
 async function openStream(bodies: Bodies, target: Target, options: RelayOptions): Promise<Outcome> {
   const events = new ShapedStream(bodies, target, options);

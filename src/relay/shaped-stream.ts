@@ -58,6 +58,11 @@ export interface EventReader {
   end(how: StreamEnd): void;
 }
 
+/** Whether an answer that came to its end stays whole: its connection no longer matters, but what the upstream says does. */
+export function mayBreakOff(error: unknown): boolean {
+  return error instanceof ApiError && error.code !== "upstream_invalid_response";
+}
+
 /** A stream whose first fragment is there. What goes in is decoded and shaped in the turn in which it arrives. */
 export class ShapedStream implements BodyReader {
   readonly #bodies: Bodies;
@@ -149,9 +154,7 @@ export class ShapedStream implements BodyReader {
 
   broken(error: unknown): void {
     if (this.#end !== undefined) return;
-    // What breaks after the answer's end no longer matters; what the upstream says of it does.
-    const told = error instanceof ClientGone || error instanceof UpstreamFault;
-    if (this.#shaper.complete && !told) this.#close();
+    if (this.#shaper.complete && mayBreakOff(error)) this.#close();
     else this.#fail(error);
   }
 

@@ -105,6 +105,7 @@ export class UpstreamAnswer implements CallReceiver {
   #isProven = true;
   #fault: Error | undefined;
   #isSettling = false;
+  #isClosing = false;
   #arrival: (() => void) | undefined;
 
   constructor(name: string, timeouts: Timeouts, clock: Clock, signal: AbortSignal, opened: Opened) {
@@ -126,6 +127,11 @@ export class UpstreamAnswer implements CallReceiver {
     } catch (error) {
       this.fail(error as Error);
     }
+  }
+
+  /** The upstream's, as the configuration has it. */
+  get name(): string {
+    return this.#name;
   }
 
   get isEventStream(): boolean {
@@ -225,6 +231,17 @@ export class UpstreamAnswer implements CallReceiver {
     this.#callOffTimer = this.#clock.after(settleMs, () => this.#end());
   }
 
+  /** The upstream said that it ended: what else comes is given for a moment more, and then the body counts as ended, however. */
+  finishSoon(): void {
+    if (this.#isOver || this.#isClosing) return;
+    this.#isClosing = true;
+    this.#callOffTimer();
+    this.#callOffTimer = this.#clock.after(settleMs, () => {
+      this.#finish();
+      this.#transfer?.cancel();
+    });
+  }
+
   connected(): void {}
 
   head(status: number, headers: HeaderFields): void {
@@ -279,6 +296,10 @@ export class UpstreamAnswer implements CallReceiver {
   /** Ends the call with an error that its reader is told of, behind what came before. */
   #break(fault: Error): void {
     if (this.#isOver) return;
+    if (this.#isClosing && !(fault instanceof ClientGone)) {
+      this.#finish();
+      return;
+    }
     this.#fault = fault;
     this.#end();
     this.#opened.reject(fault);
@@ -317,7 +338,7 @@ export class UpstreamAnswer implements CallReceiver {
   /** One timer for the whole stream, set anew only when it falls due: an arrival costs a clock reading and no more. */
   #watchSilence(waitMs = this.#timeouts.idleSeconds * 1000): void {
     const idleMs = this.#timeouts.idleSeconds * 1000;
-    if (idleMs <= 0) return;
+    if (idleMs <= 0 || this.#isClosing) return;
     this.#callOffTimer();
     this.#callOffTimer = this.#clock.after(waitMs, () => {
       const now = this.#clock.monotonic();

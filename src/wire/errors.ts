@@ -1,6 +1,7 @@
 /**
- * The two kinds of failure. Ours is thrown (`ApiError`) and turned into JSON in one place;
- * an upstream's is carried with its bytes unchanged, and an adapter reports it by throwing `UpstreamFault`.
+ * The kinds of failure. Ours is thrown (`ApiError`) and turned into JSON in one place; an upstream's is carried with its
+ * bytes unchanged, and an adapter reports it by throwing `UpstreamFault`; what is neither an answer nor an error is told
+ * by `InvalidAnswer`, which becomes an `ApiError` once the upstream's name is known.
  */
 import { truncate } from "../lib/truncate.ts";
 
@@ -188,7 +189,7 @@ export class ApiError extends Error {
 
 /**
  * An error that an upstream reported inside an answer that began as a success: a 200 whose body is an error,
- * an error event in a stream, a terminal "failed" state. The only thing an adapter throws.
+ * an error event in a stream, a terminal "failed" state.
  */
 export class UpstreamFault extends Error {
   /** The upstream's own JSON, as it came: the text of the body or of the event's data. */
@@ -202,4 +203,31 @@ export class UpstreamFault extends Error {
     this.payload = payload;
     this.status = status;
   }
+}
+
+/**
+ * What an upstream sent can't be read, or breaks the order of its own format: words may be missing from it, so nothing of
+ * it may pass for a whole answer.
+ */
+export class InvalidAnswer extends Error {
+  /** @param what came, as in "the upstream sent …"; never holds what was said */
+  constructor(what: string) {
+    super(what);
+    this.name = "InvalidAnswer";
+  }
+}
+
+/**
+ * Whatever a reader of answers threw, in the form that callers may see.
+ * @param name the upstream's
+ * @returns errors of the upstream and our own as they are; for all else `upstream_invalid_response`, with its cause
+ */
+export function readingError(error: unknown, name: string): ApiError | UpstreamFault {
+  if (error instanceof ApiError || error instanceof UpstreamFault) return error;
+  if (error instanceof InvalidAnswer) return invalid(`${name} sent ${error.message}.`);
+  return invalid(`${name} sent an answer that can't be read.`, error);
+}
+
+function invalid(message: string, cause?: unknown): ApiError {
+  return ApiError.unavailable("upstream_invalid_response", message, { cause });
 }

@@ -329,7 +329,6 @@ describe("errors", () => {
     ["error-in-answer", 500, {}],
     ["error-in-stream-without-code", 429, { stream: true }],
     ["error-in-list", 429, { stream: true }],
-    ["no-candidates", 503, {}],
   ];
   for (const [name, status, more] of inside) {
     test(`a 200 that holds one is one (${name})`, async () => {

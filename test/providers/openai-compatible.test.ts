@@ -10,7 +10,7 @@ import { providerNamed } from "../../src/providers/registry.ts";
 import { ThinkTags } from "../../src/providers/think-tags.ts";
 import { StreamFold } from "../../src/relay/fold.ts";
 import type { ChatRequest, ChunkBody, CompletionBody } from "../../src/wire/chat.ts";
-import { UpstreamFault } from "../../src/wire/errors.ts";
+import { InvalidAnswer, UpstreamFault } from "../../src/wire/errors.ts";
 import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 
 const families = [
@@ -275,20 +275,48 @@ describe("whatever comes", () => {
     );
   });
 
-  test("what is no JSON is a fault that shows it", () => {
-    expect(() => decode("openai", ["<html>"])).toThrow(UpstreamFault);
-    try {
-      decode("openai", [chunk({ content: "A" }), "upstream timed out"]);
-    } catch (fault) {
-      expect(fault).toMatchObject({ payload: "upstream timed out", status: 503 });
-    }
+  test.each(["<html>", "upstream timed out", '{"choices":[{"delta":{"content":"Do n', "null", "[]", "1"])(
+    "an event of %j can't be read, and its words are not told",
+    (data) => {
+      for (const before of [[], [chunk({ content: "A" })], [chunk({ content: "A" }, "stop")]]) {
+        expect(() => decode("openai", [...before, data])).toThrow(InvalidAnswer);
+      }
+      expect(() => decode("openai", [data])).not.toThrow(data);
+    },
+  );
+
+  test("an error event tells its words where it is no JSON, and not where that is broken", () => {
+    const event = (data: string): SseEvent => ({ event: "error", data, id: "" });
+    expect(() => decode("openai", [event("out of memory")])).toThrow(UpstreamFault);
+    expect(() => decode("openai", [event('{"error":{"mess')])).toThrow(InvalidAnswer);
   });
 
-  test("after its end a choice says no more, and an extra field goes out once", () => {
+  test("[DONE] without a reason is the end: of the text, of the calls, or of nothing at all", () => {
+    const ends = (events: string[]) => fold(decode("openai", events)).choices.map(({ finish_reason }) => finish_reason);
+    const call = { index: 0, id: "a", type: "function", function: { name: "f", arguments: "" } };
+    expect(ends([chunk({ content: "A" }), doneData])).toEqual(["stop"]);
+    expect(ends([chunk({ tool_calls: [call] }), doneData])).toEqual(["tool_calls"]);
+    expect(fold(decode("openai", [chunk({ tool_calls: [call] }), doneData])).choices[0]!.message.tool_calls).toEqual([
+      { id: "a", type: "function", function: { name: "f", arguments: "{}" } },
+    ]);
+    expect(ends([doneData])).toEqual([]);
+    expect(() => decode("openai", [chunk({ content: "A" }), doneData, chunk({ content: "B" })])).toThrow(InvalidAnswer);
+    expect(() => decode("openai", [chunk({ content: "A" }), doneData, chunk({}, "length")])).toThrow(InvalidAnswer);
+  });
+
+  test("what tags held back comes with an end that [DONE] alone tells", () => {
+    const events = [chunk({ content: "<think>a</think>b<thi" }), doneData];
+    expect(fold(decode("perplexity", events)).choices[0]!.message.content).toBe("b<thi");
+  });
+
+  test("after its end a choice has no more to say, and an extra field goes out once", () => {
     const more = { provider: "P", citations: ["c"] };
     const late = { provider: "P", verdict: "fine" };
     const events = [chunk({ content: "A" }, null, more), chunk({ content: "B" }, "stop", more)];
-    const bodies = decode("openrouter", [...events, chunk({ content: "C" }, null, more), chunk({}, "length", late)]);
+    const bodies = decode("openrouter", [...events, chunk({ content: "" }, null, more), chunk({}, "length", late)]);
+    for (const delta of [{ content: "C" }, { refusal: "no" }, { reasoning: "h" }, { tool_calls: [{}] }]) {
+      expect(() => decode("openrouter", [...events, chunk(delta)])).toThrow(InvalidAnswer);
+    }
     expect(bodies).toEqual([
       { choices: [{ index: 0, delta: { content: "A" }, finish_reason: null }] },
       { choices: [{ index: 0, delta: { content: "B" }, finish_reason: null }] },
@@ -307,6 +335,7 @@ describe("whatever comes", () => {
     try {
       act();
     } catch (error) {
+      if (error instanceof InvalidAnswer) return;
       if (!(error instanceof UpstreamFault)) throw error;
       expect(error.status).toBeWithin(400, 600);
     }
@@ -328,7 +357,9 @@ describe("faults name the status they stand for", () => {
     [{ code: "Client specified an invalid argument", error: "No." }, 400],
     [{ object: "error", message: "m", code: 500 }, 500],
     [{ detail: "Not here" }, 503],
-    [[{ error: { code: 400 } }], 503],
+    [[{ error: { code: 400 } }], 400],
+    [{ message: "m", type: "invalid_request_error", param: null, code: "wrong_api_key" }, 401],
+    [{ fault: { faultstring: "m", detail: { errorcode: "x" } } }, 503],
   ])("%j: %d", (body, status) => {
     const json = JSON.stringify(body);
     try {

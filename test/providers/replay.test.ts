@@ -17,7 +17,7 @@ import { providerNamed } from "../../src/providers/registry.ts";
 import { StreamFold } from "../../src/relay/fold.ts";
 import { StreamShaper, shapingFor } from "../../src/relay/shape.ts";
 import type { ChatRequest, ChunkBody, CompletionBody } from "../../src/wire/chat.ts";
-import { ApiError, UpstreamFault } from "../../src/wire/errors.ts";
+import { ApiError, InvalidAnswer, UpstreamFault } from "../../src/wire/errors.ts";
 import { checkChatRequest } from "../../src/wire/parse.ts";
 import { textOfBody } from "../helpers/upstream-body.ts";
 
@@ -34,7 +34,8 @@ type Case = {
   readonly thinkingRequested?: boolean;
   readonly refused?: { status: number; param: string };
 };
-type Fault = { status: number; payload?: string };
+/** An error of the upstream's own, or what is neither an answer nor an error. */
+type Fault = { status?: number; payload?: string; invalid?: true };
 type Expected = { fault?: Fault; chunks?: ChunkBody[]; folded?: CompletionBody; upstreamResponseId?: string };
 
 const fixtures = resolve(import.meta.dir, "../fixtures");
@@ -258,8 +259,12 @@ function collectArguments(byCall: Map<string, string>, choice: number, part: Cal
 
 function expectFault(decode: () => unknown, wanted: Fault): void {
   const fault = thrownBy(decode);
+  if (wanted.invalid === true) {
+    expect(fault).toBeInstanceOf(InvalidAnswer);
+    return;
+  }
   if (!(fault instanceof UpstreamFault)) throw fault;
-  expect(fault.status).toBe(wanted.status);
+  expect(fault.status).toBe(wanted.status!);
   if (wanted.payload !== undefined) expect(fault.payload).toBe(wanted.payload);
 }
 

@@ -99,6 +99,8 @@ async function shaped(
     }
   };
   const answer = {
+    name: "up",
+    finishSoon() {},
     flow(own: ByteReceiver) {
       reader = own;
       give();

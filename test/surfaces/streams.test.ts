@@ -245,7 +245,21 @@ describe("faults after the first chunk", () => {
       { message: "boom", code: "x" },
     ],
     ["an end without a finish", () => held.close(), "openai/x", { code: "upstream_invalid_response" }],
-    ["a [DONE] without a finish", () => held.event("[DONE]"), "openai/x", { code: "upstream_invalid_response" }],
+    [
+      "an event that can't be read",
+      () => held.event("{"),
+      "openai/x",
+      { code: "upstream_invalid_response", message: "openai sent an event that can't be read." },
+    ],
+    [
+      "text behind a [DONE] without a finish",
+      () => {
+        held.event("[DONE]");
+        held.fragment("two");
+      },
+      "openai/x",
+      { code: "upstream_invalid_response" },
+    ],
     ["a reset connection", () => held.break(), "openai/x", { code: "upstream_unreachable" }],
     ["silence", () => {}, "hasty/x", { code: "upstream_timeout" }],
   ])("%s is one chunk with the error, then [DONE]", async (_name, act, model, error) => {
@@ -268,6 +282,26 @@ describe("faults after the first chunk", () => {
     const chunks = await new Reading(await ask()).rest();
     expect(chunks.map(({ choices }) => choices?.[0]?.delta.content)).toEqual(["a", "b", undefined]);
     expect(chunks.at(-1)!.error!.message).toBe("boom");
+  });
+
+  test.each<[string, () => void]>([
+    ["that stays open: the end is waited for a moment only", () => {}],
+    ["that closes", () => held.close()],
+  ])("a [DONE] without a finish is one, on a connection %s", async (_name, act) => {
+    const { chunks, data } = await broken(() => {
+      held.event("[DONE]");
+      act();
+    });
+    expect(chunks.map(({ choices }) => choices[0]!.finish_reason)).toEqual([null, "stop"]);
+    expect(data.at(-1)).toBe("[DONE]");
+  });
+
+  test("what can't be read after the finish does matter", async () => {
+    const { chunks } = await broken(() => {
+      held.event({ choices: [{ index: 0, delta: {}, finish_reason: "stop" }] });
+      held.event('{"usage":');
+    });
+    expect(chunks.at(-1)!.error).toMatchObject({ code: "upstream_invalid_response" });
   });
 
   test("what breaks after the finish no longer matters", async () => {
