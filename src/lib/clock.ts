@@ -1,9 +1,13 @@
 /** Time and identity, handed to whatever needs them, so that a test can hold both still. */
+import { type MachineClock, machineClock } from "./machine-clock.ts";
+
 export interface Clock {
   /** Unix time in milliseconds. */
   now(): number;
   /** A monotonic reading in milliseconds, for durations. */
   monotonic(): number;
+  /** The same for all processes of the machine; absent where there is no such clock. */
+  readonly machine?: MachineClock | undefined;
   /** 32 lower-case hexadecimal characters, unique, sorting by time of birth. */
   newId(): string;
   /** Calls back once after `ms`. @returns a function that calls it off */
@@ -18,6 +22,9 @@ function withoutDashes(uuid: string): string {
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
+  get machine() {
+    return machineClock();
+  },
   newId: () => withoutDashes(Bun.randomUUIDv7()),
   after: (ms, run) => {
     const timer = setTimeout(run, ms);

@@ -1,4 +1,4 @@
-/** Limits that several processes share, and what holds while the sharing fails. */
+/** The limiter as it is used: windows in shared files, and what holds while those can't be had. */
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
 import { type Limiter, RateLimiter, type Verdict } from "./rate-limiter.ts";
@@ -14,13 +14,13 @@ const mostOwn = 20_000;
 const complainEveryMs = 60_000;
 
 export class GuardedLimiter implements Limiter {
-  readonly #shared: Limiter;
+  readonly #shared: () => Limiter;
   readonly #own: RateLimiter;
   readonly #options: GuardOptions;
   #silentUntil = Number.NEGATIVE_INFINITY;
 
-  /** @param shared whose errors are not the caller's business */
-  constructor(shared: Limiter, options: GuardOptions) {
+  /** @param shared opens the shared windows, or has them open; its errors and theirs are not the caller's business */
+  constructor(shared: () => Limiter, options: GuardOptions) {
     this.#shared = shared;
     this.#own = new RateLimiter(options.clock, mostOwn);
     this.#options = options;
@@ -28,7 +28,7 @@ export class GuardedLimiter implements Limiter {
 
   take(who: string, perMinute: number): Verdict {
     try {
-      return this.#shared.take(who, perMinute);
+      return this.#shared().take(who, perMinute);
     } catch (error) {
       this.#complain(error);
       return this.#own.take(who, this.#share(perMinute));
@@ -37,7 +37,7 @@ export class GuardedLimiter implements Limiter {
 
   peek(who: string, perMinute: number): Verdict {
     try {
-      return this.#shared.peek(who, perMinute);
+      return this.#shared().peek(who, perMinute);
     } catch (error) {
       this.#complain(error);
       return this.#own.peek(who, this.#share(perMinute));
@@ -54,6 +54,6 @@ export class GuardedLimiter implements Limiter {
     const now = clock.monotonic();
     if (now < this.#silentUntil) return;
     this.#silentUntil = now + complainEveryMs;
-    log.error("the windows that the workers share failed; for now each allows its part of a limit", { error });
+    log.error("the files of the rate limits can't be used; for now the limits are counted in memory", { error });
   }
 }

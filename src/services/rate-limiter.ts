@@ -1,9 +1,11 @@
 /**
- * Exact sliding windows: never more than N requests of one caller in any 60 seconds. Windows run on the monotonic
- * clock, so that a step of the wall clock neither opens nor closes them.
+ * Exact sliding windows: never more than N requests of one caller in any 60 seconds. Those here are in this process' memory,
+ * for when they can't be kept in files. They run on the monotonic clock, so that a step of the wall clock neither opens nor
+ * closes them.
  */
 import { isIPv6 } from "node:net";
 import type { Clock } from "../lib/clock.ts";
+import { windowMs } from "../store/window-table.ts";
 
 export type Verdict = {
   readonly allowed: boolean;
@@ -15,8 +17,6 @@ export type Verdict = {
   /** Whole seconds until a request can be taken; 0 when this one was. */
   readonly retryAfterSeconds: number;
 };
-
-export const windowMs = 60_000;
 
 export interface Limiter {
   /** Takes one request if the window has room. A refused one does not count. @param perMinute at least 1 */

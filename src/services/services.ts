@@ -21,8 +21,9 @@ import { Conversations, type UpstreamState } from "./conversations.ts";
 import type { Crew } from "./crew.ts";
 import { Idempotency } from "./idempotency.ts";
 import { Keys, type NewKey } from "./keys.ts";
+import { openLimits } from "./limits.ts";
 import { Metrics } from "./metrics.ts";
-import { type Limiter, RateLimiter } from "./rate-limiter.ts";
+import type { Limiter } from "./rate-limiter.ts";
 import { ReplayMemory } from "./replay-memory.ts";
 import { openSharing } from "./sharing.ts";
 import { Sweeper } from "./sweeper.ts";
@@ -73,9 +74,6 @@ export type Services = {
   close(): Promise<void>;
 };
 
-/** How many client addresses are remembered; beyond it the longest silent is forgotten. */
-const mostAddresses = 20_000;
-
 export type ServiceOptions = {
   readonly build: BuildInfo;
   readonly clock: Clock;
@@ -95,6 +93,9 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   const store = openStore(config.data);
   try {
     const sharing = crew && openSharing(crew.seat, clock, log);
+    // Of workers one is enough for what is to be swept, and the first is always there.
+    const sweeps = crew === undefined || crew.seat.index === 1;
+    const limits = openLimits(config.data, { clock, log, sharers: crew?.seat.workers ?? 1, sweeps });
     const keys = new Keys(store.keys, clock, config.tiers);
     const personas = new Personas();
     const folder = openPersonas(config.personas, personas, options);
@@ -110,8 +111,8 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
       store,
       keys,
       firstKey: keys.ensureFirstKey(join(config.data, "first-key")),
-      callerLimits: sharing?.callerLimits ?? new RateLimiter(clock),
-      anonymousLimits: sharing?.anonymousLimits ?? new RateLimiter(clock, mostAddresses),
+      callerLimits: limits.callers,
+      anonymousLimits: limits.addresses,
       crew,
       personas,
       loading: folder?.start().then(() => {
@@ -135,6 +136,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
         sweeper.stop();
         services.idempotency.close();
         services.upstream.close();
+        limits.close();
         sharing?.close();
         store.close();
       },
@@ -150,8 +152,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
       () => services.bodyMemory.heldBytes,
     );
     sampleStores(services, sweeper);
-    // One is enough for all, and the first is always there.
-    if (crew === undefined || crew.seat.index === 1) sweeper.start();
+    if (sweeps) sweeper.start();
     return services;
   } catch (error) {
     store.close();

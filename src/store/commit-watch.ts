@@ -9,7 +9,7 @@
 import type { Database } from "bun:sqlite";
 import { statSync } from "node:fs";
 import { resolve } from "node:path";
-import { makeNumbers } from "./shared-ring.ts";
+import { makeFile } from "./shared-ring.ts";
 
 const headerBytes = 48;
 /** The header's first number, in all versions of SQLite so far. */
@@ -40,7 +40,7 @@ export class CommitWatch {
     const path = `${resolve(database)}-shm`;
     if (open.has(path)) return undefined;
     try {
-      makeNumbers(path, headerBytes / 8);
+      makeFile(path, new Uint8Array(headerBytes));
       const inode = inodeOf(path);
       const { buffer, byteOffset } = Bun.mmap(path, { shared: true });
       const watch = new CommitWatch(path, inode, new Uint32Array(buffer, byteOffset, headerBytes / 4));

@@ -69,8 +69,13 @@ function processesIn(folder: string): string[] {
   return readdirSync(folder).flatMap((name) => (name.endsWith(suffix) ? [name.slice(0, -suffix.length)] : []));
 }
 
-/** SQLite's own lock on an empty file; released by the operating system when the process ends, killed or not. */
-function lockFile(path: string, waitMs: number): Database {
+/**
+ * SQLite's own lock on an empty file; released by the operating system when the process ends, killed or not.
+ * @param waitMs how long another process may hold it, which blocks this one
+ * @returns what holds the lock until it is closed
+ * @throws SQLite's errors
+ */
+export function lockFile(path: string, waitMs: number): Database {
   const database = new Database(path, { readwrite: true, create: false });
   try {
     database.run(`pragma busy_timeout = ${waitMs}`);

@@ -246,7 +246,7 @@ test("an upgrade in place refuses nobody, and its limits hold among the new work
   const after = await Promise.all(Array.from({ length: 30 }, () => crew.call("/v1/models", undefined, { key })));
   statuses.push(...after.map(({ status }) => status));
   expect(new Set(statuses)).toEqual(new Set([200]));
-  // All come to the successor's: a window's worth is left from here on.
+  // All count in one window.
   const remaining = after.map(({ headers }) => Number(headers.get("x-ratelimit-remaining")));
   expect(new Set(remaining).size).toBe(30);
   held.fragment(" after");
