@@ -73,7 +73,7 @@ function processIo(stdout: Output, stderr: Output): Io {
     env: process.env,
     cwd: process.cwd(),
     readFile,
-    isFolder: (path) => statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false,
+    isFolder,
     ...(process.stdin.isTTY && stderr.isTerminal && { confirm }),
     onSignal(signal, run) {
       process.on(signal, run);
@@ -140,6 +140,15 @@ function whileThere(send: () => unknown): void {
     send();
   } catch {
     // Then there is nobody to tell.
+  }
+}
+
+/** What can't be looked at is none. */
+function isFolder(path: string): boolean {
+  try {
+    return statSync(path).isDirectory();
+  } catch {
+    return false;
   }
 }
 

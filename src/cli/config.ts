@@ -3,10 +3,10 @@ import { configJsonSchema } from "../config/schema.ts";
 import { type Context, type ExitCode, printJson, withConfig } from "./context.ts";
 
 export function printConfig(context: Context, { json }: { readonly json?: boolean }): Promise<ExitCode> {
-  return withConfig(context, async (config, loaded) => {
+  return withConfig(context, async (_, loaded) => {
     // Only now: it brings the YAML library along.
-    const { fileFrom, printConfig: formatConfig } = await import("../config/print.ts");
-    if (json) printJson(context.io, fileFrom(config));
+    const { configJson, printConfig: formatConfig } = await import("../config/print.ts");
+    if (json) printJson(context.io, configJson(loaded));
     else context.io.stdout.write(formatConfig(loaded));
     return 0;
   });

@@ -1,7 +1,8 @@
 /** `troupe data`: what is kept, and copies of it. */
-import { resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { systemClock } from "../lib/clock.ts";
 import { backUp, dataStats, prune, restore } from "../services/data.ts";
+import { databaseName } from "../store/store.ts";
 import { type Context, type ExitCode, printJson, withConfig } from "./context.ts";
 import { withStore } from "./storage.ts";
 import { formatFields } from "./table.ts";
@@ -51,20 +52,29 @@ export function backUpData(context: Context, file: string): Promise<ExitCode> {
 export function restoreData(context: Context, file: string): Promise<ExitCode> {
   return withConfig(context, ({ data }) => {
     const replaced = restore(resolve(context.io.cwd, file), data);
-    const before = replaced === undefined ? "" : ` What was there before is ${replaced}.`;
-    const warning = "Keys are as they were then: one that was revoked since opens again.";
-    context.io.stderr.write(`${data} is restored.${before} ${warning}\n`);
+    const before = replaced === undefined ? "" : `The database that was there before is now ${replaced}.\n`;
+    context.io.stderr.write(
+      `${join(data, databaseName)} is restored from ${resolve(context.io.cwd, file)}.\n${before}`,
+    );
+    context.io.stderr.write("Keys are as they were then: revoke again what was revoked since ('troupe keys list').\n");
     return 0;
   });
 }
 
 export function pruneData(context: Context, { json }: Json): Promise<ExitCode> {
   return withStore(context, (store, config) => {
-    const { answers, turns, pages } = prune(store, systemClock.now(), config.idempotency);
-    if (json) printJson(context.io, { answers, conversation_rows: turns, pages });
-    else
-      context.io.stdout.write(formatFields({ answers: String(answers), turns: String(turns), pages: String(pages) }));
+    const { answers, turns, pages, bytes } = prune(store, systemClock.now(), config.idempotency);
+    if (json) printJson(context.io, { answers, conversation_rows: turns, pages, bytes });
+    else {
+      const removed =
+        answers + turns === 0
+          ? "Nothing was past its time"
+          : `Removed ${counted(answers, "kept answer")} and ${counted(turns, "stored turn")}`;
+      context.io.stdout.write(`${removed}; ${store.path} is ${megabytes(bytes)} smaller.\n`);
+    }
   });
 }
+
+const counted = (count: number, what: string) => `${count} ${what}${count === 1 ? "" : "s"}`;
 
 const megabytes = (bytes: number) => `${(bytes / 1_000_000).toFixed(1)} MB`;

@@ -4,6 +4,7 @@ import { formatPath, type PathPart } from "../lib/schema-faults.ts";
 import type { Config, Listener, ProviderConfig } from "./config.ts";
 import { formatAddress } from "./listeners.ts";
 import type { LoadedConfig } from "./load.ts";
+import type { Origin } from "./report.ts";
 
 const hidden = "***";
 
@@ -24,7 +25,23 @@ export function printConfig({ config, origins }: Pick<LoadedConfig, "config" | "
   return document.toString({ lineWidth: 0 });
 }
 
-/** The same as a value, for JSON. */
+/** The same for JSON: the values, and under `origins` where each came from by its path (`log.level`), unless it is the default. */
+export function configJson({ config, origins }: Pick<LoadedConfig, "config" | "origins">): Record<string, unknown> {
+  const values = fileFrom(config);
+  return { ...values, origins: Object.fromEntries(originsIn(values, [], origins)) };
+}
+
+/** Of each value that is printed. A mapping has none, but for an empty one; its parts have. */
+function originsIn(value: unknown, path: readonly PathPart[], origins: LoadedConfig["origins"]): [string, Origin][] {
+  const isMapping =
+    typeof value === "object" && value !== null && !Array.isArray(value) && Object.keys(value).length > 0;
+  if (isMapping) return Object.entries(value).flatMap(([key, inner]) => originsIn(inner, [...path, key], origins));
+  const name = formatPath(path);
+  const origin = origins.get(name);
+  return origin === undefined ? [] : [[name, { where: origin.where, name: origin.name }]];
+}
+
+/** What is printed, as a value. */
 export function fileFrom(config: Config): Record<string, unknown> {
   const { listen, providers, ...rest } = config;
   return {

@@ -154,15 +154,19 @@ function alone<T>(folder: string, work: () => T): T {
   }
 }
 
+/** `bytes` is what the file shrank by. */
+export type Pruned = SweepCounts & { readonly bytes: number };
+
 /**
  * Removes at once what is past its time or was deleted, and gives the space back. A server may run meanwhile.
  * @throws StorageError
  */
-export function prune(store: Store, now: number, rules: SweepRules): SweepCounts {
+export function prune(store: Store, now: number, rules: SweepRules): Pruned {
   const counts: SweepCounts = { answers: 0, turns: 0, pages: 0 };
+  const { bytes } = store.size();
   while (sweepStep(store, now, rules, counts, now));
   for (let freed = store.shrink(pagesPerStep); freed > 0; freed = store.shrink(pagesPerStep)) counts.pages += freed;
-  return counts;
+  return { ...counts, bytes: Math.max(0, bytes - store.size().bytes) };
 }
 
 const pagesPerStep = 256;
@@ -208,13 +212,21 @@ function copyDatabase(from: string, to: string): void {
 
 /** Reads all of it. @param name what it is a copy of. @throws StorageError, DataError */
 function checkCopy(path: string, name: string): void {
-  storing(name, () => {
-    using database = new Database(path, { readwrite: true, create: false, strict: true });
-    const found = database.query<{ integrity_check: string }, []>("pragma integrity_check(1)").get()?.integrity_check;
-    if (found !== "ok") throw new DataError(`${name} is damaged: ${found}.`);
-    if (versionOf(database, name) === 0) throw new DataError(`${name} is empty; it is no backup.`);
-    migrate(database, name);
-  });
+  try {
+    storing(name, () => {
+      using database = new Database(path, { readwrite: true, create: false, strict: true });
+      const found = database.query<{ integrity_check: string }, []>("pragma integrity_check(1)").get()?.integrity_check;
+      if (found !== "ok") throw new DataError(`${name} is damaged (${found}); nothing was changed.`);
+      if (versionOf(database, name) === 0) throw new DataError(`${name} is empty; it is no backup.`);
+      migrate(database, name);
+    });
+  } catch (error) {
+    // Its own advice is for a database in use: to restore a backup.
+    if (!(error instanceof StorageError) || error.kind !== "corrupt") throw error;
+    const { code = "" } = error.cause as { code?: string };
+    const state = code === "SQLITE_NOTADB" ? "is no database" : "is damaged";
+    throw new DataError(`${name} ${state} (${code}); nothing was changed. Take another backup.`);
+  }
 }
 
 /** As a database that was in use has keys, and one without would start as if it had lost them. @throws DataError */

@@ -18,14 +18,25 @@ test("config print shows what applies and where it came from, without secrets", 
   expect(code).toBe(0);
 });
 
-test("config print --json holds the same", async () => {
+test("config print --json holds the same, and where each value came from", async () => {
   using folder = new TempFolder();
-  const { out } = await new Console(folder.path, { OPENAI_API_KEY: "sk-secret" }).run("config print --json");
-  expect(JSON.parse(out)).toMatchObject({
-    listen: [{ address: "127.0.0.1:8080", surfaces: ["orchestrator", "gateway"] }],
+  writeFileSync(folder.file("troupe.yaml"), "log:\n  level: warn\ntrusted_proxies: [10.0.0.0/8]\n");
+  const shell = new Console(folder.path, { OPENAI_API_KEY: "sk-secret", TROUPE_TIERS_FREE: "3" });
+  const { out } = await shell.run("config print --json --port 9");
+  const { origins, ...values } = JSON.parse(out);
+  expect(values).toMatchObject({
+    listen: [{ address: "127.0.0.1:9", surfaces: ["orchestrator", "gateway"] }],
     data: folder.file("data"),
     providers: { openai: { api_key: "***" } },
   });
+  expect(origins).toEqual({
+    listen: { where: "command line", name: "--port" },
+    "tiers.free": { where: "environment", name: "TROUPE_TIERS_FREE" },
+    trusted_proxies: { where: "file", name: "troupe.yaml:3:18" },
+    "log.level": { where: "file", name: "troupe.yaml:2:10" },
+    "providers.openai.api_key": { where: "environment", name: "OPENAI_API_KEY" },
+  });
+  expect(out).not.toContain("sk-secret");
 });
 
 test("config schema prints the JSON Schema", async () => {

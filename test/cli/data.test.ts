@@ -32,12 +32,21 @@ describe("troupe data", () => {
       err: expect.stringContaining("exists already"),
     });
     const restored = await shell.run("data restore copy.db");
-    expect(restored).toMatchObject({ code: 0, err: expect.stringContaining("troupe.db.replaced") });
+    expect(restored).toEqual({
+      code: 0,
+      out: "",
+      err: `${folder.file("data/troupe.db")} is restored from ${folder.file("copy.db")}.
+The database that was there before is now ${folder.file("data/troupe.db.replaced")}.
+Keys are as they were then: revoke again what was revoked since ('troupe keys list').
+`,
+    });
     const names = JSON.parse((await shell.run("keys list --json")).out).map(({ name }: { name: string }) => name);
     expect(names).toEqual(["alice"]);
     const pruned = await shell.run("data prune --json");
-    expect(JSON.parse(pruned.out)).toEqual({ answers: 0, conversation_rows: 0, pages: 0 });
-    expect((await shell.run("data prune")).out).toBe("answers  0\nturns    0\npages    0\n");
+    expect(JSON.parse(pruned.out)).toEqual({ answers: 0, conversation_rows: 0, pages: 0, bytes: 0 });
+    expect((await shell.run("data prune")).out).toBe(
+      `Nothing was past its time; ${folder.file("data/troupe.db")} is 0.0 MB smaller.\n`,
+    );
   });
 
   test("a running server is not restored over", async () => {
@@ -70,7 +79,18 @@ describe("troupe data", () => {
     expect(existsSync(folder.file("data"))).toBe(false);
     writeFileSync(folder.file("notes.txt"), "no backup");
     const { code, err } = await shell.run("data restore notes.txt");
-    expect([code, err.split("\n").length]).toEqual([1, 2]);
+    const problem = "is no database (SQLITE_NOTADB); nothing was changed. Take another backup.";
+    expect([code, err]).toEqual([1, `error: ${folder.file("notes.txt")} ${problem}\n`]);
+    expect((await shell.run("data restore .")).err).toBe(
+      `error: ${folder.path} is no file; name what 'troupe data backup' made.\n`,
+    );
+    expect((await shell.run("data restore missing.db")).err).toBe(
+      `error: There is no file ${folder.file("missing.db")}.\n`,
+    );
+    openStore(folder.file("keyless")).close();
+    expect((await shell.run("data restore keyless/troupe.db")).err).toContain(
+      "holds no keys; it is a backup of nothing.",
+    );
     expect(await shell.run("data restore missing.db")).toMatchObject({ code: 1 });
     expect(await shell.run("data restore")).toMatchObject({ code: 2 });
   });

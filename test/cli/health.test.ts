@@ -1,8 +1,10 @@
 import { expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import type { Listener } from "../../src/config/config.ts";
+import { freePort } from "../helpers/free-port.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Troupe } from "../helpers/troupe.ts";
+import { UpstreamServer } from "../helpers/upstream-server.ts";
 import { Console } from "./console.ts";
 
 test("health asks the server of the configuration, wherever it listens, and says when there is none", async () => {
@@ -35,5 +37,31 @@ test("health asks the server of the configuration, wherever it listens, and says
   }
   const gone = await shell.run(`--host 127.0.0.1 --port ${new URL(addresses[0]!).port} health --config none.yaml`);
   expect(gone.code).not.toBe(0);
-  expect((await shell.run("health")).code).toBe(1);
+  expect(await shell.run("health")).toEqual({
+    code: 1,
+    out: "",
+    err: `error: No server listens at unix:${socket}. Does it run, and with this configuration?\n`,
+  });
+});
+
+test.each([
+  [200, "ok", 0, ""],
+  [200, "<html>", 1, "What answers at 127.0.0.1:PORT is no Troupe: status 200."],
+  [404, "ok", 1, "What answers at 127.0.0.1:PORT is no Troupe: status 404."],
+  [503, "draining", 1, "The server at 127.0.0.1:PORT takes no new requests: it is stopping."],
+])("what answers %d %p is told apart", async (status, body, code, message) => {
+  using folder = new TempFolder();
+  using server = new UpstreamServer(() => new Response(body, { status }));
+  const { port } = new URL(server.url);
+  const ran = await new Console(folder.path).run(`health --port ${port}`);
+  expect([ran.code, ran.out]).toEqual([code, code === 0 ? "ok\n" : ""]);
+  expect(ran.err).toContain(message.replace("PORT", port));
+});
+
+test("a free port or a name that nobody has can't be asked", async () => {
+  using folder = new TempFolder();
+  const shell = new Console(folder.path);
+  expect((await shell.run("health --port 0")).err).toContain("name the one it took with --port.");
+  const closed = freePort();
+  expect((await shell.run(`health --port ${closed}`)).err).toContain(`No server listens at 127.0.0.1:${closed}.`);
 });

@@ -157,10 +157,11 @@ describe("prune", () => {
       { call, run: made.run },
       { status: 200, headers: "{}", events: null, bodyFrom: null, body, bytes: 400_000, expiresAt },
     );
-    expect(prune(store, clock.now(), { retentionHours: 24 })).toEqual({ answers: 0, turns: 0, pages: 0 });
+    expect(prune(store, clock.now(), { retentionHours: 24 })).toEqual({ answers: 0, turns: 0, pages: 0, bytes: 0 });
     const counts = prune(store, 5_000_000_000_000, { retentionHours: 24 });
     expect(counts).toMatchObject({ answers: 3, turns: 3 });
     expect(counts.pages).toBeGreaterThanOrEqual(97);
+    expect(counts.bytes).toBe(counts.pages * 4096);
     expect(store.size().freeBytes).toBe(0);
     expect(store.idempotency.totals()).toMatchObject({ running: 1, finished: 0 });
     store.close();
