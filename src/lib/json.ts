@@ -30,11 +30,31 @@ export function numberOf(value: unknown): number | undefined {
   return typeof value === "number" ? value : undefined;
 }
 
-/** @returns `next`, or `previous` itself where both hold the very same values: what did not change can be told by identity */
+/** What objects were made from: who writes one finds there how the values it took over were written. */
+const origins = new WeakMap<object, object>();
+
+/** @returns `next`, marked as made from `previous` */
+export function derive<T extends object>(previous: object, next: T): T {
+  origins.set(next, previous);
+  return next;
+}
+
+/** @returns what the object was made from, where `derive` or `keepSame` was told */
+export function originOf(value: object): object | undefined {
+  return origins.get(value);
+}
+
+/**
+ * @returns `next`, marked as made from `previous`, or `previous` itself where both hold the very same values: what did not
+ *   change can be told by identity
+ */
 export function keepSame<T extends object>(previous: T, next: T): T {
+  if (next === previous) return previous;
   const names = Object.keys(next);
-  if (names.length !== Object.keys(previous).length) return next;
-  return names.every((name) => Object.is(next[name as keyof T], previous[name as keyof T])) ? previous : next;
+  const isSame =
+    names.length === Object.keys(previous).length &&
+    names.every((name) => Object.is(next[name as keyof T], previous[name as keyof T]));
+  return isSame ? previous : derive(previous, next);
 }
 
 /** @returns undefined for a text that is no JSON */

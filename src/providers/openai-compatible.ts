@@ -1,10 +1,10 @@
 /** Providers that speak chat completions themselves: one factory, and their differences as data. */
 import { type TObject, Type } from "@sinclair/typebox";
-import type { JsonObject } from "../lib/json.ts";
+import { patchBody } from "../wire/patched-body.ts";
 import { respell } from "../wire/source.ts";
 import { completionOf } from "./openai-answer.ts";
 import { Quirks } from "./openai-quirks.ts";
-import { requestBody } from "./openai-request.ts";
+import { callerNames, requestBody } from "./openai-request.ts";
 import { ChatStream } from "./openai-stream.ts";
 import {
   type Account,
@@ -79,7 +79,7 @@ export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
     encode: (call) => ({
       url: spec.url?.(call) ?? `${call.account.baseUrl}/chat/completions`,
       headers: (spec.headers ?? bearer)(call.account),
-      body: written(call, requestBody(call, quirksOf(call))),
+      body: written(call, quirksOf(call)),
     }),
     decode: (body, text, call) => completionOf(body, text, quirksOf(call), echoOf(call, quirksOf(call))),
     streamDecoder: (call) => new ChatStream(quirksOf(call), echoOf(call, quirksOf(call))),
@@ -91,9 +91,12 @@ export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
   );
 }
 
-/** Copied from what the caller sent, where little changed of it. */
-function written({ source }: Call, body: JsonObject): NonNullable<UpstreamRequest["body"]> {
-  return (source && respell(source, body)) ?? JSON.stringify(body);
+/** Copied from what the caller sent, as far as that did not change. */
+function written(call: Call, quirks: Quirks): NonNullable<UpstreamRequest["body"]> {
+  const body = requestBody(call, quirks);
+  const { source } = call;
+  if (source === undefined) return JSON.stringify(body);
+  return respell(source, body) ?? patchBody(source, body, (name) => callerNames(name, quirks));
 }
 
 function bearer({ apiKey }: Account): Record<string, string> {

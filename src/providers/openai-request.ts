@@ -2,7 +2,7 @@
  * A chat completions request as one particular upstream takes it. What needs no change is sent as it came, unknown fields too.
  * Source: https://platform.openai.com/docs/api-reference/chat/create
  */
-import { type JsonObject, keepSame } from "../lib/json.ts";
+import { derive, type JsonObject, keepSame } from "../lib/json.ts";
 import type { AssistantMessage, ChatRequest, Message, ToolChoice } from "../wire/chat.ts";
 import { wholeDetails } from "../wire/reasoning-details.ts";
 import { toolName } from "../wire/tools.ts";
@@ -45,8 +45,9 @@ function setReasoning(body: JsonObject, { request, extras }: Call, { efforts, th
   const effort = request.reasoning_effort;
   if (thinking_field === true) {
     const thinking = extras["thinking"] as JsonObject | undefined;
-    if (thinking !== undefined) body["thinking"] = { ...thinking, type: switchOf(thinking["type"] === "disabled") };
-    else if (effort !== undefined) body["thinking"] = { type: switchOf(effort === "none") };
+    if (thinking !== undefined) {
+      body["thinking"] = keepSame(thinking, { ...thinking, type: switchOf(thinking["type"] === "disabled") });
+    } else if (effort !== undefined) body["thinking"] = { type: switchOf(effort === "none") };
   }
   const known = effortHere(effort, efforts);
   if (known === undefined) delete body["reasoning_effort"];
@@ -107,6 +108,14 @@ const neutral: Readonly<Record<string, unknown>> = {
 
 function isNeutral(name: string, value: unknown): boolean {
   return JSON.stringify(value) === JSON.stringify(neutral[name]);
+}
+
+const tokenLimits = ["max_tokens", "max_completion_tokens"];
+
+/** @returns the names under which a caller may have said what is sent under this one, the same name first */
+export function callerNames(name: string, { renamed = {} }: Quirks): readonly string[] {
+  const names = [name, ...Object.keys(renamed).filter((from) => renamed[from] === name)];
+  return names.some((one) => tokenLimits.includes(one)) ? [...names, ...tokenLimits] : names;
 }
 
 function rename(body: JsonObject, from: string, to: string): void {
@@ -203,7 +212,7 @@ function plainCall(said: JsonObject): JsonObject {
   const { extra_content: _, index: _i, ...rest } = said;
   const call = keepSame(said, rest);
   const called = call["function"] as JsonObject | undefined;
-  return called?.["arguments"] === "" ? { ...call, function: { ...called, arguments: "{}" } } : call;
+  return called?.["arguments"] === "" ? derive(call, { ...call, function: { ...called, arguments: "{}" } }) : call;
 }
 
 /** What was refused is still part of the conversation. */
@@ -292,7 +301,8 @@ function inlined(content: unknown, { media }: Call): unknown {
   return content.map((part) => {
     const bytes = part.type === "image_url" ? media.get(part.image_url.url) : undefined;
     if (bytes === undefined) return part;
-    return { ...part, image_url: { ...part.image_url, url: `data:${bytes.mimeType};base64,${bytes.base64}` } };
+    const url = `data:${bytes.mimeType};base64,${bytes.base64}`;
+    return derive(part, { ...part, image_url: { ...part.image_url, url } });
   });
 }
 

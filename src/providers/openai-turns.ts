@@ -1,5 +1,5 @@
 /** What single upstreams ask of the order of messages, beyond what the public format does. */
-import type { JsonObject } from "../lib/json.ts";
+import { derive, type JsonObject } from "../lib/json.ts";
 import type { Quirks } from "./openai-quirks.ts";
 
 /** @returns the same list where nothing had to change */
@@ -11,7 +11,7 @@ export function inOrder(messages: readonly JsonObject[], quirks: Quirks): readon
   if (quirks.prefill_field === undefined || last?.["role"] !== "assistant" || last["tool_calls"] !== undefined) {
     return ordered;
   }
-  return [...ordered.slice(0, -1), { [quirks.prefill_field]: true, ...last }];
+  return [...ordered.slice(0, -1), derive(last, { [quirks.prefill_field]: true, ...last })];
 }
 
 /** What a model says that has seen a tool's result and was interrupted. */
@@ -27,10 +27,10 @@ function alternating(messages: readonly JsonObject[]): JsonObject[] {
   const turns: JsonObject[] = [];
   for (const message of messages) {
     const late = message["role"] === "system" && turns.some(({ role }) => role !== "system");
-    const turn = late ? { ...message, role: "user" } : message;
+    const turn: JsonObject = late ? derive(message, { ...message, role: "user" }) : message;
     const last = turns.at(-1);
     if (last === undefined || !isSameTurn(last, turn)) turns.push(turn);
-    else turns[turns.length - 1] = { ...last, content: together(last["content"], turn["content"]) };
+    else turns[turns.length - 1] = derive(last, { ...last, content: together(last["content"], turn["content"]) });
   }
   const first = turns.findIndex(({ role }) => role !== "system");
   if (turns[first]?.["role"] === "assistant") turns.splice(first, 0, { role: "user", content: "Begin." });

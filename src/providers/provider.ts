@@ -44,7 +44,7 @@ export type Call<E extends Extras = Extras> = {
   /** The upstream's model name, right of the slash. */
   readonly model: string;
   readonly request: ChatRequest;
-  /** What the caller sent, where the request may still be that. */
+  /** What the caller sent, which the request was made of: what it took over can be copied from there. */
   readonly source?: Source | undefined;
   readonly extras: E;
   readonly account: Account;

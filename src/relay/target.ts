@@ -18,7 +18,7 @@ export type Target = BoundAccount & {
 
 /**
  * @param modelId `<provider>/<model>`
- * @param source what the caller sent, where the request may still be that
+ * @param source what the caller sent, which the request was made of
  * @param mayName the providers that an error may tell the caller of
  * @throws ApiError unknown_provider, or invalid_value for an extra option of wrong type
  */

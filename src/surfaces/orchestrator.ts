@@ -8,16 +8,17 @@ import { type Caller, mayUseModel } from "../services/keys.ts";
 import type { Services } from "../services/services.ts";
 import { ApiError } from "../wire/errors.ts";
 import { parseModelId } from "../wire/model-id.ts";
+import type { Source } from "../wire/source.ts";
 import type { ChatSurface } from "./chat.ts";
 
 export const orchestrator: ChatSurface = {
   name: "orchestrator",
-  plan(services, caller, request) {
+  plan(services, caller, request, source) {
     const persona = findPersona(services, caller, request.model);
     if (persona === undefined) throw ApiError.modelNotFound(request.model);
     // A persona's exchanges are kept here and nowhere else: its upstream is nobody's business.
     const { store, ...composed } = compose(persona, request);
-    return { targets: targetsOf(services, persona, composed), store: store === true, upstreamMayHold: false };
+    return { targets: targetsOf(services, persona, composed, source), store: store === true, upstreamMayHold: false };
   },
   refusal(error) {
     throw asOurs(error);
@@ -42,7 +43,7 @@ export function visiblePersonas(services: Services, caller: Caller): Persona[] {
 }
 
 /** The persona's models whose provider is set up, in its order of preference. */
-function targetsOf(services: Services, persona: Persona, composed: ComposedRequest): Target[] {
+function targetsOf(services: Services, persona: Persona, composed: ComposedRequest, source: Source): Target[] {
   const { accounts } = services.live;
   const models = persona.targets.filter((id) => {
     const provider = parseModelId(id)?.namespace;
@@ -52,7 +53,7 @@ function targetsOf(services: Services, persona: Persona, composed: ComposedReque
     services.log.error("none of a persona's models has a provider that is set up", { persona: persona.id });
     throw passing(false);
   }
-  return models.map((id) => aim(accounts, id, { ...composed, model: id }));
+  return models.map((id) => aim(accounts, id, { ...composed, model: id }, source));
 }
 
 const inputWords = {

@@ -3,7 +3,7 @@
  * anything else sees it, and the answer turned back. Adapters know only tools.
  * Source: https://platform.openai.com/docs/api-reference/chat/create (deprecated fields)
  */
-import { objectOf } from "../lib/json.ts";
+import { derive, objectOf } from "../lib/json.ts";
 import type { AssistantMessage, ChatRequest, ChunkBody, CompletionBody, Message, Tool, ToolCall } from "./chat.ts";
 
 /** What continues a call's thought (`extra_content`) stands in it too, as there is no other place. */
@@ -46,7 +46,8 @@ function upgradeMessages(messages: readonly Message[]): Message[] {
   return messages.flatMap((message): Message[] => {
     if (message.role === "assistant" && message.function_call != null) {
       const { function_call, ...rest } = message;
-      return [{ ...rest, tool_calls: [...(message.tool_calls ?? []), openCall(function_call)] } as AssistantMessage];
+      const upgraded = { ...rest, tool_calls: [...(message.tool_calls ?? []), openCall(function_call)] };
+      return [derive(message, upgraded as AssistantMessage)];
     }
     if (message.role !== "function") return [message];
     const asked = open;
