@@ -43,6 +43,9 @@ class BodyReader {
   readonly #exchange: Exchange;
   readonly #limits: Limits;
   readonly #scan: JsonScan;
+  /** As long as the body is said to be: its memory is taken as it is filled. */
+  #whole: Uint8Array<ArrayBuffer> | undefined;
+  /** Of a body of unknown length. */
   #parts: Uint8Array[] = [];
   #size = 0;
 
@@ -55,6 +58,7 @@ class BodyReader {
   async read(declared: number): Promise<Uint8Array<ArrayBuffer>> {
     const { body } = this.#exchange.request;
     this.#exchange.checkRoom(declared);
+    if (declared > 0) this.#whole = Buffer.allocUnsafeSlow(declared);
     let refusal: unknown;
     for await (const part of body ?? []) {
       this.#size += part.length;
@@ -65,6 +69,7 @@ class BodyReader {
         await this.#take(part);
       } catch (error) {
         refusal = error;
+        this.#whole = undefined;
         this.#parts = [];
         this.#exchange.release();
       }
@@ -77,25 +82,29 @@ class BodyReader {
   async #take(part: Uint8Array): Promise<void> {
     this.#exchange.checkRoom(part.length);
     this.#exchange.hold(part.length);
-    this.#parts.push(part);
     for (let at = 0; at < part.length; at += mostScanned) {
       if (part.length > mostScanned) await ownTurn();
       checkBounds(this.#scan, part.subarray(at, at + mostScanned), this.#limits);
     }
+    if (this.#whole === undefined) this.#parts.push(part);
+    else this.#put(part, this.#size - part.length);
   }
 
-  /** Each part is let go of once it is copied, so that the body is not there twice. */
   #join(): Uint8Array<ArrayBuffer> {
+    if (this.#whole !== undefined) return this.#whole.subarray(0, this.#size);
     if (this.#parts.length === 1) return this.#parts[0] as Uint8Array<ArrayBuffer>;
-    const whole = new Uint8Array(this.#size);
+    this.#whole = Buffer.allocUnsafeSlow(this.#size);
     let at = 0;
-    for (const part of this.#parts) {
-      whole.set(part, at);
-      at += part.length;
-      free(part);
-    }
-    this.#parts = [];
-    return whole;
+    for (const part of this.#parts.splice(0)) at = this.#put(part, at);
+    return this.#whole;
+  }
+
+  /** @returns where the next part goes; of this one nothing is left, so that the body is never there twice */
+  #put(part: Uint8Array, at: number): number {
+    this.#whole!.set(part, at);
+    const end = at + part.length;
+    free(part);
+    return end;
   }
 }
 

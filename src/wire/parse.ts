@@ -1,4 +1,5 @@
 /** A body, read and checked: a `ChatRequest`, or the one `ApiError` that names what is wrong and where. */
+import { isAscii } from "node:buffer";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { type ParseErrorCode, printParseErrorCode, visit } from "jsonc-parser";
 import { isObject, type JsonObject } from "../lib/json.ts";
@@ -56,11 +57,28 @@ export function parseBounded(bytes: Uint8Array<ArrayBuffer>): Source {
 /** The same in pieces, which others have turns between. */
 export async function parseInTurns(bytes: Uint8Array<ArrayBuffer>): Promise<Source> {
   await ownTurn();
-  const text = textOf(bytes);
-  await ownTurn();
-  const source = sourceOf(bytes, text, parseJson(text));
+  let parsed = parseAscii(bytes);
+  let text = "";
+  if (parsed === undefined) {
+    await ownTurn();
+    text = textOf(bytes);
+    await ownTurn();
+    parsed = parseJson(text);
+  }
+  const source = sourceOf(bytes, text, parsed);
   await ownTurn();
   return source;
+}
+
+/**
+ * The parser of JSON lines, which is the parser of JSON, reads ASCII without making a text of it, as most large bodies are:
+ * https://bun.com/docs/runtime/jsonl. It takes as long as decoding and parsing, and three bodies less of memory.
+ * @returns undefined for what is not one JSON value in ASCII
+ */
+function parseAscii(bytes: Uint8Array): unknown {
+  if (!isAscii(bytes)) return undefined;
+  const { values, done, error } = Bun.JSONL.parseChunk(bytes);
+  return done && error === null && values.length === 1 ? values[0] : undefined;
 }
 
 function sourceOf(bytes: Uint8Array<ArrayBuffer>, text: string, parsed: unknown): Source {

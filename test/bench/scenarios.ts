@@ -14,6 +14,7 @@ import {
   pacedMeasures,
   peakPerBody,
   plainMeasures,
+  residentAfter,
 } from "./measures.ts";
 import { mostOpenFiles } from "./process-stats.ts";
 
@@ -75,12 +76,15 @@ const kindCases = (changes: Partial<CallSpec>): Case[] => [
 const paced = { shape: "-f100-i10", streamed: true } as const;
 const burst = { shape: "-f200", streamed: true } as const;
 
-const largeBody = (megabytes: number): Scenario => {
+/** What the memory of one caller's or of two callers' bodies may come to. */
+const bodiesInMemory = [atMost("gateway", peakPerBody, 6, "value"), atMost("persona", peakPerBody, 10, "value")];
+
+const largeBody = (megabytes: number, callers = 1): Scenario => {
   const spec = call({ promptChars: megabytes * 1_000_000 });
   return {
     ...base,
-    name: `body-${megabytes}mb`,
-    about: `plain calls with a body of ${megabytes} MB, one after the other`,
+    name: `body-${megabytes}mb${callers === 1 ? "" : `-${callers}`}`,
+    about: `plain calls with a body of ${megabytes} MB, ${callers === 1 ? "one after the other" : `${callers} callers`}`,
     cases: [
       bare(spec),
       { label: "bare proxy that buffers", subject: "buffering proxy", call: spec },
@@ -89,10 +93,13 @@ const largeBody = (megabytes: number): Scenario => {
       troupe("persona", { ...spec, surface: "persona" }),
       troupe("gateway → Anthropic", { ...spec, family: "anthropic" }),
     ],
-    load: { kind: "closed", connections: 1 },
+    load: { kind: "closed", connections: callers },
     fresh: true,
-    measures: [cpuPerCall, peakPerBody],
-    targets: megabytes === 10 ? [atMost("gateway", cpuPerCall, 1.3), atMost("gateway", peakPerBody, 4, "value")] : [],
+    measures: [cpuPerCall, peakPerBody, residentAfter],
+    targets: [
+      ...(megabytes === 10 && callers === 1 ? [atMost("gateway", cpuPerCall, 1.3)] : []),
+      ...(megabytes === 10 && callers <= 2 ? bodiesInMemory : []),
+    ],
   };
 };
 
@@ -204,6 +211,8 @@ export const scenarios: readonly Scenario[] = [
   },
   largeBody(1),
   largeBody(10),
+  largeBody(10, 2),
+  largeBody(10, 50),
   largeAnswer(1),
   largeAnswer(10),
   openStreams(1000),

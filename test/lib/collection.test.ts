@@ -1,4 +1,4 @@
-import { heapStats } from "bun:jsc";
+import { edenGC, heapStats } from "bun:jsc";
 import { expect, test } from "bun:test";
 import { dropLarge } from "../../src/lib/collection.ts";
 
@@ -10,14 +10,24 @@ const leave = () => {
 const left = () => heapStats().objectTypeCounts["Blob"] ?? 0;
 
 test("what was dropped is collected once the turn has ended, when it is worth it", async () => {
-  dropLarge(4 * 1024 * 1024);
+  const much = 1024 ** 3;
+  dropLarge(much);
   await turn();
   leave();
   dropLarge(1024 * 1024);
   await turn();
   expect(left()).toBeGreaterThan(150);
-  dropLarge(3 * 1024 * 1024);
+  dropLarge(much);
   expect(left()).toBeGreaterThan(150);
+  await turn();
+  expect(left()).toBeLessThan(50);
+});
+
+test("what is old is collected as well", async () => {
+  leave();
+  edenGC();
+  edenGC();
+  dropLarge(1024 ** 3);
   await turn();
   expect(left()).toBeLessThan(50);
 });
