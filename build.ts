@@ -2,8 +2,8 @@
  * Makes the executable: `bun build.ts [--target=<bun target>] [--outfile=<path>]`, or with `--release` an archive of it
  * for every target, in `dist/release`. Everything it serves is inside: personas, the API page, version and commit.
  */
-import { rmSync } from "node:fs";
-import { join } from "node:path";
+import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
 import { $ } from "bun";
 import { makeRelease, targets } from "./deploy/release/release.ts";
 import manifest from "./package.json" with { type: "json" };
@@ -44,7 +44,19 @@ export async function buildExecutable(options: BuildOptions): Promise<void> {
     ...bake("TROUPE_BUILT_AT", builtAt),
     ...bake("TROUPE_PERSONAS", builtinValues()),
   ];
-  await $`${process.execPath} build ${flags} src/main.ts --outfile ${outfile}`.cwd(folder).quiet();
+  const path = resolve(folder, outfile);
+  mkdirSync(dirname(path), { recursive: true });
+  const workshop = mkdtempSync(join(dirname(path), ".build-"));
+  try {
+    await $`${process.execPath} build ${flags} src/main.ts --outfile ${join(workshop, basename(path))}`
+      .cwd(folder)
+      .quiet();
+    // The compiler leaves the source maps beside the executable, which has them inside: nobody needs them.
+    const made = readdirSync(workshop).filter((name) => !name.endsWith(".map"));
+    for (const name of made) renameSync(join(workshop, name), join(dirname(path), name));
+  } finally {
+    rmSync(workshop, { recursive: true, force: true });
+  }
 }
 
 const git = async (...words: string[]) => (await $`git ${words}`.cwd(folder).nothrow().quiet().text()).trim();
