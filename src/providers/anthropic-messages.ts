@@ -10,6 +10,7 @@ import { type ContentBlock, cacheMarker, partBlocks, textBlocks } from "./anthro
 import { arrangeBlocks, replayedThinking } from "./anthropic-replay.ts";
 import type { AnthropicRules } from "./anthropic-rules.ts";
 import { uniqueCallIds } from "./call-ids.ts";
+import { refuseType } from "./tool-types.ts";
 
 export type Turn = { role: "user" | "assistant" | "system"; content: ContentBlockParam[] };
 export type Conversation = { system: TextBlockParam[]; turns: Turn[] };
@@ -116,7 +117,7 @@ function assistantBlocks(message: AssistantMessage, ids: readonly string[], path
     message,
     replayedThinking(message),
     assistantTexts(message),
-    calls.map((call, at) => toolUse(call, ids[at]!)),
+    calls.map((call, at) => toolUse(call, ids[at]!, `${path}.tool_calls[${at}]`)),
   );
   // A turn may not end with a thought: one that was cut off there is worth nothing to the next turn.
   while (isThinking(blocks.at(-1))) blocks.pop();
@@ -143,7 +144,8 @@ function assistantTexts({ content, refusal }: AssistantMessage): TextBlockParam[
 
 type AnyToolCall = NonNullable<AssistantMessage["tool_calls"]>[number];
 
-function toolUse(call: AnyToolCall, id: string): ContentBlockParam {
+function toolUse(call: AnyToolCall, id: string, path: string): ContentBlockParam {
+  if (call.type !== "function" && call.type !== "custom") return refuseType(call.type, path);
   const [name, input] =
     call.type === "custom"
       ? [call.custom.name, { input: call.custom.input }]

@@ -13,6 +13,7 @@ import { uniqueCallIds } from "./call-ids.ts";
 import { mediaPart } from "./google-media.ts";
 import type { GoogleRules } from "./google-rules.ts";
 import type { Call } from "./provider.ts";
+import { refuseType } from "./tool-types.ts";
 
 type Turn = { role: "user" | "model"; parts: Part[] };
 type ToolCall = NonNullable<AssistantMessage["tool_calls"]>[number];
@@ -162,6 +163,7 @@ function callPart(
 ): Part {
   if (call.type === "custom")
     throw ApiError.unsupported(path, `${path}: custom tools are not supported by this provider.`);
+  if (call.type !== "function") return refuseType(call.type, path);
   const { name, arguments: written } = call.function;
   const functionCall = { ...(rules.call_ids && { id }), name, args: argumentsOf(written) };
   return { functionCall, ...(thoughtSignature !== undefined && { thoughtSignature }) };

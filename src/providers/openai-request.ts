@@ -256,8 +256,9 @@ function replayThoughts(sent: JsonObject, message: AssistantMessage, quirks: Qui
 }
 
 function thoughtsOf(message: AssistantMessage & JsonObject): string | undefined {
-  const found = message.reasoning_content ?? message["reasoning"] ?? message["reasoning_text"];
-  return typeof found === "string" ? found : undefined;
+  const given = [message.reasoning_content, message["reasoning"], message["reasoning_text"]];
+  const texts = given.filter((text) => typeof text === "string");
+  return texts.find((text) => text !== "") ?? texts[0];
 }
 
 /** Takes images and files out of a tool's result; they follow in a user message, which is where upstreams take them. */

@@ -6,6 +6,7 @@ import { wholeDetails } from "../wire/reasoning-details.ts";
 import { uniqueCallIds } from "./call-ids.ts";
 import { shortId } from "./openai-request.ts";
 import type { ResponsesQuirks } from "./responses-quirks.ts";
+import { refuseType } from "./tool-types.ts";
 
 type Part = Extract<UserMessage["content"] | ToolMessage["content"], unknown[]>[number];
 
@@ -165,6 +166,7 @@ function callItem(call: Call, call_id: string, path: string, quirks: ResponsesQu
     const { name, arguments: written } = call.function;
     return { type: "function_call", ...id, call_id, name, arguments: written || "{}", ...completed(quirks) };
   }
+  if (call.type !== "custom") return refuseType(call.type, path);
   if (!quirks.customTools) throw ApiError.unsupported(path, `${path}: custom tools are not taken here.`);
   return { type: "custom_tool_call", call_id, name: call.custom.name, input: call.custom.input };
 }

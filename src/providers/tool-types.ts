@@ -2,7 +2,7 @@
 import { ApiError } from "../wire/errors.ts";
 
 /**
- * @param path where the tool or the choice stands, for errors
+ * @param path where the tool, its call or the choice stands, for errors
  * @throws ApiError unsupported_parameter naming the type and its place
  */
 export function refuseType(type: string, path: string, instead = ""): never {

@@ -67,7 +67,9 @@ export class StreamFold {
     if (logprobs != null) {
       choice.logprobs = {
         content: [...(choice.logprobs?.content ?? []), ...(logprobs.content ?? [])],
-        ...(logprobs.refusal == null ? {} : { refusal: logprobs.refusal }),
+        ...(logprobs.refusal == null && choice.logprobs?.refusal == null
+          ? {}
+          : { refusal: [...(choice.logprobs?.refusal ?? []), ...(logprobs.refusal ?? [])] }),
       };
     }
   }

@@ -3,6 +3,7 @@
  * of the role, of the usage chunk and of the thinking in `metadata`. Adapters hand in bodies in any decent order.
  */
 import type {
+  AnswerMessage,
   ChatCompletion,
   ChatRequest,
   ChunkBody,
@@ -10,9 +11,11 @@ import type {
   CompletionBody,
   Delta,
   Envelope,
+  Logprobs,
   Metadata,
   Usage,
 } from "../wire/chat.ts";
+import { isEmptyMember } from "../wire/empty-members.ts";
 import type { ErrorObject } from "../wire/errors.ts";
 import type { Frame } from "./fragment-copy.ts";
 
@@ -76,8 +79,8 @@ export function shapeCompletion(body: CompletionBody, shaping: Shaping): ChatCom
     model: shaping.envelope.model,
     choices: choices.map((choice) => ({
       ...choice,
-      message: { ...choice.message, refusal: choice.message.refusal ?? null },
-      logprobs: choice.logprobs ?? null,
+      message: messageOf(choice.message),
+      logprobs: choice.logprobs == null ? null : wholeLogprobs(choice.logprobs),
     })),
     usage: usage ?? noUsage,
     ...(shapedMetadata === undefined ? {} : { metadata: shapedMetadata }),
@@ -219,7 +222,7 @@ export class StreamShaper {
       index,
       delta: opened,
       finish_reason: null,
-      ...(logprobs == null ? {} : { logprobs }),
+      ...(logprobs == null ? {} : { logprobs: wholeLogprobs(logprobs) }),
       ...(finish_reason === null ? choiceExtras : {}),
     };
     texts.push(this.#text(JSON.stringify([shaped]), "", extras));
@@ -247,12 +250,25 @@ export class StreamShaper {
   }
 }
 
-/** The delta without its role and its empty parts; undefined when nothing is left to send. */
+/** The message without its empty members, but for those that are always there: role, content and refusal. */
+function messageOf(message: AnswerMessage): AnswerMessage {
+  const whole: AnswerMessage = { role: "assistant", content: message.content };
+  for (const name in message) if (name !== "role" && !isEmptyMember(name, message[name])) whole[name] = message[name];
+  whole.refusal ??= null;
+  return whole;
+}
+
+/** Both lists, null where there is none: typed clients want them. */
+function wholeLogprobs(logprobs: Logprobs): Logprobs {
+  return { ...logprobs, content: logprobs.content ?? null, refusal: logprobs.refusal ?? null };
+}
+
+/** The delta without its role and its empty members; undefined when nothing is left to send. */
 function fragmentOf(delta: Delta): Delta | undefined {
   let fragment: Delta | undefined;
   for (const name in delta) {
     const value = delta[name];
-    if (name === "role" || value == null || value === "" || (Array.isArray(value) && value.length === 0)) continue;
+    if (name === "role" || isEmptyMember(name, value)) continue;
     fragment ??= {};
     fragment[name] = value;
   }

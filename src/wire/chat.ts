@@ -63,6 +63,15 @@ const CustomToolCall = Type.Object(
   },
   open,
 );
+/**
+ * The types that this build doesn't know, which upstreams of this format may: a tool of theirs goes there as it came.
+ * To the compiler it is a literal of its own, so that `type` tells the kinds of tools apart.
+ */
+const OtherType = Type.Unsafe<"(another type)">(
+  Type.String({ pattern: "^(?!(?:function|custom|allowed_tools)$)[\\s\\S]{1,64}$" }),
+);
+/** A call of a tool of such a type, as an upstream that knows it gave it. */
+const OtherToolCall = Type.Object({ id: Type.String({ minLength: 1 }), type: OtherType }, open);
 const LegacyFunctionCall = Type.Object({ name: Type.String({ minLength: 1 }), arguments: Type.String() }, open);
 
 const name = Nullable(Type.String());
@@ -84,7 +93,7 @@ export const AssistantMessage = Type.Object(
     content: Nullable(Type.Union([Type.String(), Type.Array(AssistantPart)])),
     name,
     refusal: Nullable(Type.String()),
-    tool_calls: Nullable(Type.Array(Type.Union([FunctionToolCall, CustomToolCall]))),
+    tool_calls: Nullable(Type.Array(Type.Union([FunctionToolCall, CustomToolCall, OtherToolCall]))),
     audio: Nullable(Type.Object({ id: Type.String() }, open)),
     function_call: Nullable(LegacyFunctionCall),
     reasoning_content: Nullable(Type.String()),
@@ -133,13 +142,6 @@ export const CustomTool = Type.Object(
     custom: Type.Object({ name: Type.String({ minLength: 1 }), description: Nullable(Type.String()) }, open),
   },
   open,
-);
-/**
- * The types that this build doesn't know, which upstreams of this format may: a tool of theirs goes there as it came.
- * To the compiler it is a literal of its own, so that `type` tells the kinds of tools apart.
- */
-const OtherType = Type.Unsafe<"(another type)">(
-  Type.String({ pattern: "^(?!(?:function|custom|allowed_tools)$)[\\s\\S]{1,64}$" }),
 );
 export const OtherTool = Type.Object({ type: OtherType }, open);
 export const Tool = Type.Union([FunctionTool, CustomTool, OtherTool]);
@@ -323,6 +325,7 @@ export type TokenLogprob = {
   bytes: number[] | null;
   top_logprobs: { token: string; logprob: number; bytes: number[] | null }[];
 };
+/** `refusal` is in every answer, null where nothing was refused: `relay/shape.ts` sees to it. */
 export type Logprobs = { content: TokenLogprob[] | null; refusal?: TokenLogprob[] | null };
 
 /** Token counts in OpenAI's meaning: prompt includes cached ones, completion includes reasoning ones. */

@@ -7,6 +7,7 @@ import { type JsonLimits, JsonScan } from "../lib/json-scan.ts";
 import { formatPath, schemaFaults } from "../lib/schema-faults.ts";
 import { ownTurn } from "../lib/turns.ts";
 import { type ChatRequest, ChatRequestBody } from "./chat.ts";
+import { withoutEmptyMembers } from "./empty-members.ts";
 import { ApiError } from "./errors.ts";
 import type { Source } from "./source.ts";
 
@@ -15,7 +16,8 @@ let body: TypeCheck<typeof ChatRequestBody> | undefined;
 
 /** @throws ApiError invalid_value or missing_field */
 export function checkChatRequest(parsed: JsonObject): ChatRequest {
-  const { value, lifted } = withLiteralExtraBody(parsed);
+  const { value: given, lifted } = withLiteralExtraBody(parsed);
+  const value = withoutEmptyMembers(given);
   body ??= TypeCompiler.Compile(ChatRequestBody);
   if (!body.Check(value)) throw requestFault(value, lifted);
   const request = withoutNulls(value) as ChatRequest;

@@ -86,6 +86,24 @@ describe("a tool of a type that is not known", () => {
   });
 });
 
+describe("a call of such a type", () => {
+  const other = { id: "c", type: "builtin_function", function: { name: "$web", arguments: "{}" } };
+  const messages = [
+    { role: "user", content: "Hi" },
+    { role: "assistant", content: "I look", tool_calls: [other] },
+    { role: "tool", tool_call_id: "c", content: "found" },
+  ];
+
+  test.each(plain)("goes to %s as it came", (_, provider) => {
+    const [, { tool_calls }] = bodyOf(provider, { messages }).messages;
+    expect(tool_calls).toEqual([{ ...other, id: expect.any(String) }]);
+  });
+
+  test.each(ways)("is refused by name for %s", (_, provider, extras) => {
+    expect(() => bodyOf(provider, { messages }, extras)).toThrow("messages[1].tool_calls[0].type: 'builtin_function'");
+  });
+});
+
 describe("an effort that is not known", () => {
   const words = fc.oneof(
     fc.string({ minLength: 1, maxLength: 64 }),
