@@ -6,11 +6,11 @@ import type { SurfaceName } from "../config/config.ts";
 import type { Clock } from "../lib/clock.ts";
 import { truncate } from "../lib/truncate.ts";
 import type { ConversationRows, Turn } from "../store/conversation-rows.ts";
-import { pack, unpackText } from "../store/packing.ts";
+import { damaged, pack, unpackText } from "../store/packing.ts";
 import { StorageError } from "../store/storage-error.ts";
 import type { AssistantMessage, ChatCompletion, ChatRequest, Message, Metadata } from "../wire/chat.ts";
 import { ApiError } from "../wire/errors.ts";
-import { needsStorage } from "./needs-storage.ts";
+import { asUnavailable, needsStorage } from "./needs-storage.ts";
 
 export type Holder = { readonly keyId: string; readonly surface: SurfaceName };
 
@@ -93,12 +93,12 @@ export class Conversations {
     const messages: Message[] = [];
     let characters = 0;
     for (const { input, completion } of needsStorage(() => this.#rows.chain(id))) {
-      const [said, answered] = [unpackText(input), unpackText(completion)];
+      const [said, answered] = [textOf(input), textOf(completion)];
       characters += said.length + answered.length;
       if (characters > mostHistoryCharacters) {
         throw ApiError.invalidValue("previous_response_id", "The conversation has grown too long to be continued.");
       }
-      messages.push(...(JSON.parse(said) as Message[]), answerOf(JSON.parse(answered) as ChatCompletion));
+      messages.push(...parsed<Message[]>(said), answerOf(parsed<ChatCompletion>(answered)));
     }
     this.#touch(id);
     return { id, messages, upstream: upstreamOf(turn) };
@@ -152,8 +152,8 @@ export class Conversations {
     this.#find(holder, id);
     const turns = needsStorage(() => this.#rows.chain(id));
     const all = turns.flatMap(({ input, completion }, at) => {
-      const said = JSON.parse(unpackText(input)) as Message[];
-      return at === turns.length - 1 ? said : [...said, answerOf(JSON.parse(unpackText(completion)) as ChatCompletion)];
+      const said = parsed<Message[]>(textOf(input));
+      return at === turns.length - 1 ? said : [...said, answerOf(parsed<ChatCompletion>(textOf(completion)))];
     });
     const shownMessages = all.map((message, at) => shownMessage(message, `${id}-${at}`));
     if (paging.order === "desc") shownMessages.reverse();
@@ -241,8 +241,8 @@ function shownOf(request: ChatRequest, requestId: string): Record<string, unknow
 
 function shown(turn: Turn): StoredCompletion {
   return {
-    ...(JSON.parse(unpackText(turn.completion)) as ChatCompletion),
-    ...(JSON.parse(unpackText(turn.request)) as { request_id: string }),
+    ...parsed<ChatCompletion>(textOf(turn.completion)),
+    ...parsed<{ request_id: string }>(textOf(turn.request)),
     metadata: JSON.parse(turn.metadata) as Metadata,
   };
 }
@@ -279,3 +279,15 @@ const notFound = (id: string, param = "") =>
   ApiError.notFound(`There is no stored completion '${truncate(id)}'.`, param);
 const unknownCursor = (after: string) =>
   ApiError.invalidValue("after", `after: there is no item '${truncate(after)}'.`);
+
+/** @throws ApiError storage_unavailable when it is damaged */
+const textOf = (packed: Uint8Array): string => needsStorage(() => unpackText(packed));
+
+/** @throws ApiError storage_unavailable when it is damaged */
+function parsed<T>(text: string): T {
+  try {
+    return JSON.parse(text) as T;
+  } catch (error) {
+    throw asUnavailable(damaged(error));
+  }
+}

@@ -6,7 +6,7 @@ import type { Config } from "../config/config.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
 import type { CallId, IdempotencyRows, KeptCall, NewCall } from "../store/idempotency-rows.ts";
-import { unpack, unpackText } from "../store/packing.ts";
+import { damaged, unpack, unpackText } from "../store/packing.ts";
 import type { Presence } from "../store/presence.ts";
 import { StorageError } from "../store/storage-error.ts";
 import { ApiError } from "../wire/errors.ts";
@@ -311,18 +311,60 @@ export class Idempotency {
     return call.state === "running" && this.#foundDead(call.owner!) ? undefined : call;
   }
 
+  /** @throws ApiError storage_unavailable when what begins the answer is damaged */
   #stored(call: KeptCall, from: number, signal: AbortSignal): KeptAnswer {
-    const headers = JSON.parse(call.headers!) as Record<string, string>;
+    const headers = this.#kept(call, () => headersOf(call));
     if (call.state === "finished" && call.events === null) {
-      return { kind: "whole", status: call.status!, headers, body: unpack(this.#bodyOf(call)) };
+      return this.#kept(call, () => ({
+        kind: "whole",
+        status: statusOf(call),
+        headers,
+        body: unpack(this.#bodyOf(call)),
+      }));
     }
     const start = call.events !== null && from > call.events ? 0 : from;
-    return { kind: "numbered", headers, idPrefix: idPrefixOf(call), events: this.#readStored(call, start, signal) };
+    const first = call.state === "finished" && start < call.events! ? this.#eventsOf(call, start) : [];
+    return {
+      kind: "numbered",
+      headers,
+      idPrefix: idPrefixOf(call),
+      events: this.#readStored(call, start, first, signal),
+    };
   }
 
-  /** A stream out of the store, finished or still being written by another process. */
-  async *#readStored(id: CallId, from: number, signal: AbortSignal): AsyncGenerator<EventBatch, StreamEnd> {
+  /**
+   * Reads what was kept of a call. Damage in a finished one frees its id.
+   * @throws ApiError storage_unavailable when the store fails, or it is damaged
+   */
+  #kept<T>(call: KeptCall, read: () => T): T {
+    try {
+      return read();
+    } catch (error) {
+      if (!(error instanceof StorageError && error.kind === "corrupt") || call.state !== "finished") {
+        throw asUnavailable(error);
+      }
+      this.#log?.error("a kept answer is damaged; its id is free for a new call", { service_request: call.run, error });
+      this.#tryStoring(() => this.#rows.release(call));
+      const message = "The kept answer under this service-request-id was damaged, and is gone. Retry to call anew.";
+      throw ApiError.unavailable("storage_unavailable", message, { cause: error });
+    }
+  }
+
+  /**
+   * A stream out of the store, finished or still being written by another process.
+   * @param first the first events, where they have been read
+   */
+  async *#readStored(
+    id: CallId,
+    from: number,
+    first: readonly string[],
+    signal: AbortSignal,
+  ): AsyncGenerator<EventBatch, StreamEnd> {
     let next = from;
+    if (first.length > 0) {
+      yield { firstId: next, data: first };
+      next += first.length;
+    }
     for (;;) {
       if (signal.aborted) return "cancelled";
       const call = needsStorage(() => this.#living(id));
@@ -338,19 +380,28 @@ export class Idempotency {
     }
   }
 
-  /** Those that are there from that number on. @throws ApiError when a finished call lacks them, or the store fails */
+  /** Those that are there from that number on; of a finished call at least one. @throws ApiError as `#kept` */
   #eventsOf(call: KeptCall, number: number): string[] {
-    if (call.state === "finished" && number >= call.bodyFrom!) {
-      return splitEvents(unpackText(this.#bodyOf(call))).slice(number - call.bodyFrom!);
-    }
-    const events = storedEvents(this.#rows, call, number);
-    if (events.length === 0 && call.state === "finished") throw lost();
+    return this.#kept(call, () => {
+      if (call.state === "finished" && number >= call.bodyFrom!)
+        return this.#lastEvents(call).slice(number - call.bodyFrom!);
+      const events = storedEvents(this.#rows, call, number);
+      if (events.length === 0 && call.state === "finished") throw damaged();
+      return events;
+    });
+  }
+
+  /** Those in a finished call's own row. @throws StorageError */
+  #lastEvents(call: KeptCall): string[] {
+    const events = splitEvents(unpackText(this.#bodyOf(call)));
+    if (call.bodyFrom! + events.length !== call.events) throw damaged();
     return events;
   }
 
+  /** @throws StorageError */
   #bodyOf(call: KeptCall): Uint8Array {
-    const body = needsStorage(() => this.#rows.body(call));
-    if (body === undefined) throw lost();
+    const body = this.#rows.body(call);
+    if (body === undefined) throw damaged();
     return body;
   }
 
@@ -365,6 +416,23 @@ export class Idempotency {
       signal.addEventListener("abort", end);
     });
   }
+}
+
+/** @throws StorageError when they are none */
+function headersOf({ headers }: KeptCall): Record<string, string> {
+  try {
+    const found = JSON.parse(headers!) as Record<string, string>;
+    new Headers(found);
+    return found;
+  } catch (error) {
+    throw damaged(error);
+  }
+}
+
+/** @throws StorageError when it is none of an answer that is kept */
+function statusOf({ status }: KeptCall): number {
+  if (status === null || status < 200 || status > 299) throw damaged();
+  return status;
 }
 
 /** The number after the `Last-Event-ID`; 0 when there is none, or when it is of another call. */

@@ -240,7 +240,7 @@ export class Run {
   #eventsFrom(number: number): string[] {
     if (number >= this.#heldFrom) return this.#held.slice(number - this.#heldFrom);
     if (this.#unkept) throw tooLarge();
-    const events = storedEvents(this.#rows, this.id, number);
+    const events = needsStorage(() => storedEvents(this.#rows, this.id, number));
     if (events.length === 0) throw lost();
     return events;
   }
@@ -338,9 +338,9 @@ export class Run {
 /** Short, as it stands before every event's number. */
 export const idPrefixOf = ({ run }: CallId): string => `${run}-`;
 
-/** Those of the batch that holds that number, from it on; none when it is not there. @throws ApiError when the store fails */
+/** Those of the batch that holds that number, from it on; none when it is not there. @throws StorageError */
 export function storedEvents(rows: IdempotencyRows, id: CallId, number: number): string[] {
-  const stored = needsStorage(() => rows.eventsAt(id, number));
+  const stored = rows.eventsAt(id, number);
   return stored === undefined ? [] : splitEvents(unpackText(stored.data)).slice(number - stored.firstId);
 }
 
