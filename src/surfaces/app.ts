@@ -21,6 +21,7 @@ import { surfaceRoutes } from "./surface-routes.ts";
 /** Settings that keep Elysia and Bun from answering, reading or sharing anything on their own. */
 const elysiaSettings = {
   normalize: false,
+  strictPath: true,
   handler: { standardHostname: false },
 } as const;
 
@@ -37,12 +38,14 @@ export type Host = {
 
 /** One listener's application. */
 export function buildApp(host: Host, surfaces: readonly SurfaceName[]) {
-  const app = new Elysia(elysiaSettings);
-  for (const surface of surfaces) mount(app, host, surfaceRoutes[surface], baseOf(surface, surfaces));
-  mount(app, host, [homeRoute(surfaces), ...opsRoutes, ...docsRoutes(surfaces)], "");
-  // Registered last, so every route of our own comes before it.
+  const native: NativeRoutes = {};
+  const app = new Elysia({ ...elysiaSettings, serve: { routes: native } as never });
   const lost = ({ request, server }: Context) =>
     serve(host, { request, server }, areaOf(request, surfaces), "(unknown)", notFound);
+  const mounting = { app, native, host, lost };
+  for (const surface of surfaces) mount(mounting, surfaceRoutes[surface], baseOf(surface, surfaces));
+  mount(mounting, [homeRoute(surfaces), ...opsRoutes, ...docsRoutes(surfaces)], "");
+  // Registered last, so every route of our own comes before it.
   app.all("/*", lost as never, { parse: "none", detail: { hide: true } });
   app.onError(({ request, server, error, code }) => {
     const context = { request, server } as Context;
@@ -55,21 +58,58 @@ export function buildApp(host: Host, surfaces: readonly SurfaceName[]) {
 }
 
 export type App = ReturnType<typeof buildApp>;
+type Answering = (context: Context) => Promise<Response>;
 type Context = { readonly request: Request; readonly server: ServerHandle | null };
 
-function mount(app: Elysia, host: Host, routes: readonly Route[], base: string): void {
+/** Handlers by path and method. */
+type NativeRoutes = Record<string, Record<string, (request: Request, server: ServerHandle) => Promise<Response>>>;
+/** Those that Bun's router tells apart. Source: https://bun.com/docs/runtime/http/routing */
+const nativeMethods = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"];
+
+type Mounting = {
+  readonly app: Elysia;
+  /** What Bun's router gets besides the routes that Elysia gives it: paths that end in `*`, and methods that are refused. */
+  readonly native: NativeRoutes;
+  readonly host: Host;
+  /** Answers requests for nothing that is here. */
+  readonly lost: Answering;
+};
+
+/**
+ * Whether a request names its route as it is written. Bun's router compares the target as it was sent, and a request that it
+ * has matched has `params`; what it did not match comes with a URL in which `..`, `%2e` and backslashes are resolved, and so
+ * could pass for a route that a proxy in front keeps closed. Without a server no target was sent.
+ * Source: https://url.spec.whatwg.org/#path-state
+ */
+function isNamedExactly({ request, server }: Context): boolean {
+  return server === null || "params" in request || !nativeMethods.includes(request.method);
+}
+
+function mount({ app, native, host, lost }: Mounting, routes: readonly Route[], base: string): void {
+  // Taken apart here: of a context that is handed on whole, Elysia prepares every part it has, cookies and query too.
+  const exactly =
+    (answer: Answering): Answering =>
+    ({ request, server }) =>
+      isNamedExactly({ request, server }) ? answer({ request, server }) : lost({ request, server });
+  const nativeRoute = (path: string, method: string, answer: Answering) => {
+    native[path] = { ...native[path], [method]: (request, server) => answer({ request, server }) };
+  };
   const byPath = Map.groupBy(routes, ({ path }) => path);
   for (const [path, sharing] of byPath) {
     const full = base + path;
     for (const { method, area, detail, run } of sharing) {
-      // Taken apart here: of a context that is handed on whole, Elysia prepares every part it has, cookies and query too.
-      const handler = ({ request, server }: Context) => serve(host, { request, server }, area, full, run);
-      app.route(method, full, handler as never, { parse: "none", detail });
-      if (method === "GET") app.route("HEAD", full, handler as never, { parse: "none", detail: { hide: true } });
+      const answer = (context: Context) => serve(host, context, area, full, run);
+      for (const each of method === "GET" ? ["GET", "HEAD"] : [method]) {
+        app.route(each, full, exactly(answer) as never, {
+          parse: "none",
+          detail: each === method ? detail : { hide: true },
+        });
+        if (full.endsWith("*")) nativeRoute(full, each, answer);
+      }
     }
     const allowed = sharing.flatMap(({ method }) => (method === "GET" ? ["GET", "HEAD"] : [method]));
-    const refuse = ({ request, server }: Context) =>
-      serve(host, { request, server }, sharing[0]!.area, full, (services, exchange) => {
+    const refuse = (context: Context) =>
+      serve(host, context, sharing[0]!.area, full, (services, exchange) => {
         const allowance = preflightAnswer(exchange, allowed);
         if (allowance !== undefined) {
           showAnonymousLimit(services, exchange);
@@ -78,7 +118,8 @@ function mount(app: Elysia, host: Host, routes: readonly Route[], base: string):
         admitAnyone(services, exchange);
         throw ApiError.methodNotAllowed(exchange.request.method, allowed);
       });
-    app.all(full, refuse as never, { parse: "none", detail: { hide: true } });
+    for (const method of nativeMethods) if (!allowed.includes(method)) nativeRoute(full, method, refuse);
+    app.all(full, exactly(refuse) as never, { parse: "none", detail: { hide: true } });
   }
 }
 
@@ -87,7 +128,15 @@ function areaOf(request: Request, surfaces: readonly SurfaceName[]): Area {
   return new URL(request.url, "http://localhost").pathname.startsWith("/gateway/") ? "gateway" : "orchestrator";
 }
 
+/** Where people look for what stands elsewhere: relative, so that it holds below a proxy's prefix too. */
+const moved: ReadonlyMap<string, string> = new Map(["GET", "HEAD"].map((method) => [`${method} /docs/`, "../docs"]));
+
 const notFound: Route["run"] = (services, exchange) => {
+  const location = moved.get(`${exchange.request.method} ${exchange.path}`);
+  if (location !== undefined) {
+    showAnonymousLimit(services, exchange);
+    return { kind: "whole", status: 308, headers: { location }, body: "" };
+  }
   admitAnyone(services, exchange);
   throw ApiError.notFound(`There is nothing at ${exchange.request.method} ${truncate(exchange.path)}.`);
 };

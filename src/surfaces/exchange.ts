@@ -122,10 +122,14 @@ export class Exchange {
     this.release();
   }
 
-  /** The path as it was sent, without the query. Bun gives relative URLs for HTTP/1.0 requests without a Host. */
+  /**
+   * The path, without the query, its dot segments resolved. Bun gives relative URLs for HTTP/1.0 requests without a Host, and
+   * for CONNECT such without a path.
+   */
   get path(): string {
     const { url } = this.request;
     const start = url.startsWith("/") ? 0 : url.indexOf("/", url.indexOf("//") + 2);
+    if (start < 0) return url;
     const query = url.indexOf("?", start);
     return url.slice(start, query < 0 ? undefined : query);
   }

@@ -21,10 +21,10 @@ export type Route = {
   ) => WholeAnswer | Promise<WholeAnswer> | Promise<Response>;
 };
 
-/** The part of the path behind the route's last fixed one, with `%2F` and the like undone. */
+/** The part of the path behind the route's fixed one, with `%2F` and the like undone. */
 export function restOfPath(exchange: Exchange, marker: string): string {
   const { path } = exchange;
-  const rest = path.slice(path.lastIndexOf(marker) + marker.length).replace(/\/$/, "");
+  const rest = path.slice(path.indexOf(marker) + marker.length);
   try {
     return decodeURIComponent(rest);
   } catch {

@@ -4,11 +4,15 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { freePort } from "../helpers/free-port.ts";
 import { HeldStream } from "../helpers/held-stream.ts";
+import { sendRaw } from "../helpers/raw-http.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { UpstreamServer } from "../helpers/upstream-server.ts";
 
 type Setting = { readonly folder: TempFolder; readonly port: number; readonly behind: string };
+
+/** Nobody's address, for the one that may see the metrics: callers here are then strangers. */
+const nobody = "192.0.2.1";
 
 const certificate = resolve("test/fixtures/tls/cert.pem");
 const key = resolve("test/fixtures/tls/key.pem");
@@ -21,7 +25,8 @@ const nginx = {
       .replace("127.0.0.1:8080", behind)
       .replace("listen 443 ssl http2", `listen 127.0.0.1:${port} ssl http2`)
       .replace(/ssl_certificate \S+;/, `ssl_certificate ${certificate};`)
-      .replace(/ssl_certificate_key \S+;/, `ssl_certificate_key ${key};`);
+      .replace(/ssl_certificate_key \S+;/, `ssl_certificate_key ${key};`)
+      .replace("allow 127.0.0.1;", `allow ${nobody};`);
     const paths = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(
       (name) => `${name}_temp_path ${folder.file(name)};`,
     );
@@ -39,6 +44,7 @@ const caddy = {
   command({ folder, port, behind }: Setting): string[] {
     const site = readFileSync("deploy/Caddyfile", "utf8")
       .replace("127.0.0.1:8080", behind)
+      .replace("not remote_ip 127.0.0.1 ::1", `not remote_ip ${nobody}`)
       .replace("troupe.example.com {", `https://localhost:${port} {\n\ttls ${certificate} ${key}`);
     writeFileSync(
       folder.file("Caddyfile"),
@@ -47,6 +53,32 @@ const caddy = {
     return ["caddy", "run", "--adapter", "caddyfile", "--config", folder.file("Caddyfile")];
   },
 };
+
+/** Ways to write the path of the metrics, for proxies and servers that take them for it. */
+const spellings = [
+  ...["/metrics/", "/metrics//", "//metrics", "/./metrics", "/metrics/.", "/metrics/..", "/metrics/../metrics"],
+  ...[
+    "/x/../metrics",
+    "/docs/../metrics",
+    "/v1/models/../../metrics",
+    "/%2e/metrics",
+    "/x/%2e%2e/metrics",
+    "/x/.%2E/metrics",
+  ],
+  ...["/metrics?a", "/metrics#a", "/metrics;a", "/metrics;a=b/", "/METRICS", "/Metrics"],
+  ...[
+    "/%6detrics",
+    "/metric%73",
+    "/metrics%2f",
+    "/%2fmetrics",
+    "/metrics%00",
+    "/metrics%20",
+    "/metrics%3f",
+    "/metrics%23",
+  ],
+  ...["/metrics\\", "/\\metrics", "/x\\..\\metrics", "/x%5c..%5cmetrics", "/v1/models/..\\..\\metrics"],
+  ...["http://localhost/metrics", "http://localhost/x/../metrics", "https://localhost/metrics/"],
+];
 
 describe.each([nginx, caddy])("$name", ({ program, command }) => {
   const run = async (
@@ -129,6 +161,23 @@ describe.each([nginx, caddy])("$name", ({ program, command }) => {
         };
         const before = await remaining("203.0.113.1");
         expect(await remaining("203.0.113.2")).toBe(before - 1);
+      });
+    },
+    20_000,
+  );
+
+  test.skipIf(Bun.which(program) === null)(
+    "keeps the metrics from strangers, however they spell the address",
+    async () => {
+      await run(async (url) => {
+        const shown = async (target: string) => {
+          const answer = await sendRaw(url, `GET ${target} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n`);
+          return { status: answer.status, hasMetrics: answer.body.includes("troupe_build_info") };
+        };
+        expect(await shown("/metrics")).toEqual({ status: 403, hasMetrics: false });
+        expect((await shown("/version")).status).toBe(200);
+        for (const target of spellings)
+          expect([target, await shown(target)]).toEqual([target, { status: expect.any(Number), hasMetrics: false }]);
       });
     },
     20_000,

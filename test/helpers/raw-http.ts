@@ -1,5 +1,6 @@
 /** One request on a socket of its own, byte for byte as a test writes it. */
 import { connect } from "node:net";
+import { connect as connectSecurely } from "node:tls";
 
 export type RawAnswer = {
   readonly status: number;
@@ -15,12 +16,15 @@ export type RawAnswer = {
  * @returns the answer, once the server has closed the connection: ask it to
  */
 export async function sendRaw(url: string, ...pieces: (string | Uint8Array)[]): Promise<RawAnswer> {
-  const { hostname, port } = new URL(url);
+  const { protocol, hostname: host, port } = new URL(url);
   const received = await new Promise<Buffer>((resolve, reject) => {
     const parts: Buffer[] = [];
-    const socket = connect({ port: Number(port), host: hostname, noDelay: true }, async () => {
+    const send = async () => {
       for (const piece of pieces) await new Promise((written) => socket.write(piece, written));
-    });
+    };
+    const to = { port: Number(port), host, noDelay: true };
+    const socket =
+      protocol === "https:" ? connectSecurely({ ...to, rejectUnauthorized: false }, send) : connect(to, send);
     socket.on("data", (part: Buffer) => parts.push(part));
     socket.on("error", reject);
     socket.on("close", () => resolve(Buffer.concat(parts)));

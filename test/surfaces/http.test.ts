@@ -43,7 +43,6 @@ describe("a request", () => {
       },
     ],
     ["byte for byte", () => sendRaw(troupe.url, ...head(`POST ${path} HTTP/1.1`, bearer(), json, size(body)), ...body)],
-    ["with a slash behind the path", () => send(`POST ${path}/ HTTP/1.1`, [bearer(), json, size(body)], body)],
     ["with a query", () => send(`POST ${path}?api-version=1 HTTP/1.1`, [bearer(), json, size(body)], body)],
     ["with the whole URL", () => send(`POST http://troupe${path} HTTP/1.1`, [bearer(), json, size(body)], body)],
     ["without a content type", () => send(`POST ${path} HTTP/1.1`, [bearer(), size(body)], body)],
@@ -198,27 +197,31 @@ describe("a body that is refused", () => {
 });
 
 describe("an id in the path", () => {
-  test.each([
-    "troupe/tutor",
-    "troupe%2Ftutor",
-    "troupe%2ftutor",
-    "troupe/tutor/",
-    "troupe/%74utor",
-    "troupe/tutor?x=1",
-  ])("%s is troupe/tutor", async (id) => {
-    const answer = await send(`GET /v1/models/${id} HTTP/1.1`, [bearer()]);
-    expect(answer.status).toBe(200);
-    expect(JSON.parse(answer.body)).toMatchObject({ id: "troupe/tutor", object: "model" });
-  });
-
-  test.each(["troupe", "troupe/", "/tutor", "troupe//tutor", "TROUPE/TUTOR", "troupe%252Ftutor", "%zz", "%00", "%ff"])(
-    "%s is none",
+  test.each(["troupe/tutor", "troupe%2Ftutor", "troupe%2ftutor", "troupe/%74utor", "troupe/tutor?x=1"])(
+    "%s is troupe/tutor",
     async (id) => {
       const answer = await send(`GET /v1/models/${id} HTTP/1.1`, [bearer()]);
-      expect(answer.status).toBe(404);
-      expect(read(answer).error).toMatchObject({ code: "model_not_found", param: "model" });
+      expect(answer.status).toBe(200);
+      expect(JSON.parse(answer.body)).toMatchObject({ id: "troupe/tutor", object: "model" });
     },
   );
+
+  test.each([
+    "troupe",
+    "troupe/",
+    "troupe/tutor/",
+    "/tutor",
+    "troupe//tutor",
+    "TROUPE/TUTOR",
+    "troupe%252Ftutor",
+    "%zz",
+    "%00",
+    "%ff",
+  ])("%s is none", async (id) => {
+    const answer = await send(`GET /v1/models/${id} HTTP/1.1`, [bearer()]);
+    expect(answer.status).toBe(404);
+    expect(read(answer).error).toMatchObject({ code: "model_not_found", param: "model" });
+  });
 });
 
 describe("a method", () => {
