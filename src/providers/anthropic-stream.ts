@@ -120,6 +120,10 @@ export class AnthropicStream implements StreamDecoder {
       if (!Number.isInteger(index) || (index as number) <= this.#lastIndex) {
         throw new InvalidAnswer("a block twice, or without its number");
       }
+      // Calls alone may go on side by side.
+      for (const { kind } of this.#open.values()) {
+        if (kind === "text" || kind === "thinking") throw new InvalidAnswer("a block within another one");
+      }
       this.#lastIndex = index as number;
       return this.#start(index, objectAt(event, "content_block"));
     }

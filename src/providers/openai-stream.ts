@@ -2,7 +2,7 @@
  * The stream of an upstream that speaks chat completions, chunk by chunk.
  * Source: https://platform.openai.com/docs/api-reference/chat/streaming
  */
-import { isObject, type JsonObject, parseJson } from "../lib/json.ts";
+import { isObject, type JsonObject, parseJson, saysNothing } from "../lib/json.ts";
 import { doneData, type SseEvent } from "../lib/sse.ts";
 import type { Annotation, ChunkBody, ChunkChoice, Delta, ToolCallDelta } from "../wire/chat.ts";
 import { InvalidAnswer, UpstreamFault } from "../wire/errors.ts";
@@ -252,10 +252,9 @@ function isCommon(key: string): boolean {
 
 /** Whether a choice that has ended goes on; many upstreams send its frame again, with nothing in it. */
 function saysMore(choice: JsonObject): boolean {
-  const { content, reasoning_content, reasoning, refusal, tool_calls } = objectIn(choice, "delta") ?? {};
-  return [content, reasoning_content, reasoning, refusal, tool_calls].some((value) => {
-    return Array.isArray(value) || typeof value === "string" ? value.length > 0 : value != null;
-  });
+  const delta = objectIn(choice, "delta");
+  for (const name in delta) if (name !== "role" && !saysNothing(delta[name])) return true;
+  return false;
 }
 
 function choiceOf(state: ChoiceState, choice: JsonObject): ChunkChoice {

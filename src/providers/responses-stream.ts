@@ -27,6 +27,11 @@ type Part = { text: string; isWhole: boolean };
 type PartKind = "text" | "refusal" | "summary" | "raw";
 
 const none: ChunkBody[] = [];
+/** Where a reasoning item has its texts. */
+const reasoningParts = [
+  ["summary", "summary"],
+  ["raw", "content"],
+] as const;
 /** Items of which something rides on the last chunk. */
 const keptItems = new Set<unknown>(["message", "reasoning", "function_call", "custom_tool_call"]);
 
@@ -57,6 +62,7 @@ export class ResponsesStream implements StreamDecoder {
   #spoke = false;
   #text = "";
   #refusal = "";
+  #thoughts = "";
   /** Where in the text the current part begins: citations count from there. */
   #partStart = 0;
   #thought: { place: unknown; part: unknown; kind: PartKind } | undefined;
@@ -176,9 +182,11 @@ export class ResponsesStream implements StreamDecoder {
     if (text === "" || (last !== undefined && last.place === place && last.kind !== kind)) return none;
     this.#grow(kind, place, part, text);
     this.#begun.add(place);
-    if (last !== undefined && last.place === place && last.part === part) return fragment({ reasoning_content: text });
+    const isNext = last !== undefined && (last.place !== place || last.part !== part);
+    const told = isNext ? `\n\n${text}` : text;
+    this.#thoughts += told;
     this.#thought = { place, part, kind };
-    return fragment({ reasoning_content: last === undefined ? text : `\n\n${text}` });
+    return fragment({ reasoning_content: told });
   }
 
   #itemAdded(item: JsonObject, place: unknown): ChunkBody[] {
@@ -234,21 +242,31 @@ export class ResponsesStream implements StreamDecoder {
   #itemDone(item: JsonObject, place: unknown): ChunkBody[] {
     if (this.#hasEnded(place)) throw new InvalidAnswer("an item twice");
     this.#compare(item, place);
-    if (keptItems.has(item["type"])) this.#items.push(item);
+    if (isKept(item)) this.#items.push(item);
     const bodies = this.#tell(item, place);
     this.#ended.add(place);
     return bodies;
   }
 
-  /** A message of which something was said must have been said whole. */
+  /** A message or a thought of which something was told must have been told whole. */
   #compare(item: JsonObject, place: unknown): void {
-    if (item["type"] !== "message" || !this.#begun.has(place)) return;
-    for (const [at, part] of objectsIn(item, "content").entries()) {
-      const kind = part["type"] === "refusal" ? "refusal" : "text";
-      const text = textIn(part, kind) ?? "";
-      // Servers that give their parts no number have one.
-      const known = this.#parts.get(partKey(kind, place, at)) ?? this.#parts.get(partKey(kind, place, undefined));
-      if (known === undefined ? text !== "" : !known.isWhole && known.text !== text) throw lost();
+    if (!this.#begun.has(place)) return;
+    if (item["type"] === "reasoning") {
+      for (const [kind, name] of reasoningParts) this.#compareParts(kind, place, objectsIn(item, name), "text");
+    }
+    if (item["type"] !== "message") return;
+    const parts = objectsIn(item, "content");
+    for (const kind of ["text", "refusal"] as const) this.#compareParts(kind, place, parts, kind);
+  }
+
+  #compareParts(kind: PartKind, place: unknown, parts: readonly JsonObject[], name: string): void {
+    const known = parts.map((_, at) => this.#parts.get(partKey(kind, place, at)));
+    // Servers that give their parts no number have one.
+    if (known.length > 0) known[0] ??= this.#parts.get(partKey(kind, place, undefined));
+    if (known.every((part) => part === undefined)) return;
+    for (const [at, part] of known.entries()) {
+      const text = textIn(parts[at]!, name) ?? "";
+      if (part === undefined ? text !== "" : !part.isWhole && part.text !== text) throw lost();
     }
   }
 
@@ -290,14 +308,16 @@ export class ResponsesStream implements StreamDecoder {
 
   /**
    * What the terminal event repeats must be what was told. Where the events' numbers show that some are missing, it has to
-   * repeat it; where they do not, servers may leave it out.
+   * repeat all of it; where they do not, servers may leave it out.
    */
   #vouch(items: readonly JsonObject[]): void {
-    if (items.length === 0 && this.#numbers.haveHoles) throw new InvalidAnswer("a stream of which events are missing");
-    const { text, refusal, calls } = new Output(items, this.#quirks);
+    const { text, refusal, calls, thoughts } = new Output(items, this.#quirks);
     if (this.#text !== "" && text !== "" && text !== this.#text) throw lost();
     if (this.#refusal !== "" && refusal !== "" && refusal !== this.#refusal) throw lost();
     if (this.#calls.size > 0 && calls.length > 0 && calls.length !== this.#calls.size) throw lost();
+    if (!this.#numbers.haveHoles) return;
+    const isWhole = items.filter(isKept).length === this.#items.length && this.#thoughts === thoughts.join("\n\n");
+    if (items.length === 0 || !isWhole) throw new InvalidAnswer("a stream of which events are missing");
   }
 
   /** What only the terminal event holds: items of a kind of which nothing was told. */
@@ -313,7 +333,9 @@ export class ResponsesStream implements StreamDecoder {
 
   /** What rides on the last chunk, from the finished items or, failing them, from the terminal event's. */
   #lastDelta(reported: readonly JsonObject[]): Delta {
-    const finished = new Output(this.#items, this.#quirks);
+    // Items whose own end is missing are reported all the same.
+    const isAll = reported.filter(isKept).length <= this.#items.length;
+    const finished = new Output(isAll ? this.#items : [], this.#quirks);
     const last = new Output(reported, this.#quirks);
     const annotations = [finished.annotations, last.annotations, this.#annotations].find((some) => some.length > 0);
     const extra_content = finished.replayState(this.upstreamResponseId) ?? last.replayState(this.upstreamResponseId);
@@ -323,6 +345,10 @@ export class ResponsesStream implements StreamDecoder {
       ...(extra_content && { extra_content }),
     };
   }
+}
+
+function isKept(item: JsonObject): boolean {
+  return keptItems.has(item["type"]);
 }
 
 /** Whether the numbers of the events go up by one, as the format has it; there are servers that give them all the same. */

@@ -314,7 +314,7 @@ describe("whatever comes", () => {
     const late = { provider: "P", verdict: "fine" };
     const events = [chunk({ content: "A" }, null, more), chunk({ content: "B" }, "stop", more)];
     const bodies = decode("openrouter", [...events, chunk({ content: "" }, null, more), chunk({}, "length", late)]);
-    for (const delta of [{ content: "C" }, { refusal: "no" }, { reasoning: "h" }, { tool_calls: [{}] }]) {
+    for (const delta of [{ content: "C" }, { refusal: "no" }, { reasoning: "h" }, { tool_calls: [{ id: "x" }] }]) {
       expect(() => decode("openrouter", [...events, chunk(delta)])).toThrow(InvalidAnswer);
     }
     expect(bodies).toEqual([

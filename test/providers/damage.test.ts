@@ -1,0 +1,182 @@
+/**
+ * Every example stream of every family, damaged in every place: what a reader makes of it is the whole answer or an error,
+ * never less. Where a format gives no way to notice a damage, that is said here, and nowhere else.
+ */
+import { describe, expect, test } from "bun:test";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { type SseEvent, SseParser } from "../../src/lib/sse.ts";
+import type { Call, RemoteProvider } from "../../src/providers/provider.ts";
+import { providers } from "../../src/providers/registry.ts";
+import { StreamFold } from "../../src/relay/fold.ts";
+import type { CompletionBody } from "../../src/wire/chat.ts";
+import { InvalidAnswer, UpstreamFault } from "../../src/wire/errors.ts";
+
+type Json = Record<string, unknown>;
+type Example = {
+  readonly path: string;
+  readonly provider: RemoteProvider;
+  readonly call: Call;
+  readonly events: string[];
+};
+type Damage = "drop" | "repeat" | "swap";
+
+const fixtures = resolve(import.meta.dir, "../fixtures");
+
+/** Events, each with its closing blank line. */
+function eventsIn(text: string): string[] {
+  return (text.replaceAll("\r\n", "\n").match(/[\s\S]*?\n\n+|[\s\S]+$/g) ?? []).filter((event) =>
+    /^data:/m.test(event),
+  );
+}
+
+function examplesOf(provider: RemoteProvider, folder: string, extras: Json): Example[] {
+  return readdirSync(join(fixtures, folder)).flatMap((name): Example[] => {
+    const read = (file: string) => readFileSync(join(fixtures, folder, name, file), "utf8");
+    if (!existsSync(join(fixtures, folder, name, "upstream.sse"))) return [];
+    const { model, request, extras: own } = JSON.parse(read("case.json"));
+    const account = { name: "up", baseUrl: "https://up.test", headers: {}, models: [], options: {}, modelRules: [] };
+    const call: Call = { model, request, extras: { ...extras, ...own }, account, media: new Map() };
+    return [{ path: `${folder}/${name}`, provider, call, events: eventsIn(read("upstream.sse")) }];
+  });
+}
+
+const examples = providers.flatMap((provider) => {
+  if (provider.kind === "local") return [];
+  const own = examplesOf(provider, provider.name, {});
+  const hasResponses = "use_responses_api" in provider.extras.properties;
+  const folder = `${provider.name}-responses`;
+  if (!hasResponses || !existsSync(join(fixtures, folder))) return own;
+  return [...own, ...examplesOf(provider, folder, { use_responses_api: true })];
+});
+
+/** What a caller gets, as the relay makes it; undefined for an error. */
+function answerOf({ provider, call }: Example, text: string): CompletionBody | undefined {
+  const [parser, decoder, fold] = [new SseParser(), provider.streamDecoder(call), new StreamFold()];
+  try {
+    const read = (events: readonly SseEvent[]) => {
+      for (const event of events) if (!decoder.finished) fold.push(decoder.push(event));
+    };
+    read(parser.push(new TextEncoder().encode(text)));
+    if (!decoder.finished) read(parser.end());
+    fold.push(decoder.end());
+  } catch (error) {
+    if (error instanceof InvalidAnswer || error instanceof UpstreamFault) return undefined;
+    throw error;
+  }
+  return fold.complete ? JSON.parse(JSON.stringify(fold.result())) : undefined;
+}
+
+const whole = examples
+  .map((example) => ({ ...example, answer: answerOf(example, example.events.join("")) }))
+  .filter(({ answer }) => answer !== undefined);
+
+const jsonOf = (event: string): Json => {
+  try {
+    return JSON.parse(/^data: ?(.*)$/m.exec(event)![1]!);
+  } catch {
+    return {};
+  }
+};
+
+type Place = { readonly damage: Damage; readonly event: Json; readonly next: Json; readonly all: readonly Json[] };
+
+/** The damages that no reader can notice, by what the formats say of their events. */
+const unnoticeable: Record<string, (place: Place) => boolean> = {
+  // Blocks are numbered, the fragments of one are not; nor is it told how many blocks there are.
+  anthropic({ damage, event, next, all }) {
+    const isOnly = all.filter(({ index }) => index === event["index"]).length === 1;
+    if (event["type"] === "content_block_start") return damage === "drop" && isOnly;
+    const isOfSame = next["type"] === "content_block_delta" && next["index"] === event["index"];
+    return event["type"] === "content_block_delta" && (damage !== "swap" || isOfSame);
+  },
+  // Nothing is numbered: only an end that is missing, or behind which more comes, can be told.
+  google: ({ damage, event, next }) => !hasEnd(event) && (damage !== "swap" || !hasEnd(next)),
+  // The same, and `[DONE]` without a reason for the end is an end.
+  chat: ({ damage, event, next }) =>
+    damage === "drop" || (!hasReason(event) && (damage !== "swap" || !hasReason(next))),
+  // Events are numbered, and texts, calls and items are repeated where they end.
+  responses: () => false,
+};
+
+/** Counts come in events that need not come, in chat completions and with Gemini: there the choices alone can be vouched for. */
+function isSame(path: string, made: CompletionBody, answer: CompletionBody): boolean {
+  const hasCounts = formatOf(path) === "anthropic" || formatOf(path) === "responses";
+  return hasCounts ? Bun.deepEquals(made, answer) : Bun.deepEquals(made.choices, answer.choices);
+}
+
+function hasEnd({ candidates }: Json): boolean {
+  return (candidates as Json[] | undefined)?.some(({ finishReason }) => finishReason !== undefined) ?? false;
+}
+
+function hasReason({ choices }: Json): boolean {
+  return (choices as Json[] | undefined)?.some(({ finish_reason }) => finish_reason != null) ?? false;
+}
+
+function formatOf(path: string): string {
+  const family = path.split("/")[0]!;
+  if (family.endsWith("-responses")) return "responses";
+  return family in unnoticeable ? family : "chat";
+}
+
+function damaged(events: readonly string[], at: number, damage: Damage): string {
+  const [event, next = ""] = [events[at]!, events[at + 1]];
+  const instead = { drop: "", repeat: event + event, swap: next + event }[damage];
+  return [...events.slice(0, at), instead, ...events.slice(at + (damage === "swap" ? 2 : 1))].join("");
+}
+
+test("there are many examples", () => expect(whole.length).toBeGreaterThan(90));
+
+describe.each(whole.map((example) => [example.path, example] as const))("%s", (path, example) => {
+  const { events, answer } = example;
+  const all = events.map(jsonOf);
+  const isUnnoticeable = unnoticeable[formatOf(path)]!;
+  const isWrong = (text: string) => {
+    const made = answerOf(example, text);
+    return made !== undefined && !isSame(path, made, answer!);
+  };
+
+  test.each(["drop", "repeat", "swap"] as const)("%s any event: the whole answer, or an error", (damage) => {
+    const wrong = events.filter((_, at) => {
+      const [event, next] = [all[at]!, all[at + 1]];
+      if (damage === "swap" && next === undefined) return false;
+      return !isUnnoticeable({ damage, event, next: next ?? {}, all }) && isWrong(damaged(events, at, damage));
+    });
+    expect(wrong).toEqual([]);
+  });
+
+  test("cut it anywhere: the whole answer, or an error", () => {
+    const text = events.join("");
+    const wrong = [...text.slice(0, -1)].findIndex((_, end) => isWrong(text.slice(0, end)));
+    expect(wrong < 0 ? "" : text.slice(0, wrong)).toBe("");
+  });
+
+  test("damage the JSON of any event: the whole answer, or an error", () => {
+    const wrong: string[] = [];
+    for (const [at, event] of events.entries()) {
+      const data = /^data: ?(\{.*\})\s*$/m.exec(event)?.[1];
+      if (data === undefined) continue;
+      const half = data.length / 2;
+      const instead = [
+        data.slice(0, -1),
+        data.slice(1),
+        data.slice(0, half),
+        data.slice(half),
+        "<html>",
+        "null",
+        "[",
+        "1",
+      ];
+      for (const part of instead) {
+        const text = events
+          .with(
+            at,
+            event.replace(data, () => part),
+          )
+          .join("");
+        if (isWrong(text)) wrong.push(part);
+      }
+    }
+    expect(wrong).toEqual([]);
+  });
+});
