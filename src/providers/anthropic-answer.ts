@@ -2,7 +2,7 @@
  * A whole answer of the Messages API in the public format.
  * Source: https://platform.claude.com/docs/en/api/messages
  */
-import { isTooDeep, type JsonObject, listOf, numberOf, objectOf, parseJson, textOf } from "../lib/json.ts";
+import { isTooDeep, type JsonObject, listOf, numberOf, objectOf, parseJson, saysNothing, textOf } from "../lib/json.ts";
 import type { AnswerMessage, CompletionBody, CustomToolCall, FinishReason, ToolCall, Usage } from "../wire/chat.ts";
 import { InvalidAnswer, UpstreamFault } from "../wire/errors.ts";
 import { planOutput } from "./anthropic-output.ts";
@@ -176,7 +176,7 @@ const errorStatuses: Readonly<Record<string, number>> = {
 };
 
 export function isError(answer: JsonObject): boolean {
-  return answer["type"] === "error" || objectOf(answer["error"]) !== undefined;
+  return answer["type"] === "error" || !saysNothing(answer["error"]);
 }
 
 /** @param text the error as it came */

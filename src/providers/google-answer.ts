@@ -3,7 +3,7 @@
  * reader serves both.
  * Source: https://ai.google.dev/api/generate-content#v1beta.GenerateContentResponse
  */
-import { isObject, type JsonObject, listOf, numberOf, objectOf, textOf } from "../lib/json.ts";
+import { isObject, type JsonObject, listOf, numberOf, objectOf, saysNothing, textOf } from "../lib/json.ts";
 import { doneData, type SseEvent } from "../lib/sse.ts";
 import type {
   AnswerMessage,
@@ -343,7 +343,7 @@ function partsOf(candidate: JsonObject): readonly JsonObject[] {
 }
 
 function throwIfError(body: JsonObject, text: string): void {
-  if (body["error"] == null) return;
+  if (saysNothing(body["error"])) return;
   const error = objectOf(body["error"]) ?? {};
   const code = numberOf(error["code"]);
   const known =

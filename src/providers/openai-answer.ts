@@ -3,7 +3,7 @@
  * anything that can be read in one way only is read so, whoever sent it.
  * Source: https://platform.openai.com/docs/api-reference/chat/object
  */
-import { isObject, type JsonObject } from "../lib/json.ts";
+import { isObject, type JsonObject, saysNothing } from "../lib/json.ts";
 import type {
   AnswerMessage,
   Choice,
@@ -295,7 +295,7 @@ export function isFault(body: JsonObject): boolean {
 const errorNames = ["detail", "message", "fault"];
 
 function saysError(error: unknown): boolean {
-  return error != null && error !== false && error !== "" && !(typeof error === "object" && isEmpty(error));
+  return error !== false && !saysNothing(error);
 }
 
 /** What the words of an error stand for, where it names no status. */
@@ -315,7 +315,8 @@ export function faultStatus(body: unknown): number {
   const outer = isObject(body) ? body : {};
   const inner = isObject(outer["error"]) ? outer["error"] : outer;
   for (const value of [inner["status_code"], inner["status"], inner["code"], outer["code"], outer["status"]]) {
-    const status = Number(value);
+    const status = typeof value === "string" ? Number(value) : value;
+    if (typeof status !== "number") continue;
     if (Number.isInteger(status) && status >= 400 && status <= 599) return status;
   }
   for (const value of [inner["code"], inner["type"], outer["code"]]) {

@@ -1,6 +1,6 @@
 /** What a response object of the Responses format says: its output, its end, its usage, its errors. */
 import type { ResponseError } from "openai/resources/responses/responses";
-import { type JsonObject, listOf, objectOf, textOf } from "../lib/json.ts";
+import { type JsonObject, listOf, objectOf, saysNothing, textOf } from "../lib/json.ts";
 import type {
   Annotation,
   AnswerMessage,
@@ -314,9 +314,9 @@ function errorStatus(error: JsonObject): number {
  */
 function faultStatus(body: JsonObject): number | undefined {
   const { error, status } = body;
-  if (typeof error === "string") return 503;
+  if (typeof error === "string" && error !== "") return 503;
   const details = objectOf(error);
-  if (details !== undefined) return errorStatus(details);
+  if (details !== undefined && !saysNothing(details)) return errorStatus(details);
   return status === "failed" || status === "cancelled" ? 500 : undefined;
 }
 

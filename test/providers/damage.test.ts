@@ -180,3 +180,66 @@ describe.each(whole.map((example) => [example.path, example] as const))("%s", (p
     expect(wrong).toEqual([]);
   });
 });
+
+/** Values of kinds that nobody expects; each goes into every place of every example in turn. */
+const deep = JSON.parse(`${"[".repeat(900)}${"]".repeat(900)}`);
+const strange: unknown[] = [
+  ...[null, 0, -1, 1e308, true, "", "x", [], {}, [null], [[]], [{}], { a: 1 }, { toString: 1, valueOf: 2 }],
+  ...[{ __proto__: null, length: -1 }, ["x", 1], { type: "text" }, "stop", deep],
+];
+
+function* withOneChanged(value: unknown, change: (old: unknown) => unknown): Generator<unknown> {
+  yield change(value);
+  if (typeof value !== "object" || value === null) return;
+  for (const [key, inner] of Object.entries(value)) {
+    for (const changed of withOneChanged(inner, change)) {
+      yield Array.isArray(value) ? value.with(Number(key), changed) : { ...value, [key]: changed };
+    }
+  }
+}
+
+/** Reading, folding and writing anew: nothing may be thrown but what says that the answer is none. */
+function expectOnlyFaults(act: () => unknown): void {
+  try {
+    JSON.stringify(act());
+  } catch (error) {
+    if (error instanceof InvalidAnswer || error instanceof UpstreamFault) return;
+    throw error;
+  }
+}
+
+const families = [...new Set(examples.map(({ path }) => path.split("/")[0]!))];
+
+describe.each(families)("%s, with any value in any place", (family) => {
+  const own = examples.filter(({ path }) => path.startsWith(`${family}/`));
+  let turn = 0;
+  const next = () => strange[turn++ % strange.length];
+
+  test("of a stream", () => {
+    for (const example of own) {
+      for (const [at, event] of example.events.entries()) {
+        const data = /^data: ?(\{.*\})\s*$/m.exec(event)?.[1];
+        if (data === undefined) continue;
+        for (const changed of withOneChanged(jsonOf(event), next)) {
+          const text = event.replace(data, () => JSON.stringify(changed));
+          expectOnlyFaults(() => answerOf(example, example.events.with(at, text).join("")));
+        }
+      }
+    }
+  });
+
+  test("of a plain answer", () => {
+    const { provider } = own[0]!;
+    const call = own[0]!.call;
+    for (const name of readdirSync(join(fixtures, family))) {
+      const file = join(fixtures, family, name, "upstream.json");
+      if (!existsSync(file)) continue;
+      for (const _ of strange) {
+        for (const changed of withOneChanged(JSON.parse(readFileSync(file, "utf8")), next)) {
+          expectOnlyFaults(() => provider.decode(changed, "the text", call));
+        }
+        turn += 1;
+      }
+    }
+  }, 30_000);
+});
