@@ -3,6 +3,7 @@
  * calls are kept for a while under the tool call's id, which always comes back, and put back on the echoed message.
  */
 import type { Clock } from "../lib/clock.ts";
+import { derive } from "../lib/json.ts";
 import type { AnswerMessage, AssistantMessage, ChatRequest, Message } from "../wire/chat.ts";
 
 /** Long enough for a tool to run and its result to come back. */
@@ -123,5 +124,5 @@ function withState(message: AssistantMessage, state: State): Message {
   const missing = Object.fromEntries(
     Object.entries(state.fields).filter(([name]) => message[name as keyof AssistantMessage] == null),
   );
-  return { ...message, ...missing, tool_calls } as Message;
+  return derive(message, { ...message, ...missing, tool_calls } as Message);
 }

@@ -33,6 +33,11 @@ export function keepsSpelling(text: string): boolean {
   return !oddNumber.test(text);
 }
 
+/** Members and elements that are looked up in one body, which takes 1 to 2 µs each: what is beyond them is written anew. */
+const maxLookups = 32 * 1024;
+/** Objects in which a member of the top level is looked for. */
+const maxPlaces = 16;
+
 /** One body's patch: an index of the source, made as far as it is needed, and what was written so far. */
 class BodyPatch {
   readonly #bytes: Buffer<ArrayBuffer>;
@@ -41,6 +46,7 @@ class BodyPatch {
   readonly #spans = new Map<object, Span>();
   /** Of opened objects, their members; of opened arrays, nothing. */
   readonly #opened = new Map<object, ReadonlyMap<string, MemberSpan>>();
+  #lookups = 0;
   readonly #written: (string | Span)[] = [];
   #text = "";
   #comma = false;
@@ -52,6 +58,7 @@ class BodyPatch {
   }
 
   write(next: JsonObject, namesOf: (name: string) => readonly string[]): Pieces {
+    if (this.#open(this.#root).size === 0) return JSON.stringify(next);
     const places = [this.#root, ...this.#openMoved(next)];
     this.#add("{");
     for (const name in next) {
@@ -68,16 +75,19 @@ class BodyPatch {
    * @returns the objects among it, whose members may have moved to the top level
    */
   #openMoved(next: JsonObject): JsonObject[] {
-    this.#open(this.#root);
     const moved: JsonObject[] = [];
-    const take = (value: unknown): value is JsonObject => {
-      if (typeof value === "object" && value !== null) this.#open(value);
-      if (isObject(value)) moved.push(value);
-      return isObject(value);
+    const take = (value: unknown) => {
+      const container = this.#known(value);
+      if (container === undefined) return;
+      this.#open(container);
+      if (isObject(container) && moved.length < maxPlaces) moved.push(container);
     };
     // Options stand in `extra_body`, and there or at the top level in an object of their family's name.
     const literal = this.#root["extra_body"];
-    if (next["extra_body"] !== literal && take(literal)) Object.values(literal).forEach(take);
+    if (next["extra_body"] !== literal) {
+      take(literal);
+      if (isObject(literal)) Object.values(literal).forEach(take);
+    }
     for (const name in this.#root) if (name !== "extra_body" && next[name] !== this.#root[name]) take(this.#root[name]);
     return moved;
   }
@@ -175,7 +185,9 @@ class BodyPatch {
     const members = new Map<string, MemberSpan>();
     this.#opened.set(container, members);
     const span = this.#spans.get(container);
-    if (span === undefined) return members;
+    const size = Array.isArray(container) ? container.length : Object.keys(container).length;
+    if (span === undefined || this.#lookups + size > maxLookups) return members;
+    this.#lookups += size;
     if (Array.isArray(container)) {
       let at = 0;
       elementsAt(this.#bytes, span.start, (element) => this.#place(container[at++], element));

@@ -142,10 +142,10 @@ test("what is kept is what was written, what is new is what is new", () => {
       expect(JSON.stringify(JSON.parse(written))).toBe(JSON.stringify(next));
       if (written.includes("9007199254740993")) copied += 1;
     }),
-    { numRuns: 5000, includeErrorInReport: true },
+    { numRuns: 1500, includeErrorInReport: true },
   );
-  expect(copied).toBeGreaterThan(500);
-}, 60_000);
+  expect(copied).toBeGreaterThan(100);
+}, 120_000);
 
 test("a number that would be written in another way is seen", () => {
   const digits = fc.stringMatching(/^\d{0,24}$/);
@@ -168,9 +168,9 @@ test("a number that would be written in another way is seen", () => {
       plain += 1;
       expect(JSON.stringify(JSON.parse(text))).toBe(text);
     }),
-    { numRuns: 20_000 },
+    { numRuns: 5000 },
   );
-  expect(plain).toBeGreaterThan(1000);
+  expect(plain).toBeGreaterThan(250);
   for (const text of ["0.7", "1024", "123456789012345", "-0.5"])
     expect([text, keepsSpelling(text)]).toEqual([text, true]);
 });
@@ -225,6 +225,18 @@ test("of names that stand twice the last one counts", () => {
     b: derive(given.parsed["b"] as object, { c: (given.parsed["b"] as JsonObject)["c"] }),
   };
   expect(patchBody(given, next, itself)).toBe('{"model":"y","a":2.00,"b":{"c":{"d":1.0}}}');
+});
+
+test("what holds too many parts to look up is written anew", () => {
+  const many = Array.from({ length: 40_000 }, (_, at) => `"${at}x":1`).join();
+  const given = source(`{"seed":1.0,"a":{${many},"last":1.0},"messages":[{"n":1.0}]}`);
+  const { a, ...rest } = given.parsed;
+  const messages = [{}, ...(rest["messages"] as object[])];
+  expect(patchBody(given, { ...rest, messages, ...(a as object) }, itself)).toBe(
+    `{"seed":1.0,"messages":[{},{"n":1.0}],${many},"last":1}`,
+  );
+  const flat = source(`{${many},"last":1.0}`);
+  expect(patchBody(flat, { ...flat.parsed, model: "x" }, itself)).toBe(`{${many},"last":1,"model":"x"}`);
 });
 
 test("what has no value is not sent, and has no comma", () => {
