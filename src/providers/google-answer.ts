@@ -213,6 +213,10 @@ class CandidateReader {
   }
 
   #part(part: JsonObject, delta: Delta, responseId: string | undefined): void {
+    if (isPlainText(part)) {
+      if (part.text !== "") delta.content = (delta.content ?? "") + part.text;
+      return;
+    }
     const functionCall = objectIn(part, "functionCall");
     const inlineData = objectIn(part, "inlineData");
     const text = textIn(part, "text") ?? "";
@@ -308,6 +312,12 @@ class CandidateReader {
     const digest = Bun.SHA256.hash(`${answer}\n${messages.length}\n${this.#index}\n${count}`, "hex");
     return `${kind}_${digest.slice(0, 24)}`;
   }
+}
+
+/** By far the most common part. */
+function isPlainText(part: JsonObject): part is { text: string } {
+  for (const name in part) if (name !== "text") return false;
+  return typeof part["text"] === "string";
 }
 
 /**

@@ -5,6 +5,8 @@
 import { isObject, isTooDeep, type JsonObject } from "../lib/json.ts";
 import { InvalidAnswer } from "../wire/errors.ts";
 
+const empty: readonly JsonObject[] = [];
+
 /** The JSON of an event or of a whole answer. @throws InvalidAnswer */
 export function jsonIn(text: string): unknown {
   if (isTooDeep(text)) throw new InvalidAnswer("JSON that nests too deep");
@@ -35,8 +37,10 @@ export function objectAt(holder: JsonObject, name: string): JsonObject {
 
 /** @throws InvalidAnswer where there is something else, or something else in it */
 export function objectsIn(holder: JsonObject, name: string): readonly JsonObject[] {
-  const value = holder[name] ?? [];
-  return Array.isArray(value) && value.every(isObject) ? value : wrong(name);
+  const value = holder[name] ?? empty;
+  if (!Array.isArray(value)) return wrong(name);
+  for (const one of value) if (!isObject(one)) wrong(name);
+  return value;
 }
 
 /** @throws InvalidAnswer where there is something else */

@@ -23,7 +23,13 @@ import type { ResponsesQuirks } from "./responses-quirks.ts";
 type OpenCall = { readonly index: number; readonly custom: boolean; input: string; isWhole: boolean };
 
 /** One of several texts of an item, as far as it has come. */
-type Part = { text: string; isWhole: boolean };
+type Part = {
+  readonly kind: PartKind;
+  readonly place: unknown;
+  readonly index: unknown;
+  text: string;
+  isWhole: boolean;
+};
 type PartKind = "text" | "refusal" | "summary" | "raw";
 
 const none: ChunkBody[] = [];
@@ -54,6 +60,7 @@ export class ResponsesStream implements StreamDecoder {
   /** Places of items that came to their end. */
   readonly #ended = new Set<unknown>();
   readonly #parts = new Map<string, Part>();
+  #part: Part | undefined;
   readonly #numbers = new EventNumbers();
   #created = false;
   readonly #items: JsonObject[] = [];
@@ -154,11 +161,20 @@ export class ResponsesStream implements StreamDecoder {
   }
 
   #grow(kind: PartKind, place: unknown, index: unknown, text: string): void {
-    const key = partKey(kind, place, index);
-    const part = this.#parts.get(key) ?? { text: "", isWhole: false };
+    const part = this.#partAt(kind, place, index);
     if (part.isWhole || this.#hasEnded(place)) throw new InvalidAnswer("more of a text behind its end");
     part.text += text;
+  }
+
+  /** Most fragments are of the part that the last one was of. */
+  #partAt(kind: PartKind, place: unknown, index: unknown): Part {
+    const last = this.#part;
+    if (last !== undefined && last.kind === kind && last.place === place && last.index === index) return last;
+    const key = partKey(kind, place, index);
+    const part = this.#parts.get(key) ?? { kind, place, index, text: "", isWhole: false };
     this.#parts.set(key, part);
+    this.#part = part;
+    return part;
   }
 
   #hasEnded(place: unknown): boolean {
