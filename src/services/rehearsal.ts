@@ -13,19 +13,18 @@ export type Found = {
   readonly keys: readonly KeyInfo[] | undefined;
 };
 
-/** Folders that a server makes inside the data folder. */
-const innerFolders = ["running", "workers"];
+/** The folder in which each server tells that it runs. */
+const running = "running";
 
 /**
  * Makes no file that stays, and brings no schema forward. A server may run meanwhile.
  * @param isThorough whether every page is read as well, which takes a second for each gigabyte or so
  * @throws StorageError, with what the start would be refused
  */
-export function rehearseStart({ data, tiers }: Config, clock: Clock, isThorough = false): Found {
+export function rehearseStart({ data, tiers, workers }: Config, clock: Clock, isThorough = false): Found {
   const path = join(data, databaseName);
+  for (const name of ["", running, ...(workers > 1 ? ["workers"] : [])]) assertUsable(join(data, name), path);
   try {
-    assertHolds(data);
-    for (const name of innerFolders) assertHolds(join(data, name));
     const guard = new LossGuard(data, path);
     assertPlaceable(join(data, firstKeyName));
     if (guard.isNew) return { keys: undefined };
@@ -39,14 +38,23 @@ export function rehearseStart({ data, tiers }: Config, clock: Clock, isThorough 
     if (damage !== undefined) throw damaged(path, damage);
     store.check();
     // Where the folder for it is there: a start that makes it must own it.
-    if (statSync(join(data, innerFolders[0]!), { throwIfNoEntry: false }) !== undefined) store.presence();
+    if (statSync(join(data, running), { throwIfNoEntry: false }) !== undefined) store.presence();
     return { keys };
   } finally {
     store.close();
   }
 }
 
-/** Whether a folder is there and can be written, or can be made. @throws the file system's errors */
+/** @throws StorageError */
+function assertUsable(folder: string, path: string): void {
+  try {
+    assertHolds(folder);
+  } catch (error) {
+    throw asFolderError(error, folder, path);
+  }
+}
+
+/** That a folder is there and can be written, or can be made. @throws the file system's errors */
 function assertHolds(folder: string): void {
   let nearest = folder;
   while (entryAt(nearest) === undefined && dirname(nearest) !== nearest) nearest = dirname(nearest);

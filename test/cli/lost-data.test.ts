@@ -117,6 +117,20 @@ describe("a data folder with", () => {
   );
 });
 
+test("what only several workers need is looked at where there are several", async () => {
+  using folder = new TempFolder();
+  mkdirSync(folder.file("data"));
+  writeFileSync(folder.file("data/workers"), "");
+  const shell = new Console(folder.path);
+  expect((await shell.run("check")).code).toBe(0);
+  const { code, err } = await shell.run("check --workers 2");
+  expect([code, err]).toEqual([
+    1,
+    expect.stringContaining(`The data folder ${folder.file("data/workers")} can't be used`),
+  ]);
+  expect((await shell.run("serve --port 0 --workers 2")).code).toBe(1);
+});
+
 test("check changes neither an older schema nor a folder that has no database yet", async () => {
   using folder = new TempFolder();
   mkdirSync(folder.file("data"));
