@@ -204,6 +204,11 @@ class PooledTransfer implements CallReceiver, Transfer {
     this.#receiver.connected();
   }
 
+  sent(): void {
+    if (sizeOf(this.#pieces) > maxRepeated) this.#pieces = [];
+    this.#receiver.sent?.();
+  }
+
   head(status: number, headers: HeaderFields): void {
     this.#pieces = [];
     this.#receiver.head(status, headers);
@@ -246,8 +251,18 @@ class PooledTransfer implements CallReceiver, Transfer {
   }
 
   #wasNotTaken({ isUsed, isAnswering, reactionMs }: Connection): boolean {
+    if (this.#pieces.length === 0) return false;
     return isUsed && !isAnswering && this.#clock.monotonic() - this.#writtenAt < reactionMs;
   }
+}
+
+/** Characters or bytes of a call that is not held for a second attempt, once the system has it: the other side took some of it. */
+const maxRepeated = 256 * 1024;
+
+function sizeOf(pieces: Pieces): number {
+  let size = 0;
+  for (const { length } of pieces) size += length;
+  return size;
 }
 
 const framing = new Set(["content-length", "transfer-encoding"]);

@@ -11,6 +11,8 @@ export type Pieces = readonly (string | Uint8Array)[];
 export interface CallReceiver extends AnswerReceiver {
   /** A new connection is there, TLS included. */
   connected(): void;
+  /** The whole call was handed to the system: nothing of it is held here any more. */
+  sent?(): void;
   /** The connection broke, or what came is no HTTP. Nothing follows. */
   fail(error: Error): void;
 }
@@ -153,6 +155,7 @@ export class Connection {
     // Nothing goes out before it is known who is there.
     if (!this.#isOpen) return;
     const unsent = this.#unsent;
+    if (unsent.length === 0) return;
     while (unsent.length > 0 && !this.#isGone) {
       const piece = unsent[0]!;
       const sent = this.#socket!.write(piece);
@@ -166,6 +169,7 @@ export class Connection {
       }
       unsent.shift();
     }
+    if (!this.#isGone) this.#receiver?.sent?.();
   }
 
   #read(bytes: Buffer): void {

@@ -128,6 +128,8 @@ export interface RemoteProvider extends Described {
   readonly options?: TObject;
   /** URLs that must be fetched and inlined before `encode`, because the upstream takes none. */
   remoteMedia?(call: Call): readonly RemoteMedia[];
+  /** True when reading an answer takes the messages that it answers: they are held until then. */
+  readonly readsMessages?: boolean;
   /** True when this call's conversation is held by the upstream (xAI's stateful mode). */
   holdsConversation?(call: Call): boolean;
   /** Deletes what the upstream holds of a conversation. */

@@ -1,10 +1,12 @@
 /** One call, start to end: encode, send, decode, shape. What comes back is an `Outcome`, before it becomes HTTP. */
 import type { HeaderFields } from "../lib/http-parser.ts";
 import { isTooDeep, parseJson } from "../lib/json.ts";
-import type { Call, LocalProvider, RemoteProvider } from "../providers/provider.ts";
+import { ownTurn } from "../lib/turns.ts";
+import type { Call, LocalProvider, RemoteProvider, UpstreamRequest } from "../providers/provider.ts";
 import type { ChatCompletion, ChunkBody, CompletionBody, Delta, Usage } from "../wire/chat.ts";
 import { ApiError, InvalidAnswer, readingError, UpstreamFault } from "../wire/errors.ts";
 import { downgradeCompletion } from "../wire/legacy-functions.ts";
+import { hugeBody } from "../wire/parse.ts";
 import { LocalBodies, StreamBodies } from "./bodies.ts";
 import { StreamFold } from "./fold.ts";
 import type { MediaFetcher } from "./media.ts";
@@ -62,6 +64,8 @@ export type RelayOptions = {
   readonly shaping: Shaping;
   readonly signal: AbortSignal;
   readonly observer: RelayObserver;
+  /** Told once the request is out and what was said is not held here any more, where it is not. */
+  readonly onSent?: (() => void) | undefined;
   /** The error object that a stream's reader sees after a fault. */
   readonly renderFault: (fault: UpstreamFault | ApiError) => Record<string, unknown>;
 };
@@ -85,16 +89,55 @@ async function relayRemote(
   target: Target,
   options: RelayOptions,
 ): Promise<Outcome> {
+  const { call } = target;
+  const wanted = provider.remoteMedia?.(call);
+  const fetched = wanted?.length ? { ...call, media: await media.fetch(wanted, options.signal) } : call;
+  if (isHuge(call)) await ownTurn();
+  return exchangeWith(upstream, provider, provider.encode(fetched), withoutInput(provider, target), options);
+}
+
+function isHuge({ source }: Call): boolean {
+  return source !== undefined && source.body.length >= hugeBody;
+}
+
+/**
+ * What reading the answer takes of the target. What was said may be large, and an upstream may think for long: it is not held
+ * for that time. An assistant's last message stays, as some upstreams begin their answer with it.
+ */
+function withoutInput(provider: RemoteProvider, target: Target): Target {
+  if (provider.readsMessages === true) return target;
+  const { source: _, ...call } = target.call;
+  const messages = call.request.messages.slice(-1).filter(({ role }) => role === "assistant");
+  return { ...target, call: { ...call, media: new Map(), request: { ...call.request, messages } } };
+}
+
+/** @param request the call, encoded @param target what its answer is read by */
+function exchangeWith(
+  upstream: Upstream,
+  provider: RemoteProvider,
+  request: UpstreamRequest,
+  target: Target,
+  options: RelayOptions,
+): Promise<Outcome> {
   const { account, timeouts } = target;
+  const onSent = provider.readsMessages === true ? undefined : options.onSent;
+  options.observer.sent(account.name);
+  return outcomeOf(upstream.send(request, account, timeouts, options.signal, onSent), provider, target, options);
+}
+
+/** Apart from the request: what an asynchronous function was given is held until it is done. */
+async function outcomeOf(
+  sending: Promise<UpstreamAnswer>,
+  provider: RemoteProvider,
+  target: Target,
+  options: RelayOptions,
+): Promise<Outcome> {
+  const { account, call } = target;
   const { observer } = options;
   let answer: UpstreamAnswer | undefined;
   try {
-    const wanted = provider.remoteMedia?.(target.call);
-    const call = wanted?.length ? { ...target.call, media: await media.fetch(wanted, options.signal) } : target.call;
-    const request = provider.encode(call);
-    observer.sent(account.name);
     try {
-      answer = await upstream.send(request, account, timeouts, options.signal);
+      answer = await sending;
     } finally {
       observer.answered();
     }

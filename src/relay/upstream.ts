@@ -34,12 +34,19 @@ export class Upstream {
 
   /**
    * Sends one request and resolves when the answer's headers are there.
+   * @param onSent told once the whole request is out, and nothing of it is held here
    * @throws ApiError upstream_unreachable or upstream_timeout; ClientGone when `signal` aborts
    */
-  send(request: UpstreamRequest, account: Account, timeouts: Timeouts, signal: AbortSignal): Promise<UpstreamAnswer> {
+  send(
+    request: UpstreamRequest,
+    account: Account,
+    timeouts: Timeouts,
+    signal: AbortSignal,
+    onSent?: () => void,
+  ): Promise<UpstreamAnswer> {
     return new Promise((resolve, reject) => {
       if (signal.aborted) throw new ClientGone();
-      const answer = new UpstreamAnswer(account.name, timeouts, this.#clock, signal, { resolve, reject });
+      const answer = new UpstreamAnswer(account.name, timeouts, this.#clock, signal, { resolve, reject, onSent });
       answer.begin(this.#transport, {
         method: request.method ?? "POST",
         url: request.url,
@@ -78,7 +85,11 @@ const spaces = new Set([9, 10, 13, 32]);
 /** White space, and what a byte-order mark is made of. */
 const blanks = new Set([...spaces, 0xef, 0xbb, 0xbf]);
 
-type Opened = { resolve(answer: UpstreamAnswer): void; reject(error: Error): void };
+type Opened = {
+  resolve(answer: UpstreamAnswer): void;
+  reject(error: Error): void;
+  readonly onSent: (() => void) | undefined;
+};
 
 /** An answer whose headers are there and whose body is still to be taken, at once or as it comes. */
 export class UpstreamAnswer implements CallReceiver {
@@ -243,6 +254,10 @@ export class UpstreamAnswer implements CallReceiver {
   }
 
   connected(): void {}
+
+  sent(): void {
+    this.#opened.onSent?.();
+  }
 
   head(status: number, headers: HeaderFields): void {
     this.status = status;

@@ -121,25 +121,65 @@ function start(
 }
 
 /** From the checked request to what the upstream makes of it. */
-async function answer(
+function answer(
+  services: Services,
+  exchange: Exchange,
+  surface: ChatSurface,
+  asked: Asked,
+  signal: AbortSignal,
+): Promise<Answer> {
+  let calling: Promise<Outcome>;
+  try {
+    calling = callUpstream(services, exchange, surface, asked, signal);
+  } catch (error) {
+    return Promise.reject(error);
+  }
+  return answerOf(services, exchange, surface, calling);
+}
+
+/** Apart from the request, as are all that wait: what an asynchronous function was given is held until it is done. */
+async function answerOf(
+  services: Services,
+  exchange: Exchange,
+  surface: ChatSurface,
+  calling: Promise<Outcome>,
+): Promise<Answer> {
+  let outcome: Outcome;
+  try {
+    outcome = await calling;
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    Object.assign(exchange.note, describeFailure(services, error));
+    throw surface.failure(error);
+  }
+  if (outcome.kind === "upstream-error") Object.assign(exchange.note, describeFailure(services, outcome));
+  return answerFrom(outcome, surface);
+}
+
+/** @throws ApiError before anything is called */
+function callUpstream(
   services: Services,
   exchange: Exchange,
   surface: ChatSurface,
   { caller, request, source, envelope }: Asked,
   signal: AbortSignal,
-): Promise<Answer> {
+): Promise<Outcome> {
   const conversation = openConversation(services, exchange, caller, surface.name, request);
   const plan = surface.plan(services, caller, conversation.whole, source);
   if (plan.store) conversation.checkStorage();
   const targets = plan.targets
     .map((target) => (plan.upstreamMayHold ? conversation.heldUpstream(target) : target))
     .map((target) => recall(services, caller, target));
+  // Another target, what is stored and what a retry joins need the request for longer.
+  const isSentOnce = targets.length === 1 && !plan.store && exchange.headers["service-request-id"] === undefined;
+  const onSent = isSentOnce ? releaseOf(exchange) : undefined;
   const optionsFor = (target: Target): RelayOptions => {
     const shaping = shapingFor(target.call.request, target.call.extras, envelope);
     const memories = memoriesOf(services, caller, target);
     if (plan.store) memories.push(conversation.remember(target, shaping));
     if (services.live.config.log.content) memories.push(({ choices }) => noteContent(exchange, "choices", choices));
-    return { shaping, signal, observer: new Meter(services, exchange, target, memories), renderFault: surface.fault };
+    const observer = new Meter(services, exchange, target, memories);
+    return { shaping, signal, observer, onSent, renderFault: surface.fault };
   };
   const report: FallbackReport = (target, failure) => {
     services.metrics.fallback(target.account.name);
@@ -151,17 +191,11 @@ async function answer(
       ...describeFailure(services, failure),
     });
   };
-  let outcome: Outcome;
-  try {
-    outcome = await relayFirst(services, targets, optionsFor, report);
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error;
-    Object.assign(exchange.note, describeFailure(services, error));
-    throw surface.failure(error);
-  }
-  if (outcome.kind === "upstream-error") Object.assign(exchange.note, describeFailure(services, outcome));
-  return answerFrom(outcome, surface);
+  return relayFirst(services, targets, optionsFor, report);
 }
+
+/** Made apart from the request, as it lives for as long as an answer is waited for. */
+const releaseOf = (exchange: Exchange) => () => exchange.release();
 
 function answerFrom(outcome: Outcome, surface: ChatSurface): Answer {
   switch (outcome.kind) {

@@ -1,5 +1,9 @@
+import { fullGC } from "bun:jsc";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { piecesBegun } from "../../src/lib/turns.ts";
 import { sendRaw } from "../helpers/raw-http.ts";
 import { Troupe } from "../helpers/troupe.ts";
@@ -121,6 +125,72 @@ test("a large body that is legal arrives as it was sent, in pieces of work", asy
   expect(upstream.last.text === body.replace("openai/x", "x")).toBe(true);
   expect(troupe.server.services.bodyMemory.heldBytes).toBe(0);
 }, 30_000);
+
+describe("once a body is sent, while its answer is waited for", () => {
+  const size = 5 * megabyte;
+  const calls = 8;
+
+  test.each([
+    ["the gateway", path, "openai/x", false],
+    ["the gateway, streamed", path, "openai/x", true],
+    ["a translated call", path, "anthropic/claude-sonnet-4-5", false],
+    ["a persona", "/v1/chat/completions", "house/large", true],
+  ])(
+    "nothing of it is held: %s",
+    async (_, at, model, stream) => {
+      let arrived = 0;
+      let wake = () => {};
+      const { promise: leave, resolve: letGo } = Promise.withResolvers<void>();
+      using thinking = Bun.serve({
+        port: 0,
+        hostname: "127.0.0.1",
+        idleTimeout: 0,
+        async fetch({ body }) {
+          for await (const _part of body!);
+          arrived += 1;
+          wake();
+          await leave;
+          return Response.json({ error: { message: "enough" } }, { status: 400 });
+        },
+      });
+      const personas = mkdtempSync(join(tmpdir(), "troupe-large-"));
+      mkdirSync(join(personas, "house"));
+      writeFileSync(join(personas, "house/large.yaml"), "description: Large.\nmodel: openai/x\nsystem: Be brief.\n");
+      const baseUrl = `http://127.0.0.1:${thinking.port}`;
+      await using own = await Troupe.start({ personas, providers: { openai: { baseUrl }, anthropic: { baseUrl } } });
+      // One for all of them: those who ask are in this process too.
+      const body = Buffer.from(
+        JSON.stringify({ model, stream, messages: [{ role: "user", content: "x".repeat(size) }], max_tokens: 5 }),
+      );
+      const lines = [
+        `POST ${at} HTTP/1.1`,
+        "Host: localhost",
+        `Authorization: Bearer ${own.key}`,
+        "Content-Type: application/json",
+        `Content-Length: ${body.length}`,
+        "Connection: close",
+      ];
+      const ask = () => sendRaw(own.url, `${lines.join("\r\n")}\r\n\r\n`, body);
+      const reached = async (count: number) => {
+        while (arrived < count) await new Promise<void>((resolve) => (wake = resolve));
+      };
+      const answers = [ask()];
+      await reached(1);
+      const before = fullGC();
+      for (let call = 0; call < calls; call += 1) {
+        answers.push(ask());
+        await reached(2 + call);
+      }
+      expect(own.server.services.bodyMemory.heldBytes).toBe(0);
+      await new Promise((resolve) => setTimeout(resolve, 0));
+      expect((fullGC() - before) / size).toBeLessThan(calls * 0.75);
+      letGo();
+      for (const answer of answers) expect((await answer).status).toBe(400);
+      rmSync(personas, { recursive: true });
+    },
+    30_000,
+  );
+});
 
 describe("the memory of all bodies", () => {
   const head = (length: number) =>
