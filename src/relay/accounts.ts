@@ -1,5 +1,4 @@
 /** Who can be called: the operator's accounts, each bound to the provider whose format it speaks. */
-import { type TSchema, Type } from "@sinclair/typebox";
 import type { ProviderConfig, Timeouts } from "../config/config.ts";
 import type { Account, Provider } from "../providers/provider.ts";
 import type { ExtrasCatalog } from "../wire/extras.ts";
@@ -70,13 +69,4 @@ function bindLocal(provider: Provider): BoundAccount {
     models: new Set(provider.models),
     account: { name: provider.name, baseUrl: "", headers: {}, models: provider.models, options: {}, modelRules: [] },
   };
-}
-
-/** The extra options of every family in one schema, for the API's description. */
-export function allExtras(providers: readonly Provider[]): TSchema {
-  return Type.Partial(
-    Type.Object(Object.assign({}, ...providers.map((provider) => provider.extras.properties)), {
-      additionalProperties: true,
-    }),
-  );
 }

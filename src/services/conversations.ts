@@ -278,7 +278,7 @@ function checkLimit(limit = defaultLimit): number {
 const notFound = (id: string, param = "") =>
   ApiError.notFound(`There is no stored completion '${truncate(id)}'.`, param);
 const unknownCursor = (after: string) =>
-  ApiError.invalidValue("after", `after: there is no item '${truncate(after)}'.`);
+  ApiError.notFound(`There is no item '${truncate(after)}' to go on after.`, "after");
 
 /** @throws ApiError storage_unavailable when it is damaged */
 const textOf = (packed: Uint8Array): string => needsStorage(() => unpackText(packed));

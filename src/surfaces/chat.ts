@@ -233,17 +233,22 @@ function keptAnswer(
   );
 }
 
+/** The names of the header, the own one first. */
+const requestIdNames = ["service-request-id", "idempotency-key"];
+
 /** Echoed on the answer. @throws ApiError invalid_value */
 function serviceRequestId({ request, headers }: Exchange): string | undefined {
-  const own = request.headers.get("service-request-id");
-  const id = own ?? request.headers.get("idempotency-key");
-  if (id === null) return undefined;
-  if (!/^[\x21-\x7e]{1,255}$/.test(id)) {
-    const name = own === null ? "idempotency-key" : "service-request-id";
-    throw ApiError.invalidValue(name, `${name} must be 1 to 255 visible ASCII characters.`);
+  let found: string | undefined;
+  for (const name of requestIdNames) {
+    const id = request.headers.get(name);
+    if (id === null) continue;
+    if (!/^[\x21-\x7e]{1,255}$/.test(id)) {
+      throw ApiError.invalidValue(name, `${name} must be 1 to 255 visible ASCII characters.`);
+    }
+    found ??= id;
   }
-  headers["service-request-id"] = id;
-  return id;
+  if (found !== undefined) headers["service-request-id"] = found;
+  return found;
 }
 
 function wholeOf(answered: Answer | KeptAnswer): WholeAnswer {

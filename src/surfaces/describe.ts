@@ -1,5 +1,8 @@
-/** The words and schemas of the API's description, put beside each route. */
+/** The words and schemas of the API's description, put beside each route. Plain text throughout: not every reader renders more. */
 import type { TSchema } from "@sinclair/typebox";
+
+type Media = Readonly<Record<string, { readonly schema?: unknown; readonly example?: unknown }>>;
+type Answer = { readonly description: string; readonly headers?: object; readonly content?: Media };
 
 type Operation = {
   readonly tag: string;
@@ -10,59 +13,77 @@ type Operation = {
   readonly open?: boolean;
   readonly media?: string;
   readonly body?: { schema: TSchema; examples: Record<string, { summary: string; value: unknown }> };
-  readonly response?: { description?: string; schema: TSchema; example?: unknown };
+  readonly response?: { description?: string; schema?: TSchema; example?: unknown };
+  /** Headers of the answer beside those that every answer may have. */
+  readonly headers?: Readonly<Record<string, string>>;
   /** What else it may be answered in. */
-  readonly also?: Readonly<Record<string, { readonly schema: unknown }>>;
-  /** Also as an event stream. */
-  readonly streams?: boolean;
+  readonly also?: Media;
+  /** Where an answer's parts lead, in OpenAPI's form. */
+  readonly links?: Readonly<Record<string, unknown>>;
   readonly parameters?: readonly Record<string, unknown>[];
+  /** Of its own, beside those that any route may answer with. */
   readonly errors?: readonly number[];
+  /** What errors may come in. Default: our own form alone. */
+  readonly errorContent?: Media;
+  /** Answers that are no error of the usual form, by their status. */
+  readonly others?: Readonly<Record<string, Answer>>;
 };
 
 const errorWords: Record<number, string> = {
-  400: "The request is wrong; `param` names the field.",
+  400: "The request is wrong; param names the field.",
   401: "The API key is missing or invalid.",
-  403: "The API key may not do this.",
+  403: "The API key may not do this, or the server was called by a name that is not its own.",
   404: "There is no such thing, or the key may not see it.",
+  405: "The path takes other methods.",
   408: "The body took too long to arrive.",
   413: "The body is too large.",
   415: "The body is not JSON.",
   422: "The service-request-id was used with another request.",
-  429: "The rate limit is exceeded; `Retry-After` says when to come back.",
+  429: "The rate limit is exceeded.",
   500: "Server error.",
-  503: "Temporarily unavailable; `Retry-After` says when to come back.",
+  503: "Temporarily unavailable.",
   504: "The upstream took too long.",
 };
 
-const streamWords =
-  "One `data:` event for each chunk, then `data: [DONE]`. A stream that breaks has an event with `error` as its first key, and no `choices`, before that.";
+const text = (description: string, required = false) => ({ description, required, schema: { type: "string" } });
+const integer = (description: string) => ({ description, schema: { type: "integer" } });
 
-const rateHeaders = Object.fromEntries(
-  [
-    ["X-RateLimit-Limit", "Requests that may be made in any 60 seconds."],
-    ["X-RateLimit-Remaining", "Requests that may still be made now."],
-    ["X-RateLimit-Reset", "Unix seconds: when Remaining next grows."],
-  ].map(([name, description]) => [name, { description, schema: { type: "integer" } }]),
-);
+/** On every answer. The limit's are missing where there is none, as on the gateway by default. */
+const commonHeaders = {
+  "X-Request-Id": text("Names this request, here and in the server's log.", true),
+  "X-RateLimit-Limit": integer("Requests that may be made in any 60 seconds."),
+  "X-RateLimit-Remaining": integer("Requests that may still be made now."),
+  "X-RateLimit-Reset": integer("Unix seconds: when Remaining next grows."),
+};
+
+const retryAfter = { "Retry-After": integer("Seconds after which to try again.") };
+const errorHeaders: Record<number, object> = {
+  401: { "WWW-Authenticate": text("Bearer", true) },
+  405: { Allow: text("The methods that the path takes.", true) },
+  422: { "X-Should-Retry": text("false: another try would be answered alike.") },
+  429: retryAfter,
+  503: retryAfter,
+};
+
+/** The reference to the form of our own errors. */
+export const errorSchema = { $ref: "#/components/schemas/Error" };
+
+/** Whatever is asked: by another name, by another method, or by what nobody foresaw. */
+const anyErrors = [403, 405, 500];
+
+const ownErrors: Media = { "application/json": { schema: errorSchema } };
+
+const errorAnswer = (status: number, content: Media): Answer => ({
+  description: errorWords[status] ?? "Error.",
+  headers: { ...commonHeaders, ...errorHeaders[status] },
+  content,
+});
 
 /** One operation in OpenAPI's form. */
 export function describeOperation(operation: Operation): Record<string, unknown> {
   const media = operation.media ?? "application/json";
-  const content: Record<string, unknown> = {
-    [media]: {
-      schema: operation.response?.schema ?? { type: media === "application/json" ? "object" : "string" },
-      ...(operation.response?.example === undefined ? {} : { example: operation.response.example }),
-    },
-  };
-  Object.assign(content, operation.also);
-  if (operation.streams === true) {
-    content["text/event-stream"] = {
-      schema: { type: "string", description: streamWords },
-      example:
-        'data: {"id":"chatcmpl-…","object":"chat.completion.chunk","created":1,"model":"troupe/guide","choices":[{"index":0,"delta":{"role":"assistant","content":"Hel"},"finish_reason":null}]}\n\ndata: [DONE]\n\n',
-    };
-  }
-  const errors = operation.errors ?? [];
+  const { response = {}, others = {}, errorContent = ownErrors } = operation;
+  const errors = [...new Set([...anyErrors, ...(operation.errors ?? [])])].sort();
   return {
     tags: [operation.tag],
     summary: operation.summary,
@@ -79,17 +100,28 @@ export function describeOperation(operation: Operation): Record<string, unknown>
           },
         }),
     responses: {
-      200: { description: operation.response?.description ?? operation.summary, headers: rateHeaders, content },
-      ...Object.fromEntries(
-        errors.map((status) => [
-          status,
-          {
-            description: errorWords[status] ?? "Error.",
-            headers: rateHeaders,
-            content: { "application/json": { schema: { $ref: "#/components/schemas/Error" } } },
+      200: {
+        description: response.description ?? operation.summary,
+        headers: { ...commonHeaders, ...mapped(operation.headers ?? {}) },
+        content: {
+          [media]: {
+            schema: response.schema ?? { type: media === "application/json" ? "object" : "string" },
+            ...(response.example === undefined ? {} : { example: response.example }),
           },
+          ...operation.also,
+        },
+        ...(operation.links === undefined ? {} : { links: operation.links }),
+      },
+      ...Object.fromEntries(errors.map((status) => [status, errorAnswer(status, errorContent)])),
+      ...Object.fromEntries(
+        Object.entries(others).map(([status, answer]) => [
+          status,
+          { ...answer, headers: { ...commonHeaders, ...answer.headers } },
         ]),
       ),
     },
   };
 }
+
+const mapped = (headers: Readonly<Record<string, string>>) =>
+  Object.fromEntries(Object.entries(headers).map(([name, description]) => [name, text(description)]));

@@ -74,7 +74,6 @@ export function homeRoute(surfaces: readonly SurfaceName[]): Route {
       operationId: "home",
       summary: "Where to go from here: a page for browsers, JSON for programs",
       open: true,
-      errors: [403],
       response: { schema: homeSchema },
       also: { "text/html": { schema: { type: "string" } } },
     }),

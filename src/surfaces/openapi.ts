@@ -25,12 +25,12 @@ const documentation = {
   servers: [{ url: "/" }],
   tags: [
     { name: "Orchestrator", description: "Personas, listed and called as models." },
-    { name: "Gateway", description: "Providers' models by `<provider>/<model>`." },
+    { name: "Gateway", description: "Providers' models, by provider/model." },
     { name: "Operations", description: "Open to everyone." },
   ],
   components: {
     securitySchemes: {
-      apiKey: { type: "http", scheme: "bearer", description: "An API key of this server (`trp_…`)." },
+      apiKey: { type: "http", scheme: "bearer", description: "An API key of this server: trp_…" },
     },
     schemas: {
       Error: {

@@ -1,4 +1,5 @@
 /** The open endpoints: health, version and metrics. */
+import { Type } from "@sinclair/typebox";
 import type { WholeAnswer } from "../services/answer.ts";
 import type { Crew } from "../services/crew.ts";
 import type { Services } from "../services/services.ts";
@@ -65,13 +66,13 @@ function open(
   path: string,
   summary: string,
   answer: (services: Services) => WholeAnswer | Promise<WholeAnswer>,
-  media: string,
+  words: Partial<Parameters<typeof describeOperation>[0]>,
 ): Route {
   return {
     method: "GET",
     path,
     area: "operations",
-    detail: describeOperation({ tag: "Operations", summary, open: true, media }),
+    detail: describeOperation({ tag: "Operations", summary, open: true, ...words }),
     run: (services, exchange: Exchange) => {
       showAnonymousLimit(services, exchange);
       return answer(services);
@@ -79,14 +80,51 @@ function open(
   };
 }
 
+const CheckResult = Type.Object(
+  { status: Type.Union([Type.Literal("ok"), Type.Literal("failing")]), message: Type.Optional(Type.String()) },
+  { additionalProperties: true },
+);
+const Health = Type.Object({
+  status: Type.Union([Type.Literal("ok"), Type.Literal("degraded")]),
+  version: Type.String(),
+  uptime_seconds: Type.Integer(),
+  checks: Type.Record(Type.String(), CheckResult),
+});
+const Version = Type.Object({
+  name: Type.String(),
+  version: Type.String(),
+  api_version: Type.String(),
+  commit: Type.String(),
+  built_at: Type.String(),
+  runtime: Type.String(),
+});
+const plain = { media: "text/plain" };
+
 export const opsRoutes: readonly Route[] = [
-  open("/health", "Service status with its checks; 503 when storage is lost", health, "application/json"),
+  open("/health", "Service status with its checks", health, {
+    operationId: "health",
+    response: { schema: Health },
+    others: { 503: { description: "Storage is lost.", content: { "application/json": { schema: Health } } } },
+  }),
   open(
     "/healthz",
-    "ok while new requests are taken; 503 while draining",
+    "ok while new requests are taken",
     (services) => (services.draining ? textAnswer("draining", 503) : textAnswer("ok")),
-    "text/plain",
+    {
+      ...plain,
+      operationId: "ready",
+      others: {
+        503: {
+          description: "The server is shutting down.",
+          content: { "text/plain": { schema: { type: "string" }, example: "draining" } },
+        },
+      },
+    },
   ),
-  open("/version", "What is running", version, "application/json"),
-  open("/metrics", "Metrics in the Prometheus text format", metrics, "text/plain"),
+  open("/version", "What is running", version, { operationId: "version", response: { schema: Version } }),
+  open("/metrics", "Metrics in the Prometheus text format", metrics, {
+    ...plain,
+    operationId: "metrics",
+    errors: [503],
+  }),
 ];

@@ -1,22 +1,20 @@
 /** The stored-completions routes of the public format: an owner's own exchanges, listed, read, labelled and deleted. */
-import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import type { SurfaceName } from "../config/config.ts";
 import { formatPath, schemaFaults } from "../lib/schema-faults.ts";
 import type { Filter, Paging } from "../services/conversations.ts";
 import type { Services } from "../services/services.ts";
-import { ChatRequestBody, type Metadata } from "../wire/chat.ts";
+import type { Metadata } from "../wire/chat.ts";
 import { ApiError } from "../wire/errors.ts";
 import { admit } from "./admit.ts";
 import { holderOf } from "./conversation.ts";
-import { describeStored } from "./descriptions.ts";
+import { describeStored, MetadataUpdate } from "./descriptions.ts";
 import type { Exchange } from "./exchange.ts";
 import { readJson } from "./request-body.ts";
 import { jsonAnswer } from "./respond.ts";
 import { type Route, restOfPath } from "./routes.ts";
 
 const collection = "/v1/chat/completions";
-const Update = Type.Required(Type.Object({ metadata: ChatRequestBody.properties.metadata }));
 
 export function storedRoutes(surface: SurfaceName): Route[] {
   const admitted = (services: Services, exchange: Exchange) => holderOf(admit(services, exchange, surface), surface);
@@ -90,14 +88,18 @@ function pagingOf(query: URLSearchParams): Paging {
   }
   return {
     after: query.get("after") ?? undefined,
-    limit: limit === null ? undefined : Number(limit),
+    // Digits alone: to a program 1e1 and 0x1 are numbers too.
+    limit: limit === null ? undefined : Number(/^\d+$/.test(limit) ? limit : Number.NaN),
     order: order ?? undefined,
   };
 }
 
 function filterOf(query: URLSearchParams): Filter {
   const metadata = [...query].flatMap(([name, value]) => {
-    const key = /^metadata\[(.+)\]$/.exec(name)?.[1];
+    const key = /^metadata\[([^[\]]+)\]$/.exec(name)?.[1];
+    if (key === undefined && /^metadata(?:\[|$)/.test(name)) {
+      throw ApiError.invalidValue("metadata", "metadata must be given as metadata[<key>]=<value>.");
+    }
     return key === undefined ? [] : [[key, value] as const];
   });
   return { ...pagingOf(query), model: query.get("model") ?? undefined, metadata: Object.fromEntries(metadata) };
@@ -105,8 +107,8 @@ function filterOf(query: URLSearchParams): Filter {
 
 async function readMetadata(services: Services, exchange: Exchange): Promise<Metadata> {
   const { parsed: body } = await readJson(exchange, services.live.config.limits);
-  if (Value.Check(Update, body)) return body.metadata ?? {};
-  const fault = schemaFaults(Update, body, 1)[0]!;
+  if (Value.Check(MetadataUpdate, body)) return body.metadata ?? {};
+  const fault = schemaFaults(MetadataUpdate, body, 1)[0]!;
   const param = formatPath(fault.path);
   throw fault.kind === "missing"
     ? ApiError.missingField(param)

@@ -124,7 +124,8 @@ function withLiteralExtraBody(value: Record<string, unknown>): {
 } {
   const literal = value["extra_body"];
   const lifted = new Set<string>();
-  if (typeof literal !== "object" || literal === null || Array.isArray(literal)) return { value, lifted };
+  if (literal == null) return { value, lifted };
+  if (!isObject(literal)) throw ApiError.invalidValue("extra_body", "extra_body must be an object.");
   const rest: Record<string, unknown> = {};
   const top: Record<string, unknown> = { ...value, extra_body: rest };
   for (const [key, one] of Object.entries(literal)) {

@@ -395,7 +395,7 @@ describe("the stored-completions routes", () => {
       expect(errorOf(() => house.conversations.messages(me, "a", { limit }))).toMatchObject({ param: "limit" });
     }
     for (const after of ["nothing", "theirs", ""]) {
-      expect(errorOf(() => house.conversations.list(me, { after }))).toMatchObject({ status: 400, param: "after" });
+      expect(errorOf(() => house.conversations.list(me, { after }))).toMatchObject({ status: 404, param: "after" });
     }
     expect(errorOf(() => house.conversations.messages(me, "a", { after: "a-1" }))).toMatchObject({ param: "after" });
   });

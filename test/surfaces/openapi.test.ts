@@ -10,7 +10,13 @@ beforeAll(async () => {
 afterAll(() => troupe[Symbol.asyncDispose]());
 
 type Answer = { headers?: object; content?: object };
-type Operation = { operationId?: string; security: unknown[]; responses: Record<string, Answer> };
+type Operation = {
+  operationId?: string;
+  security: unknown[];
+  parameters?: { name: string }[];
+  requestBody?: { content: { "application/json": { schema: { properties: object } } } };
+  responses: Record<string, Answer>;
+};
 type Document = { openapi: string; paths: Record<string, Record<string, Operation>> };
 
 describe("the API's description", () => {
@@ -31,27 +37,44 @@ describe("the API's description", () => {
         .sort(),
     ).toEqual(mounted);
     const create = paths["/gateway/v1/chat/completions"]!["post"]!;
-    expect(Object.keys(create.responses).sort()).toEqual([
-      "200",
-      "400",
-      "401",
-      "403",
-      "404",
-      "408",
-      "413",
-      "415",
-      "422",
-      "429",
-      "500",
-      "503",
-      "504",
-    ]);
+    const errors = ["400", "401", "403", "404", "405", "408", "413", "415", "422", "429", "500", "503", "504"];
+    expect(Object.keys(create.responses).sort()).toEqual(["200", ...errors, "default"]);
+    expect(Object.keys(paths["/v1/chat/completions"]!["post"]!.responses).sort()).toEqual(["200", ...errors]);
     expect(Object.keys(create.responses["200"]!.content!)).toEqual(["application/json", "text/event-stream"]);
-    for (const { headers } of Object.values(create.responses)) {
-      expect(Object.keys(headers!)).toEqual(["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"]);
+    for (const methods of Object.values(paths)) {
+      for (const { responses } of Object.values(methods)) {
+        for (const { headers } of Object.values(responses)) {
+          expect(Object.keys(headers!)).toEqual(
+            expect.arrayContaining(["X-Request-Id", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"]),
+          );
+        }
+        expect(Object.keys(responses)).toEqual(expect.arrayContaining(["200", "403", "405", "500"]));
+      }
     }
     expect(create.security).toEqual([{ apiKey: [] }]);
     expect(paths["/health"]!["get"]!.security).toEqual([]);
+  });
+
+  test("tells of every header and option that a caller may send, and of those that come back", async () => {
+    const { paths } = (await openApiDocument()) as Document;
+    for (const [path, own] of [
+      ["/v1/chat/completions", ["variables", "extra_body"]],
+      ["/gateway/v1/chat/completions", ["extra_body", "thinking_budget", "system_cache_control"]],
+    ] as const) {
+      const { parameters, requestBody, responses } = paths[path]!["post"]!;
+      const names = parameters!.map(({ name }) => name);
+      expect(names).toEqual(["service-request-id", "Idempotency-Key", "Last-Event-ID"]);
+      const { properties } = requestBody!.content["application/json"].schema;
+      expect(Object.keys(properties)).toEqual(expect.arrayContaining([...own]));
+      expect(Object.keys(responses["200"]!.headers!)).toContain("Idempotent-Replayed");
+      expect(Object.keys(responses["405"]!.headers!)).toContain("Allow");
+      expect(Object.keys(responses["429"]!.headers!)).toContain("Retry-After");
+    }
+    for (const path of ["/health", "/healthz"]) expect(Object.keys(paths[path]!["get"]!.responses)).toContain("503");
+  });
+
+  test("is plain text: no reader shows a mark of Markdown as such", async () => {
+    expect(JSON.stringify(await openApiDocument())).not.toMatch(/`|\*\*/);
   });
 
   test("a surface of its own stands at /v1", async () => {

@@ -157,6 +157,7 @@ describe("parseChatRequest", () => {
     [{ logit_bias: { a: 101 } }, "invalid_value", "logit_bias.a"],
     [{ metadata: { a: 1 } }, "invalid_value", "metadata.a"],
     [{ metadata: { "": "x" } }, "invalid_value", 'metadata[""]'],
+    [{ extra_body: "x" }, "invalid_value", "extra_body"],
     [{ reasoning_effort: "" }, "invalid_value", "reasoning_effort"],
     [{ reasoning_effort: "x".repeat(65) }, "invalid_value", "reasoning_effort"],
     [{ reasoning_effort: 3 }, "invalid_value", "reasoning_effort"],
