@@ -6,13 +6,14 @@ import type { Config } from "../config/config.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
 import type { CallId, IdempotencyRows, KeptCall, NewCall } from "../store/idempotency-rows.ts";
-import { damaged, unpack, unpackText } from "../store/packing.ts";
+import { damaged, unpackAside, unpackTextAside } from "../store/packing.ts";
 import type { Presence } from "../store/presence.ts";
 import { StorageError } from "../store/storage-error.ts";
 import { ApiError } from "../wire/errors.ts";
 import type { EventBatch, KeptAnswer, Producer, StreamEnd } from "./answer.ts";
 import { idPrefixOf, lost, Run, type RunEnd, splitEvents, storedEvents } from "./kept-run.ts";
 import { asUnavailable, needsStorage } from "./needs-storage.ts";
+import { UnreadPace } from "./unread-pace.ts";
 
 export type Claim = {
   /** Whose id it is: the key's id and the surface. */
@@ -50,6 +51,7 @@ export class Idempotency {
   readonly #log: Logger | undefined;
   /** By scope and request id. */
   readonly #runs = new Map<string, Run>();
+  readonly #pace: UnreadPace;
   /** Whose claims are being written; by key too. */
   readonly #claiming = new Map<string, Promise<void>>();
   /** Finished, but the store failed. `until` is a monotonic reading. */
@@ -77,6 +79,7 @@ export class Idempotency {
     this.#clock = clock;
     this.#rules = rules;
     this.#log = log;
+    this.#pace = new UnreadPace(clock);
     for (const owner of this.#rows.owners()) if (!this.#presence.isAlive(owner)) this.#interrupt(owner);
   }
 
@@ -121,7 +124,7 @@ export class Idempotency {
       if (found.fingerprint !== claim.fingerprint) throw ApiError.idempotencyKeyReused();
       const from = firstWanted(found, options.lastEventId);
       if (found.state === "finished") {
-        return { answer: this.#stored(found, from, clientSignal), replayed: true, joined: false };
+        return { answer: await this.#stored(found, from, clientSignal), replayed: true, joined: false };
       }
       const answer = await this.#joinElsewhere(found, from, clientSignal);
       if (answer !== undefined) return { answer, replayed: false, joined: true };
@@ -140,6 +143,7 @@ export class Idempotency {
     for (const run of [...this.#runs.values()]) run.cancel();
     this.#runs.clear();
     this.#unsaved.clear();
+    this.#pace.close();
     this.#callOffTick?.();
   }
 
@@ -216,6 +220,7 @@ export class Idempotency {
     const run = new Run(id, fingerprint, this.#rows, {
       recordBytes,
       finishAfterDisconnect,
+      pace: this.#pace,
       expiresAt: () => this.#clock.now() + this.#rules().retentionHours * 3_600_000,
       ended: (ended, how) => this.#ended(key, ended, how),
     });
@@ -312,18 +317,14 @@ export class Idempotency {
   }
 
   /** @throws ApiError storage_unavailable when what begins the answer is damaged */
-  #stored(call: KeptCall, from: number, signal: AbortSignal): KeptAnswer {
-    const headers = this.#kept(call, () => headersOf(call));
+  async #stored(call: KeptCall, from: number, signal: AbortSignal): Promise<KeptAnswer> {
+    const headers = await this.#kept(call, () => headersOf(call));
     if (call.state === "finished" && call.events === null) {
-      return this.#kept(call, () => ({
-        kind: "whole",
-        status: statusOf(call),
-        headers,
-        body: unpack(this.#bodyOf(call)),
-      }));
+      const body = await this.#kept(call, () => this.#wholeBody(call));
+      return { kind: "whole", status: await this.#kept(call, () => statusOf(call)), headers, body };
     }
     const start = call.events !== null && from > call.events ? 0 : from;
-    const first = call.state === "finished" && start < call.events! ? this.#eventsOf(call, start) : [];
+    const first = call.state === "finished" && start < call.events! ? await this.#eventsOf(call, start) : [];
     return {
       kind: "numbered",
       headers,
@@ -336,9 +337,9 @@ export class Idempotency {
    * Reads what was kept of a call. Damage in a finished one frees its id.
    * @throws ApiError storage_unavailable when the store fails, or it is damaged
    */
-  #kept<T>(call: KeptCall, read: () => T): T {
+  async #kept<T>(call: KeptCall, read: () => T | Promise<T>): Promise<T> {
     try {
-      return read();
+      return await read();
     } catch (error) {
       if (!(error instanceof StorageError && error.kind === "corrupt") || call.state !== "finished") {
         throw asUnavailable(error);
@@ -370,7 +371,7 @@ export class Idempotency {
       const call = needsStorage(() => this.#living(id));
       if (call === undefined) throw lost();
       if (call.state === "finished" && next >= call.events!) return "finished";
-      const data = this.#eventsOf(call, next);
+      const data = await this.#eventsOf(call, next);
       if (data.length > 0) {
         yield { firstId: next, data };
         next += data.length;
@@ -381,21 +382,35 @@ export class Idempotency {
   }
 
   /** Those that are there from that number on; of a finished call at least one. @throws ApiError as `#kept` */
-  #eventsOf(call: KeptCall, number: number): string[] {
-    return this.#kept(call, () => {
-      if (call.state === "finished" && number >= call.bodyFrom!)
-        return this.#lastEvents(call).slice(number - call.bodyFrom!);
-      const events = storedEvents(this.#rows, call, number);
+  #eventsOf(call: KeptCall, number: number): Promise<string[]> {
+    return this.#kept(call, async () => {
+      if (call.state === "finished" && number >= call.bodyFrom!) {
+        return (await this.#lastEvents(call)).slice(number - call.bodyFrom!);
+      }
+      const events = await storedEvents(this.#rows, call, number);
       if (events.length === 0 && call.state === "finished") throw damaged();
       return events;
     });
   }
 
   /** Those in a finished call's own row. @throws StorageError */
-  #lastEvents(call: KeptCall): string[] {
-    const events = splitEvents(unpackText(this.#bodyOf(call)));
+  async #lastEvents(call: KeptCall): Promise<string[]> {
+    const events = splitEvents(await unpackTextAside(this.#bodyOf(call)));
     if (call.bodyFrom! + events.length !== call.events) throw damaged();
     return events;
+  }
+
+  /** Of a whole answer. @throws StorageError */
+  async #wholeBody(call: KeptCall): Promise<Uint8Array> {
+    const pieces: Uint8Array[] = [];
+    while (pieces.length < (call.bodyFrom ?? 0)) {
+      const piece = this.#rows.eventsAt(call, pieces.length);
+      if (piece?.firstId !== pieces.length) throw damaged();
+      pieces.push(piece.data);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    const body = this.#bodyOf(call);
+    return unpackAside(pieces.length === 0 ? body : Buffer.concat([...pieces, body]));
   }
 
   /** @throws StorageError */

@@ -7,7 +7,7 @@
  */
 import { doneData } from "../lib/sse.ts";
 import type { CallId, FinishedCall, IdempotencyRows } from "../store/idempotency-rows.ts";
-import { pack, unpackText } from "../store/packing.ts";
+import { packAside, unpackTextAside } from "../store/packing.ts";
 import { StorageError } from "../store/storage-error.ts";
 import { ApiError } from "../wire/errors.ts";
 import type {
@@ -19,8 +19,9 @@ import type {
   StreamEnd,
   WholeAnswer,
 } from "./answer.ts";
-import { needsStorage } from "./needs-storage.ts";
+import { asUnavailable } from "./needs-storage.ts";
 import { PulledEvents } from "./pulled-events.ts";
+import type { UnreadPace } from "./unread-pace.ts";
 
 export type RunRules = {
   /** The most bytes of an answer that is kept. */
@@ -29,6 +30,8 @@ export type RunRules = {
   readonly finishAfterDisconnect: boolean;
   /** When an answer that is finished now expires, in Unix milliseconds. */
   expiresAt(): number;
+  /** How fast it goes on while nobody reads. */
+  readonly pace: UnreadPace;
   /** Called once. */
   ended(run: Run, how: RunEnd): void;
 };
@@ -38,6 +41,8 @@ export type RunEnd = "kept" | "unsaved" | "released";
 
 /** Events beyond this go to the store while the stream runs. */
 const heldBytes = 64 * 1024;
+/** A larger answer is written in pieces, each in a turn of the event loop of its own: a megabyte at once takes 5 to 50 ms. */
+const pieceBytes = 256 * 1024;
 
 /** Event texts are JSON, so a line feed never stands within one. */
 export const splitEvents = (text: string): string[] => text.split("\n");
@@ -66,12 +71,16 @@ export class Run {
   #count = 0;
   #step: Promise<void> | undefined;
   #driving = false;
+  /** What is held goes to the store. */
+  #spilling: Promise<void> | undefined;
   /** Being stored: what is held stays as it is. */
   #closing = false;
   #end: StreamEnd | undefined;
   #failure: unknown;
-  /** Whole answers only. */
+  /** Whole answers only: the answer, packed, and how many of its pieces are stored. */
   #finished: WholeAnswer | undefined;
+  #packed: Uint8Array | undefined;
+  #pieces = 0;
   #over = false;
 
   constructor(id: CallId, fingerprint: string, rows: IdempotencyRows, rules: RunRules) {
@@ -135,7 +144,7 @@ export class Run {
 
   /** Writes down what is held, if someone in another process waits for it. */
   flush(): void {
-    if (this.#watched && !this.#unkept && !this.#closing && !this.#over) this.#spill();
+    if (this.#watched && !this.#unkept && !this.#closing && !this.#over) void this.#spill();
   }
 
   /** Ends the upstream call; what came of it is forgotten. */
@@ -148,7 +157,7 @@ export class Run {
   /** Stores the finished answer; called again when the store failed. */
   async save(): Promise<RunEnd> {
     try {
-      const finished = this.#finished === undefined ? this.#streamRow() : this.#wholeRow(this.#finished);
+      const finished = await (this.#finished === undefined ? this.#streamRow() : this.#wholeRow(this.#finished));
       return (await this.#rows.finish(this.id, finished)) ? "kept" : "released";
     } catch (error) {
       if (error instanceof StorageError) return "unsaved";
@@ -184,15 +193,23 @@ export class Run {
     this.#finish(keep ? await this.save() : "released");
   }
 
-  #wholeRow({ status, headers, body }: WholeAnswer): FinishedCall {
-    const packed = pack(body);
+  async #wholeRow({ status, headers, body: content }: WholeAnswer): Promise<FinishedCall> {
+    this.#packed ??= await packAside(content);
+    const packed = this.#packed;
     const bytes = packed.byteLength;
+    for (; (this.#pieces + 1) * pieceBytes < bytes; this.#pieces += 1) {
+      const data = packed.subarray(this.#pieces * pieceBytes, (this.#pieces + 1) * pieceBytes);
+      this.#rows.append(this.id, null, { firstId: this.#pieces, data });
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    const bodyFrom = this.#pieces === 0 ? null : this.#pieces;
+    const body = packed.subarray(this.#pieces * pieceBytes);
     const expiresAt = this.#rules.expiresAt();
-    return { status, headers: JSON.stringify(headers), events: null, bodyFrom: null, body: packed, bytes, expiresAt };
+    return { status, headers: JSON.stringify(headers), events: null, bodyFrom, body, bytes, expiresAt };
   }
 
-  #streamRow(): FinishedCall {
-    const body = pack(joinEvents(this.#held));
+  async #streamRow(): Promise<FinishedCall> {
+    const body = await packAside(joinEvents(this.#held));
     return {
       status: 200,
       headers: this.#headers,
@@ -220,7 +237,7 @@ export class Run {
       for (;;) {
         if (hasLeft()) return "cancelled";
         if (next < this.#count) {
-          const data = this.#eventsFrom(next);
+          const data = this.#heldEvents(next) ?? (await this.#spiltEvents(next));
           yield { firstId: next, data };
           next += data.length;
         } else if (this.#failure !== undefined) {
@@ -236,11 +253,17 @@ export class Run {
     }
   }
 
+  /** @returns undefined when they are in the store */
+  #heldEvents(number: number): string[] | undefined {
+    return number >= this.#heldFrom ? this.#held.slice(number - this.#heldFrom) : undefined;
+  }
+
   /** At least one. */
-  #eventsFrom(number: number): string[] {
-    if (number >= this.#heldFrom) return this.#held.slice(number - this.#heldFrom);
+  async #spiltEvents(number: number): Promise<string[]> {
     if (this.#unkept) throw tooLarge();
-    const events = needsStorage(() => storedEvents(this.#rows, this.id, number));
+    const events = await storedEvents(this.#rows, this.id, number).catch((error) => {
+      throw asUnavailable(error);
+    });
     if (events.length === 0) throw lost();
     return events;
   }
@@ -253,7 +276,7 @@ export class Run {
 
   async #next(): Promise<void> {
     try {
-      if (this.#heldSize >= heldBytes) this.#spill();
+      if (this.#heldSize >= heldBytes) await this.#spill();
       const step = await this.#events!.next();
       if ("end" in step) {
         await this.#close(step.end);
@@ -281,20 +304,30 @@ export class Run {
   }
 
   /** Moves what is held to the store, or out of memory if the answer is not kept. */
-  #spill(): void {
-    const size = this.#heldSize;
-    if (size === 0) return;
-    this.#size += size;
-    if (!this.#unkept && this.#size <= this.#rules.recordBytes) this.#unkept = !this.#store();
-    else this.#unkept = true;
-    this.#heldFrom += this.#held.length;
-    this.#held = [];
-    this.#heldSize = 0;
+  #spill(): Promise<void> {
+    this.#spilling ??= this.#spillNow().finally(() => {
+      this.#spilling = undefined;
+    });
+    return this.#spilling;
   }
 
-  #store(): boolean {
+  async #spillNow(): Promise<void> {
+    const size = this.#heldSize;
+    const events = this.#held;
+    const count = events.length;
+    if (count === 0) return;
+    this.#size += size;
+    if (!this.#unkept && this.#size <= this.#rules.recordBytes) this.#unkept = !(await this.#store(joinEvents(events)));
+    else this.#unkept = true;
+    // Others may have come meanwhile.
+    this.#heldFrom += count;
+    this.#held = events.slice(count);
+    this.#heldSize -= size;
+  }
+
+  async #store(text: string): Promise<boolean> {
     try {
-      const data = pack(joinEvents(this.#held));
+      const data = await packAside(text);
       this.#storedBytes += data.byteLength;
       return this.#rows.append(this.id, this.#headers, { firstId: this.#heldFrom, data });
     } catch (error) {
@@ -304,6 +337,7 @@ export class Run {
   }
 
   async #close(end: StreamEnd): Promise<void> {
+    await this.#spilling;
     const fits = !this.#unkept && this.#size + this.#heldSize <= this.#rules.recordBytes;
     const keep = end === "finished" && fits && !this.#over;
     this.#closing = true;
@@ -324,11 +358,19 @@ export class Run {
     if (this.#events !== undefined && !this.#driving) void this.#drive();
   }
 
+  get #goesAlone(): boolean {
+    return this.#end === undefined && (this.#readers === 0 || this.#watched);
+  }
+
   async #drive(): Promise<void> {
     this.#driving = true;
     // To the stream's very end, a cancelled one's too, so that its generator can let go of the upstream.
-    while (this.#end === undefined && (this.#readers === 0 || this.#watched)) {
+    while (this.#goesAlone) {
+      await this.#rules.pace.turn();
+      if (!this.#goesAlone) break;
+      const before = this.#size + this.#heldSize;
       await this.#advance();
+      this.#rules.pace.took(this.#size + this.#heldSize - before);
       if (this.#readers === 0 && this.#unkept) this.cancel();
     }
     this.#driving = false;
@@ -338,10 +380,10 @@ export class Run {
 /** Short, as it stands before every event's number. */
 export const idPrefixOf = ({ run }: CallId): string => `${run}-`;
 
-/** Those of the batch that holds that number, from it on; none when it is not there. @throws StorageError */
-export function storedEvents(rows: IdempotencyRows, id: CallId, number: number): string[] {
+/** Those of the batch that holds that number, from it on; none when it is not there. Rejects with StorageError */
+export async function storedEvents(rows: IdempotencyRows, id: CallId, number: number): Promise<string[]> {
   const stored = rows.eventsAt(id, number);
-  return stored === undefined ? [] : splitEvents(unpackText(stored.data)).slice(number - stored.firstId);
+  return stored === undefined ? [] : splitEvents(await unpackTextAside(stored.data)).slice(number - stored.firstId);
 }
 
 export function lost(): ApiError {

@@ -26,7 +26,7 @@ export type KeptCall = CallId & {
   headers: string | null;
   /** How many events a stream has; null for a whole answer. */
   events: number | null;
-  /** The number of the first event in the body; the ones before are rows of their own. */
+  /** The number of the first event in the body; the ones before are rows of their own. Likewise a whole answer's pieces. */
   bodyFrom: number | null;
 };
 
@@ -58,8 +58,12 @@ export interface IdempotencyRows {
   watch(id: CallId): void;
   /** The owner's calls that someone watches. */
   watched(owner: string): number[];
-  /** Keeps events of a running call. @returns false when the call is gone */
-  append(id: CallId, headers: string, events: StoredEvents): boolean;
+  /**
+   * Keeps events of a running call, or a piece of a whole answer.
+   * @param headers those of a stream, which others may read from now on; null: of a whole answer, which is not for reading yet
+   * @returns false when the call is gone
+   */
+  append(id: CallId, headers: string | null, events: StoredEvents): boolean;
   /** The kept events that begin at or before that number, the latest of them. */
   eventsAt(id: CallId, number: number): StoredEvents | undefined;
   /** @returns false when the call is gone */
@@ -96,7 +100,7 @@ export function idempotencyRows(database: Database, shared: SharedCommit): Idemp
   const append = database.prepare<unknown, { call: number; firstId: number; data: Uint8Array }>(
     "insert into kept_events values ($call, $firstId, $data)",
   );
-  const open = database.prepare<unknown, CallId & { headers: string }>(
+  const open = database.prepare<unknown, CallId & { headers: string | null }>(
     `update kept_calls set status = 200, headers = $headers where ${identified} and owner is not null`,
   );
   const eventsAt = database.prepare<StoredEvents, CallId & { number: number }>(
@@ -126,7 +130,7 @@ export function idempotencyRows(database: Database, shared: SharedCommit): Idemp
     `select count(*) filter (where state = 'running') as running, count(*) filter (where state = 'finished') as finished,
      count(*) filter (where state = 'interrupted') as interrupted, ifnull(sum(bytes), 0) as bytes from kept_calls`,
   );
-  const appendTo = database.transaction((id: CallId, headers: string, { firstId, data }: StoredEvents) => {
+  const appendTo = database.transaction((id: CallId, headers: string | null, { firstId, data }: StoredEvents) => {
     if (open.run({ ...id, headers }).changes === 0) return false;
     append.run({ call: id.call, firstId, data });
     return true;

