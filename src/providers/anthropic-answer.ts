@@ -10,7 +10,8 @@ import { ReplayTrace } from "./anthropic-replay.ts";
 import { anthropicRules } from "./anthropic-rules.ts";
 import { showsThoughts } from "./anthropic-thinking.ts";
 import { customToolNames } from "./anthropic-tools.ts";
-import type { Call } from "./provider.ts";
+import { idsFor, type MakeId } from "./made-ids.ts";
+import type { AnsweredCall } from "./provider.ts";
 import { objectIn, objectsIn, textAt, textIn } from "./reading.ts";
 
 /** What the request said about the reading of its answer. */
@@ -19,14 +20,16 @@ export type AnswerReading = {
   readonly answerTool: string | undefined;
   readonly customTools: ReadonlySet<string>;
   readonly showsThoughts: boolean;
+  readonly makeId: MakeId;
 };
 
-export function readingFor(call: Call): AnswerReading {
+export function readingFor(call: AnsweredCall): AnswerReading {
   const output = planOutput(call.request, anthropicRules(call));
   return {
     answerTool: output.kind === "tool" ? output.name : undefined,
     customTools: customToolNames(call.request),
     showsThoughts: showsThoughts(call),
+    makeId: idsFor(call),
   };
 }
 
@@ -34,7 +37,7 @@ export function readingFor(call: Call): AnswerReading {
 export const thoughtSeparator = "\n\n";
 
 /** @throws UpstreamFault when the body is an error after all; InvalidAnswer when it is no answer of this format */
-export function decodeAnswer(body: unknown, text: string, call: Call): CompletionBody {
+export function decodeAnswer(body: unknown, text: string, call: AnsweredCall): CompletionBody {
   const answer = objectOf(body) ?? {};
   if (isError(answer)) throw errorFault(answer, text);
   const content = objectsIn(answer, "content");
@@ -88,7 +91,7 @@ function readBlocks(blocks: readonly JsonObject[], reading: AnswerReading): Read
         if (block["name"] === reading.answerTool) {
           addText(JSON.stringify(block["input"] ?? {}), undefined);
         } else {
-          read.calls.push(toolCall(block, reading));
+          read.calls.push(toolCall(block, reading, read.calls.length));
           read.trace.toolUse();
         }
     }
@@ -96,8 +99,12 @@ function readBlocks(blocks: readonly JsonObject[], reading: AnswerReading): Read
   return read;
 }
 
-function toolCall(block: JsonObject, { customTools }: AnswerReading): ToolCall | CustomToolCall {
-  const id = textAt(block, "id");
+function toolCall(
+  block: JsonObject,
+  { customTools, makeId }: AnswerReading,
+  position: number,
+): ToolCall | CustomToolCall {
+  const id = textIn(block, "id") || makeId("call", 0, position);
   const name = textAt(block, "name");
   const input = objectIn(block, "input") ?? {};
   if (customTools.has(name)) return { id, type: "custom", custom: { name, input: freeText(input) } };
@@ -122,7 +129,9 @@ const finishReasons: Readonly<Record<string, FinishReason>> = {
 
 /** @param calls whether the answer calls a tool of the caller's; one that only carries the answer is none */
 export function finishReason(stopReason: unknown, calls: boolean): FinishReason {
-  return finishReasons[textOf(stopReason) ?? ""] ?? (calls ? "tool_calls" : "stop");
+  const reason = textOf(stopReason) ?? "";
+  if (Object.hasOwn(finishReasons, reason)) return finishReasons[reason]!;
+  return calls ? "tool_calls" : "stop";
 }
 
 /** What the upstream says of its refusal, where it explains it. */

@@ -19,7 +19,7 @@ import {
   usageOf,
 } from "./anthropic-answer.ts";
 import { ReplayTrace } from "./anthropic-replay.ts";
-import type { Call, StreamDecoder } from "./provider.ts";
+import type { AnsweredCall, StreamDecoder } from "./provider.ts";
 import { eventIn, objectAt, objectIn, objectsIn, plainWords, textAt, textIn } from "./reading.ts";
 
 /** A block that has begun and not ended. */
@@ -55,7 +55,7 @@ export class AnthropicStream implements StreamDecoder {
   #stopReason: unknown;
   #finished = false;
 
-  constructor(call: Call) {
+  constructor(call: AnsweredCall) {
     this.#reading = readingFor(call);
   }
 
@@ -166,7 +166,7 @@ export class AnthropicStream implements StreamDecoder {
       this.#open.set(index, { kind: "answer", input, length: 0 });
       return none;
     }
-    const call = { index: this.#calls, id: textAt(block, "id") };
+    const call = { index: this.#calls, id: textIn(block, "id") || this.#reading.makeId("call", 0, this.#calls) };
     this.#calls += 1;
     this.#trace.toolUse();
     if (this.#reading.customTools.has(name)) {

@@ -20,11 +20,13 @@ import { citationsOf } from "./google-citations.ts";
 import { logprobsOf, usageOf } from "./google-counts.ts";
 import { PartialArguments } from "./google-partial-arguments.ts";
 import { thoughtsWanted } from "./google-thinking.ts";
-import type { Call, StreamDecoder } from "./provider.ts";
+import { idsFor, type MakeId } from "./made-ids.ts";
+import type { AnsweredCall, StreamDecoder } from "./provider.ts";
 import { jsonIn, objectIn, objectsIn, plainWords, textAt, textIn } from "./reading.ts";
 
 /**
- * Every other reason is an end of which nothing more can be said here: "stop", with the reason itself in `metadata`.
+ * Every other reason is an end of which nothing more can be said here: "stop", or "tool_calls" where there are some, with the
+ * reason itself in `metadata`.
  * Source: https://ai.google.dev/api/generate-content#FinishReason
  */
 const finishReasons: Readonly<Record<string, FinishReason>> = {
@@ -65,7 +67,7 @@ const statusByName: Readonly<Record<string, number>> = {
  * @throws UpstreamFault when the answer is an error; InvalidAnswer when it holds neither candidates nor the reason why there
  * are none, or an unfinished stream
  */
-export function decodeAnswer(body: unknown, text: string, call: Call): CompletionBody {
+export function decodeAnswer(body: unknown, text: string, call: AnsweredCall): CompletionBody {
   const reader = new AnswerReader(call, true);
   const { choices, usage: _, ...rest } = reader.read(body, text);
   if (choices.length === 0) throw new InvalidAnswer("something that is no answer");
@@ -88,7 +90,7 @@ export class GoogleStreamDecoder implements StreamDecoder {
   readonly finished = false;
   readonly #reader: AnswerReader;
 
-  constructor(call: Call) {
+  constructor(call: AnsweredCall) {
     this.#reader = new AnswerReader(call, false);
   }
 
@@ -109,14 +111,14 @@ export class GoogleStreamDecoder implements StreamDecoder {
 }
 
 class AnswerReader {
-  readonly #call: Call;
+  readonly #call: AnsweredCall;
   readonly #whole: boolean;
   readonly #candidates = new Map<number, CandidateReader>();
   #usage: JsonObject | undefined;
   #isBlocked = false;
 
   /** @param whole whether what is read is all there is: then a missing reason is none to doubt the answer */
-  constructor(call: Call, whole: boolean) {
+  constructor(call: AnsweredCall, whole: boolean) {
     this.#call = call;
     this.#whole = whole;
   }
@@ -133,7 +135,7 @@ class AnswerReader {
     const isWhole = this.#whole && answer === body;
     for (const [at, candidate] of objectsIn(answer, "candidates").entries()) {
       const index = indexOf(candidate["index"]) ?? at;
-      const choice = this.#candidate(index).read(candidate, textOf(answer["responseId"]), isWhole);
+      const choice = this.#candidate(index).read(candidate, isWhole);
       if (choice !== undefined) chunk.choices.push(choice);
       const note = finishNote(candidate, index);
       if (note !== undefined) chunk.metadata = { ...chunk.metadata, ...note };
@@ -174,7 +176,7 @@ type OpenCall = { readonly call: ToolCallDelta; readonly pieces: PartialArgument
 /** What lasts from one event of a candidate to its next. */
 class CandidateReader {
   readonly #index: number;
-  readonly #call: Call;
+  readonly #makeId: MakeId;
   readonly #withThoughts: boolean;
   #toolCalls = 0;
   #images = 0;
@@ -185,17 +187,17 @@ class CandidateReader {
   #text = "";
   finished = false;
 
-  constructor(index: number, call: Call) {
+  constructor(index: number, call: AnsweredCall) {
     this.#index = index;
-    this.#call = call;
+    this.#makeId = idsFor(call);
     this.#withThoughts = thoughtsWanted(call) === true;
   }
 
   /** @param whole whether this is all: then a missing reason is none to doubt it, but nothing at all is */
-  read(candidate: JsonObject, responseId: string | undefined, whole: boolean): ChunkChoice | undefined {
+  read(candidate: JsonObject, whole: boolean): ChunkChoice | undefined {
     const delta: Delta = {};
     const content = objectIn(candidate, "content");
-    for (const part of content === undefined ? [] : objectsIn(content, "parts")) this.#part(part, delta, responseId);
+    for (const part of content === undefined ? [] : objectsIn(content, "parts")) this.#part(part, delta);
     const told = reasonOf(textIn(candidate, "finishReason"));
     if (this.finished) {
       if (!isEmpty(delta)) throw new InvalidAnswer("more of the answer behind its end");
@@ -212,7 +214,7 @@ class CandidateReader {
     return { index: this.#index, delta, finish_reason, ...(logprobs !== undefined && { logprobs }) };
   }
 
-  #part(part: JsonObject, delta: Delta, responseId: string | undefined): void {
+  #part(part: JsonObject, delta: Delta): void {
     if (isPlainText(part)) {
       if (part.text !== "") delta.content = (delta.content ?? "") + part.text;
       return;
@@ -222,10 +224,12 @@ class CandidateReader {
     const text = textIn(part, "text") ?? "";
     const signature = textIn(part, "thoughtSignature");
     const isThought = part["thought"] === true;
-    if (functionCall !== undefined) {
-      this.#functionCall(functionCall, signature, delta, responseId);
-    } else if (inlineData !== undefined) {
-      this.#inlineData(inlineData, isThought, signature, delta, responseId);
+    // An empty call ends one that came in pieces, unless the part says something else.
+    const isElse = text !== "" || !saysNothing(inlineData);
+    if (functionCall !== undefined && !(isElse && saysNothing(functionCall))) {
+      this.#functionCall(functionCall, signature, delta);
+    } else if (inlineData !== undefined && !saysNothing(inlineData)) {
+      this.#inlineData(inlineData, isThought, signature, delta);
     } else if (isThought) {
       if (this.#withThoughts) delta.reasoning_content = (delta.reasoning_content ?? "") + text;
     } else {
@@ -235,12 +239,12 @@ class CandidateReader {
   }
 
   /** Calls arrive whole, or, where streamed arguments were asked for, as a name, pieces of arguments, and an empty call. */
-  #functionCall(given: JsonObject, signature: string | undefined, delta: Delta, responseId: string | undefined): void {
-    const name = textIn(given, "name");
+  #functionCall(given: JsonObject, signature: string | undefined, delta: Delta): void {
+    const name = textIn(given, "name") || undefined;
     const pieces = objectsIn(given, "partialArgs");
     if (name !== undefined) {
       this.#closeCall(delta);
-      const id = textIn(given, "id") || this.#makeId("call", responseId, this.#toolCalls);
+      const id = textIn(given, "id") || this.#makeId("call", this.#index, this.#toolCalls);
       const call: ToolCallDelta = {
         index: this.#toolCalls++,
         id,
@@ -269,17 +273,11 @@ class CandidateReader {
   }
 
   /** Images have no field in the public format: they go where other gateways put them too. Draft images are thoughts. */
-  #inlineData(
-    media: JsonObject,
-    isThought: boolean,
-    signature: string | undefined,
-    delta: Delta,
-    responseId: string | undefined,
-  ): void {
+  #inlineData(media: JsonObject, isThought: boolean, signature: string | undefined, delta: Delta): void {
     const [mimeType, data] = [textAt(media, "mimeType"), textAt(media, "data")];
     if (isThought) return;
     if (mimeType.startsWith("audio/")) {
-      delta["audio"] = { id: this.#makeId("audio", responseId, 0), data, transcript: "", expires_at: 0 };
+      delta["audio"] = { id: this.#makeId("audio", this.#index, 0), data, transcript: "", expires_at: 0 };
       return;
     }
     const image = {
@@ -301,16 +299,8 @@ class CandidateReader {
     if (!isEmpty(state)) delta.extra_content = { google: state };
     const annotations = citationsOf(this.#grounding, this.#text);
     if (annotations.length > 0) delta.annotations = annotations;
-    const finish = finishReasons[reason] ?? "stop";
-    return finish === "stop" && reason === "STOP" && this.#toolCalls > 0 ? "tool_calls" : finish;
-  }
-
-  /** The same for the same answer, and another for every other: many models name none. */
-  #makeId(kind: string, responseId: string | undefined, count: number): string {
-    const { messages } = this.#call.request;
-    const answer = responseId ?? JSON.stringify(messages);
-    const digest = Bun.SHA256.hash(`${answer}\n${messages.length}\n${this.#index}\n${count}`, "hex");
-    return `${kind}_${digest.slice(0, 24)}`;
+    const finish = Object.hasOwn(finishReasons, reason) ? finishReasons[reason]! : "stop";
+    return finish === "stop" && this.#toolCalls > 0 ? "tool_calls" : finish;
   }
 }
 

@@ -14,7 +14,6 @@ import type { Account, Call, RemoteProvider } from "./provider.ts";
 export const google: RemoteProvider = {
   kind: "remote",
   name: "google",
-  readsMessages: true,
   baseUrl: "https://generativelanguage.googleapis.com/v1beta",
   environment: {
     apiKey: ["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"],

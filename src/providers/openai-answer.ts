@@ -16,6 +16,8 @@ import type {
   Usage,
 } from "../wire/chat.ts";
 import { InvalidAnswer, UpstreamFault } from "../wire/errors.ts";
+import { calledIn } from "../wire/tools.ts";
+import type { MakeId } from "./made-ids.ts";
 import type { Quirks } from "./openai-quirks.ts";
 import { objectIn, objectsIn, textIn } from "./reading.ts";
 import { ThinkTags } from "./think-tags.ts";
@@ -24,14 +26,20 @@ import { ThinkTags } from "./think-tags.ts";
  * @param echo a text that is no answer but a repetition of what was sent
  * @throws UpstreamFault when the body is an error; InvalidAnswer when it is neither that nor an answer
  */
-export function completionOf(given: unknown, text: string, quirks: Quirks, echo?: string): CompletionBody {
+export function completionOf(
+  given: unknown,
+  text: string,
+  quirks: Quirks,
+  makeId: MakeId,
+  echo?: string,
+): CompletionBody {
   // Google's form of errors, which its endpoint of this kind keeps.
   const body = Array.isArray(given) && given.length === 1 ? given[0] : given;
   if (!isObject(body)) throw new InvalidAnswer("something that is no answer");
   if (isFault(body)) throw new UpstreamFault(text, faultStatus(body));
   const said = objectsIn(body, "choices");
   if (said.length === 0) throw new InvalidAnswer("something that is no answer");
-  const choices = said.map((choice, at) => choiceOf(choice, at, text, quirks));
+  const choices = said.map((choice, at) => choiceOf(choice, at, text, quirks, makeId));
   for (const { message } of choices) if (message.content === echo) message.content = "";
   const usage = usageOf(body["usage"], quirks);
   const metadata = metadataOf(body["metadata"]);
@@ -43,18 +51,20 @@ export function completionOf(given: unknown, text: string, quirks: Quirks, echo?
   };
 }
 
-function choiceOf(choice: JsonObject, at: number, text: string, quirks: Quirks): Choice {
-  if (choice["error"] != null || isFailure(choice["finish_reason"])) throw new UpstreamFault(text, faultStatus(choice));
+function choiceOf(choice: JsonObject, at: number, text: string, quirks: Quirks, makeId: MakeId): Choice {
+  if (saysError(choice["error"]) || isFailure(choice["finish_reason"]))
+    throw new UpstreamFault(text, faultStatus(choice));
   const answered = objectIn(choice, "message") ?? {};
   if (!choice["finish_reason"] && !saysAnything(answered)) throw new InvalidAnswer("an empty choice");
   const { content, thoughts } = textsOf(answered, quirks.think_tags === true ? new ThinkTags() : undefined, true);
-  const calls = callsOf(answered);
+  const index = indexOf(choice, at);
+  const calls = callsOf(answered, (count) => makeId("call", index, count));
   const message: AnswerMessage = { role: "assistant", content: content ?? null };
   if (calls.length > 0 && content === "") message.content = null;
   if (thoughts) message.reasoning_content = thoughts;
   if (calls.length > 0) message.tool_calls = calls;
   return {
-    index: indexOf(choice, at),
+    index,
     message: { ...message, ...extrasOf(answered, knownInMessage) },
     finish_reason: finishReasonOf(choice, calls.length > 0) ?? "stop",
     ...choiceExtrasOf(choice),
@@ -81,8 +91,8 @@ export type Texts = { content: string | undefined; thoughts: string | undefined 
  */
 export function textsOf(from: JsonObject, tags: ThinkTags | undefined, isWhole: boolean): Texts {
   // The same text may stand in two of them: https://docs.vllm.ai/en/latest/features/reasoning_outputs.html
-  const named = from["reasoning_content"] ?? from["reasoning"] ?? from["reasoning_text"];
-  let thoughts = typeof named === "string" ? named : undefined;
+  const named = [from["reasoning_content"], from["reasoning"], from["reasoning_text"]];
+  let thoughts = named.find((text) => typeof text === "string" && text !== "") as string | undefined;
   let content: string | undefined;
   if (!Array.isArray(from["content"])) content = textIn(from, "content");
   else {
@@ -104,17 +114,16 @@ export function stringOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-function callsOf(message: JsonObject): (ToolCall | CustomToolCall)[] {
-  return objectsIn(message, "tool_calls").flatMap(
-    (call, at) => callOf(call, stringOf(call["id"]) || `call_${at}`) ?? [],
-  );
+function callsOf(message: JsonObject, makeId: (count: number) => string): (ToolCall | CustomToolCall)[] {
+  return objectsIn(message, "tool_calls").flatMap((call, at) => callOf(call, stringOf(call["id"]) || makeId(at)) ?? []);
 }
 
 /** What has neither a name nor anything else says nothing. @throws InvalidAnswer for what would be called, and has no name */
 function callOf(call: JsonObject, id: string): ToolCall | CustomToolCall | undefined {
-  const isCustom = isObject(call["custom"]);
-  const said = isCustom ? call["custom"] : call["function"];
-  if (!isObject(said)) return undefined;
+  const called = calledIn(call);
+  if (called === undefined) return undefined;
+  const { said } = called;
+  const isCustom = called.kind === "custom";
   const name = textIn(said, "name") ?? "";
   const input = isCustom ? (textIn(said, "input") ?? "") : argumentsOf(said["arguments"]);
   if (name === "" && input !== "") throw new InvalidAnswer("a call without a name");
@@ -160,7 +169,8 @@ export function isFailure(reason: unknown): boolean {
 export function finishReasonOf(choice: JsonObject, hasCalls: boolean): FinishReason | undefined {
   const reason = textIn(choice, "finish_reason") ?? "";
   if (reason === "") return undefined;
-  const known = finishReasons[reason] ?? finishReasons[reason.toLowerCase()] ?? "stop";
+  const word = [reason, reason.toLowerCase()].find((one) => Object.hasOwn(finishReasons, one));
+  const known = word === undefined ? "stop" : finishReasons[word]!;
   return known === "stop" && hasCalls ? "tool_calls" : known;
 }
 
@@ -294,7 +304,7 @@ export function isFault(body: JsonObject): boolean {
 
 const errorNames = ["detail", "message", "fault"];
 
-function saysError(error: unknown): boolean {
+export function saysError(error: unknown): boolean {
   return error !== false && !saysNothing(error);
 }
 

@@ -2,6 +2,7 @@
 import { type TObject, Type } from "@sinclair/typebox";
 import { patchBody } from "../wire/patched-body.ts";
 import { respell } from "../wire/source.ts";
+import { idsFor } from "./made-ids.ts";
 import { completionOf } from "./openai-answer.ts";
 import { Quirks } from "./openai-quirks.ts";
 import { callerNames, requestBody } from "./openai-request.ts";
@@ -81,8 +82,8 @@ export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
       headers: (spec.headers ?? bearer)(call.account),
       body: written(call, quirksOf(call)),
     }),
-    decode: (body, text, call) => completionOf(body, text, quirksOf(call), echoOf(call, quirksOf(call))),
-    streamDecoder: (call) => new ChatStream(quirksOf(call), echoOf(call, quirksOf(call))),
+    decode: (body, text, call) => completionOf(body, text, quirksOf(call), idsFor(call), echoOf(call, quirksOf(call))),
+    streamDecoder: (call) => new ChatStream(quirksOf(call), idsFor(call), echoOf(call, quirksOf(call))),
   };
   if (spec.responses === undefined) return chat;
   return withResponses(

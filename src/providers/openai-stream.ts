@@ -6,7 +6,9 @@ import { isObject, type JsonObject, parseJson, saysNothing } from "../lib/json.t
 import { doneData, type SseEvent } from "../lib/sse.ts";
 import type { Annotation, ChunkBody, ChunkChoice, Delta, ToolCallDelta } from "../wire/chat.ts";
 import { InvalidAnswer, UpstreamFault } from "../wire/errors.ts";
+import { calledIn, type ToolKind, toolKinds } from "../wire/tools.ts";
 import { FragmentTemplate } from "./fragment-template.ts";
+import type { MakeId } from "./made-ids.ts";
 import {
   argumentsOf,
   choiceExtrasOf,
@@ -18,6 +20,7 @@ import {
   isFailure,
   isFault,
   metadataOf,
+  saysError,
   stringOf,
   textsOf,
   usageOf,
@@ -33,7 +36,8 @@ type OpenCall = {
   id: string;
   /** Absent until its name is known: then it goes out. */
   index?: number;
-  type: "function" | "custom";
+  /** Sure once the call goes out. */
+  type: ToolKind;
   /** What came before the name. */
   held: string;
   hasArguments: boolean;
@@ -43,6 +47,7 @@ type ChoiceState = {
   readonly index: number;
   readonly tags: ThinkTags | undefined;
   readonly calls: OpenCall[];
+  readonly makeId: (count: number) => string;
   /** They go out together: clients can't join lists without numbers. */
   readonly annotations: Annotation[];
   hasFragments: boolean;
@@ -64,6 +69,7 @@ export class ChatStream implements StreamDecoder {
   /** `[DONE]` came before a reason. */
   closing = false;
   readonly #quirks: Quirks;
+  readonly #makeId: MakeId;
   readonly #choices = new Map<number, ChoiceState>();
   /** Fields beyond the format: each goes out once, with the end of a choice or of the stream. */
   #extras: JsonObject = {};
@@ -76,8 +82,9 @@ export class ChatStream implements StreamDecoder {
   #echo: string | undefined;
 
   /** @param echo a first text that is no answer but a repetition of what was sent */
-  constructor(quirks: Quirks, echo?: string) {
+  constructor(quirks: Quirks, makeId: MakeId, echo?: string) {
     this.#quirks = quirks;
+    this.#makeId = makeId;
     this.#echo = echo;
   }
 
@@ -154,7 +161,7 @@ export class ChatStream implements StreamDecoder {
     for (const [at, choice] of given.entries()) {
       // https://platform.moonshot.ai/docs/api/chat puts the counts into the choice
       usage ??= usageOf(choice["usage"], this.#quirks);
-      if (choice["error"] != null || isFailure(choice["finish_reason"])) {
+      if (saysError(choice["error"]) || isFailure(choice["finish_reason"])) {
         throw new UpstreamFault(data, faultStatus(choice));
       }
       const state = this.#state(indexOf(choice, at));
@@ -201,6 +208,7 @@ export class ChatStream implements StreamDecoder {
         index,
         tags: this.#quirks.think_tags === true ? new ThinkTags() : undefined,
         calls: [],
+        makeId: (count) => this.#makeId("call", index, count),
         annotations: [],
         hasFragments: false,
         finished: false,
@@ -259,14 +267,14 @@ function saysMore(choice: JsonObject): boolean {
 
 function choiceOf(state: ChoiceState, choice: JsonObject): ChunkChoice {
   const fragment = fragmentOf(state, choice);
-  const isLast = typeof choice["finish_reason"] === "string" && choice["finish_reason"] !== "";
+  const isLast = isTold(choice);
   const { content, thoughts } = textsOf(isLast ? { content: "", ...fragment } : fragment, state.tags, isLast);
   const { annotations, ...delta }: Delta = deltaExtrasOf(fragment);
   if (Array.isArray(annotations)) state.annotations.push(...annotations);
   if (isLast && state.annotations.length > 0) delta["annotations"] = state.annotations;
   if (thoughts) delta.reasoning_content = thoughts;
   if (content) delta.content = content;
-  const calls = callFragments(state.calls, objectsIn(fragment, "tool_calls"));
+  const calls = callFragments(state, objectsIn(fragment, "tool_calls"));
   if (isLast) closeCalls(state.calls, calls);
   if (calls.length > 0) delta.tool_calls = calls;
   const finish_reason = finishReasonOf(choice, state.calls.some(isOut)) ?? null;
@@ -281,10 +289,16 @@ function choiceOf(state: ChoiceState, choice: JsonObject): ChunkChoice {
  * no fragment at all, the message is the answer.
  */
 function fragmentOf(state: ChoiceState, choice: JsonObject): JsonObject {
-  const delta = objectIn(choice, "delta");
-  if (delta === undefined) return (state.hasFragments ? undefined : objectIn(choice, "message")) ?? {};
-  state.hasFragments = true;
-  return delta;
+  const { role: _, ...delta } = objectIn(choice, "delta") ?? {};
+  if (!saysNothing(delta)) state.hasFragments = true;
+  // A message that grows beside empty fragments is told at the end.
+  const isAsked = !state.hasFragments && (choice["delta"] == null || isTold(choice));
+  const message = isAsked ? objectIn(choice, "message") : undefined;
+  return message ?? delta;
+}
+
+function isTold({ finish_reason }: JsonObject): boolean {
+  return typeof finish_reason === "string" && finish_reason !== "";
 }
 
 /** https://console.groq.com/docs/api-reference#chat-create */
@@ -292,15 +306,17 @@ function groqUsage(chunk: JsonObject): unknown {
   return isObject(chunk["x_groq"]) ? chunk["x_groq"]["usage"] : undefined;
 }
 
-function callFragments(calls: OpenCall[], given: readonly JsonObject[]): ToolCallDelta[] {
+function callFragments({ calls, makeId }: ChoiceState, given: readonly JsonObject[]): ToolCallDelta[] {
   const fragments: ToolCallDelta[] = [];
   for (const entry of given) {
-    const custom = objectIn(entry, "custom");
-    const said = custom ?? objectIn(entry, "function") ?? {};
+    for (const kind of toolKinds) objectIn(entry, kind);
+    const call = callOf(calls, entry, textIn(calledIn(entry)?.said ?? {}, "name") ?? "");
+    const type = toolKinds.find((kind) => kind === entry["type"]) ?? call.type;
+    const { kind, said } = calledIn(entry, type) ?? { kind: type, said: {} };
+    if (call.index === undefined) call.type = kind;
     const name = textIn(said, "name") ?? "";
-    const call = callOf(calls, entry, name, custom === undefined ? "function" : "custom");
-    const text = custom === undefined ? argumentsOf(said["arguments"]) : (textIn(said, "input") ?? "");
-    const fragment = call.index === undefined ? begin(calls, call, name, text) : more(call, text);
+    const text = kind === "function" ? argumentsOf(said["arguments"]) : (textIn(said, "input") ?? "");
+    const fragment = call.index === undefined ? begin(calls, call, name, text, makeId) : more(call, text);
     if (fragment === undefined) continue;
     if (isObject(entry["extra_content"])) fragment.extra_content = entry["extra_content"];
     fragments.push(fragment);
@@ -312,7 +328,7 @@ function callFragments(calls: OpenCall[], given: readonly JsonObject[]): ToolCal
  * Which call a fragment belongs to: by its index, or by its id where the index is missing (Mistral) or is 0 for all of them.
  * https://docs.mistral.ai/capabilities/function_calling
  */
-function callOf(calls: OpenCall[], entry: JsonObject, name: string, type: OpenCall["type"]): OpenCall {
+function callOf(calls: OpenCall[], entry: JsonObject, name: string): OpenCall {
   const upstreamIndex = Number.isInteger(entry["index"]) ? (entry["index"] as number) : undefined;
   const id = stringOf(entry["id"]);
   const known =
@@ -328,7 +344,7 @@ function callOf(calls: OpenCall[], entry: JsonObject, name: string, type: OpenCa
     if (known.id === "") known.id = id;
     return known;
   }
-  const call: OpenCall = { upstreamIndex, id, type, held: "", hasArguments: false };
+  const call: OpenCall = { upstreamIndex, id, type: "function", held: "", hasArguments: false };
   calls.push(call);
   return call;
 }
@@ -338,13 +354,19 @@ function isOut({ index }: OpenCall): boolean {
 }
 
 /** A call goes out once its name is known; what came earlier goes with it. */
-function begin(calls: readonly OpenCall[], call: OpenCall, name: string, text: string): ToolCallDelta | undefined {
+function begin(
+  calls: readonly OpenCall[],
+  call: OpenCall,
+  name: string,
+  text: string,
+  makeId: ChoiceState["makeId"],
+): ToolCallDelta | undefined {
   call.held += text;
   if (name === "") return undefined;
   const index = calls.filter(isOut).length;
   call.index = index;
   call.hasArguments = call.held !== "";
-  const id = call.id || `call_${index}`;
+  const id = call.id || makeId(index);
   return call.type === "custom"
     ? { index, id, type: "custom", custom: { name, input: call.held } }
     : { index, id, type: "function", function: { name, arguments: call.held } };

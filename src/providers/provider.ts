@@ -1,6 +1,6 @@
 /**
  * What a provider is: pure functions between the public format and an upstream's own, and a schema of its options.
- * A provider never fetches, logs, reads the clock or makes an id, so the same input always gives the same output.
+ * A provider never fetches, logs, reads the clock or draws a random id, so the same input always gives the same output.
  */
 import type { TObject } from "@sinclair/typebox";
 import { globMatches } from "../lib/glob.ts";
@@ -52,6 +52,12 @@ export type Call<E extends Extras = Extras> = {
   readonly media: ReadonlyMap<string, InlineMedia>;
   /** The upstream's own id of the answer to continue, where the upstream holds the state. */
   readonly upstreamResponseId?: string;
+};
+
+/** A call that was answered. */
+export type AnsweredCall<E extends Extras = Extras> = Call<E> & {
+  /** Of what the caller gets, and of no other answer: ids that the upstream left out are made from it. */
+  readonly answerId: string;
 };
 
 export type UpstreamRequest = {
@@ -128,8 +134,6 @@ export interface RemoteProvider extends Described {
   readonly options?: TObject;
   /** URLs that must be fetched and inlined before `encode`, because the upstream takes none. */
   remoteMedia?(call: Call): readonly RemoteMedia[];
-  /** True when reading an answer takes the messages that it answers: they are held until then. */
-  readonly readsMessages?: boolean;
   /** True when this call's conversation is held by the upstream (xAI's stateful mode). */
   holdsConversation?(call: Call): boolean;
   /** Deletes what the upstream holds of a conversation. */
@@ -141,8 +145,8 @@ export interface RemoteProvider extends Described {
    * @param text the same, as it came, for faults
    * @throws UpstreamFault when the answer is an error after all; InvalidAnswer when it is neither
    */
-  decode(body: unknown, text: string, call: Call): CompletionBody;
-  streamDecoder(call: Call): StreamDecoder;
+  decode(body: unknown, text: string, call: AnsweredCall): CompletionBody;
+  streamDecoder(call: AnsweredCall): StreamDecoder;
   /** The upstream's own id in a plain answer, where it can be continued by it. */
   upstreamResponseId?(body: unknown): string | undefined;
   /** Whole seconds to wait that an error's body names, where the upstream has no `retry-after` header for it. */

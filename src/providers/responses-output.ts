@@ -13,6 +13,7 @@ import type {
   Usage,
 } from "../wire/chat.ts";
 import { InvalidAnswer, UpstreamFault } from "../wire/errors.ts";
+import type { MakeId } from "./made-ids.ts";
 import { objectsIn, textAt, textIn } from "./reading.ts";
 import type { ResponsesQuirks } from "./responses-quirks.ts";
 
@@ -34,14 +35,16 @@ export class Output {
   readonly images: string[] = [];
   readonly #reasoning: ReasoningState[] = [];
   readonly #quirks: ResponsesQuirks;
+  readonly #makeId: MakeId;
   /** Reasoning whose fruit has not come yet. */
   #pending: ReasoningState[] = [];
   /** What the message is made of, where the upstream says it in several. */
   readonly #phases: PhaseState[] = [];
 
   /** @throws InvalidAnswer where an item is not of its kind's form */
-  constructor(items: readonly JsonObject[], quirks: ResponsesQuirks) {
+  constructor(items: readonly JsonObject[], quirks: ResponsesQuirks, makeId: MakeId) {
     this.#quirks = quirks;
+    this.#makeId = makeId;
     for (const item of items) this.#item(item);
   }
 
@@ -62,7 +65,7 @@ export class Output {
     if (item["type"] === "reasoning") this.#reason(item);
     else if (item["type"] === "message") this.#message(item);
     else if (item["type"] === "image_generation_call") this.#image(item);
-    else this.#call(callOf(item, this.calls.length, this.#quirks));
+    else this.#call(callOf(item, this.calls.length, this.#quirks, this.#makeId));
   }
 
   #call(call: ToolCall | CustomToolCall | undefined): void {
@@ -117,8 +120,9 @@ export function callOf(
   item: JsonObject,
   position: number,
   quirks: ResponsesQuirks,
+  makeId: MakeId,
 ): ToolCall | CustomToolCall | undefined {
-  const id = textOf(item["call_id"]) || textOf(item["id"]) || `call_${position}`;
+  const id = textOf(item["call_id"]) || textOf(item["id"]) || makeId("call", 0, position);
   if (textAt(item, "type") === "function_call") {
     return {
       id,
@@ -218,14 +222,14 @@ export function notesOf(response: JsonObject, quirks: ResponsesQuirks): Notes {
  * A plain answer.
  * @throws UpstreamFault when it is an error; InvalidAnswer when it is no response object, or one that has not ended
  */
-export function completionOf(body: unknown, text: string, quirks: ResponsesQuirks): CompletionBody {
+export function completionOf(body: unknown, text: string, quirks: ResponsesQuirks, makeId: MakeId): CompletionBody {
   const response = objectOf(body) ?? {};
   const status = faultStatus(response);
   if (status !== undefined) throw new UpstreamFault(text, status);
   const items = objectsIn(response, "output");
   const hasEnded = ended.has(response["status"] ?? (items.length > 0 ? "completed" : undefined));
   if (!Array.isArray(response["output"]) || !hasEnded) throw new InvalidAnswer("something that is no answer");
-  const output = new Output(items, quirks);
+  const output = new Output(items, quirks, makeId);
   const usage = usageOf(response["usage"]);
   const finish_reason = finishReasonOf(response, output.calls.length);
   return {

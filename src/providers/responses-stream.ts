@@ -3,6 +3,7 @@ import { isObject, type JsonObject, objectOf, parseJson, textOf } from "../lib/j
 import { doneData, type SseEvent } from "../lib/sse.ts";
 import type { Annotation, ChunkBody, ChunkChoice, Delta, ToolCallDelta } from "../wire/chat.ts";
 import { InvalidAnswer, UpstreamFault } from "../wire/errors.ts";
+import type { MakeId } from "./made-ids.ts";
 import type { StreamDecoder } from "./provider.ts";
 import { eventIn, objectAt, objectIn, objectsIn, plainWords, textAt, textIn } from "./reading.ts";
 import {
@@ -51,6 +52,7 @@ export class ResponsesStream implements StreamDecoder {
   finished = false;
   upstreamResponseId: string | undefined;
   readonly #quirks: ResponsesQuirks;
+  readonly #makeId: MakeId;
   /** By place in the output. */
   readonly #calls = new Map<unknown, OpenCall>();
   /** Places of items that were announced. */
@@ -74,8 +76,9 @@ export class ResponsesStream implements StreamDecoder {
   #partStart = 0;
   #thought: { place: unknown; part: unknown; kind: PartKind } | undefined;
 
-  constructor(quirks: ResponsesQuirks) {
+  constructor(quirks: ResponsesQuirks, makeId: MakeId) {
     this.#quirks = quirks;
+    this.#makeId = makeId;
   }
 
   push({ data, event: name }: SseEvent): ChunkBody[] {
@@ -213,7 +216,7 @@ export class ResponsesStream implements StreamDecoder {
   }
 
   #announce(item: JsonObject, place: unknown): ChunkBody[] {
-    const call = callOf(item, this.#calls.size, this.#quirks);
+    const call = callOf(item, this.#calls.size, this.#quirks, this.#makeId);
     if (call === undefined || this.#calls.has(place)) return none;
     const index = this.#calls.size;
     const custom = call.type === "custom";
@@ -295,7 +298,7 @@ export class ResponsesStream implements StreamDecoder {
     if (item["type"] === "reasoning") {
       return thoughtsOf(item).flatMap((text, part) => this.#think(text, place, part, "summary"));
     }
-    const { text, refusal, logprobs, images } = new Output([item], this.#quirks);
+    const { text, refusal, logprobs, images } = new Output([item], this.#quirks, this.#makeId);
     if (images.length > 0) {
       this.#images += images.length;
       return fragment({ images: imageParts(images, this.#images - images.length) });
@@ -327,7 +330,7 @@ export class ResponsesStream implements StreamDecoder {
    * repeat all of it; where they do not, servers may leave it out.
    */
   #vouch(items: readonly JsonObject[]): void {
-    const { text, refusal, calls, thoughts } = new Output(items, this.#quirks);
+    const { text, refusal, calls, thoughts } = new Output(items, this.#quirks, this.#makeId);
     if (this.#text !== "" && text !== "" && text !== this.#text) throw lost();
     if (this.#refusal !== "" && refusal !== "" && refusal !== this.#refusal) throw lost();
     if (this.#calls.size > 0 && calls.length > 0 && calls.length !== this.#calls.size) throw lost();
@@ -351,8 +354,8 @@ export class ResponsesStream implements StreamDecoder {
   #lastDelta(reported: readonly JsonObject[]): Delta {
     // Items whose own end is missing are reported all the same.
     const isAll = reported.filter(isKept).length <= this.#items.length;
-    const finished = new Output(isAll ? this.#items : [], this.#quirks);
-    const last = new Output(reported, this.#quirks);
+    const finished = new Output(isAll ? this.#items : [], this.#quirks, this.#makeId);
+    const last = new Output(reported, this.#quirks, this.#makeId);
     const annotations = [finished.annotations, last.annotations, this.#annotations].find((some) => some.length > 0);
     const extra_content = finished.replayState(this.upstreamResponseId) ?? last.replayState(this.upstreamResponseId);
     return {

@@ -7,9 +7,11 @@ import { type JsonObject, listOf, objectOf, textOf } from "../lib/json.ts";
 import type { ChatRequest, CompletionBody, Tool, ToolChoice } from "../wire/chat.ts";
 import { ApiError } from "../wire/errors.ts";
 import { calledIn, toolName } from "../wire/tools.ts";
+import { idsFor } from "./made-ids.ts";
 import type { Quirks } from "./openai-quirks.ts";
 import { effortHere } from "./openai-request.ts";
 import {
+  type AnsweredCall,
   type Call,
   type Extras,
   type RemoteProvider,
@@ -58,8 +60,8 @@ export type ResponsesDialect = {
   /** @throws ApiError unsupported_parameter naming what can't be said in this format */
   encode(call: Call): UpstreamRequest;
   /** @throws UpstreamFault when the answer is an error after all */
-  decode(body: unknown, text: string, call: Call): CompletionBody;
-  streamDecoder(call: Call): StreamDecoder;
+  decode(body: unknown, text: string, call: AnsweredCall): CompletionBody;
+  streamDecoder(call: AnsweredCall): StreamDecoder;
   /** The id that continues a stored conversation. */
   upstreamResponseId(body: unknown): string | undefined;
   /** True when the upstream keeps this call's conversation, to be continued by that id. */
@@ -80,8 +82,8 @@ export function responsesDialect(
       headers: call.account.apiKey === undefined ? {} : { authorization: `Bearer ${call.account.apiKey}` },
       body: JSON.stringify(requestBody(call, quirks, effortHere(call.request.reasoning_effort, effortsOf(call)))),
     }),
-    decode: (body, text) => completionOf(body, text, quirks),
-    streamDecoder: () => new ResponsesStream(quirks),
+    decode: (body, text, call) => completionOf(body, text, quirks, idsFor(call)),
+    streamDecoder: (call) => new ResponsesStream(quirks, idsFor(call)),
     upstreamResponseId: (body) => {
       const response = objectOf(body);
       return response?.["object"] === "response" ? textOf(response["id"]) : undefined;

@@ -2,7 +2,7 @@
 import type { HeaderFields } from "../lib/http-parser.ts";
 import { isTooDeep, parseJson } from "../lib/json.ts";
 import { ownTurn } from "../lib/turns.ts";
-import type { Call, LocalProvider, RemoteProvider, UpstreamRequest } from "../providers/provider.ts";
+import type { AnsweredCall, Call, LocalProvider, RemoteProvider, UpstreamRequest } from "../providers/provider.ts";
 import type { ChatCompletion, ChunkBody, CompletionBody, Delta, Usage } from "../wire/chat.ts";
 import { ApiError, InvalidAnswer, readingError, UpstreamFault } from "../wire/errors.ts";
 import { downgradeCompletion } from "../wire/legacy-functions.ts";
@@ -93,7 +93,7 @@ async function relayRemote(
   const wanted = provider.remoteMedia?.(call);
   const fetched = wanted?.length ? { ...call, media: await media.fetch(wanted, options.signal) } : call;
   if (isHuge(call)) await ownTurn();
-  return exchangeWith(upstream, provider, provider.encode(fetched), withoutInput(provider, target), options);
+  return exchangeWith(upstream, provider, provider.encode(fetched), withoutInput(target), options);
 }
 
 function isHuge({ source }: Call): boolean {
@@ -104,8 +104,7 @@ function isHuge({ source }: Call): boolean {
  * What reading the answer takes of the target. What was said may be large, and an upstream may think for long: it is not held
  * for that time. An assistant's last message stays, as some upstreams begin their answer with it.
  */
-function withoutInput(provider: RemoteProvider, target: Target): Target {
-  if (provider.readsMessages === true) return target;
+function withoutInput(target: Target): Target {
   const { source: _, ...call } = target.call;
   const messages = call.request.messages.slice(-1).filter(({ role }) => role === "assistant");
   return { ...target, call: { ...call, media: new Map(), request: { ...call.request, messages } } };
@@ -120,9 +119,13 @@ function exchangeWith(
   options: RelayOptions,
 ): Promise<Outcome> {
   const { account, timeouts } = target;
-  const onSent = provider.readsMessages === true ? undefined : options.onSent;
   options.observer.sent(account.name);
-  return outcomeOf(upstream.send(request, account, timeouts, options.signal, onSent), provider, target, options);
+  return outcomeOf(
+    upstream.send(request, account, timeouts, options.signal, options.onSent),
+    provider,
+    target,
+    options,
+  );
 }
 
 /** Apart from the request: what an asynchronous function was given is held until it is done. */
@@ -142,13 +145,14 @@ async function outcomeOf(
       observer.answered();
     }
     if (answer.status < 200 || answer.status >= 300) return await refusal(answer, provider, account.name, observer);
+    const answered = { ...call, answerId: options.shaping.envelope.id };
     const streamed = call.request.stream === true;
     if ((streamed || answer.isEventStream) && (await isEventStream(answer, call))) {
-      const bodies = new StreamBodies(answer, provider.streamDecoder(call));
+      const bodies = new StreamBodies(answer, provider.streamDecoder(answered));
       if (streamed) return await openStream(bodies, target, options);
       return completion(await collect(bodies, account.name), bodies.upstreamResponseId, target, options);
     }
-    const { whole, upstreamResponseId } = decodePlain(await answer.text(), provider, call);
+    const { whole, upstreamResponseId } = decodePlain(await answer.text(), provider, answered);
     // Some upstreams ignore the wish for a stream.
     if (streamed) return await openStream(new LocalBodies([bodyOf(whole)], upstreamResponseId), target, options);
     return completion(whole, upstreamResponseId, target, options);
@@ -238,7 +242,7 @@ function visibleHeaders(headers: HeaderFields): Record<string, string> {
 type Plain = { readonly whole: CompletionBody; readonly upstreamResponseId: string | undefined };
 
 /** @throws UpstreamFault, ApiError upstream_invalid_response */
-function decodePlain(text: string, provider: RemoteProvider, call: Call): Plain {
+function decodePlain(text: string, provider: RemoteProvider, call: AnsweredCall): Plain {
   try {
     const json = plainJson(text);
     const whole = provider.decode(json, text, call);

@@ -3,7 +3,7 @@
  * the empty others (`"custom":{"name":"","input":""}` beside a `function`), so that what is empty is left out at both edges:
  * of messages before they are checked, and of answers before they are sent.
  */
-import { isObject, type JsonObject, saysNothing } from "../lib/json.ts";
+import { derive, isObject, type JsonObject, saysNothing } from "../lib/json.ts";
 import { calledIn } from "./tools.ts";
 
 /** @param name the member's, as spoken answers have a number that says nothing by itself (`expires_at: 0`) */
@@ -28,7 +28,7 @@ export function withoutEmptyMembers(body: JsonObject): JsonObject {
   const messages = body["messages"];
   if (!Array.isArray(messages)) return body;
   const cleaned = mapped(messages, cleanMessage);
-  return cleaned === messages ? body : { ...body, messages: cleaned };
+  return cleaned === messages ? body : derive(body, { ...body, messages: cleaned });
 }
 
 /** @returns the list itself where nothing changed, which costs next to nothing */
@@ -40,7 +40,7 @@ function mapped(list: readonly unknown[], change: (item: unknown) => unknown): r
     changed ??= [...list];
     changed[at] = next;
   }
-  return changed ?? list;
+  return changed === undefined ? list : derive(list, changed);
 }
 
 function cleanMessage(message: unknown): unknown {
@@ -49,7 +49,7 @@ function cleanMessage(message: unknown): unknown {
   const { content } = message;
   if (!Array.isArray(content)) return message;
   const parts = mapped(content, cleanPart);
-  return parts === content ? message : { ...message, content: parts };
+  return parts === content ? message : derive(message, { ...message, content: parts });
 }
 
 const choices = ["refusal", "audio", "function_call"] as const;
@@ -61,7 +61,7 @@ function cleanAssistant(message: JsonObject): JsonObject {
   const calls = said["tool_calls"];
   if (!Array.isArray(calls)) return said;
   const whole = mapped(calls, cleanCall);
-  return whole === calls ? said : { ...said, tool_calls: whole };
+  return whole === calls ? said : derive(message, { ...said, tool_calls: whole });
 }
 
 /** With the member that says something alone, and the type that it is of. */

@@ -7,15 +7,16 @@ import { isObject, type JsonObject, saysNothing, textOf } from "../lib/json.ts";
 export type ToolKind = "function" | "custom";
 export type Called = { readonly kind: ToolKind; readonly said: JsonObject };
 
-const kinds: readonly ToolKind[] = ["function", "custom"];
+export const toolKinds: readonly ToolKind[] = ["function", "custom"];
 
 /**
  * What a tool or a call says of itself. Its `type` decides; where that is missing or names an empty member, what is not empty.
+ * @param type of a fragment the one that the call is known to be of
  * @returns undefined where both members are empty
  */
-export function calledIn(entry: JsonObject): Called | undefined {
-  const full = kinds.filter((kind) => isObject(entry[kind]) && !saysNothing(entry[kind]));
-  const kind = full.find((one) => one === entry["type"]) ?? full[0];
+export function calledIn(entry: JsonObject, type = entry["type"]): Called | undefined {
+  const full = toolKinds.filter((kind) => isObject(entry[kind]) && !saysNothing(entry[kind]));
+  const kind = full.find((one) => one === type) ?? full[0];
   return kind === undefined ? undefined : { kind, said: entry[kind] as JsonObject };
 }
 
@@ -25,5 +26,5 @@ export function calledIn(entry: JsonObject): Called | undefined {
  */
 export function toolName(tool: JsonObject): string | undefined {
   const name = textOf(calledIn(tool)?.said["name"]) ?? textOf(tool["name"]);
-  return name ?? (kinds.some((kind) => kind === tool["type"]) ? undefined : textOf(tool["type"]));
+  return name ?? (toolKinds.some((kind) => kind === tool["type"]) ? undefined : textOf(tool["type"]));
 }

@@ -7,7 +7,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import fc from "fast-check";
 import { SseParser } from "../../src/lib/sse.ts";
-import type { Call, RemoteProvider } from "../../src/providers/provider.ts";
+import type { AnsweredCall, RemoteProvider } from "../../src/providers/provider.ts";
 import { providers } from "../../src/providers/registry.ts";
 import { StreamFold } from "../../src/relay/fold.ts";
 import type { ChunkBody } from "../../src/wire/chat.ts";
@@ -41,7 +41,7 @@ function recordings(folder: string, form: "sse" | "json"): Recorded[] {
   });
 }
 
-function callOf({ provider, extras }: Way, { model, request }: Pick<Recorded, "model" | "request">): Call {
+function callOf({ provider, extras }: Way, { model, request }: Pick<Recorded, "model" | "request">): AnsweredCall {
   const account = {
     name: provider.name,
     baseUrl: "https://up.test",
@@ -50,13 +50,20 @@ function callOf({ provider, extras }: Way, { model, request }: Pick<Recorded, "m
     options: {},
     modelRules: [],
   };
-  return { model, request: request as Call["request"], extras, account, media: new Map() };
+  return {
+    model,
+    request: request as AnsweredCall["request"],
+    extras,
+    account,
+    media: new Map(),
+    answerId: "chatcmpl-1",
+  };
 }
 
 type Decoded = { bodies: ChunkBody[]; fault?: { status: number; payload?: string } };
 
 /** All bodies until the end or the fault. */
-function decode({ provider }: Way, call: Call, pieces: readonly Uint8Array[]): Decoded {
+function decode({ provider }: Way, call: AnsweredCall, pieces: readonly Uint8Array[]): Decoded {
   const [parser, decoder] = [new SseParser(), provider.streamDecoder(call)];
   const bodies: ChunkBody[] = [];
   try {

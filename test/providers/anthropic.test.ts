@@ -7,7 +7,7 @@ import fc from "fast-check";
 import { SseParser } from "../../src/lib/sse.ts";
 import { anthropic } from "../../src/providers/anthropic.ts";
 import { anthropicRules } from "../../src/providers/anthropic-rules.ts";
-import type { Call } from "../../src/providers/provider.ts";
+import type { AnsweredCall } from "../../src/providers/provider.ts";
 import { StreamFold } from "../../src/relay/fold.ts";
 import type { AnswerMessage, ChatRequest, ChunkBody, CompletionBody, ToolCall } from "../../src/wire/chat.ts";
 import { ApiError, InvalidAnswer, UpstreamFault } from "../../src/wire/errors.ts";
@@ -16,7 +16,7 @@ import { checkBody, type MessagesBody, strictModels } from "../helpers/upstreams
 
 type Json = Record<string, unknown>;
 
-function callFor(request: Partial<ChatRequest>, model = "claude-sonnet-4-5", extras: Json = {}): Call {
+function callFor(request: Partial<ChatRequest>, model = "claude-sonnet-4-5", extras: Json = {}): AnsweredCall {
   return {
     model,
     request: { model: `anthropic/${model}`, messages: [{ role: "user", content: "Hi" }], ...request },
@@ -31,10 +31,11 @@ function callFor(request: Partial<ChatRequest>, model = "claude-sonnet-4-5", ext
       modelRules: [],
     },
     media: new Map(),
+    answerId: "chatcmpl-1",
   };
 }
 
-function encode(call: Call): { body: MessagesBody; headers: Headers } {
+function encode(call: AnsweredCall): { body: MessagesBody; headers: Headers } {
   const { body, headers } = anthropic.encode(call);
   return { body: JSON.parse(body as string), headers: new Headers(headers) };
 }

@@ -6,7 +6,7 @@ import { describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { type SseEvent, SseParser } from "../../src/lib/sse.ts";
-import type { Call, RemoteProvider } from "../../src/providers/provider.ts";
+import type { AnsweredCall, RemoteProvider } from "../../src/providers/provider.ts";
 import { providers } from "../../src/providers/registry.ts";
 import { StreamFold } from "../../src/relay/fold.ts";
 import type { CompletionBody } from "../../src/wire/chat.ts";
@@ -16,7 +16,7 @@ type Json = Record<string, unknown>;
 type Example = {
   readonly path: string;
   readonly provider: RemoteProvider;
-  readonly call: Call;
+  readonly call: AnsweredCall;
   readonly events: string[];
 };
 type Damage = "drop" | "repeat" | "swap";
@@ -36,7 +36,14 @@ function examplesOf(provider: RemoteProvider, folder: string, extras: Json): Exa
     if (!existsSync(join(fixtures, folder, name, "upstream.sse"))) return [];
     const { model, request, extras: own } = JSON.parse(read("case.json"));
     const account = { name: "up", baseUrl: "https://up.test", headers: {}, models: [], options: {}, modelRules: [] };
-    const call: Call = { model, request, extras: { ...extras, ...own }, account, media: new Map() };
+    const call: AnsweredCall = {
+      model,
+      request,
+      extras: { ...extras, ...own },
+      account,
+      media: new Map(),
+      answerId: "chatcmpl-1",
+    };
     return [{ path: `${folder}/${name}`, provider, call, events: eventsIn(read("upstream.sse")) }];
   });
 }

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import OpenAI from "openai";
 import { doneData, type SseEvent, SseParser } from "../../src/lib/sse.ts";
 import * as compatible from "../../src/providers/compatible-upstreams.ts";
-import type { Call, ModelRule, RemoteProvider } from "../../src/providers/provider.ts";
+import type { AnsweredCall, ModelRule, RemoteProvider } from "../../src/providers/provider.ts";
 import { providerNamed } from "../../src/providers/registry.ts";
 import { ThinkTags } from "../../src/providers/think-tags.ts";
 import { StreamFold } from "../../src/relay/fold.ts";
@@ -23,7 +23,7 @@ const remote = (name: string) => providerNamed(name) as RemoteProvider;
 const fixtures = resolve(import.meta.dir, "../fixtures");
 const hello: ChatRequest["messages"] = [{ role: "user", content: "Hi" }];
 
-function callTo(provider: string, fields: Partial<ChatRequest> = {}, modelRules: ModelRule[] = []): Call {
+function callTo(provider: string, fields: Partial<ChatRequest> = {}, modelRules: ModelRule[] = []): AnsweredCall {
   const account = {
     name: provider,
     baseUrl: "https://upstream.test",
@@ -33,7 +33,7 @@ function callTo(provider: string, fields: Partial<ChatRequest> = {}, modelRules:
     modelRules,
   };
   const request = { model: `${provider}/m`, messages: hello, ...fields } as ChatRequest;
-  return { model: "m", request, extras: {}, account, media: new Map() };
+  return { model: "m", request, extras: {}, account, media: new Map(), answerId: "chatcmpl-1" };
 }
 
 function sent(provider: string, fields: Partial<ChatRequest>, modelRules: ModelRule[] = []): Record<string, unknown> {
@@ -166,7 +166,9 @@ describe("tool calls", () => {
   test("get an id where there is none", () => {
     const delta = { tool_calls: [{ function: { name: "f" } }, { function: { name: "g", arguments: "{}" } }] };
     const made = fold(decode("ollama", [chunk(delta, "tool_calls")])).choices[0]!.message.tool_calls;
-    expect(made?.map(({ id }) => id)).toEqual(["call_0", "call_1"]);
+    const ids = made!.map(({ id }) => id);
+    expect(new Set(ids).size).toBe(2);
+    for (const id of ids) expect(id).toMatch(/^call_[0-9a-f]{24}$/);
   });
 });
 

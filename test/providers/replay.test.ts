@@ -12,7 +12,7 @@ import { describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { doneData, SseParser } from "../../src/lib/sse.ts";
-import type { Account, Call, InlineMedia, RemoteProvider } from "../../src/providers/provider.ts";
+import type { Account, AnsweredCall, InlineMedia, RemoteProvider } from "../../src/providers/provider.ts";
 import { providerNamed } from "../../src/providers/registry.ts";
 import { StreamFold } from "../../src/relay/fold.ts";
 import { StreamShaper, shapingFor } from "../../src/relay/shape.ts";
@@ -109,7 +109,7 @@ function foldersIn(path: string): string[] {
     .sort();
 }
 
-function callOf(given: Case, provider: RemoteProvider): Call {
+function callOf(given: Case, provider: RemoteProvider): AnsweredCall {
   const family = provider.name;
   const { model: _, ...request } = checkChatRequest(
     JSON.parse(JSON.stringify({ ...given.request, model: `${family}/${given.model}` })),
@@ -130,6 +130,7 @@ function callOf(given: Case, provider: RemoteProvider): Call {
     extras: given.extras ?? {},
     account,
     media: new Map(Object.entries(given.media ?? {})),
+    answerId: "chatcmpl-1",
   };
 }
 
@@ -169,7 +170,7 @@ function lengths(seed: number): () => number {
 type Decoded = { bodies: ChunkBody[]; upstreamResponseId: string | undefined };
 
 /** Feeds a decoder as the relay does. */
-function decodeStream(provider: RemoteProvider, call: Call, pieces: readonly Uint8Array[]): Decoded {
+function decodeStream(provider: RemoteProvider, call: AnsweredCall, pieces: readonly Uint8Array[]): Decoded {
   const parser = new SseParser();
   const decoder = provider.streamDecoder(call);
   const bodies: ChunkBody[] = [];
@@ -184,7 +185,7 @@ function decodeStream(provider: RemoteProvider, call: Call, pieces: readonly Uin
   return { bodies, upstreamResponseId: decoder.upstreamResponseId };
 }
 
-function expectStream(provider: RemoteProvider, call: Call, pieces: Uint8Array[], wanted: Expected): void {
+function expectStream(provider: RemoteProvider, call: AnsweredCall, pieces: Uint8Array[], wanted: Expected): void {
   if (wanted.fault !== undefined) {
     expectFault(() => decodeStream(provider, call, pieces), wanted.fault);
     return;
@@ -202,7 +203,7 @@ function folded(bodies: readonly ChunkBody[]): CompletionBody {
 }
 
 /** What strict client libraries insist on, in the chunks as they are sent. */
-function expectLegalStream(provider: RemoteProvider, call: Call, given: Case, bytes: Uint8Array): void {
+function expectLegalStream(provider: RemoteProvider, call: AnsweredCall, given: Case, bytes: Uint8Array): void {
   const envelope = { id: "id", created: 1, model: call.request.model };
   const request: ChatRequest = { ...call.request, stream_options: { include_usage: true } };
   const shaping = shapingFor(request, call.extras, envelope);

@@ -4,7 +4,7 @@ import { join, resolve } from "node:path";
 import fc from "fast-check";
 import OpenAI from "openai";
 import type { ResponseStreamEvent } from "openai/resources/responses/responses";
-import type { Account, Call, StreamDecoder } from "../../src/providers/provider.ts";
+import type { Account, AnsweredCall, StreamDecoder } from "../../src/providers/provider.ts";
 import { type ResponsesDialect, responsesDialect } from "../../src/providers/responses.ts";
 import { openaiResponses, xaiResponses } from "../../src/providers/responses-quirks.ts";
 import { StreamFold } from "../../src/relay/fold.ts";
@@ -26,18 +26,19 @@ const account: Account = {
   modelRules: [],
 };
 
-function callOf(request: Partial<ChatRequest>, more: Partial<Call> = {}): Call {
+function callOf(request: Partial<ChatRequest>, more: Partial<AnsweredCall> = {}): AnsweredCall {
   return {
     model: "grok-4.3",
     request: { model: "xai/grok-4.3", messages: [{ role: "user", content: "x" }], ...request },
     extras: { use_responses_api: true },
     account,
     media: new Map(),
+    answerId: "chatcmpl-1",
     ...more,
   };
 }
 
-const sentBy = (dialect: ResponsesDialect, call: Call) => JSON.parse(dialect.encode(call).body as string);
+const sentBy = (dialect: ResponsesDialect, call: AnsweredCall) => JSON.parse(dialect.encode(call).body as string);
 
 function bodiesOf(decoder: StreamDecoder, events: readonly unknown[]): ChunkBody[] {
   return events.flatMap((event) => decoder.push({ event: "", id: "", data: JSON.stringify(event) }));

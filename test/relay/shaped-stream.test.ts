@@ -63,7 +63,7 @@ let copiedPieces = 0;
 
 /** A decoder that knows no shortcut: every event is parsed and written anew. */
 class PlainStream implements StreamDecoder {
-  readonly #inner = new ChatStream({});
+  readonly #inner = new ChatStream({}, (kind, choice, count) => `${kind}_${choice}_${count}`);
 
   push(event: SseEvent): ChunkBody[] {
     const { learn } = FragmentTemplate;
@@ -86,7 +86,7 @@ class PlainStream implements StreamDecoder {
 async function shaped(
   parts: readonly Uint8Array[],
   wantsBodies: boolean,
-  decoder: StreamDecoder = new ChatStream({}),
+  decoder: StreamDecoder = new ChatStream({}, (kind, choice, count) => `${kind}_${choice}_${count}`),
 ): Promise<string[]> {
   const waiting = [...parts];
   let reader: ByteReceiver | undefined;
