@@ -119,14 +119,17 @@ const together = [
   either(Type.Object({ logprobs: Type.Literal(true) }), absent("top_logprobs")),
 ];
 
-/** What an assistant's message must say, one way or another; the first of a nullable field's forms is the other than null. */
-const says = ["content", "refusal", "audio", "function_call", "tool_calls"] as const;
+/** What an assistant's message must say, one way or another. Members that are empty say nothing. */
+const { content, refusal, function_call, tool_calls } = AssistantMessage.properties;
 const AssistantSpeaks = {
   ...AssistantMessage,
-  anyOf: says.map((name) => {
-    const [form] = AssistantMessage.properties[name].anyOf;
-    return Type.Object({ [name]: name === "tool_calls" ? { ...form, minItems: 1 } : form });
-  }),
+  anyOf: [
+    Type.Object({ content: content.anyOf[0] }),
+    Type.Object({ refusal: refusal.anyOf[0] }),
+    Type.Object({ audio: Type.Object({ id: Type.String({ minLength: 1 }) }) }),
+    Type.Object({ function_call: function_call.anyOf[0] }),
+    Type.Object({ tool_calls: { ...tool_calls.anyOf[0], minItems: 1 } }),
+  ],
 };
 const messages = Type.Array(
   Type.Union(Message.anyOf.map((one) => (one === AssistantMessage ? AssistantSpeaks : one)) as TSchema[]),
