@@ -38,3 +38,11 @@ let quiet: NodeJS.Timeout | undefined;
 function giveBack(): void {
   if (process.memoryUsage.rss() - living > worthGivingBack) Bun.gc(true);
 }
+
+/**
+ * Gives the memory back now, where the collector would some time later. Who still has these bytes has none from now on; bytes
+ * that are a part of others stay. Source: https://tc39.es/ecma262/#sec-arraybuffer.prototype.transfer
+ */
+export function freeNow({ buffer, byteLength }: Uint8Array): void {
+  if (byteLength === buffer.byteLength && buffer instanceof ArrayBuffer) buffer.transfer(0);
+}

@@ -1,6 +1,7 @@
 /** The only file that talks to an upstream: one request out, one answer back, with deadlines and cancellation. */
 import type { Timeouts } from "../config/config.ts";
 import type { Clock } from "../lib/clock.ts";
+import { dropLarge } from "../lib/collection.ts";
 import { ConnectTimeout, HttpClient, type Transfer, type Transport } from "../lib/http-client.ts";
 import type { CallReceiver } from "../lib/http-connection.ts";
 import { type ByteReceiver, type Inflater, inflating } from "../lib/http-inflate.ts";
@@ -18,6 +19,9 @@ export class ClientGone extends Error {
 
 /** More than any answer in this format; a body beyond it is a broken upstream. */
 const largestBody = 256 * 1024 * 1024;
+
+/** Bytes from which on what an answer leaves behind is worth collecting. */
+const largeAnswer = 64 * 1024;
 
 /** How long the end of a body is waited for once all that matters was read. */
 const settleMs = 1000;
@@ -207,6 +211,8 @@ export class UpstreamAnswer implements CallReceiver {
           reject(ApiError.unavailable("upstream_invalid_response", `${this.#name} sent an answer too large to hold.`));
         },
         end: () => {
+          // Its parts, its bytes and its text are garbage once it is read, which is in this turn of the event loop.
+          if (size >= largeAnswer) dropLarge(3 * size);
           const body = (parts.length === 1 ? parts[0]! : Buffer.concat(parts, size)) as Uint8Array<ArrayBuffer>;
           if (this.#isProven || isWholeJson(body)) resolve(body);
           else reject(networkFault(new HttpFault("nothing tells the end of the body"), this.#name, this.#timeouts));

@@ -195,7 +195,7 @@ function callUpstream(
 }
 
 /** Made apart from the request, as it lives for as long as an answer is waited for. */
-const releaseOf = (exchange: Exchange) => () => exchange.release();
+const releaseOf = (exchange: Exchange) => () => exchange.forgetBody();
 
 function answerFrom(outcome: Outcome, surface: ChatSurface): Answer {
   switch (outcome.kind) {

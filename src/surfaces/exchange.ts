@@ -1,7 +1,7 @@
 /** One HTTP request on its way: what it is, who sent it, and what its answer must carry. */
 import type { SurfaceName } from "../config/config.ts";
 import { clientAddress } from "../lib/addresses.ts";
-import { dropLarge } from "../lib/collection.ts";
+import { dropLarge, freeNow } from "../lib/collection.ts";
 import type { Services } from "../services/services.ts";
 import { ApiError } from "../wire/errors.ts";
 import { largeBody } from "../wire/parse.ts";
@@ -34,6 +34,8 @@ export class Exchange {
   readonly note: Record<string, unknown> = {};
   readonly #server: ServerHandle | null;
   readonly #services: Services;
+  /** A large one, as it came, as long as it is held. */
+  body: Uint8Array | undefined;
   /** Of the request's body, still in memory. */
   #heldBytes = 0;
   #isClosed = false;
@@ -107,11 +109,18 @@ export class Exchange {
     this.#services.bodyMemory.add(bytes);
   }
 
+  /** Says that nobody has anything of the body any more. */
+  forgetBody(): void {
+    if (this.body !== undefined) freeNow(this.body);
+    this.release();
+  }
+
   /** Says that nothing of the body is needed once this turn of the event loop has ended. */
   release(): void {
     const bytes = this.#heldBytes;
     if (bytes === 0) return;
     this.#heldBytes = 0;
+    this.body = undefined;
     this.#services.bodyMemory.release(bytes);
     if (bytes >= largeBody) dropLarge(bytes);
   }

@@ -1,5 +1,6 @@
 /** A request's body: read, counted and bounded as it arrives, and parsed. */
 import type { Config } from "../config/config.ts";
+import { freeNow } from "../lib/collection.ts";
 import { JsonScan } from "../lib/json-scan.ts";
 import { ownTurn } from "../lib/turns.ts";
 import { ApiError } from "../wire/errors.ts";
@@ -25,6 +26,7 @@ export async function readJson(exchange: Exchange, limits: Limits): Promise<Sour
     return parseBody(bytes, limits);
   }
   const bytes = await exchange.arrival(new BodyReader(exchange, limits).read(declared));
+  exchange.body = bytes;
   return bytes.length < hugeBody ? parseBounded(bytes) : parseInTurns(bytes);
 }
 
@@ -103,12 +105,7 @@ class BodyReader {
   #put(part: Uint8Array, at: number): number {
     this.#whole!.set(part, at);
     const end = at + part.length;
-    free(part);
+    freeNow(part);
     return end;
   }
-}
-
-/** Gives the memory back now, where the collector would some time later: https://tc39.es/ecma262/#sec-arraybuffer.prototype.transfer */
-function free({ buffer, byteLength }: Uint8Array): void {
-  if (byteLength === buffer.byteLength) (buffer as ArrayBuffer).transfer(0);
 }
