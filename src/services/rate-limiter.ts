@@ -33,7 +33,8 @@ export function verdictOf(window: Times, limit: number, allowed: boolean, now: n
   const room = limit - window.count;
   // After a limit was lowered more requests may stand in the window than it allows: they must go first.
   const leaves = window.at(Math.max(0, -room));
-  const waitMs = leaves === undefined ? 0 : leaves + windowMs - now;
+  // Times that are kept in whole milliseconds may be a little ahead of now.
+  const waitMs = leaves === undefined ? 0 : Math.min(windowMs, leaves + windowMs - now);
   return {
     allowed,
     limit,
