@@ -1,14 +1,14 @@
 /** The executable's door, and the only file that touches the process. */
 import { readFileSync, statSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import { isBehindForwardProxy } from "./lib/forward-proxy.ts";
+import { isBehindForwardProxy } from "./lib/http/forward-proxy.ts";
 import type { Io, Output, Parent } from "./lib/io.ts";
 
 /**
  * Bun lets 256 of its own outgoing requests run at once, open streams included, and reads another number only at its start.
  * Source: https://bun.com/docs/runtime/networking/fetch
  */
-const mostRequests = { variable: "BUN_CONFIG_MAX_HTTP_REQUESTS", value: "65535" };
+const maxRequests = { variable: "BUN_CONFIG_MAX_HTTP_REQUESTS", value: "65535" };
 
 async function main(): Promise<void> {
   const args = process.argv.slice(2);
@@ -38,10 +38,10 @@ async function main(): Promise<void> {
 function raiseRequestLimit(args: readonly string[]): void {
   const [first = "serve"] = args;
   const mayServe = first === "serve" || first.startsWith("-");
-  if (!mayServe || !isBehindForwardProxy(process.env) || process.env[mostRequests.variable] !== undefined) return;
+  if (!mayServe || !isBehindForwardProxy(process.env) || process.env[maxRequests.variable] !== undefined) return;
   process.execve?.(executable, [...program, ...args], {
     ...process.env,
-    [mostRequests.variable]: mostRequests.value,
+    [maxRequests.variable]: maxRequests.value,
   });
 }
 
@@ -152,11 +152,11 @@ function isFolder(path: string): boolean {
   }
 }
 
-const largestFile = 4 * 1024 * 1024;
+const maxFile = 4 * 1024 * 1024;
 
 function readFile(path: string): string | undefined {
   try {
-    if (statSync(path).size > largestFile) throw new Error(`it is larger than ${largestFile} bytes`);
+    if (statSync(path).size > maxFile) throw new Error(`it is larger than ${maxFile} bytes`);
     return readFileSync(path, "utf8");
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;

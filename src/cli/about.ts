@@ -13,7 +13,7 @@ export function printVersion({ io }: Context, { json }: { readonly json?: boolea
 }
 
 export async function printOpenApi({ io }: Context): Promise<ExitCode> {
-  const { openApiDocument } = await import("../surfaces/openapi.ts");
+  const { openApiDocument } = await import("../http/openapi/openapi.ts");
   printJson(io, await openApiDocument());
   return 0;
 }

@@ -2,8 +2,8 @@
 import type { Config } from "../config/config.ts";
 import { formatAddress } from "../config/listeners.ts";
 import { systemClock } from "../lib/clock.ts";
-import { type Fault, formatFault } from "../lib/yaml.ts";
-import { rehearseStart } from "../services/rehearsal.ts";
+import { type Fault, formatDiagnostic } from "../lib/yaml/yaml.ts";
+import { rehearseStart } from "../server/rehearsal.ts";
 import { StorageError } from "../store/storage-error.ts";
 import { type Context, codeOf, type ExitCode, loadFrom, printJson } from "./context.ts";
 import { type LoadedPersonas, loadPersonas, noProvider, unreachable } from "./personas.ts";
@@ -53,7 +53,7 @@ async function findingsOf(context: Context): Promise<Findings> {
   };
 }
 
-const format = (faults: readonly Fault[]) => faults.map(formatFault);
+const format = (faults: readonly Fault[]) => faults.map(formatDiagnostic);
 
 const unreachableOf = ({ personas }: LoadedPersonas, config: Config) =>
   unreachable(personas, config).map((id) => `${id}: ${noProvider}`);

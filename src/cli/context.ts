@@ -2,7 +2,7 @@
 import type { Config } from "../config/config.ts";
 import { commandLine, type Flags, type LoadedConfig, type LoadResult, loadConfig } from "../config/load.ts";
 import type { Io } from "../lib/io.ts";
-import { type Fault, formatFault } from "../lib/yaml.ts";
+import { type Fault, formatDiagnostic } from "../lib/yaml/yaml.ts";
 import { providers } from "../providers/registry.ts";
 
 export type Context = { readonly io: Io; readonly flags: Flags };
@@ -34,10 +34,10 @@ export async function withConfig(
 ): Promise<ExitCode> {
   const loaded = loadFrom(context);
   if ("faults" in loaded) {
-    printFaults(context.io, loaded.faults);
+    printDiagnostics(context.io, loaded.faults);
     return codeOf(loaded.faults);
   }
-  printFaults(context.io, loaded.warnings, "warning: ");
+  printDiagnostics(context.io, loaded.warnings, "warning: ");
   return run(loaded.config, loaded);
 }
 
@@ -47,8 +47,8 @@ export const codeOf = (faults: readonly Fault[]): ExitCode =>
 
 export const faultsOf = (loaded: LoadResult): readonly Fault[] => ("faults" in loaded ? loaded.faults : []);
 
-export function printFaults({ stderr }: Pick<Io, "stderr">, faults: readonly Fault[], prefix = ""): void {
-  for (const fault of faults) stderr.write(`${prefix}${formatFault(fault)}\n`);
+export function printDiagnostics({ stderr }: Pick<Io, "stderr">, faults: readonly Fault[], prefix = ""): void {
+  for (const fault of faults) stderr.write(`${prefix}${formatDiagnostic(fault)}\n`);
 }
 
 export function printJson({ stdout }: Pick<Io, "stdout">, value: unknown): void {

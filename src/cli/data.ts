@@ -1,8 +1,8 @@
 /** `troupe data`: what is kept, and copies of it. */
 import { join, resolve } from "node:path";
 import { systemClock } from "../lib/clock.ts";
-import { backUp, dataStats, prune, restore } from "../services/data.ts";
-import { databaseName } from "../store/store.ts";
+import { backUp, dataStats, prune, restore } from "../store/sqlite/data-folder.ts";
+import { databaseName } from "../store/sqlite/store.ts";
 import { type Context, type ExitCode, printJson, withConfig } from "./context.ts";
 import { withStore } from "./storage.ts";
 import { formatFields } from "./table.ts";

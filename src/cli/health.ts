@@ -1,5 +1,5 @@
 /** `troupe health`: whether the server that this configuration starts takes requests, for containers without other tools. */
-import type { Listener } from "../config/config.ts";
+import type { ListenerConfig } from "../config/config.ts";
 import { formatAddress } from "../config/listeners.ts";
 import { CommandError, type Context, type ExitCode, withConfig } from "./context.ts";
 
@@ -15,7 +15,7 @@ export function checkHealth(context: Context): Promise<ExitCode> {
   });
 }
 
-async function problemOf({ address, tls }: Listener): Promise<string | undefined> {
+async function problemOf({ address, tls }: ListenerConfig): Promise<string | undefined> {
   const at = formatAddress(address);
   if (address.kind === "tcp" && address.port === 0)
     return `The configuration lets the server take any free port (${at}); name the one it took with --port.`;

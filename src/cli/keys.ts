@@ -1,6 +1,7 @@
 /** `troupe keys`: who may call. A running server takes every change over with its next request. */
+
+import { checkSpec, type KeyInfo, type KeySpec, type Keys, type NewKey } from "../auth/keys.ts";
 import { systemClock } from "../lib/clock.ts";
-import { checkSpec, type KeyInfo, type KeySpec, type Keys, type NewKey } from "../services/keys.ts";
 import { CommandError, type Context, type ExitCode, printJson, UsageError, withConfig } from "./context.ts";
 import { keysIn, usingStore, withStore } from "./storage.ts";
 import { formatFields, formatTable } from "./table.ts";

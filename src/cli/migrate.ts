@@ -1,6 +1,6 @@
 /** `troupe data migrate`: what an upgrade does to the database, beforehand. */
 import { systemClock } from "../lib/clock.ts";
-import { migrateData, rehearseMigration } from "../services/migration.ts";
+import { migrateData, rehearseMigration } from "../store/sqlite/migration.ts";
 import { CommandError, type Context, type ExitCode, withConfig } from "./context.ts";
 
 export function migrate(context: Context, { dryRun }: { readonly dryRun?: boolean }): Promise<ExitCode> {

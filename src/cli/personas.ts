@@ -2,14 +2,14 @@
 import { resolve } from "node:path";
 import type { Config } from "../config/config.ts";
 import { suggest } from "../lib/suggest.ts";
-import { type Fault, formatFault } from "../lib/yaml.ts";
+import { type Fault, formatDiagnostic } from "../lib/yaml/yaml.ts";
 import { builtinFiles, builtinPersonas } from "../personas/builtin.ts";
 import { loadFolder } from "../personas/folder.ts";
 import type { Persona } from "../personas/persona.ts";
 import { personaJsonSchema } from "../personas/schema.ts";
+import { parseModelId } from "../protocols/model-id.ts";
 import { providers } from "../providers/registry.ts";
-import { parseModelId } from "../wire/model-id.ts";
-import { CommandError, type Context, type ExitCode, printFaults, printJson, withConfig } from "./context.ts";
+import { CommandError, type Context, type ExitCode, printDiagnostics, printJson, withConfig } from "./context.ts";
 import { formatTable } from "./table.ts";
 
 type Json = { readonly json?: boolean };
@@ -41,7 +41,7 @@ export function listPersonas(context: Context, { json }: Json): Promise<ExitCode
         ),
       );
     }
-    printFaults(context.io, faults);
+    printDiagnostics(context.io, faults);
     return faults.length === 0 ? 0 : 1;
   });
 }
@@ -52,7 +52,7 @@ export function showPersona(context: Context, id: string, { json }: Json): Promi
     const { personas, faults, from } = await loadPersonas(config.personas);
     const persona = personas.find((one) => one.id === id);
     if (persona === undefined) {
-      printFaults(context.io, faults);
+      printDiagnostics(context.io, faults);
       const guess = suggest(
         id,
         personas.map((one) => one.id),
@@ -74,11 +74,11 @@ export function checkPersonas(context: Context, folder: string | undefined, { js
     if (json)
       printJson(context.io, {
         personas: personas.length,
-        faults: faults.map(formatFault),
+        faults: faults.map(formatDiagnostic),
         unreachable: unreachable(personas, config),
       });
     else {
-      printFaults(context.io, faults);
+      printDiagnostics(context.io, faults);
       for (const id of unreachable(personas, config)) context.io.stderr.write(`warning: ${id}: ${noProvider}\n`);
       if (faults.length === 0) context.io.stdout.write(`${personas.length} personas in ${from}: no faults\n`);
     }

@@ -1,22 +1,22 @@
 /** The commands, their flags and their help. */
 import { Argument, Command, CommanderError, InvalidArgumentError, Option } from "commander";
+import { KeyError } from "../auth/key-lookup.ts";
+import { withoutKeys } from "../auth/key-secret.ts";
+import { KeySpecError } from "../auth/keys.ts";
 import type { Flags } from "../config/load.ts";
 import { surfaceNames } from "../config/schema.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Io } from "../lib/io.ts";
-import { DataError } from "../services/data.ts";
-import { KeyError } from "../services/key-lookup.ts";
-import { withoutKeys } from "../services/key-secret.ts";
-import { KeySpecError } from "../services/keys.ts";
+import { tiers } from "../protocols/models.ts";
+import { DataError } from "../store/sqlite/data-folder.ts";
 import { StorageError } from "../store/storage-error.ts";
-import { tiers } from "../wire/models.ts";
 import { printOpenApi, printVersion, versionLine } from "./about.ts";
 import { check } from "./check.ts";
 import { completionScript, type Shell, shells } from "./completion.ts";
 import { printConfig, printConfigSchema } from "./config.ts";
 import { CommandError, type Context, type ExitCode, UsageError, usageError } from "./context.ts";
 import { backUpData, pruneData, restoreData, showDataStats } from "./data.ts";
-import { doctor } from "./doctor.ts";
+import { doctor } from "./doctor/doctor.ts";
 import { parseExpiry } from "./expiry.ts";
 import { checkHealth } from "./health.ts";
 import { addHelp, flagsFor, reading, refuseUnknown, sharedOptions } from "./help.ts";

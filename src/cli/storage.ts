@@ -1,10 +1,10 @@
 /** The database, for commands about what is in it. */
 import { join } from "node:path";
+import { Keys } from "../auth/keys.ts";
 import type { Config } from "../config/config.ts";
 import { systemClock } from "../lib/clock.ts";
-import { Keys } from "../services/keys.ts";
-import { LossGuard } from "../store/loss-guard.ts";
-import { databaseName, openStore, type Store } from "../store/store.ts";
+import { LossGuard } from "../store/sqlite/loss-guard.ts";
+import { databaseName, openStore, type Store } from "../store/sqlite/store.ts";
 import { CommandError, type Context, type ExitCode, withConfig } from "./context.ts";
 
 /** Opens it and closes it again. A wrong folder is told, and not filled with an empty database. */

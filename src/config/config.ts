@@ -1,5 +1,5 @@
 /** What the operator said, checked and frozen. Nobody below `cli` knows where a value came from. */
-import type { JsonLimits } from "../lib/json-scan.ts";
+import type { JsonLimits } from "../lib/json/scan.ts";
 
 export type SurfaceName = "orchestrator" | "gateway";
 
@@ -7,7 +7,7 @@ export type SurfaceName = "orchestrator" | "gateway";
  * One address. With both surfaces the orchestrator lives at the root and the gateway's base is `/gateway/v1`;
  * with one surface its base is `/v1`.
  */
-export type Listener = {
+export type ListenerConfig = {
   readonly address:
     | { readonly kind: "tcp"; readonly host: string; readonly port: number }
     | { readonly kind: "unix"; readonly path: string };
@@ -40,7 +40,7 @@ export type ProviderConfig = {
 };
 
 export type Config = {
-  readonly listen: readonly Listener[];
+  readonly listen: readonly ListenerConfig[];
   /** The data folder. */
   readonly data: string;
   /** The personas' folder; absent: the ones compiled into the executable. */

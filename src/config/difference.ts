@@ -1,5 +1,5 @@
 /** What a reload changed. */
-import { isObject } from "../lib/json.ts";
+import { isObject } from "../lib/json/json.ts";
 import type { Config } from "./config.ts";
 
 /** The settings that differ, by their paths in the file's terms, without their values: `limits.body_bytes`, `providers.openai`. */

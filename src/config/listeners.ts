@@ -1,13 +1,13 @@
 /** Where to listen. */
 import { isIP } from "node:net";
 import { resolve } from "node:path";
-import type { PathPart } from "../lib/schema-faults.ts";
-import type { Listener } from "./config.ts";
+import type { PathPart } from "../lib/schema-errors.ts";
+import type { ListenerConfig } from "./config.ts";
 import type { Origin, Report } from "./report.ts";
 import { type ConfigFile, type ListenerFile, surfaceNames } from "./schema.ts";
 import type { ReadFile } from "./variables.ts";
 
-export type Address = Listener["address"];
+export type Address = ListenerConfig["address"];
 
 /** What the command line or the environment says about the one listener there is. */
 export type Override = { readonly origin: Origin; readonly value: string };
@@ -23,9 +23,9 @@ export type ListenerContext = {
 };
 
 type Entry = { readonly path: readonly PathPart[]; readonly file: ListenerFile };
-type Placed = { readonly path: readonly PathPart[]; readonly listener: Listener };
+type Placed = { readonly path: readonly PathPart[]; readonly listener: ListenerConfig };
 
-export function listenersFrom(listen: NonNullable<ConfigFile["listen"]>, context: ListenerContext): Listener[] {
+export function listenersFrom(listen: NonNullable<ConfigFile["listen"]>, context: ListenerContext): ListenerConfig[] {
   const placed = entriesOf(listen).flatMap((entry) => placedFrom(entry, context));
   const moved = override(placed, context);
   reportClashes(moved, context.report);
@@ -68,15 +68,15 @@ function problemOfFile(path: string, readFile: ReadFile): string | undefined {
 
 const form = "must be <host>:<port>, [<IPv6 address>]:<port> or unix:<path>";
 /** What fits into a socket's address, with its closing zero. Source: https://man7.org/linux/man-pages/man7/unix.7.html */
-const longestSocketPath = 107;
+const maxSocketPath = 107;
 
 /** @returns a text when it is none: what is wrong with it, without its subject */
 export function parseAddress(text: string, folder: string): Address | string {
   if (text.startsWith("unix:")) {
     if (text === "unix:") return form;
     const path = resolve(folder, text.slice("unix:".length));
-    const isShort = Buffer.byteLength(path) <= longestSocketPath;
-    return isShort ? { kind: "unix", path } : `names a socket whose path has more than ${longestSocketPath} bytes`;
+    const isShort = Buffer.byteLength(path) <= maxSocketPath;
+    return isShort ? { kind: "unix", path } : `names a socket whose path has more than ${maxSocketPath} bytes`;
   }
   const [, bracketed, plain, digits] = /^(?:\[([^\]]*)\]|([^:]*)):([^:]*)$/.exec(text) ?? [];
   const host = parseHost(bracketed === undefined ? plain : `[${bracketed}]`);

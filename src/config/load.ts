@@ -4,9 +4,9 @@ import type { TObject } from "@sinclair/typebox";
 import { AddressBlocks } from "../lib/addresses.ts";
 import { deepFreeze } from "../lib/freeze.ts";
 import type { Machine } from "../lib/io.ts";
-import { formatPath, type PathPart, schemaFaults } from "../lib/schema-faults.ts";
+import { formatPath, type PathPart, schemaErrors } from "../lib/schema-errors.ts";
 import { suggest } from "../lib/suggest.ts";
-import { type Fault, YamlSource } from "../lib/yaml.ts";
+import { type Fault, YamlSource } from "../lib/yaml/yaml.ts";
 import type { ProviderCatalog } from "./catalog.ts";
 import type { Config } from "./config.ts";
 import { formatAddress, listenersFrom, type Override } from "./listeners.ts";
@@ -153,7 +153,7 @@ class Loading {
       const text = this.#input.env[setting.variable];
       if (text === undefined || text === "") continue;
       const value = fromText(text, setting.schema);
-      const faults = schemaFaults(setting.schema, value).map(({ path, message }) =>
+      const faults = schemaErrors(setting.schema, value).map(({ path, message }) =>
         environmentFault(setting.variable + formatPath(path), message),
       );
       this.#faults.push(...faults);
@@ -167,7 +167,7 @@ class Loading {
 
   #putFlag(file: Record<string, unknown>, flag: string, text: string, { path, schema }: Setting): void {
     const value = fromText(text, schema);
-    const faults = schemaFaults(schema, value).map(({ message }) => placeless(commandLine, flag, message));
+    const faults = schemaErrors(schema, value).map(({ message }) => placeless(commandLine, flag, message));
     this.#faults.push(...faults);
     if (faults.length === 0) this.#put(file, path, value, fromFlag(flag));
   }

@@ -1,7 +1,7 @@
 /** A configuration as a file that would give it, without its secrets. */
 import { Document, isMap, isPair, isScalar, isSeq, type Node, visit } from "yaml";
-import { formatPath, type PathPart } from "../lib/schema-faults.ts";
-import type { Config, Listener, ProviderConfig } from "./config.ts";
+import { formatPath, type PathPart } from "../lib/schema-errors.ts";
+import type { Config, ListenerConfig, ProviderConfig } from "./config.ts";
 import { formatAddress } from "./listeners.ts";
 import type { LoadedConfig } from "./load.ts";
 import type { Origin } from "./report.ts";
@@ -51,7 +51,7 @@ export function fileFrom(config: Config): Record<string, unknown> {
   };
 }
 
-const listenerFrom = ({ address, ...rest }: Listener) => ({ address: formatAddress(address), ...rest });
+const listenerFrom = ({ address, ...rest }: ListenerConfig) => ({ address: formatAddress(address), ...rest });
 
 function providerFrom({ name: _, dialect, baseUrl, apiKey, headers, modelRules, timeouts, ...rest }: ProviderConfig) {
   return {

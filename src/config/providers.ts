@@ -1,8 +1,8 @@
 /** Which upstreams are set up: those the file names, and those whose usual variables are there. */
 import { type TObject, Type } from "@sinclair/typebox";
-import type { PathPart } from "../lib/schema-faults.ts";
+import type { PathPart } from "../lib/schema-errors.ts";
 import { suggest } from "../lib/suggest.ts";
-import type { Fault } from "../lib/yaml.ts";
+import type { Fault } from "../lib/yaml/yaml.ts";
 import type { ProviderCatalog, RemoteEntry } from "./catalog.ts";
 import type { ProviderConfig, Timeouts } from "./config.ts";
 import type { Report } from "./report.ts";

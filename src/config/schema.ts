@@ -55,7 +55,7 @@ export const ListenerFile = Type.Object(
   closed,
 );
 
-const mostSeconds = 86_400;
+const maxSeconds = 86_400;
 const timeouts = {
   connect_seconds: (byDefault?: number) => seconds("Until the connection stands.", byDefault),
   first_byte_seconds: (byDefault?: number) => seconds("From the request to the answer's first byte.", byDefault),
@@ -63,7 +63,7 @@ const timeouts = {
 };
 
 function seconds(description: string, byDefault?: number) {
-  const bounds = { minimum: 0.1, maximum: mostSeconds, description };
+  const bounds = { minimum: 0.1, maximum: maxSeconds, description };
   return Type.Optional(Type.Number(byDefault === undefined ? bounds : { ...bounds, default: byDefault }));
 }
 

@@ -11,19 +11,13 @@ export type Setting = {
 };
 
 /** Set for a process that takes over from the one that started it: that one's id. */
-export const predecessorVariable = "TROUPE_PREDECESSOR";
+export const parentVariable = "TROUPE_PREDECESSOR";
 
-/** Set for one of several workers: its seat. */
+/** Set for one of several workers: its slot. */
 export const workerVariable = "TROUPE_WORKER";
 
 /** Variables that move `listen` alone, or are no setting of the file. */
-export const otherVariables = [
-  "TROUPE_CONFIG",
-  "TROUPE_HOST",
-  "TROUPE_PORT",
-  predecessorVariable,
-  workerVariable,
-] as const;
+export const otherVariables = ["TROUPE_CONFIG", "TROUPE_HOST", "TROUPE_PORT", parentVariable, workerVariable] as const;
 
 export const settings: readonly Setting[] = settingsIn(ConfigFile, []);
 

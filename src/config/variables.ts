@@ -1,6 +1,6 @@
 /** Variables and secrets: from the environment, from the file that `NAME_FILE` names, or from systemd's credentials. */
 import { join } from "node:path";
-import type { Fault } from "../lib/yaml.ts";
+import type { Fault } from "../lib/yaml/yaml.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 /** @returns undefined when there is no such file. @throws when there is one that can't be read */

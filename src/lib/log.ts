@@ -26,7 +26,7 @@ export type LogOptions = {
 
 const ranks: Record<LogLevel, number> = { debug: 10, info: 20, warn: 30, error: 40 };
 /** Beyond this much unread text, lines are dropped and counted: a stuck reader must not fill the memory. */
-const mostPending = 1024 * 1024;
+const maxPending = 1024 * 1024;
 /** In UTF-16 code units. What is longer is cut: a line that is lost tells nothing. */
 const maxLineLength = 64 * 1024;
 const flushAfterMs = 50;
@@ -86,7 +86,7 @@ export function createLogger(sink: LogSink, options: LogOptions): Logger {
   const write = (level: LogLevel, message: string, fields: LogFields = {}) => {
     if (ranks[level] < ranks[options.level]) return;
     const line = boundedLine(options.pretty ? prettyLine : jsonLine, options.now(), level, message, fields);
-    if (pendingSize + line.length > mostPending) {
+    if (pendingSize + line.length > maxPending) {
       dropped += 1;
       return;
     }
@@ -171,7 +171,7 @@ const secretPattern = /trp_[0-9A-Za-z]{6,}|\b(?:sk|xai|gsk|pplx|csk|AIza)[-_]?[0
 const secretPatterns = new RegExp(secretPattern, "g");
 
 /** A shorter text holds none of them. */
-const shortestSecret = "trp_".length + 6;
+const minSecret = "trp_".length + 6;
 
 /** Whether the fields can be written as they are: that goes for nearly all lines, and saves a copy. */
 function isHarmless(fields: LogFields): boolean {
@@ -179,7 +179,7 @@ function isHarmless(fields: LogFields): boolean {
     const value = fields[name];
     if (typeof value !== "string") {
       if (value instanceof Error) return false;
-    } else if (value.length >= shortestSecret && secretPattern.test(value)) return false;
+    } else if (value.length >= minSecret && secretPattern.test(value)) return false;
   }
   return true;
 }

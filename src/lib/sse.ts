@@ -2,7 +2,7 @@
  * Server-Sent Events: bytes in, events out, whatever the chunking.
  * Source: https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream
  */
-import { parseJson } from "./json.ts";
+import { parseJson } from "./json/json.ts";
 
 export type SseEvent = {
   /** The `event:` field; "" when there was none. */
@@ -22,7 +22,7 @@ export class SseOverflow extends Error {
 }
 
 /** The most characters of JSON outside of any field that are looked at. */
-const mostStray = 64 * 1024;
+const maxStray = 64 * 1024;
 
 const LINE_FEED = 10;
 const CARRIAGE_RETURN = 13;
@@ -148,7 +148,7 @@ export class SseParser {
   #strayLine(line: string, events: SseEvent[]): void {
     if (this.#stray === "" && !/^[{[]/.test(line)) return;
     const text = this.#stray === "" ? line : `${this.#stray}\n${line}`;
-    this.#stray = text.length > mostStray ? "" : text;
+    this.#stray = text.length > maxStray ? "" : text;
     if (!/^[{[}\]]/.test(line) || parseJson(this.#stray) === undefined) return;
     events.push({ event: "", data: text, id: "" });
     this.#stray = "";

@@ -10,14 +10,14 @@ export const pollMs = 30_000;
  * @param look called after each burst of events, and every 30 s anyway
  */
 export function lookWhenSettled(settleMs: number, look: () => void, clock: Clock): { touch(): void; close(): void } {
-  let callOff = () => {};
-  let callOffPoll = () => {};
+  let cancelTimer = () => {};
+  let cancelPoll = () => {};
   const lookNow = () => {
-    callOff();
+    cancelTimer();
     look();
   };
   const poll = () => {
-    callOffPoll = clock.after(pollMs, () => {
+    cancelPoll = clock.setTimer(pollMs, () => {
       poll();
       lookNow();
     });
@@ -25,12 +25,12 @@ export function lookWhenSettled(settleMs: number, look: () => void, clock: Clock
   poll();
   return {
     touch() {
-      callOff();
-      callOff = clock.after(settleMs, lookNow);
+      cancelTimer();
+      cancelTimer = clock.setTimer(settleMs, lookNow);
     },
     close() {
-      callOff();
-      callOffPoll();
+      cancelTimer();
+      cancelPoll();
     },
   };
 }

@@ -7,7 +7,7 @@ import guide from "../../personas/troupe/guide.yaml" with { type: "text" };
 import minutes from "../../personas/troupe/minutes.yaml" with { type: "text" };
 import translator from "../../personas/troupe/translator.yaml" with { type: "text" };
 import tutor from "../../personas/troupe/tutor.yaml" with { type: "text" };
-import { formatFault, YamlSource } from "../lib/yaml.ts";
+import { formatDiagnostic, YamlSource } from "../lib/yaml/yaml.ts";
 import { type Persona, type PersonaFileValue, parsePersona, personaFrom } from "./persona.ts";
 
 /** What the files say, read and checked when the executable was built: reading YAML is most of a start otherwise. */
@@ -32,7 +32,7 @@ export function builtinPersonas(): Persona[] {
   }
   return Object.entries(builtinFiles).map(([id, text]) => {
     const parsed = parsePersona(text, `personas/${id}.yaml`, id);
-    if ("faults" in parsed) throw new Error(parsed.faults.map(formatFault).join("\n"));
+    if ("faults" in parsed) throw new Error(parsed.faults.map(formatDiagnostic).join("\n"));
     return parsed.persona;
   });
 }

@@ -1,11 +1,11 @@
 /** A persona and a caller's request, made into the request for the persona's targets. Pure. */
 import { Value } from "@sinclair/typebox/value";
-import { isObject } from "../lib/json.ts";
+import { isObject } from "../lib/json/json.ts";
 import { truncate } from "../lib/truncate.ts";
-import { type ChatRequest, ChatRequestBody, type Message, type Metadata, type Tool } from "../wire/chat.ts";
-import { ApiError } from "../wire/errors.ts";
+import { type ChatRequest, ChatRequestBody, type Message, type Metadata, type Tool } from "../protocols/chat/schema.ts";
+import { ApiError } from "../protocols/errors.ts";
 import type { Persona } from "./persona.ts";
-import { samplingFields, settle } from "./sampling.ts";
+import { applySampling, samplingFields } from "./sampling.ts";
 import { fillTemplate } from "./template.ts";
 import { fillIn } from "./variables.ts";
 
@@ -16,8 +16,8 @@ type Body = Readonly<Record<string, unknown>>;
 type Asked = ChatRequest & { readonly variables?: unknown };
 
 /** The public format's bounds on what a persona and a caller give together. */
-const mostStops = 4;
-const mostMetadata = 16;
+const maxStops = 4;
+const maxMetadata = 16;
 
 /**
  * The caller's fields win over the persona's, but for three things: the system text stands first on every turn, limits
@@ -28,7 +28,7 @@ const mostMetadata = 16;
 export function compose(persona: Persona, request: ChatRequest): ComposedRequest {
   const { model: _, variables, ...asked } = lifted(request);
   const system = fillTemplate(persona.system, fillIn(persona.variables, variables));
-  const stop = [...new Set([persona.stop, asked.stop ?? []].flat())].slice(0, mostStops);
+  const stop = [...new Set([persona.stop, asked.stop ?? []].flat())].slice(0, maxStops);
   const tools = joinTools(persona, asked);
   const metadata = joinMetadata(persona.metadata, asked.metadata);
   const store = asked.store ?? persona.store;
@@ -36,7 +36,7 @@ export function compose(persona: Persona, request: ChatRequest): ComposedRequest
   return {
     ...unsaid(persona.options, asked),
     ...asked,
-    ...settle(asked, persona.defaults, persona.limits),
+    ...applySampling(asked, persona.defaults, persona.limits),
     messages: arrange({ role: "system", content: system }, persona.examples, asked.messages),
     ...(stop.length > 0 && { stop }),
     ...(tools.length > 0 && { tools }),
@@ -72,8 +72,8 @@ function joinTools(persona: Persona, { tools = [], functions = [] }: Pick<ChatRe
 function joinMetadata(own: Metadata | undefined, asked: Metadata | undefined): Metadata | undefined {
   if (own === undefined) return asked;
   const joined = { ...own, ...asked };
-  if (Object.keys(joined).length > mostMetadata) {
-    const room = mostMetadata - Object.keys(own).length;
+  if (Object.keys(joined).length > maxMetadata) {
+    const room = maxMetadata - Object.keys(own).length;
     throw ApiError.invalidValue("metadata", `metadata may have at most ${room} entries beside those of this persona.`);
   }
   return joined;

@@ -4,7 +4,7 @@ import { readdir, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import type { Clock } from "../lib/clock.ts";
 import { systemClock } from "../lib/clock.ts";
-import type { Fault } from "../lib/yaml.ts";
+import type { Fault } from "../lib/yaml/yaml.ts";
 import { nameProblem, type ParsedPersona, type Persona, parsePersona } from "./persona.ts";
 import type { Personas } from "./registry.ts";
 import { type Watch, watchFolder } from "./watch.ts";

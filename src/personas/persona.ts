@@ -1,11 +1,11 @@
 /** One YAML file's text, made into a persona, or into the faults that keep it from being one. */
 import type { Static } from "@sinclair/typebox";
 import { deepFreeze } from "../lib/freeze.ts";
-import { formatPath } from "../lib/schema-faults.ts";
-import { type Fault, type Position, YamlSource } from "../lib/yaml.ts";
-import type { FunctionTool, Message, Metadata, ResponseFormat } from "../wire/chat.ts";
-import { parseModelId } from "../wire/model-id.ts";
-import type { Tier } from "../wire/models.ts";
+import { formatPath } from "../lib/schema-errors.ts";
+import { type Fault, type Position, YamlSource } from "../lib/yaml/yaml.ts";
+import type { FunctionTool, Message, Metadata, ResponseFormat } from "../protocols/chat/schema.ts";
+import { parseModelId } from "../protocols/model-id.ts";
+import type { Tier } from "../protocols/models.ts";
 import { createdByDefault, parseCreated } from "./created.ts";
 import { type Problem, problemsOf } from "./rules.ts";
 import type { Sampling } from "./sampling.ts";

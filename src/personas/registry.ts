@@ -1,6 +1,6 @@
 /** The personas in service: looked up without waiting, replaced all at once. */
-import { parseModelId } from "../wire/model-id.ts";
-import { type Model, type Tier, tiers } from "../wire/models.ts";
+import { parseModelId } from "../protocols/model-id.ts";
+import { type Model, type Tier, tiers } from "../protocols/models.ts";
 import type { Persona } from "./persona.ts";
 
 export type PersonaView = {

@@ -1,7 +1,7 @@
 /** What a schema can't say of a persona file: the rules between its fields. */
 import type { Static } from "@sinclair/typebox";
-import { isObject } from "../lib/json.ts";
-import type { PathPart } from "../lib/schema-faults.ts";
+import { isObject } from "../lib/json/json.ts";
+import type { PathPart } from "../lib/schema-errors.ts";
 import { parseCreated } from "./created.ts";
 import { entriesOf, exceeds, type Sampling, spellingsOf } from "./sampling.ts";
 import { misplacedOption, type PersonaFile } from "./schema.ts";

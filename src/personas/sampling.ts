@@ -1,5 +1,5 @@
 /** The sampling fields as dials: presets for a caller who leaves one alone, caps for one who turns it too far. */
-import { type ChatRequest, knownEfforts, SamplingFields } from "../wire/chat.ts";
+import { type ChatRequest, knownEfforts, SamplingFields } from "../protocols/chat/schema.ts";
 
 export type SamplingField = keyof typeof SamplingFields;
 export type Sampling = Partial<Pick<ChatRequest, SamplingField>>;
@@ -51,7 +51,7 @@ export function entriesOf(sampling: Sampling): [SamplingField, Value][] {
  * by itself too, where what an upstream would do without the field lies above it.
  * @returns the sampling fields to send
  */
-export function settle(asked: Sampling, defaults: Sampling, limits: Sampling): Sampling {
+export function applySampling(asked: Sampling, defaults: Sampling, limits: Sampling): Sampling {
   const settled: Partial<Record<SamplingField, Value>> = Object.fromEntries(entriesOf(asked));
   const given = (field: SamplingField) => spellingsOf(field).filter((name) => settled[name] !== undefined);
   for (const [field, value] of entriesOf(defaults)) {

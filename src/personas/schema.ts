@@ -4,8 +4,14 @@
  */
 import { KindGuard, type TProperties, type TSchema, Type } from "@sinclair/typebox";
 import { KeyedRecord } from "../lib/keyed-record.ts";
-import { ChatRequestBody, FunctionTool, knownEfforts, ResponseFormat, SamplingFields } from "../wire/chat.ts";
-import { tiers } from "../wire/models.ts";
+import {
+  ChatRequestBody,
+  FunctionTool,
+  knownEfforts,
+  ResponseFormat,
+  SamplingFields,
+} from "../protocols/chat/schema.ts";
+import { tiers } from "../protocols/models.ts";
 
 const open = { additionalProperties: true } as const;
 const closed = { additionalProperties: false } as const;

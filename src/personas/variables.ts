@@ -1,6 +1,6 @@
 /** What a caller may fill into a persona's system text. */
-import { formatPath } from "../lib/schema-faults.ts";
-import { ApiError } from "../wire/errors.ts";
+import { formatPath } from "../lib/schema-errors.ts";
+import { ApiError } from "../protocols/errors.ts";
 
 export type Variable = {
   readonly description?: string;

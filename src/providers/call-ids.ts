@@ -1,5 +1,5 @@
 /** Ids of tool calls for upstreams that want each of them once in a conversation. */
-import type { Message } from "../wire/chat.ts";
+import type { Message } from "../protocols/chat/schema.ts";
 
 /**
  * The ids of a conversation's calls and results. What is unique already stays as it is; some upstreams count from one in

@@ -5,9 +5,9 @@
 import type { TObject } from "@sinclair/typebox";
 import { globMatches } from "../lib/glob.ts";
 import type { SseEvent } from "../lib/sse.ts";
-import type { ChatRequest, ChunkBody, CompletionBody } from "../wire/chat.ts";
-import type { Source } from "../wire/source.ts";
-import type { FragmentTemplate } from "./fragment-template.ts";
+import type { ChatRequest, ChunkBody, CompletionBody } from "../protocols/chat/schema.ts";
+import type { Source } from "../protocols/source.ts";
+import type { FragmentTemplate } from "./openai-compatible/fragment-template.ts";
 
 /** The extra options of one call (specification §4), checked against the provider's schema. */
 export type Extras = Readonly<Record<string, unknown>>;
@@ -75,7 +75,7 @@ export type UpstreamRequest = {
 
 /**
  * One stream's state. Bodies come in the upstream's order and need no envelope, no role and no usage discipline:
- * `relay/shape.ts` gives every stream its one legal form.
+ * `upstream/stream/shape.ts` gives every stream its one legal form.
  */
 export interface StreamDecoder {
   /**
@@ -165,7 +165,7 @@ export type Provider = RemoteProvider | LocalProvider;
 /** What was found before, by the family's rows, the overrides and the model's name. */
 const foundRules = new WeakMap<object, WeakMap<object, Map<string, object>>>();
 /** Callers choose names freely: beyond so many of one account, what is known is found anew. */
-const mostNames = 500;
+const maxNames = 500;
 
 /**
  * The rows whose glob fits the model, merged: overrides first, then the family's own, the first to name a key wins.
@@ -181,7 +181,7 @@ export function rulesFor<R extends object>(
   const known = byModel.get(model) as Partial<R> | undefined;
   if (known !== undefined) return known;
   const rules = Object.freeze(mergeRules<R>(model, overrides, own));
-  if (byModel.size >= mostNames) byModel.clear();
+  if (byModel.size >= maxNames) byModel.clear();
   foundRules.set(own, byOverrides.set(overrides, byModel.set(model, rules)));
   return rules;
 }

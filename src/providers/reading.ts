@@ -2,8 +2,8 @@
  * Strict reading of what upstreams send, for the parts in which words may stand: a value of another kind than its format
  * gives it is a fault, as leaving it out could shorten the answer. What is absent or null is absent.
  */
-import { isObject, isTooDeep, type JsonObject } from "../lib/json.ts";
-import { InvalidAnswer } from "../wire/errors.ts";
+import { isObject, isTooDeep, type JsonObject } from "../lib/json/json.ts";
+import { InvalidAnswer } from "../protocols/errors.ts";
 
 const empty: readonly JsonObject[] = [];
 

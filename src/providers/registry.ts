@@ -1,7 +1,9 @@
 /** Every family that is compiled in: one line each, and the name is the namespace left of a model's slash. */
-import { anthropic } from "./anthropic.ts";
-import { azure } from "./azure.ts";
-import { builtin } from "./builtin.ts";
+import { anthropic } from "./anthropic/anthropic.ts";
+import { builtin } from "./builtin/builtin.ts";
+import { google } from "./google/google.ts";
+import { azure } from "./openai-compatible/azure.ts";
+import { openai } from "./openai-compatible/openai.ts";
 import {
   cerebras,
   deepseek,
@@ -17,11 +19,9 @@ import {
   together,
   vllm,
   zai,
-} from "./compatible-upstreams.ts";
-import { google } from "./google.ts";
-import { openai } from "./openai.ts";
+} from "./openai-compatible/upstreams.ts";
+import { xai } from "./openai-compatible/xai.ts";
 import type { Provider } from "./provider.ts";
-import { xai } from "./xai.ts";
 
 export const providers: readonly Provider[] = [
   openai,

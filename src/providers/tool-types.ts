@@ -1,5 +1,5 @@
 /** What a family says to tools that only upstreams of the chat format may know. */
-import { ApiError } from "../wire/errors.ts";
+import { ApiError } from "../protocols/errors.ts";
 
 /**
  * @param path where the tool, its call or the choice stands, for errors

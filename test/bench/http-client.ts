@@ -17,7 +17,7 @@ export interface Receiver {
 type State = "idle" | "head" | "length" | "chunk-size" | "chunk" | "chunk-end" | "trailer" | "closed";
 const lineFeed = 10;
 /** Servers close connections that idle for long (30 s are usual): one that did so is not used again, as good clients do. */
-const longestIdleMs = 15_000;
+const maxIdleMs = 15_000;
 
 export class Connection {
   #socket!: Socket;
@@ -55,7 +55,7 @@ export class Connection {
   }
 
   get usable(): boolean {
-    return this.#state === "idle" && performance.now() - this.#idleSince < longestIdleMs;
+    return this.#state === "idle" && performance.now() - this.#idleSince < maxIdleMs;
   }
 
   send(request: Uint8Array, receiver: Receiver): void {

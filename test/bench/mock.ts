@@ -100,15 +100,15 @@ function streamed(answer: Prepared): Response {
 
 async function plain(answer: Prepared, text: () => string): Promise<Response> {
   if (!answer.shape.echoesChecksum) return new Response(answer.plain, { headers: answer.plainHeaders });
-  const checksum = String(Bun.hash.crc32(longestText(JSON.parse(text()))));
+  const checksum = String(Bun.hash.crc32(maxText(JSON.parse(text()))));
   return new Response(families[answer.family].plain(answer.model, checksum), { headers: answer.plainHeaders });
 }
 
-function longestText(value: unknown): string {
+function maxText(value: unknown): string {
   if (typeof value === "string") return value;
   if (typeof value !== "object" || value === null) return "";
   return Object.values(value).reduce((longest: string, inner) => {
-    const text = longestText(inner);
+    const text = maxText(inner);
     return text.length > longest.length ? text : longest;
   }, "");
 }

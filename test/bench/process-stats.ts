@@ -17,7 +17,7 @@ export function processTree(pid: number): number[] {
 }
 
 /** How many files, sockets among them, a process may open; Bun raises its own limit to the hard one. */
-export function mostOpenFiles(): number {
+export function maxOpenFiles(): number {
   const found = /^Max open files +\S+ +(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8"));
   return Number(found?.[1] ?? Number.POSITIVE_INFINITY);
 }

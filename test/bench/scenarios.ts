@@ -16,7 +16,7 @@ import {
   plainMeasures,
   residentAfter,
 } from "./measures.ts";
-import { mostOpenFiles } from "./process-stats.ts";
+import { maxOpenFiles } from "./process-stats.ts";
 
 export type Case = { readonly label: string; readonly subject: string; readonly call: CallSpec };
 
@@ -235,7 +235,7 @@ export const scenarios: readonly Scenario[] = [
 /** As many open streams as the system's limit of open files lets a server have: two sockets each, and some for itself. */
 export function withinLimits(load: Job["load"]): Job["load"] {
   return load.kind === "held"
-    ? { ...load, streams: Math.min(load.streams, Math.floor((mostOpenFiles() - 500) / 2)) }
+    ? { ...load, streams: Math.min(load.streams, Math.floor((maxOpenFiles() - 500) / 2)) }
     : load;
 }
 

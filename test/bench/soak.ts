@@ -29,7 +29,7 @@ const everySeconds = 2;
 /** So much of the time belongs to the warm-up. */
 const warmupShare = 0.3;
 /** Memory is taken in pages and given back in lumps: less than this per minute is no slope. */
-const mostKilobytesPerMinute = 100;
+const maxKilobytesPerMinute = 100;
 
 export type SoakReport = { readonly rows: Row[]; readonly faults: string[]; readonly series: [number, number][] };
 
@@ -81,7 +81,7 @@ function report(results: readonly LoadResult[], series: readonly [number, number
   const rows: Row[] = [
     {
       ...row("slope of resident memory", "KB/min", [perMinute]),
-      target: { most: mostKilobytesPerMinute, of: "value", met: perMinute <= mostKilobytesPerMinute },
+      target: { most: maxKilobytesPerMinute, of: "value", met: perMinute <= maxKilobytesPerMinute },
     },
     row(
       "resident after the warm-up",

@@ -17,8 +17,8 @@ type Start = { readonly label: string; run(): Promise<Sample> };
 
 /** One for each persona. */
 const calls = Array.from({ length: 100 }, (_, at) => call({ surface: "persona", shape: `-f${at + 1}` }));
-const mostMs = 60;
-const mostResidentMb = 90;
+const maxMs = 60;
+const maxResidentMb = 90;
 const megabyte = 1024 * 1024;
 
 async function sample(bench: Bench, subject: Subject, folder: string, idleSeconds: number): Promise<Sample> {
@@ -81,14 +81,14 @@ export async function performStart(
       "first answer",
       "ms",
       taken.map(({ ms }) => ms),
-      mostMs,
+      maxMs,
     ),
     row(
       label,
       "resident when idle",
       "MB",
       taken.map(({ residentMb }) => residentMb),
-      mostResidentMb,
+      maxResidentMb,
     ),
     row(
       label,

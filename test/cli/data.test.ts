@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync, writeFileSync } from "node:fs";
-import { migrations } from "../../src/store/migrations.ts";
-import { openStore } from "../../src/store/store.ts";
+import { migrations } from "../../src/store/sqlite/migrations.ts";
+import { openStore } from "../../src/store/sqlite/store.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Console } from "./console.ts";
 
@@ -55,7 +55,7 @@ Keys are as they were then: revoke again what was revoked since ('troupe keys li
     await shell.run("keys create alice");
     await shell.run("data backup copy.db");
     const server = openStore(folder.file("data"));
-    server.presence();
+    server.livenessLock();
     expect(await shell.run("data restore copy.db")).toMatchObject({
       code: 1,
       err: expect.stringContaining("stop it first"),

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
-import type { Listener } from "../../src/config/config.ts";
+import type { ListenerConfig } from "../../src/config/config.ts";
 import { freePort } from "../helpers/free-port.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Troupe } from "../helpers/troupe.ts";
@@ -12,8 +12,8 @@ test("health asks the server of the configuration, wherever it listens, and says
   const tcp = { kind: "tcp", host: "127.0.0.1", port: 0 } as const;
   const tls = { cert: "test/fixtures/tls/cert.pem", key: "test/fixtures/tls/key.pem" };
   const socket = folder.file("troupe.sock");
-  const surfaces: Listener["surfaces"] = ["orchestrator", "gateway"];
-  const listen: Listener[] = [
+  const surfaces: ListenerConfig["surfaces"] = ["orchestrator", "gateway"];
+  const listen: ListenerConfig[] = [
     { address: tcp, surfaces },
     { address: tcp, surfaces, tls },
     { address: { kind: "unix", path: socket }, surfaces },

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync, rmSync, writeFileSync } from "node:fs";
+import { newSecret } from "../../src/auth/key-secret.ts";
+import { Keys } from "../../src/auth/keys.ts";
 import { systemClock } from "../../src/lib/clock.ts";
-import { newSecret } from "../../src/services/key-secret.ts";
-import { Keys } from "../../src/services/keys.ts";
-import { openStore } from "../../src/store/store.ts";
+import { openStore } from "../../src/store/sqlite/store.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Console } from "./console.ts";
 

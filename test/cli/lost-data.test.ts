@@ -12,8 +12,8 @@ import {
   truncateSync,
   writeFileSync,
 } from "node:fs";
-import { migrate, migrations } from "../../src/store/migrations.ts";
-import { openStore } from "../../src/store/store.ts";
+import { migrate, migrations } from "../../src/store/sqlite/migrations.ts";
+import { openStore } from "../../src/store/sqlite/store.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Console } from "./console.ts";
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { type LoadedConfig, loadConfig } from "../../src/config/load.ts";
 import { settings } from "../../src/config/settings.ts";
-import { formatFault } from "../../src/lib/yaml.ts";
+import { formatDiagnostic } from "../../src/lib/yaml/yaml.ts";
 import { providers } from "../../src/providers/registry.ts";
 import { page, tables, withTables } from "./tables.ts";
 
@@ -13,7 +13,7 @@ const textOf = (path: string) => Bun.file(join(root, path)).text();
 function load(yaml: string, env: Record<string, string> = {}): LoadedConfig {
   const readFile = (path: string) => (path === "troupe.yaml" ? yaml : undefined);
   const loaded = loadConfig({ flags: {}, env, cwd: "/srv", readFile, isFolder: () => false }, providers);
-  if ("faults" in loaded) throw new Error(loaded.faults.map(formatFault).join("\n"));
+  if ("faults" in loaded) throw new Error(loaded.faults.map(formatDiagnostic).join("\n"));
   return loaded;
 }
 

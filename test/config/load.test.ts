@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { stringify } from "yaml";
-import { formatFault } from "../../src/lib/yaml.ts";
+import { formatDiagnostic } from "../../src/lib/yaml/yaml.ts";
 import { configOf, faultsOf, load, loaded } from "./loading.ts";
 
 describe("without anything", () => {
@@ -155,7 +155,7 @@ describe("the layers", () => {
 
   test("a variable of a near-by name is a warning; others are nobody's business", () => {
     const env = { TROUPE_LOGLEVEL: "debug", TROUPE_SERVICE_HOST: "10.0.0.1", TROUPE_IMAGE_TAG: "7", HOME: "/" };
-    expect(loaded({ env }).warnings.map(formatFault)).toEqual([
+    expect(loaded({ env }).warnings.map(formatDiagnostic)).toEqual([
       "environment: TROUPE_LOGLEVEL: is not a known variable; did you mean TROUPE_LOG_LEVEL?",
     ]);
   });

@@ -4,7 +4,7 @@ import type { ProviderCatalog } from "../../src/config/catalog.ts";
 import type { Config } from "../../src/config/config.ts";
 import { type Flags, type LoadedConfig, type LoadResult, loadConfig } from "../../src/config/load.ts";
 import type { Machine } from "../../src/lib/io.ts";
-import { formatFault } from "../../src/lib/yaml.ts";
+import { formatDiagnostic } from "../../src/lib/yaml/yaml.ts";
 
 export const catalog: ProviderCatalog = [
   { kind: "local", name: "builtin" },
@@ -74,7 +74,7 @@ export function load({ yaml, env = {}, flags = {}, files = {}, folders = [], mac
 
 export function loaded(given: Given): LoadedConfig {
   const result = load(given);
-  if ("faults" in result) throw new Error(result.faults.map(formatFault).join("\n"));
+  if ("faults" in result) throw new Error(result.faults.map(formatDiagnostic).join("\n"));
   return result;
 }
 
@@ -82,5 +82,5 @@ export const configOf = (given: Given): Config => loaded(given).config;
 
 export function faultsOf(given: Given): string[] {
   const result = load(given);
-  return "faults" in result ? result.faults.map(formatFault) : [];
+  return "faults" in result ? result.faults.map(formatDiagnostic) : [];
 }

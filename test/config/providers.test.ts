@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { formatFault } from "../../src/lib/yaml.ts";
+import { formatDiagnostic } from "../../src/lib/yaml/yaml.ts";
 import { configOf, faultsOf, loaded } from "./loading.ts";
 
 const usual = { connectSeconds: 10, firstByteSeconds: 300, idleSeconds: 120 };
@@ -93,7 +93,7 @@ describe("a provider whose usual variable is there", () => {
     const env = { AZURE_OPENAI_API_KEY: "k", OPENAI_BASE_URL: "https://api.openai.com/v1/" };
     const { config, warnings } = loaded({ env });
     expect(config.providers).toEqual([]);
-    expect(warnings.map(formatFault)).toEqual([
+    expect(warnings.map(formatDiagnostic)).toEqual([
       "environment: OPENAI_BASE_URL: does not set up the provider openai: it needs a key, from OPENAI_API_KEY",
       "environment: AZURE_OPENAI_API_KEY: does not set up the provider azure: it needs an address, from AZURE_OPENAI_ENDPOINT",
     ]);

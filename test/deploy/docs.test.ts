@@ -5,7 +5,7 @@ import { dirname, join, resolve } from "node:path";
 import { buildExecutable } from "../../build.ts";
 import { makeRelease, targets } from "../../deploy/release/release.ts";
 import { loadConfig } from "../../src/config/load.ts";
-import { formatFault } from "../../src/lib/yaml.ts";
+import { formatDiagnostic } from "../../src/lib/yaml/yaml.ts";
 import { providers } from "../../src/providers/registry.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 
@@ -44,7 +44,7 @@ describe("configurations", () => {
     const readFile = (path: string) => (path === "troupe.yaml" ? text : path.endsWith(".pem") ? pem : undefined);
     const machine = { cores: 4, sharesPorts: true };
     const loaded = loadConfig({ flags: {}, env: {}, cwd: "/", readFile, isFolder: () => false, machine }, providers);
-    expect("faults" in loaded ? loaded.faults.map(formatFault) : []).toEqual([]);
+    expect("faults" in loaded ? loaded.faults.map(formatDiagnostic) : []).toEqual([]);
   });
 });
 

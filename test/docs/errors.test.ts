@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
-import { ApiError } from "../../src/wire/errors.ts";
+import { ApiError } from "../../src/protocols/errors.ts";
 
 /** Every error that code can make, by calling each static in each of its forms. */
 const made: ApiError[] = [

@@ -5,9 +5,9 @@
  */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
+import { ChatRequestBody } from "../../src/protocols/chat/schema.ts";
 import type { Provider } from "../../src/providers/provider.ts";
 import { providerNamed, providers } from "../../src/providers/registry.ts";
-import { ChatRequestBody } from "../../src/wire/chat.ts";
 
 export type FieldFate = {
   /** A key of the request, `messages.<role>…` for what stands in messages, or `extras.<option>`. */

@@ -33,7 +33,7 @@ export async function observe(
     ratio: 1,
     followsParent: false,
     spanDelayMs: 600_000,
-    mostSpans: 1_000_000,
+    maxSpans: 1_000_000,
     metricIntervalMs: 600_000,
   };
   let metrics: string;

@@ -1,5 +1,5 @@
 /** An upstream as the services see it: a test decides, step by step, what each call gives. */
-import type { Answer, EventReader, EventSource, Producer, StreamEnd } from "../../src/services/answer.ts";
+import type { Answer, EventReader, EventSource, Producer, StreamEnd } from "../../src/upstream/answer.ts";
 
 type Step = { events: string[] } | { end: StreamEnd };
 

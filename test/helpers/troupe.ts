@@ -3,13 +3,13 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import OpenAI from "openai";
+import type { KeySpec } from "../../src/auth/keys.ts";
 import { buildInfo } from "../../src/build-info.ts";
 import type { Config, ProviderConfig, SurfaceName } from "../../src/config/config.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import { type Logger, silentLogger } from "../../src/lib/log.ts";
-import type { KeySpec } from "../../src/services/keys.ts";
-import type { TelemetrySettings } from "../../src/services/telemetry-settings.ts";
-import { RunningServer } from "../../src/surfaces/server.ts";
+import type { TelemetrySettings } from "../../src/observability/otlp/settings.ts";
+import { RunningServer } from "../../src/server/server.ts";
 
 export type TroupeOptions = {
   /** Providers by name; `dialect` defaults to the name. */

@@ -1,8 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { ManualClock, systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/clock.ts";
 import { watchFiles } from "../../src/lib/file-watch.ts";
 import { pollMs } from "../../src/lib/watching.ts";
+import { ManualClock } from "../helpers/manual-clock.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 
 /** Counts changes, and waits for the next. */

@@ -13,7 +13,7 @@ const canBeDistant =
 
 /** Ends each connection as the path says: so many milliseconds after its answer, or after it has read the call. */
 const script = `
-  import { HttpClient } from ${JSON.stringify(resolve("src/lib/http-client.ts"))};
+  import { HttpClient } from ${JSON.stringify(resolve("src/lib/http/client.ts"))};
   import { systemClock } from ${JSON.stringify(resolve("src/lib/clock.ts"))};
   const taken = {};
   const server = Bun.listen({

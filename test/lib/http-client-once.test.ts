@@ -1,7 +1,7 @@
 /** An upstream in a process of its own that ends its connections at every moment: none of its calls is ever made twice. */
 import { expect, test } from "bun:test";
 import { systemClock } from "../../src/lib/clock.ts";
-import { HttpClient } from "../../src/lib/http-client.ts";
+import { HttpClient } from "../../src/lib/http/client.ts";
 import { Random } from "../helpers/random.ts";
 
 /**

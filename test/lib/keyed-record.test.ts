@@ -3,10 +3,10 @@ import { type TSchema, Type } from "@sinclair/typebox";
 import { Check } from "@sinclair/typebox/value";
 import { ConfigFile } from "../../src/config/schema.ts";
 import { KeyedRecord, keyOfLength } from "../../src/lib/keyed-record.ts";
-import { schemaFaults } from "../../src/lib/schema-faults.ts";
+import { schemaErrors } from "../../src/lib/schema-errors.ts";
 import { PersonaFile } from "../../src/personas/schema.ts";
+import { ChatRequestBody } from "../../src/protocols/chat/schema.ts";
 import { providers } from "../../src/providers/registry.ts";
-import { ChatRequestBody } from "../../src/wire/chat.ts";
 
 const options = providers.flatMap((provider) => [
   provider.extras,
@@ -44,9 +44,9 @@ describe("what a request, a configuration or a persona may name freely", () => {
 test("a key that breaks the rule is what is wrong, and not its value", () => {
   const schema = Type.Object({ map: KeyedRecord(keyOfLength(3), Type.Number()) });
   expect(Check(schema, { map: { abc: 1, "\n": 2, "a/~": 3 } })).toBe(true);
-  expect(schemaFaults(schema, { map: { a: "y" } })).toMatchObject([{ kind: "value", path: ["map", "a"] }]);
+  expect(schemaErrors(schema, { map: { a: "y" } })).toMatchObject([{ kind: "value", path: ["map", "a"] }]);
   for (const key of ["abcd", ""]) {
-    expect(schemaFaults(schema, { map: { [key]: "x" } })).toEqual([
+    expect(schemaErrors(schema, { map: { [key]: "x" } })).toEqual([
       { kind: "key", path: ["map", key], message: "must be named by 1 to 3 characters" },
     ]);
   }

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { builtinFiles, builtinPersonas, builtinValues } from "../../src/personas/builtin.ts";
 import { loadFolder } from "../../src/personas/folder.ts";
 import { type PersonaFileValue, personaFrom } from "../../src/personas/persona.ts";
-import { tiers } from "../../src/wire/models.ts";
+import { tiers } from "../../src/protocols/models.ts";
 
 const folder = join(import.meta.dir, "../../personas");
 const personas = builtinPersonas();

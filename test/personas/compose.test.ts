@@ -3,8 +3,8 @@ import fc from "fast-check";
 import { type ComposedRequest, compose } from "../../src/personas/compose.ts";
 import type { Persona } from "../../src/personas/persona.ts";
 import { parseTemplate } from "../../src/personas/template.ts";
-import type { ChatRequest, FunctionTool, Message } from "../../src/wire/chat.ts";
-import { ApiError } from "../../src/wire/errors.ts";
+import type { ChatRequest, FunctionTool, Message } from "../../src/protocols/chat/schema.ts";
+import { ApiError } from "../../src/protocols/errors.ts";
 
 const hello: Message = { role: "user", content: "Hello" };
 

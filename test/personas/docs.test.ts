@@ -3,11 +3,11 @@ import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
-import { formatFault } from "../../src/lib/yaml.ts";
+import { formatDiagnostic } from "../../src/lib/yaml/yaml.ts";
 import { compose } from "../../src/personas/compose.ts";
 import { parsePersona } from "../../src/personas/persona.ts";
 import { PersonaFile } from "../../src/personas/schema.ts";
-import { checkChatRequest } from "../../src/wire/parse.ts";
+import { checkChatRequest } from "../../src/protocols/chat/request.ts";
 
 const page = readFileSync(join(import.meta.dir, "../../docs/personas.md"), "utf8");
 const blocks = [...page.matchAll(/^```(\w+)\n(.*?)^```$/gms)].map((match) => ({ kind: match[1]!, text: match[2]! }));
@@ -26,7 +26,7 @@ const completed = (fragment: string) =>
 function faultsOf(text: string): string[] {
   const [, file = "personas/acme/fragment.yaml", id = "acme/fragment"] = whole.exec(text) ?? [];
   const parsed = parsePersona(whole.test(text) ? text : completed(text), file, id);
-  return "faults" in parsed ? parsed.faults.map(formatFault) : [];
+  return "faults" in parsed ? parsed.faults.map(formatDiagnostic) : [];
 }
 
 const yaml = blocks

@@ -2,11 +2,11 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { ManualClock } from "../../src/lib/clock.ts";
 import { pollMs } from "../../src/lib/watching.ts";
-import { formatFault } from "../../src/lib/yaml.ts";
+import { formatDiagnostic } from "../../src/lib/yaml/yaml.ts";
 import { loadFolder, maxFileBytes, maxFiles, PersonaFolder, type ReloadResult } from "../../src/personas/folder.ts";
 import { Personas } from "../../src/personas/registry.ts";
+import { ManualClock } from "../helpers/manual-clock.ts";
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -33,7 +33,7 @@ async function load(root: string): Promise<{ ids: string[]; faults: string[] }> 
   const { personas, faults } = await loadFolder(root);
   return {
     ids: personas.map(({ id }) => id),
-    faults: faults.map((fault) => formatFault(fault).replace(`${root}/`, "")),
+    faults: faults.map((fault) => formatDiagnostic(fault).replace(`${root}/`, "")),
   };
 }
 
@@ -183,7 +183,12 @@ async function watched(root: string, clock?: ManualClock): Promise<Watched> {
   let wake = () => {};
   const personas = new Personas();
   const onReload = ({ added, changed, removed, faults }: ReloadResult) => {
-    reloads.push({ added, changed, removed, faults: faults.map((one) => formatFault(one).replace(`${root}/`, "")) });
+    reloads.push({
+      added,
+      changed,
+      removed,
+      faults: faults.map((one) => formatDiagnostic(one).replace(`${root}/`, "")),
+    });
     wake();
   };
   const folder = new PersonaFolder({ path: root, personas, onReload, ...(clock && { clock }) });

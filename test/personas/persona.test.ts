@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { formatFault } from "../../src/lib/yaml.ts";
+import { formatDiagnostic } from "../../src/lib/yaml/yaml.ts";
 import { type Persona, parsePersona } from "../../src/personas/persona.ts";
 import { PersonaFile, personaJsonSchema } from "../../src/personas/schema.ts";
 
@@ -10,13 +10,13 @@ const least = "description: A guide.\nmodel: builtin/echo\nsystem: You guide.\n"
 
 function personaOf(text: string, id = "troupe/guide"): Persona {
   const parsed = parsePersona(text, file, id);
-  if ("faults" in parsed) throw new Error(parsed.faults.map(formatFault).join("\n"));
+  if ("faults" in parsed) throw new Error(parsed.faults.map(formatDiagnostic).join("\n"));
   return parsed.persona;
 }
 
 function faultsOf(text: string, id = "troupe/guide"): string[] {
   const parsed = parsePersona(text, file, id);
-  return "faults" in parsed ? parsed.faults.map(formatFault).map((fault) => fault.replace(`${file}:`, "")) : [];
+  return "faults" in parsed ? parsed.faults.map(formatDiagnostic).map((fault) => fault.replace(`${file}:`, "")) : [];
 }
 
 describe("fields", () => {

@@ -2,26 +2,26 @@ import { afterEach, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ManualClock } from "../../src/lib/clock.ts";
 import { pollMs } from "../../src/lib/watching.ts";
 import { debounceMs, type Watch, watchFolder } from "../../src/personas/watch.ts";
+import { ManualClock } from "../helpers/manual-clock.ts";
 
 /** Tells when a timer is set, and how many are running. */
 class SpyClock extends ManualClock {
   readonly running = new Set<object>();
   #onSet = () => {};
 
-  override after(ms: number, run: () => void): () => void {
+  override setTimer(ms: number, run: () => void): () => void {
     const timer = {};
     this.running.add(timer);
-    const callOff = super.after(ms, () => {
+    const cancelTimer = super.setTimer(ms, () => {
       this.running.delete(timer);
       run();
     });
     if (ms === debounceMs) this.#onSet();
     return () => {
       this.running.delete(timer);
-      callOff();
+      cancelTimer();
     };
   }
 

@@ -7,11 +7,11 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import fc from "fast-check";
 import { SseParser } from "../../src/lib/sse.ts";
+import type { ChunkBody } from "../../src/protocols/chat/schema.ts";
+import { InvalidAnswer, UpstreamFault } from "../../src/protocols/errors.ts";
 import type { AnsweredCall, RemoteProvider } from "../../src/providers/provider.ts";
 import { providers } from "../../src/providers/registry.ts";
-import { StreamFold } from "../../src/relay/fold.ts";
-import type { ChunkBody } from "../../src/wire/chat.ts";
-import { InvalidAnswer, UpstreamFault } from "../../src/wire/errors.ts";
+import { StreamFold } from "../../src/upstream/stream/fold.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 

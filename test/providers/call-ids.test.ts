@@ -1,10 +1,10 @@
 /** Whatever ids a conversation's calls have, upstreams can tell its calls apart and every result finds its call. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import type { Message } from "../../src/protocols/chat/schema.ts";
 import { uniqueCallIds } from "../../src/providers/call-ids.ts";
 import type { Call, RemoteProvider } from "../../src/providers/provider.ts";
 import { providers } from "../../src/providers/registry.ts";
-import type { Message } from "../../src/wire/chat.ts";
 import { textOfBody } from "../helpers/upstream-body.ts";
 
 const remote = (name: string) => providers.find((one) => one.name === name) as RemoteProvider;

@@ -6,11 +6,11 @@ import { describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { type SseEvent, SseParser } from "../../src/lib/sse.ts";
+import type { CompletionBody } from "../../src/protocols/chat/schema.ts";
+import { InvalidAnswer, UpstreamFault } from "../../src/protocols/errors.ts";
 import type { AnsweredCall, RemoteProvider } from "../../src/providers/provider.ts";
 import { providers } from "../../src/providers/registry.ts";
-import { StreamFold } from "../../src/relay/fold.ts";
-import type { CompletionBody } from "../../src/wire/chat.ts";
-import { InvalidAnswer, UpstreamFault } from "../../src/wire/errors.ts";
+import { StreamFold } from "../../src/upstream/stream/fold.ts";
 
 type Json = Record<string, unknown>;
 type Example = {

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
+import { checkChatRequest } from "../../src/protocols/chat/request.ts";
+import type { ChatRequest } from "../../src/protocols/chat/schema.ts";
+import { ApiError } from "../../src/protocols/errors.ts";
 import type { Call, RemoteProvider, UpstreamRequest } from "../../src/providers/provider.ts";
 import { providers } from "../../src/providers/registry.ts";
-import type { ChatRequest } from "../../src/wire/chat.ts";
-import { ApiError } from "../../src/wire/errors.ts";
-import { checkChatRequest } from "../../src/wire/parse.ts";
 import {
   extrasOf,
   type FieldFate,

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { loadConfig } from "../../src/config/load.ts";
-import { Quirks } from "../../src/providers/openai-quirks.ts";
+import { Quirks } from "../../src/providers/openai-compatible/quirks.ts";
 import { providerNamed, providers } from "../../src/providers/registry.ts";
 
 const page = readFileSync(resolve(import.meta.dir, "../../docs/providers.md"), "utf8").split("\n");

@@ -12,13 +12,13 @@ import { describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { doneData, SseParser } from "../../src/lib/sse.ts";
+import { checkChatRequest } from "../../src/protocols/chat/request.ts";
+import type { ChatRequest, ChunkBody, CompletionBody } from "../../src/protocols/chat/schema.ts";
+import { ApiError, InvalidAnswer, UpstreamFault } from "../../src/protocols/errors.ts";
 import type { Account, AnsweredCall, InlineMedia, RemoteProvider } from "../../src/providers/provider.ts";
 import { providerNamed } from "../../src/providers/registry.ts";
-import { StreamFold } from "../../src/relay/fold.ts";
-import { StreamShaper, shapingFor } from "../../src/relay/shape.ts";
-import type { ChatRequest, ChunkBody, CompletionBody } from "../../src/wire/chat.ts";
-import { ApiError, InvalidAnswer, UpstreamFault } from "../../src/wire/errors.ts";
-import { checkChatRequest } from "../../src/wire/parse.ts";
+import { StreamFold } from "../../src/upstream/stream/fold.ts";
+import { StreamShaper, shapingFor } from "../../src/upstream/stream/shape.ts";
 import { textOfBody } from "../helpers/upstream-body.ts";
 
 type Case = {

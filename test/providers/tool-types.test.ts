@@ -1,10 +1,10 @@
 /** Tools, calls and choices of types that Troupe does not know, and members that hold nothing. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { checkChatRequest } from "../../src/protocols/chat/request.ts";
+import { ApiError } from "../../src/protocols/errors.ts";
 import type { Call, RemoteProvider } from "../../src/providers/provider.ts";
 import { providers } from "../../src/providers/registry.ts";
-import { ApiError } from "../../src/wire/errors.ts";
-import { checkChatRequest } from "../../src/wire/parse.ts";
 import { textOfBody } from "../helpers/upstream-body.ts";
 
 const account = { name: "up", baseUrl: "https://up.test", headers: {}, models: [], options: {}, modelRules: [] };

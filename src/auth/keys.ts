@@ -1,0 +1,327 @@
+/** Who may call: API keys, looked up in memory, kept in the store. */
+import { existsSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
+import { dirname } from "node:path";
+import type { SurfaceName } from "../config/config.ts";
+import type { Clock } from "../lib/clock.ts";
+import { globMatches, globReaches } from "../lib/glob.ts";
+import { writePrivately } from "../lib/write-privately.ts";
+import { type Tier, tiers } from "../protocols/models.ts";
+import type { KeyRepository, KeyRow } from "../store/sqlite/key-repository.ts";
+import { asFolderError, StorageError } from "../store/storage-error.ts";
+import { KeyError, matchKey } from "./key-lookup.ts";
+import { hashOf, isWellFormed, newSecret, shownLength } from "./key-secret.ts";
+
+/** The owner of a valid key, and what it may do. */
+export type Caller = {
+  readonly keyId: string;
+  readonly name: string;
+  readonly tier: Tier;
+  /** What applies on the orchestrator: the key's own number, else its tier's. */
+  readonly perMinute: number;
+  /** Only where the key itself names a number: what applies on the gateway. */
+  readonly ownPerMinute: number | undefined;
+  readonly surfaces: ReadonlySet<SurfaceName>;
+  /** Globs over model ids. */
+  readonly models: readonly string[];
+  /** Under which names its calls are counted. */
+  readonly buckets: Readonly<Record<SurfaceName, string>>;
+};
+
+export type KeySpec = {
+  readonly name: string;
+  readonly tier: Tier;
+  /** Requests per minute; enterprise keys must name it. */
+  readonly perMinute?: number;
+  /** Default: both. */
+  readonly surfaces?: readonly SurfaceName[];
+  /** Globs over model ids. Default: every model. */
+  readonly models?: readonly string[];
+  /** Unix milliseconds. Default: never. */
+  readonly expiresAt?: number;
+};
+
+export type KeyState = "active" | "expired" | "revoked";
+
+/** All that is known about a key but the key itself. Times are Unix milliseconds. */
+export type KeyInfo = KeySpec & {
+  readonly id: string;
+  /** The key's first characters. */
+  readonly prefix: string;
+  readonly state: KeyState;
+  readonly surfaces: readonly SurfaceName[];
+  readonly models: readonly string[];
+  readonly createdAt: number;
+  /** To the minute. */
+  readonly lastUsedAt?: number;
+  readonly revokedAt?: number;
+};
+
+/** `secret` is shown once and kept nowhere. */
+export type NewKey = { readonly secret: string; readonly key: KeyInfo };
+
+/** A key that nobody can make as it was asked for: a wrong use. */
+export class KeySpecError extends KeyError {
+  override readonly name = "KeySpecError";
+}
+
+const surfaceNames: readonly SurfaceName[] = ["orchestrator", "gateway"];
+const bearerForm = /^bearer +(\S+) *$/i;
+
+/** @param modelId `<namespace>/<name>` */
+export function mayUseModel(caller: Caller, modelId: string): boolean {
+  return caller.models.some((glob) => globMatches(glob, modelId));
+}
+
+/** Whether any model of that provider may be used. */
+export function mayUseProvider(caller: Caller, provider: string): boolean {
+  return caller.models.some((glob) => globReaches(glob, `${provider}/`));
+}
+
+type Known = { readonly caller: Caller; readonly expiresAt: number };
+
+const touchEveryMs = 60_000;
+
+export class Keys {
+  readonly #rows: KeyRepository;
+  readonly #clock: Clock;
+  readonly #tiers: { readonly free: number; readonly pro: number };
+  /** By hash; what can't be used any more is not here. */
+  #known = new Map<string, Known>();
+  #generation = -1;
+  readonly #uses = new Map<string, number>();
+  #cancelTouch: (() => void) | undefined;
+
+  /**
+   * Reads all keys. @param tiers requests per minute of the plans that have a fixed number
+   * @throws StorageError
+   */
+  constructor(rows: KeyRepository, clock: Clock, tiers: { readonly free: number; readonly pro: number }) {
+    this.#rows = rows;
+    this.#clock = clock;
+    this.#tiers = tiers;
+    this.#load();
+  }
+
+  /**
+   * @param authorization the header's value
+   * @returns undefined for a missing, malformed, unknown, expired or revoked key
+   *
+   * A change by another process counts from the next call on: the store sees it by reading memory. All in all a call
+   * takes about 0.3 µs, most of it for the hash.
+   */
+  find(authorization: string | null): Caller | undefined {
+    const secret = bearerForm.exec(authorization ?? "")?.[1];
+    if (secret === undefined || !isWellFormed(secret)) return undefined;
+    this.#refresh();
+    // Looked up by hash: how long that takes says nothing about a key, so no comparison needs constant time.
+    const known = this.#known.get(hashOf(secret));
+    const now = this.#clock.now();
+    if (known === undefined || known.expiresAt <= now) return undefined;
+    this.#noteUse(known.caller.keyId, now);
+    return known.caller;
+  }
+
+  /** @throws KeySpecError, StorageError */
+  create(spec: KeySpec): NewKey {
+    const { secret, row } = this.#newRow(spec);
+    this.#rows.insert(row);
+    return { secret, key: this.#info(row) };
+  }
+
+  /** By time of birth. @throws StorageError */
+  list(): KeyInfo[] {
+    return this.#rows.list().map((row) => this.#info(row));
+  }
+
+  /**
+   * @param given an id, a unique name, a whole key, or the beginning of an id or of a key
+   * @throws KeyError when it fits none or several, StorageError
+   */
+  match(given: string): { readonly key: KeyInfo; readonly isVague: boolean } {
+    const { row, isVague } = matchKey(this.#rows.list(), given);
+    return { key: this.#info(row), isVague };
+  }
+
+  /** @param given as `match` takes it. @throws KeyError, StorageError */
+  show(given: string): KeyInfo {
+    return this.match(given).key;
+  }
+
+  /** From the next request on the key is refused, in every process. @param given as `match` takes it. @throws KeyError, StorageError */
+  revoke(given: string): KeyInfo {
+    const { id } = this.show(given);
+    if (!this.#rows.revoke(id, this.#clock.now())) throw new KeyError(`The key '${id}' was revoked before.`);
+    return this.show(id);
+  }
+
+  /**
+   * A new secret for the same key; the old one is refused from the next request on.
+   * @param given as `match` takes it. @throws KeyError, StorageError
+   */
+  rotate(given: string): NewKey {
+    const { id } = this.show(given);
+    const secret = newSecret();
+    if (!this.#rows.replaceSecret(id, secret.slice(0, shownLength), hashOf(secret))) {
+      throw new KeyError(`The key '${id}' is revoked; make a new one.`);
+    }
+    return { secret, key: this.show(id) };
+  }
+
+  /**
+   * If there has never been a key, makes one of the pro plan and writes it to `file`, readable by this user only. It stands
+   * beside it before the key is made, and in its place once the key is kept: so a file there always tells of a key.
+   * Of several processes that start at once, one makes them.
+   * @returns undefined when there are keys
+   * @throws StorageError; then there is no key
+   */
+  ensureFirstKey(file: string): NewKey | undefined {
+    const { secret, row } = this.#newRow({ name: "first", tier: "pro" });
+    const unfinished = `${file}.new`;
+    try {
+      const made = this.#rows.insertFirst(row, () => {
+        assertPlaceable(file);
+        writePrivately(unfinished, `${secret}\n`);
+      });
+      if (existsSync(unfinished)) this.#finishFirstKey(unfinished, file);
+      return made ? { secret, key: this.#info(row) } : undefined;
+    } catch (error) {
+      throw asFolderError(error, dirname(file), file);
+    }
+  }
+
+  /** Of whatever process; one that was stopped before its key was kept leaves a file that tells of none. */
+  #finishFirstKey(unfinished: string, file: string): void {
+    try {
+      const hash = hashOf(readFileSync(unfinished, "utf8").trim());
+      if (this.#rows.list().some((row) => row.hash === hash)) renameSync(unfinished, file);
+      else rmSync(unfinished, { force: true });
+    } catch (error) {
+      // Another process that starts has done it.
+      if ((error as { code?: string }).code !== "ENOENT") throw error;
+    }
+  }
+
+  /** Writes when keys were last used. Happens by itself once a minute. @throws StorageError; then nothing is forgotten */
+  flush(): void {
+    this.#cancelTouch?.();
+    this.#cancelTouch = undefined;
+    if (this.#uses.size === 0) return;
+    this.#rows.touch(this.#uses);
+    this.#uses.clear();
+  }
+
+  #refresh(): void {
+    try {
+      if (this.#rows.generation() !== this.#generation) this.#load();
+    } catch {
+      // Storage is lost, which /health reports: who was let in before still is.
+    }
+  }
+
+  #load(): void {
+    // Read before the keys: a change in between is then noticed by the next call.
+    const generation = this.#rows.generation();
+    const usable = this.#rows.list().filter((row) => row.revokedAt === null);
+    this.#known = new Map(usable.map((row) => [row.hash, this.#knownFrom(row)]));
+    this.#generation = generation;
+  }
+
+  #knownFrom(row: KeyRow): Known {
+    const ownPerMinute = row.perMinute ?? undefined;
+    const caller: Caller = {
+      keyId: row.id,
+      name: row.name,
+      tier: row.tier,
+      perMinute: ownPerMinute ?? (row.tier === "free" ? this.#tiers.free : this.#tiers.pro),
+      ownPerMinute,
+      surfaces: new Set(JSON.parse(row.surfaces) as SurfaceName[]),
+      models: JSON.parse(row.models) as string[],
+      buckets: { orchestrator: `orchestrator ${row.id}`, gateway: `gateway ${row.id}` },
+    };
+    return { caller, expiresAt: row.expiresAt ?? Number.POSITIVE_INFINITY };
+  }
+
+  #noteUse(keyId: string, now: number): void {
+    this.#uses.set(keyId, now);
+    this.#cancelTouch ??= this.#clock.setTimer(touchEveryMs, () => {
+      this.#cancelTouch = undefined;
+      try {
+        this.flush();
+      } catch {
+        // Kept, and tried again with the next use.
+      }
+    });
+  }
+
+  #newRow(spec: KeySpec): NewKeyRow {
+    const now = this.#clock.now();
+    checkSpec(spec, now);
+    const secret = newSecret();
+    const row: KeyRow = {
+      id: `key_${this.#clock.newId()}`,
+      name: spec.name,
+      prefix: secret.slice(0, shownLength),
+      hash: hashOf(secret),
+      tier: spec.tier,
+      perMinute: spec.perMinute ?? null,
+      surfaces: JSON.stringify([...new Set(spec.surfaces ?? surfaceNames)]),
+      models: JSON.stringify(spec.models ?? ["*"]),
+      createdAt: now,
+      expiresAt: spec.expiresAt ?? null,
+      lastUsedAt: null,
+      revokedAt: null,
+    };
+    return { secret, row };
+  }
+
+  #info(row: KeyRow): KeyInfo {
+    const lastUsedAt = Math.max(row.lastUsedAt ?? 0, this.#uses.get(row.id) ?? 0);
+    const expired = row.expiresAt !== null && row.expiresAt <= this.#clock.now();
+    return {
+      id: row.id,
+      name: row.name,
+      prefix: row.prefix,
+      state: row.revokedAt !== null ? "revoked" : expired ? "expired" : "active",
+      tier: row.tier,
+      ...(row.perMinute === null ? {} : { perMinute: row.perMinute }),
+      surfaces: JSON.parse(row.surfaces) as SurfaceName[],
+      models: JSON.parse(row.models) as string[],
+      createdAt: row.createdAt,
+      ...(row.expiresAt === null ? {} : { expiresAt: row.expiresAt }),
+      ...(lastUsedAt === 0 ? {} : { lastUsedAt }),
+      ...(row.revokedAt === null ? {} : { revokedAt: row.revokedAt }),
+    };
+  }
+}
+
+type NewKeyRow = { readonly secret: string; readonly row: KeyRow };
+
+const greatestPerMinute = 1_000_000;
+
+/** @param now in Unix milliseconds. @throws KeySpecError */
+export function checkSpec(spec: KeySpec, now: number): void {
+  const { name, tier, perMinute, surfaces, models, expiresAt } = spec;
+  const faults: [boolean, string][] = [
+    [!/^[^\p{Cc}]{1,100}$/u.test(name), "The name must have 1 to 100 characters, without control characters."],
+    [!tiers.includes(tier), `The tier must be one of ${tiers.join(", ")}.`],
+    [tier === "enterprise" && perMinute === undefined, "An enterprise key needs its number of requests per minute."],
+    [
+      perMinute !== undefined && !(Number.isInteger(perMinute) && perMinute >= 1 && perMinute <= greatestPerMinute),
+      `The requests per minute must be a whole number from 1 to ${greatestPerMinute}.`,
+    ],
+    [
+      surfaces !== undefined && (surfaces.length === 0 || surfaces.some((surface) => !surfaceNames.includes(surface))),
+      `The surfaces must be one or more of ${surfaceNames.join(", ")}.`,
+    ],
+    [models !== undefined && (models.length === 0 || models.includes("")), "The models must be one or more patterns."],
+    [expiresAt !== undefined && !(expiresAt > now), "The expiry must lie in the future."],
+  ];
+  const fault = faults.find(([wrong]) => wrong);
+  if (fault !== undefined) throw new KeySpecError(fault[1]);
+}
+
+/** @throws StorageError when a folder has the place of the file */
+export function assertPlaceable(file: string): void {
+  if (statSync(file, { throwIfNoEntry: false })?.isDirectory() !== true) return;
+  throw new StorageError("unusable", file, `${file} is a folder, where the first key is to be written: move it away.`);
+}

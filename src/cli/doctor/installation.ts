@@ -1,0 +1,139 @@
+/** What the configuration leads to: files, addresses, certificates, personas. */
+import { statfsSync, statSync } from "node:fs";
+import { join } from "node:path";
+import type { Config, ListenerConfig } from "../../config/config.ts";
+import { formatAddress } from "../../config/listeners.ts";
+import type { LoadResult } from "../../config/load.ts";
+import { systemClock } from "../../lib/clock.ts";
+import { formatDiagnostic } from "../../lib/yaml/yaml.ts";
+import { readCertificate } from "../../server/certificate.ts";
+import { rehearseStart } from "../../server/rehearsal.ts";
+import { firstKeyName } from "../../store/sqlite/loss-guard.ts";
+import { StorageError } from "../../store/storage-error.ts";
+import { loadPersonas, noProvider, unreachable } from "../personas.ts";
+import { type Finding, fault, ok, warning } from "./finding.ts";
+import { examineUpstreams } from "./upstreams.ts";
+
+const mebibyte = 1024 ** 2;
+const lowDisk = 512 * mebibyte;
+const soonDays = 14;
+
+/** @param call whether each provider is sent one small request */
+export async function examineInstallation(loaded: LoadResult, call: boolean): Promise<Finding[]> {
+  if ("faults" in loaded) {
+    return loaded.faults.map((one) =>
+      fault("configuration", formatDiagnostic(one), "'troupe check' shows the same once it is mended."),
+    );
+  }
+  const { config, file = "none: every default", warnings } = loaded;
+  return [
+    ok("configuration", file),
+    ...warnings.map((one) => warning("configuration", formatDiagnostic(one), "Correct the name, or remove it.")),
+    ...data(config),
+    ...(await Promise.all(config.listen.map((listener) => addresses(listener, config)))).flat(),
+    ...(await personas(config)),
+    ...(await examineUpstreams(config, call)),
+  ];
+}
+
+function data(config: Config): Finding[] {
+  try {
+    const { keys } = rehearseStart(config, systemClock, true);
+    if (keys === undefined) return [ok("data folder", `${config.data}, made at the first start`)];
+  } catch (error) {
+    if (!(error instanceof StorageError)) throw error;
+    return [fault("data folder", error.message, "See docs/troubleshooting.md, under storage.")];
+  }
+  const { bavail, bsize } = statfsSync(config.data);
+  const free = bavail * bsize;
+  const found = `${config.data}, ${Math.round(free / mebibyte)} MiB free`;
+  const disk =
+    free >= lowDisk
+      ? ok("data folder", found)
+      : warning(
+          "data folder",
+          found,
+          "On a full disk nothing new is kept and /health answers 503: make room, or move the folder.",
+        );
+  return [disk, ...firstKey(config)];
+}
+
+function firstKey({ data }: Config): Finding[] {
+  const path = join(data, firstKeyName);
+  if (statSync(path, { throwIfNoEntry: false }) === undefined) return [];
+  return [
+    warning("first key", `${path} still holds it`, "Note the key, and remove the file: only its hash is needed."),
+  ];
+}
+
+async function addresses(listener: ListenerConfig, config: Config): Promise<Finding[]> {
+  const what = `address ${formatAddress(listener.address)}`;
+  return [await taken(what, listener), ...exposure(what, listener, config), ...certificate(what, listener)];
+}
+
+async function taken(what: string, { address, tls }: ListenerConfig): Promise<Finding> {
+  if (address.kind === "unix" || address.port === 0) return ok(what, "free to use");
+  const { host: hostname, port } = address;
+  try {
+    await Bun.serve({ hostname, port, reusePort: false, development: false, fetch: () => new Response() }).stop(true);
+    return ok(what, "free to use");
+  } catch (error) {
+    const { code } = error as { code?: string };
+    if (code !== "EADDRINUSE")
+      return fault(
+        what,
+        String(code ?? error),
+        "Choose an address of this machine in 'listen', and a port this user may have.",
+      );
+    const host =
+      hostname === "0.0.0.0" || hostname === "::" ? "localhost" : hostname.includes(":") ? `[${hostname}]` : hostname;
+    const url = `${tls === undefined ? "http" : "https"}://${host}:${port}/version`;
+    const answer = await fetch(url, { signal: AbortSignal.timeout(2000), tls: { rejectUnauthorized: false } })
+      .then((response) => response.json() as Promise<{ name?: string; version?: string }>)
+      .catch(() => undefined);
+    if (answer?.name === "troupe") return ok(what, `a Troupe ${answer.version} serves there`);
+    return fault(what, "another program has it", `'ss -ltnp' shows which; end it, or choose another port.`);
+  }
+}
+
+const loopback = ["127.", "::1", "localhost"];
+
+function exposure(what: string, { address, tls }: ListenerConfig, { trustedProxies }: Config): Finding[] {
+  if (address.kind === "unix" || tls !== undefined || trustedProxies.length > 0) return [];
+  if (loopback.some((start) => address.host.startsWith(start))) return [];
+  const advice =
+    "Give it a certificate (listen.tls), or put a proxy in front and name it in trusted_proxies. See docs/reverse-proxy.md.";
+  return [warning(what, "open to the network without TLS: keys travel readable", advice)];
+}
+
+function certificate(what: string, { tls }: ListenerConfig): Finding[] {
+  if (tls === undefined) return [];
+  try {
+    const { expiresAt } = readCertificate(tls);
+    const days = Math.floor((expiresAt.getTime() - Date.now()) / 86_400_000);
+    const found = `the certificate is good until ${expiresAt.toISOString().slice(0, 10)}`;
+    const advice = "Renew it; a running server takes the new files over by itself.";
+    if (days < 0) return [fault(what, "the certificate has expired", advice)];
+    return [days < soonDays ? warning(what, found, advice) : ok(what, found)];
+  } catch (error) {
+    return [
+      fault(
+        what,
+        (error as Error).message,
+        "Both files must be PEM, belong together, and be readable by the server's user.",
+      ),
+    ];
+  }
+}
+
+async function personas(config: Config): Promise<Finding[]> {
+  const loaded = await loadPersonas(config.personas);
+  const unreached = unreachable(loaded.personas, config);
+  return [
+    ok("personas", `${loaded.personas.length} in ${loaded.from}`),
+    ...loaded.faults.map((one) => fault("personas", formatDiagnostic(one), "See docs/personas.md for every field.")),
+    ...unreached.map((id) =>
+      warning(`persona ${id}`, noProvider, "Set up one of its models' providers, or add a model."),
+    ),
+  ];
+}

@@ -1,0 +1,41 @@
+/**
+ * By which names a listener on a loopback address may be called. A page on the web can give its own name a second address,
+ * 127.0.0.1, and is then of one origin with whatever listens there: the browser would let it read every answer. What the
+ * browser can't change is the name in `Host`.
+ * Source: https://www.rfc-editor.org/rfc/rfc9110#section-17.1 and https://en.wikipedia.org/wiki/DNS_rebinding
+ */
+import type { ListenerConfig } from "../config/config.ts";
+import { globMatches } from "../lib/glob.ts";
+import { ApiError } from "../protocols/errors.ts";
+import { admitAnyone } from "./authenticate.ts";
+import type { Exchange } from "./context.ts";
+import type { Services } from "./services.ts";
+
+/** Nobody on the web can have one of these: https://www.rfc-editor.org/rfc/rfc6761#section-6.3, `host.docker.internal` and its like. */
+const localNames = /^(?:(?:.+\.)?localhost|.+\.internal|127(?:\.\d{1,3}){3}|\[::1\])$/;
+
+/** Other machines can't reach such an address; the browsers of this one can. */
+export function isLoopback({ address }: ListenerConfig): boolean {
+  if (address.kind === "unix") return false;
+  const { host } = address;
+  return localNames.test((host.includes(":") ? `[${host}]` : host).toLowerCase());
+}
+
+/**
+ * @param header of the request; null where there is none, which no browser does
+ * @param allowed the operator's names, with `*` for any run of characters
+ */
+export function isAllowedHost(header: string | null, allowed: readonly string[]): boolean {
+  if (header === null || header === "") return true;
+  const name = /^(\[[^\]]*\]|[^:]*?)\.?(?::\d*)?$/.exec(header.toLowerCase())?.[1];
+  if (name === undefined) return false;
+  return localNames.test(name) || allowed.some((glob) => globMatches(glob.toLowerCase(), name));
+}
+
+/** A proxy that is believed has seen to the names itself. @throws ApiError host_not_allowed, or rate_limit_exceeded */
+export function checkHost(services: Services, exchange: Exchange): void {
+  const host = exchange.request.headers.get("host");
+  if (isAllowedHost(host, services.live.config.allowedHosts) || exchange.isFromTrustedProxy) return;
+  admitAnyone(services, exchange);
+  throw ApiError.hostNotAllowed(host ?? "");
+}

@@ -1,0 +1,213 @@
+/** Mounts the surfaces at their bases and turns whatever is thrown into an answer: the one error boundary. */
+import { Elysia } from "elysia";
+import type { SurfaceName } from "../config/config.ts";
+import { truncate } from "../lib/truncate.ts";
+import type { FinishedRequest, Telemetry } from "../observability/otlp/telemetry.ts";
+import { ApiError } from "../protocols/errors.ts";
+import { ClientDisconnected } from "../upstream/client.ts";
+import { checkHost } from "./allowed-host.ts";
+import { admitAnyone, showAnonymousLimit } from "./authenticate.ts";
+import { baseOf } from "./bases.ts";
+import { type Area, Exchange, type ServerHandle } from "./context.ts";
+import { allowOrigin, preflightAnswer } from "./cors.ts";
+import { homeRoute } from "./home.ts";
+import { docsRoutes } from "./openapi/openapi.ts";
+import { opsRoutes } from "./ops.ts";
+import { asApiError, errorAnswer, type Finish, respondWhole } from "./respond.ts";
+import type { Route } from "./routes.ts";
+import type { Services } from "./services.ts";
+import { surfaceRoutes } from "./surface-routes.ts";
+
+/** Settings that keep Elysia and Bun from answering, reading or sharing anything on their own. */
+const elysiaSettings = {
+  normalize: false,
+  strictPath: true,
+  handler: { standardHostname: false },
+} as const;
+
+/** What a listener's answers depend on besides the request. */
+export type Host = {
+  readonly services: Services;
+  /** Absent: nobody is told. */
+  readonly telemetry: Telemetry | undefined;
+  /** Whether requests must name it by one of the names that it has here. */
+  readonly checksNames: boolean;
+  /** Whether connections are asked to end after their next answer, as others take the new ones. */
+  readonly draining: boolean;
+};
+
+/** One listener's application. */
+export function buildApp(host: Host, surfaces: readonly SurfaceName[]) {
+  const native: NativeRoutes = {};
+  const app = new Elysia({ ...elysiaSettings, serve: { routes: native } as never });
+  const lost = ({ request, server }: Context) =>
+    serve(host, { request, server }, areaOf(request, surfaces), "(unknown)", notFound);
+  const mounting = { app, native, host, lost };
+  for (const surface of surfaces) mount(mounting, surfaceRoutes[surface], baseOf(surface, surfaces));
+  mount(mounting, [homeRoute(surfaces), ...opsRoutes, ...docsRoutes(surfaces)], "");
+  // Registered last, so every route of our own comes before it.
+  app.all("/*", lost as never, { parse: "none", detail: { hide: true } });
+  app.onError(({ request, server, error, code }) => {
+    const context = { request, server } as Context;
+    if (code === "NOT_FOUND") return lost(context);
+    return serve(host, context, areaOf(request, surfaces), "(unknown)", () => {
+      throw error;
+    });
+  });
+  return app;
+}
+
+export type App = ReturnType<typeof buildApp>;
+type Answering = (context: Context) => Promise<Response>;
+type Context = { readonly request: Request; readonly server: ServerHandle | null };
+
+/** Handlers by path and method. */
+type NativeRoutes = Record<string, Record<string, (request: Request, server: ServerHandle) => Promise<Response>>>;
+/** Those that Bun's router tells apart. Source: https://bun.com/docs/runtime/http/routing */
+const nativeMethods = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"];
+
+type Mounting = {
+  readonly app: Elysia;
+  /** What Bun's router gets besides the routes that Elysia gives it: paths that end in `*`, and methods that are refused. */
+  readonly native: NativeRoutes;
+  readonly host: Host;
+  /** Answers requests for nothing that is here. */
+  readonly lost: Answering;
+};
+
+/**
+ * Whether a request names its route as it is written. Bun's router compares the target as it was sent, and a request that it
+ * has matched has `params`; what it did not match comes with a URL in which `..`, `%2e` and backslashes are resolved, and so
+ * could pass for a route that a proxy in front keeps closed. Without a server no target was sent.
+ * Source: https://url.spec.whatwg.org/#path-state
+ */
+function isNamedExactly({ request, server }: Context): boolean {
+  return server === null || "params" in request || !nativeMethods.includes(request.method);
+}
+
+function mount({ app, native, host, lost }: Mounting, routes: readonly Route[], base: string): void {
+  // Taken apart here: of a context that is handed on whole, Elysia prepares every part it has, cookies and query too.
+  const exactly =
+    (answer: Answering): Answering =>
+    ({ request, server }) =>
+      isNamedExactly({ request, server }) ? answer({ request, server }) : lost({ request, server });
+  const nativeRoute = (path: string, method: string, answer: Answering) => {
+    native[path] = { ...native[path], [method]: (request, server) => answer({ request, server }) };
+  };
+  const byPath = Map.groupBy(routes, ({ path }) => path);
+  for (const [path, sharing] of byPath) {
+    const full = base + path;
+    for (const { method, area, detail, run } of sharing) {
+      const answer = (context: Context) => serve(host, context, area, full, run);
+      for (const each of method === "GET" ? ["GET", "HEAD"] : [method]) {
+        app.route(each, full, exactly(answer) as never, {
+          parse: "none",
+          detail: each === method ? detail : { hide: true },
+        });
+        if (full.endsWith("*")) nativeRoute(full, each, answer);
+      }
+    }
+    const allowed = sharing.flatMap(({ method }) => (method === "GET" ? ["GET", "HEAD"] : [method]));
+    const refuse = (context: Context) =>
+      serve(host, context, sharing[0]!.area, full, (services, exchange) => {
+        const allowance = preflightAnswer(exchange, allowed);
+        if (allowance !== undefined) {
+          showAnonymousLimit(services, exchange);
+          return allowance;
+        }
+        admitAnyone(services, exchange);
+        throw ApiError.methodNotAllowed(exchange.request.method, allowed);
+      });
+    for (const method of nativeMethods) if (!allowed.includes(method)) nativeRoute(full, method, refuse);
+    app.all(full, exactly(refuse) as never, { parse: "none", detail: { hide: true } });
+  }
+}
+
+function areaOf(request: Request, surfaces: readonly SurfaceName[]): Area {
+  if (surfaces.length === 1) return surfaces[0]!;
+  return new URL(request.url, "http://localhost").pathname.startsWith("/gateway/") ? "gateway" : "orchestrator";
+}
+
+/** Where people look for what stands elsewhere: relative, so that it holds below a proxy's prefix too. */
+const moved: ReadonlyMap<string, string> = new Map(["GET", "HEAD"].map((method) => [`${method} /docs/`, "../docs"]));
+
+const notFound: Route["run"] = (services, exchange) => {
+  const location = moved.get(`${exchange.request.method} ${exchange.path}`);
+  if (location !== undefined) {
+    showAnonymousLimit(services, exchange);
+    return { kind: "whole", status: 308, headers: { location }, body: "" };
+  }
+  admitAnyone(services, exchange);
+  throw ApiError.notFound(`There is nothing at ${exchange.request.method} ${truncate(exchange.path)}.`);
+};
+
+/** Runs one handler and closes its exchange, whatever happens. */
+async function serve(
+  host: Host,
+  { request, server }: Context,
+  area: Area,
+  route: string,
+  run: Route["run"],
+): Promise<Response> {
+  const { services, draining } = host;
+  const exchange = new Exchange(services, request, server, area, route);
+  beginNote(exchange);
+  const finish: Finish = (status, end) => close(host, exchange, status, end);
+  services.running += 1;
+  allowOrigin(exchange, services.live.config.cors.origins);
+  if (draining) exchange.headers["connection"] = "close";
+  try {
+    if (services.loading !== undefined && area === "orchestrator") await services.loading;
+    if (host.checksNames) checkHost(services, exchange);
+    const answer = await run(services, exchange, finish);
+    return answer instanceof Response ? answer : respondWhole(exchange, answer, finish);
+  } catch (error) {
+    if (error instanceof ClientDisconnected || request.signal.aborted) {
+      // Nobody reads this; the status is the one that proxies log for it.
+      finish(499, "cancelled");
+      return new Response(null, { status: 499 });
+    }
+    return respondWhole(exchange, errorAnswer(asApiError(services, exchange, error)), finish);
+  }
+}
+
+/** What is known last has its place in the log line before what comes in between. */
+function beginNote({ note, id, request, route }: Exchange): void {
+  note["request_id"] = id;
+  note["method"] = request.method;
+  note["route"] = route;
+  note["status"] = undefined;
+  note["duration_ms"] = undefined;
+}
+
+function close({ services, telemetry }: Host, exchange: Exchange, status: number, end?: string): void {
+  services.running -= 1;
+  exchange.close();
+  const milliseconds = services.clock.monotonic() - exchange.startedAt;
+  const { note } = exchange;
+  note["status"] = status;
+  note["duration_ms"] = Math.round(milliseconds * 100) / 100;
+  if (end !== undefined) note["stream_end"] = end;
+  services.metrics.request(exchange.area, exchange.route, exchange.request.method, status, milliseconds / 1000);
+  if (exchange.area !== "operations") telemetry?.finish(finishedRequest(exchange, status, milliseconds));
+  const { sample, omit } = services.live.config.log;
+  if (status < 400 && !services.logSampler.takes(sample)) return;
+  const level = exchange.area === "operations" ? "debug" : status >= 500 ? "error" : "info";
+  for (const name of omit) delete note[name];
+  services.log[level]("request", note);
+}
+
+function finishedRequest(exchange: Exchange, status: number, milliseconds: number): FinishedRequest {
+  const { id, request, route, area, startedAt, sentAt, note } = exchange;
+  return {
+    id: id.slice("req_".length),
+    method: request.method,
+    route,
+    surface: area,
+    status,
+    milliseconds,
+    traceparent: request.headers.get("traceparent"),
+    sentAfterMs: sentAt === undefined ? undefined : sentAt - startedAt,
+    note,
+  };
+}

@@ -1,0 +1,110 @@
+/** One call seen from beside: what it took, what it used, and what must be remembered of it. */
+import { truncate } from "../lib/truncate.ts";
+import type { ChunkBody, CompletionBody, Usage } from "../protocols/chat/schema.ts";
+import { ApiError, type UpstreamFault } from "../protocols/errors.ts";
+import type { CallObserver } from "../upstream/call.ts";
+import { StreamFold } from "../upstream/stream/fold.ts";
+import type { Target } from "../upstream/target.ts";
+import type { Exchange } from "./context.ts";
+import { describeError } from "./failures.ts";
+import type { Services } from "./services.ts";
+
+/** Takes the whole answer once it is complete. */
+export type Remember = (answer: CompletionBody, upstreamResponseId: string | undefined) => void;
+
+export class Meter implements CallObserver {
+  readonly #services: Services;
+  readonly #exchange: Exchange;
+  /** Not the target, which has the whole request in it: a stream may be open for long. */
+  readonly #account: string;
+  /** As metrics name it. Only an answer counts a model, so a name that no upstream knows is none of its labels. */
+  #label: string | undefined;
+  readonly #model: string;
+  readonly #isListed: boolean;
+  readonly #fold: StreamFold | undefined;
+  readonly #remember: readonly Remember[];
+  #sentAt = 0;
+  #answeredAt = 0;
+
+  /** @param remember who wants the whole answer; without any, a stream is not folded */
+  constructor(services: Services, exchange: Exchange, target: Target, remember: readonly Remember[]) {
+    this.#services = services;
+    this.#exchange = exchange;
+    this.#account = target.account.name;
+    this.#model = truncate(target.call.model);
+    this.#isListed = exchange.area === "orchestrator" || target.models.has(target.call.model);
+    this.#remember = remember;
+    this.#fold = remember.length > 0 ? new StreamFold() : undefined;
+    exchange.note["provider"] = this.#account;
+    exchange.note["upstream_model"] = this.#model;
+  }
+
+  sent(): void {
+    this.#sentAt = this.#services.clock.monotonic();
+    this.#exchange.sentAt = this.#sentAt;
+  }
+
+  answered(): void {
+    this.#answeredAt = this.#services.clock.monotonic();
+  }
+
+  firstFragment(): void {
+    const now = this.#services.clock.monotonic();
+    const seconds = (now - this.#exchange.startedAt) / 1000;
+    this.#exchange.note["first_token_ms"] = Math.round(now - this.#exchange.startedAt);
+    this.#services.metrics.firstToken(this.#exchange.area, this.#account, this.#modelLabel, seconds);
+    this.#overhead(this.#sentAt);
+  }
+
+  get wantsBodies(): boolean {
+    return this.#fold !== undefined;
+  }
+
+  body(body: ChunkBody): void {
+    this.#fold?.push([body]);
+  }
+
+  completed(result: {
+    usage: Usage | undefined;
+    completion?: CompletionBody;
+    upstreamResponseId: string | undefined;
+  }): void {
+    const { metrics, clock } = this.#services;
+    const now = clock.monotonic();
+    metrics.operation(this.#exchange.area, this.#account, this.#modelLabel, (now - this.#exchange.startedAt) / 1000);
+    if (result.usage !== undefined) {
+      metrics.usage(this.#account, this.#modelLabel, result.usage);
+      this.#exchange.note["prompt_tokens"] = result.usage.prompt_tokens;
+      this.#exchange.note["completion_tokens"] = result.usage.completion_tokens;
+    }
+    if (result.completion !== undefined) this.#overhead(this.#sentAt, now);
+    const answer = result.completion ?? this.#fold?.result();
+    if (answer !== undefined) for (const remember of this.#remember) remember(answer, result.upstreamResponseId);
+  }
+
+  upstreamFailed(provider: string, status: number): void {
+    this.#exchange.note["upstream_status"] = status;
+    this.#services.metrics.upstreamError(provider, status);
+  }
+
+  faulted(fault: UpstreamFault | ApiError): void {
+    Object.assign(
+      this.#exchange.note,
+      fault instanceof ApiError ? describeError(fault, "fault") : { fault: fault.message },
+    );
+    if (fault.name === "UpstreamFault" || fault.status >= 500) {
+      this.#services.metrics.upstreamError(this.#account, fault.name === "UpstreamFault" ? fault.status : 0);
+    }
+  }
+
+  get #modelLabel(): string {
+    this.#label ??= this.#services.metrics.modelLabel(this.#model, this.#isListed);
+    return this.#label;
+  }
+
+  /** Our own time: before the request went upstream, and from the upstream's answer to the end of a plain call. */
+  #overhead(sentAt: number, endedAt = this.#answeredAt): void {
+    const own = sentAt - this.#exchange.startedAt + Math.max(0, endedAt - this.#answeredAt);
+    this.#services.metrics.overhead(this.#exchange.area, own / 1000);
+  }
+}

@@ -1,0 +1,323 @@
+/** A chat completion, start to end: the one path of both surfaces. */
+
+import type { Caller } from "../auth/keys.ts";
+import type { SurfaceName } from "../config/config.ts";
+import { fingerprint } from "../idempotency/fingerprint.ts";
+import { doneData } from "../lib/sse.ts";
+import { truncate } from "../lib/truncate.ts";
+import { checkChatRequest } from "../protocols/chat/request.ts";
+import type { ChatRequest, Envelope } from "../protocols/chat/schema.ts";
+import { ApiError, type UpstreamFault } from "../protocols/errors.ts";
+import type { Source } from "../protocols/source.ts";
+import type { Answer, KeptAnswer, Producer, WholeAnswer } from "../upstream/answer.ts";
+import type { CallOptions, Outcome, UpstreamError } from "../upstream/call.ts";
+import { callWithFallback, type FallbackReport } from "../upstream/fallback.ts";
+import { type Shaping, StreamShaper, shapingFor } from "../upstream/stream/shape.ts";
+import type { Target } from "../upstream/target.ts";
+import { admit } from "./authenticate.ts";
+import { Meter, type Remember } from "./call-observer.ts";
+import type { Exchange } from "./context.ts";
+import { openConversation } from "./conversation.ts";
+import { describeError, describeUpstreamError } from "./failures.ts";
+import { readJson } from "./request-body.ts";
+import { type Finish, jsonAnswer, respondStream, respondWhole, type StreamRules } from "./respond.ts";
+import type { Services } from "./services.ts";
+
+export type Plan = {
+  /** What will be called, in order of preference. */
+  readonly targets: readonly Target[];
+  /** Whether the exchange is to be kept. */
+  readonly store: boolean;
+  /** Whether an upstream that holds conversations may hold this one. */
+  readonly upstreamMayHold: boolean;
+};
+
+/** What the two surfaces do differently. */
+export interface ChatSurface {
+  readonly name: SurfaceName;
+  /**
+   * @param request with the messages of the conversation it continues
+   * @param source the request as it was sent
+   * @throws ApiError
+   */
+  plan(services: Services, caller: Caller, request: ChatRequest, source: Source): Plan;
+  /** An upstream's error as this surface's callers see it. @throws ApiError in its place */
+  refusal(error: UpstreamError): WholeAnswer;
+  /** An error of the relay as this surface's callers see it. */
+  failure(error: ApiError): ApiError;
+  /** The error object within a stream. */
+  fault(fault: UpstreamFault | ApiError): Record<string, unknown>;
+}
+
+export async function createCompletion(
+  services: Services,
+  exchange: Exchange,
+  surface: ChatSurface,
+  finish: Finish,
+): Promise<Response> {
+  const caller = admit(services, exchange, surface.name);
+  const { limits, streams, log } = services.live.config;
+  const source = await readJson(exchange, limits);
+  const request = checkChatRequest(source.parsed);
+  exchange.note["model"] = truncate(request.model);
+  if (log.content) noteContent(exchange, "messages", request.messages);
+  exchange.allowSilence(silenceAllowed(request, streams.keepAliveSeconds));
+  const envelope = newEnvelope(services, exchange, request.model);
+  const asked = { caller, request, source, envelope };
+  if (request.stream !== true) {
+    const { signal } = exchange.request;
+    return respondWhole(exchange, wholeOf(await start(services, exchange, surface, asked, signal)), finish);
+  }
+  exchange.note["stream"] = true;
+  const leaving = abortedWith(exchange.request.signal);
+  const answering = start(services, exchange, surface, asked, leaving.signal);
+  const shaping = shapingFor(request, {}, envelope);
+  return respondStream(services, exchange, answering, streamRules(services, surface, shaping, leaving), finish);
+}
+
+/** `AbortSignal.any` does the same, at several times the cost. */
+function abortedWith(signal: AbortSignal): AbortController {
+  const controller = new AbortController();
+  if (signal.aborted) controller.abort();
+  else signal.addEventListener("abort", () => controller.abort(), { once: true });
+  return controller;
+}
+
+/** Made apart from the request: what is held by these stays for as long as the stream does. */
+function streamRules(
+  { live }: Services,
+  surface: ChatSurface,
+  shaping: Shaping,
+  leaving: AbortController,
+): StreamRules {
+  return {
+    keepAliveMs: live.config.streams.keepAliveSeconds * 1000,
+    lateFault(failure) {
+      const error = failure instanceof ApiError ? surface.fault(failure) : errorObjectIn(failure.body);
+      return [new StreamShaper(shaping).fault(error), doneData];
+    },
+    abandon: () => leaving.abort(),
+  };
+}
+
+type Asked = {
+  readonly caller: Caller;
+  readonly request: ChatRequest;
+  /** The request as it was sent. */
+  readonly source: Source;
+  readonly envelope: Envelope;
+};
+
+function start(
+  services: Services,
+  exchange: Exchange,
+  surface: ChatSurface,
+  asked: Asked,
+  signal: AbortSignal,
+): Promise<Answer | KeptAnswer> {
+  const requestId = serviceRequestId(exchange);
+  if (requestId === undefined) return answer(services, exchange, surface, asked, signal);
+  const produce = (until: AbortSignal) => answer(services, exchange, surface, asked, until);
+  return keptAnswer(services, exchange, asked, requestId, signal, produce);
+}
+
+/** From the checked request to what the upstream makes of it. */
+function answer(
+  services: Services,
+  exchange: Exchange,
+  surface: ChatSurface,
+  asked: Asked,
+  signal: AbortSignal,
+): Promise<Answer> {
+  let calling: Promise<Outcome>;
+  try {
+    calling = callUpstream(services, exchange, surface, asked, signal);
+  } catch (error) {
+    return Promise.reject(error);
+  }
+  return answerOf(services, exchange, surface, calling);
+}
+
+/** Apart from the request, as are all that wait: what an asynchronous function was given is held until it is done. */
+async function answerOf(
+  services: Services,
+  exchange: Exchange,
+  surface: ChatSurface,
+  calling: Promise<Outcome>,
+): Promise<Answer> {
+  let outcome: Outcome;
+  try {
+    outcome = await calling;
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    Object.assign(exchange.note, describeFailure(services, error));
+    throw surface.failure(error);
+  }
+  if (outcome.kind === "upstream-error") Object.assign(exchange.note, describeFailure(services, outcome));
+  return answerFrom(outcome, surface);
+}
+
+/** @throws ApiError before anything is called */
+function callUpstream(
+  services: Services,
+  exchange: Exchange,
+  surface: ChatSurface,
+  { caller, request, source, envelope }: Asked,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const conversation = openConversation(services, exchange, caller, surface.name, request);
+  const plan = surface.plan(services, caller, conversation.whole, source);
+  if (plan.store) conversation.checkStorage();
+  const targets = plan.targets
+    .map((target) => (plan.upstreamMayHold ? conversation.heldUpstream(target) : target))
+    .map((target) => restoreThinkingState(services, caller, target));
+  // Another target, what is stored and what a retry joins need the request for longer.
+  const isSentOnce = targets.length === 1 && !plan.store && exchange.headers["service-request-id"] === undefined;
+  const onSent = isSentOnce ? releaseOf(exchange) : undefined;
+  const optionsFor = (target: Target): CallOptions => {
+    const shaping = shapingFor(target.call.request, target.call.extras, envelope);
+    const memories = memoriesOf(services, caller, target);
+    if (plan.store) memories.push(conversation.remember(target, shaping));
+    if (services.live.config.log.content) memories.push(({ choices }) => noteContent(exchange, "choices", choices));
+    const observer = new Meter(services, exchange, target, memories);
+    return { shaping, signal, observer, onSent, renderFault: surface.fault };
+  };
+  const report: FallbackReport = (target, failure) => {
+    services.metrics.fallback(target.account.name);
+    services.log.warn("a persona's model failed; the next one is asked", {
+      request_id: exchange.id,
+      persona: truncate(request.model),
+      provider: target.account.name,
+      upstream_model: target.call.model,
+      ...describeFailure(services, failure),
+    });
+  };
+  return callWithFallback(services, targets, optionsFor, report);
+}
+
+/** Made apart from the request, as it lives for as long as an answer is waited for. */
+const releaseOf = (exchange: Exchange) => () => exchange.forgetBody();
+
+function answerFrom(outcome: Outcome, surface: ChatSurface): Answer {
+  switch (outcome.kind) {
+    case "completion":
+      return jsonAnswer(outcome.completion);
+    case "stream":
+      return { kind: "events", headers: {}, events: outcome.events };
+    case "upstream-error":
+      return surface.refusal(outcome);
+  }
+}
+
+/** With a service-request-id: called once, joined while it runs, and given again from what is kept. */
+function keptAnswer(
+  services: Services,
+  exchange: Exchange,
+  { caller, request }: Asked,
+  requestId: string,
+  signal: AbortSignal,
+  produce: Producer,
+): Promise<KeptAnswer> {
+  const area = exchange.area;
+  const claim = { scope: `${caller.keyId} ${area}`, requestId, fingerprint: fingerprint(request) };
+  const lastEventId = exchange.request.headers.get("last-event-id") ?? undefined;
+  return services.idempotency.run(claim, signal, produce, { lastEventId }).then(
+    ({ answer: kept, replayed, joined }) => {
+      if (replayed) exchange.headers["idempotent-replayed"] = "true";
+      services.metrics.kept(area, replayed ? "replayed" : joined ? "joined" : "fresh");
+      return kept;
+    },
+    (error) => {
+      if (error instanceof ApiError && error.status === 422) services.metrics.kept(area, "conflict");
+      throw error;
+    },
+  );
+}
+
+/** The names of the header, the own one first. */
+const requestIdNames = ["service-request-id", "idempotency-key"];
+
+/** Echoed on the answer. @throws ApiError invalid_value */
+function serviceRequestId({ request, headers }: Exchange): string | undefined {
+  let found: string | undefined;
+  for (const name of requestIdNames) {
+    const id = request.headers.get(name);
+    if (id === null) continue;
+    if (!/^[\x21-\x7e]{1,255}$/.test(id)) {
+      throw ApiError.invalidValue(name, `${name} must be 1 to 255 visible ASCII characters.`);
+    }
+    found ??= id;
+  }
+  if (found !== undefined) headers["service-request-id"] = found;
+  return found;
+}
+
+function wholeOf(answered: Answer | KeptAnswer): WholeAnswer {
+  if (answered.kind === "whole") return answered;
+  throw new Error("a stream where a whole answer was asked for");
+}
+
+const scopeOf = (caller: Caller, target: Target) => `${caller.keyId} ${target.account.name} ${target.call.model}`;
+
+/** Gives back the thinking state that a client's library stripped from the history. */
+function restoreThinkingState(services: Services, caller: Caller, target: Target): Target {
+  const request = services.replayMemory.restore(scopeOf(caller, target), target.call.request);
+  return request === target.call.request ? target : { ...target, call: { ...target.call, request } };
+}
+
+/** Who wants the whole answer. Thinking state matters only where tools may be called. */
+function memoriesOf(services: Services, caller: Caller, target: Target): Remember[] {
+  if (target.call.request.tools === undefined) return [];
+  const scope = scopeOf(caller, target);
+  return [
+    (whole) =>
+      services.replayMemory.remember(
+        scope,
+        whole.choices.map((choice) => choice.message),
+      ),
+  ];
+}
+
+/** For an operator who chose to read along; as a text, in which the log hides keys as it does everywhere. */
+function noteContent({ note }: Exchange, name: "messages" | "choices", content: unknown): void {
+  note[name] = JSON.stringify(content);
+}
+
+function newEnvelope({ clock }: Services, { uniqueId }: Exchange, model: string): Envelope {
+  return { id: `chatcmpl-${uniqueId}`, created: Math.floor(clock.now() / 1000), model };
+}
+
+/**
+ * How long the connection may stay without progress. A stream writes at least its keep-alive comments, so one that makes
+ * no progress has a reader that went away; without comments, and for plain answers, silence means nothing.
+ */
+function silenceAllowed(request: ChatRequest, keepAliveSeconds: number): number {
+  return request.stream === true && keepAliveSeconds > 0 ? Math.min(255, Math.max(60, 4 * keepAliveSeconds)) : 0;
+}
+
+function describeFailure({ live }: Services, failure: UpstreamError | ApiError): Record<string, unknown> {
+  return failure instanceof ApiError
+    ? describeError(failure, "failure")
+    : describeUpstreamError(failure, errorObjectIn(failure.body), live.config.log.content);
+}
+
+/** The error object inside an upstream's own body, in whatever form it is kept there. */
+export function errorObjectIn(body: string | Uint8Array): Record<string, unknown> {
+  const text = typeof body === "string" ? body : new TextDecoder().decode(body);
+  const known = { message: text.slice(0, 2000), type: "server_error", param: "", code: "" };
+  try {
+    const parsed: unknown = JSON.parse(text);
+    const outer = (Array.isArray(parsed) ? parsed[0] : parsed) as Record<string, unknown> | null;
+    const inner = outer?.["error"];
+    if (typeof inner === "object" && inner !== null) {
+      const { message } = inner as { message?: unknown };
+      // Clients show nothing of an error whose message is no text.
+      return { ...known, ...inner, message: typeof message === "string" ? message : known.message };
+    }
+    if (typeof inner === "string") return { ...known, message: inner, code: String(outer?.["code"] ?? "") };
+    if (typeof outer?.["message"] === "string") return { ...known, ...outer };
+    return known;
+  } catch {
+    return known;
+  }
+}

@@ -1,0 +1,76 @@
+/** One call's place in a stored conversation: what it continues, and how it is kept. */
+
+import type { Caller } from "../auth/keys.ts";
+import type { SurfaceName } from "../config/config.ts";
+import type { Holder, UpstreamState } from "../conversations/conversations.ts";
+import type { ChatRequest } from "../protocols/chat/schema.ts";
+import { needsStorage } from "../store/require-storage.ts";
+import { type Shaping, shapeCompletion } from "../upstream/stream/shape.ts";
+import type { Target } from "../upstream/target.ts";
+import type { Remember } from "./call-observer.ts";
+import type { Exchange } from "./context.ts";
+import type { Services } from "./services.ts";
+
+/** Whoever stored an exchange: one key on one surface. */
+export function holderOf(caller: Caller, surface: SurfaceName): Holder {
+  return { keyId: caller.keyId, surface };
+}
+
+/** @throws ApiError not_found for a previous_response_id that is unknown, expired, deleted or another's */
+export function openConversation(
+  services: Services,
+  exchange: Exchange,
+  caller: Caller,
+  surface: SurfaceName,
+  request: ChatRequest,
+) {
+  const { conversations, log, store } = services;
+  const holder = holderOf(caller, surface);
+  const { previous, said } = partedFromPrevious(request);
+  const resumed = previous === undefined ? undefined : conversations.resume(holder, previous);
+  return {
+    /** The request with all that was said before it. */
+    whole: resumed === undefined ? said : { ...said, messages: [...resumed.messages, ...said.messages] },
+
+    /** Before the call is made and billed: an exchange that can't be kept is refused. @throws ApiError */
+    checkStorage(): void {
+      needsStorage(() => store.check());
+    },
+
+    /** Where the upstream holds the conversation, it is sent the new messages only. */
+    heldUpstream(target: Target): Target {
+      const { account, call } = target;
+      const upstream = resumed?.upstream;
+      if (!isHeldUpstream(target) || upstream === undefined || upstream.account !== account.name) return target;
+      const request = { ...call.request, messages: said.messages };
+      return { ...target, call: { ...call, request, upstreamResponseId: upstream.responseId } };
+    },
+
+    /** Keeps the exchange once it is complete. The answer stands even if that fails: it was paid for. */
+    remember(target: Target, shaping: Shaping): Remember {
+      const holds = isHeldUpstream(target);
+      return (body, upstreamResponseId) => {
+        const upstream: UpstreamState | undefined =
+          holds && upstreamResponseId !== undefined
+            ? { account: target.account.name, responseId: upstreamResponseId }
+            : undefined;
+        const completion = shapeCompletion(body, shaping);
+        try {
+          conversations.remember(holder, { request: said, requestId: exchange.id, completion, resumed, upstream });
+        } catch (error) {
+          log.error("an exchange could not be stored", { request_id: exchange.id, error });
+        }
+      };
+    },
+  };
+}
+
+function isHeldUpstream({ provider, call }: Target): boolean {
+  return provider.kind === "remote" && provider.holdsConversation?.(call) === true;
+}
+
+function partedFromPrevious(request: ChatRequest): { said: ChatRequest; previous?: string } {
+  if (request.previous_response_id === undefined) return { said: request };
+  const { previous_response_id: previous, ...said } = request;
+  return { said, previous };
+}

@@ -1,0 +1,53 @@
+/** What a browser on another origin may do: nothing, unless its origin is in the configuration. */
+import type { WholeAnswer } from "../upstream/answer.ts";
+import type { Exchange } from "./context.ts";
+
+/** What scripts may read of an answer besides its body. */
+const exposed = [
+  "x-request-id",
+  "x-ratelimit-limit",
+  "x-ratelimit-remaining",
+  "x-ratelimit-reset",
+  "retry-after",
+  "x-should-retry",
+  "service-request-id",
+  "idempotent-replayed",
+  "x-troupe-error-source",
+].join(", ");
+
+/** What a browser asks for is said back to it; a list beyond this is no browser's. */
+const maxAskedHeaders = 1024;
+
+/** How long a browser may remember what it was allowed; the longest that Chromium takes is two hours. */
+const rememberedSeconds = 7200;
+
+/**
+ * Sets what an allowed origin needs to read the answer. Keys travel in a header that scripts must set themselves, so no
+ * credentials of the browser's own are ever asked for. Source: https://fetch.spec.whatwg.org/#http-cors-protocol
+ */
+export function allowOrigin(exchange: Exchange, origins: readonly string[]): void {
+  if (origins.length === 0) return;
+  const anyone = origins.includes("*");
+  if (!anyone) exchange.headers["vary"] = "origin";
+  const origin = exchange.request.headers.get("origin");
+  if (origin === null || !(anyone || origins.includes(origin))) return;
+  exchange.headers["access-control-allow-origin"] = anyone ? "*" : origin;
+  exchange.headers["access-control-expose-headers"] = exposed;
+}
+
+/** The answer to a browser's question whether it may send a request; undefined where this is none, or from nowhere known. */
+export function preflightAnswer({ request, headers }: Exchange, methods: readonly string[]): WholeAnswer | undefined {
+  const isPreflight = request.method === "OPTIONS" && request.headers.has("access-control-request-method");
+  if (!isPreflight || headers["access-control-allow-origin"] === undefined) return undefined;
+  const asked = request.headers.get("access-control-request-headers");
+  return {
+    kind: "whole",
+    status: 204,
+    headers: {
+      "access-control-allow-methods": methods.join(", "),
+      ...(asked === null || asked.length > maxAskedHeaders ? {} : { "access-control-allow-headers": asked }),
+      "access-control-max-age": String(rememberedSeconds),
+    },
+    body: "",
+  };
+}

@@ -1,0 +1,92 @@
+/** What stands at the root: where to go from here, as a page for people and as JSON for programs. */
+import { Type } from "@sinclair/typebox";
+import type { BuildInfo } from "../build-info.ts";
+import type { SurfaceName } from "../config/config.ts";
+import type { WholeAnswer } from "../upstream/answer.ts";
+import { showAnonymousLimit } from "./authenticate.ts";
+import { baseOf } from "./bases.ts";
+import { describeOperation } from "./openapi/describe.ts";
+import { jsonAnswer, pageHeaders, textAnswer } from "./respond.ts";
+import type { Route } from "./routes.ts";
+
+const homeSchema = Type.Object({
+  name: Type.String(),
+  version: Type.String(),
+  links: Type.Record(Type.String(), Type.String()),
+});
+
+type Link = { readonly name: string; readonly path: string; readonly title: string };
+
+const open: readonly Link[] = [
+  { name: "docs", path: "/docs", title: "The API, to read and to try" },
+  { name: "openapi", path: "/docs/json", title: "The same for programs (OpenAPI)" },
+  { name: "health", path: "/health", title: "Health, with its checks" },
+  { name: "version", path: "/version", title: "Version" },
+  { name: "metrics", path: "/metrics", title: "Metrics (Prometheus)" },
+];
+const titles: Record<SurfaceName, string> = {
+  orchestrator: "Base address for clients: personas",
+  gateway: "Base address for clients: providers' models",
+};
+
+/** Bases are what a client is set up with; `/models` below one needs a key, so there is nothing to open in a browser. */
+const basesOf = (surfaces: readonly SurfaceName[]): Link[] =>
+  surfaces.map((name) => ({ name, path: `${baseOf(name, surfaces)}/v1`, title: titles[name] }));
+
+const style =
+  "body{font:16px/1.6 system-ui,sans-serif;max-width:40rem;margin:4rem auto;padding:0 1rem;color:#222;background:#fff}" +
+  "h1{font-size:1.5rem}small{color:#666}@media(prefers-color-scheme:dark){body{color:#ddd;background:#161616}a{color:#8ab4f8}}";
+const policy = [
+  "default-src 'none'",
+  `style-src 'sha256-${new Bun.CryptoHasher("sha256").update(style).digest("base64")}'`,
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join("; ");
+
+/** Addresses are relative: a proxy may have put the server below a path of its own. */
+const relative = ({ path }: Link) => path.slice(1);
+
+function page({ version }: BuildInfo, surfaces: readonly SurfaceName[]): string {
+  const links = open.map((link) => `<li><a href="${relative(link)}">${link.title}</a></li>`);
+  const bases = basesOf(surfaces).map(({ path, title }) => `<li>${title}: <code>${path}</code></li>`);
+  return `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Troupe</title>
+<style>${style}</style>
+<h1>Troupe <small>${version}</small></h1>
+<p>A chat-completion gateway and persona orchestrator.</p>
+<ul>${bases.join("")}${links.join("")}</ul>
+</html>
+`;
+}
+
+export function homeRoute(surfaces: readonly SurfaceName[]): Route {
+  const links = Object.fromEntries([...basesOf(surfaces), ...open].map(({ name, path }) => [name, path]));
+  return {
+    method: "GET",
+    path: "/",
+    area: "operations",
+    detail: describeOperation({
+      tag: "Operations",
+      operationId: "home",
+      summary: "Where to go from here: a page for browsers, JSON for programs",
+      open: true,
+      response: { schema: homeSchema },
+      also: { "text/html": { schema: { type: "string" } } },
+    }),
+    run: (services, exchange): WholeAnswer => {
+      showAnonymousLimit(services, exchange);
+      const { headers } = exchange;
+      headers["vary"] = headers["vary"] === undefined ? "accept" : `${headers["vary"]}, accept`;
+      const { name, version } = services.build;
+      if (!/\btext\/html\b/i.test(exchange.request.headers.get("accept") ?? "")) {
+        return jsonAnswer({ name, version, links });
+      }
+      const answer = textAnswer(page(services.build, surfaces), 200, "text/html; charset=utf-8");
+      return { ...answer, headers: { ...answer.headers, "content-security-policy": policy, ...pageHeaders } };
+    },
+  };
+}

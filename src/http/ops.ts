@@ -1,0 +1,129 @@
+/** The open endpoints: health, version and metrics. */
+import { Type } from "@sinclair/typebox";
+import { ApiError } from "../protocols/errors.ts";
+import type { WholeAnswer } from "../upstream/answer.ts";
+import { showAnonymousLimit } from "./authenticate.ts";
+import type { Exchange } from "./context.ts";
+import { describeOperation } from "./openapi/describe.ts";
+import { jsonAnswer, textAnswer } from "./respond.ts";
+import type { Route } from "./routes.ts";
+import type { Services, Workers } from "./services.ts";
+
+type Check = { readonly status: "ok" | "failing"; readonly message?: string };
+
+/** Storage lost is the one fault that makes the service unhealthy: without it no key can be trusted to be current. */
+async function health(services: Services): Promise<WholeAnswer> {
+  await services.loading;
+  const storage = checkStorage(services);
+  const providers = services.live.accounts.list().filter(({ provider }) => provider.kind === "remote").length;
+  const checks = {
+    storage,
+    personas: { status: services.personaFaults() > 0 ? "failing" : "ok", loaded: services.personas.list().length },
+    providers: { status: "ok", set_up: providers },
+    ...(services.workers !== undefined && { workers: await checkWorkers(services.workers) }),
+  };
+  const ok = Object.values(checks).every(({ status }) => status === "ok");
+  const body = {
+    status: ok ? "ok" : "degraded",
+    version: services.build.version,
+    uptime_seconds: Math.floor((services.clock.monotonic() - services.startedAt) / 1000),
+    checks,
+  };
+  return jsonAnswer(body, storage.status === "ok" ? 200 : 503);
+}
+
+function checkStorage(services: Services): Check {
+  try {
+    services.store.check();
+    return { status: "ok" };
+  } catch (error) {
+    services.log.error("storage check failed", { error });
+    return { status: "failing", message: "The data folder can't be written." };
+  }
+}
+
+function version({ build }: Services): WholeAnswer {
+  const { name, version, commit, builtAt, runtime } = build;
+  return jsonAnswer({ name, version, api_version: "v1", commit, built_at: builtAt, runtime });
+}
+
+async function checkWorkers(group: Workers) {
+  const status = await group.ask("status");
+  if (status === undefined) return { status: "failing", message: "The supervisor does not answer." };
+  const { workers, running, restarts } = status;
+  return { status: running === workers ? "ok" : "failing", workers, running, restarts };
+}
+
+/** Of all processes together: a part of them would look like a restart to whoever collects it. */
+async function metrics({ metrics, workers }: Services): Promise<WholeAnswer> {
+  const text = workers === undefined ? await metrics.render() : await workers.ask("metrics");
+  if (text === undefined) throw ApiError.unavailable("overloaded", "The workers did not answer in time.");
+  return textAnswer(text, 200, metrics.contentType);
+}
+
+function open(
+  path: string,
+  summary: string,
+  answer: (services: Services) => WholeAnswer | Promise<WholeAnswer>,
+  words: Partial<Parameters<typeof describeOperation>[0]>,
+): Route {
+  return {
+    method: "GET",
+    path,
+    area: "operations",
+    detail: describeOperation({ tag: "Operations", summary, open: true, ...words }),
+    run: (services, exchange: Exchange) => {
+      showAnonymousLimit(services, exchange);
+      return answer(services);
+    },
+  };
+}
+
+const CheckResult = Type.Object(
+  { status: Type.Union([Type.Literal("ok"), Type.Literal("failing")]), message: Type.Optional(Type.String()) },
+  { additionalProperties: true },
+);
+const Health = Type.Object({
+  status: Type.Union([Type.Literal("ok"), Type.Literal("degraded")]),
+  version: Type.String(),
+  uptime_seconds: Type.Integer(),
+  checks: Type.Record(Type.String(), CheckResult),
+});
+const Version = Type.Object({
+  name: Type.String(),
+  version: Type.String(),
+  api_version: Type.String(),
+  commit: Type.String(),
+  built_at: Type.String(),
+  runtime: Type.String(),
+});
+const plain = { media: "text/plain" };
+
+export const opsRoutes: readonly Route[] = [
+  open("/health", "Service status with its checks", health, {
+    operationId: "health",
+    response: { schema: Health },
+    others: { 503: { description: "Storage is lost.", content: { "application/json": { schema: Health } } } },
+  }),
+  open(
+    "/healthz",
+    "ok while new requests are taken",
+    (services) => (services.draining ? textAnswer("draining", 503) : textAnswer("ok")),
+    {
+      ...plain,
+      operationId: "ready",
+      others: {
+        503: {
+          description: "The server is shutting down.",
+          content: { "text/plain": { schema: { type: "string" }, example: "draining" } },
+        },
+      },
+    },
+  ),
+  open("/version", "What is running", version, { operationId: "version", response: { schema: Version } }),
+  open("/metrics", "Metrics in the Prometheus text format", metrics, {
+    ...plain,
+    operationId: "metrics",
+    errors: [503],
+  }),
+];

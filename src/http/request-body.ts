@@ -1,0 +1,111 @@
+/** A request's body: read, counted and bounded as it arrives, and parsed. */
+import type { Config } from "../config/config.ts";
+import { freeNow } from "../lib/collection.ts";
+import { JsonScan } from "../lib/json/scan.ts";
+import { ownTurn } from "../lib/turns.ts";
+import { checkBounds, hugeBody, largeBody, parseBody, parseBounded, parseInTurns } from "../protocols/chat/request.ts";
+import { ApiError } from "../protocols/errors.ts";
+import type { Source } from "../protocols/source.ts";
+import type { Exchange } from "./context.ts";
+
+type Limits = Config["limits"];
+
+/**
+ * The body, parsed. Its bytes count as held by the exchange until they are released.
+ * @throws ApiError request_too_large, request_timeout, unsupported_media_type, overloaded, or invalid_json
+ */
+export async function readJson(exchange: Exchange, limits: Limits): Promise<Source> {
+  const { request } = exchange;
+  checkType(request.headers);
+  const declared = Number(request.headers.get("content-length") ?? "0");
+  if (declared > limits.bodyBytes) throw ApiError.requestTooLarge(limits.bodyBytes);
+  if (declared > 0 && declared < largeBody) {
+    exchange.checkRoom(declared);
+    const bytes = (await exchange.arrival(request.bytes())) as Uint8Array<ArrayBuffer>;
+    exchange.hold(bytes.length);
+    return parseBody(bytes, limits);
+  }
+  const bytes = await exchange.arrival(new BodyReader(exchange, limits).read(declared));
+  exchange.body = bytes;
+  return bytes.length < hugeBody ? parseBounded(bytes) : parseInTurns(bytes);
+}
+
+function checkType(headers: Headers): void {
+  const type = headers.get("content-type");
+  if (type && !/^\s*application\/(?:[\w.-]+\+)?json\b/i.test(type)) throw ApiError.unsupportedMediaType(type);
+  const encoding = headers.get("content-encoding");
+  if (encoding !== null && encoding !== "identity") throw ApiError.unsupportedMediaType(`${encoding}-encoded`);
+}
+
+/** Bytes that are looked through in one turn: some 2 ms. */
+const maxScanned = 1024 * 1024;
+
+/** Reads a body that is large, or of unknown length. */
+class BodyReader {
+  readonly #exchange: Exchange;
+  readonly #limits: Limits;
+  readonly #scan: JsonScan;
+  /** As long as the body is said to be: its memory is taken as it is filled. */
+  #whole: Uint8Array<ArrayBuffer> | undefined;
+  /** Of a body of unknown length. */
+  #parts: Uint8Array[] = [];
+  #size = 0;
+
+  constructor(exchange: Exchange, limits: Limits) {
+    this.#exchange = exchange;
+    this.#limits = limits;
+    this.#scan = new JsonScan(limits);
+  }
+
+  async read(declared: number): Promise<Uint8Array<ArrayBuffer>> {
+    const { body } = this.#exchange.request;
+    this.#exchange.checkRoom(declared);
+    if (declared > 0) this.#whole = Buffer.allocUnsafeSlow(declared);
+    let refusal: unknown;
+    for await (const part of body ?? []) {
+      this.#size += part.length;
+      if (this.#size > this.#limits.bodyBytes) throw ApiError.requestTooLarge(this.#limits.bodyBytes);
+      // What is refused is read to its end all the same, and forgotten: who still writes does not see an answer.
+      if (refusal !== undefined) continue;
+      try {
+        await this.#take(part);
+      } catch (error) {
+        refusal = error;
+        this.#whole = undefined;
+        this.#parts = [];
+        this.#exchange.release();
+      }
+    }
+    if (refusal !== undefined) throw refusal;
+    return this.#join();
+  }
+
+  /** @throws ApiError overloaded or invalid_json */
+  async #take(part: Uint8Array): Promise<void> {
+    this.#exchange.checkRoom(part.length);
+    this.#exchange.hold(part.length);
+    for (let at = 0; at < part.length; at += maxScanned) {
+      if (part.length > maxScanned) await ownTurn();
+      checkBounds(this.#scan, part.subarray(at, at + maxScanned), this.#limits);
+    }
+    if (this.#whole === undefined) this.#parts.push(part);
+    else this.#put(part, this.#size - part.length);
+  }
+
+  #join(): Uint8Array<ArrayBuffer> {
+    if (this.#whole !== undefined) return this.#whole.subarray(0, this.#size);
+    if (this.#parts.length === 1) return this.#parts[0] as Uint8Array<ArrayBuffer>;
+    this.#whole = Buffer.allocUnsafeSlow(this.#size);
+    let at = 0;
+    for (const part of this.#parts.splice(0)) at = this.#put(part, at);
+    return this.#whole;
+  }
+
+  /** @returns where the next part goes; of this one nothing is left, so that the body is never there twice */
+  #put(part: Uint8Array, at: number): number {
+    this.#whole!.set(part, at);
+    const end = at + part.length;
+    freeNow(part);
+    return end;
+  }
+}

@@ -1,0 +1,74 @@
+/** What every handler is given: the long-lived objects, which the server opens and closes. */
+
+import type { Keys, NewKey } from "../auth/keys.ts";
+import type { BuildInfo } from "../build-info.ts";
+import type { Config } from "../config/config.ts";
+import type { Conversations, UpstreamState } from "../conversations/conversations.ts";
+import type { ReplayMemory } from "../conversations/thinking-state.ts";
+import type { Idempotency } from "../idempotency/idempotency.ts";
+import type { AddressBlocks } from "../lib/addresses.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Logger } from "../lib/log.ts";
+import type { Sampler } from "../lib/sampler.ts";
+import type { Limiter } from "../limits/rate-limiter.ts";
+import type { Metrics } from "../observability/metrics.ts";
+import type { Personas } from "../personas/registry.ts";
+import type { Store } from "../store/sqlite/store.ts";
+import type { Accounts } from "../upstream/accounts.ts";
+import type { Upstream } from "../upstream/client.ts";
+import type { MediaFetcher } from "../upstream/media.ts";
+import type { BodyMemory } from "./body-memory.ts";
+
+export type WorkerStatus = { readonly workers: number; readonly running: number; readonly restarts: number };
+
+/** The processes that serve together with this one, asked through their supervisor; undefined when it does not answer in time. */
+export interface Workers {
+  ask(about: "metrics"): Promise<string | undefined>;
+  ask(about: "status"): Promise<WorkerStatus | undefined>;
+}
+
+/** What a reload replaces, all at once. */
+export type Live = {
+  readonly config: Config;
+  readonly accounts: Accounts;
+  readonly trustedProxies: AddressBlocks;
+};
+
+export type Services = {
+  live: Live;
+  readonly build: BuildInfo;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Which requests get a line. */
+  readonly logSampler: Sampler;
+  readonly metrics: Metrics;
+  readonly store: Store;
+  readonly keys: Keys;
+  readonly callerLimits: Limiter;
+  readonly anonymousLimits: Limiter;
+  readonly personas: Personas;
+  /** Until the folder of personas has been read for the first time, and then undefined: what needs them waits for it. */
+  loading: Promise<void> | undefined;
+  /** How many faults the latest reading of the personas' folder found. */
+  personaFaults(): number;
+  /** Reads their folder again now, whatever the watch says. */
+  rereadPersonas(): Promise<void>;
+  readonly upstream: Upstream;
+  readonly media: MediaFetcher;
+  readonly replayMemory: ReplayMemory;
+  readonly idempotency: Idempotency;
+  readonly conversations: Conversations;
+  /** Deletes what an upstream holds of a conversation, as well as it can. */
+  forgetUpstream(state: UpstreamState): Promise<void>;
+  /** The key that a first start made. */
+  readonly firstKey: NewKey | undefined;
+  /** The processes that serve together with this one; absent: it serves alone. */
+  readonly workers: Workers | undefined;
+  readonly startedAt: number;
+  /** Set when the process has been told to stop: what is running may end, nothing new begins. */
+  draining: boolean;
+  /** Requests under way, open streams included. */
+  running: number;
+  readonly bodyMemory: BodyMemory;
+  close(): Promise<void>;
+};

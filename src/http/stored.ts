@@ -1,0 +1,116 @@
+/** The stored-completions routes of the public format: an owner's own exchanges, listed, read, labelled and deleted. */
+import { Value } from "@sinclair/typebox/value";
+import type { SurfaceName } from "../config/config.ts";
+import type { Filter, Paging } from "../conversations/conversations.ts";
+import { formatPath, schemaErrors } from "../lib/schema-errors.ts";
+import type { Metadata } from "../protocols/chat/schema.ts";
+import { ApiError } from "../protocols/errors.ts";
+import { admit } from "./authenticate.ts";
+import type { Exchange } from "./context.ts";
+import { holderOf } from "./conversation.ts";
+import { describeStored, MetadataUpdate } from "./openapi/descriptions.ts";
+import { readJson } from "./request-body.ts";
+import { jsonAnswer } from "./respond.ts";
+import { type Route, restOfPath } from "./routes.ts";
+import type { Services } from "./services.ts";
+
+const collection = "/v1/chat/completions";
+
+export function storedRoutes(surface: SurfaceName): Route[] {
+  const admitted = (services: Services, exchange: Exchange) => holderOf(admit(services, exchange, surface), surface);
+  return [
+    {
+      method: "GET",
+      path: collection,
+      area: surface,
+      detail: describeStored(surface, "list"),
+      run: (services, exchange) => {
+        const holder = admitted(services, exchange);
+        return jsonAnswer(services.conversations.list(holder, filterOf(exchange.query)));
+      },
+    },
+    {
+      method: "GET",
+      path: `${collection}/:id`,
+      area: surface,
+      detail: describeStored(surface, "get"),
+      run: (services, exchange) => {
+        const holder = admitted(services, exchange);
+        return jsonAnswer(services.conversations.get(holder, idOf(exchange)));
+      },
+    },
+    {
+      method: "POST",
+      path: `${collection}/:id`,
+      area: surface,
+      detail: describeStored(surface, "update"),
+      run: async (services, exchange) => {
+        const holder = admitted(services, exchange);
+        const metadata = await readMetadata(services, exchange);
+        return jsonAnswer(services.conversations.update(holder, idOf(exchange), metadata));
+      },
+    },
+    {
+      method: "DELETE",
+      path: `${collection}/:id`,
+      area: surface,
+      detail: describeStored(surface, "delete"),
+      run: (services, exchange) => {
+        const holder = admitted(services, exchange);
+        const id = idOf(exchange);
+        const upstream = services.conversations.delete(holder, id);
+        if (upstream !== undefined) void services.forgetUpstream(upstream);
+        return jsonAnswer({ object: "chat.completion.deleted", id, deleted: true });
+      },
+    },
+    {
+      method: "GET",
+      path: `${collection}/:id/messages`,
+      area: surface,
+      detail: describeStored(surface, "messages"),
+      run: (services, exchange) => {
+        const holder = admitted(services, exchange);
+        return jsonAnswer(services.conversations.messages(holder, idOf(exchange), pagingOf(exchange.query)));
+      },
+    },
+  ];
+}
+
+function idOf(exchange: Exchange): string {
+  return restOfPath(exchange, `${collection}/`).replace(/\/messages$/, "");
+}
+
+function pagingOf(query: URLSearchParams): Paging {
+  const limit = query.get("limit");
+  const order = query.get("order");
+  if (order !== null && order !== "asc" && order !== "desc") {
+    throw ApiError.invalidValue("order", 'order must be "asc" or "desc".');
+  }
+  return {
+    after: query.get("after") ?? undefined,
+    // Digits alone: to a program 1e1 and 0x1 are numbers too.
+    limit: limit === null ? undefined : Number(/^\d+$/.test(limit) ? limit : Number.NaN),
+    order: order ?? undefined,
+  };
+}
+
+function filterOf(query: URLSearchParams): Filter {
+  const metadata = [...query].flatMap(([name, value]) => {
+    const key = /^metadata\[([^[\]]+)\]$/.exec(name)?.[1];
+    if (key === undefined && /^metadata(?:\[|$)/.test(name)) {
+      throw ApiError.invalidValue("metadata", "metadata must be given as metadata[<key>]=<value>.");
+    }
+    return key === undefined ? [] : [[key, value] as const];
+  });
+  return { ...pagingOf(query), model: query.get("model") ?? undefined, metadata: Object.fromEntries(metadata) };
+}
+
+async function readMetadata(services: Services, exchange: Exchange): Promise<Metadata> {
+  const { parsed: body } = await readJson(exchange, services.live.config.limits);
+  if (Value.Check(MetadataUpdate, body)) return body.metadata ?? {};
+  const fault = schemaErrors(MetadataUpdate, body, 1)[0]!;
+  const param = formatPath(fault.path);
+  throw fault.kind === "missing"
+    ? ApiError.missingField(param)
+    : ApiError.invalidValue(param, `${param} ${fault.message}.`);
+}

@@ -1,0 +1,464 @@
+/**
+ * `service-request-id`: one upstream call for each id, however many callers race, in this process and in others on the
+ * same data folder. Callers of a running call join it; callers of a finished one get its stored bytes.
+ */
+import type { Config } from "../config/config.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Logger } from "../lib/log.ts";
+import { ApiError } from "../protocols/errors.ts";
+import { damaged, unpackAside, unpackTextAside } from "../store/packing.ts";
+import { asUnavailable, needsStorage } from "../store/require-storage.ts";
+import type {
+  CallId,
+  IdempotencyRecord,
+  IdempotencyRepository,
+  NewCall,
+} from "../store/sqlite/idempotency-repository.ts";
+import type { LivenessLock } from "../store/sqlite/liveness-lock.ts";
+import { StorageError } from "../store/storage-error.ts";
+import type { EventBatch, KeptAnswer, Producer, StreamEnd } from "../upstream/answer.ts";
+import { InFlightRun, idPrefixOf, lost, type RunEnd, splitEvents, storedEvents } from "./in-flight-run.ts";
+import { UnreadPace } from "./unread-pace.ts";
+
+export type Claim = {
+  /** Whose id it is: the key's id and the surface. */
+  readonly scope: string;
+  readonly requestId: string;
+  /** Of the request. */
+  readonly fingerprint: string;
+};
+
+export type IdempotentAnswer = {
+  readonly answer: KeptAnswer;
+  /** The call was finished before: these are its stored bytes. */
+  readonly replayed: boolean;
+  /** Another caller's call was still running, and this is its answer too. */
+  readonly joined: boolean;
+};
+
+/** An answer longer than `recordBytes` goes to its first caller only, and frees its id. */
+export type IdempotencyRules = Config["idempotency"];
+
+/** How often readers in other processes are looked for, and written for. */
+const tickMs = 200;
+/** How often a reader looks for what another process wrote. */
+const pollMs = 50;
+/** How long finished answers wait in memory for a store that failed, and the most characters of them. */
+const pendingWriteMs = 60_000;
+const maxPendingWrites = 64 * 1024 * 1024;
+const maxRunning = 10_000;
+
+export class Idempotency {
+  readonly #rows: IdempotencyRepository;
+  readonly #livenessLock: LivenessLock;
+  readonly #clock: Clock;
+  readonly #rules: () => IdempotencyRules;
+  readonly #log: Logger | undefined;
+  /** By scope and request id. */
+  readonly #runs = new Map<string, InFlightRun>();
+  readonly #pace: UnreadPace;
+  /** Whose claims are being written; by key too. */
+  readonly #claiming = new Map<string, Promise<void>>();
+  /** Finished, but the store failed. `until` is a monotonic reading. */
+  readonly #pendingWrites = new Map<string, { readonly run: InFlightRun; readonly until: number }>();
+  #cancelTick: (() => void) | undefined;
+  #closed = false;
+  #idle: (() => void)[] = [];
+
+  /** Running totals since the start: ids freed by errors and cancellation, calls found interrupted, failed writes. */
+  readonly counts = { released: 0, interrupted: 0, storeFailures: 0 };
+
+  /**
+   * Marks as interrupted what processes left behind that no longer run.
+   * @param rules read anew for each call
+   * @throws StorageError
+   */
+  constructor(
+    store: { readonly idempotency: IdempotencyRepository; livenessLock(): LivenessLock },
+    clock: Clock,
+    rules: () => IdempotencyRules,
+    log?: Logger,
+  ) {
+    this.#rows = store.idempotency;
+    this.#livenessLock = store.livenessLock();
+    this.#clock = clock;
+    this.#rules = rules;
+    this.#log = log;
+    this.#pace = new UnreadPace(clock);
+    for (const owner of this.#rows.owners()) if (!this.#livenessLock.isAlive(owner)) this.#interrupt(owner);
+  }
+
+  /** Calls that run now, for whoever comes back included. */
+  get running(): number {
+    return this.#runs.size;
+  }
+
+  /**
+   * The answer to a request with an id: by calling, by joining, or from the store. What is not a finished 2xx frees the id.
+   * @param clientSignal must abort when this caller leaves; the call itself may run on
+   * @param produce makes the upstream call; called at most once
+   * @throws what `produce` throws; the signal's reason; ApiError idempotency_key_reused, storage_unavailable, overloaded
+   */
+  async run(
+    claim: Claim,
+    clientSignal: AbortSignal,
+    produce: Producer,
+    options: { readonly lastEventId?: string | undefined } = {},
+  ): Promise<IdempotentAnswer> {
+    for (;;) {
+      clientSignal.throwIfAborted();
+      const key = `${claim.scope}\n${claim.requestId}`;
+      const running = this.#runs.get(key);
+      if (running !== undefined) {
+        if (running.fingerprint !== claim.fingerprint) throw ApiError.idempotencyKeyReused();
+        const replayed = running.isOver;
+        const answer = await running.join(clientSignal, firstWanted(running.id, options.lastEventId));
+        return { answer, replayed, joined: !replayed };
+      }
+      const claiming = this.#claiming.get(key);
+      if (claiming !== undefined) {
+        await claiming;
+        continue;
+      }
+      const { found, isFree } = needsStorage(() => this.#look(claim));
+      if (found === undefined || isFree) {
+        const run = await this.#claim(key, claim, found, clientSignal, produce);
+        if (run === undefined) continue; // Another process was quicker.
+        return { answer: await run.join(clientSignal, 0), replayed: false, joined: false };
+      }
+      if (found.fingerprint !== claim.fingerprint) throw ApiError.idempotencyKeyReused();
+      const from = firstWanted(found, options.lastEventId);
+      if (found.state === "finished") {
+        return { answer: await this.#stored(found, from, clientSignal), replayed: true, joined: false };
+      }
+      const answer = await this.#joinElsewhere(found, from, clientSignal);
+      if (answer !== undefined) return { answer, replayed: false, joined: true };
+      // The call over there came to nothing: this caller's turn.
+    }
+  }
+
+  /** Resolves when no call runs any more. */
+  async settled(): Promise<void> {
+    while (this.#runs.size > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
+  }
+
+  /** Cancels what still runs, and frees its ids. */
+  close(): void {
+    this.#closed = true;
+    for (const run of [...this.#runs.values()]) run.cancel();
+    this.#runs.clear();
+    this.#pendingWrites.clear();
+    this.#pace.close();
+    this.#cancelTick?.();
+  }
+
+  /** The call that has the id, and whether it may be taken from it. @throws StorageError */
+  #look({ scope, requestId }: Claim): { found: IdempotencyRecord | undefined; isFree: boolean } {
+    const found = this.#rows.find(scope, requestId);
+    return { found, isFree: found !== undefined && this.#isFree(found) };
+  }
+
+  /**
+   * Makes the call, if the id can be had.
+   * @param old what stands in the way
+   * @returns undefined when another process was quicker
+   * @throws the signal's reason; ApiError storage_unavailable, overloaded, draining
+   */
+  async #claim(
+    key: string,
+    claim: Claim,
+    old: CallId | undefined,
+    clientSignal: AbortSignal,
+    produce: Producer,
+  ): Promise<InFlightRun | undefined> {
+    if (this.#runs.size + this.#claiming.size >= maxRunning) {
+      throw ApiError.unavailable("overloaded", "Too many requests are running.");
+    }
+    const run = this.#clock.newId().slice(-8);
+    const claimed = Promise.withResolvers<void>();
+    this.#claiming.set(key, claimed.promise);
+    try {
+      const fresh: NewCall = { ...claim, run, owner: this.#livenessLock.id, createdAt: this.#clock.now() };
+      const call = await this.#rows.claim(fresh, old);
+      if (call === undefined) return undefined;
+      if (this.#closed || clientSignal.aborted) {
+        this.#tryStoring(() => this.#rows.release({ call, run }));
+        clientSignal.throwIfAborted();
+        throw ApiError.unavailable("draining", "The server is shutting down.");
+      }
+      // In the same turn as the claim is taken off the list: nobody may find the id in neither place.
+      return this.#start(key, { call, run }, claim.fingerprint, produce);
+    } catch (error) {
+      throw asUnavailable(error);
+    } finally {
+      this.#claiming.delete(key);
+      claimed.resolve();
+    }
+  }
+
+  #isFree({ state, owner, expiresAt }: IdempotencyRecord): boolean {
+    switch (state) {
+      case "interrupted":
+        return true;
+      case "finished":
+        return expiresAt! <= this.#clock.now();
+      case "running":
+        // One of ours that is not running is one whose end could not be written.
+        return owner === this.#livenessLock.id || this.#foundDead(owner!);
+    }
+  }
+
+  #foundDead(owner: string): boolean {
+    if (this.#livenessLock.isAlive(owner)) return false;
+    this.#interrupt(owner);
+    return true;
+  }
+
+  #interrupt(owner: string): void {
+    const calls = this.#rows.interrupt(owner, this.#clock.now());
+    this.counts.interrupted += calls;
+    if (calls > 0) this.#log?.warn("calls of a process that ended were interrupted; a retry calls anew", { calls });
+  }
+
+  #start(key: string, id: CallId, fingerprint: string, produce: Producer): InFlightRun {
+    const { recordBytes, finishAfterDisconnect } = this.#rules();
+    const run = new InFlightRun(id, fingerprint, this.#rows, {
+      recordBytes,
+      finishAfterDisconnect,
+      pace: this.#pace,
+      expiresAt: () => this.#clock.now() + this.#rules().retentionHours * 3_600_000,
+      ended: (ended, how) => this.#ended(key, ended, how),
+    });
+    this.#runs.set(key, run);
+    run.start(produce);
+    this.#tickLater();
+    return run;
+  }
+
+  #ended(key: string, run: InFlightRun, how: RunEnd): void {
+    if (how === "pending") {
+      this.#keepPending(key, run);
+      return;
+    }
+    if (how === "released") {
+      this.counts.released += 1;
+      this.#tryStoring(() => this.#rows.release(run.id));
+    }
+    this.#forget(key);
+  }
+
+  /** The answer stays in memory for a while, for retries and for the store to recover. */
+  #keepPending(key: string, run: InFlightRun): void {
+    this.counts.storeFailures += 1;
+    this.#log?.error("an answer could not be stored; a retry may be billed again", { service_request: run.id.run });
+    let held = run.heldSize;
+    for (const { run: other } of this.#pendingWrites.values()) held += other.heldSize;
+    if (held > maxPendingWrites) this.#forget(key);
+    else this.#pendingWrites.set(key, { run, until: this.#clock.monotonic() + pendingWriteMs });
+  }
+
+  async #savePending(): Promise<void> {
+    for (const [key, { run, until }] of this.#pendingWrites) {
+      if (until > this.#clock.monotonic() && (await run.save()) === "pending") continue;
+      this.#pendingWrites.delete(key);
+      this.#forget(key);
+    }
+  }
+
+  #forget(key: string): void {
+    this.#runs.delete(key);
+    if (this.#runs.size === 0) for (const resolve of this.#idle.splice(0)) resolve();
+  }
+
+  /** While calls run: serves readers in other processes, and stores what could not be stored. */
+  #tickLater(): void {
+    if (this.#runs.size === 0) return;
+    this.#cancelTick ??= this.#clock.setTimer(tickMs, async () => {
+      if (this.#runs.size > 0) this.#tryStoring(() => this.#serveWatchers());
+      await this.#savePending();
+      this.#cancelTick = undefined;
+      this.#tickLater();
+    });
+  }
+
+  #serveWatchers(): void {
+    const watched = new Set(this.#rows.watched(this.#livenessLock.id));
+    if (watched.size === 0) return;
+    for (const run of this.#runs.values()) {
+      if (!watched.has(run.id.call)) continue;
+      run.watch();
+      run.flush();
+    }
+  }
+
+  /** What may fail without harm to a caller. */
+  #tryStoring(work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      if (!(error instanceof StorageError)) throw error;
+      this.counts.storeFailures += 1;
+      this.#log?.error("the store of service-request-ids failed", { error });
+    }
+  }
+
+  /** @returns undefined when the call over there ended without an answer that is kept */
+  async #joinElsewhere(id: CallId, from: number, signal: AbortSignal): Promise<KeptAnswer | undefined> {
+    needsStorage(() => this.#rows.watch(id));
+    for (;;) {
+      const call = needsStorage(() => this.#living(id));
+      if (call === undefined) return undefined;
+      if (call.state === "finished" || call.headers !== null) return this.#stored(call, from, signal);
+      await this.#pause(signal);
+      signal.throwIfAborted();
+    }
+  }
+
+  /** The call, unless it came to nothing. @throws StorageError */
+  #living(id: CallId): IdempotencyRecord | undefined {
+    const call = this.#rows.get(id);
+    if (call === undefined || call.state === "interrupted") return undefined;
+    return call.state === "running" && this.#foundDead(call.owner!) ? undefined : call;
+  }
+
+  /** @throws ApiError storage_unavailable when what begins the answer is damaged */
+  async #stored(call: IdempotencyRecord, from: number, signal: AbortSignal): Promise<KeptAnswer> {
+    const headers = await this.#kept(call, () => headersOf(call));
+    if (call.state === "finished" && call.events === null) {
+      const body = await this.#kept(call, () => this.#wholeBody(call));
+      return { kind: "whole", status: await this.#kept(call, () => statusOf(call)), headers, body };
+    }
+    const start = call.events !== null && from > call.events ? 0 : from;
+    const first = call.state === "finished" && start < call.events! ? await this.#eventsOf(call, start) : [];
+    return {
+      kind: "numbered",
+      headers,
+      idPrefix: idPrefixOf(call),
+      events: this.#readStored(call, start, first, signal),
+    };
+  }
+
+  /**
+   * Reads what was kept of a call. Damage in a finished one frees its id.
+   * @throws ApiError storage_unavailable when the store fails, or it is damaged
+   */
+  async #kept<T>(call: IdempotencyRecord, read: () => T | Promise<T>): Promise<T> {
+    try {
+      return await read();
+    } catch (error) {
+      if (!(error instanceof StorageError && error.kind === "corrupt") || call.state !== "finished") {
+        throw asUnavailable(error);
+      }
+      this.#log?.error("a kept answer is damaged; its id is free for a new call", { service_request: call.run, error });
+      this.#tryStoring(() => this.#rows.release(call));
+      const message = "The kept answer under this service-request-id was damaged, and is gone. Retry to call anew.";
+      throw ApiError.unavailable("storage_unavailable", message, { cause: error });
+    }
+  }
+
+  /**
+   * A stream out of the store, finished or still being written by another process.
+   * @param first the first events, where they have been read
+   */
+  async *#readStored(
+    id: CallId,
+    from: number,
+    first: readonly string[],
+    signal: AbortSignal,
+  ): AsyncGenerator<EventBatch, StreamEnd> {
+    let next = from;
+    if (first.length > 0) {
+      yield { firstId: next, data: first };
+      next += first.length;
+    }
+    for (;;) {
+      if (signal.aborted) return "cancelled";
+      const call = needsStorage(() => this.#living(id));
+      if (call === undefined) throw lost();
+      if (call.state === "finished" && next >= call.events!) return "finished";
+      const data = await this.#eventsOf(call, next);
+      if (data.length > 0) {
+        yield { firstId: next, data };
+        next += data.length;
+      } else {
+        await this.#pause(signal);
+      }
+    }
+  }
+
+  /** Those that are there from that number on; of a finished call at least one. @throws ApiError as `#kept` */
+  #eventsOf(call: IdempotencyRecord, number: number): Promise<string[]> {
+    return this.#kept(call, async () => {
+      if (call.state === "finished" && number >= call.bodyFrom!) {
+        return (await this.#lastEvents(call)).slice(number - call.bodyFrom!);
+      }
+      const events = await storedEvents(this.#rows, call, number);
+      if (events.length === 0 && call.state === "finished") throw damaged();
+      return events;
+    });
+  }
+
+  /** Those in a finished call's own row. @throws StorageError */
+  async #lastEvents(call: IdempotencyRecord): Promise<string[]> {
+    const events = splitEvents(await unpackTextAside(this.#bodyOf(call)));
+    if (call.bodyFrom! + events.length !== call.events) throw damaged();
+    return events;
+  }
+
+  /** Of a whole answer. @throws StorageError */
+  async #wholeBody(call: IdempotencyRecord): Promise<Uint8Array> {
+    const pieces: Uint8Array[] = [];
+    while (pieces.length < (call.bodyFrom ?? 0)) {
+      const piece = this.#rows.eventsAt(call, pieces.length);
+      if (piece?.firstId !== pieces.length) throw damaged();
+      pieces.push(piece.data);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    const body = this.#bodyOf(call);
+    return unpackAside(pieces.length === 0 ? body : Buffer.concat([...pieces, body]));
+  }
+
+  /** @throws StorageError */
+  #bodyOf(call: IdempotencyRecord): Uint8Array {
+    const body = this.#rows.body(call);
+    if (body === undefined) throw damaged();
+    return body;
+  }
+
+  #pause(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const end = () => {
+        off();
+        signal.removeEventListener("abort", end);
+        resolve();
+      };
+      const off = this.#clock.setTimer(pollMs, end);
+      signal.addEventListener("abort", end);
+    });
+  }
+}
+
+/** @throws StorageError when they are none */
+function headersOf({ headers }: IdempotencyRecord): Record<string, string> {
+  try {
+    const found = JSON.parse(headers!) as Record<string, string>;
+    new Headers(found);
+    return found;
+  } catch (error) {
+    throw damaged(error);
+  }
+}
+
+/** @throws StorageError when it is none of an answer that is kept */
+function statusOf({ status }: IdempotencyRecord): number {
+  if (status === null || status < 200 || status > 299) throw damaged();
+  return status;
+}
+
+/** The number after the `Last-Event-ID`; 0 when there is none, or when it is of another call. */
+function firstWanted(id: CallId, lastEventId: string | undefined): number {
+  const prefix = idPrefixOf(id);
+  if (lastEventId?.startsWith(prefix) !== true) return 0;
+  const number = lastEventId.slice(prefix.length);
+  return /^\d{1,9}$/.test(number) ? Number(number) + 1 : 0;
+}

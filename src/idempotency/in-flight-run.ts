@@ -1,0 +1,407 @@
+/**
+ * One running call that has a service-request-id: however many read its answer, the upstream is called once.
+ *
+ * The fastest reader drives it, so that a slow reader slows the upstream; without readers it drives itself to its end.
+ * Events are held in memory up to `heldBytes` and then go to the store, where readers that are behind find them; the
+ * whole is stored before anyone sees its last event.
+ */
+import { doneData } from "../lib/sse.ts";
+import { ApiError } from "../protocols/errors.ts";
+import { packAside, unpackTextAside } from "../store/packing.ts";
+import { asUnavailable } from "../store/require-storage.ts";
+import type { CallId, FinishedCall, IdempotencyRepository } from "../store/sqlite/idempotency-repository.ts";
+import { StorageError } from "../store/storage-error.ts";
+import type {
+  EventAnswer,
+  EventBatch,
+  KeptAnswer,
+  NumberedAnswer,
+  Producer,
+  StreamEnd,
+  WholeAnswer,
+} from "../upstream/answer.ts";
+import { PulledEvents } from "./pulled-events.ts";
+import type { UnreadPace } from "./unread-pace.ts";
+
+export type InFlightRunOptions = {
+  /** The most bytes of an answer that is kept. */
+  readonly recordBytes: number;
+  /** Whether the call runs on when its last reader leaves. */
+  readonly finishAfterDisconnect: boolean;
+  /** When an answer that is finished now expires, in Unix milliseconds. */
+  expiresAt(): number;
+  /** How fast it goes on while nobody reads. */
+  readonly pace: UnreadPace;
+  /** Called once. */
+  ended(run: InFlightRun, how: RunEnd): void;
+};
+
+/** `kept`: the store has it all. `unsaved`: finished, but the store failed. `released`: the id is free again. */
+export type RunEnd = "kept" | "pending" | "released";
+
+/** Events beyond this go to the store while the stream runs. */
+const heldBytes = 64 * 1024;
+/** A larger answer is written in pieces, each in a turn of the event loop of its own: a megabyte at once takes 5 to 50 ms. */
+const pieceBytes = 256 * 1024;
+
+/** Event texts are JSON, so a line feed never stands within one. */
+export const splitEvents = (text: string): string[] => text.split("\n");
+const joinEvents = (events: readonly string[]): string => events.join("\n");
+
+export class InFlightRun {
+  readonly id: CallId;
+  readonly fingerprint: string;
+  readonly #rows: IdempotencyRepository;
+  readonly #rules: InFlightRunOptions;
+  readonly #abort = new AbortController();
+  #opened!: Promise<WholeAnswer | EventAnswer>;
+  #readers = 0;
+  #watched = false;
+  /** The answer outgrew its bound or the store failed: it goes only to those who read it now. */
+  #unkept = false;
+  #size = 0;
+  #storedBytes = 0;
+  #events: PulledEvents | undefined;
+  #headers = "{}";
+  /** The events from number `#heldFrom` on; those before are in the store. */
+  #held: string[] = [];
+  #heldFrom = 0;
+  #heldSize = 0;
+  /** How many events readers may see: all but the last ones until the answer is stored. */
+  #count = 0;
+  #step: Promise<void> | undefined;
+  #driving = false;
+  /** What is held goes to the store. */
+  #spilling: Promise<void> | undefined;
+  /** Being stored: what is held stays as it is. */
+  #closing = false;
+  #end: StreamEnd | undefined;
+  #failure: unknown;
+  /** Whole answers only: the answer, packed, and how many of its pieces are stored. */
+  #finished: WholeAnswer | undefined;
+  #packed: Uint8Array | undefined;
+  #pieces = 0;
+  #over = false;
+
+  constructor(id: CallId, fingerprint: string, rows: IdempotencyRepository, rules: InFlightRunOptions) {
+    this.id = id;
+    this.fingerprint = fingerprint;
+    this.#rows = rows;
+    this.#rules = rules;
+  }
+
+  /** Makes the call. Once, before anyone joins. */
+  start(produce: Producer): void {
+    this.#opened = this.#open(produce);
+    // Everyone who waited may have left.
+    this.#opened.catch(() => {});
+  }
+
+  /** Whether the call has ended: who joins now gets an answer that waits to be stored. */
+  get isOver(): boolean {
+    return this.#over;
+  }
+
+  /** Characters held in memory. */
+  get heldSize(): number {
+    return this.#heldSize;
+  }
+
+  /**
+   * The answer, from its first event or from number `from` on.
+   * @param signal must abort when the reader leaves
+   * @throws what the call throws; the signal's reason; ApiError when the answer is too large to be joined
+   */
+  async join(signal: AbortSignal, from: number): Promise<KeptAnswer> {
+    signal.throwIfAborted();
+    if (this.#unkept) throw tooLarge();
+    this.#readers += 1;
+    let left = false;
+    const leave = () => {
+      if (left) return;
+      left = true;
+      signal.removeEventListener("abort", leave);
+      this.#readers -= 1;
+      if (this.#readers === 0) this.#goOnAlone();
+    };
+    signal.addEventListener("abort", leave);
+    try {
+      const answer = await unlessAborted(this.#opened, signal);
+      if (answer.kind === "events") return this.#numbered(from, leave, () => left);
+      leave();
+      return answer;
+    } catch (error) {
+      leave();
+      throw error;
+    }
+  }
+
+  /** Someone in another process reads along: what comes is written down soon, and does not wait for readers here. */
+  watch(): void {
+    this.#watched = true;
+    this.#goOnAlone();
+  }
+
+  /** Writes down what is held, if someone in another process waits for it. */
+  flush(): void {
+    if (this.#watched && !this.#unkept && !this.#closing && !this.#over) void this.#spill();
+  }
+
+  /** Ends the upstream call; what came of it is forgotten. */
+  cancel(): void {
+    if (this.#over) return;
+    this.#abort.abort();
+    this.#finish("released");
+  }
+
+  /** Stores the finished answer; called again when the store failed. */
+  async save(): Promise<RunEnd> {
+    try {
+      const finished = await (this.#finished === undefined ? this.#streamRow() : this.#wholeRow(this.#finished));
+      return (await this.#rows.finish(this.id, finished)) ? "kept" : "released";
+    } catch (error) {
+      if (error instanceof StorageError) return "pending";
+      throw error;
+    }
+  }
+
+  async #open(produce: Producer): Promise<WholeAnswer | EventAnswer> {
+    try {
+      const answer = await produce(this.#abort.signal);
+      if (answer.kind === "whole") {
+        await this.#closeWhole(answer);
+        return answer;
+      }
+      this.#events = new PulledEvents(answer.events);
+      this.#headers = JSON.stringify(answer.headers);
+      if (this.#readers === 0 || this.#watched) this.#goOnAlone();
+      return answer;
+    } catch (error) {
+      this.#finish("released");
+      throw error;
+    }
+  }
+
+  async #closeWhole(answer: WholeAnswer): Promise<void> {
+    const size = answer.body.length;
+    const keep = !this.#over && answer.status >= 200 && answer.status < 300 && size <= this.#rules.recordBytes;
+    if (keep) {
+      this.#closing = true;
+      this.#heldSize = size;
+      this.#finished = answer;
+    }
+    this.#finish(keep ? await this.save() : "released");
+  }
+
+  async #wholeRow({ status, headers, body: content }: WholeAnswer): Promise<FinishedCall> {
+    this.#packed ??= await packAside(content);
+    const packed = this.#packed;
+    const bytes = packed.byteLength;
+    for (; (this.#pieces + 1) * pieceBytes < bytes; this.#pieces += 1) {
+      const data = packed.subarray(this.#pieces * pieceBytes, (this.#pieces + 1) * pieceBytes);
+      this.#rows.append(this.id, null, { firstId: this.#pieces, data });
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    const bodyFrom = this.#pieces === 0 ? null : this.#pieces;
+    const body = packed.subarray(this.#pieces * pieceBytes);
+    const expiresAt = this.#rules.expiresAt();
+    return { status, headers: JSON.stringify(headers), events: null, bodyFrom, body, bytes, expiresAt };
+  }
+
+  async #streamRow(): Promise<FinishedCall> {
+    const body = await packAside(joinEvents(this.#held));
+    return {
+      status: 200,
+      headers: this.#headers,
+      events: this.#heldFrom + this.#held.length,
+      bodyFrom: this.#heldFrom,
+      body,
+      bytes: this.#storedBytes + body.byteLength,
+      expiresAt: this.#rules.expiresAt(),
+    };
+  }
+
+  #numbered(from: number, leave: () => void, hasLeft: () => boolean): NumberedAnswer {
+    return {
+      kind: "numbered",
+      headers: JSON.parse(this.#headers) as Record<string, string>,
+      idPrefix: idPrefixOf(this.id),
+      // No call of this process can have seen an event that has not come yet.
+      events: this.#read(from <= this.#count ? from : 0, leave, hasLeft),
+    };
+  }
+
+  async *#read(from: number, leave: () => void, hasLeft: () => boolean): AsyncGenerator<EventBatch, StreamEnd> {
+    let next = from;
+    try {
+      for (;;) {
+        if (hasLeft()) return "cancelled";
+        if (next < this.#count) {
+          const data = this.#heldEvents(next) ?? (await this.#spiltEvents(next));
+          yield { firstId: next, data };
+          next += data.length;
+        } else if (this.#failure !== undefined) {
+          throw this.#failure;
+        } else if (this.#end !== undefined) {
+          return this.#end;
+        } else {
+          await this.#advance();
+        }
+      }
+    } finally {
+      leave();
+    }
+  }
+
+  /** @returns undefined when they are in the store */
+  #heldEvents(number: number): string[] | undefined {
+    return number >= this.#heldFrom ? this.#held.slice(number - this.#heldFrom) : undefined;
+  }
+
+  /** At least one. */
+  async #spiltEvents(number: number): Promise<string[]> {
+    if (this.#unkept) throw tooLarge();
+    const events = await storedEvents(this.#rows, this.id, number).catch((error) => {
+      throw asUnavailable(error);
+    });
+    if (events.length === 0) throw lost();
+    return events;
+  }
+
+  /** One more read of the upstream's events; those who ask at the same time share it. */
+  #advance(): Promise<void> {
+    this.#step ??= this.#next();
+    return this.#step;
+  }
+
+  async #next(): Promise<void> {
+    try {
+      if (this.#heldSize >= heldBytes) await this.#spill();
+      const step = await this.#events!.next();
+      if ("end" in step) {
+        await this.#close(step.end);
+        return;
+      }
+      const { batch } = step;
+      // The last event is held back until it is known how the stream ended, and the answer is stored.
+      const last = batch.at(-1) === doneData ? await this.#events!.next() : undefined;
+      this.#hold(batch);
+      if (last !== undefined) await this.#close("end" in last ? last.end : "faulted");
+      this.#count += batch.length;
+    } catch (error) {
+      this.#failure = error;
+      await this.#close("faulted");
+    } finally {
+      this.#step = undefined;
+    }
+  }
+
+  #hold(events: readonly string[]): void {
+    for (const event of events) {
+      this.#held.push(event);
+      this.#heldSize += event.length;
+    }
+  }
+
+  /** Moves what is held to the store, or out of memory if the answer is not kept. */
+  #spill(): Promise<void> {
+    this.#spilling ??= this.#spillNow().finally(() => {
+      this.#spilling = undefined;
+    });
+    return this.#spilling;
+  }
+
+  async #spillNow(): Promise<void> {
+    const size = this.#heldSize;
+    const events = this.#held;
+    const count = events.length;
+    if (count === 0) return;
+    this.#size += size;
+    if (!this.#unkept && this.#size <= this.#rules.recordBytes) this.#unkept = !(await this.#store(joinEvents(events)));
+    else this.#unkept = true;
+    // Others may have come meanwhile.
+    this.#heldFrom += count;
+    this.#held = events.slice(count);
+    this.#heldSize -= size;
+  }
+
+  async #store(text: string): Promise<boolean> {
+    try {
+      const data = await packAside(text);
+      this.#storedBytes += data.byteLength;
+      return this.#rows.append(this.id, this.#headers, { firstId: this.#heldFrom, data });
+    } catch (error) {
+      if (error instanceof StorageError) return false;
+      throw error;
+    }
+  }
+
+  async #close(end: StreamEnd): Promise<void> {
+    await this.#spilling;
+    const fits = !this.#unkept && this.#size + this.#heldSize <= this.#rules.recordBytes;
+    const keep = end === "finished" && fits && !this.#over;
+    this.#closing = true;
+    this.#finish(keep ? await this.save() : "released");
+    this.#end = end;
+  }
+
+  #finish(how: RunEnd): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#rules.ended(this, how);
+  }
+
+  /** Nobody reads: the answer is finished for whoever comes back, unless it could not be given to them. */
+  #goOnAlone(): void {
+    if (this.#over || this.#closing) return;
+    if (this.#readers === 0 && (this.#unkept || !this.#rules.finishAfterDisconnect)) this.cancel();
+    if (this.#events !== undefined && !this.#driving) void this.#drive();
+  }
+
+  get #goesAlone(): boolean {
+    return this.#end === undefined && (this.#readers === 0 || this.#watched);
+  }
+
+  async #drive(): Promise<void> {
+    this.#driving = true;
+    // To the stream's very end, a cancelled one's too, so that its generator can let go of the upstream.
+    while (this.#goesAlone) {
+      await this.#rules.pace.turn();
+      if (!this.#goesAlone) break;
+      const before = this.#size + this.#heldSize;
+      await this.#advance();
+      this.#rules.pace.took(this.#size + this.#heldSize - before);
+      if (this.#readers === 0 && this.#unkept) this.cancel();
+    }
+    this.#driving = false;
+  }
+}
+
+/** Short, as it stands before every event's number. */
+export const idPrefixOf = ({ run }: CallId): string => `${run}-`;
+
+/** Those of the batch that holds that number, from it on; none when it is not there. Rejects with StorageError */
+export async function storedEvents(rows: IdempotencyRepository, id: CallId, number: number): Promise<string[]> {
+  const stored = rows.eventsAt(id, number);
+  return stored === undefined ? [] : splitEvents(await unpackTextAside(stored.data)).slice(number - stored.firstId);
+}
+
+export function lost(): ApiError {
+  return ApiError.unavailable(
+    "upstream_unavailable",
+    "The answer was interrupted. Retry to get it from its beginning.",
+  );
+}
+
+function tooLarge(): ApiError {
+  return ApiError.unavailable("overloaded", "The answer under this service-request-id is too large to be shared.");
+}
+
+/** Rejects with the signal's reason when that comes first. */
+function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason);
+    signal.addEventListener("abort", abort, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
+  });
+}

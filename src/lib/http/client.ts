@@ -1,0 +1,316 @@
+/**
+ * HTTP/1.1 calls over kept connections, without a thread or a promise in between: what arrives is handed on in the turn in
+ * which it arrived. Redirects, compression and cookies are the caller's business.
+ */
+import type { Clock } from "../clock.ts";
+import { type Address, type CallReceiver, Connection, type ConnectionOwner, type Pieces } from "./connection.ts";
+import type { HeaderFields } from "./parser.ts";
+
+export type HttpRequest = {
+  readonly method: string;
+  /** Absolute, http or https. */
+  readonly url: string;
+  /** By lower-case names. Those that frame the message are set here, whatever these say; `host` is if these don't. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Absent: none. */
+  readonly body?: string | Uint8Array | Pieces;
+};
+
+/** A call under way. */
+export interface Transfer {
+  /** Lets the other side wait: at most what was read already is still handed on. */
+  pause(): void;
+  resume(): void;
+  /** Ends it; the receiver hears nothing more. */
+  cancel(): void;
+}
+
+/** Whatever carries calls. */
+export interface Transport {
+  /**
+   * @param connectMs how long making a connection may take
+   * @throws TypeError for a header or URL that can't be sent
+   */
+  send(request: HttpRequest, receiver: CallReceiver, connectMs: number): Transfer;
+  /** For good: ends the connections that carry no call, and the others with their calls. */
+  close(): void;
+}
+
+/** No connection within the time. */
+export class ConnectTimeout extends Error {
+  override readonly name = "ConnectTimeout";
+}
+
+/**
+ * Seconds that a connection without a call is kept, where the other side does not say for how long it keeps it: less than
+ * it does, so that it seldom ends one as a call is on its way. What stands before providers keeps connections for 60 s or
+ * longer: AWS's load balancers 60, nginx 75, Cloudflare 400, Google's 600. Servers of one's own, called without TLS, keep
+ * them for as little as 5 s and do not always say so: Uvicorn, and vLLM on it.
+ * Sources: https://docs.aws.amazon.com/elasticloadbalancing/latest/application/edit-load-balancer-attributes.html,
+ * https://nginx.org/en/docs/http/ngx_http_core_module.html#keepalive_timeout,
+ * https://developers.cloudflare.com/fundamentals/reference/connection-limits/,
+ * https://cloud.google.com/load-balancing/docs/https#timeouts_and_retries,
+ * https://www.uvicorn.org/settings/#timeouts
+ */
+const maxIdleSeconds = { secure: 45, plain: 4 };
+/** Before the other side's own time is over, since its closing needs time to arrive. */
+const marginSeconds = 1;
+const sweepEveryMs = 5_000;
+/** Idle connections to one address; more are closed. */
+const maxIdle = 512;
+
+export class HttpClient implements Transport {
+  readonly #clock: Clock;
+  /** By origin. Origins come from the configuration alone, so there are few. */
+  readonly #pools = new Map<string, Pool>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  send(request: HttpRequest, receiver: CallReceiver, connectMs: number): Transfer {
+    const { url } = request;
+    const slash = url.indexOf("/", url.indexOf("//") + 2);
+    const origin = slash < 0 ? url : url.slice(0, slash);
+    let pool = this.#pools.get(origin);
+    if (pool === undefined) {
+      pool = new Pool(new URL(origin), this.#clock);
+      this.#pools.set(origin, pool);
+    }
+    const path = slash < 0 ? "/" : url.slice(slash);
+    const pieces = messageOf(request, pool.host, isSendable(path) ? path : normalised(url));
+    return new PooledTransfer(pool, pieces, receiver, connectMs, this.#clock);
+  }
+
+  close(): void {
+    for (const pool of this.#pools.values()) pool.close();
+  }
+}
+
+class Pool implements ConnectionOwner {
+  /** As the `host` header says it. */
+  readonly host: string;
+  readonly #address: Address;
+  readonly #clock: Clock;
+  /** The longest idle first. */
+  #idle: Connection[] = [];
+  #cancelSweep: (() => void) | undefined;
+  #isClosed = false;
+
+  constructor({ protocol, host, hostname, port }: URL, clock: Clock) {
+    const tls = protocol === "https:";
+    if (!tls && protocol !== "http:") throw new TypeError(`${protocol} is neither http nor https`);
+    this.host = host;
+    this.#address = { hostname: hostname.replace(/^\[|\]$/g, ""), port: Number(port) || (tls ? 443 : 80), tls };
+    this.#clock = clock;
+  }
+
+  /** The one that was used last, as it is the least likely to be closed. None that the other side has ended already. */
+  take(): Connection | undefined {
+    for (;;) {
+      const connection = this.#idle.pop();
+      if (connection === undefined || !(this.#isStale(connection) || connection.hasEnded)) return connection;
+      connection.destroy();
+    }
+  }
+
+  connect(): Connection {
+    return new Connection(this.#address, this);
+  }
+
+  freed(connection: Connection): void {
+    if (this.#isClosed) {
+      connection.destroy();
+      return;
+    }
+    connection.idleSince = this.#clock.monotonic();
+    this.#idle.push(connection);
+    if (this.#idle.length > maxIdle) this.#idle[0]!.destroy();
+    this.#cancelSweep ??= this.#clock.setTimer(sweepEveryMs, () => this.#sweep());
+  }
+
+  gone(connection: Connection): void {
+    const at = this.#idle.lastIndexOf(connection);
+    if (at >= 0) this.#idle.splice(at, 1);
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#cancelSweep?.();
+    this.#cancelSweep = undefined;
+    for (const connection of [...this.#idle]) connection.destroy();
+  }
+
+  #isStale({ idleSince, idleSeconds = Number.POSITIVE_INFINITY }: Connection): boolean {
+    const max = this.#address.tls ? maxIdleSeconds.secure : maxIdleSeconds.plain;
+    const seconds = Math.min(max, idleSeconds - marginSeconds);
+    return this.#clock.monotonic() - idleSince >= seconds * 1000;
+  }
+
+  #sweep(): void {
+    this.#cancelSweep = undefined;
+    for (const connection of [...this.#idle]) if (this.#isStale(connection)) connection.destroy();
+    if (this.#idle.length > 0) this.#cancelSweep = this.#clock.setTimer(sweepEveryMs, () => this.#sweep());
+  }
+}
+
+/**
+ * One call, on a kept connection if there is one. A kept one may be ended by the other side as the call is written to it.
+ * Then the call goes out once more, over a new connection, but only where the end can't be a reaction to it: the kernel took
+ * nothing of the call, or the end arrived sooner after the write than anything ever came back over this connection. In all
+ * other cases an upstream may have taken the call, and it is for the caller to say whether it is made again
+ * (https://www.rfc-editor.org/rfc/rfc9110#section-9.2.2, https://www.rfc-editor.org/rfc/rfc9112#section-9.3.1).
+ */
+class PooledTransfer implements CallReceiver, Transfer {
+  readonly #pool: Pool;
+  /** For a second attempt: not kept where there can't be one, nor for as long as the answer takes. */
+  #pieces: Pieces;
+  readonly #receiver: CallReceiver;
+  readonly #connectMs: number;
+  readonly #clock: Clock;
+  /** Undefined once the call is over: its connection may carry another one by then. */
+  #connection: Connection | undefined;
+  #writtenAt = 0;
+  #cancelConnecting: (() => void) | undefined;
+
+  constructor(pool: Pool, pieces: Pieces, receiver: CallReceiver, connectMs: number, clock: Clock) {
+    this.#pool = pool;
+    this.#pieces = pieces;
+    this.#receiver = receiver;
+    this.#connectMs = connectMs;
+    this.#clock = clock;
+    const kept = pool.take();
+    this.#connection = kept ?? this.#connect();
+    if (kept !== undefined) {
+      this.#writtenAt = clock.monotonic();
+      kept.send(pieces, this);
+    }
+  }
+
+  pause(): void {
+    this.#connection?.pause();
+  }
+
+  resume(): void {
+    this.#connection?.resume();
+  }
+
+  cancel(): void {
+    this.#leave()?.destroy();
+  }
+
+  connected(): void {
+    this.#cancelConnecting?.();
+    this.#receiver.connected();
+  }
+
+  sent(): void {
+    if (sizeOf(this.#pieces) > maxRepeated) this.#pieces = [];
+    this.#receiver.sent?.();
+  }
+
+  head(status: number, headers: HeaderFields): void {
+    this.#pieces = [];
+    this.#receiver.head(status, headers);
+  }
+
+  data(bytes: Buffer): void {
+    this.#receiver.data(bytes);
+  }
+
+  end(isProven: boolean): void {
+    this.#leave();
+    this.#receiver.end(isProven);
+  }
+
+  fail(error: Error): void {
+    const connection = this.#leave();
+    // The receiver threw at its answer's end, and was told all.
+    if (connection === undefined) reportError(error);
+    else if (this.#wasNotTaken(connection)) this.#connection = this.#connect();
+    else this.#receiver.fail(error);
+  }
+
+  /** @returns the connection that it leaves */
+  #leave(): Connection | undefined {
+    this.#cancelConnecting?.();
+    const connection = this.#connection;
+    this.#connection = undefined;
+    return connection;
+  }
+
+  #connect(): Connection {
+    const connection = this.#pool.connect();
+    connection.send(this.#pieces, this);
+    this.#pieces = [];
+    this.#cancelConnecting = this.#clock.setTimer(this.#connectMs, () => {
+      this.cancel();
+      this.#receiver.fail(new ConnectTimeout(`no connection within ${this.#connectMs} ms`));
+    });
+    return connection;
+  }
+
+  #wasNotTaken({ isUsed, isAnswering, reactionMs }: Connection): boolean {
+    if (this.#pieces.length === 0) return false;
+    return isUsed && !isAnswering && this.#clock.monotonic() - this.#writtenAt < reactionMs;
+  }
+}
+
+/** Characters or bytes of a call that is not held for a second attempt, once the system has it: the other side took some of it. */
+const maxRepeated = 256 * 1024;
+
+function sizeOf(pieces: Pieces): number {
+  let size = 0;
+  for (const { length } of pieces) size += length;
+  return size;
+}
+
+const framing = new Set(["content-length", "transfer-encoding"]);
+const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]*$/;
+const isAscii = /^[\0-\x7f]*$/;
+const fieldValue = /^[\t\x20-\x7e\x80-\xff]*$/;
+
+/** Bodies up to this many characters go out in one piece with their head. */
+const maxJoined = 64 * 1024;
+
+function messageOf({ method, headers, body = [] }: HttpRequest, host: string, path: string): Pieces {
+  let head = `${method} ${path} HTTP/1.1\r\n`;
+  if (headers["host"] === undefined) head += `host: ${host}\r\n`;
+  let names = "";
+  let values = "";
+  for (const name in headers) {
+    if (framing.has(name)) continue;
+    const value = headers[name]!;
+    names += name;
+    values += value;
+    head += `${name}: ${value}\r\n`;
+  }
+  // One look at all of them costs a fraction of a look at each.
+  if (!token.test(names) || !fieldValue.test(values)) refuse(headers);
+  const pieces = typeof body === "string" || body instanceof Uint8Array ? [body] : body;
+  let length = 0;
+  for (const piece of pieces) length += typeof piece === "string" ? Buffer.byteLength(piece) : piece.byteLength;
+  if (length > 0 || method === "POST") head += `content-length: ${length}\r\n`;
+  head += "\r\n";
+  // Strings go out as UTF-8, header fields as they are.
+  if (!isAscii.test(values)) return [Buffer.from(head, "latin1"), ...pieces];
+  return typeof body === "string" && body.length <= maxJoined ? [head + body] : [head, ...pieces];
+}
+
+/** @throws TypeError naming the header that can't be sent */
+function refuse(headers: HttpRequest["headers"]): void {
+  for (const name in headers) {
+    if (!token.test(name)) throw new TypeError(`${JSON.stringify(name)} is no header's name`);
+    if (!fieldValue.test(headers[name]!)) throw new TypeError(`the value of the header ${name} can't be sent`);
+  }
+}
+
+/** Whether a path and query can stand in a request line as they are. */
+function isSendable(path: string): boolean {
+  return /^[!-"$-~]+$/.test(path);
+}
+
+function normalised(url: string): string {
+  const { pathname, search } = new URL(url);
+  return pathname + search;
+}

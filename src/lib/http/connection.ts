@@ -1,0 +1,263 @@
+/** One connection to one address, and the call that it carries. */
+import { isIP } from "node:net";
+import type { Socket, SocketHandler, TLSOptions } from "bun";
+import { hasEnded, minRoundTripMs } from "../linux/tcp-info.ts";
+import { AnswerParser, type AnswerReceiver, HttpFault } from "./parser.ts";
+import { checkAlternativeNames } from "./tls-identity.ts";
+
+/** Bytes to send, in order. Strings go as UTF-8. */
+export type Pieces = readonly (string | Uint8Array)[];
+
+export interface CallReceiver extends AnswerReceiver {
+  /** A new connection is there, TLS included. */
+  connected(): void;
+  /** The whole call was handed to the system: nothing of it is held here any more. */
+  sent?(): void;
+  /** The connection broke, or what came is no HTTP. Nothing follows. */
+  fail(error: Error): void;
+}
+
+export type Address = { readonly hostname: string; readonly port: number; readonly tls: boolean };
+
+/** Who hears how a connection fares. */
+export interface ConnectionOwner {
+  /** Its call is over, and another one may follow. */
+  freed(connection: Connection): void;
+  /** It can't be used any more. */
+  gone(connection: Connection): void;
+}
+
+/**
+ * The one protocol that is offered, behind its length.
+ * Source: https://www.rfc-editor.org/rfc/rfc7301#section-3.1
+ */
+const onlyHttp1 = "\x08http/1.1";
+
+export class Connection {
+  readonly #owner: ConnectionOwner;
+  readonly #address: Address;
+  #socket: Socket<Connection> | undefined;
+  #isOpen = false;
+  #isGone = false;
+  #receiver: CallReceiver | undefined;
+  #parser: AnswerParser | undefined;
+  #unsent: (string | Uint8Array)[] = [];
+  /** Whether the kernel took, or may have taken, a byte of the call. */
+  #isBegun = false;
+  #reactionMs = 0;
+  #isPaused = false;
+  #answers = 0;
+  #idleSeconds: number | undefined;
+  /** For its owner's use: a monotonic reading. */
+  idleSince = 0;
+
+  /** Begins to connect. A call may be given to it at once. */
+  constructor(address: Address, owner: ConnectionOwner) {
+    const { hostname, port, tls } = address;
+    this.#owner = owner;
+    this.#address = address;
+    Bun.connect<Connection>({
+      hostname,
+      port,
+      data: this,
+      socket: tls ? Connection.#securely : Connection.#plainly,
+      ...(tls && { tls: { serverName: serverNameOf(hostname), ALPNProtocols: onlyHttp1 } as TLSOptions }),
+    }).catch((error: Error) => this.#fail(error));
+  }
+
+  /** Whether it has carried a call before this one. */
+  get isUsed(): boolean {
+    return this.#answers > 0;
+  }
+
+  /** Whether any byte of its call's answer came. */
+  get isAnswering(): boolean {
+    return this.#parser?.begun ?? false;
+  }
+
+  /** Whether the other side ended it, as far as the kernel knows, which may be before the event loop tells of it. */
+  get hasEnded(): boolean {
+    return this.#isGone || hasEnded(descriptorOf(this.#socket));
+  }
+
+  /**
+   * How soon after the call was written its end could have been an answer to it, in milliseconds: what came sooner was on
+   * its way before. 0 where that is not known, infinite where nothing of the call went out.
+   */
+  get reactionMs(): number {
+    return this.#isBegun ? this.#reactionMs : Number.POSITIVE_INFINITY;
+  }
+
+  /** For how many seconds the other side said that it keeps an idle connection. */
+  get idleSeconds(): number | undefined {
+    return this.#idleSeconds;
+  }
+
+  /** One call at a time. */
+  send(pieces: Pieces, receiver: CallReceiver): void {
+    this.#receiver = receiver;
+    this.#parser = new AnswerParser(receiver);
+    this.#unsent = [...pieces];
+    this.#isBegun = false;
+    this.#reactionMs = 0;
+    this.#write();
+  }
+
+  /** Stops reading, so that the other side has to wait. */
+  pause(): void {
+    if (this.#isPaused || this.#isGone) return;
+    this.#isPaused = true;
+    this.#socket?.pause();
+  }
+
+  resume(): void {
+    if (!this.#isPaused || this.#isGone) return;
+    this.#isPaused = false;
+    this.#socket?.resume();
+  }
+
+  /** Ends it at once; its call hears nothing more. */
+  destroy(): void {
+    this.#receiver = undefined;
+    this.#parser?.stop();
+    this.#leave();
+  }
+
+  #leave(): void {
+    if (this.#isGone) return;
+    this.#isGone = true;
+    this.#socket?.terminate();
+    this.#owner.gone(this);
+  }
+
+  #fail(error: Error): void {
+    const receiver = this.#receiver;
+    // Leaving closes the socket, and that is no end of the answer.
+    this.destroy();
+    receiver?.fail(error);
+  }
+
+  #open(socket: Socket<Connection>): void {
+    this.#socket = socket;
+    if (this.#isGone) {
+      socket.terminate();
+      return;
+    }
+    this.#isOpen = true;
+    // A request is written whole: there is nothing to wait for to fill a packet.
+    socket.setNoDelay(true);
+    if (this.#isPaused) socket.pause();
+    this.#receiver?.connected();
+    this.#write();
+  }
+
+  #write(): void {
+    // Nothing goes out before it is known who is there.
+    if (!this.#isOpen) return;
+    const unsent = this.#unsent;
+    if (unsent.length === 0) return;
+    while (unsent.length > 0 && !this.#isGone) {
+      const piece = unsent[0]!;
+      const sent = this.#socket!.write(piece);
+      // Closed: that is told of by itself.
+      if (sent < 0) return;
+      this.#isBegun = true;
+      const size = typeof piece === "string" ? Buffer.byteLength(piece) : piece.byteLength;
+      if (sent < size) {
+        unsent[0] = (typeof piece === "string" ? Buffer.from(piece) : piece).subarray(sent);
+        return;
+      }
+      unsent.shift();
+    }
+    if (!this.#isGone) this.#receiver?.sent?.();
+  }
+
+  #read(bytes: Buffer): void {
+    const parser = this.#parser;
+    // Nobody asked: whoever sends this can't be trusted with a call.
+    if (parser === undefined) {
+      this.#leave();
+      return;
+    }
+    try {
+      parser.push(bytes);
+      if (parser.ended) this.#free(parser);
+    } catch (error) {
+      this.#fail(error as Error);
+    }
+  }
+
+  #free(parser: AnswerParser): void {
+    this.#receiver = undefined;
+    this.#parser = undefined;
+    this.#answers += 1;
+    this.#idleSeconds = parser.idleSeconds;
+    // An answer that came before its request was read to the end leaves bytes that the next call would run into.
+    if (!parser.lasts || this.#unsent.length > 0) {
+      this.#leave();
+      return;
+    }
+    this.resume();
+    if (!this.#isGone) this.#owner.freed(this);
+  }
+
+  /**
+   * The other side ends the connection in order. An end that is a reaction to the call acknowledges it, and so the least
+   * round trip, read now, counts the time that this took. A reset acknowledges nothing, so none is looked for there.
+   */
+  #ended(): void {
+    this.#reactionMs = minRoundTripMs(descriptorOf(this.#socket));
+    this.#closed();
+  }
+
+  #closed(error?: Error): void {
+    try {
+      if (error === undefined) this.#parser?.close(!this.#address.tls);
+      if (this.#parser?.ended === true) this.#receiver = undefined;
+      this.#fail(error ?? new HttpFault("the connection was closed"));
+    } catch (fault) {
+      this.#fail(fault as Error);
+    }
+  }
+
+  static readonly #handlers: SocketHandler<Connection> = {
+    data: (socket, bytes) => socket.data.#read(bytes),
+    drain: (socket) => socket.data.#write(),
+    end: (socket) => socket.data.#ended(),
+    close: (socket, error) => socket.data.#closed(error),
+    error: (socket, error) => socket.data.#fail(error),
+    connectError: (socket, error) => socket.data.#fail(error),
+  };
+
+  static readonly #plainly: SocketHandler<Connection> = {
+    ...Connection.#handlers,
+    open: (socket) => socket.data.#open(socket),
+  };
+
+  static readonly #securely: SocketHandler<Connection> = {
+    ...Connection.#handlers,
+    open: (socket) => {
+      // Known now already, so that it can be ended while the handshake goes on.
+      socket.data.#socket = socket;
+      if (socket.data.#isGone) socket.terminate();
+    },
+    handshake: (socket, trusted, error) => {
+      const { data: connection } = socket;
+      const fault = trusted
+        ? checkAlternativeNames(connection.#address.hostname, socket.getPeerCertificate())
+        : (error ?? new HttpFault("the certificate can't be trusted"));
+      if (fault === undefined) connection.#open(socket);
+      else connection.#fail(fault);
+    },
+  };
+}
+
+/** Bun has it, and its types do not. @returns -1 where there is none */
+function descriptorOf(socket: Socket<Connection> | undefined): number {
+  return (socket as { readonly fd?: number } | undefined)?.fd ?? -1;
+}
+
+/** A server is told the name that is wanted of it, and never an address: https://www.rfc-editor.org/rfc/rfc6066#section-3 */
+function serverNameOf(hostname: string): string {
+  return isIP(hostname) === 0 ? hostname : "";
+}

@@ -1,0 +1,92 @@
+/** Calls by `fetch`, which knows the way through a forward proxy. */
+import type { HttpRequest, Transfer, Transport } from "./client.ts";
+import type { CallReceiver } from "./connection.ts";
+
+export type Fetch = (url: string, init: BunFetchRequestInit) => Promise<Response>;
+
+export class FetchTransport implements Transport {
+  readonly #fetch: Fetch;
+
+  constructor(fetch: Fetch = globalThis.fetch) {
+    this.#fetch = fetch;
+  }
+
+  /** The time for connecting can't be told: `fetch` says nothing of it, and the proxy connects on its own. */
+  send(request: HttpRequest, receiver: CallReceiver): Transfer {
+    const transfer = new FetchTransfer(receiver);
+    void transfer.run(this.#fetch, request);
+    return transfer;
+  }
+
+  close(): void {}
+}
+
+class FetchTransfer implements Transfer {
+  readonly #receiver: CallReceiver;
+  readonly #abort = new AbortController();
+  #resumed = Promise.resolve();
+  #resume: (() => void) | undefined;
+
+  constructor(receiver: CallReceiver) {
+    this.#receiver = receiver;
+  }
+
+  async run(fetch: Fetch, { method, url, headers, body }: HttpRequest): Promise<void> {
+    const receiver = this.#receiver;
+    const { signal } = this.#abort;
+    try {
+      const answer = await fetch(url, {
+        method,
+        headers: { ...headers },
+        ...(body !== undefined && { body: Array.isArray(body) ? new Blob(body) : body }),
+        signal,
+        redirect: "manual",
+        // Deadlines are the caller's business, and so is compression.
+        timeout: false,
+        decompress: false,
+      } as BunFetchRequestInit);
+      if (signal.aborted) return;
+      receiver.head(answer.status, answer.headers);
+      const reader = answer.body?.getReader() as ReadableStreamDefaultReader<Uint8Array> | undefined;
+      for (;;) {
+        await this.#resumed;
+        const part = await reader?.read();
+        if (signal.aborted) return;
+        if (part === undefined || part.done) break;
+        const { buffer, byteOffset, byteLength } = part.value;
+        if (byteLength > 0) receiver.data(Buffer.from(buffer, byteOffset, byteLength));
+        if (signal.aborted) return;
+      }
+      receiver.end(provesEnd(url, answer));
+    } catch (error) {
+      if (!signal.aborted) receiver.fail(error as Error);
+    }
+  }
+
+  pause(): void {
+    if (this.#resume !== undefined) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#resumed = promise;
+    this.#resume = resolve;
+  }
+
+  resume(): void {
+    this.#resume?.();
+    this.#resume = undefined;
+  }
+
+  cancel(): void {
+    this.#abort.abort();
+    this.resume();
+  }
+}
+
+/**
+ * Whether a body that `fetch` has read to its end is whole for sure. Over TLS anybody on the way can end a connection, and
+ * `fetch` does not say who did, so there its length or its last chunk must have told
+ * (https://www.rfc-editor.org/rfc/rfc9112#section-9.8).
+ */
+export function provesEnd(url: string, { status, headers }: Response): boolean {
+  if (!url.startsWith("https:") || status === 204 || status === 304) return true;
+  return headers.has("content-length") || headers.has("transfer-encoding");
+}

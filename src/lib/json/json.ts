@@ -1,0 +1,93 @@
+/** Careful reading of JSON that nobody has checked: what is not of the wanted kind is absent. */
+import { JsonScan } from "./scan.ts";
+
+export type JsonObject = Record<string, unknown>;
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+export function objectOf(value: unknown): JsonObject | undefined {
+  return isObject(value) ? value : undefined;
+}
+
+export function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+/** True for null, "", and lists and objects that hold nothing but that: what many write where they mean to leave a field out. */
+export function saysNothing(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return value == null || value === "";
+  for (const key in value) if (!saysNothing((value as JsonObject)[key])) return false;
+  return true;
+}
+
+export function textOf(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
+}
+
+export function numberOf(value: unknown): number | undefined {
+  return typeof value === "number" ? value : undefined;
+}
+
+/** What objects were made from: who writes one finds there how the values it took over were written. */
+const origins = new WeakMap<object, object>();
+
+/** @returns `next`, marked as made from `previous` */
+export function derive<T extends object>(previous: object, next: T): T {
+  origins.set(next, previous);
+  return next;
+}
+
+/** @returns what the object was made from, where `derive` or `keepSame` was told */
+export function originOf(value: object): object | undefined {
+  return origins.get(value);
+}
+
+/**
+ * @returns `next`, marked as made from `previous`, or `previous` itself where both hold the very same values: what did not
+ *   change can be told by identity
+ */
+export function keepSame<T extends object>(previous: T, next: T): T {
+  if (next === previous) return previous;
+  const names = Object.keys(next);
+  const isSame =
+    names.length === Object.keys(previous).length &&
+    names.every((name) => Object.is(next[name as keyof T], previous[name as keyof T]));
+  return isSame ? previous : derive(previous, next);
+}
+
+/** @returns undefined for a text that is no JSON */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The most levels of lists and objects that are read. What is deeper can't be written again without running out of stack. */
+const maxDepth = 1000;
+const [jsonValues, jsonKeys, jsonStringBytes] = [
+  Number.POSITIVE_INFINITY,
+  Number.POSITIVE_INFINITY,
+  Number.POSITIVE_INFINITY,
+];
+const depthAlone = { jsonDepth: maxDepth, jsonValues, jsonKeys, jsonStringBytes };
+
+/** Whether a JSON text nests deeper than is read. Most texts hold too few brackets for it, which is told without a look at the rest. */
+export function isTooDeep(text: string): boolean {
+  return hasMoreThan(text, "[", "{", maxDepth) && new JsonScan(depthAlone).push(Buffer.from(text)) !== undefined;
+}
+
+function hasMoreThan(text: string, one: string, other: string, limit: number): boolean {
+  if (text.length <= 2 * limit) return false;
+  let found = 0;
+  for (const bracket of [one, other]) {
+    for (let at = text.indexOf(bracket); at >= 0; at = text.indexOf(bracket, at + 1)) {
+      found += 1;
+      if (found > limit) return true;
+    }
+  }
+  return false;
+}

@@ -1,0 +1,214 @@
+/**
+ * What is wrong with a value, in words a person can act on and with the place named. TypeBox says which check failed;
+ * this says it precisely for unions too: the variant that the value was meant to be is found by its kind and its literals.
+ */
+import type { TSchema } from "@sinclair/typebox";
+import { Kind } from "@sinclair/typebox";
+import { Errors, type ValueError, type ValueErrorIterator, ValueErrorType } from "@sinclair/typebox/errors";
+import { isObject } from "./json/json.ts";
+import { truncate } from "./truncate.ts";
+
+export type PathPart = string | number;
+export type SchemaError = {
+  /** `key`: what is wrong is the last key of the path itself. */
+  readonly kind: "missing" | "unknown" | "key" | "value";
+  readonly path: readonly PathPart[];
+  /** A sentence without the path: "must be a number from 0 to 2". */
+  readonly message: string;
+  /** Of an unknown key: those that may stand in its place. */
+  readonly known?: readonly string[];
+};
+
+/** `messages[0].role`; the root itself is "". It names a place, and is cut where its keys are the sender's own and long. */
+export function formatPath(path: readonly PathPart[]): string {
+  return truncate(
+    path.reduce<string>((text, part) => {
+      if (typeof part === "number") return `${text}[${part}]`;
+      const name = truncate(part);
+      const plain = /^[A-Za-z_][\w-]*$/.test(name);
+      return plain ? (text === "" ? name : `${text}.${name}`) : `${text}[${JSON.stringify(name)}]`;
+    }, ""),
+  );
+}
+
+/**
+ * Only for values already known to be wrong: it is slow beside a compiled check.
+ * @param most how many faults to report
+ */
+export function schemaErrors(schema: TSchema, value: unknown, most = 50): SchemaError[] {
+  const faults: SchemaError[] = [];
+  collect(Errors(schema, value), value, faults, most);
+  return faults;
+}
+
+function collect(
+  errors: ValueErrorIterator | Iterable<ValueError>,
+  root: unknown,
+  faults: SchemaError[],
+  most: number,
+): void {
+  const seen = new Set<string>();
+  for (const error of errors) {
+    if (faults.length >= most) return;
+    const key = error.path;
+    // A missing property is reported again for its type; the first word on a place is enough.
+    if (seen.has(key)) continue;
+    seen.add(key);
+    if (error.type === ValueErrorType.Union) unionFaults(error, root, faults, most);
+    else faults.push(faultOf(error, root));
+  }
+}
+
+function unionFaults(error: ValueError, root: unknown, faults: SchemaError[], most: number): void {
+  const path = pathOf(error.path, root);
+  const variants = (error.schema["anyOf"] as TSchema[]).map((schema, at) => ({
+    schema,
+    errors: [...error.errors[at]!],
+  }));
+  if (variants.every(({ schema }) => "const" in schema || schema[Kind] === "Null")) {
+    faults.push({ kind: "value", path, message: `must be one of ${literalsOf(variants.map((v) => v.schema))}` });
+    return;
+  }
+  const fitting = variants.filter(({ schema }) => kindFits(schema, error.value));
+  if (fitting.length === 0) {
+    faults.push({ kind: "value", path, message: `must be ${kindNames(variants.map((v) => v.schema))}` });
+    return;
+  }
+  const tag = ["role", "type"].find((name) => fitting.some(({ schema }) => schema["properties"]?.[name] !== undefined));
+  const meant =
+    fitting.length === 1 || tag === undefined
+      ? fitting
+      : fitting.filter(({ errors }) => !errors.some((inner) => inner.path === `${error.path}/${tag}`));
+  const chosen = meant[0];
+  if (chosen === undefined) {
+    const given = (error.value as Record<string, unknown>)[tag!];
+    const allowed = literalsOf(fitting.flatMap(({ schema }) => literalSchemas(schema["properties"]?.[tag!])));
+    faults.push(
+      given === undefined
+        ? { kind: "missing", path: [...path, tag!], message: `is required: one of ${allowed}` }
+        : { kind: "value", path: [...path, tag!], message: `must be one of ${allowed}` },
+    );
+    return;
+  }
+  collect(chosen.errors, root, faults, most);
+}
+
+function faultOf(error: ValueError, root: unknown): SchemaError {
+  const path = pathOf(error.path, root);
+  if (error.type === ValueErrorType.ObjectRequiredProperty) return { kind: "missing", path, message: "is required" };
+  if (error.type === ValueErrorType.ObjectAdditionalProperties) {
+    const keyMessage = error.schema["keyErrorMessage"];
+    if (keyMessage !== undefined) return { kind: "key", path, message: keyMessage };
+    return {
+      kind: "unknown",
+      path,
+      message: "is not a known key",
+      known: Object.keys(error.schema["properties"] ?? {}),
+    };
+  }
+  return { kind: "value", path, message: sentence(error) };
+}
+
+function sentence({ type, schema, message }: ValueError): string {
+  switch (type) {
+    case ValueErrorType.Literal:
+      return `must be ${JSON.stringify(schema["const"])}`;
+    case ValueErrorType.StringMinLength:
+      return schema["minLength"] === 1 ? "must not be empty" : `must have at least ${schema["minLength"]} characters`;
+    case ValueErrorType.StringMaxLength:
+      return `must have at most ${schema["maxLength"]} characters`;
+    case ValueErrorType.StringPattern:
+      return schema["patternErrorMessage"] ?? `must match ${schema["pattern"]}`;
+    case ValueErrorType.ArrayMinItems:
+      return schema["minItems"] === 1 ? "must not be empty" : `must have at least ${schema["minItems"]} items`;
+    case ValueErrorType.ArrayMaxItems:
+      return `must have at most ${schema["maxItems"]} items`;
+    case ValueErrorType.ArrayUniqueItems:
+      return "must not hold the same thing twice";
+    case ValueErrorType.ObjectMaxProperties:
+      return `must have at most ${schema["maxProperties"]} entries`;
+    case ValueErrorType.ObjectMinProperties:
+      return `must have at least ${schema["minProperties"]} entries`;
+    default:
+      return schema["type"] === undefined ? message : `must be ${kindName(schema)}`;
+  }
+}
+
+function kindName(schema: TSchema): string {
+  if ("const" in schema) return JSON.stringify(schema["const"]);
+  const { minimum, maximum } = schema;
+  const range =
+    minimum !== undefined && maximum !== undefined
+      ? ` from ${minimum} to ${maximum}`
+      : minimum !== undefined
+        ? ` of at least ${minimum}`
+        : maximum !== undefined
+          ? ` of at most ${maximum}`
+          : "";
+  switch (schema["type"]) {
+    case "number":
+      return `a number${range}`;
+    case "integer":
+      return `an integer${range}`;
+    case "array":
+      return "an array";
+    case "object":
+      return "an object";
+    case "boolean":
+      return "true or false";
+    case "string":
+      return "a string";
+    case "null":
+      return "null";
+    default:
+      return schema["anyOf"] === undefined ? "a value of another kind" : kindNames(schema["anyOf"] as TSchema[]);
+  }
+}
+
+function kindNames(schemas: readonly TSchema[]): string {
+  return [...new Set(schemas.map(kindName))].filter((kind) => kind !== "null").join(" or ");
+}
+
+function kindFits(schema: TSchema, value: unknown): boolean {
+  if ("const" in schema) return false;
+  if (schema["anyOf"] !== undefined) return (schema["anyOf"] as TSchema[]).some((inner) => kindFits(inner, value));
+  switch (schema["type"]) {
+    case "number":
+    case "integer":
+      return typeof value === "number";
+    case "array":
+      return Array.isArray(value);
+    case "object":
+      return isObject(value);
+    case "null":
+      return value === null;
+    default:
+      return typeof value === schema["type"];
+  }
+}
+
+function literalSchemas(schema: TSchema | undefined): TSchema[] {
+  if (schema === undefined) return [];
+  return schema["anyOf"] === undefined ? [schema] : (schema["anyOf"] as TSchema[]);
+}
+
+function literalsOf(schemas: readonly TSchema[]): string {
+  return schemas
+    .filter((schema) => "const" in schema)
+    .map((schema) => JSON.stringify(schema["const"]))
+    .join(", ");
+}
+
+/** TypeBox's JSON pointer as a path: a part is a number only where the value really is an array. */
+function pathOf(pointer: string, root: unknown): PathPart[] {
+  const parts = pointer
+    .split("/")
+    .slice(1)
+    .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"));
+  let value = root;
+  return parts.map((part) => {
+    const isIndex = Array.isArray(value);
+    value = typeof value === "object" && value !== null ? (value as Record<string, unknown>)[part] : undefined;
+    return isIndex ? Number(part) : part;
+  });
+}

@@ -1,0 +1,148 @@
+/** A text as the YAML library reads it, and where in the text each part of it stands. */
+import {
+  type Alias,
+  type Document,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  parseDocument,
+  visit,
+} from "yaml";
+import type { PathPart } from "../schema-errors.ts";
+
+/** Counted from 1. */
+export type Position = { readonly line: number; readonly column: number };
+/** What of a value is looked for; its "name" is its key where it is a mapping, and else itself. */
+export type Wanted = "key" | "value" | "name";
+export type Problem = { readonly offset: number; readonly message: string };
+
+/** How often aliases may multiply a part of the file; the usual sharing of a block stays far below. */
+const maxAliases = 20;
+
+export class YamlDocument {
+  readonly #lines = new LineCounter();
+  readonly #document: Document;
+
+  constructor(text: string) {
+    this.#document = parseDocument(text, {
+      schema: "core",
+      strict: true,
+      uniqueKeys: true,
+      stringKeys: true,
+      merge: true,
+      resolveKnownTags: false,
+      prettyErrors: false,
+      lineCounter: this.#lines,
+    });
+  }
+
+  /** The value, or what is wrong with the text. */
+  read(): { value?: unknown; problems: readonly Problem[] } {
+    return readValue(this.#document);
+  }
+
+  /** Where a value or its name stands; for one that is absent, the nearest thing around it. */
+  find(path: readonly PathPart[], what: Wanted): Position {
+    let node: Node | null | undefined = this.#document.contents;
+    let key: Node | null | undefined = node;
+    for (const part of path) {
+      const found = this.#step(node, part);
+      // An absent value belongs to what should hold it, which is named by its key.
+      if (found === undefined) return this.#positionOf(key);
+      ({ key, node } = found);
+    }
+    const wantsKey = what === "key" || (what === "name" && isMap(node));
+    return this.#positionOf(wantsKey ? key : (node ?? key));
+  }
+
+  #step(node: Node | null | undefined, part: PathPart): Step | undefined {
+    const target = this.#resolved(node);
+    if (isSeq(target)) {
+      const item = target.items[Number(part)] as Node | undefined;
+      return item === undefined ? undefined : { key: item, node: item };
+    }
+    if (!isMap(target)) return undefined;
+    const own = target.items.find(({ key }) => !isMergeKey(key) && isScalar(key) && String(key.value) === String(part));
+    if (own !== undefined) return { key: own.key as Node, node: own.value as Node | null };
+    const merged = target.items.flatMap(({ key, value }) => (isMergeKey(key) ? mergeSources(value) : []));
+    return merged.map((source) => this.#step(source, part)).find((found) => found !== undefined);
+  }
+
+  #resolved(node: Node | null | undefined): Node | null | undefined {
+    return isAlias(node) ? node.resolve(this.#document) : node;
+  }
+
+  #positionOf(node: Node | null | undefined): Position {
+    return this.position(node?.range?.[0] ?? 0);
+  }
+
+  /** @param offset in UTF-16 code units */
+  position(offset: number): Position {
+    const { line, col } = this.#lines.linePos(offset);
+    return line === 0 ? { line: 1, column: 1 } : { line, column: col };
+  }
+}
+
+type Step = { readonly key: Node; readonly node: Node | null };
+
+function readValue(document: Document): { value?: unknown; problems: readonly Problem[] } {
+  const problems = [...document.errors, ...document.warnings].map(({ code, message, pos }) => ({
+    offset: pos[0],
+    message: wordings[code] ?? message,
+  }));
+  // Too deep a file makes one error for each bracket: the first tells it all.
+  const exhausted = problems.find((_, at) => document.errors[at]?.code === "RESOURCE_EXHAUSTION");
+  if (exhausted !== undefined) return { problems: [exhausted] };
+  if (problems.length > 0) return { problems };
+  try {
+    const slips = slipsIn(document);
+    return slips.length > 0 ? { problems: slips } : { value: document.toJS({ maxAliasCount: maxAliases }), problems };
+  } catch (error) {
+    if (error instanceof RangeError) return { problems: [{ offset: 0, message: wordings.RESOURCE_EXHAUSTION! }] };
+    const { message } = error as Error;
+    return { problems: [{ offset: 0, message: message.startsWith("Excessive alias") ? tooManyAliases : message }] };
+  }
+}
+
+const tooManyAliases = `Aliases repeat parts of the file more than ${maxAliases} times`;
+
+/** Where the library's own words speak to its user, not to the author of a file. */
+const wordings: Readonly<Record<string, string>> = {
+  DUPLICATE_KEY: "This key stands here for the second time",
+  MULTIPLE_DOCS: "A second document begins here; there may be only one",
+  NON_STRING_KEY: "A key must be text",
+  RESOURCE_EXHAUSTION: "This is nested too deeply",
+};
+
+/** What parses, but can't be meant or can't be kept. */
+function slipsIn(document: Document): Problem[] {
+  const slips: Problem[] = [];
+  const report = (node: Node, message: string) => slips.push({ offset: node.range?.[0] ?? 0, message });
+  visit(document, {
+    Alias(_, alias: Alias, path) {
+      const target = alias.resolve(document);
+      if (target === undefined) report(alias, `Nothing before this is named &${alias.source}`);
+      else if (path.includes(target)) report(alias, `*${alias.source} holds itself`);
+    },
+    Scalar(_, { value, source = "", range }) {
+      if (typeof value !== "number") return;
+      const offset = range?.[0] ?? 0;
+      if (!Number.isFinite(value)) slips.push({ offset, message: `${source} is no number that can be used` });
+      else if (/^[-+]?\d+$/.test(source) && !Number.isSafeInteger(value)) {
+        slips.push({ offset, message: `${source} has too many digits for a number; put it in quotes if it is text` });
+      }
+    },
+    Pair(_, { key, value }) {
+      if (!isMergeKey(key)) return;
+      const odd = mergeSources(value).some((one) => !isMap(isAlias(one) ? one.resolve(document) : one));
+      if (odd) report(key as Node, "<< takes a mapping, or an alias of one");
+    },
+  });
+  return slips;
+}
+
+const isMergeKey = (key: unknown) => isScalar(key) && key.type === "PLAIN" && key.source === "<<";
+const mergeSources = (value: unknown) => (isSeq(value) ? value.items : [value]) as Node[];

@@ -1,0 +1,141 @@
+/**
+ * YAML as operators and authors write it: read strictly, checked against a schema, with every fault at its line and column.
+ * What the YAML library lets pass but nobody means is a fault too: warnings, several documents, cycles, lost digits.
+ */
+import type { Static, TSchema } from "@sinclair/typebox";
+import { Check } from "@sinclair/typebox/value";
+import { formatPath, type PathPart, type SchemaError, schemaErrors } from "../schema-errors.ts";
+import { suggest } from "../suggest.ts";
+import type { Position, YamlDocument } from "./document.ts";
+import { readUnambiguousYaml } from "./unambiguous.ts";
+
+export type { Position };
+
+/** `line` and `column` count from 1; 0 where the place has none (an environment variable, a flag). */
+export type Fault = {
+  readonly file: string;
+  readonly line: number;
+  readonly column: number;
+  /** `providers.openai.base_url`; "" for the file as a whole. */
+  readonly path: string;
+  /** A sentence without its subject, or a whole one where `path` is "". */
+  readonly message: string;
+};
+
+/** `troupe.yaml:3:7: listen[0].port: must be an integer from 0 to 65535` */
+export function formatDiagnostic({ file, line, column, path, message }: Fault): string {
+  const place = line === 0 ? file : `${file}:${line}:${column}`;
+  return [place, path, message].filter((part) => part !== "").join(": ");
+}
+
+export type YamlLimits = {
+  /** Of the text, in UTF-16 code units. Default: 1 Mi. */
+  readonly maxLength?: number;
+};
+
+const defaultMaxLength = 1024 * 1024;
+const maxFaults = 50;
+
+/** A file's value, and where in the file each part of it stands. */
+export class YamlSource {
+  readonly file: string;
+  /** Absent (undefined) when there are faults; null when the file is empty. */
+  readonly value: unknown;
+  /** In order of their place. */
+  readonly faults: readonly Fault[];
+  readonly #text: string;
+  #parsed: YamlDocument | undefined;
+
+  constructor(text: string, file: string, { maxLength = defaultMaxLength }: YamlLimits = {}) {
+    this.file = file;
+    this.#text = text;
+    if (text.length > maxLength) {
+      this.#text = "";
+      this.faults = [{ file, line: 1, column: 1, path: "", message: `is larger than ${maxLength} characters` }];
+      return;
+    }
+    const read = readUnambiguousYaml(text);
+    if (read !== undefined) {
+      this.value = read.value;
+      this.faults = [];
+      return;
+    }
+    const { value, problems } = this.#document.read();
+    this.value = problems.length === 0 ? value : undefined;
+    this.faults = problems
+      .toSorted((a, b) => a.offset - b.offset)
+      .slice(0, maxFaults)
+      .map(({ offset, message }) => ({ file, ...this.#document.position(offset), path: "", message }));
+  }
+
+  /** Where a value stands; for one that is absent, the nearest thing around it. */
+  locate(path: readonly PathPart[]): Position {
+    return this.#document.find(path, "value");
+  }
+
+  /** Where the name of a value stands. */
+  locateKey(path: readonly PathPart[]): Position {
+    return this.#document.find(path, "key");
+  }
+
+  /** A mapping is pointed at by its name, which may stand lines above what it holds. */
+  faultAt(path: readonly PathPart[], message: string): Fault {
+    return { file: this.file, ...this.#document.find(path, "name"), path: formatPath(path), message };
+  }
+
+  /**
+   * What keeps a value, read from here, from fitting a schema; with guesses for mistyped keys.
+   * @param at where in the file the value stands, when it is only a part
+   */
+  check(schema: TSchema, value: unknown = this.value, at: readonly PathPart[] = []): Fault[] {
+    // Most fit, and to see that is several times as fast as to look for what does not.
+    if (Check(schema, value)) return [];
+    return schemaErrors(schema, value, maxFaults).map((fault) => {
+      const path = [...at, ...fault.path];
+      const position = fault.kind === "value" ? this.locate(path) : this.locateKey(path);
+      return { file: this.file, ...position, path: formatPath(path), message: messageOf(fault) };
+    });
+  }
+
+  /** Of a text that Bun read, only made when somebody asks for a place in it. */
+  get #document(): YamlDocument {
+    this.#parsed ??= parseByLibrary(this.#text);
+    return this.#parsed;
+  }
+}
+
+export type ParsedYaml<S extends TSchema> = {
+  /** Only to be used when there are no faults. */
+  readonly value: Static<S>;
+  readonly faults: readonly Fault[];
+  locate(path: readonly PathPart[]): Position;
+};
+
+/**
+ * Reads a text and checks it; all faults at once, unless it is no YAML to begin with. An empty text is an empty mapping.
+ * @param file names the text in faults
+ */
+export function parseYaml<S extends TSchema>(
+  text: string,
+  file: string,
+  schema: S,
+  limits?: YamlLimits,
+): ParsedYaml<S> {
+  const source = new YamlSource(text, file, limits);
+  const value = source.value ?? {};
+  const faults = source.faults.length > 0 ? source.faults : source.check(schema, value);
+  return { value: value as Static<S>, faults, locate: (path) => source.locate(path) };
+}
+
+/** The library is loaded for the first text that needs it, which no usual start has: it takes 2 ms. */
+function parseByLibrary(text: string): YamlDocument {
+  const { YamlDocument } = require("./document.ts") as typeof import("./document.ts");
+  return new YamlDocument(text);
+}
+
+function messageOf({ path, message, known = [] }: SchemaError): string {
+  if (known.length === 0) return message;
+  const guess = suggest(String(path.at(-1)), known);
+  if (guess !== undefined) return `${message}; did you mean '${guess}'?`;
+  return known.length > 12 ? message : `${message}; known here: ${known.join(", ")}`;
+}

@@ -1,0 +1,129 @@
+/** The files in which windows of rate limits lie, in the data folder, as its processes share and keep them. */
+import { closeSync, existsSync, mkdirSync, openSync, rmSync, statSync } from "node:fs";
+import { readdir } from "node:fs/promises";
+import { basename, join } from "node:path";
+import type { Clock } from "../lib/clock.ts";
+import { makeFile, mapFile, replaceFile } from "../lib/mapped-file.ts";
+import { lockFile } from "../store/sqlite/liveness-lock.ts";
+import { retryOnBusy } from "../store/sqlite/retry-on-busy.ts";
+import { openWindowClock } from "./window-clock.ts";
+import { type TableShape, WindowTable } from "./window-table.ts";
+
+/** Another process holds the lock for some milliseconds, and for some dozen while it replaces the file of the addresses. */
+const lockWaitMs = 1_000;
+/** What has been silent for so long has nothing to keep. */
+const silentMs = 600_000;
+/** A file that a killed process was writing. */
+const abandonedMs = 3_600_000;
+const filesPerStep = 16;
+const tableName = /^[0-9a-f]{64}$/;
+
+export class WindowFiles {
+  readonly #folder: string;
+  readonly #keys: string;
+  readonly #lock: string;
+  /** In milliseconds; the same in all processes, and after a restart. */
+  readonly now: () => number;
+
+  /** @throws the file system's errors, and SQLite's when another process holds the lock for too long */
+  constructor(folder: string, clock: Clock) {
+    this.#folder = folder;
+    this.#keys = join(folder, "keys");
+    this.#lock = join(folder, "lock");
+    mkdirSync(this.#keys, { recursive: true, mode: 0o700 });
+    closeSync(openSync(this.#lock, "a", 0o600));
+    this.now = this.#exclusively(() => openWindowClock(join(folder, "clock"), clock));
+  }
+
+  /** The file of a key's windows. */
+  pathOf(who: string): string {
+    return join(this.#keys, Bun.SHA256.hash(who, "hex"));
+  }
+
+  /** The file of all addresses' windows. */
+  get addresses(): string {
+    return join(this.#folder, "addresses");
+  }
+
+  has(path: string): boolean {
+    return existsSync(path);
+  }
+
+  /** @param shape for a new file, and what an old one's capacity must have. @throws as the constructor */
+  open(path: string, shape: TableShape): WindowTable {
+    if (!existsSync(path)) makeFile(path, WindowTable.make(shape, this.now()));
+    return usable(path, shape) ?? this.#exclusively(() => usable(path, shape) ?? this.#replace(path, shape));
+  }
+
+  /** Under the lock. */
+  #replace(path: string, shape: TableShape): WindowTable {
+    const old = read(path);
+    old?.freeze();
+    replaceFile(path, WindowTable.make(shape, this.now(), old));
+    return usable(path, shape)!;
+  }
+
+  /**
+   * Removes the files of keys that have been silent for long, in small steps.
+   * @param isOver asked between two of them
+   * @throws the file system's errors, and SQLite's when another process holds the lock for too long
+   */
+  async sweep(isOver: () => boolean): Promise<void> {
+    const names = await readdir(this.#keys);
+    for (let at = 0; at < names.length && !isOver(); at += filesPerStep) {
+      this.#sweepSome(names.slice(at, at + filesPerStep));
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+
+  #sweepSome(names: readonly string[]): void {
+    const silent = names.map((name) => join(this.#keys, name)).filter((path) => this.#isSilent(path, () => true));
+    if (silent.length === 0) return;
+    this.#exclusively(() => {
+      const isOver = (table: WindowTable, head: number) => table.freeze(head);
+      for (const path of silent) if (this.#isSilent(path, isOver)) rmSync(path, { force: true });
+    });
+  }
+
+  /** @param ends asked of a silent table, whose head was that before it was looked at */
+  #isSilent(path: string, ends: (table: WindowTable, head: number) => boolean): boolean {
+    if (!tableName.test(basename(path))) return isAbandoned(path);
+    const table = read(path);
+    if (table === undefined) return false;
+    const head = table.head(0);
+    return table.isSilentFor(silentMs, this.now()) && ends(table, head);
+  }
+
+  #exclusively<T>(work: () => T): T {
+    const lock = retryOnBusy(() => lockFile(this.#lock, 0), lockWaitMs);
+    try {
+      return work();
+    } finally {
+      lock.close();
+    }
+  }
+}
+
+/** @returns undefined when it is not there, damaged, frozen, or too small */
+function usable(path: string, { capacity }: TableShape): WindowTable | undefined {
+  const table = read(path);
+  return table === undefined || table.isFrozen || table.shape.capacity < capacity ? undefined : table;
+}
+
+/** @returns undefined when it is not there, or damaged. @throws the file system's other errors */
+function read(path: string): WindowTable | undefined {
+  const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+  try {
+    // Nothing can be mapped of a file that is empty, as a power cut may leave it.
+    return size === 0 ? undefined : WindowTable.of(mapFile(path));
+  } catch (error) {
+    // Another process removed it meanwhile.
+    if ((error as { code?: string }).code === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+function isAbandoned(path: string): boolean {
+  const file = statSync(path, { throwIfNoEntry: false });
+  return file !== undefined && Date.now() - file.mtimeMs > abandonedMs;
+}

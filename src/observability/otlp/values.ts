@@ -1,0 +1,32 @@
+/** How OTLP/JSON writes values. Source: https://github.com/open-telemetry/opentelemetry-proto/blob/main/opentelemetry/proto/common/v1/common.proto */
+import { hostname } from "node:os";
+import type { BuildInfo } from "../../build-info.ts";
+
+export type Attribute = { readonly key: string; readonly value: unknown };
+
+/** Those that have a value. */
+export function attributes(values: Readonly<Record<string, unknown>>): Attribute[] {
+  return Object.entries(values).flatMap(([key, value]) => (value === undefined ? [] : [{ key, value: typed(value) }]));
+}
+
+function typed(value: unknown): unknown {
+  if (typeof value === "number") return Number.isInteger(value) ? { intValue: String(value) } : { doubleValue: value };
+  if (typeof value === "boolean") return { boolValue: value };
+  return { stringValue: String(value) };
+}
+
+/**
+ * @param instance tells this process from its like
+ * @param given what the operator says; it stands above what is known anyway
+ */
+export function resourceOf(given: Readonly<Record<string, string>>, { version }: BuildInfo, instance: string) {
+  return {
+    attributes: attributes({
+      "service.name": "troupe",
+      "service.version": version,
+      "service.instance.id": instance,
+      "host.name": hostname(),
+      ...given,
+    }),
+  };
+}

@@ -1,0 +1,411 @@
+/**
+ * The public format: chat completions, as every client library speaks it.
+ * Schemas check what comes in (loosely: unknown fields pass), types describe what is passed between floors.
+ * Source: https://platform.openai.com/docs/api-reference/chat
+ */
+import { type Static, type TSchema, Type } from "@sinclair/typebox";
+import { KeyedRecord, keyOfLength } from "../../lib/keyed-record.ts";
+
+/** `null` means "absent" for every optional key of the public format. */
+const Nullable = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
+const open = { additionalProperties: true } as const;
+
+export const TextPart = Type.Object({ type: Type.Literal("text"), text: Type.String() }, open);
+export const ImagePart = Type.Object(
+  {
+    type: Type.Literal("image_url"),
+    image_url: Type.Object({ url: Type.String({ minLength: 1 }), detail: Nullable(Type.String()) }, open),
+  },
+  open,
+);
+export const AudioPart = Type.Object(
+  {
+    type: Type.Literal("input_audio"),
+    input_audio: Type.Object({ data: Type.String(), format: Type.String() }, open),
+  },
+  open,
+);
+export const FilePart = Type.Object(
+  {
+    type: Type.Literal("file"),
+    file: Type.Object(
+      { filename: Nullable(Type.String()), file_data: Nullable(Type.String()), file_id: Nullable(Type.String()) },
+      open,
+    ),
+  },
+  open,
+);
+export const RefusalPart = Type.Object({ type: Type.Literal("refusal"), refusal: Type.String() }, open);
+/** What earlier answers of other gateways may carry in an assistant's content array. */
+export const ThinkingPart = Type.Object(
+  { type: Type.Union([Type.Literal("thinking"), Type.Literal("redacted_thinking"), Type.Literal("reasoning")]) },
+  open,
+);
+
+const UserPart = Type.Union([TextPart, ImagePart, AudioPart, FilePart]);
+const AssistantPart = Type.Union([TextPart, RefusalPart, ThinkingPart]);
+/** Tool results may hold images and files too: some families take them. */
+const ToolResultPart = Type.Union([TextPart, ImagePart, FilePart]);
+
+const FunctionToolCall = Type.Object(
+  {
+    id: Type.String({ minLength: 1 }),
+    type: Type.Literal("function"),
+    function: Type.Object({ name: Type.String({ minLength: 1 }), arguments: Type.String() }, open),
+  },
+  open,
+);
+const CustomToolCall = Type.Object(
+  {
+    id: Type.String({ minLength: 1 }),
+    type: Type.Literal("custom"),
+    custom: Type.Object({ name: Type.String({ minLength: 1 }), input: Type.String() }, open),
+  },
+  open,
+);
+/**
+ * The types that this build doesn't know, which upstreams of this format may: a tool of theirs goes there as it came.
+ * To the compiler it is a literal of its own, so that `type` tells the kinds of tools apart.
+ */
+const OtherType = Type.Unsafe<"(another type)">(
+  Type.String({ pattern: "^(?!(?:function|custom|allowed_tools)$)[\\s\\S]{1,64}$" }),
+);
+/** A call of a tool of such a type, as an upstream that knows it gave it. */
+const OtherToolCall = Type.Object({ id: Type.String({ minLength: 1 }), type: OtherType }, open);
+const LegacyFunctionCall = Type.Object({ name: Type.String({ minLength: 1 }), arguments: Type.String() }, open);
+
+const name = Nullable(Type.String());
+const text = Type.Union([Type.String(), Type.Array(TextPart, { minItems: 1 })]);
+
+export const DeveloperMessage = Type.Object({ role: Type.Literal("developer"), content: text, name }, open);
+export const SystemMessage = Type.Object({ role: Type.Literal("system"), content: text, name }, open);
+export const UserMessage = Type.Object(
+  {
+    role: Type.Literal("user"),
+    content: Type.Union([Type.String(), Type.Array(UserPart, { minItems: 1 })]),
+    name,
+  },
+  open,
+);
+export const AssistantMessage = Type.Object(
+  {
+    role: Type.Literal("assistant"),
+    content: Nullable(Type.Union([Type.String(), Type.Array(AssistantPart)])),
+    name,
+    refusal: Nullable(Type.String()),
+    tool_calls: Nullable(Type.Array(Type.Union([FunctionToolCall, CustomToolCall, OtherToolCall]))),
+    audio: Nullable(Type.Object({ id: Type.String() }, open)),
+    function_call: Nullable(LegacyFunctionCall),
+    reasoning_content: Nullable(Type.String()),
+  },
+  open,
+);
+export const ToolMessage = Type.Object(
+  {
+    role: Type.Literal("tool"),
+    content: Type.Union([Type.String(), Type.Array(ToolResultPart)]),
+    tool_call_id: Type.String({ minLength: 1 }),
+    name,
+  },
+  open,
+);
+export const FunctionMessage = Type.Object(
+  {
+    role: Type.Literal("function"),
+    content: Type.Union([Type.String(), Type.Null()]),
+    name: Type.String({ minLength: 1 }),
+  },
+  open,
+);
+export const Message = Type.Union([
+  DeveloperMessage,
+  SystemMessage,
+  UserMessage,
+  AssistantMessage,
+  ToolMessage,
+  FunctionMessage,
+]);
+
+const FunctionDefinition = Type.Object(
+  {
+    name: Type.String({ minLength: 1, maxLength: 128 }),
+    description: Nullable(Type.String()),
+    parameters: Nullable(Type.Object({}, open)),
+    strict: Nullable(Type.Boolean()),
+  },
+  open,
+);
+export const FunctionTool = Type.Object({ type: Type.Literal("function"), function: FunctionDefinition }, open);
+export const CustomTool = Type.Object(
+  {
+    type: Type.Literal("custom"),
+    custom: Type.Object({ name: Type.String({ minLength: 1 }), description: Nullable(Type.String()) }, open),
+  },
+  open,
+);
+export const OtherTool = Type.Object({ type: OtherType }, open);
+export const Tool = Type.Union([FunctionTool, CustomTool, OtherTool]);
+
+export const ToolChoice = Type.Union([
+  Type.Literal("none"),
+  Type.Literal("auto"),
+  Type.Literal("required"),
+  Type.Object(
+    { type: Type.Literal("function"), function: Type.Object({ name: Type.String({ minLength: 1 }) }, open) },
+    open,
+  ),
+  Type.Object(
+    { type: Type.Literal("custom"), custom: Type.Object({ name: Type.String({ minLength: 1 }) }, open) },
+    open,
+  ),
+  Type.Object(
+    {
+      type: Type.Literal("allowed_tools"),
+      allowed_tools: Type.Object(
+        {
+          mode: Type.Union([Type.Literal("auto"), Type.Literal("required")]),
+          tools: Type.Array(Type.Object({}, open)),
+        },
+        open,
+      ),
+    },
+    open,
+  ),
+  OtherTool,
+]);
+
+export const ResponseFormat = Type.Union([
+  Type.Object({ type: Type.Literal("text") }, open),
+  Type.Object({ type: Type.Literal("json_object") }, open),
+  Type.Object(
+    {
+      type: Type.Literal("json_schema"),
+      json_schema: Type.Object(
+        {
+          name: Type.String({ minLength: 1, maxLength: 64 }),
+          description: Nullable(Type.String()),
+          schema: Nullable(Type.Object({}, open)),
+          strict: Nullable(Type.Boolean()),
+        },
+        open,
+      ),
+    },
+    open,
+  ),
+]);
+
+/** The efforts that most families know, the lowest first. */
+export const knownEfforts = ["none", "minimal", "low", "medium", "high", "xhigh", "max"] as const;
+export type KnownEffort = (typeof knownEfforts)[number];
+
+/** Which efforts there are is for upstreams to say: some have words of their own, and more will come. */
+export const ReasoningEffort = Type.String({
+  minLength: 1,
+  maxLength: 64,
+  description: `How much a model that reasons may think: ${knownEfforts.join(", ")}, or a word of the upstream's own.`,
+});
+
+/** The sampling fields that personas may preset and cap. */
+export const SamplingFields = {
+  temperature: Nullable(Type.Number({ minimum: 0, maximum: 2, description: "0 to 2; default 1.0." })),
+  top_p: Nullable(Type.Number({ minimum: 0, maximum: 1 })),
+  max_tokens: Nullable(Type.Integer({ minimum: 1, description: "Most tokens to generate (older name)." })),
+  max_completion_tokens: Nullable(
+    Type.Integer({ minimum: 1, description: "Most tokens to generate, visible and reasoning ones together." }),
+  ),
+  presence_penalty: Nullable(Type.Number({ minimum: -2, maximum: 2 })),
+  frequency_penalty: Nullable(Type.Number({ minimum: -2, maximum: 2 })),
+  seed: Nullable(Type.Integer()),
+  reasoning_effort: Nullable(ReasoningEffort),
+  verbosity: Nullable(Type.Union([Type.Literal("low"), Type.Literal("medium"), Type.Literal("high")])),
+} as const;
+
+export const ChatRequestBody = Type.Object(
+  {
+    model: Type.String({
+      minLength: 1,
+      maxLength: 256,
+      description: "Gateway: <provider>/<model>. Orchestrator: <namespace>/<name>.",
+    }),
+    messages: Type.Array(Message, { minItems: 1 }),
+    stream: Nullable(Type.Boolean({ description: "true: a Server-Sent Events stream. Default false." })),
+    stream_options: Nullable(
+      Type.Object({ include_usage: Nullable(Type.Boolean()), include_obfuscation: Nullable(Type.Boolean()) }, open),
+    ),
+    ...SamplingFields,
+    n: Nullable(Type.Integer({ minimum: 1, maximum: 128 })),
+    stop: Nullable(Type.Union([Type.String(), Type.Array(Type.String(), { minItems: 1, maxItems: 4 })])),
+    logit_bias: Nullable(KeyedRecord(keyOfLength(256), Type.Number({ minimum: -100, maximum: 100 }))),
+    logprobs: Nullable(Type.Boolean()),
+    top_logprobs: Nullable(Type.Integer({ minimum: 0, maximum: 20 })),
+    tools: Nullable(Type.Array(Tool)),
+    tool_choice: Nullable(ToolChoice),
+    parallel_tool_calls: Nullable(Type.Boolean()),
+    functions: Nullable(Type.Array(FunctionDefinition, { minItems: 1, maxItems: 128 })),
+    function_call: Nullable(
+      Type.Union([
+        Type.Literal("none"),
+        Type.Literal("auto"),
+        Type.Object({ name: Type.String({ minLength: 1 }) }, open),
+      ]),
+    ),
+    response_format: Nullable(ResponseFormat),
+    modalities: Nullable(Type.Array(Type.String())),
+    audio: Nullable(Type.Object({}, open)),
+    prediction: Nullable(Type.Object({}, open)),
+    web_search_options: Nullable(Type.Object({}, open)),
+    store: Nullable(
+      Type.Boolean({ description: "true: keep the exchange, so that previous_response_id continues it." }),
+    ),
+    metadata: Nullable(KeyedRecord(keyOfLength(64), Type.String({ maxLength: 512 }), { maxProperties: 16 })),
+    service_tier: Nullable(Type.String()),
+    user: Nullable(Type.String()),
+    safety_identifier: Nullable(Type.String()),
+    prompt_cache_key: Nullable(Type.String()),
+    prompt_cache_retention: Nullable(Type.String()),
+    previous_response_id: Nullable(
+      Type.String({
+        minLength: 1,
+        description: "The id of a stored completion to continue; send only the new messages.",
+      }),
+    ),
+  },
+  open,
+);
+
+type Present<T> = { [K in keyof T]: Exclude<T[K], null> };
+
+export type TextPart = Static<typeof TextPart>;
+export type ImagePart = Static<typeof ImagePart>;
+export type AudioPart = Static<typeof AudioPart>;
+export type FilePart = Static<typeof FilePart>;
+export type UserPart = Static<typeof UserPart>;
+export type Message = Static<typeof Message>;
+export type SystemMessage = Static<typeof SystemMessage>;
+export type DeveloperMessage = Static<typeof DeveloperMessage>;
+export type UserMessage = Static<typeof UserMessage>;
+/** What continues a thought in the next turn, in the fields that clients and other gateways already carry. */
+export type ReplayState = {
+  thinking_blocks?: ThinkingBlock[] | null;
+  extra_content?: Record<string, unknown> | null;
+  reasoning_details?: unknown[] | null;
+};
+export type AssistantMessage = Static<typeof AssistantMessage> & ReplayState;
+export type ToolMessage = Static<typeof ToolMessage>;
+export type FunctionTool = Static<typeof FunctionTool>;
+export type Tool = Static<typeof Tool>;
+export type ToolChoice = Static<typeof ToolChoice>;
+export type ResponseFormat = Static<typeof ResponseFormat>;
+/** A checked request. Keys that were `null` at the top level are gone: absent is the only form of absent. */
+export type ChatRequest = Present<Static<typeof ChatRequestBody>>;
+
+export type FinishReason = "stop" | "length" | "tool_calls" | "content_filter" | "function_call";
+
+/** Anthropic's thinking, in the shape that LiteLLM gave it: what must come back unchanged in the next turn. */
+export type ThinkingBlock =
+  | { type: "thinking"; thinking: string; signature?: string }
+  | { type: "redacted_thinking"; data: string };
+
+export type ToolCall = {
+  id: string;
+  type: "function";
+  function: { name: string; arguments: string };
+  extra_content?: Record<string, unknown>;
+};
+export type CustomToolCall = { id: string; type: "custom"; custom: { name: string; input: string } };
+
+export type Annotation = {
+  type: "url_citation";
+  url_citation: { start_index: number; end_index: number; url: string; title: string };
+};
+
+export type TokenLogprob = {
+  token: string;
+  logprob: number;
+  bytes: number[] | null;
+  top_logprobs: { token: string; logprob: number; bytes: number[] | null }[];
+};
+/** `refusal` is in every answer, null where nothing was refused: `upstream/stream/shape.ts` sees to it. */
+export type Logprobs = { content: TokenLogprob[] | null; refusal?: TokenLogprob[] | null };
+
+/** Token counts in OpenAI's meaning: prompt includes cached ones, completion includes reasoning ones. */
+export type Usage = {
+  prompt_tokens: number;
+  completion_tokens: number;
+  total_tokens: number;
+  prompt_tokens_details?: Record<string, number>;
+  completion_tokens_details?: Record<string, number>;
+  [extra: string]: unknown;
+};
+
+export type AnswerMessage = {
+  role: "assistant";
+  content: string | null;
+  refusal?: string | null;
+  reasoning_content?: string;
+  tool_calls?: (ToolCall | CustomToolCall)[];
+  annotations?: Annotation[];
+  thinking_blocks?: ThinkingBlock[];
+  extra_content?: Record<string, unknown>;
+  [extra: string]: unknown;
+};
+export type Choice = {
+  index: number;
+  message: AnswerMessage;
+  finish_reason: FinishReason;
+  logprobs?: Logprobs | null;
+  [extra: string]: unknown;
+};
+/** Values stay strings: typed clients read `metadata` as a map of strings. */
+export type Metadata = Record<string, string>;
+
+/** What an adapter makes of an upstream's answer: everything but the envelope. */
+export type CompletionBody = {
+  choices: Choice[];
+  usage?: Usage;
+  metadata?: Metadata;
+  service_tier?: string;
+  system_fingerprint?: string;
+  [extra: string]: unknown;
+};
+
+export type ToolCallDelta = {
+  index: number;
+  id?: string;
+  type?: "function" | "custom";
+  function?: { name?: string; arguments?: string };
+  custom?: { name?: string; input?: string };
+  extra_content?: Record<string, unknown>;
+};
+export type Delta = {
+  role?: "assistant";
+  content?: string | null;
+  refusal?: string | null;
+  reasoning_content?: string;
+  tool_calls?: ToolCallDelta[];
+  annotations?: Annotation[];
+  thinking_blocks?: ThinkingBlock[];
+  extra_content?: Record<string, unknown>;
+  [extra: string]: unknown;
+};
+export type ChunkChoice = {
+  index: number;
+  delta: Delta;
+  finish_reason: FinishReason | null;
+  logprobs?: Logprobs | null;
+  [extra: string]: unknown;
+};
+/** What an adapter makes of an upstream's event: everything but the envelope. */
+export type ChunkBody = {
+  choices: ChunkChoice[];
+  usage?: Usage | null;
+  metadata?: Metadata;
+  service_tier?: string;
+  system_fingerprint?: string;
+  [extra: string]: unknown;
+};
+
+/** What names an answer; the same in every chunk of one stream. `created` is Unix time in seconds. */
+export type Envelope = { readonly id: string; readonly created: number; readonly model: string };
+export type ChatCompletion = Envelope & CompletionBody & { object: "chat.completion" };
+export type ChatChunk = Envelope & ChunkBody & { object: "chat.completion.chunk" };

@@ -1,0 +1,30 @@
+/**
+ * Tools, their calls and the choice among them: each says what it is in one of two members, `function` or `custom`. Some
+ * clients and servers write both of them, one empty, so that it's never the presence of a member that tells.
+ */
+import { isObject, type JsonObject, saysNothing, textOf } from "../../lib/json/json.ts";
+
+export type ToolKind = "function" | "custom";
+export type Called = { readonly kind: ToolKind; readonly said: JsonObject };
+
+export const toolKinds: readonly ToolKind[] = ["function", "custom"];
+
+/**
+ * What a tool or a call says of itself. Its `type` decides; where that is missing or names an empty member, what is not empty.
+ * @param type of a fragment the one that the call is known to be of
+ * @returns undefined where both members are empty
+ */
+export function calledIn(entry: JsonObject, type = entry["type"]): Called | undefined {
+  const full = toolKinds.filter((kind) => isObject(entry[kind]) && !saysNothing(entry[kind]));
+  const kind = full.find((one) => one === type) ?? full[0];
+  return kind === undefined ? undefined : { kind, said: entry[kind] as JsonObject };
+}
+
+/**
+ * The name of a tool or of an entry of `allowed_tools`, which the Responses format writes flat: `{"type":"function","name":…}`.
+ * Tools of other types may have none: then their type stands for them.
+ */
+export function toolName(tool: JsonObject): string | undefined {
+  const name = textOf(calledIn(tool)?.said["name"]) ?? textOf(tool["name"]);
+  return name ?? (toolKinds.some((kind) => kind === tool["type"]) ? undefined : textOf(tool["type"]));
+}

@@ -1,0 +1,67 @@
+/**
+ * A request's body as it was sent. Who sends it on with no more than another model's name need not write it anew: it is
+ * copied, and with it all that a parser does not keep (numbers beyond 2^53, the spelling of 1.0, the order).
+ */
+import type { JsonObject } from "../lib/json/json.ts";
+
+/** A body, a large one as the bytes that came, and the object that it was parsed to. */
+export type Source = { readonly body: string | Uint8Array<ArrayBuffer>; readonly parsed: JsonObject };
+
+/**
+ * @param next what is to be said: an object whose unchanged fields hold the very values of `source.parsed`
+ * @returns the source's body with the model's name of `next`, and the fields that `next` has beside; undefined where it
+ *   differs in more, or where the place of the name is in doubt
+ */
+export function respell(
+  { body, parsed }: Source,
+  next: JsonObject,
+): string | (string | Uint8Array<ArrayBuffer>)[] | undefined {
+  for (const name in parsed) {
+    if (name !== "model" && (next[name] !== parsed[name] || !Object.hasOwn(next, name))) return undefined;
+  }
+  const place = typeof body === "string" ? placeInText(body) : placeInBytes(body);
+  if (place === undefined) return undefined;
+  let fields = JSON.stringify(next["model"]);
+  for (const name in next) {
+    if (next[name] === undefined || Object.hasOwn(parsed, name)) continue;
+    fields += `,${JSON.stringify(name)}:${JSON.stringify(next[name])}`;
+  }
+  const { start, end } = place;
+  if (typeof body === "string") return body.slice(0, start) + fields + body.slice(end);
+  return [body.subarray(0, start), fields, body.subarray(end)];
+}
+
+type Place = { readonly start: number; readonly end: number };
+
+/**
+ * The value of the body's own field `model` stands where its key does. The parser found that field, so that the only place
+ * that spells its key is the one, unless it were spelled with escapes: each of its letters is a \u006….
+ */
+const key = '"model"';
+const escapedLetter = "\\u006";
+/** The key and its value, a plain name, from the key on. */
+const field = /"model"[ \t\n\r]*:[ \t\n\r]*("[^"\\]*")/y;
+/** In bytes; what is longer is written anew. */
+const maxField = 1024;
+
+function placeInText(text: string): Place | undefined {
+  const at = text.indexOf(key);
+  if (text.indexOf(key, at + 1) >= 0 || text.includes(escapedLetter)) return undefined;
+  return placeOfValue(text, at, 0);
+}
+
+function placeInBytes({ buffer, byteOffset, length }: Uint8Array<ArrayBuffer>): Place | undefined {
+  const bytes = Buffer.from(buffer, byteOffset, length);
+  const at = bytes.indexOf(key);
+  if (bytes.indexOf(key, at + 1) >= 0 || bytes.includes(escapedLetter)) return undefined;
+  // A character for each byte, so that places are the same.
+  return placeOfValue(bytes.toString("latin1", at, at + maxField), 0, at);
+}
+
+function placeOfValue(text: string, at: number, offset: number): Place | undefined {
+  field.lastIndex = at;
+  const value = field.exec(text)?.[1];
+  if (value === undefined) return undefined;
+  const end = offset + field.lastIndex;
+  return { start: end - value.length, end };
+}

@@ -1,0 +1,62 @@
+/**
+ * Claude by the Messages API of Anthropic.
+ * Source: https://platform.claude.com/docs/en/api/messages
+ */
+import { Type } from "@sinclair/typebox";
+import type { RemoteProvider } from "../provider.ts";
+import { decodeAnswer } from "./answer.ts";
+import { encodeRequest } from "./request.ts";
+import { AnthropicRules } from "./rules.ts";
+import { AnthropicStream } from "./stream.ts";
+import { ThinkingExtras } from "./thinking.ts";
+
+const extras = Type.Object({
+  system_cache_control: Type.Optional(
+    Type.Object(
+      {
+        type: Type.Literal("ephemeral"),
+        ttl: Type.Optional(Type.Union([Type.Literal("5m"), Type.Literal("1h")], { description: "Default 5m." })),
+      },
+      { description: "Caches the tools and the system text: repeated calls within the cache time cost less." },
+    ),
+  ),
+  ...ThinkingExtras,
+});
+
+export const anthropic: RemoteProvider = {
+  kind: "remote",
+  name: "anthropic",
+  baseUrl: "https://api.anthropic.com",
+  environment: {
+    apiKey: ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"],
+    tokens: ["ANTHROPIC_AUTH_TOKEN"],
+    baseUrl: ["ANTHROPIC_BASE_URL"],
+  },
+  keyOptional: false,
+  options: Type.Object({
+    bearer: Type.Optional(Type.Boolean({ description: "The key is an access token, sent as Authorization: Bearer." })),
+  }),
+  extras,
+  modelRules: Type.Partial(AnthropicRules),
+  // https://platform.claude.com/docs/en/about-claude/models/overview
+  models: [
+    "claude-fable-5-2",
+    "claude-opus-5-5",
+    "claude-sonnet-5-5",
+    "claude-haiku-5-5",
+    "claude-fable-5-1",
+    "claude-fable-5",
+    "claude-opus-5",
+    "claude-sonnet-5",
+    "claude-opus-4-8",
+    "claude-opus-4-7",
+    "claude-opus-4-6",
+    "claude-sonnet-4-6",
+    "claude-haiku-4-5",
+    "claude-opus-4-5",
+    "claude-sonnet-4-5",
+  ],
+  encode: encodeRequest,
+  decode: decodeAnswer,
+  streamDecoder: (call) => new AnthropicStream(call),
+};

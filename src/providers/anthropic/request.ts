@@ -1,0 +1,151 @@
+/**
+ * A chat request as the body of a Messages API call.
+ * Source: https://platform.claude.com/docs/en/api/messages
+ */
+import type { CacheControlEphemeral } from "@anthropic-ai/sdk/resources/messages";
+import type { ChatRequest } from "../../protocols/chat/schema.ts";
+import { ApiError } from "../../protocols/errors.ts";
+import type { Call, UpstreamRequest } from "../provider.ts";
+import { dropExcessMarkers, markSystem } from "./cache.ts";
+import { encodeConversation, isThinking, type Turn } from "./messages.ts";
+import { planOutput } from "./output.ts";
+import { cacheMarker } from "./parts.ts";
+import { type AnthropicRules, anthropicRules } from "./rules.ts";
+import { planThinking, type ThinkingPlan } from "./thinking.ts";
+import { demandsCall, planTools } from "./tools.ts";
+
+/** @throws ApiError for what this family can't do, naming the field */
+export function encodeRequest(call: Call): UpstreamRequest {
+  const body = encodeBody(call);
+  const { apiKey, options } = call.account;
+  // Access tokens of an account are no API keys: https://platform.claude.com/docs/en/api/overview#authentication
+  const isOwnToken = apiKey?.startsWith("sk-ant-oat") === true;
+  const isToken = isOwnToken || options["bearer"] === true;
+  const betas = [
+    ...(isOwnToken ? ["oauth-2025-04-20"] : []),
+    // https://platform.claude.com/docs/en/build-with-claude/files
+    ...(body.messages.some(({ content }) => content.some(namesFile)) ? ["files-api-2025-04-14"] : []),
+  ];
+  return {
+    url: messagesUrl(call.account.baseUrl),
+    headers: {
+      "anthropic-version": "2023-06-01",
+      ...(apiKey !== undefined && (isToken ? { authorization: `Bearer ${apiKey}` } : { "x-api-key": apiKey })),
+      ...(betas.length > 0 && { "anthropic-beta": betas.join(",") }),
+    },
+    listHeaders: ["anthropic-beta"],
+    body: JSON.stringify(body),
+  };
+}
+
+function messagesUrl(baseUrl: string): string {
+  return baseUrl.endsWith("/v1") ? `${baseUrl}/messages` : `${baseUrl}/v1/messages`;
+}
+
+function namesFile(block: object): boolean {
+  const { source, content } = block as { source?: { type?: unknown }; content?: unknown };
+  return source?.type === "file" || (Array.isArray(content) && content.some(namesFile));
+}
+
+function encodeBody(call: Call) {
+  const { request } = call;
+  refuseUnsupported(request);
+  const rules = anthropicRules(call);
+  const output = planOutput(request, rules);
+  const { system, turns } = encodeConversation(request.messages, rules);
+  if (output.kind === "instruction") system.push({ type: "text", text: output.text });
+  const toolPlan = planTools(request, rules, output);
+  const thinking = planThinking(call, rules, !demandsCall(toolPlan) && canStartThinking(turns));
+  const tokens = outputTokens(request, rules, thinking);
+  const outputConfig = {
+    ...(thinking.effort !== undefined && { effort: thinking.effort }),
+    ...(output.kind === "format" && { format: { type: "json_schema", schema: output.schema } }),
+  };
+  const body = {
+    model: call.model,
+    max_tokens: tokens,
+    ...(system.length > 0 && { system }),
+    messages: turns,
+    ...(toolPlan.tools.length > 0 && { tools: toolPlan.tools }),
+    ...(toolPlan.choice !== undefined && { tool_choice: toolPlan.choice }),
+    ...(thinking.thinking !== undefined && { thinking: thinking.thinking }),
+    ...(Object.keys(outputConfig).length > 0 && { output_config: outputConfig }),
+    ...sampling(request, rules, thinking),
+    ...stopSequences(request),
+    ...userMetadata(request),
+    ...serviceTier(request),
+    ...(request.stream === true && { stream: true }),
+    ...cacheMarker(request),
+  };
+  const marker = call.extras["system_cache_control"] as CacheControlEphemeral | undefined;
+  return dropExcessMarkers(marker === undefined ? body : markSystem(body, marker));
+}
+
+function refuseUnsupported({ n, modalities }: ChatRequest): void {
+  if (n !== undefined && n > 1) throw ApiError.unsupported("n", "n: this provider gives one choice per call.");
+  if (modalities?.includes("audio")) {
+    throw ApiError.unsupported("modalities", "modalities: this provider's answers are text only.");
+  }
+}
+
+/**
+ * Thinking with a budget can't begin in the middle of a tool turn whose own thoughts were lost, nor of an answer.
+ * https://platform.claude.com/docs/en/build-with-claude/extended-thinking#extended-thinking-with-tool-use
+ */
+function canStartThinking(turns: readonly Turn[]): boolean {
+  const last = turns.findLast(({ role }) => role !== "system");
+  if (last?.role === "assistant") return false;
+  if (last?.content[0]?.type !== "tool_result") return true;
+  return isThinking(turns.findLast(({ role }) => role === "assistant")?.content[0]);
+}
+
+/** The thoughts count within max_tokens, so a budget for them is added to what the caller wants for the answer. */
+function outputTokens(request: ChatRequest, rules: AnthropicRules, { thinking, counted }: ThinkingPlan): number {
+  const wanted = request.max_completion_tokens ?? request.max_tokens ?? rules.default_output;
+  const budget = thinking?.budget_tokens;
+  if (budget === undefined || (counted === true && budget < wanted)) return wanted;
+  return Math.max(wanted, Math.min(wanted + budget, rules.max_output));
+}
+
+/**
+ * Newer models refuse these fields, and thinking excludes all but a wide top_p.
+ * https://platform.claude.com/docs/en/build-with-claude/thinking#feature-compatibility
+ */
+function sampling(request: ChatRequest, rules: AnthropicRules, { thinking }: ThinkingPlan): Record<string, unknown> {
+  if (rules.sampling === "none") return {};
+  const { temperature, top_p } = request;
+  if (thinking?.type === "enabled" || thinking?.type === "adaptive") {
+    return top_p !== undefined && top_p >= 0.95 ? { top_p } : {};
+  }
+  const topK = (request as Record<string, unknown>)["top_k"];
+  const exclusive = temperature !== undefined && rules.sampling === "one";
+  return {
+    ...(temperature !== undefined && { temperature: Math.min(temperature, 1) }),
+    ...(top_p !== undefined && !exclusive && { top_p }),
+    ...(typeof topK === "number" && { top_k: topK }),
+  };
+}
+
+function stopSequences({ stop }: ChatRequest): { stop_sequences?: string[] } {
+  const sequences = (typeof stop === "string" ? [stop] : (stop ?? [])).filter((text) => text.trim() !== "");
+  return sequences.length === 0 ? {} : { stop_sequences: sequences };
+}
+
+/** An opaque id only: what looks like an e-mail address or a telephone number is refused upstream, so it stays here. */
+function userMetadata({ safety_identifier, user, metadata }: ChatRequest): { metadata?: { user_id: string } } {
+  const id = safety_identifier ?? user ?? metadata?.["user_id"];
+  const personal = id === undefined || /^\S+@\S+\.\S+$|^\+?[\d\s().-]{7,}$/.test(id);
+  return personal ? {} : { metadata: { user_id: id } };
+}
+
+/** https://platform.claude.com/docs/en/api/service-tiers */
+const serviceTiers: Readonly<Record<string, string>> = {
+  auto: "auto",
+  default: "standard_only",
+  standard_only: "standard_only",
+};
+
+function serviceTier({ service_tier }: ChatRequest): { service_tier?: string } {
+  const tier = serviceTiers[service_tier ?? ""];
+  return tier === undefined ? {} : { service_tier: tier };
+}

@@ -1,0 +1,137 @@
+/**
+ * What each Claude model takes and refuses, as data. The first row that fits a model and names a key wins, so the newest
+ * and most special models stand first and the widest globs last.
+ */
+import { type Static, Type } from "@sinclair/typebox";
+import { type Call, type ModelRule, rulesFor } from "../provider.ts";
+
+const Effort = Type.Union([
+  Type.Literal("low"),
+  Type.Literal("medium"),
+  Type.Literal("high"),
+  Type.Literal("xhigh"),
+  Type.Literal("max"),
+]);
+export type Effort = Static<typeof Effort>;
+
+export const AnthropicRules = Type.Object(
+  {
+    thinking: Type.Union(
+      [Type.Literal("none"), Type.Literal("budget"), Type.Literal("both"), Type.Literal("adaptive")],
+      { description: "How the model is made to think: with a budget of tokens, by itself (adaptive), or either." },
+    ),
+    thinking_off: Type.Union(
+      [Type.Literal("omit"), Type.Literal("disabled"), Type.Literal("between_tools"), Type.Literal("never")],
+      { description: "How thinking is turned off: by leaving the field out, by a type, or not at all." },
+    ),
+    thinking_display: Type.Boolean({ description: "Thoughts come without their text unless it is asked for." }),
+    efforts: Type.Array(Effort, { description: "The levels of output_config.effort, lowest first." }),
+    sampling: Type.Union([Type.Literal("both"), Type.Literal("one"), Type.Literal("none")], {
+      description: "temperature and top_p: together, only one of them, or neither.",
+    }),
+    forced_tools: Type.Boolean({ description: "tool_choice may demand a call." }),
+    prefill: Type.Boolean({ description: "The last message may be the beginning of the answer." }),
+    system_turns: Type.Boolean({ description: "messages may hold the role system." }),
+    structured_output: Type.Boolean({ description: "output_config.format and strict tools." }),
+    default_output: Type.Integer({ minimum: 1, description: "max_tokens where the caller names none." }),
+    max_output: Type.Integer({ minimum: 1, description: "The largest max_tokens." }),
+  },
+  { additionalProperties: false },
+);
+export type AnthropicRules = Static<typeof AnthropicRules>;
+
+/** Adaptive thinking that is on unless turned off, and none of what the 4.7 generation did away with. */
+const fifth: AnthropicRules = {
+  thinking: "adaptive",
+  thinking_off: "disabled",
+  thinking_display: true,
+  efforts: ["low", "medium", "high", "xhigh", "max"],
+  sampling: "none",
+  forced_tools: true,
+  prefill: false,
+  system_turns: false,
+  structured_output: true,
+  default_output: 64_000,
+  max_output: 128_000,
+};
+
+/** Thinking with a budget, off unless asked for; everything else that came and went is still there. */
+const fourth: Omit<AnthropicRules, "default_output" | "max_output"> = {
+  thinking: "budget",
+  thinking_off: "omit",
+  thinking_display: false,
+  efforts: [],
+  sampling: "one",
+  forced_tools: true,
+  prefill: true,
+  system_turns: false,
+  structured_output: false,
+};
+
+type Row = Partial<AnthropicRules> & ModelRule;
+
+/**
+ * Sources: thinking by model https://platform.claude.com/docs/en/build-with-claude/thinking-troubleshooting,
+ * effort https://platform.claude.com/docs/en/build-with-claude/effort,
+ * output limits https://platform.claude.com/docs/en/about-claude/models/overview,
+ * prefill https://platform.claude.com/docs/en/api/errors#prefill-not-supported,
+ * system turns https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages,
+ * structured outputs https://platform.claude.com/docs/en/build-with-claude/structured-outputs.
+ */
+export const modelRules: readonly Row[] = [
+  // https://platform.claude.com/docs/en/models/opus-5-5/whats-new-opus-5-5: always thinks, no forced tools
+  { match: "claude-opus-5-5*", thinking_off: "never", forced_tools: false, system_turns: true },
+  // https://platform.claude.com/docs/en/models/sonnet-5-5/whats-new-sonnet-5-5
+  { match: "claude-sonnet-5-5*", thinking_off: "between_tools", forced_tools: false, system_turns: true },
+  // https://platform.claude.com/docs/en/models/haiku-5-5/whats-new-haiku-5-5
+  { match: "claude-haiku-5-5*", system_turns: true },
+  // https://platform.claude.com/docs/en/models/fable-5-1/migration-guide
+  { match: "claude-fable-*", thinking_off: "never", forced_tools: false, system_turns: true },
+  { match: "claude-mythos-preview*", system_turns: false },
+  { match: "claude-mythos-*", thinking_off: "never", forced_tools: false, system_turns: true },
+  // https://platform.claude.com/docs/en/models/opus-5/migration-guide: thinks unless disabled
+  { match: "claude-opus-5*", system_turns: true },
+  // https://platform.claude.com/docs/en/about-claude/models/whats-new-claude-4-8: thinking off unless asked for
+  { match: "claude-opus-4-8*", thinking_off: "omit", system_turns: true },
+  // https://platform.claude.com/docs/en/about-claude/models/migration-guide#migrating-to-claude-opus-4-7
+  { match: "claude-opus-4-7*", thinking_off: "omit" },
+  ...["claude-opus-4-8*", "claude-opus-4-7*"].map((match) => ({ match, ...fifth })),
+  // https://platform.claude.com/docs/en/about-claude/models/migration-guide: budgets deprecated, prefill gone, no xhigh
+  ...["claude-opus-4-6*", "claude-sonnet-4-6*"].map((match) => ({
+    match,
+    ...fourth,
+    thinking: "both" as const,
+    efforts: ["low", "medium", "high", "max"] as Effort[],
+    prefill: false,
+    structured_output: true,
+    default_output: fifth.default_output,
+    max_output: fifth.max_output,
+  })),
+  { match: "claude-opus-4-5*", efforts: ["low", "medium", "high"] },
+  ...["claude-opus-4-5*", "claude-sonnet-4-5*", "claude-haiku-4-5*"].map((match) => ({
+    match,
+    ...fourth,
+    structured_output: true,
+    default_output: 32_000,
+    max_output: 64_000,
+  })),
+  { match: "claude-opus-4-1*", ...fourth, structured_output: true, default_output: 16_000, max_output: 32_000 },
+  { match: "claude-opus-4*", ...fourth, default_output: 16_000, max_output: 32_000 },
+  { match: "claude-3-7-*", sampling: "both" },
+  ...["claude-sonnet-4*", "claude-3-7-*"].map((match) => ({
+    match,
+    ...fourth,
+    default_output: 16_000,
+    max_output: 64_000,
+  })),
+  { match: "claude-3-5-*", ...fourth, thinking: "none", sampling: "both", default_output: 8192, max_output: 8192 },
+  { match: "claude-3-*", ...fourth, thinking: "none", sampling: "both", default_output: 4096, max_output: 4096 },
+  // Models that came after this table: as the newest known ones.
+  { match: "claude-*", ...fifth },
+  // Other vendors' models behind this format take its older form.
+  { match: "*", ...fourth, sampling: "both", default_output: 8192, max_output: 1_000_000 },
+];
+
+export function anthropicRules(call: Call): AnthropicRules {
+  return rulesFor<Partial<AnthropicRules>>(call.model, call.account.modelRules, modelRules) as AnthropicRules;
+}

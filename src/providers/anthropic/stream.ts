@@ -1,0 +1,302 @@
+/**
+ * One stream of the Messages API, event by event.
+ * Source: https://platform.claude.com/docs/en/build-with-claude/streaming
+ */
+import { type JsonObject, objectOf, parseJson } from "../../lib/json/json.ts";
+import type { SseEvent } from "../../lib/sse.ts";
+import type { ChunkBody, Delta, ToolCallDelta } from "../../protocols/chat/schema.ts";
+import { InvalidAnswer } from "../../protocols/errors.ts";
+import type { AnsweredCall, StreamDecoder } from "../provider.ts";
+import { eventIn, objectAt, objectIn, objectsIn, plainWords, textAt, textIn } from "../reading.ts";
+import {
+  type AnswerReading,
+  errorFault,
+  finishReason,
+  freeTextFromJson,
+  isError,
+  readingFor,
+  refusalOf,
+  servedTier,
+  thoughtSeparator,
+  usageOf,
+} from "./answer.ts";
+import { ReplayTrace } from "./replay.ts";
+
+/** A block that has begun and not ended. */
+type OpenBlock =
+  | { readonly kind: "text"; length: number; readonly citations: unknown[] }
+  | { readonly kind: "thinking"; text: string; signature: string }
+  /** `input` is what the block began with; it counts only when no fragment comes. */
+  | { readonly kind: "call"; readonly index: number; readonly input: unknown; begun: boolean }
+  | { readonly kind: "custom"; readonly index: number; json: string }
+  | { readonly kind: "answer"; readonly input: unknown; length: number }
+  /** Without a place in the public format. */
+  | { readonly kind: "other" };
+
+const none: ChunkBody[] = [];
+
+/**
+ * Reads the events in the order that the format gives them: a message begins, its blocks begin, grow and end, each under a
+ * number of its own, then comes the reason of the end. What is out of this order is a fault, since words may be missing.
+ */
+export class AnthropicStream implements StreamDecoder {
+  readonly #reading: AnswerReading;
+  readonly #trace = new ReplayTrace();
+  /** By the block's number. */
+  readonly #open = new Map<unknown, OpenBlock>();
+  #lastIndex = -1;
+  #usage: JsonObject = {};
+  #calls = 0;
+  #hasContent = false;
+  #hasThoughts = false;
+  #begun = false;
+  #answered = false;
+  /** The end that the beginning already told. */
+  #stopReason: unknown;
+  #finished = false;
+
+  constructor(call: AnsweredCall) {
+    this.#reading = readingFor(call);
+  }
+
+  get finished(): boolean {
+    return this.#finished;
+  }
+
+  push({ event, data }: SseEvent): ChunkBody[] {
+    if (this.#finished) return none;
+    if (event === "error") throw reportedError(data);
+    const parsed = eventIn(data);
+    // Data lines are padded with spaces.
+    if (isError(parsed)) throw errorFault(parsed, data.trim());
+    const kind = textIn(parsed, "type") ?? event;
+    switch (kind) {
+      case "content_block_delta":
+      case "content_block_start":
+      case "content_block_stop":
+        if (!this.#begun || this.#answered) throw new InvalidAnswer("a part of the answer before or behind it");
+        return this.#block(kind, parsed);
+      case "message_start":
+        return this.#begin(objectAt(parsed, "message"));
+      case "message_delta":
+        if (!this.#begun) throw new InvalidAnswer("an answer without its beginning");
+        return this.#update(objectAt(parsed, "delta"), objectOf(parsed["usage"]) ?? {});
+      case "message_stop":
+        return this.#end();
+      case "":
+        throw new InvalidAnswer("an event without a type");
+      default:
+        return none; // ping, and whatever may be added: https://platform.claude.com/docs/en/build-with-claude/streaming#other-events
+    }
+  }
+
+  end(): ChunkBody[] {
+    return none;
+  }
+
+  #begin(message: JsonObject): ChunkBody[] {
+    if (this.#begun) throw new InvalidAnswer("a second answer within one stream");
+    this.#begun = true;
+    this.#count(objectOf(message["usage"]) ?? {});
+    this.#stopReason = textIn(message, "stop_reason");
+    // Blocks stand here already when a server tool's code has called one of the caller's tools:
+    // https://platform.claude.com/docs/en/agents-and-tools/tool-use/programmatic-tool-calling
+    return objectsIn(message, "content").flatMap((block, at) => {
+      const place = `start ${at}`;
+      return [...this.#start(place, block), ...this.#stop(place)];
+    });
+  }
+
+  /** The end of the message, which must have been given a reason. */
+  #end(): ChunkBody[] {
+    if (!this.#answered && this.#stopReason === undefined) throw new InvalidAnswer("an end without a reason");
+    this.#finished = true;
+    return this.#answered ? none : this.#finish({ stop_reason: this.#stopReason });
+  }
+
+  #block(kind: string, event: JsonObject): ChunkBody[] {
+    const { index } = event;
+    if (kind === "content_block_start") {
+      if (!Number.isInteger(index) || (index as number) <= this.#lastIndex) {
+        throw new InvalidAnswer("a block twice, or without its number");
+      }
+      // Calls alone may go on side by side.
+      for (const { kind } of this.#open.values()) {
+        if (kind === "text" || kind === "thinking") throw new InvalidAnswer("a block within another one");
+      }
+      this.#lastIndex = index as number;
+      return this.#start(index, objectAt(event, "content_block"));
+    }
+    const open = this.#open.get(index);
+    if (open === undefined) throw new InvalidAnswer("a part of a block that is not open");
+    return kind === "content_block_stop" ? this.#stop(index) : this.#delta(open, objectAt(event, "delta"));
+  }
+
+  /** Counts are cumulative, and what is not restated stays. */
+  #count(usage: JsonObject): void {
+    for (const [name, value] of Object.entries(usage)) if (value != null) this.#usage[name] = value;
+  }
+
+  #start(index: unknown, block: JsonObject): ChunkBody[] {
+    switch (textAt(block, "type")) {
+      case "text":
+        return this.#startWith(index, { kind: "text", length: 0, citations: [] }, textIn(block, "text"));
+      case "thinking": {
+        const open: OpenBlock = { kind: "thinking", text: "", signature: textIn(block, "signature") ?? "" };
+        return this.#startWith(index, open, textIn(block, "thinking"));
+      }
+      case "tool_use":
+        return this.#startCall(index, block);
+      case "redacted_thinking":
+        this.#trace.redactedThinking(textIn(block, "data") ?? "");
+    }
+    this.#open.set(index, { kind: "other" });
+    return none;
+  }
+
+  #startWith(index: unknown, open: OpenBlock & { kind: "text" | "thinking" }, first = ""): ChunkBody[] {
+    this.#open.set(index, open);
+    return open.kind === "text" ? this.#text(open, first) : this.#thought(open, first);
+  }
+
+  #startCall(index: unknown, block: JsonObject): ChunkBody[] {
+    const name = textAt(block, "name");
+    const input = objectIn(block, "input");
+    if (name === this.#reading.answerTool) {
+      this.#open.set(index, { kind: "answer", input, length: 0 });
+      return none;
+    }
+    const call = { index: this.#calls, id: textIn(block, "id") || this.#reading.makeId("call", 0, this.#calls) };
+    this.#calls += 1;
+    this.#trace.toolUse();
+    if (this.#reading.customTools.has(name)) {
+      this.#open.set(index, { kind: "custom", index: call.index, json: "" });
+      return [callBody({ ...call, type: "custom", custom: { name, input: "" } })];
+    }
+    this.#open.set(index, { kind: "call", index: call.index, input, begun: false });
+    return [callBody({ ...call, type: "function", function: { name, arguments: "" } })];
+  }
+
+  /** Kinds of blocks and of fragments without a place in the public format are not followed. */
+  #delta(open: OpenBlock, delta: JsonObject): ChunkBody[] {
+    if (open.kind === "other") return none;
+    switch (textAt(delta, "type")) {
+      case "text_delta":
+        return open.kind === "text" ? this.#text(open, textAt(delta, "text")) : misplaced();
+      case "input_json_delta":
+        return this.#json(open, textAt(delta, "partial_json"));
+      case "thinking_delta":
+        return open.kind === "thinking" ? this.#thought(open, textAt(delta, "thinking")) : misplaced();
+      case "signature_delta":
+        if (open.kind === "thinking") open.signature = textAt(delta, "signature");
+        return none;
+      case "citations_delta":
+        if (open.kind === "text") open.citations.push(delta["citation"]);
+        return none;
+      default:
+        return none;
+    }
+  }
+
+  #text(open: { length: number }, text: string): ChunkBody[] {
+    if (text === "") return [];
+    open.length += text.length;
+    this.#hasContent = true;
+    return [deltaBody({ content: text })];
+  }
+
+  #thought(open: { text: string }, text: string): ChunkBody[] {
+    if (text === "") return [];
+    const separator = open.text === "" && this.#hasThoughts ? thoughtSeparator : "";
+    open.text += text;
+    this.#hasThoughts = true;
+    return this.#reading.showsThoughts ? [deltaBody({ reasoning_content: separator + text })] : [];
+  }
+
+  #json(open: OpenBlock, json: string): ChunkBody[] {
+    if (json === "" && (open.kind === "call" || open.kind === "answer")) return none;
+    switch (open.kind) {
+      case "call":
+        open.begun = true;
+        return [callBody({ index: open.index, function: { arguments: json } })];
+      case "answer":
+        return this.#text(open, json);
+      case "custom":
+        open.json += json;
+        return none;
+      default:
+        return misplaced();
+    }
+  }
+
+  #stop(index: unknown): ChunkBody[] {
+    const open = this.#open.get(index);
+    this.#open.delete(index);
+    switch (open?.kind) {
+      case "text":
+        this.#trace.text(open.length, open.citations);
+        return [];
+      case "thinking":
+        this.#trace.thinking(open.text, open.signature);
+        return [];
+      case "call":
+        // A call without arguments has only empty fragments.
+        return open.begun
+          ? []
+          : [callBody({ index: open.index, function: { arguments: JSON.stringify(open.input ?? {}) } })];
+      case "custom":
+        return [callBody({ index: open.index, custom: { input: freeTextFromJson(open.json) } })];
+      case "answer": {
+        const bodies = open.length > 0 ? [] : this.#text(open, JSON.stringify(open.input ?? {}));
+        this.#trace.text(open.length, []);
+        return bodies;
+      }
+      default:
+        return [];
+    }
+  }
+
+  #update(delta: JsonObject, usage: JsonObject): ChunkBody[] {
+    this.#count(usage);
+    if (textIn(delta, "stop_reason") !== undefined && !this.#answered) return this.#finish(delta);
+    const counts = usageOf(this.#usage);
+    return counts === undefined ? [] : [{ choices: [], usage: counts }];
+  }
+
+  #finish(delta: JsonObject): ChunkBody[] {
+    this.#answered = true;
+    const bodies = [...this.#open.keys()].flatMap((index) => this.#stop(index));
+    const last: Delta = {
+      ...(!this.#hasContent && this.#calls === 0 && { content: "" }),
+      ...refusalOf(delta),
+      ...this.#trace.fields(),
+    };
+    if (Object.keys(last).length > 0) bodies.push(deltaBody(last));
+    const finish_reason = finishReason(delta["stop_reason"], this.#calls > 0);
+    const usage = usageOf(this.#usage);
+    bodies.push({
+      choices: [{ index: 0, delta: {}, finish_reason }],
+      ...(usage !== undefined && { usage }),
+      ...servedTier(this.#usage),
+    });
+    return bodies;
+  }
+}
+
+/** Its own words, where it has no other form. */
+function reportedError(data: string): Error {
+  const error = objectOf(parseJson(data));
+  return errorFault(error ?? {}, error === undefined ? plainWords(data) : data.trim());
+}
+
+function misplaced(): never {
+  throw new InvalidAnswer("a fragment of another kind than its block");
+}
+
+function deltaBody(delta: Delta): ChunkBody {
+  return { choices: [{ index: 0, delta, finish_reason: null }] };
+}
+
+function callBody(call: ToolCallDelta): ChunkBody {
+  return deltaBody({ tool_calls: [call] });
+}

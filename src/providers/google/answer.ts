@@ -1,0 +1,387 @@
+/**
+ * Gemini's answers in the public format. A stream's events are partial answers of the same form as a whole one, so one
+ * reader serves both.
+ * Source: https://ai.google.dev/api/generate-content#v1beta.GenerateContentResponse
+ */
+import { isObject, type JsonObject, listOf, numberOf, objectOf, saysNothing, textOf } from "../../lib/json/json.ts";
+import { doneData, type SseEvent } from "../../lib/sse.ts";
+import type {
+  AnswerMessage,
+  ChunkBody,
+  ChunkChoice,
+  CompletionBody,
+  Delta,
+  FinishReason,
+  ToolCallDelta,
+  Usage,
+} from "../../protocols/chat/schema.ts";
+import { InvalidAnswer, UpstreamFault } from "../../protocols/errors.ts";
+import { idsFor, type MakeId } from "../made-ids.ts";
+import type { AnsweredCall, StreamDecoder } from "../provider.ts";
+import { jsonIn, objectIn, objectsIn, plainWords, textAt, textIn } from "../reading.ts";
+import { citationsOf } from "./citations.ts";
+import { logprobsOf, usageOf } from "./counts.ts";
+import { PartialArguments } from "./partial-arguments.ts";
+import { thoughtsWanted } from "./thinking.ts";
+
+/**
+ * Every other reason is an end of which nothing more can be said here: "stop", or "tool_calls" where there are some, with the
+ * reason itself in `metadata`.
+ * Source: https://ai.google.dev/api/generate-content#FinishReason
+ */
+const finishReasons: Readonly<Record<string, FinishReason>> = {
+  STOP: "stop",
+  MAX_TOKENS: "length",
+  // The answer is unfinished, and `continuation_token` continues it.
+  CONTINUATION: "length",
+  SAFETY: "content_filter",
+  RECITATION: "content_filter",
+  BLOCKLIST: "content_filter",
+  PROHIBITED_CONTENT: "content_filter",
+  SPII: "content_filter",
+  LANGUAGE: "content_filter",
+  IMAGE_SAFETY: "content_filter",
+  IMAGE_PROHIBITED_CONTENT: "content_filter",
+  IMAGE_RECITATION: "content_filter",
+  MODEL_ARMOR: "content_filter",
+};
+const selfEvident = new Set(["STOP", "MAX_TOKENS"]);
+
+/** Source: https://ai.google.dev/gemini-api/docs/troubleshooting#error-codes */
+const statusByName: Readonly<Record<string, number>> = {
+  INVALID_ARGUMENT: 400,
+  FAILED_PRECONDITION: 400,
+  OUT_OF_RANGE: 400,
+  UNAUTHENTICATED: 401,
+  PERMISSION_DENIED: 403,
+  NOT_FOUND: 404,
+  ABORTED: 409,
+  ALREADY_EXISTS: 409,
+  RESOURCE_EXHAUSTED: 429,
+  CANCELLED: 499,
+  UNAVAILABLE: 503,
+  DEADLINE_EXCEEDED: 504,
+};
+
+/**
+ * @throws UpstreamFault when the answer is an error; InvalidAnswer when it holds neither candidates nor the reason why there
+ * are none, or an unfinished stream
+ */
+export function decodeAnswer(body: unknown, text: string, call: AnsweredCall): CompletionBody {
+  const reader = new AnswerReader(call, true);
+  const { choices, usage: _, ...rest } = reader.read(body, text);
+  if (choices.length === 0) throw new InvalidAnswer("something that is no answer");
+  if (choices.some(({ finish_reason }) => finish_reason === null)) throw new InvalidAnswer("an answer without its end");
+  const usage = reader.takeUsage();
+  return { ...rest, choices: choices.map(choiceOf), ...(usage !== undefined && { usage }) };
+}
+
+function choiceOf({ index, delta, finish_reason, ...rest }: ChunkChoice): CompletionBody["choices"][number] {
+  const { tool_calls, content, ...fields } = delta;
+  const message: AnswerMessage = { ...fields, role: "assistant", content: content ?? null };
+  if (tool_calls !== undefined) {
+    message.tool_calls = tool_calls.map(({ index: _, ...one }) => one) as NonNullable<AnswerMessage["tool_calls"]>;
+  }
+  return { ...rest, index, message, finish_reason: finish_reason ?? "stop" };
+}
+
+/** There is no terminal event: the end of the stream is the end of the connection, and it must come after a reason. */
+export class GoogleStreamDecoder implements StreamDecoder {
+  readonly finished = false;
+  readonly #reader: AnswerReader;
+
+  constructor(call: AnsweredCall) {
+    this.#reader = new AnswerReader(call, false);
+  }
+
+  push({ data, event }: SseEvent): ChunkBody[] {
+    // The format has no such word; some proxies add it.
+    if (data === doneData) return [];
+    const json = event === "error" && !/^\s*[{[]/.test(data) ? { error: { message: plainWords(data) } } : jsonIn(data);
+    const body = this.#reader.read(json, data);
+    const usage = this.#reader.complete ? this.#reader.takeUsage() : undefined;
+    if (usage !== undefined) body.usage = usage;
+    return body.choices.length === 0 && usage === undefined ? [] : [body];
+  }
+
+  end(): ChunkBody[] {
+    const usage = this.#reader.takeUsage();
+    return usage === undefined ? [] : [{ choices: [], usage }];
+  }
+}
+
+class AnswerReader {
+  readonly #call: AnsweredCall;
+  readonly #whole: boolean;
+  readonly #candidates = new Map<number, CandidateReader>();
+  #usage: JsonObject | undefined;
+  #isBlocked = false;
+
+  /** @param whole whether what is read is all there is: then a missing reason is none to doubt the answer */
+  constructor(call: AnsweredCall, whole: boolean) {
+    this.#call = call;
+    this.#whole = whole;
+  }
+
+  /** @throws UpstreamFault when the body is an error; InvalidAnswer when it is no answer, or one out of order */
+  read(body: unknown, text: string): ChunkBody {
+    const answer = Array.isArray(body) ? joined(body, text) : body;
+    if (!isObject(answer)) throw new InvalidAnswer("an event that is no JSON object");
+    throwIfError(answer, text);
+    // Running totals: the last ones count.
+    this.#usage = objectOf(answer["usageMetadata"]) ?? this.#usage;
+    const chunk: ChunkBody = { choices: [] };
+    // In a list a stream came, whose end is told.
+    const isWhole = this.#whole && answer === body;
+    for (const [at, candidate] of objectsIn(answer, "candidates").entries()) {
+      const index = indexOf(candidate["index"]) ?? at;
+      const choice = this.#candidate(index).read(candidate, isWhole);
+      if (choice !== undefined) chunk.choices.push(choice);
+      const note = finishNote(candidate, index);
+      if (note !== undefined) chunk.metadata = { ...chunk.metadata, ...note };
+    }
+    const refusal = blockOf(objectIn(answer, "promptFeedback"));
+    if (this.#isBlocked && chunk.choices.length > 0) throw new InvalidAnswer("more of the answer behind its end");
+    if (refusal !== undefined && this.#candidates.size === 0 && !this.#isBlocked) {
+      this.#isBlocked = true;
+      chunk.choices.push({ index: 0, delta: { refusal }, finish_reason: "content_filter" });
+    }
+    return chunk;
+  }
+
+  get complete(): boolean {
+    return this.#candidates.size > 0 && this.#candidates.values().every(({ finished }) => finished);
+  }
+
+  /** The counts, once for each time that they changed. */
+  takeUsage(): Usage | undefined {
+    const usage = this.#usage === undefined ? undefined : usageOf(this.#usage);
+    this.#usage = undefined;
+    return usage;
+  }
+
+  #candidate(index: number): CandidateReader {
+    let candidate = this.#candidates.get(index);
+    if (candidate === undefined) {
+      candidate = new CandidateReader(index, this.#call);
+      this.#candidates.set(index, candidate);
+    }
+    return candidate;
+  }
+}
+
+/** A call whose arguments are still coming, piece by piece. */
+type OpenCall = { readonly call: ToolCallDelta; readonly pieces: PartialArguments };
+
+/** What lasts from one event of a candidate to its next. */
+class CandidateReader {
+  readonly #index: number;
+  readonly #makeId: MakeId;
+  readonly #withThoughts: boolean;
+  #toolCalls = 0;
+  #images = 0;
+  #open: OpenCall | undefined;
+  #signature: string | undefined;
+  #continuation: string | undefined;
+  #grounding: JsonObject | undefined;
+  #text = "";
+  finished = false;
+
+  constructor(index: number, call: AnsweredCall) {
+    this.#index = index;
+    this.#makeId = idsFor(call);
+    this.#withThoughts = thoughtsWanted(call) === true;
+  }
+
+  /** @param whole whether this is all: then a missing reason is none to doubt it, but nothing at all is */
+  read(candidate: JsonObject, whole: boolean): ChunkChoice | undefined {
+    const delta: Delta = {};
+    const content = objectIn(candidate, "content");
+    for (const part of content === undefined ? [] : objectsIn(content, "parts")) this.#part(part, delta);
+    const told = reasonOf(textIn(candidate, "finishReason"));
+    if (this.finished) {
+      if (!isEmpty(delta)) throw new InvalidAnswer("more of the answer behind its end");
+      return undefined;
+    }
+    this.#text += delta.content ?? "";
+    this.#grounding = objectOf(candidate["groundingMetadata"]) ?? this.#grounding;
+    this.#continuation = textOf(candidate["continuationToken"]) ?? this.#continuation;
+    if (whole && told === undefined && isEmpty(delta)) throw new InvalidAnswer("an empty answer");
+    const reason = told ?? (whole ? "STOP" : undefined);
+    const finish_reason = reason === undefined ? null : this.#finish(reason, delta);
+    const logprobs = logprobsOf(objectOf(candidate["logprobsResult"]));
+    if (finish_reason === null && logprobs === undefined && isEmpty(delta)) return undefined;
+    return { index: this.#index, delta, finish_reason, ...(logprobs !== undefined && { logprobs }) };
+  }
+
+  #part(part: JsonObject, delta: Delta): void {
+    if (isPlainText(part)) {
+      if (part.text !== "") delta.content = (delta.content ?? "") + part.text;
+      return;
+    }
+    const functionCall = objectIn(part, "functionCall");
+    const inlineData = objectIn(part, "inlineData");
+    const text = textIn(part, "text") ?? "";
+    const signature = textIn(part, "thoughtSignature");
+    const isThought = part["thought"] === true;
+    // An empty call ends one that came in pieces, unless the part says something else.
+    const isElse = text !== "" || !saysNothing(inlineData);
+    if (functionCall !== undefined && !(isElse && saysNothing(functionCall))) {
+      this.#functionCall(functionCall, signature, delta);
+    } else if (inlineData !== undefined && !saysNothing(inlineData)) {
+      this.#inlineData(inlineData, isThought, signature, delta);
+    } else if (isThought) {
+      if (this.#withThoughts) delta.reasoning_content = (delta.reasoning_content ?? "") + text;
+    } else {
+      if (text !== "") delta.content = (delta.content ?? "") + text;
+      this.#signature = signature ?? this.#signature;
+    }
+  }
+
+  /** Calls arrive whole, or, where streamed arguments were asked for, as a name, pieces of arguments, and an empty call. */
+  #functionCall(given: JsonObject, signature: string | undefined, delta: Delta): void {
+    const name = textIn(given, "name") || undefined;
+    const pieces = objectsIn(given, "partialArgs");
+    if (name !== undefined) {
+      this.#closeCall(delta);
+      const id = textIn(given, "id") || this.#makeId("call", this.#index, this.#toolCalls);
+      const call: ToolCallDelta = {
+        index: this.#toolCalls++,
+        id,
+        type: "function",
+        function: { name, arguments: JSON.stringify(objectIn(given, "args") ?? {}) },
+        ...(signature && { extra_content: { google: { thought_signature: signature } } }),
+      };
+      this.#open = { call, pieces: new PartialArguments() };
+    }
+    if (this.#open === undefined) {
+      if (pieces.length > 0 || given["args"] != null) throw new InvalidAnswer("a part of a call that has not begun");
+      return;
+    }
+    for (const piece of pieces) this.#open.pieces.add(piece);
+    if (given["willContinue"] !== true) this.#closeCall(delta);
+  }
+
+  /** @param isCut whether the answer was cut short within it */
+  #closeCall(delta: Delta, isCut = false): void {
+    if (this.#open === undefined) return;
+    const { call, pieces } = this.#open;
+    if (!isCut) pieces.end();
+    if (!pieces.empty) call.function = { ...call.function, arguments: JSON.stringify(pieces.value) };
+    delta.tool_calls = [...(delta.tool_calls ?? []), call];
+    this.#open = undefined;
+  }
+
+  /** Images have no field in the public format: they go where other gateways put them too. Draft images are thoughts. */
+  #inlineData(media: JsonObject, isThought: boolean, signature: string | undefined, delta: Delta): void {
+    const [mimeType, data] = [textAt(media, "mimeType"), textAt(media, "data")];
+    if (isThought) return;
+    if (mimeType.startsWith("audio/")) {
+      delta["audio"] = { id: this.#makeId("audio", this.#index, 0), data, transcript: "", expires_at: 0 };
+      return;
+    }
+    const image = {
+      index: this.#images++,
+      type: "image_url",
+      image_url: { url: `data:${mimeType};base64,${data}` },
+      ...(signature && { extra_content: { google: { thought_signature: signature } } }),
+    };
+    delta["images"] = [...listOf(delta["images"]), image];
+  }
+
+  #finish(reason: string, delta: Delta): FinishReason {
+    this.finished = true;
+    this.#closeCall(delta, reason !== "STOP");
+    const state = {
+      ...(this.#signature && { thought_signature: this.#signature }),
+      ...(reason === "CONTINUATION" && this.#continuation && { continuation_token: this.#continuation }),
+    };
+    if (!isEmpty(state)) delta.extra_content = { google: state };
+    const annotations = citationsOf(this.#grounding, this.#text);
+    if (annotations.length > 0) delta.annotations = annotations;
+    const finish = Object.hasOwn(finishReasons, reason) ? finishReasons[reason]! : "stop";
+    return finish === "stop" && this.#toolCalls > 0 ? "tool_calls" : finish;
+  }
+}
+
+/** By far the most common part. */
+function isPlainText(part: JsonObject): part is { text: string } {
+  for (const name in part) if (name !== "text") return false;
+  return typeof part["text"] === "string";
+}
+
+/**
+ * A stream's answers in one list, as they come where `alt=sse` got lost on the way.
+ * @throws UpstreamFault when one of them is an error; InvalidAnswer when one of them is no answer, or out of order
+ */
+function joined(list: readonly unknown[], text: string): JsonObject {
+  if (list.length === 0 || !list.every(isObject)) throw new InvalidAnswer("something that is no answer");
+  const candidates = new Map<number, JsonObject>();
+  for (const answer of list) {
+    throwIfError(answer, text);
+    for (const [at, candidate] of objectsIn(answer, "candidates").entries()) {
+      const index = indexOf(candidate["index"]) ?? at;
+      const known = candidates.get(index);
+      const more = partsOf(candidate);
+      if (
+        known !== undefined &&
+        reasonOf(known["finishReason"]) !== undefined &&
+        more.some(({ text }) => text !== "")
+      ) {
+        throw new InvalidAnswer("more of the answer behind its end");
+      }
+      const parts = known === undefined ? more : [...partsOf(known), ...more];
+      candidates.set(index, { ...known, ...candidate, index, content: { parts } });
+    }
+  }
+  return { ...Object.assign({}, ...list), candidates: [...candidates.values()] };
+}
+
+function partsOf(candidate: JsonObject): readonly JsonObject[] {
+  const content = objectIn(candidate, "content");
+  return content === undefined ? [] : objectsIn(content, "parts");
+}
+
+function throwIfError(body: JsonObject, text: string): void {
+  if (saysNothing(body["error"])) return;
+  const error = objectOf(body["error"]) ?? {};
+  const code = numberOf(error["code"]);
+  const known =
+    code !== undefined && Number.isInteger(code) && code >= 400 && code <= 599
+      ? code
+      : statusByName[textOf(error["status"]) ?? ""];
+  throw new UpstreamFault(text, known ?? 500);
+}
+
+/** Why no answer was made, in words; undefined when the prompt was not blocked. */
+function blockOf(feedback: JsonObject | undefined): string | undefined {
+  const reason = textOf(feedback?.["blockReason"]);
+  if (reason === undefined) return undefined;
+  const message = textOf(feedback?.["blockReasonMessage"]);
+  return `The prompt was blocked: ${reason}${message === undefined ? "." : ` (${message})`}`;
+}
+
+function reasonOf(reason: unknown): string | undefined {
+  return typeof reason === "string" && reason !== "" && reason !== "FINISH_REASON_UNSPECIFIED" ? reason : undefined;
+}
+
+/** The upstream's own words where the public format has none. Those of choice 0 are plain, of others numbered. */
+function finishNote(candidate: JsonObject, index: number): Record<string, string> | undefined {
+  const reason = reasonOf(candidate["finishReason"]);
+  if (reason === undefined || selfEvident.has(reason)) return undefined;
+  const message = textOf(candidate["finishMessage"]);
+  const suffix = index === 0 ? "" : `.${index}`;
+  return {
+    [`finish_reason${suffix}`]: reason,
+    ...(message !== undefined && { [`finish_message${suffix}`]: message }),
+  };
+}
+
+function indexOf(value: unknown): number | undefined {
+  return Number.isInteger(value) && (value as number) >= 0 ? (value as number) : undefined;
+}
+
+function isEmpty(value: object): boolean {
+  for (const _ in value) return false;
+  return true;
+}

@@ -1,0 +1,54 @@
+/**
+ * Token counts and log probabilities in the public format's meaning.
+ * Source: https://ai.google.dev/api/generate-content#UsageMetadata
+ */
+import { type JsonObject, listOf, numberOf, objectOf, textOf } from "../../lib/json/json.ts";
+import type { Logprobs, TokenLogprob, Usage } from "../../protocols/chat/schema.ts";
+
+/** Counts that are zero are left out of this JSON. */
+export function usageOf(counts: JsonObject): Usage {
+  const count = (name: string) => numberOf(counts[name]) ?? 0;
+  const prompt_tokens = count("promptTokenCount") + count("toolUsePromptTokenCount");
+  const completion_tokens = count("candidatesTokenCount") + count("thoughtsTokenCount");
+  return {
+    prompt_tokens,
+    completion_tokens,
+    total_tokens: numberOf(counts["totalTokenCount"]) ?? prompt_tokens + completion_tokens,
+    prompt_tokens_details: {
+      cached_tokens: count("cachedContentTokenCount"),
+      ...audioTokens(counts["promptTokensDetails"]),
+    },
+    completion_tokens_details: {
+      reasoning_tokens: count("thoughtsTokenCount"),
+      ...audioTokens(counts["candidatesTokensDetails"]),
+    },
+  };
+}
+
+function audioTokens(details: unknown): { audio_tokens?: number } {
+  const audio = listOf(details)
+    .map(objectOf)
+    .find((entry) => entry?.["modality"] === "AUDIO");
+  const audio_tokens = numberOf(audio?.["tokenCount"]);
+  return audio_tokens === undefined ? {} : { audio_tokens };
+}
+
+export function logprobsOf(result: JsonObject | undefined): Logprobs | undefined {
+  const chosen = listOf(result?.["chosenCandidates"]);
+  if (chosen.length === 0) return undefined;
+  const tops = listOf(result?.["topCandidates"]);
+  const content = chosen.map((token, at): TokenLogprob => {
+    const top = listOf(objectOf(tops[at])?.["candidates"]);
+    return { ...tokenLogprob(token), top_logprobs: top.map(tokenLogprob) };
+  });
+  return { content };
+}
+
+const encoder = new TextEncoder();
+
+function tokenLogprob(value: unknown): { token: string; logprob: number; bytes: number[] } {
+  const { token, logProbability } = objectOf(value) ?? {};
+  const text = textOf(token) ?? "";
+  // The public format's own word for "very unlikely".
+  return { token: text, logprob: numberOf(logProbability) ?? -9999, bytes: [...encoder.encode(text)] };
+}

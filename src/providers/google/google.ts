@@ -1,0 +1,78 @@
+/**
+ * Google's Gemini API in its own format. Its OpenAI-compatible endpoint is not used: thoughts come as parts of their own here,
+ * signatures on every part, with the whole split of the counts, and the reasons why a prompt was blocked.
+ * Source: https://ai.google.dev/api/generate-content
+ */
+import { Type } from "@sinclair/typebox";
+import type { Account, Call, RemoteProvider } from "../provider.ts";
+import { decodeAnswer, GoogleStreamDecoder } from "./answer.ts";
+import { remoteMedia } from "./media.ts";
+import { GoogleExtras, requestBody } from "./request.ts";
+import { retryAfterSeconds } from "./retry.ts";
+import { GoogleRules, googleRules, modelName } from "./rules.ts";
+
+export const google: RemoteProvider = {
+  kind: "remote",
+  name: "google",
+  baseUrl: "https://generativelanguage.googleapis.com/v1beta",
+  environment: {
+    apiKey: ["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"],
+    baseUrl: ["GEMINI_BASE_URL", "GOOGLE_GEMINI_BASE_URL"],
+  },
+  keyOptional: false,
+  extras: GoogleExtras,
+  modelRules: Type.Partial(GoogleRules),
+  options: Type.Object(
+    {
+      bearer: Type.Optional(
+        Type.Boolean({ description: "The key is an access token (Vertex AI), sent as Authorization: Bearer." }),
+      ),
+    },
+    { additionalProperties: false },
+  ),
+  // https://ai.google.dev/gemini-api/docs/models
+  models: [
+    "gemini-3.8-flash",
+    "gemini-3.7-flash",
+    "gemini-3.6-flash",
+    "gemini-3.5-flash",
+    "gemini-3.5-flash-lite",
+    "gemini-3.1-pro-preview",
+    "gemini-3.1-flash-lite",
+    "gemini-3-flash-preview",
+    "gemini-2.5-pro",
+    "gemini-2.5-flash",
+    "gemini-2.5-flash-lite",
+  ],
+  remoteMedia,
+  encode: (call) => ({
+    url: urlOf(call),
+    headers: authOf(call.account),
+    body: JSON.stringify(requestBody(call, googleRules(call))),
+  }),
+  decode: decodeAnswer,
+  streamDecoder: (call) => new GoogleStreamDecoder(call),
+  retryAfterSeconds,
+};
+
+/** Without `alt=sse` a stream is one JSON array. */
+function urlOf(call: Call): string {
+  const { baseUrl } = call.account;
+  // Google's own libraries take a base URL without the version.
+  const root = /^https?:\/\/[^/]+$/.test(baseUrl) ? `${baseUrl}/v1beta` : baseUrl;
+  const method = call.request.stream === true ? "streamGenerateContent?alt=sse" : "generateContent";
+  return `${root}/${resourceOf(modelName(call))}:${method}`;
+}
+
+/** The name comes from the caller: nothing in it may lead to another resource. */
+function resourceOf(model: string): string {
+  const tuned = "tunedModels/";
+  return model.startsWith(tuned)
+    ? tuned + encodeURIComponent(model.slice(tuned.length))
+    : `models/${encodeURIComponent(model)}`;
+}
+
+function authOf({ apiKey, options }: Account): Record<string, string> {
+  if (apiKey === undefined) return {};
+  return options["bearer"] === true ? { authorization: `Bearer ${apiKey}` } : { "x-goog-api-key": apiKey };
+}

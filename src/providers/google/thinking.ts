@@ -1,0 +1,74 @@
+/**
+ * How much a model may think and whether its thoughts are wanted, from the options that callers know and other gateways taught.
+ * Source: https://ai.google.dev/gemini-api/docs/generate-content/thinking
+ */
+import type { ThinkingConfig, ThinkingLevel } from "@google/genai";
+import { type Static, Type } from "@sinclair/typebox";
+import type { Call } from "../provider.ts";
+import type { GoogleRules } from "./rules.ts";
+
+const Level = Type.Union(
+  (["minimal", "low", "medium", "high", "MINIMAL", "LOW", "MEDIUM", "HIGH"] as const).map((level) =>
+    Type.Literal(level),
+  ),
+);
+
+export const thinkingExtras = {
+  thinking_budget: Type.Optional(
+    Type.Integer({ minimum: -1, description: "Most tokens to think with; 0 is off, -1 leaves it to the model." }),
+  ),
+  include_thoughts: Type.Optional(Type.Boolean({ description: "true: thoughts are returned, in metadata.thinking." })),
+  thinking_level: Type.Optional(Level),
+  // The form of Google's own compatible endpoint: https://ai.google.dev/gemini-api/docs/openai#thinking
+  thinking_config: Type.Optional(
+    Type.Object(
+      {
+        thinking_budget: Type.Optional(Type.Integer({ minimum: -1 })),
+        thinking_level: Type.Optional(Level),
+        include_thoughts: Type.Optional(Type.Boolean()),
+      },
+      { additionalProperties: true },
+    ),
+  ),
+  // The form of Anthropic's API, which other gateways take for every family.
+  thinking: Type.Optional(
+    Type.Object(
+      { type: Type.String(), budget_tokens: Type.Optional(Type.Integer({ minimum: 0 })) },
+      { additionalProperties: true },
+    ),
+  ),
+} as const;
+const ThinkingExtras = Type.Object(thinkingExtras);
+type ThinkingExtras = Static<typeof ThinkingExtras>;
+
+/** Whether the caller wants to see thoughts; undefined when nothing was said. */
+export function thoughtsWanted(call: Call): boolean | undefined {
+  const { include_thoughts, thinking_config, thinking } = call.extras as ThinkingExtras;
+  const implied = thinking !== undefined && thinking.type !== "disabled" && thinking.budget_tokens !== 0;
+  return include_thoughts ?? thinking_config?.include_thoughts ?? (implied || undefined);
+}
+
+/** A budget goes before a level, a level before an effort; never two of them. */
+export function thinkingConfigOf(call: Call, rules: GoogleRules): ThinkingConfig | undefined {
+  if (!rules.thinks) return undefined;
+  const includeThoughts = thoughtsWanted(call);
+  const effort = effortOf(call) ?? "";
+  const amount = budgetOf(call.extras) ?? (Object.hasOwn(rules.efforts, effort) ? rules.efforts[effort] : undefined);
+  const config: ThinkingConfig = {
+    ...(includeThoughts !== undefined && { includeThoughts }),
+    ...(typeof amount === "number" && { thinkingBudget: amount }),
+    ...(typeof amount === "string" && { thinkingLevel: amount as ThinkingLevel }),
+  };
+  return Object.keys(config).length === 0 ? undefined : config;
+}
+
+function budgetOf({ thinking_budget, thinking_config, thinking }: ThinkingExtras): number | undefined {
+  const enabled = thinking?.type === "enabled" ? thinking.budget_tokens : undefined;
+  return thinking_budget ?? thinking_config?.thinking_budget ?? enabled;
+}
+
+function effortOf({ extras, request }: Call): string | undefined {
+  const { thinking_level, thinking_config, thinking } = extras as ThinkingExtras;
+  const level = thinking_level ?? thinking_config?.thinking_level;
+  return level?.toLowerCase() ?? (thinking?.type === "disabled" ? "none" : request.reasoning_effort);
+}

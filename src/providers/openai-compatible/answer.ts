@@ -1,0 +1,338 @@
+/**
+ * What an upstream that speaks chat completions answers, read with tolerance for all the known deviations:
+ * anything that can be read in one way only is read so, whoever sent it.
+ * Source: https://platform.openai.com/docs/api-reference/chat/object
+ */
+import { isObject, type JsonObject, saysNothing } from "../../lib/json/json.ts";
+import type {
+  AnswerMessage,
+  Choice,
+  CompletionBody,
+  CustomToolCall,
+  FinishReason,
+  Logprobs,
+  Metadata,
+  ToolCall,
+  Usage,
+} from "../../protocols/chat/schema.ts";
+import { calledIn } from "../../protocols/chat/tools.ts";
+import { InvalidAnswer, UpstreamFault } from "../../protocols/errors.ts";
+import type { MakeId } from "../made-ids.ts";
+import { objectIn, objectsIn, textIn } from "../reading.ts";
+import type { Quirks } from "./quirks.ts";
+import { ThinkTags } from "./think-tags.ts";
+
+/**
+ * @param echo a text that is no answer but a repetition of what was sent
+ * @throws UpstreamFault when the body is an error; InvalidAnswer when it is neither that nor an answer
+ */
+export function completionOf(
+  given: unknown,
+  text: string,
+  quirks: Quirks,
+  makeId: MakeId,
+  echo?: string,
+): CompletionBody {
+  // Google's form of errors, which its endpoint of this kind keeps.
+  const body = Array.isArray(given) && given.length === 1 ? given[0] : given;
+  if (!isObject(body)) throw new InvalidAnswer("something that is no answer");
+  if (isFault(body)) throw new UpstreamFault(text, faultStatus(body));
+  const said = objectsIn(body, "choices");
+  if (said.length === 0) throw new InvalidAnswer("something that is no answer");
+  const choices = said.map((choice, at) => choiceOf(choice, at, text, quirks, makeId));
+  for (const { message } of choices) if (message.content === echo) message.content = "";
+  const usage = usageOf(body["usage"], quirks);
+  const metadata = metadataOf(body["metadata"]);
+  return {
+    choices,
+    ...(usage === undefined ? {} : { usage }),
+    ...(metadata === undefined ? {} : { metadata }),
+    ...extrasOf(body, knownTopLevel),
+  };
+}
+
+function choiceOf(choice: JsonObject, at: number, text: string, quirks: Quirks, makeId: MakeId): Choice {
+  if (saysError(choice["error"]) || isFailure(choice["finish_reason"]))
+    throw new UpstreamFault(text, faultStatus(choice));
+  const answered = objectIn(choice, "message") ?? {};
+  if (!choice["finish_reason"] && !saysAnything(answered)) throw new InvalidAnswer("an empty choice");
+  const { content, thoughts } = textsOf(answered, quirks.think_tags === true ? new ThinkTags() : undefined, true);
+  const index = indexOf(choice, at);
+  const calls = callsOf(answered, (count) => makeId("call", index, count));
+  const message: AnswerMessage = { role: "assistant", content: content ?? null };
+  if (calls.length > 0 && content === "") message.content = null;
+  if (thoughts) message.reasoning_content = thoughts;
+  if (calls.length > 0) message.tool_calls = calls;
+  return {
+    index,
+    message: { ...message, ...extrasOf(answered, knownInMessage) },
+    finish_reason: finishReasonOf(choice, calls.length > 0) ?? "stop",
+    ...choiceExtrasOf(choice),
+  };
+}
+
+function saysAnything(message: JsonObject): boolean {
+  for (const name in message) if (name !== "role" && message[name] != null) return true;
+  return false;
+}
+
+/** A choice's number; upstreams that give only one may leave it out. */
+export function indexOf(choice: JsonObject, otherwise: number): number {
+  const { index } = choice;
+  return Number.isInteger(index) && (index as number) >= 0 ? (index as number) : otherwise;
+}
+
+export type Texts = { content: string | undefined; thoughts: string | undefined };
+
+/**
+ * The text and the thoughts of a message or a fragment of one.
+ * Mistral says both in one array: https://docs.mistral.ai/capabilities/reasoning
+ * @throws InvalidAnswer where there is something else
+ */
+export function textsOf(from: JsonObject, tags: ThinkTags | undefined, isWhole: boolean): Texts {
+  // The same text may stand in two of them: https://docs.vllm.ai/en/latest/features/reasoning_outputs.html
+  const named = [from["reasoning_content"], from["reasoning"], from["reasoning_text"]];
+  let thoughts = named.find((text) => typeof text === "string" && text !== "") as string | undefined;
+  let content: string | undefined;
+  if (!Array.isArray(from["content"])) content = textIn(from, "content");
+  else {
+    const parts = objectsIn(from, "content");
+    content = parts.map((part) => (part["type"] === "text" ? textIn(part, "text") : "")).join("");
+    thoughts ??= parts.map((part) => (part["type"] === "thinking" ? thinkingOf(part) : "")).join("");
+  }
+  if (tags === undefined || content === undefined) return { content, thoughts };
+  const split = tags.push(content, isWhole);
+  return { content: split.content, thoughts: (thoughts ?? "") + split.thoughts };
+}
+
+function thinkingOf({ thinking }: JsonObject): string {
+  if (!Array.isArray(thinking)) return stringOf(thinking);
+  return thinking.map((part) => (isObject(part) ? stringOf(part["text"]) : "")).join("");
+}
+
+export function stringOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+function callsOf(message: JsonObject, makeId: (count: number) => string): (ToolCall | CustomToolCall)[] {
+  return objectsIn(message, "tool_calls").flatMap((call, at) => callOf(call, stringOf(call["id"]) || makeId(at)) ?? []);
+}
+
+/** What has neither a name nor anything else says nothing. @throws InvalidAnswer for what would be called, and has no name */
+function callOf(call: JsonObject, id: string): ToolCall | CustomToolCall | undefined {
+  const called = calledIn(call);
+  if (called === undefined) return undefined;
+  const { said } = called;
+  const isCustom = called.kind === "custom";
+  const name = textIn(said, "name") ?? "";
+  const input = isCustom ? (textIn(said, "input") ?? "") : argumentsOf(said["arguments"]);
+  if (name === "" && input !== "") throw new InvalidAnswer("a call without a name");
+  if (name === "") return undefined;
+  if (isCustom) return { id, type: "custom", custom: { name, input } };
+  const extra = isObject(call["extra_content"]) ? { extra_content: call["extra_content"] } : {};
+  return { id, type: "function", function: { name, arguments: input || "{}" }, ...extra };
+}
+
+/** Arguments are a JSON text; some upstreams give the value itself. @throws InvalidAnswer for what is neither */
+export function argumentsOf(value: unknown): string {
+  if (typeof value === "string") return value;
+  if (value != null && !isObject(value)) throw new InvalidAnswer("arguments that are none");
+  return value == null ? "" : JSON.stringify(value);
+}
+
+/** Other words for the same reasons, lower-case. */
+const finishReasons: Readonly<Record<string, FinishReason>> = {
+  stop: "stop",
+  length: "length",
+  tool_calls: "tool_calls",
+  content_filter: "content_filter",
+  function_call: "function_call",
+  // https://docs.mistral.ai/api/#tag/chat
+  model_length: "length",
+  max_tokens: "length",
+  max_output_tokens: "length",
+  tool_use: "tool_calls",
+  // https://docs.z.ai/api-reference/llm/chat-completion
+  sensitive: "content_filter",
+  safety: "content_filter",
+};
+
+/** https://docs.mistral.ai/api/#tag/chat, https://docs.z.ai/api-reference/llm/chat-completion, https://api-docs.deepseek.com/api/create-chat-completion */
+const failures = new Set(["error", "network_error", "insufficient_system_resource"]);
+
+/** True for an end that is no answer: the upstream broke off. */
+export function isFailure(reason: unknown): boolean {
+  return typeof reason === "string" && failures.has(reason);
+}
+
+/** @returns undefined while there is none; the nearest legal value for what nobody documents */
+export function finishReasonOf(choice: JsonObject, hasCalls: boolean): FinishReason | undefined {
+  const reason = textIn(choice, "finish_reason") ?? "";
+  if (reason === "") return undefined;
+  const word = [reason, reason.toLowerCase()].find((one) => Object.hasOwn(finishReasons, one));
+  const known = word === undefined ? "stop" : finishReasons[word]!;
+  return known === "stop" && hasCalls ? "tool_calls" : known;
+}
+
+/**
+ * Counts in the public meaning; what was reported is never guessed over.
+ * @returns undefined where nothing was reported
+ */
+export function usageOf(value: unknown, quirks: Quirks): Usage | undefined {
+  if (!isObject(value)) return undefined;
+  const { prompt_tokens_details, completion_tokens_details, ...reported } = value;
+  const promptDetails = numbersOf(prompt_tokens_details);
+  const completionDetails = numbersOf(completion_tokens_details);
+  // https://api-docs.deepseek.com/guides/kv_cache, https://platform.moonshot.ai/docs/api/chat
+  fill(promptDetails, "cached_tokens", reported["prompt_cache_hit_tokens"] ?? reported["cached_tokens"]);
+  // https://docs.perplexity.ai/api-reference/chat-completions-post
+  fill(completionDetails, "reasoning_tokens", reported["reasoning_tokens"]);
+  const prompt_tokens = countOf(reported["prompt_tokens"]) ?? 0;
+  let completion_tokens = countOf(reported["completion_tokens"]) ?? 0;
+  const reasoning = completionDetails["reasoning_tokens"] ?? 0;
+  const total = countOf(reported["total_tokens"]);
+  if (quirks.usage_without_reasoning === true && total === prompt_tokens + completion_tokens + reasoning) {
+    completion_tokens += reasoning;
+  }
+  return {
+    ...extrasOf(reported, none),
+    prompt_tokens,
+    completion_tokens,
+    total_tokens: total ?? prompt_tokens + completion_tokens,
+    ...(isEmpty(promptDetails) ? {} : { prompt_tokens_details: promptDetails }),
+    ...(isEmpty(completionDetails) ? {} : { completion_tokens_details: completionDetails }),
+  };
+}
+
+function countOf(value: unknown): number | undefined {
+  return typeof value === "number" && value >= 0 ? value : undefined;
+}
+
+function numbersOf(value: unknown): Record<string, number> {
+  const numbers: Record<string, number> = {};
+  if (!isObject(value)) return numbers;
+  for (const key in value) {
+    const number = value[key];
+    if (typeof number === "number") numbers[key] = number;
+  }
+  return numbers;
+}
+
+function fill(details: Record<string, number>, name: string, value: unknown): void {
+  if (typeof value === "number") details[name] ??= value;
+}
+
+function isEmpty(value: object): boolean {
+  for (const _ in value) return false;
+  return true;
+}
+
+/** Of the answer's frame these are ours to write, or are read in another place. */
+const knownTopLevel = new Set(["id", "object", "created", "model", "choices", "usage", "metadata", "x_groq", "prompt"]);
+/** `text` repeats the fragment: https://docs.together.ai/reference/chat-completions-1 */
+const knownInChoice = new Set(["index", "message", "delta", "finish_reason", "logprobs", "usage", "error", "text"]);
+const thoughts = ["reasoning_content", "reasoning", "reasoning_text"];
+/** `index`, `token_id` and `channel` are notes of Mistral, Together and Groq on single fragments. */
+const knownInMessage = new Set(["role", "content", "tool_calls", "channel", "index", "token_id", ...thoughts]);
+const none = new Set<string>();
+
+/** What else was said; fields that an upstream invents are the caller's to read. */
+function extrasOf(from: JsonObject, known: ReadonlySet<string>): JsonObject {
+  const extras: JsonObject = {};
+  for (const key in from) if (!known.has(key) && from[key] != null) extras[key] = from[key];
+  return extras;
+}
+
+export function chunkExtrasOf(chunk: JsonObject): JsonObject {
+  return extrasOf(chunk, knownTopLevel);
+}
+export function choiceExtrasOf(choice: JsonObject): { logprobs?: Logprobs; [extra: string]: unknown } {
+  const logprobs = logprobsOf(choice["logprobs"]);
+  return { ...(logprobs && { logprobs }), ...withoutEmpty(extrasOf(choice, knownInChoice)) };
+}
+/** Of a fragment only what says something: many repeat empty fields in each. */
+export function deltaExtrasOf(delta: JsonObject): JsonObject {
+  return withoutEmpty(extrasOf(delta, knownInMessage));
+}
+
+function withoutEmpty(fields: JsonObject): JsonObject {
+  for (const key in fields) {
+    const value = fields[key];
+    if (value === "" || (typeof value === "object" && value !== null && isEmpty(value))) delete fields[key];
+  }
+  return fields;
+}
+
+/** In today's form, or in that of the older completions, which Together still gives: https://docs.together.ai/docs/logprobs */
+function logprobsOf(value: unknown): Logprobs | undefined {
+  if (!isObject(value)) return undefined;
+  if (!Array.isArray(value["tokens"])) {
+    for (const name of ["content", "refusal"]) objectsIn(value, name);
+    return value as Logprobs;
+  }
+  const chances = Array.isArray(value["token_logprobs"]) ? value["token_logprobs"] : [];
+  return {
+    content: value["tokens"].map((token, at) => ({
+      token: stringOf(token),
+      logprob: typeof chances[at] === "number" ? chances[at] : impossible,
+      bytes: null,
+      top_logprobs: [],
+    })),
+  };
+}
+
+/** The public format's word for "very unlikely". */
+const impossible = -9999;
+
+/** The values that typed clients can read. */
+export function metadataOf(value: unknown): Metadata | undefined {
+  if (!isObject(value)) return undefined;
+  const texts = Object.entries(value).filter((entry): entry is [string, string] => typeof entry[1] === "string");
+  return texts.length === 0 ? undefined : Object.fromEntries(texts);
+}
+
+/**
+ * True for an error that came with a 200, in any of its known forms: `{"error":…}` (OpenRouter, Groq, xAI, llama.cpp…),
+ * `{"object":"error",…}` (Mistral, older vLLM), `{"detail":…}` (FastAPI servers), `{"message":…}` (Cerebras, Together),
+ * `{"fault":…}` (Fireworks).
+ */
+export function isFault(body: JsonObject): boolean {
+  if (saysError(body["error"]) || (isObject(body["x_groq"]) && saysError(body["x_groq"]["error"]))) return true;
+  if (body["object"] === "error") return true;
+  return body["choices"] === undefined && errorNames.some((name) => saysError(body[name]));
+}
+
+const errorNames = ["detail", "message", "fault"];
+
+export function saysError(error: unknown): boolean {
+  return error !== false && !saysNothing(error);
+}
+
+/** What the words of an error stand for, where it names no status. */
+const statusWords: readonly (readonly [RegExp, number])[] = [
+  [/rate.?limit|too many|quota|throttl/i, 429],
+  [/overloaded|unavailable|capacity/i, 503],
+  [/time.?out/i, 504],
+  [/authentication|api.?key|unauthorized/i, 401],
+  [/permission|forbidden/i, 403],
+  [/not.?found/i, 404],
+  [/server.?error|internal/i, 500],
+  [/invalid|context.?length|bad.?request|unsupported|tool_use_failed|json_validate_failed/i, 400],
+];
+
+/** The status that an error stands for which came with a 200; 503, worth a retry, when it says nothing of it. */
+export function faultStatus(body: unknown): number {
+  const outer = isObject(body) ? body : {};
+  const inner = isObject(outer["error"]) ? outer["error"] : outer;
+  for (const value of [inner["status_code"], inner["status"], inner["code"], outer["code"], outer["status"]]) {
+    const status = typeof value === "string" ? Number(value) : value;
+    if (typeof status !== "number") continue;
+    if (Number.isInteger(status) && status >= 400 && status <= 599) return status;
+  }
+  for (const value of [inner["code"], inner["type"], outer["code"]]) {
+    if (typeof value !== "string") continue;
+    const found = statusWords.find(([words]) => words.test(value));
+    if (found !== undefined) return found[1];
+  }
+  return 503;
+}

@@ -1,0 +1,49 @@
+/**
+ * Azure OpenAI: the model is the name of a deployment, the key goes into a header of its own.
+ * Source: https://learn.microsoft.com/azure/ai-foundry/openai/reference
+ */
+import { Type } from "@sinclair/typebox";
+import type { Account, Call } from "../provider.ts";
+import { openAiQuirks } from "./openai.ts";
+import { openAiCompatible } from "./openai-compatible.ts";
+
+/** Versions of the v1 API: https://learn.microsoft.com/azure/ai-foundry/openai/api-version-lifecycle */
+const undated = new Set<unknown>(["latest", "preview"]);
+
+export const azure = openAiCompatible({
+  name: "azure",
+  // Every resource has its own: https://<resource>.openai.azure.com
+  baseUrl: "",
+  // The variables of the official library: https://github.com/openai/openai-python#microsoft-azure-openai
+  environment: {
+    apiKey: ["AZURE_OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN"],
+    tokens: ["AZURE_OPENAI_AD_TOKEN"],
+    baseUrl: ["AZURE_OPENAI_ENDPOINT"],
+    options: { OPENAI_API_VERSION: "api_version" },
+  },
+  quirks: { ...openAiQuirks, max_tokens_field: "max_completion_tokens" },
+  options: Type.Object({
+    api_version: Type.Optional(
+      Type.String({
+        minLength: 1,
+        description:
+          "Addresses deployments by this dated version, e.g. 2024-12-01-preview; absent, v1, latest or preview: the v1 API.",
+      }),
+    ),
+    bearer: Type.Optional(
+      Type.Boolean({ description: "The key is an access token (Entra ID), sent as Authorization: Bearer." }),
+    ),
+  }),
+  url: ({ model, account }: Call) => {
+    const resource = account.baseUrl.replace(/\/openai(\/v1)?$/, "");
+    const { api_version: version } = account.options;
+    const query = typeof version === "string" && version !== "v1" ? `?api-version=${encodeURIComponent(version)}` : "";
+    return query === "" || undated.has(version)
+      ? `${resource}/openai/v1/chat/completions${query}`
+      : `${resource}/openai/deployments/${encodeURIComponent(model)}/chat/completions${query}`;
+  },
+  headers: ({ apiKey, options }: Account): Record<string, string> => {
+    if (apiKey === undefined) return {};
+    return options["bearer"] === true ? { authorization: `Bearer ${apiKey}` } : { "api-key": apiKey };
+  },
+});

@@ -1,0 +1,121 @@
+/** Providers that speak chat completions themselves: one factory, and their differences as data. */
+import { type TObject, Type } from "@sinclair/typebox";
+import { patchBody } from "../../protocols/patched-body.ts";
+import { respell } from "../../protocols/source.ts";
+import { idsFor } from "../made-ids.ts";
+import {
+  type Account,
+  type Call,
+  type ModelRule,
+  type ProviderEnvironment,
+  type RemoteMedia,
+  type RemoteProvider,
+  rulesFor,
+  type UpstreamRequest,
+} from "../provider.ts";
+import type { ResponsesQuirks } from "../responses/quirks.ts";
+import { responsesDialect, withResponses } from "../responses/responses.ts";
+import { completionOf } from "./answer.ts";
+import { Quirks } from "./quirks.ts";
+import { callerNames, requestBody } from "./request.ts";
+import { ChatStream } from "./stream.ts";
+
+export type CompatibleSpec = {
+  readonly name: string;
+  /** "" where every account has its own: then the config or the environment must name it. */
+  readonly baseUrl: string;
+  readonly environment: ProviderEnvironment;
+  readonly keyOptional?: boolean;
+  readonly models?: readonly string[];
+  readonly quirks?: Quirks;
+  /** Quirks of single models; the first row to name a key wins, and all of them over `quirks`. */
+  readonly modelRules?: readonly (Quirks & ModelRule)[];
+  /** Extra options beside those that every such provider takes. */
+  readonly extras?: TObject;
+  /** Settings of an account. */
+  readonly options?: TObject;
+  readonly url?: (call: Call) => string;
+  readonly headers?: (account: Account) => Record<string, string>;
+  /** How it speaks the Responses format, where it does. */
+  readonly responses?: ResponsesQuirks;
+};
+
+/** Who asks for thoughts in the words of another family is understood, as far as the upstream can follow. */
+const thinkingOptions = {
+  include_thoughts: Type.Optional(
+    Type.Boolean({ description: "true: the model's thoughts also go into metadata.thinking." }),
+  ),
+  thinking: Type.Optional(
+    Type.Object(
+      { type: Type.String() },
+      { additionalProperties: true, description: "Switches thinking where the upstream has a switch." },
+    ),
+  ),
+  thinking_budget: Type.Optional(
+    Type.Integer({ description: "Tokens for thinking, where the upstream takes a number." }),
+  ),
+};
+
+export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
+  const { name, baseUrl, environment, options, quirks = {}, modelRules = [] } = spec;
+  const merged = new WeakMap<object, Quirks>();
+  const quirksOf = ({ model, account }: Call): Quirks => {
+    if (modelRules.length === 0 && account.modelRules.length === 0) return quirks;
+    const rules = rulesFor<Quirks>(model, account.modelRules, modelRules);
+    const known = merged.get(rules) ?? { ...quirks, ...rules };
+    merged.set(rules, known);
+    return known;
+  };
+  const chat: RemoteProvider = {
+    kind: "remote",
+    name,
+    baseUrl,
+    environment,
+    keyOptional: spec.keyOptional ?? false,
+    models: spec.models ?? [],
+    extras: Type.Object({ ...thinkingOptions, ...spec.extras?.properties }),
+    modelRules: Quirks,
+    ...(options === undefined ? {} : { options }),
+    remoteMedia: (call) => (quirksOf(call).inline_images === true ? remoteImages(call) : []),
+    encode: (call) => ({
+      url: spec.url?.(call) ?? `${call.account.baseUrl}/chat/completions`,
+      headers: (spec.headers ?? bearer)(call.account),
+      body: written(call, quirksOf(call)),
+    }),
+    decode: (body, text, call) => completionOf(body, text, quirksOf(call), idsFor(call), echoOf(call, quirksOf(call))),
+    streamDecoder: (call) => new ChatStream(quirksOf(call), idsFor(call), echoOf(call, quirksOf(call))),
+  };
+  if (spec.responses === undefined) return chat;
+  return withResponses(
+    chat,
+    responsesDialect(spec.responses, (call) => quirksOf(call).efforts),
+  );
+}
+
+/** Copied from what the caller sent, as far as that did not change. */
+function written(call: Call, quirks: Quirks): NonNullable<UpstreamRequest["body"]> {
+  const body = requestBody(call, quirks);
+  const { source } = call;
+  if (source === undefined) return JSON.stringify(body);
+  return respell(source, body) ?? patchBody(source, body, (name) => callerNames(name, quirks));
+}
+
+function bearer({ apiKey }: Account): Record<string, string> {
+  return apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
+}
+
+function echoOf({ request }: Call, { echoes_last_answer }: Quirks): string | undefined {
+  const last = request.messages.at(-1);
+  if (echoes_last_answer !== true || last?.role !== "assistant") return undefined;
+  return typeof last.content === "string" && last.content !== "" ? last.content : undefined;
+}
+
+function remoteImages({ request }: Call): RemoteMedia[] {
+  return request.messages.flatMap(({ content }, at) => {
+    if (!Array.isArray(content)) return [];
+    return content.flatMap((part, partAt) => {
+      if (part.type !== "image_url" || part.image_url.url.startsWith("data:")) return [];
+      return [{ url: part.image_url.url, param: `messages[${at}].content[${partAt}].image_url.url` }];
+    });
+  });
+}

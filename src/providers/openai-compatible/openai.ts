@@ -1,0 +1,37 @@
+/** OpenAI, and any server that follows it to the letter: https://platform.openai.com/docs/api-reference/chat */
+
+import { openaiResponses } from "../responses/quirks.ts";
+import { openAiCompatible } from "./openai-compatible.ts";
+import type { Quirks } from "./quirks.ts";
+
+export const openAiQuirks: Quirks = {
+  allowed_tools: true,
+  refusal_parts: true,
+  // Longer ids, made by other providers, are refused: "string too long. Expected a string with maximum length 40".
+  tool_call_ids: "at_most_40_characters",
+};
+
+export const openai = openAiCompatible({
+  name: "openai",
+  baseUrl: "https://api.openai.com/v1",
+  environment: { apiKey: ["OPENAI_API_KEY"], baseUrl: ["OPENAI_BASE_URL"] },
+  models: [
+    "gpt-5.6",
+    "gpt-5.5",
+    "gpt-5.4",
+    "gpt-5.4-mini",
+    "gpt-5.4-nano",
+    "gpt-5",
+    "gpt-4.1",
+    "gpt-4.1-mini",
+    "gpt-4o",
+  ],
+  responses: openaiResponses,
+  quirks: openAiQuirks,
+  // "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+  // https://platform.openai.com/docs/guides/reasoning
+  modelRules: ["o1*", "o3*", "o4*", "gpt-5*", "gpt-6*"].map((match) => ({
+    match,
+    max_tokens_field: "max_completion_tokens" as const,
+  })),
+});

@@ -1,0 +1,75 @@
+/**
+ * In what an upstream that speaks chat completions differs from the public format, as data.
+ * The same keys may stand in a provider's `quirks`, in its rows for single models, and in the `model_rules` of the config.
+ */
+import { type Static, Type } from "@sinclair/typebox";
+import { KeyedRecord, keyOfLength } from "../../lib/keyed-record.ts";
+
+const field = (description: string) => ({ description });
+const names = (description: string) => Type.Optional(Type.Array(Type.String(), field(description)));
+const flag = (description: string) => Type.Optional(Type.Boolean(field(description)));
+const either = <const A extends string, const B extends string>(a: A, b: B, description: string) =>
+  Type.Optional(Type.Union([Type.Literal(a), Type.Literal(b)], field(description)));
+
+export const Quirks = Type.Object({
+  max_tokens_field: either(
+    "max_tokens",
+    "max_completion_tokens",
+    "The only token limit that is understood: the other one is sent under this name.",
+  ),
+  renamed: Type.Optional(
+    KeyedRecord(keyOfLength(64), Type.String(), field("Request fields that have another name here.")),
+  ),
+  dropped: names("Request fields that are never sent."),
+  dropped_when_neutral: names("Request fields that are refused, and not sent where they ask for nothing (n: 1)."),
+  developer_role: either("developer", "system", "How the role developer is called."),
+  message_keys: names("The only keys a message may hold; absent: any."),
+  text_roles: names("Roles whose content must be a string: text parts are joined."),
+  tool_call_ids: either(
+    "nine_alphanumerics",
+    "at_most_40_characters",
+    "What tool call ids must look like: others are replaced by nine letters and digits, the same every time.",
+  ),
+  alternating: flag(
+    "After the instructions the user and the assistant must take turns, beginning and ending with the user: neighbours of one role are merged, and a missing turn of the user is put in.",
+  ),
+  answer_after_tools: flag("A user message may not follow a tool's result: an assistant's is put between."),
+  prefill_field: Type.Optional(
+    Type.String(field("Marks a last assistant message as the beginning of the answer, with true.")),
+  ),
+  reasoning_replay: Type.Optional(
+    Type.Union(
+      [
+        Type.Literal("reasoning_content"),
+        Type.Literal("reasoning"),
+        Type.Literal("reasoning_details"),
+        Type.Literal("thinking_part"),
+        Type.Literal("think_tags"),
+      ],
+      field("Where an earlier answer's thoughts go back to the model; absent: they are left out."),
+    ),
+  ),
+  reasoning_beside_calls: flag("An earlier answer with tool calls must carry its thoughts, though they be empty."),
+  thinking_field: flag("There is a field thinking:{type}: reasoning_effort switches it."),
+  efforts: Type.Optional(
+    KeyedRecord(
+      keyOfLength(64),
+      Type.Union([Type.String(), Type.Null()]),
+      field("Values of reasoning_effort under their name here; null: the field is not sent. '*' is any other value."),
+    ),
+  ),
+  json_schema_as_object: flag("No json_schema: asked for as json_object, with the schema as an instruction."),
+  json_object_as_schema: flag("No json_object: asked for as a json_schema of any object."),
+  allowed_tools: flag("tool_choice may be allowed_tools; where not, only the allowed tools are sent."),
+  refusal_parts: flag("Earlier refusals may be said as such; where not, they are sent as text."),
+  answer_fields: flag("Earlier answers may come back with their annotations and images."),
+  tool_images: flag("Tool results may hold images and files; where not, these follow in a user message."),
+  inline_images: flag("Images must come inline: those named by URL are fetched."),
+  stream_usage: flag("false: stream_options are not understood."),
+  options: names("Extra options of other families that are understood as request fields."),
+  think_tags: flag("Thoughts may open the content, between <think> and </think>."),
+  echoes_last_answer: flag("An answer may begin with a repetition of the assistant message that ended the request."),
+  usage_without_reasoning: flag("completion_tokens do not include the reasoning tokens."),
+});
+
+export type Quirks = Static<typeof Quirks>;

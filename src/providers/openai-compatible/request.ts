@@ -1,0 +1,313 @@
+/**
+ * A chat completions request as one particular upstream takes it. What needs no change is sent as it came, unknown fields too.
+ * Source: https://platform.openai.com/docs/api-reference/chat/create
+ */
+import { derive, type JsonObject, keepSame } from "../../lib/json/json.ts";
+import { wholeDetails } from "../../protocols/chat/reasoning-details.ts";
+import type { AssistantMessage, ChatRequest, Message, ToolChoice } from "../../protocols/chat/schema.ts";
+import { toolName } from "../../protocols/chat/tools.ts";
+import type { Call } from "../provider.ts";
+import type { Quirks } from "./quirks.ts";
+import { inOrder } from "./turns.ts";
+
+export function requestBody(call: Call, quirks: Quirks): JsonObject {
+  const { request } = call;
+  const body: JsonObject = { ...request, model: call.model, messages: inOrder(messagesFor(call, quirks), quirks) };
+  limitTokens(body, quirks);
+  askForUsage(body, quirks);
+  setReasoning(body, call, quirks);
+  if (quirks.allowed_tools !== true) narrowTools(body, request.tool_choice);
+  setResponseFormat(body, quirks);
+  for (const name of quirks.options ?? []) if (call.extras[name] !== undefined) body[name] = call.extras[name];
+  for (const name of quirks.dropped ?? []) delete body[name];
+  for (const name of quirks.dropped_when_neutral ?? []) if (isNeutral(name, body[name])) delete body[name];
+  for (const name in quirks.renamed) rename(body, name, quirks.renamed[name]!);
+  return body;
+}
+
+/** Never both of them: the newer one says what the caller means. */
+function limitTokens(body: JsonObject, { max_tokens_field }: Quirks): void {
+  if (body["max_completion_tokens"] !== undefined) delete body["max_tokens"];
+  if (max_tokens_field === "max_tokens") rename(body, "max_completion_tokens", "max_tokens");
+  if (max_tokens_field === "max_completion_tokens") rename(body, "max_tokens", "max_completion_tokens");
+}
+
+/** Counts are wanted of every stream; whether the caller sees them is decided on the way back. */
+function askForUsage(body: JsonObject, { stream_usage }: Quirks): void {
+  if (stream_usage === false) delete body["stream_options"];
+  else if (body["stream"] === true) {
+    const options = body["stream_options"] as JsonObject | undefined;
+    body["stream_options"] = options?.["include_usage"] === true ? options : { ...options, include_usage: true };
+  }
+}
+
+function setReasoning(body: JsonObject, { request, extras }: Call, { efforts, thinking_field }: Quirks): void {
+  const effort = request.reasoning_effort;
+  if (thinking_field === true) {
+    const thinking = extras["thinking"] as JsonObject | undefined;
+    if (thinking !== undefined) {
+      body["thinking"] = keepSame(thinking, { ...thinking, type: switchOf(thinking["type"] === "disabled") });
+    } else if (effort !== undefined) body["thinking"] = { type: switchOf(effort === "none") };
+  }
+  const known = effortHere(effort, efforts);
+  if (known === undefined) delete body["reasoning_effort"];
+  else body["reasoning_effort"] = known;
+}
+
+/** @returns undefined where the model takes no such effort */
+export function effortHere(effort: string | undefined, efforts: Quirks["efforts"] = {}): string | undefined {
+  if (effort === undefined) return undefined;
+  const known = [effort, "*"].find((name) => Object.hasOwn(efforts, name));
+  return known === undefined ? effort : (efforts[known] ?? undefined);
+}
+
+function switchOf(off: boolean): "enabled" | "disabled" {
+  return off ? "disabled" : "enabled";
+}
+
+/** `allowed_tools` said in older words: only those tools, and the mode alone. */
+function narrowTools(body: JsonObject, choice: ToolChoice | undefined): void {
+  if (typeof choice !== "object" || choice.type !== "allowed_tools") return;
+  const allowed = new Set(choice.allowed_tools.tools.map(toolName));
+  body["tools"] = ((body["tools"] ?? []) as JsonObject[]).filter((tool) => allowed.has(toolName(tool)));
+  body["tool_choice"] = choice.allowed_tools.mode;
+}
+
+function setResponseFormat(body: JsonObject, quirks: Quirks): void {
+  const format = body["response_format"] as ChatRequest["response_format"];
+  if (format?.type === "json_schema" && quirks.json_schema_as_object === true) {
+    const { schema, description } = format.json_schema;
+    const wish = description == null ? "Answer with a JSON object" : `Answer with a JSON object (${description})`;
+    const instruction =
+      schema == null ? `${wish}.` : `${wish} that follows this JSON schema: ${JSON.stringify(schema)}`;
+    body["response_format"] = { type: "json_object" };
+    body["messages"] = afterSystem(body["messages"] as Message[], { role: "system", content: instruction });
+  }
+  if (format?.type === "json_object" && quirks.json_object_as_schema === true) {
+    body["response_format"] = { type: "json_schema", json_schema: { name: "object", schema: { type: "object" } } };
+  }
+}
+
+/** Instructions stand together, before what was said. */
+function afterSystem(messages: readonly Message[], message: Message): Message[] {
+  const at = messages.findIndex(({ role }) => role !== "system" && role !== "developer");
+  const end = at < 0 ? messages.length : at;
+  return [...messages.slice(0, end), message, ...messages.slice(end)];
+}
+
+/** The value that is the same as nothing, for fields that some upstreams refuse whatever they hold. */
+const neutral: Readonly<Record<string, unknown>> = {
+  n: 1,
+  logprobs: false,
+  presence_penalty: 0,
+  frequency_penalty: 0,
+  logit_bias: {},
+  modalities: ["text"],
+  parallel_tool_calls: true,
+};
+
+function isNeutral(name: string, value: unknown): boolean {
+  return JSON.stringify(value) === JSON.stringify(neutral[name]);
+}
+
+const tokenLimits = ["max_tokens", "max_completion_tokens"];
+
+/** @returns the names under which a caller may have said what is sent under this one, the same name first */
+export function callerNames(name: string, { renamed = {} }: Quirks): readonly string[] {
+  const names = [name, ...Object.keys(renamed).filter((from) => renamed[from] === name)];
+  return names.some((one) => tokenLimits.includes(one)) ? [...names, ...tokenLimits] : names;
+}
+
+function rename(body: JsonObject, from: string, to: string): void {
+  if (body[from] === undefined) return;
+  body[to] = body[from];
+  delete body[from];
+}
+
+/** Keys in which assistant messages of this and other gateways carry thoughts; unknown to most upstreams. */
+const thoughtKeys = new Set([
+  "reasoning_content",
+  "reasoning",
+  "reasoning_text",
+  "reasoning_details",
+  "thinking_blocks",
+  "content_blocks",
+  "extra_content",
+  "provider_specific_fields",
+]);
+/** These stand in answers only; clients that send an answer back as it came send them too. */
+const answerKeys = new Set(["annotations", "images", "function_call"]);
+const thoughtParts = new Set(["thinking", "redacted_thinking", "reasoning"]);
+
+const idForms = { nine_alphanumerics: /^[A-Za-z0-9]{9}$/, at_most_40_characters: /^.{1,40}$/s };
+
+/** @returns the messages themselves where none has to change */
+function messagesFor(call: Call, quirks: Quirks): readonly JsonObject[] {
+  const { messages: said } = call.request;
+  if (said.every((message) => isPlainlySaid(message, quirks))) return said;
+  const ids = quirks.tool_call_ids && idForms[quirks.tool_call_ids];
+  const messages: JsonObject[] = [];
+  let media: JsonObject[] = [];
+  for (const message of said) {
+    if (media.length === 0 && isPlainlySaid(message, quirks)) {
+      messages.push(message);
+      continue;
+    }
+    if (media.length > 0 && message.role !== "tool") {
+      messages.push({ role: "user", content: media });
+      media = [];
+    }
+    const sent = messageFor(message, call, quirks);
+    if (ids !== undefined) replaceIds(sent, ids);
+    if (message.role === "tool" && quirks.tool_images !== true) media.push(...takeMedia(sent));
+    messages.push(keepSame(message, sent));
+  }
+  if (media.length > 0) messages.push({ role: "user", content: media });
+  return keepSame<readonly JsonObject[]>(said, messages);
+}
+
+/** A text and who says it, and no more: understood everywhere, and sent as it is. */
+function isPlainlySaid(message: Message, { developer_role }: Quirks): boolean {
+  if (message.role === "developer" && developer_role === "system") return false;
+  for (const key in message) if (key !== "role" && key !== "content") return false;
+  return typeof message.content === "string";
+}
+
+function messageFor(message: Message, call: Call, quirks: Quirks): JsonObject {
+  const sent: JsonObject = {};
+  for (const [key, value] of Object.entries(message)) {
+    if (value === null && key !== "content") continue;
+    if (message.role === "assistant" && (thoughtKeys.has(key) || (answerKeys.has(key) && !quirks.answer_fields)))
+      continue;
+    sent[key] = value;
+  }
+  if (message.role === "developer" && quirks.developer_role === "system") sent["role"] = "system";
+  if (message.role === "assistant") finishAssistant(sent, message, quirks);
+  if (call.media.size > 0) sent["content"] = inlined(message.content, call);
+  if (quirks.text_roles?.includes(message.role)) sent["content"] = joined(sent["content"]);
+  if (quirks.message_keys !== undefined) {
+    for (const key in sent) if (!quirks.message_keys.includes(key)) delete sent[key];
+  }
+  return sent;
+}
+
+function finishAssistant(sent: JsonObject, message: AssistantMessage, quirks: Quirks): void {
+  if (Array.isArray(message.content)) {
+    sent["content"] = keepSame(
+      message.content,
+      message.content.filter(({ type }) => !thoughtParts.has(type)),
+    );
+  }
+  if (Array.isArray(sent["tool_calls"])) {
+    const calls = sent["tool_calls"] as JsonObject[];
+    sent["tool_calls"] = keepSame(calls, calls.map(plainCall));
+    if ((sent["tool_calls"] as unknown[]).length === 0) delete sent["tool_calls"];
+  }
+  if (quirks.refusal_parts !== true) sayRefusal(sent);
+  replayThoughts(sent, message, quirks);
+}
+
+/** Without what only answers carry. Some servers parse the arguments, which an empty text is not fit for. */
+function plainCall(said: JsonObject): JsonObject {
+  const { extra_content: _, index: _i, ...rest } = said;
+  const call = keepSame(said, rest);
+  const called = call["function"] as JsonObject | undefined;
+  return called?.["arguments"] === "" ? derive(call, { ...call, function: { ...called, arguments: "{}" } }) : call;
+}
+
+/** What was refused is still part of the conversation. */
+function sayRefusal(sent: JsonObject): void {
+  const { refusal } = sent;
+  delete sent["refusal"];
+  if (typeof refusal === "string" && (sent["content"] == null || sent["content"] === "")) sent["content"] = refusal;
+  if (!Array.isArray(sent["content"])) return;
+  const parts = sent["content"] as JsonObject[];
+  sent["content"] = keepSame(
+    parts,
+    parts.map((part) => (part["type"] === "refusal" ? { type: "text", text: part["refusal"] } : part)),
+  );
+}
+
+function replayThoughts(sent: JsonObject, message: AssistantMessage, quirks: Quirks): void {
+  const required = quirks.reasoning_beside_calls === true && sent["tool_calls"] !== undefined;
+  const thoughts = thoughtsOf(message) ?? (required ? "" : undefined);
+  switch (quirks.reasoning_replay) {
+    case "reasoning_details":
+      if (message.reasoning_details != null) sent["reasoning_details"] = wholeDetails(message.reasoning_details);
+      if (thoughts !== undefined) sent["reasoning"] = thoughts;
+      return;
+    case "thinking_part":
+      if (thoughts) {
+        const said = sent["content"] ?? "";
+        const parts =
+          typeof said === "string" ? (said === "" ? [] : [{ type: "text", text: said }]) : (said as unknown[]);
+        sent["content"] = [{ type: "thinking", thinking: [{ type: "text", text: thoughts }] }, ...parts];
+      }
+      return;
+    case "think_tags":
+      if (thoughts && typeof (sent["content"] ?? "") === "string") {
+        sent["content"] = `<think>\n${thoughts}\n</think>\n\n${sent["content"] ?? ""}`;
+      }
+      return;
+    case "reasoning":
+    case "reasoning_content":
+      if (thoughts !== undefined) sent[quirks.reasoning_replay] = thoughts;
+  }
+}
+
+function thoughtsOf(message: AssistantMessage & JsonObject): string | undefined {
+  const given = [message.reasoning_content, message["reasoning"], message["reasoning_text"]];
+  const texts = given.filter((text) => typeof text === "string");
+  return texts.find((text) => text !== "") ?? texts[0];
+}
+
+/** Takes images and files out of a tool's result; they follow in a user message, which is where upstreams take them. */
+function takeMedia(sent: JsonObject): JsonObject[] {
+  if (!Array.isArray(sent["content"])) return [];
+  const content = sent["content"] as JsonObject[];
+  const media = content.filter((part) => part["type"] !== "text");
+  if (media.length === 0) return [];
+  const texts = content.flatMap((part) => (part["type"] === "text" ? [part["text"]] : []));
+  sent["content"] = texts.length > 0 ? texts.join("\n") : "The result follows in the next user message.";
+  return [{ type: "text", text: `Result of the tool call ${sent["tool_call_id"]}:` }, ...media];
+}
+
+function replaceIds(sent: JsonObject, allowed: RegExp): void {
+  const fitting = (id: unknown) => (typeof id !== "string" || allowed.test(id) ? id : shortId(id));
+  if (sent["tool_call_id"] !== undefined) sent["tool_call_id"] = fitting(sent["tool_call_id"]);
+  if (Array.isArray(sent["tool_calls"])) {
+    const calls = sent["tool_calls"] as JsonObject[];
+    sent["tool_calls"] = keepSame(
+      calls,
+      calls.map((call) => keepSame(call, { ...call, id: fitting(call["id"]) })),
+    );
+  }
+}
+
+const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+
+/** Nine letters and digits, the same for the same id. */
+export function shortId(id: string): string {
+  let rest = new Bun.CryptoHasher("sha256").update(id).digest().readBigUInt64BE();
+  let short = "";
+  for (let at = 0; at < 9; at += 1) {
+    short += letters[Number(rest % 62n)];
+    rest /= 62n;
+  }
+  return short;
+}
+
+function inlined(content: unknown, { media }: Call): unknown {
+  if (!Array.isArray(content)) return content;
+  return content.map((part) => {
+    const bytes = part.type === "image_url" ? media.get(part.image_url.url) : undefined;
+    if (bytes === undefined) return part;
+    const url = `data:${bytes.mimeType};base64,${bytes.base64}`;
+    return derive(part, { ...part, image_url: { ...part.image_url, url } });
+  });
+}
+
+function joined(content: unknown): unknown {
+  if (!Array.isArray(content) || content.some(({ type }) => type !== "text")) return content;
+  return content.map(({ text }) => text).join("\n");
+}

@@ -1,0 +1,393 @@
+/**
+ * The stream of an upstream that speaks chat completions, chunk by chunk.
+ * Source: https://platform.openai.com/docs/api-reference/chat/streaming
+ */
+import { isObject, type JsonObject, parseJson, saysNothing } from "../../lib/json/json.ts";
+import { doneData, type SseEvent } from "../../lib/sse.ts";
+import type { Annotation, ChunkBody, ChunkChoice, Delta, ToolCallDelta } from "../../protocols/chat/schema.ts";
+import { calledIn, type ToolKind, toolKinds } from "../../protocols/chat/tools.ts";
+import { InvalidAnswer, UpstreamFault } from "../../protocols/errors.ts";
+import type { MakeId } from "../made-ids.ts";
+import type { StreamDecoder } from "../provider.ts";
+import { eventIn, objectIn, objectsIn, plainWords, textIn } from "../reading.ts";
+import {
+  argumentsOf,
+  choiceExtrasOf,
+  chunkExtrasOf,
+  deltaExtrasOf,
+  faultStatus,
+  finishReasonOf,
+  indexOf,
+  isFailure,
+  isFault,
+  metadataOf,
+  saysError,
+  stringOf,
+  textsOf,
+  usageOf,
+} from "./answer.ts";
+import { FragmentTemplate } from "./fragment-template.ts";
+import type { Quirks } from "./quirks.ts";
+import { ThinkTags } from "./think-tags.ts";
+
+/** A tool call that has begun. */
+type OpenCall = {
+  readonly upstreamIndex: number | undefined;
+  id: string;
+  /** Absent until its name is known: then it goes out. */
+  index?: number;
+  /** Sure once the call goes out. */
+  type: ToolKind;
+  /** What came before the name. */
+  held: string;
+  hasArguments: boolean;
+};
+
+type ChoiceState = {
+  readonly index: number;
+  readonly tags: ThinkTags | undefined;
+  readonly calls: OpenCall[];
+  readonly makeId: (count: number) => string;
+  /** They go out together: clients can't join lists without numbers. */
+  readonly annotations: Annotation[];
+  hasFragments: boolean;
+  finished: boolean;
+};
+
+const nothing: ChunkBody[] = [];
+/** These may ride on every chunk: short, and they never change. */
+const perChunk = ["system_fingerprint", "service_tier"] as const;
+/** Padding against the guessing of tokens by their length; what we send has lengths of its own. */
+const padding = "obfuscation";
+/** Longer than `[DONE]` with some space around it. */
+const maxWord = 16;
+/** An upstream that writes each chunk in another way is read as it comes. */
+const maxLessons = 20;
+
+export class ChatStream implements StreamDecoder {
+  finished = false;
+  /** `[DONE]` came before a reason. */
+  closing = false;
+  readonly #quirks: Quirks;
+  readonly #makeId: MakeId;
+  readonly #choices = new Map<number, ChoiceState>();
+  /** Fields beyond the format: each goes out once, with the end of a choice or of the stream. */
+  #extras: JsonObject = {};
+  readonly #sentExtras = new Set<string>();
+  template: FragmentTemplate | undefined;
+  #learned: FragmentTemplate | undefined;
+  #lessons = 0;
+
+  /** What the first text may repeat. */
+  #echo: string | undefined;
+
+  /** @param echo a first text that is no answer but a repetition of what was sent */
+  constructor(quirks: Quirks, makeId: MakeId, echo?: string) {
+    this.#quirks = quirks;
+    this.#makeId = makeId;
+    this.#echo = echo;
+  }
+
+  push({ data, event }: SseEvent): ChunkBody[] {
+    if (data.length <= maxWord) {
+      const word = data.trim();
+      if (word === doneData) return this.#done();
+      if (word === "") return nothing;
+    }
+    if (this.closing) throw new InvalidAnswer("more of the answer behind its end");
+    // A comment that someone on the way took for data.
+    if (data.startsWith(":") && this.#complete) return nothing;
+    if (event === "error" && !isObject(parseJson(data))) throw new UpstreamFault(plainWords(data), 503);
+    const chunk = eventIn(data);
+    if (event === "error" || isFault(chunk)) throw new UpstreamFault(data, faultStatus(chunk));
+    const plain = this.#plainFragment(chunk);
+    this.template = plain && this.#templateOf(data, chunk, plain.choices[0]!.index);
+    return plain === undefined ? this.#bodies(chunk, data) : [plain];
+  }
+
+  /** Without a reason for the end, `[DONE]` itself is the upstream's word that it ended; without an answer it is none. */
+  #done(): ChunkBody[] {
+    if (this.#choices.size === 0 || this.#complete) this.finished = true;
+    else this.closing = true;
+    this.template = undefined;
+    return nothing;
+  }
+
+  sameBut({ data, event }: SseEvent): string | undefined {
+    return event === "" ? this.template?.textOf(data) : undefined;
+  }
+
+  /** Fits the fragments that are like this one but for their text. */
+  #templateOf(data: string, chunk: JsonObject, index: number): FragmentTemplate | undefined {
+    if (this.#learned?.textOf(data) !== undefined) return this.#learned;
+    if (index !== 0 || this.#lessons === maxLessons) return undefined;
+    for (const key in chunk) if (!isCommon(key)) return undefined;
+    this.#lessons += 1;
+    this.#learned = FragmentTemplate.learn(data, padding);
+    return this.#learned;
+  }
+
+  /** A choice without a finish reason stays without one, unless `[DONE]` came: the answer may well have been cut. */
+  end(): ChunkBody[] {
+    const open = this.closing ? [...this.#choices.values()].filter(({ finished }) => !finished) : [];
+    if (open.length > 0) {
+      return this.#withExtras({ choices: open.map((state) => choiceOf(state, { finish_reason: "stop" })) });
+    }
+    const late = this.#takeExtras();
+    return late === undefined ? [] : [{ choices: [], ...late }];
+  }
+
+  /** By far the most common chunk, a text fragment and no more: looked at once and sent on. */
+  #plainFragment(chunk: JsonObject): ChunkBody | undefined {
+    const choices = chunk["choices"] as JsonObject[] | undefined;
+    const choice = choices?.[0];
+    if (choice == null || choices!.length !== 1 || chunk["usage"] != null) return undefined;
+    const delta = choice["delta"] as JsonObject | null | undefined;
+    const content = delta?.["content"];
+    if (typeof content !== "string" || this.#echo !== undefined) return undefined;
+    const state = this.#choices.get(indexOf(choice, 0));
+    if (state === undefined || state.finished || state.tags?.settled === false) return undefined;
+    for (const key in delta!) if (key !== "content" && key !== "role" && delta[key] != null) return undefined;
+    for (const key in choice) if (key !== "delta" && key !== "index" && choice[key] != null) return undefined;
+    this.#keepExtras(chunk);
+    return dressed(chunk, [{ index: state.index, delta: { content }, finish_reason: null }]);
+  }
+
+  #bodies(chunk: JsonObject, data: string): ChunkBody[] {
+    this.#keepExtras(chunk);
+    const given = objectsIn(chunk, "choices");
+    let usage = usageOf(chunk["usage"], this.#quirks) ?? usageOf(groqUsage(chunk), this.#quirks);
+    const choices: ChunkChoice[] = [];
+    for (const [at, choice] of given.entries()) {
+      // https://platform.moonshot.ai/docs/api/chat puts the counts into the choice
+      usage ??= usageOf(choice["usage"], this.#quirks);
+      if (saysError(choice["error"]) || isFailure(choice["finish_reason"])) {
+        throw new UpstreamFault(data, faultStatus(choice));
+      }
+      const state = this.#state(indexOf(choice, at));
+      if (!state.finished) choices.push(this.#withoutEcho(choiceOf(state, choice)));
+      else if (saysMore(choice)) throw new InvalidAnswer("more of the answer behind its end");
+    }
+    const metadata = metadataOf(chunk["metadata"]);
+    const whole = { ...(usage && { usage }), ...(metadata && { metadata }) };
+    if (choices.length > 0) return this.#withExtras({ ...dressed(chunk, choices), ...whole });
+    // A chunk without choices matters for its counts alone; Azure's first one has none either.
+    return usage === undefined && metadata === undefined ? nothing : [{ choices: [], ...whole }];
+  }
+
+  /** Every choice that began has ended. */
+  get #complete(): boolean {
+    return this.#choices.size > 0 && this.#choices.values().every(({ finished }) => finished);
+  }
+
+  #withoutEcho(choice: ChunkChoice): ChunkChoice {
+    const { content, ...delta } = choice.delta;
+    if (this.#echo === undefined || content === undefined) return choice;
+    const repeats = content === this.#echo;
+    this.#echo = undefined;
+    return repeats ? { ...choice, delta } : choice;
+  }
+
+  /** The end of a choice carries the extras, and no fragment beside them: a body's extras ride on each of its chunks. */
+  #withExtras(body: ChunkBody): ChunkBody[] {
+    const ending = body.choices.filter(({ finish_reason }) => finish_reason !== null);
+    const extras = ending.length > 0 ? this.#takeExtras() : undefined;
+    if (extras === undefined) return [body];
+    const open = body.choices.map((choice) => ({ ...choice, finish_reason: null }));
+    const ends = ending.map(({ index, finish_reason }) => ({ index, delta: {}, finish_reason }));
+    return [
+      { ...body, choices: open },
+      { ...extras, choices: ends },
+    ];
+  }
+
+  #state(index: number): ChoiceState {
+    let state = this.#choices.get(index);
+    if (state === undefined) {
+      state = {
+        index,
+        tags: this.#quirks.think_tags === true ? new ThinkTags() : undefined,
+        calls: [],
+        makeId: (count) => this.#makeId("call", index, count),
+        annotations: [],
+        hasFragments: false,
+        finished: false,
+      };
+      this.#choices.set(index, state);
+    }
+    return state;
+  }
+
+  #keepExtras(chunk: JsonObject): void {
+    for (const key in chunk) {
+      if (isCommon(key) || chunk[key] == null || this.#sentExtras.has(key)) continue;
+      Object.assign(this.#extras, chunkExtrasOf({ [key]: chunk[key] }));
+    }
+  }
+
+  #takeExtras(): JsonObject | undefined {
+    const extras = this.#extras;
+    const names = Object.keys(extras);
+    if (names.length === 0) return undefined;
+    for (const name of names) this.#sentExtras.add(name);
+    this.#extras = {};
+    return extras;
+  }
+}
+
+function dressed(chunk: JsonObject, choices: ChunkChoice[]): ChunkBody {
+  const body: ChunkBody = { choices };
+  for (const name of perChunk) if (typeof chunk[name] === "string") body[name] = chunk[name];
+  return body;
+}
+
+function isCommon(key: string): boolean {
+  switch (key) {
+    case "id":
+    case "object":
+    case "created":
+    case "model":
+    case "choices":
+    case "usage":
+    case "system_fingerprint":
+    case "service_tier":
+    case padding:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/** Whether a choice that has ended goes on; many upstreams send its frame again, with nothing in it. */
+function saysMore(choice: JsonObject): boolean {
+  const delta = objectIn(choice, "delta");
+  for (const name in delta) if (name !== "role" && !saysNothing(delta[name])) return true;
+  return false;
+}
+
+function choiceOf(state: ChoiceState, choice: JsonObject): ChunkChoice {
+  const fragment = fragmentOf(state, choice);
+  const isLast = isTold(choice);
+  const { content, thoughts } = textsOf(isLast ? { content: "", ...fragment } : fragment, state.tags, isLast);
+  const { annotations, ...delta }: Delta = deltaExtrasOf(fragment);
+  if (Array.isArray(annotations)) state.annotations.push(...annotations);
+  if (isLast && state.annotations.length > 0) delta["annotations"] = state.annotations;
+  if (thoughts) delta.reasoning_content = thoughts;
+  if (content) delta.content = content;
+  const calls = callFragments(state, objectsIn(fragment, "tool_calls"));
+  if (isLast) closeCalls(state.calls, calls);
+  if (calls.length > 0) delta.tool_calls = calls;
+  const finish_reason = finishReasonOf(choice, state.calls.some(isOut)) ?? null;
+  if (finish_reason === "tool_calls" && state.calls.length === 0)
+    throw new InvalidAnswer("an end with calls, and none of them");
+  state.finished = finish_reason !== null;
+  return { index: state.index, delta, finish_reason, ...choiceExtrasOf(choice) };
+}
+
+/**
+ * Some send the message as far as it has come beside the fragment, where only the fragment counts; where there has been
+ * no fragment at all, the message is the answer.
+ */
+function fragmentOf(state: ChoiceState, choice: JsonObject): JsonObject {
+  const { role: _, ...delta } = objectIn(choice, "delta") ?? {};
+  if (!saysNothing(delta)) state.hasFragments = true;
+  // A message that grows beside empty fragments is told at the end.
+  const isAsked = !state.hasFragments && (choice["delta"] == null || isTold(choice));
+  const message = isAsked ? objectIn(choice, "message") : undefined;
+  return message ?? delta;
+}
+
+function isTold({ finish_reason }: JsonObject): boolean {
+  return typeof finish_reason === "string" && finish_reason !== "";
+}
+
+/** https://console.groq.com/docs/api-reference#chat-create */
+function groqUsage(chunk: JsonObject): unknown {
+  return isObject(chunk["x_groq"]) ? chunk["x_groq"]["usage"] : undefined;
+}
+
+function callFragments({ calls, makeId }: ChoiceState, given: readonly JsonObject[]): ToolCallDelta[] {
+  const fragments: ToolCallDelta[] = [];
+  for (const entry of given) {
+    for (const kind of toolKinds) objectIn(entry, kind);
+    const call = callOf(calls, entry, textIn(calledIn(entry)?.said ?? {}, "name") ?? "");
+    const type = toolKinds.find((kind) => kind === entry["type"]) ?? call.type;
+    const { kind, said } = calledIn(entry, type) ?? { kind: type, said: {} };
+    if (call.index === undefined) call.type = kind;
+    const name = textIn(said, "name") ?? "";
+    const text = kind === "function" ? argumentsOf(said["arguments"]) : (textIn(said, "input") ?? "");
+    const fragment = call.index === undefined ? begin(calls, call, name, text, makeId) : more(call, text);
+    if (fragment === undefined) continue;
+    if (isObject(entry["extra_content"])) fragment.extra_content = entry["extra_content"];
+    fragments.push(fragment);
+  }
+  return fragments;
+}
+
+/**
+ * Which call a fragment belongs to: by its index, or by its id where the index is missing (Mistral) or is 0 for all of them.
+ * https://docs.mistral.ai/capabilities/function_calling
+ */
+function callOf(calls: OpenCall[], entry: JsonObject, name: string): OpenCall {
+  const upstreamIndex = Number.isInteger(entry["index"]) ? (entry["index"] as number) : undefined;
+  const id = stringOf(entry["id"]);
+  const known =
+    upstreamIndex !== undefined
+      ? calls.findLast((call) => call.upstreamIndex === upstreamIndex)
+      : id !== ""
+        ? calls.findLast((call) => call.id === id)
+        : name === ""
+          ? calls.at(-1)
+          : undefined;
+  const isAnother = known !== undefined && id !== "" && known.id !== "" && id !== known.id && name !== "";
+  if (known !== undefined && !isAnother) {
+    if (known.id === "") known.id = id;
+    return known;
+  }
+  const call: OpenCall = { upstreamIndex, id, type: "function", held: "", hasArguments: false };
+  calls.push(call);
+  return call;
+}
+
+function isOut({ index }: OpenCall): boolean {
+  return index !== undefined;
+}
+
+/** A call goes out once its name is known; what came earlier goes with it. */
+function begin(
+  calls: readonly OpenCall[],
+  call: OpenCall,
+  name: string,
+  text: string,
+  makeId: ChoiceState["makeId"],
+): ToolCallDelta | undefined {
+  call.held += text;
+  if (name === "") return undefined;
+  const index = calls.filter(isOut).length;
+  call.index = index;
+  call.hasArguments = call.held !== "";
+  const id = call.id || makeId(index);
+  return call.type === "custom"
+    ? { index, id, type: "custom", custom: { name, input: call.held } }
+    : { index, id, type: "function", function: { name, arguments: call.held } };
+}
+
+function more(call: OpenCall, text: string): ToolCallDelta | undefined {
+  if (text === "") return undefined;
+  call.hasArguments = true;
+  return call.type === "custom"
+    ? { index: call.index!, custom: { input: text } }
+    : { index: call.index!, function: { arguments: text } };
+}
+
+/** A call without arguments still ends with valid JSON. @throws InvalidAnswer for arguments of which nobody said whose */
+function closeCalls(calls: readonly OpenCall[], fragments: ToolCallDelta[]): void {
+  for (const call of calls) {
+    const { index } = call;
+    if (index === undefined && call.held !== "") throw new InvalidAnswer("a part of a call that has not begun");
+    if (index === undefined || call.hasArguments || call.type === "custom") continue;
+    const begun = fragments.find((fragment) => fragment.index === index)?.function;
+    if (begun === undefined) fragments.push({ index, function: { arguments: "{}" } });
+    else begun.arguments = "{}";
+  }
+}

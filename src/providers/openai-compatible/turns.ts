@@ -1,0 +1,56 @@
+/** What single upstreams ask of the order of messages, beyond what the public format does. */
+import { derive, type JsonObject } from "../../lib/json/json.ts";
+import type { Quirks } from "./quirks.ts";
+
+/** @returns the same list where nothing had to change */
+export function inOrder(messages: readonly JsonObject[], quirks: Quirks): readonly JsonObject[] {
+  let ordered = messages;
+  if (quirks.answer_after_tools === true) ordered = withAnswers(ordered);
+  if (quirks.alternating === true) ordered = alternating(ordered);
+  const last = ordered.at(-1);
+  if (quirks.prefill_field === undefined || last?.["role"] !== "assistant" || last["tool_calls"] !== undefined) {
+    return ordered;
+  }
+  return [...ordered.slice(0, -1), derive(last, { [quirks.prefill_field]: true, ...last })];
+}
+
+/** What a model says that has seen a tool's result and was interrupted. */
+function withAnswers(messages: readonly JsonObject[]): JsonObject[] {
+  return messages.flatMap((message, at) => {
+    const interrupts = message["role"] === "user" && messages[at - 1]?.["role"] === "tool";
+    return interrupts ? [{ role: "assistant", content: "OK." }, message] : [message];
+  });
+}
+
+/** Instructions first; then the user and the assistant in turns, beginning and ending with the user. */
+function alternating(messages: readonly JsonObject[]): JsonObject[] {
+  const turns: JsonObject[] = [];
+  for (const message of messages) {
+    const late = message["role"] === "system" && turns.some(({ role }) => role !== "system");
+    const turn: JsonObject = late ? derive(message, { ...message, role: "user" }) : message;
+    const last = turns.at(-1);
+    if (last === undefined || !isSameTurn(last, turn)) turns.push(turn);
+    else turns[turns.length - 1] = derive(last, { ...last, content: together(last["content"], turn["content"]) });
+  }
+  const first = turns.findIndex(({ role }) => role !== "system");
+  if (turns[first]?.["role"] === "assistant") turns.splice(first, 0, { role: "user", content: "Begin." });
+  if (turns.at(-1)?.["role"] === "assistant") turns.push({ role: "user", content: "Continue." });
+  return turns;
+}
+
+const speakers = new Set<unknown>(["user", "assistant"]);
+
+function isSameTurn(first: JsonObject, second: JsonObject): boolean {
+  const calls = first["tool_calls"] !== undefined || second["tool_calls"] !== undefined;
+  return speakers.has(first["role"]) && first["role"] === second["role"] && !calls;
+}
+
+function together(first: unknown, second: unknown): unknown {
+  if (typeof first === "string" && typeof second === "string") return `${first}\n\n${second}`;
+  return [...partsOf(first), ...partsOf(second)];
+}
+
+function partsOf(content: unknown): unknown[] {
+  if (Array.isArray(content)) return content;
+  return typeof content === "string" && content !== "" ? [{ type: "text", text: content }] : [];
+}

@@ -1,0 +1,343 @@
+/** What a response object of the Responses format says: its output, its end, its usage, its errors. */
+import type { ResponseError } from "openai/resources/responses/responses";
+import { type JsonObject, listOf, objectOf, saysNothing, textOf } from "../../lib/json/json.ts";
+import type {
+  Annotation,
+  AnswerMessage,
+  ChunkBody,
+  CompletionBody,
+  CustomToolCall,
+  FinishReason,
+  TokenLogprob,
+  ToolCall,
+  Usage,
+} from "../../protocols/chat/schema.ts";
+import { InvalidAnswer, UpstreamFault } from "../../protocols/errors.ts";
+import type { MakeId } from "../made-ids.ts";
+import { objectsIn, textAt, textIn } from "../reading.ts";
+import type { ResponsesQuirks } from "./quirks.ts";
+
+/** A reasoning item as the message carries it; `call_id` where it led to a call and not to the text. */
+type ReasoningState = { id: string; encrypted_content: string; summary: unknown; call_id?: string };
+
+/** One of several messages that were read as one: how much of the text it is. */
+type PhaseState = { length: number; phase?: string };
+
+/** The output items of a response, read as one message. */
+export class Output {
+  text = "";
+  refusal = "";
+  readonly thoughts: string[] = [];
+  readonly calls: (ToolCall | CustomToolCall)[] = [];
+  readonly annotations: Annotation[] = [];
+  readonly logprobs: TokenLogprob[] = [];
+  /** As data URLs. */
+  readonly images: string[] = [];
+  readonly #reasoning: ReasoningState[] = [];
+  readonly #quirks: ResponsesQuirks;
+  readonly #makeId: MakeId;
+  /** Reasoning whose fruit has not come yet. */
+  #pending: ReasoningState[] = [];
+  /** What the message is made of, where the upstream says it in several. */
+  readonly #phases: PhaseState[] = [];
+
+  /** @throws InvalidAnswer where an item is not of its kind's form */
+  constructor(items: readonly JsonObject[], quirks: ResponsesQuirks, makeId: MakeId) {
+    this.#quirks = quirks;
+    this.#makeId = makeId;
+    for (const item of items) this.#item(item);
+  }
+
+  /** What the next turn must bring back, under the family's name; undefined when there is nothing. */
+  replayState(responseId: unknown): Record<string, unknown> | undefined {
+    const [first, ...others] = this.#phases;
+    const isOne = others.every(({ phase }) => phase === first?.phase);
+    if (this.#reasoning.length === 0 && isOne && first?.phase === undefined) return undefined;
+    const state = {
+      response_id: responseId,
+      ...(this.#reasoning.length > 0 && { reasoning: this.#reasoning }),
+      ...(isOne ? first?.phase !== undefined && { phase: first.phase } : { phases: this.#phases }),
+    };
+    return { [this.#quirks.family]: state };
+  }
+
+  #item(item: JsonObject): void {
+    if (item["type"] === "reasoning") this.#reason(item);
+    else if (item["type"] === "message") this.#message(item);
+    else if (item["type"] === "image_generation_call") this.#image(item);
+    else this.#call(callOf(item, this.calls.length, this.#quirks, this.#makeId));
+  }
+
+  #call(call: ToolCall | CustomToolCall | undefined): void {
+    if (call === undefined) return;
+    this.calls.push(call);
+    for (const state of this.#pending) state.call_id = call.id;
+    this.#pending = [];
+  }
+
+  #message(item: JsonObject): void {
+    this.#pending = [];
+    const begin = this.text.length;
+    for (const part of objectsIn(item, "content")) {
+      this.refusal += textIn(part, "refusal") ?? "";
+      // Offsets count from the start of their part; the message is all parts in a row.
+      this.annotations.push(...annotationsOf(part["annotations"], this.text.length));
+      this.text += textIn(part, "text") ?? "";
+      this.logprobs.push(...logprobsOf(part["logprobs"]));
+    }
+    const phase = textOf(item["phase"]);
+    this.#phases.push({ length: this.text.length - begin, ...(phase !== undefined && { phase }) });
+  }
+
+  /** https://platform.openai.com/docs/guides/tools-image-generation */
+  #image({ result, output_format }: JsonObject): void {
+    if (typeof result !== "string" || result === "") return;
+    this.images.push(`data:image/${textOf(output_format) ?? "png"};base64,${result}`);
+  }
+
+  #reason(item: JsonObject): void {
+    this.thoughts.push(...thoughtsOf(item));
+    const { id, encrypted_content, summary } = item;
+    if (typeof id !== "string" || typeof encrypted_content !== "string" || encrypted_content === "") return;
+    const state = { id, encrypted_content, summary: listOf(summary) };
+    this.#reasoning.push(state);
+    this.#pending.push(state);
+  }
+}
+
+/** The summary's parts, or the raw reasoning where there is no summary. */
+export function thoughtsOf(item: JsonObject): string[] {
+  const texts = (parts: unknown) =>
+    listOf(parts)
+      .map((part) => textOf(objectOf(part)?.["text"]) ?? "")
+      .filter((text) => text !== "");
+  const summary = texts(item["summary"]);
+  return summary.length > 0 ? summary : texts(item["content"]);
+}
+
+/** A call that the caller has to make; undefined for what the upstream does by itself. */
+export function callOf(
+  item: JsonObject,
+  position: number,
+  quirks: ResponsesQuirks,
+  makeId: MakeId,
+): ToolCall | CustomToolCall | undefined {
+  const id = textOf(item["call_id"]) || textOf(item["id"]) || makeId("call", 0, position);
+  if (textAt(item, "type") === "function_call") {
+    return {
+      id,
+      type: "function",
+      function: { name: textAt(item, "name"), arguments: textIn(item, "arguments") || "{}" },
+    };
+  }
+  if (item["type"] !== "custom_tool_call" || !quirks.customTools) return undefined;
+  return { id, type: "custom", custom: { name: textAt(item, "name"), input: textIn(item, "input") ?? "" } };
+}
+
+/** @param offset where in the message the annotated part begins */
+export function annotationsOf(values: unknown, offset: number): Annotation[] {
+  return listOf(values).flatMap((value): Annotation[] => {
+    const { type, url, title, start_index, end_index } = objectOf(value) ?? {};
+    if (type !== "url_citation" || typeof url !== "string") return [];
+    const at = (index: unknown) => (typeof index === "number" ? index + offset : 0);
+    const citation = { start_index: at(start_index), end_index: at(end_index), url, title: textOf(title) ?? "" };
+    return [{ type, url_citation: citation }];
+  });
+}
+
+export function logprobsOf(values: unknown): TokenLogprob[] {
+  return listOf(values).flatMap((value): TokenLogprob[] => {
+    const entry = tokenOf(value);
+    if (entry === undefined) return [];
+    const top = listOf(objectOf(value)?.["top_logprobs"]);
+    return [{ ...entry, top_logprobs: top.flatMap((one) => tokenOf(one) ?? []) }];
+  });
+}
+
+function tokenOf(value: unknown): Omit<TokenLogprob, "top_logprobs"> | undefined {
+  const { token, logprob, bytes } = objectOf(value) ?? {};
+  if (typeof token !== "string" || typeof logprob !== "number") return undefined;
+  return { token, logprob, bytes: Array.isArray(bytes) ? (bytes as number[]) : null };
+}
+
+const incompleteReasons: Readonly<Record<string, FinishReason>> = {
+  max_output_tokens: "length",
+  max_messages: "length",
+  content_filter: "content_filter",
+};
+
+/** An answer cut short says so even when it holds calls: their arguments may be cut too. */
+export function finishReasonOf(response: JsonObject, calls: number): FinishReason {
+  if (response["status"] === "incomplete") {
+    const reason = textOf(objectOf(response["incomplete_details"])?.["reason"]) ?? "";
+    return incompleteReasons[reason] ?? "length";
+  }
+  return calls > 0 ? "tool_calls" : "stop";
+}
+
+/** Counts in the public format's meaning, which is this format's too: input includes cached, output includes reasoning. */
+export function usageOf(value: unknown): Usage | undefined {
+  const { input_tokens, output_tokens, total_tokens, input_tokens_details, output_tokens_details, ...rest } =
+    objectOf(value) ?? {};
+  if (typeof input_tokens !== "number" || typeof output_tokens !== "number") return undefined;
+  const inputDetails = numbersOf(input_tokens_details);
+  const outputDetails = numbersOf(output_tokens_details);
+  const cached = inputDetails?.["cached_tokens"] ?? 0;
+  // More cached than read in all: then the cached ones were not counted.
+  const prompt = cached > input_tokens ? input_tokens + cached : input_tokens;
+  const isTotal = typeof total_tokens === "number" && prompt === input_tokens;
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: output_tokens,
+    total_tokens: isTotal ? total_tokens : prompt + output_tokens,
+    ...(inputDetails && { prompt_tokens_details: inputDetails }),
+    ...(outputDetails && { completion_tokens_details: outputDetails }),
+    ...rest,
+  };
+}
+
+function numbersOf(value: unknown): Record<string, number> | undefined {
+  const details = objectOf(value);
+  if (details === undefined) return undefined;
+  const numbers = Object.entries(details).filter((entry): entry is [string, number] => typeof entry[1] === "number");
+  return Object.fromEntries(numbers);
+}
+
+type Notes = Pick<ChunkBody, "service_tier" | "system_fingerprint" | "metadata">;
+
+/** What a response says about itself beside the answer. */
+export function notesOf(response: JsonObject, quirks: ResponsesQuirks): Notes {
+  const service_tier = textOf(response["service_tier"]);
+  const entries = Object.entries(objectOf(response["metadata"]) ?? {});
+  const metadata = entries.filter((entry): entry is [string, string] => typeof entry[1] === "string");
+  const fingerprint = metadata.find(([key]) => key === "system_fingerprint")?.[1];
+  return {
+    ...(service_tier !== undefined && { service_tier }),
+    ...(quirks.metadata === "upstream" && fingerprint !== undefined && { system_fingerprint: fingerprint }),
+    ...(quirks.metadata === "caller" && metadata.length > 0 && { metadata: Object.fromEntries(metadata) }),
+  };
+}
+
+/**
+ * A plain answer.
+ * @throws UpstreamFault when it is an error; InvalidAnswer when it is no response object, or one that has not ended
+ */
+export function completionOf(body: unknown, text: string, quirks: ResponsesQuirks, makeId: MakeId): CompletionBody {
+  const response = objectOf(body) ?? {};
+  const status = faultStatus(response);
+  if (status !== undefined) throw new UpstreamFault(text, status);
+  const items = objectsIn(response, "output");
+  const hasEnded = ended.has(response["status"] ?? (items.length > 0 ? "completed" : undefined));
+  if (!Array.isArray(response["output"]) || !hasEnded) throw new InvalidAnswer("something that is no answer");
+  const output = new Output(items, quirks, makeId);
+  const usage = usageOf(response["usage"]);
+  const finish_reason = finishReasonOf(response, output.calls.length);
+  return {
+    choices: [{ index: 0, message: messageOf(output, response["id"]), finish_reason, ...logprobsIn(output) }],
+    ...(usage && { usage }),
+    ...notesOf(response, quirks),
+  };
+}
+
+/** https://platform.openai.com/docs/api-reference/responses/object (status) */
+const ended = new Set<unknown>(["completed", "incomplete"]);
+
+function messageOf(output: Output, responseId: unknown): AnswerMessage {
+  const silent = output.calls.length > 0 || output.refusal !== "";
+  const extra_content = output.replayState(responseId);
+  return {
+    role: "assistant",
+    content: output.text === "" && silent ? null : output.text,
+    ...(output.refusal !== "" && { refusal: output.refusal }),
+    ...(output.thoughts.length > 0 && { reasoning_content: output.thoughts.join("\n\n") }),
+    ...(output.calls.length > 0 && { tool_calls: output.calls }),
+    ...(output.annotations.length > 0 && { annotations: output.annotations }),
+    ...(output.images.length > 0 && { images: imageParts(output.images, 0) }),
+    ...(extra_content && { extra_content }),
+  };
+}
+
+/** Images have no field in the public format: they go where other gateways put them too. @param first their numbers begin there */
+export function imageParts(urls: readonly string[], first: number): JsonObject[] {
+  return urls.map((url, at) => ({ index: first + at, type: "image_url", image_url: { url } }));
+}
+
+function logprobsIn({ logprobs }: Output): { logprobs?: { content: TokenLogprob[] } } {
+  return logprobs.length > 0 ? { logprobs: { content: logprobs } } : {};
+}
+
+/** Source: https://platform.openai.com/docs/api-reference/responses/object (error.code) */
+const statusByDocumentedCode: Readonly<Record<ResponseError["code"], number>> = {
+  server_error: 500,
+  rate_limit_exceeded: 429,
+  invalid_prompt: 400,
+  data_residency_mismatch: 400,
+  bio_policy: 400,
+  misalignment_policy_violation: 400,
+  vector_store_timeout: 504,
+  invalid_image: 400,
+  invalid_image_format: 400,
+  invalid_base64_image: 400,
+  invalid_image_url: 400,
+  image_too_large: 400,
+  image_too_small: 400,
+  image_parse_error: 400,
+  image_content_policy_violation: 400,
+  invalid_image_mode: 400,
+  image_file_too_large: 400,
+  unsupported_image_media_type: 400,
+  empty_image_file: 400,
+  failed_to_download_image: 400,
+  image_file_not_found: 400,
+};
+
+/** By code or, failing that, by type. Source: https://platform.openai.com/docs/guides/error-codes */
+const statusByName: Readonly<Record<string, number>> = {
+  ...statusByDocumentedCode,
+  insufficient_quota: 429,
+  server_is_overloaded: 503,
+  slow_down: 503,
+  context_length_exceeded: 400,
+  invalid_api_key: 401,
+  model_not_found: 404,
+  invalid_request_error: 400,
+  authentication_error: 401,
+  permission_error: 403,
+  not_found_error: 404,
+  rate_limit_error: 429,
+  service_unavailable_error: 503,
+};
+
+function errorStatus(error: JsonObject): number {
+  return statusByName[textOf(error["code"]) ?? ""] ?? statusByName[textOf(error["type"]) ?? ""] ?? 500;
+}
+
+/**
+ * The status of the error that a body is or holds; undefined when it is none. xAI's flat shape,
+ * `{"code":"…","error":"…"}` beside a 200, says that the service is unavailable.
+ */
+function faultStatus(body: JsonObject): number | undefined {
+  const { error, status } = body;
+  if (typeof error === "string" && error !== "") return 503;
+  const details = objectOf(error);
+  if (details !== undefined && !saysNothing(details)) return errorStatus(details);
+  return status === "failed" || status === "cancelled" ? 500 : undefined;
+}
+
+const faultEvents = new Set<unknown>(["error", "response.failed", "response.cancelled"]);
+
+/**
+ * The error that an event reports, in the place where clients look for one: `{"error":…}`. Three shapes are in use:
+ * an object of that name beside `type`, its fields beside `type`, and a failed response.
+ */
+export function eventFault(kind: unknown, event: JsonObject, text: string): UpstreamFault | undefined {
+  const response = objectOf(event["response"]);
+  const status = faultStatus(response ?? event);
+  if (status === undefined && !faultEvents.has(kind)) return undefined;
+  if (response?.["error"] != null) {
+    return new UpstreamFault(JSON.stringify({ error: response["error"] }), status ?? 500);
+  }
+  if (response !== undefined || event["error"] != null) return new UpstreamFault(text, status ?? 500);
+  const { type: _type, sequence_number: _number, ...error } = event;
+  return new UpstreamFault(JSON.stringify({ error }), errorStatus(error));
+}

@@ -1,0 +1,124 @@
+/** In what the two families that speak the Responses format differ, and which of their models take what. */
+import type { ModelRule } from "../provider.ts";
+
+/** What a model can do on this endpoint; the keys a `model_rules` row may hold for it. */
+export type ResponsesRules = {
+  /** The model is to be had in this format only. */
+  responses_only: boolean;
+  /** The model makes reasoning items: their encrypted content and their summaries can be asked for. */
+  reasoning_items: boolean;
+};
+
+export type ResponsesQuirks = {
+  /** Under this name an assistant message carries its reasoning in `extra_content`. */
+  readonly family: string;
+  /** The `format` of this family's entries in another gateway's `reasoning_details`. */
+  readonly reasoningFormats: readonly string[];
+  readonly developerRole: "developer" | "system";
+  /** Whether a system message may hold parts; where not, their texts are joined. */
+  readonly systemParts: boolean;
+  /** Whether files may come inline; where not, by URL or id only. */
+  readonly inlineFiles: boolean;
+  /** Whether parts may end a cached prefix (`prompt_cache_breakpoint`). */
+  readonly cacheBreakpoints: boolean;
+  /** Tools with free-text input. Where there are none, `custom_tool_call` items are the server's own doings. */
+  readonly customTools: boolean;
+  /** Whether `tool_choice` may narrow the tools; where not, only the allowed ones are sent. */
+  readonly allowedTools: boolean;
+  /** Sent with a function that names no strictness, where the endpoint's own default is another than the public format's. */
+  readonly strictByDefault?: false;
+  /** Whether a replayed call carries an item id beside its `call_id`. */
+  readonly callItemIds: boolean;
+  /** Whether replayed items say that they are complete. */
+  readonly itemStatus: boolean;
+  /** The longest `call_id` that is taken. */
+  readonly callIdLimit: number;
+  /** Whether thoughts come only when a summary is asked for. */
+  readonly summaryOnRequest: boolean;
+  /** How log probabilities are asked for. */
+  readonly logprobs: "field" | "include";
+  readonly topLogprobsLimit: number;
+  readonly verbosity: boolean;
+  /** What of `web_search_options` the search tool takes. */
+  readonly webSearchOptions: boolean;
+  readonly streamOptions: boolean;
+  /** What `metadata` of an answer is: the caller's own, or notes of the upstream. */
+  readonly metadata: "caller" | "upstream";
+  /** Whether a stored conversation is continued there, and not by sending it again. */
+  readonly holdsConversation: boolean;
+  /** Request fields without a counterpart, beside those that have none in either family. */
+  readonly dropped: readonly string[];
+  readonly modelRules: readonly (Partial<ResponsesRules> & ModelRule)[];
+};
+
+/** Source: https://docs.x.ai/docs/api-reference#create-new-response, https://docs.x.ai/docs/guides/chat */
+export const xaiResponses: ResponsesQuirks = {
+  family: "xai",
+  reasoningFormats: ["xai-responses-v1"],
+  developerRole: "system",
+  systemParts: false,
+  // https://docs.x.ai/docs/guides/files/chat-with-files: a public URL or an uploaded file's id, nothing else
+  inlineFiles: false,
+  cacheBreakpoints: false,
+  customTools: false,
+  allowedTools: false,
+  callItemIds: true,
+  itemStatus: true,
+  callIdLimit: Number.POSITIVE_INFINITY,
+  summaryOnRequest: false,
+  logprobs: "field",
+  topLogprobsLimit: 8,
+  verbosity: false,
+  webSearchOptions: false,
+  streamOptions: false,
+  // "Only included for compatibility"; in truth it holds `system_fingerprint`.
+  metadata: "upstream",
+  holdsConversation: true,
+  dropped: ["metadata", "safety_identifier", "prompt_cache_retention"],
+  modelRules: [
+    // https://docs.x.ai/developers/model-capabilities/text/multi-agent
+    { match: "grok-4.20-multi-agent*", responses_only: true },
+    { match: "*", reasoning_items: true },
+  ],
+};
+
+/** Source: https://platform.openai.com/docs/api-reference/responses/create */
+export const openaiResponses: ResponsesQuirks = {
+  family: "openai",
+  reasoningFormats: ["openai-responses-v1", "azure-openai-responses-v1"],
+  developerRole: "developer",
+  systemParts: true,
+  // https://platform.openai.com/docs/guides/file-inputs
+  inlineFiles: true,
+  cacheBreakpoints: true,
+  customTools: true,
+  allowedTools: true,
+  // https://platform.openai.com/docs/guides/migrate-to-responses: functions are strict here unless they say otherwise
+  strictByDefault: false,
+  // An id must be one that OpenAI gave out ("Expected an ID that begins with 'fc'"), and then its reasoning item must come along.
+  callItemIds: false,
+  itemStatus: false,
+  // "Expected a string with maximum length 64": https://github.com/AnswerDotAI/fastllm/issues/45
+  callIdLimit: 64,
+  summaryOnRequest: true,
+  logprobs: "include",
+  topLogprobsLimit: 20,
+  verbosity: true,
+  webSearchOptions: true,
+  streamOptions: true,
+  metadata: "caller",
+  holdsConversation: false,
+  dropped: ["seed"],
+  modelRules: [
+    // "This model is only supported in v1/responses and not in v1/chat/completions.": https://github.com/alvinunreal/tmuxai/issues/82
+    ...["gpt-5*-codex*", "gpt-5*-pro*", "o1-pro*", "o3-pro*", "codex-*", "*-deep-research*", "computer-use-*"].map(
+      (match) => ({ match, responses_only: true }),
+    ),
+    // Elsewhere: 400 "Encrypted content is not supported with this model.": https://github.com/pydantic/pydantic-ai/issues/2865
+    { match: "gpt-5*-chat*", reasoning_items: false },
+    ...["gpt-5*", "gpt-6*", "o1*", "o3*", "o4*", "codex-*", "computer-use-*"].map((match) => ({
+      match,
+      reasoning_items: true,
+    })),
+  ],
+};

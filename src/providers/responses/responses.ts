@@ -1,0 +1,310 @@
+/**
+ * The Responses format (`/v1/responses`), as xAI and OpenAI speak it; what differs between them is in `responses-quirks.ts`.
+ * Sources: https://docs.x.ai/docs/guides/chat, https://platform.openai.com/docs/api-reference/responses
+ */
+import { Type } from "@sinclair/typebox";
+import { type JsonObject, listOf, objectOf, textOf } from "../../lib/json/json.ts";
+import type { ChatRequest, CompletionBody, Tool, ToolChoice } from "../../protocols/chat/schema.ts";
+import { calledIn, toolName } from "../../protocols/chat/tools.ts";
+import { ApiError } from "../../protocols/errors.ts";
+import { idsFor } from "../made-ids.ts";
+import type { Quirks } from "../openai-compatible/quirks.ts";
+import { effortHere } from "../openai-compatible/request.ts";
+import {
+  type AnsweredCall,
+  type Call,
+  type Extras,
+  type RemoteProvider,
+  rulesFor,
+  type StreamDecoder,
+  type UpstreamRequest,
+} from "../provider.ts";
+import { refuseType } from "../tool-types.ts";
+import { inputItems } from "./input.ts";
+import { completionOf } from "./output.ts";
+import type { ResponsesQuirks, ResponsesRules } from "./quirks.ts";
+import { ResponsesStream } from "./stream.ts";
+
+/** The extra options of a family that speaks this format. */
+export const responsesExtras = Type.Object({
+  use_responses_api: Type.Optional(Type.Boolean({ description: "true: the provider's stateful responses mode." })),
+  store: Type.Optional(Type.Boolean({ description: "true: the conversation context is kept server-side." })),
+  reasoning_summary: Type.Optional(
+    Type.Union([Type.Literal("auto"), Type.Literal("concise"), Type.Literal("detailed")], {
+      description: "Responses mode: how the model's thoughts are summed up.",
+    }),
+  ),
+  include: Type.Optional(
+    Type.Array(Type.String(), { description: "Responses mode: more of the output, e.g. file_search_call.results." }),
+  ),
+  server_tools: Type.Optional(
+    Type.Array(Type.Object({ type: Type.String({ minLength: 1 }) }, { additionalProperties: true }), {
+      description: 'Responses mode: tools that the provider runs itself, in its own form, e.g. {"type":"web_search"}.',
+    }),
+  ),
+});
+
+/** The keys that a `model_rules` row may hold for this format. */
+const responsesModelRules = Type.Object({
+  responses_only: Type.Optional(
+    Type.Boolean({ description: "The model is called in the responses mode unless use_responses_api is false." }),
+  ),
+  reasoning_items: Type.Optional(
+    Type.Boolean({ description: "The model gives encrypted reasoning and summaries of its thoughts." }),
+  ),
+});
+
+export type ResponsesDialect = {
+  /** Whether this call is made in this format: the caller says so, or the model is to be had in no other. */
+  speaks(call: Call): boolean;
+  /** @throws ApiError unsupported_parameter naming what can't be said in this format */
+  encode(call: Call): UpstreamRequest;
+  /** @throws UpstreamFault when the answer is an error after all */
+  decode(body: unknown, text: string, call: AnsweredCall): CompletionBody;
+  streamDecoder(call: AnsweredCall): StreamDecoder;
+  /** The id that continues a stored conversation. */
+  upstreamResponseId(body: unknown): string | undefined;
+  /** True when the upstream keeps this call's conversation, to be continued by that id. */
+  holdsConversation(call: Call): boolean;
+};
+
+/** @param effortsOf the names of the efforts that the call's model takes, as in the family's other format */
+export function responsesDialect(
+  quirks: ResponsesQuirks,
+  effortsOf: (call: Call) => Quirks["efforts"] = () => undefined,
+): ResponsesDialect {
+  const speaks = (call: Call) =>
+    (call.extras["use_responses_api"] ?? rulesOf(call, quirks).responses_only ?? false) === true;
+  return {
+    speaks,
+    encode: (call) => ({
+      url: `${call.account.baseUrl}/responses`,
+      headers: call.account.apiKey === undefined ? {} : { authorization: `Bearer ${call.account.apiKey}` },
+      body: JSON.stringify(requestBody(call, quirks, effortHere(call.request.reasoning_effort, effortsOf(call)))),
+    }),
+    decode: (body, text, call) => completionOf(body, text, quirks, idsFor(call)),
+    streamDecoder: (call) => new ResponsesStream(quirks, idsFor(call)),
+    upstreamResponseId: (body) => {
+      const response = objectOf(body);
+      return response?.["object"] === "response" ? textOf(response["id"]) : undefined;
+    },
+    holdsConversation: (call) => quirks.holdsConversation && speaks(call) && isStored(call),
+  };
+}
+
+/** A provider that speaks this format where it is asked to, or has to, and its other one elsewhere. */
+export function withResponses(chat: RemoteProvider, responses: ResponsesDialect): RemoteProvider {
+  const dialectOf = (call: Call) => (responses.speaks(call) ? responses : chat);
+  return {
+    ...chat,
+    // No two of these share a field; Type.Composite would look into each, a dozen times a start.
+    extras: Type.Object({ ...chat.extras.properties, ...responsesExtras.properties }),
+    modelRules: Type.Object({ ...chat.modelRules?.properties, ...responsesModelRules.properties }),
+    remoteMedia: (call) => (responses.speaks(call) ? [] : (chat.remoteMedia?.(call) ?? [])),
+    holdsConversation: responses.holdsConversation,
+    encode: (call) => dialectOf(call).encode(call),
+    decode: (body, text, call) => dialectOf(call).decode(body, text, call),
+    streamDecoder: (call) => dialectOf(call).streamDecoder(call),
+    upstreamResponseId: responses.upstreamResponseId,
+    // Source: https://docs.x.ai/docs/api-reference (DELETE /v1/responses/{response_id})
+    forget: (responseId, account) => ({
+      method: "DELETE",
+      url: `${account.baseUrl}/responses/${encodeURIComponent(responseId)}`,
+      headers: account.apiKey === undefined ? {} : { authorization: `Bearer ${account.apiKey}` },
+    }),
+  };
+}
+
+function rulesOf({ model, account }: Call, { modelRules }: ResponsesQuirks): Partial<ResponsesRules> {
+  return rulesFor<Partial<ResponsesRules>>(model, account.modelRules, modelRules);
+}
+
+function isStored({ extras, request }: Call): boolean {
+  return (extras["store"] ?? request.store) === true;
+}
+
+/** Request fields that are said in another way here, or must not come from a caller: `conversation` names what others stored. */
+const translated = [
+  ...["model", "messages", "functions", "function_call", "max_tokens", "max_completion_tokens", "n"],
+  ...["reasoning_effort", "response_format", "verbosity", "tools", "tool_choice", "web_search_options"],
+  ...["logprobs", "top_logprobs", "stream", "stream_options", "store", "modalities"],
+  ...["input", "previous_response_id", "conversation", "background"],
+];
+/** Request fields without a counterpart in this format. */
+const dropped = ["stop", "presence_penalty", "frequency_penalty", "logit_bias", "prediction", "audio"];
+
+/** What is not set is left to the upstream; fields that the public format does not know are passed on as they are. */
+function requestBody(call: Call, quirks: ResponsesQuirks, effort: string | undefined): JsonObject {
+  const { request, model } = call;
+  refuseImpossible(request);
+  const rules = rulesOf(call, quirks);
+  const tools = toolsOf(call, quirks);
+  return {
+    ...passedOn(request, quirks),
+    ...present({
+      model,
+      input: inputItems(request.messages, quirks),
+      previous_response_id: call.upstreamResponseId,
+      max_output_tokens: request.max_completion_tokens ?? request.max_tokens,
+      reasoning: present({
+        ...objectOf(unknownField(request, "reasoning")),
+        effort,
+        summary: summaryOf(call.extras, quirks, rules),
+      }),
+      text: present({
+        ...objectOf(unknownField(request, "text")),
+        format: formatOf(request),
+        verbosity: quirks.verbosity ? request.verbosity : undefined,
+      }),
+      tools: tools.length > 0 ? tools : undefined,
+      tool_choice: toolChoiceOf(request.tool_choice, quirks),
+      ...logprobsOf(request, quirks),
+      include: includeOf(call, quirks, rules),
+      // Stored unless told otherwise, which no caller of the public format expects.
+      store: isStored(call),
+      stream: request.stream,
+      stream_options: quirks.streamOptions ? obfuscationOf(request) : undefined,
+    }),
+  };
+}
+
+function refuseImpossible(request: ChatRequest): void {
+  if ((request.n ?? 1) > 1) throw ApiError.unsupported("n", "n: only one choice can be had in the responses mode.");
+  if (request.modalities?.includes("audio")) {
+    throw ApiError.unsupported("modalities", "modalities: audio can't be had in the responses mode.");
+  }
+}
+
+function passedOn(request: ChatRequest, quirks: ResponsesQuirks): JsonObject {
+  const held = new Set([...translated, ...dropped, ...quirks.dropped]);
+  return Object.fromEntries(Object.entries(request).filter(([name]) => !held.has(name)));
+}
+
+/** A field of this format that the caller set by its own name. */
+function unknownField(request: object, name: string): unknown {
+  return (request as JsonObject)[name];
+}
+
+/** Without what is undefined; undefined when nothing is left. */
+function present(fields: JsonObject): JsonObject | undefined {
+  const entries = Object.entries(fields).filter(([, value]) => value !== undefined);
+  return entries.length > 0 ? Object.fromEntries(entries) : undefined;
+}
+
+function summaryOf(extras: Extras, quirks: ResponsesQuirks, rules: Partial<ResponsesRules>): unknown {
+  if (extras["reasoning_summary"] !== undefined) return extras["reasoning_summary"];
+  const wanted = extras["include_thoughts"] === true && rules.reasoning_items === true;
+  return quirks.summaryOnRequest && wanted ? "auto" : undefined;
+}
+
+function formatOf({ response_format }: ChatRequest): JsonObject | undefined {
+  if (response_format?.type !== "json_schema") return response_format;
+  const { name, description, schema, strict } = response_format.json_schema;
+  return {
+    type: "json_schema",
+    name,
+    schema: schema ?? {},
+    ...(description != null && { description }),
+    ...(strict != null && { strict }),
+  };
+}
+
+function logprobsOf({ logprobs, top_logprobs }: ChatRequest, quirks: ResponsesQuirks): JsonObject {
+  if (logprobs !== true) return {};
+  return {
+    logprobs: quirks.logprobs === "field" ? true : undefined,
+    top_logprobs: top_logprobs === undefined ? undefined : Math.min(top_logprobs, quirks.topLogprobsLimit),
+  };
+}
+
+/** What is not kept upstream comes back encrypted, so that the next turn can bring it along. */
+function includeOf(call: Call, quirks: ResponsesQuirks, rules: Partial<ResponsesRules>): string[] | undefined {
+  const include = new Set(listOf(call.extras["include"]) as string[]);
+  if (!isStored(call) && rules.reasoning_items === true) include.add("reasoning.encrypted_content");
+  if (call.request.logprobs === true && quirks.logprobs === "include") include.add("message.output_text.logprobs");
+  return include.size > 0 ? [...include] : undefined;
+}
+
+function obfuscationOf({ stream_options }: ChatRequest): JsonObject | undefined {
+  const include_obfuscation = stream_options?.include_obfuscation;
+  return include_obfuscation == null ? undefined : { include_obfuscation };
+}
+
+function toolsOf({ request, extras }: Call, quirks: ResponsesQuirks): unknown[] {
+  const allowed = quirks.allowedTools ? undefined : allowedNames(request.tool_choice);
+  return [
+    ...(request.tools ?? []).flatMap((tool, at) => {
+      const isLeftOut = allowed !== undefined && !allowed.has(toolName(tool));
+      return isLeftOut ? [] : [toolOf(tool, `tools[${at}]`, quirks)];
+    }),
+    ...(request.web_search_options === undefined ? [] : [webSearch(request.web_search_options, quirks)]),
+    ...listOf(extras["server_tools"]),
+  ];
+}
+
+/** A function that takes nothing; complete enough for the strict kind. */
+const noParameters = { type: "object", properties: {}, required: [], additionalProperties: false };
+
+/** @throws ApiError unsupported_parameter naming the tool, or its type */
+function toolOf(tool: Tool, path: string, quirks: ResponsesQuirks): JsonObject | undefined {
+  if (tool.type === "function") {
+    const { name, description, parameters, strict } = tool.function;
+    return present({
+      type: "function",
+      name,
+      description: description ?? undefined,
+      parameters: parameters ?? noParameters,
+      strict: strict ?? quirks.strictByDefault,
+    });
+  }
+  if (tool.type !== "custom") {
+    return refuseType(tool.type, path, " What the provider runs itself stands in server_tools, in its own form.");
+  }
+  if (!quirks.customTools) throw ApiError.unsupported(path, `${path}: custom tools are not taken here.`);
+  const { name, description, format } = tool.custom as JsonObject;
+  return present({ type: "custom", name, description: description ?? undefined, format: grammarOf(format) });
+}
+
+/** A grammar lies one level deeper in the public format. */
+function grammarOf(format: unknown): unknown {
+  const { type, grammar } = objectOf(format) ?? {};
+  return objectOf(grammar) === undefined ? (format ?? undefined) : { type, ...objectOf(grammar) };
+}
+
+function webSearch(options: JsonObject, quirks: ResponsesQuirks): JsonObject | undefined {
+  if (!quirks.webSearchOptions) return { type: "web_search" };
+  const location = objectOf(options["user_location"]);
+  const { approximate, ...rest } = location ?? {};
+  return present({
+    type: "web_search",
+    search_context_size: options["search_context_size"] ?? undefined,
+    user_location: location && { ...rest, ...objectOf(approximate) },
+  });
+}
+
+function toolChoiceOf(choice: ToolChoice | undefined, quirks: ResponsesQuirks): unknown {
+  if (choice === undefined || typeof choice === "string") return choice;
+  switch (choice.type) {
+    case "function":
+      return { type: "function", name: choice.function.name };
+    case "custom":
+      return { type: "custom", name: choice.custom.name };
+    case "allowed_tools": {
+      const { mode, tools } = choice.allowed_tools;
+      return quirks.allowedTools ? { type: "allowed_tools", mode, tools: tools.map(flattened) } : mode;
+    }
+    default:
+      return refuseType(choice.type, "tool_choice");
+  }
+}
+
+/** `{"type":"function","function":{"name":…}}` as `{"type":"function","name":…}`. */
+function flattened(tool: JsonObject): JsonObject {
+  const { type, function: _, custom: _custom, ...rest } = tool;
+  return { type, ...rest, ...calledIn(tool)?.said };
+}
+
+function allowedNames(choice: ToolChoice | undefined): Set<unknown> | undefined {
+  if (typeof choice !== "object" || choice.type !== "allowed_tools") return undefined;
+  return new Set(choice.allowed_tools.tools.map(toolName));
+}

@@ -1,0 +1,417 @@
+/** The Responses format's events as bodies of the public format. */
+import { isObject, type JsonObject, objectOf, parseJson, textOf } from "../../lib/json/json.ts";
+import { doneData, type SseEvent } from "../../lib/sse.ts";
+import type { Annotation, ChunkBody, ChunkChoice, Delta, ToolCallDelta } from "../../protocols/chat/schema.ts";
+import { InvalidAnswer, UpstreamFault } from "../../protocols/errors.ts";
+import type { MakeId } from "../made-ids.ts";
+import type { StreamDecoder } from "../provider.ts";
+import { eventIn, objectAt, objectIn, objectsIn, plainWords, textAt, textIn } from "../reading.ts";
+import {
+  annotationsOf,
+  callOf,
+  eventFault,
+  finishReasonOf,
+  imageParts,
+  logprobsOf,
+  notesOf,
+  Output,
+  thoughtsOf,
+  usageOf,
+} from "./output.ts";
+import type { ResponsesQuirks } from "./quirks.ts";
+
+/** A call that was announced, and its input as far as it has come. */
+type OpenCall = { readonly index: number; readonly custom: boolean; input: string; isWhole: boolean };
+
+/** One of several texts of an item, as far as it has come. */
+type Part = {
+  readonly kind: PartKind;
+  readonly place: unknown;
+  readonly index: unknown;
+  text: string;
+  isWhole: boolean;
+};
+type PartKind = "text" | "refusal" | "summary" | "raw";
+
+const none: ChunkBody[] = [];
+/** Where a reasoning item has its texts. */
+const reasoningParts = [
+  ["summary", "summary"],
+  ["raw", "content"],
+] as const;
+/** Items of which something rides on the last chunk. */
+const keptItems = new Set<unknown>(["message", "reasoning", "function_call", "custom_tool_call"]);
+
+/**
+ * One stream. Items are told apart by their place in the output: some servers give an item a new id with every event.
+ * What came in fragments is not taken again from the `.done` events that repeat it, but must be the same: a fragment that
+ * got lost, or came twice or in another order, is found out so.
+ * Source: https://platform.openai.com/docs/api-reference/responses-streaming
+ */
+export class ResponsesStream implements StreamDecoder {
+  finished = false;
+  upstreamResponseId: string | undefined;
+  readonly #quirks: ResponsesQuirks;
+  readonly #makeId: MakeId;
+  /** By place in the output. */
+  readonly #calls = new Map<unknown, OpenCall>();
+  /** Places of items that were announced. */
+  readonly #announced = new Set<unknown>();
+  /** Places of items of which something went out. */
+  readonly #begun = new Set<unknown>();
+  /** Places of items that came to their end. */
+  readonly #ended = new Set<unknown>();
+  readonly #parts = new Map<string, Part>();
+  #part: Part | undefined;
+  readonly #numbers = new EventNumbers();
+  #created = false;
+  readonly #items: JsonObject[] = [];
+  readonly #annotations: Annotation[] = [];
+  #images = 0;
+  #spoke = false;
+  #text = "";
+  #refusal = "";
+  #thoughts = "";
+  /** Where in the text the current part begins: citations count from there. */
+  #partStart = 0;
+  #thought: { place: unknown; part: unknown; kind: PartKind } | undefined;
+
+  constructor(quirks: ResponsesQuirks, makeId: MakeId) {
+    this.#quirks = quirks;
+    this.#makeId = makeId;
+  }
+
+  push({ data, event: name }: SseEvent): ChunkBody[] {
+    if (this.finished || data === doneData) return none;
+    if (name === "error" && !isObject(parseJson(data))) throw new UpstreamFault(plainWords(data), 500);
+    const event = eventIn(data);
+    const kind = textIn(event, "type") ?? name;
+    if (kind === "error" || kind === "") return report(kind, event, data);
+    this.#numbers.see(event["sequence_number"]);
+    switch (kind) {
+      case "response.output_text.delta":
+        return this.#say("text", event, event["logprobs"]);
+      case "response.refusal.delta":
+        return this.#say("refusal", event);
+      case "response.reasoning_summary_text.delta":
+        return this.#think(textAt(event, "delta"), placeOf(event), event["summary_index"], "summary");
+      case "response.reasoning_text.delta":
+        return this.#think(textAt(event, "delta"), placeOf(event), event["content_index"], "raw");
+      case "response.output_text.done":
+        return this.#partDone("text", placeOf(event), event["content_index"], event["text"]);
+      case "response.refusal.done":
+        return this.#partDone("refusal", placeOf(event), event["content_index"], event["refusal"]);
+      case "response.reasoning_summary_text.done":
+        return this.#partDone("summary", placeOf(event), event["summary_index"], event["text"]);
+      case "response.reasoning_text.done":
+        return this.#partDone("raw", placeOf(event), event["content_index"], event["text"]);
+      case "response.content_part.added":
+        this.#partStart = this.#text.length;
+        return none;
+      case "response.output_text.annotation.added":
+        this.#annotations.push(...annotationsOf([event["annotation"]], this.#partStart));
+        return none;
+      case "response.function_call_arguments.delta":
+      case "response.custom_tool_call_input.delta":
+        return this.#input(this.#callAt(event), textAt(event, "delta"));
+      case "response.function_call_arguments.done":
+        return this.#whole(this.#callAt(event), textIn(event, "arguments"));
+      case "response.custom_tool_call_input.done":
+        return this.#whole(this.#callAt(event), textIn(event, "input"));
+      case "response.output_item.added":
+        return this.#itemAdded(objectAt(event, "item"), placeOf(event));
+      case "response.output_item.done":
+        return this.#itemDone(objectAt(event, "item"), placeOf(event));
+      case "response.created":
+        return this.#create(event);
+      case "response.completed":
+      case "response.done":
+      case "response.incomplete":
+      case "response.failed":
+      case "response.cancelled":
+        return this.#finish(kind, event, data);
+      default:
+        return none;
+    }
+  }
+
+  /** Nothing is held back: a stream that breaks off before its terminal event has no end to tell. */
+  end(): ChunkBody[] {
+    return none;
+  }
+
+  #create(event: JsonObject): ChunkBody[] {
+    if (this.#created) throw new InvalidAnswer("a second answer within one stream");
+    this.#created = true;
+    this.upstreamResponseId = textOf(objectOf(event["response"])?.["id"]);
+    return none;
+  }
+
+  #say(kind: "text" | "refusal", event: JsonObject, logprobs?: unknown): ChunkBody[] {
+    const text = textAt(event, "delta");
+    const place = placeOf(event);
+    this.#grow(kind, place, event["content_index"], text);
+    return this.#spoken(kind === "text" ? { content: text } : { refusal: text }, place, logprobs);
+  }
+
+  #spoken(delta: Delta, place: unknown, logprobs?: unknown): ChunkBody[] {
+    this.#begun.add(place);
+    this.#spoke = true;
+    this.#text += delta.content ?? "";
+    this.#refusal += delta.refusal ?? "";
+    if (!Array.isArray(logprobs) || logprobs.length === 0) return fragment(delta);
+    return fragment(delta, { logprobs: { content: logprobsOf(logprobs) } });
+  }
+
+  #grow(kind: PartKind, place: unknown, index: unknown, text: string): void {
+    const part = this.#partAt(kind, place, index);
+    if (part.isWhole || this.#hasEnded(place)) throw new InvalidAnswer("more of a text behind its end");
+    part.text += text;
+  }
+
+  /** Most fragments are of the part that the last one was of. */
+  #partAt(kind: PartKind, place: unknown, index: unknown): Part {
+    const last = this.#part;
+    if (last !== undefined && last.kind === kind && last.place === place && last.index === index) return last;
+    const key = partKey(kind, place, index);
+    const part = this.#parts.get(key) ?? { kind, place, index, text: "", isWhole: false };
+    this.#parts.set(key, part);
+    this.#part = part;
+    return part;
+  }
+
+  #hasEnded(place: unknown): boolean {
+    return place !== undefined && this.#ended.has(place);
+  }
+
+  /** The whole text must be what its fragments gave. One that never began is told with its item. */
+  #partDone(kind: PartKind, place: unknown, index: unknown, text: unknown): ChunkBody[] {
+    const part = this.#parts.get(partKey(kind, place, index));
+    if (part === undefined) return none;
+    if (typeof text === "string" && !part.isWhole && part.text !== text) throw lost();
+    part.isWhole = true;
+    // Compared, and not needed again.
+    part.text = "";
+    return none;
+  }
+
+  /** Where an item gives both its reasoning and a summary of it, what came first stands. */
+  #think(text: string, place: unknown, part: unknown, kind: "summary" | "raw"): ChunkBody[] {
+    const last = this.#thought;
+    if (text === "" || (last !== undefined && last.place === place && last.kind !== kind)) return none;
+    this.#grow(kind, place, part, text);
+    this.#begun.add(place);
+    const isNext = last !== undefined && (last.place !== place || last.part !== part);
+    const told = isNext ? `\n\n${text}` : text;
+    this.#thoughts += told;
+    this.#thought = { place, part, kind };
+    return fragment({ reasoning_content: told });
+  }
+
+  #itemAdded(item: JsonObject, place: unknown): ChunkBody[] {
+    if (this.#calls.has(place) || this.#hasEnded(place)) throw new InvalidAnswer("an item twice");
+    this.#partStart = this.#text.length;
+    this.#announced.add(place);
+    return this.#announce(item, place);
+  }
+
+  #announce(item: JsonObject, place: unknown): ChunkBody[] {
+    const call = callOf(item, this.#calls.size, this.#quirks, this.#makeId);
+    if (call === undefined || this.#calls.has(place)) return none;
+    const index = this.#calls.size;
+    const custom = call.type === "custom";
+    this.#calls.set(place, { index, custom, input: "", isWhole: false });
+    this.#begun.add(place);
+    const { id, type } = call;
+    const opened: ToolCallDelta =
+      call.type === "custom"
+        ? { index, id, type, custom: { name: call.custom.name, input: "" } }
+        : { index, id, type, function: { name: call.function.name, arguments: "" } };
+    return fragment({ tool_calls: [opened] });
+  }
+
+  /** Undefined for the doings of the server itself. */
+  #callAt(event: JsonObject): OpenCall | undefined {
+    const place = placeOf(event);
+    const call = this.#calls.get(place);
+    const isOurs = this.#quirks.customTools || event["type"] !== "response.custom_tool_call_input.delta";
+    if (call === undefined && "delta" in event && isOurs && !this.#announced.has(place)) {
+      throw new InvalidAnswer("a part of a call that has not begun");
+    }
+    return call;
+  }
+
+  #input(call: OpenCall | undefined, text: string): ChunkBody[] {
+    if (call === undefined || text === "") return none;
+    if (call.isWhole) throw new InvalidAnswer("more of a call behind its end");
+    call.input += text;
+    const written = call.custom ? { custom: { input: text } } : { function: { arguments: text } };
+    return fragment({ tool_calls: [{ index: call.index, ...written }] });
+  }
+
+  /** A call's input at once, unless it came in fragments; a function without arguments gets an empty object. */
+  #whole(call: OpenCall | undefined, text = ""): ChunkBody[] {
+    if (call === undefined) return none;
+    if (call.input !== "" && text !== "" && text !== call.input) throw lost();
+    const rest = call.input === "" ? this.#input(call, text || (call.custom ? "" : "{}")) : none;
+    call.isWhole = true;
+    return rest;
+  }
+
+  #itemDone(item: JsonObject, place: unknown): ChunkBody[] {
+    if (this.#hasEnded(place)) throw new InvalidAnswer("an item twice");
+    this.#compare(item, place);
+    if (isKept(item)) this.#items.push(item);
+    const bodies = this.#tell(item, place);
+    this.#ended.add(place);
+    return bodies;
+  }
+
+  /** A message or a thought of which something was told must have been told whole. */
+  #compare(item: JsonObject, place: unknown): void {
+    if (!this.#begun.has(place)) return;
+    if (item["type"] === "reasoning") {
+      for (const [kind, name] of reasoningParts) this.#compareParts(kind, place, objectsIn(item, name), "text");
+    }
+    if (item["type"] !== "message") return;
+    const parts = objectsIn(item, "content");
+    for (const kind of ["text", "refusal"] as const) this.#compareParts(kind, place, parts, kind);
+  }
+
+  #compareParts(kind: PartKind, place: unknown, parts: readonly JsonObject[], name: string): void {
+    const known = parts.map((_, at) => this.#parts.get(partKey(kind, place, at)));
+    // Servers that give their parts no number have one.
+    if (known.length > 0) known[0] ??= this.#parts.get(partKey(kind, place, undefined));
+    if (known.every((part) => part === undefined)) return;
+    for (const [at, part] of known.entries()) {
+      const text = textIn(parts[at]!, name) ?? "";
+      if (part === undefined ? text !== "" : !part.isWhole && part.text !== text) throw lost();
+    }
+  }
+
+  /** What of an item was not told yet. */
+  #tell(item: JsonObject, place: unknown): ChunkBody[] {
+    const opened = this.#announce(item, place);
+    const call = this.#calls.get(place);
+    if (call !== undefined) return [...opened, ...this.#whole(call, textIn(item, call.custom ? "input" : "arguments"))];
+    if (this.#begun.has(place)) return none;
+    if (item["type"] === "reasoning") {
+      return thoughtsOf(item).flatMap((text, part) => this.#think(text, place, part, "summary"));
+    }
+    const { text, refusal, logprobs, images } = new Output([item], this.#quirks, this.#makeId);
+    if (images.length > 0) {
+      this.#images += images.length;
+      return fragment({ images: imageParts(images, this.#images - images.length) });
+    }
+    if (text === "" && refusal === "") return none;
+    return this.#spoken({ ...(text !== "" && { content: text }), ...(refusal !== "" && { refusal }) }, place, logprobs);
+  }
+
+  #finish(kind: unknown, event: JsonObject, data: string): ChunkBody[] {
+    report(kind, event, data);
+    const cut = kind === "response.incomplete" ? { status: "incomplete" } : {};
+    const response: JsonObject = { ...cut, ...objectIn(event, "response") };
+    const items = objectsIn(response, "output");
+    this.#vouch(items);
+    const bodies = [...this.#tellMissing(items), ...[...this.#calls.values()].flatMap((call) => this.#whole(call, ""))];
+    this.finished = true;
+    this.upstreamResponseId = textOf(response["id"]) ?? this.upstreamResponseId;
+    const usage = usageOf(response["usage"]);
+    bodies.push({
+      choices: [{ index: 0, delta: this.#lastDelta(items), finish_reason: finishReasonOf(response, this.#calls.size) }],
+      ...(usage && { usage }),
+      ...notesOf(response, this.#quirks),
+    });
+    return bodies;
+  }
+
+  /**
+   * What the terminal event repeats must be what was told. Where the events' numbers show that some are missing, it has to
+   * repeat all of it; where they do not, servers may leave it out.
+   */
+  #vouch(items: readonly JsonObject[]): void {
+    const { text, refusal, calls, thoughts } = new Output(items, this.#quirks, this.#makeId);
+    if (this.#text !== "" && text !== "" && text !== this.#text) throw lost();
+    if (this.#refusal !== "" && refusal !== "" && refusal !== this.#refusal) throw lost();
+    if (this.#calls.size > 0 && calls.length > 0 && calls.length !== this.#calls.size) throw lost();
+    if (!this.#numbers.haveHoles) return;
+    const isWhole = items.filter(isKept).length === this.#items.length && this.#thoughts === thoughts.join("\n\n");
+    if (items.length === 0 || !isWhole) throw new InvalidAnswer("a stream of which events are missing");
+  }
+
+  /** What only the terminal event holds: items of a kind of which nothing was told. */
+  #tellMissing(items: readonly JsonObject[]): ChunkBody[] {
+    const told = new Set<unknown>([
+      ...(this.#spoke ? ["message"] : []),
+      ...(this.#thought === undefined ? [] : ["reasoning"]),
+      ...(this.#calls.size > 0 ? ["function_call", "custom_tool_call"] : []),
+      ...(this.#images > 0 ? ["image_generation_call"] : []),
+    ]);
+    return items.flatMap((item) => (told.has(item["type"]) ? [] : this.#tell(item, item)));
+  }
+
+  /** What rides on the last chunk, from the finished items or, failing them, from the terminal event's. */
+  #lastDelta(reported: readonly JsonObject[]): Delta {
+    // Items whose own end is missing are reported all the same.
+    const isAll = reported.filter(isKept).length <= this.#items.length;
+    const finished = new Output(isAll ? this.#items : [], this.#quirks, this.#makeId);
+    const last = new Output(reported, this.#quirks, this.#makeId);
+    const annotations = [finished.annotations, last.annotations, this.#annotations].find((some) => some.length > 0);
+    const extra_content = finished.replayState(this.upstreamResponseId) ?? last.replayState(this.upstreamResponseId);
+    return {
+      ...(!this.#spoke && this.#calls.size === 0 && this.#images === 0 && { content: "" }),
+      ...(annotations && { annotations }),
+      ...(extra_content && { extra_content }),
+    };
+  }
+}
+
+function isKept(item: JsonObject): boolean {
+  return keptItems.has(item["type"]);
+}
+
+/** Whether the numbers of the events go up by one, as the format has it; there are servers that give them all the same. */
+class EventNumbers {
+  #last: number | undefined;
+  #areCounting = false;
+  #isBroken = false;
+
+  see(number: unknown): void {
+    if (typeof number !== "number") return;
+    if (this.#last !== undefined) {
+      if (number === this.#last + 1) this.#areCounting = true;
+      else this.#isBroken = true;
+    }
+    this.#last = number;
+  }
+
+  get haveHoles(): boolean {
+    return this.#areCounting && this.#isBroken;
+  }
+}
+
+/** @throws UpstreamFault when the event reports an error; InvalidAnswer when it has no type and is none */
+function report(kind: unknown, event: JsonObject, data: string): ChunkBody[] {
+  const fault = eventFault(kind, event, data);
+  if (fault !== undefined) throw fault;
+  if (kind === "") throw new InvalidAnswer("an event without a type");
+  return none;
+}
+
+function lost(): InvalidAnswer {
+  return new InvalidAnswer("an answer that is not what its fragments were");
+}
+
+/** @param place an item's, or the item itself where it has none: then it is whole */
+function partKey(kind: PartKind, place: unknown, index: unknown): string {
+  return `${kind} ${isObject(place) ? "" : place} ${typeof index === "number" ? index : ""}`;
+}
+
+function placeOf(event: JsonObject): number | string | undefined {
+  const index = event["output_index"];
+  return typeof index === "number" ? index : (textIn(event, "item_id") ?? textOf(objectOf(event["item"])?.["id"]));
+}
+
+function fragment(delta: Delta, more: Partial<ChunkChoice> = {}): ChunkBody[] {
+  return [{ choices: [{ index: 0, delta, finish_reason: null, ...more }] }];
+}

@@ -1,0 +1,141 @@
+/** A running Troupe: its addresses, its reload and its drain. */
+import type { Config, ListenerConfig } from "../config/config.ts";
+import { changedSettings } from "../config/difference.ts";
+import { formatAddress } from "../config/listeners.ts";
+import type { Services } from "../http/services.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { TelemetrySettings } from "../observability/otlp/settings.ts";
+import { Telemetry } from "../observability/otlp/telemetry.ts";
+import { type Certificate, readCertificate } from "./certificate.ts";
+import { connectionDrainSeconds, Listener } from "./listener.ts";
+import { liveFrom, openServices, type ServiceOptions } from "./services.ts";
+
+export type ServerOptions = ServiceOptions & {
+  /** Another process listens already, and is to be succeeded without a gap. */
+  readonly isUpgrade?: boolean;
+  /** Absent: nobody is told. */
+  readonly telemetry?: TelemetrySettings;
+};
+
+export class RunningServer {
+  readonly services: Services;
+  readonly #listeners: readonly Listener[];
+  readonly #telemetry: Telemetry | undefined;
+
+  private constructor(services: Services, listeners: readonly Listener[], telemetry: Telemetry | undefined) {
+    this.services = services;
+    this.#listeners = listeners;
+    this.#telemetry = telemetry;
+  }
+
+  /**
+   * Opens the services and listens at every address.
+   * @throws StorageError, an Error about a certificate, or the system's for an address that can't be had; then nothing
+   * stays open
+   */
+  static async start(config: Config, options: ServerOptions): Promise<RunningServer> {
+    const certificates = config.listen.map(certificateOf);
+    const services = await openServices(config, options);
+    const telemetry = options.telemetry && new Telemetry({ ...services, settings: options.telemetry });
+    if (telemetry !== undefined)
+      services.metrics.sample(
+        "troupe_telemetry_dropped",
+        "Spans and messages lost on the way.",
+        () => telemetry.dropped,
+      );
+    const listeners: Listener[] = [];
+    try {
+      for (const [at, wanted] of config.listen.entries()) {
+        listeners.push(
+          new Listener(services, {
+            config: wanted,
+            certificate: certificates[at],
+            telemetry,
+            isUpgrade: options.isUpgrade === true,
+          }),
+        );
+      }
+      return new RunningServer(services, listeners, telemetry);
+    } catch (error) {
+      await Promise.all(listeners.map((listener) => listener.cut()));
+      await telemetry?.close();
+      await services.close();
+      throw error;
+    }
+  }
+
+  /** Where it listens, as URLs (unix sockets as `unix:` and the path), with the ports that were really given. */
+  get addresses(): string[] {
+    return this.#listeners.map(({ address }) => address);
+  }
+
+  /** Requests that are being answered, open streams included. */
+  get pending(): number {
+    return this.#listeners.reduce((sum, { pending }) => sum + pending, 0);
+  }
+
+  /**
+   * Takes over what may change while running: settings, providers' keys, and the certificates of addresses that stay.
+   * Everything is read and checked first. Addresses and the data folder stay as they are.
+   * @returns what changed, as a person would name it
+   * @throws Error about a certificate; then nothing has changed
+   */
+  reload(config: Config): string[] {
+    const changed = changedSettings(this.services.live.config, config);
+    const renewals = this.#listeners.flatMap((listener) => {
+      const certificate = certificateOf(config.listen.find((one) => isSameAddress(one, listener.config)));
+      const isNew = certificate !== undefined && listener.config.tls !== undefined && listener.differs(certificate);
+      return isNew ? [{ listener, certificate }] : [];
+    });
+    this.services.live = liveFrom(config);
+    for (const { listener, certificate } of renewals) listener.renew(certificate);
+    return [...changed, ...renewals.map(({ listener }) => `the certificate of ${listener.address}`)];
+  }
+
+  /**
+   * Stops taking connections, lets what runs end for as long as given, cuts the rest, and closes everything. What runs are
+   * also calls with a service-request-id whose client has left: their answers are kept for the retry.
+   * @returns how many requests were cut
+   */
+  async stop(drainSeconds: number): Promise<number> {
+    this.services.draining = true;
+    const { idempotency } = this.services;
+    const stopped = Promise.all(this.#listeners.map((listener) => listener.stop())).then(() => idempotency.settled());
+    const drained = await raceWith(this.services.clock, stopped, drainSeconds * 1000);
+    const cut = drained ? 0 : Math.max(this.pending, idempotency.running);
+    if (!drained) await Promise.all(this.#listeners.map((listener) => listener.cut()));
+    await this.#telemetry?.close();
+    await this.services.close();
+    return cut;
+  }
+
+  /**
+   * Ends after another process took the addresses over: first the connections that stand come to their natural end, so
+   * that no request in flight is lost, then as `stop`.
+   */
+  async handOff(drainSeconds: number): Promise<number> {
+    for (const listener of this.#listeners) listener.handOff();
+    await new Promise<void>((resolve) => void this.services.clock.setTimer(connectionDrainSeconds * 1000, resolve));
+    return this.stop(drainSeconds);
+  }
+}
+
+function certificateOf(listener: ListenerConfig | undefined): Certificate | undefined {
+  return listener?.tls === undefined ? undefined : readCertificate(listener.tls);
+}
+
+const isSameAddress = (one: ListenerConfig, other: ListenerConfig) =>
+  formatAddress(one.address) === formatAddress(other.address);
+
+/** @returns whether the work was done in time */
+async function raceWith(clock: Clock, work: Promise<unknown>, ms: number): Promise<boolean> {
+  let off = () => {};
+  const over = new Promise<boolean>((resolve) => {
+    off = clock.setTimer(ms, () => resolve(false));
+  });
+  try {
+    return await Promise.race([work.then(() => true), over]);
+  } finally {
+    off();
+  }
+}

@@ -1,0 +1,184 @@
+/** The long-lived objects: built in order, handed down, closed in reverse. */
+import { join } from "node:path";
+import { Keys } from "../auth/keys.ts";
+import type { BuildInfo } from "../build-info.ts";
+import type { Config } from "../config/config.ts";
+import { Conversations, type UpstreamState } from "../conversations/conversations.ts";
+import { ReplayMemory } from "../conversations/thinking-state.ts";
+import { BodyMemory, defaultBodyMemory } from "../http/body-memory.ts";
+import type { Live, Services } from "../http/services.ts";
+import { Idempotency } from "../idempotency/idempotency.ts";
+import { AddressBlocks } from "../lib/addresses.ts";
+import type { Clock } from "../lib/clock.ts";
+import { FetchTransport } from "../lib/http/fetch-transport.ts";
+import type { Logger } from "../lib/log.ts";
+import { Sampler } from "../lib/sampler.ts";
+import { formatDiagnostic } from "../lib/yaml/yaml.ts";
+import { openLimits } from "../limits/limits.ts";
+import { Metrics } from "../observability/metrics.ts";
+import { builtinPersonas } from "../personas/builtin.ts";
+import { PersonaFolder } from "../personas/folder.ts";
+import { Personas } from "../personas/registry.ts";
+import { providers } from "../providers/registry.ts";
+import { openStore } from "../store/sqlite/store.ts";
+import { Sweeper } from "../store/sweeper.ts";
+import { Accounts } from "../upstream/accounts.ts";
+import { Upstream } from "../upstream/client.ts";
+import { MediaFetcher } from "../upstream/media.ts";
+import { openSharing } from "./sharing.ts";
+import type { WorkerChannel } from "./worker.ts";
+export type ServiceOptions = {
+  readonly build: BuildInfo;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Every outgoing call goes through a forward proxy, so `fetch` makes it. */
+  readonly behindForwardProxy?: boolean;
+  /** The processes that serve together with this one. */
+  readonly workerChannel?: WorkerChannel;
+  /** Lets images be fetched from private addresses: for tests. */
+  readonly allowPrivateMedia?: boolean;
+};
+
+/** @throws StorageError when the data folder can't be used; then nothing stays open */
+export async function openServices(config: Config, options: ServiceOptions): Promise<Services> {
+  const { build, clock, log, workerChannel } = options;
+  const live = liveFrom(config);
+  const store = openStore(config.data);
+  try {
+    const sharing = workerChannel && openSharing(workerChannel.slot, clock, log);
+    // Of workers one is enough for what is to be swept, and the first is always there.
+    const sweeps = workerChannel === undefined || workerChannel.slot.index === 1;
+    const limits = openLimits(config.data, { clock, log, sharers: workerChannel?.slot.workers ?? 1, sweeps });
+    const keys = new Keys(store.keys, clock, config.tiers);
+    const personas = new Personas();
+    const folder = openPersonas(config.personas, personas, options);
+    const ownBodyMemory = defaultBodyMemory(config.workers);
+    const sweeper = new Sweeper(store, clock, () => services.live.config.idempotency, log);
+    const services: Services = {
+      live,
+      build,
+      clock,
+      log,
+      logSampler: new Sampler(),
+      metrics: new Metrics(build),
+      store,
+      keys,
+      firstKey: keys.ensureFirstKey(join(config.data, "first-key")),
+      callerLimits: limits.callers,
+      anonymousLimits: limits.addresses,
+      workers: workerChannel,
+      personas,
+      loading: folder?.start().then(() => {
+        services.loading = undefined;
+      }),
+      personaFaults: () => folder?.lastFaults.length ?? 0,
+      rereadPersonas: async () => void (await folder?.rescan()),
+      upstream: new Upstream(clock, options.behindForwardProxy === true ? new FetchTransport() : undefined),
+      media: new MediaFetcher({ allowPrivate: options.allowPrivateMedia === true }),
+      replayMemory: new ReplayMemory(clock, sharing?.states),
+      conversations: new Conversations(store, clock, () => services.live.config.conversations.retentionDays),
+      forgetUpstream: (state) => forgetUpstream(services, state),
+      idempotency: new Idempotency(store, clock, () => services.live.config.idempotency, log),
+      startedAt: clock.monotonic(),
+      draining: false,
+      running: 0,
+      bodyMemory: new BodyMemory(() => services.live.config.limits.bodyMemoryBytes ?? ownBodyMemory),
+      async close() {
+        await folder?.close();
+        keys.flush();
+        sweeper.stop();
+        services.idempotency.close();
+        services.upstream.close();
+        limits.close();
+        sharing?.close();
+        store.close();
+      },
+    };
+    services.metrics.sample(
+      "troupe_requests_running",
+      "Requests under way, open streams included.",
+      () => services.running,
+    );
+    services.metrics.sample(
+      "troupe_request_body_bytes",
+      "Bytes of request bodies that are held in memory.",
+      () => services.bodyMemory.heldBytes,
+    );
+    sampleStores(services, sweeper);
+    if (sweeps) sweeper.start();
+    return services;
+  } catch (error) {
+    store.close();
+    throw error;
+  }
+}
+
+async function forgetUpstream({ live, upstream, log }: Services, { account: name, responseId }: UpstreamState) {
+  const bound = live.accounts.find(name);
+  if (bound?.provider.kind !== "remote" || bound.provider.forget === undefined) return;
+  const { account, provider, timeouts } = bound;
+  try {
+    const request = provider.forget!(responseId, account);
+    const answer = await upstream.send(request, account, timeouts, AbortSignal.timeout(60_000));
+    answer.settle();
+    if (answer.status >= 300 && answer.status !== 404) throw new Error(`status ${answer.status}`);
+  } catch (error) {
+    log.warn("an upstream's copy of a deleted conversation may remain until it expires", { provider: name, error });
+  }
+}
+
+function sampleStores({ metrics, idempotency, log, store }: Services, sweeper: Sweeper): void {
+  const { counts } = idempotency;
+  metrics.sample(
+    "troupe_swept_answers",
+    "Kept answers removed at the end of their time.",
+    () => sweeper.counts.answers,
+  );
+  metrics.sample(
+    "troupe_swept_turns",
+    "Stored exchanges removed at the end of their time.",
+    () => sweeper.counts.turns,
+  );
+  metrics.sample("troupe_sweeps", "Sweeps that came to their end.", () => sweeper.counts.sweeps);
+  metrics.sample("troupe_sweep_failures", "Sweeps that the store did not let end.", () => sweeper.counts.failures);
+  metrics.sample("troupe_store_bytes", "Size of the database file.", () => store.size().bytes, "max");
+  metrics.sample(
+    "troupe_idempotent_running",
+    "Calls with a service-request-id that run now.",
+    () => idempotency.running,
+  );
+  metrics.sample("troupe_idempotent_released", "Ids freed by errors and cancellation.", () => counts.released);
+  metrics.sample("troupe_idempotent_interrupted", "Calls found half done after a crash.", () => counts.interrupted);
+  metrics.sample("troupe_store_failures", "Answers that could not be stored.", () => counts.storeFailures);
+  metrics.sample("troupe_log_lines_dropped", "Log lines lost because nobody read them.", () => log.dropped);
+}
+
+/** @returns the folder, to be read and watched; undefined: the compiled-in ones are in service, and never change */
+function openPersonas(
+  path: string | undefined,
+  personas: Personas,
+  { clock, log }: ServiceOptions,
+): PersonaFolder | undefined {
+  if (path === undefined) {
+    personas.replace(builtinPersonas());
+    return undefined;
+  }
+  return new PersonaFolder({
+    path,
+    personas,
+    clock,
+    onReload: ({ added, changed, removed, faults }) => {
+      for (const fault of faults)
+        log.error("a persona is at fault; its last good version stays", { at: formatDiagnostic(fault) });
+      log.info("personas", { in_service: personas.list().length, added, changed, removed, faults: faults.length });
+    },
+  });
+}
+
+export function liveFrom(config: Config): Live {
+  return {
+    config,
+    accounts: new Accounts(config.providers, providers),
+    trustedProxies: new AddressBlocks(config.trustedProxies),
+  };
+}

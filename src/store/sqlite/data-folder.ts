@@ -1,0 +1,267 @@
+/** The data folder as its operator sees it: what is in it, a copy of it, a copy in its place, and less of it. */
+import { Database } from "bun:sqlite";
+import {
+  closeSync,
+  copyFileSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
+import { asFolderError, StorageError, storing } from "../storage-error.ts";
+import { type SweepCounts, type SweepRules, sweepStep } from "../sweeper.ts";
+import type { ConversationTotals } from "./conversation-repository.ts";
+import type { IdempotencyTotals } from "./idempotency-repository.ts";
+import { LivenessLock } from "./liveness-lock.ts";
+import { forgetLost } from "./loss-guard.ts";
+import { migrate, migrations, versionOf } from "./migrations.ts";
+import { databaseName, openStore, type Store } from "./store.ts";
+
+/** A request about the data folder that can't be met; the message says why. */
+export class DataError extends Error {
+  override readonly name = "DataError";
+}
+
+export type DataStats = {
+  /** The database file. */
+  readonly path: string;
+  readonly schemaVersion: number;
+  readonly bytes: number;
+  readonly freeBytes: number;
+  /** Of the write-ahead log. */
+  readonly logBytes: number;
+  /** Servers that run on this folder now. */
+  readonly servers: number;
+  readonly keys: { readonly usable: number; readonly revoked: number; readonly expired: number };
+  /** Answers kept under a service-request-id. */
+  readonly answers: IdempotencyTotals;
+  readonly conversations: ConversationTotals;
+};
+
+/** Reads every row: on a large database it takes a while, and runs beside a server without disturbing it. */
+export function dataStats(store: Store, now: number): DataStats {
+  const keys = store.keys.list();
+  const revoked = keys.filter(({ revokedAt }) => revokedAt !== null).length;
+  const expired = keys.filter(
+    ({ revokedAt, expiresAt }) => revokedAt === null && expiresAt !== null && expiresAt <= now,
+  );
+  const log = `${store.path}-wal`;
+  return {
+    path: store.path,
+    schemaVersion: migrations.length,
+    ...store.size(),
+    logBytes: existsSync(log) ? statSync(log).size : 0,
+    servers: store.livenessLock().others().length,
+    keys: { usable: keys.length - revoked - expired.length, revoked, expired: expired.length },
+    answers: store.idempotency.totals(),
+    conversations: store.conversations.totals(),
+  };
+}
+
+/**
+ * Copies everything to one new file, readable by this user only, while servers run. The file appears when it is complete.
+ * @throws DataError when there is such a file; StorageError
+ */
+export function backUp(store: Store, file: string): void {
+  if (existsSync(file)) throw new DataError(`${file} exists already; name another file.`);
+  const unfinished = `${file}.unfinished`;
+  createEmpty(unfinished);
+  try {
+    store.copyTo(unfinished);
+    checkCopy(unfinished, file);
+    flushToDisk(unfinished);
+    renameSync(unfinished, file);
+    flushToDisk(dirname(file));
+  } catch (error) {
+    rmSync(unfinished, { force: true });
+    throw error;
+  }
+}
+
+/**
+ * Puts a backup in the database's place, once it has been read whole and found sound, and brought to today's schema.
+ * @returns where the database that was there before is now, if there was one
+ * @throws DataError when a server runs, or the file is none of ours; then nothing has changed. StorageError
+ */
+export function restore(file: string, folder: string): string | undefined {
+  assertFile(file);
+  return alone(folder, () => {
+    const incoming = join(folder, `${databaseName}.incoming`);
+    try {
+      createEmpty(incoming);
+      reading(file, () => copyDatabase(file, incoming));
+      checkCopy(incoming, file);
+      assertKeys(incoming, file);
+      flushToDisk(incoming);
+      const replaced = moveAway(join(folder, databaseName));
+      renameSync(incoming, join(folder, databaseName));
+      flushToDisk(folder);
+      return replaced;
+    } finally {
+      rmSync(incoming, { force: true });
+    }
+  });
+}
+
+/**
+ * Moves a database that is damaged or lost out of the way of a new one, and with it what tells of it.
+ * @returns where what is left of it is now; undefined: it is sound, and was left alone
+ * @throws DataError when a server runs, StorageError when it fails for another reason; then nothing has changed
+ */
+export function giveUpLost(folder: string): string | undefined {
+  const path = join(folder, databaseName);
+  if (!isLost(folder)) return undefined;
+  return alone(folder, () => {
+    const replaced = moveAway(path);
+    forgetLost(folder);
+    return replaced ?? path;
+  });
+}
+
+function isLost(folder: string): boolean {
+  if (!existsSync(folder)) return false;
+  try {
+    const store = openStore(folder, { isTrial: true });
+    try {
+      store.keys.list();
+    } finally {
+      store.close();
+    }
+    return false;
+  } catch (error) {
+    if (error instanceof StorageError && (error.kind === "lost" || error.kind === "corrupt")) return true;
+    throw error;
+  }
+}
+
+/** Runs `work` while no server runs on the folder, which is made if it is not there. @throws DataError, StorageError */
+function alone<T>(folder: string, work: () => T): T {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw asFolderError(error, folder, join(folder, databaseName));
+  }
+  const livenessLock = new LivenessLock(folder);
+  try {
+    if (livenessLock.others().length > 0) throw new DataError(`A server runs on ${folder}; stop it first.`);
+    return work();
+  } finally {
+    livenessLock.leave();
+  }
+}
+
+/** `bytes` is what the file shrank by. */
+export type Pruned = SweepCounts & { readonly bytes: number };
+
+/**
+ * Removes at once what is past its time or was deleted, and gives the space back. A server may run meanwhile.
+ * @throws StorageError
+ */
+export function prune(store: Store, now: number, rules: SweepRules): Pruned {
+  const counts: SweepCounts = { answers: 0, turns: 0, pages: 0 };
+  const { bytes } = store.size();
+  while (sweepStep(store, now, rules, counts, now));
+  for (let freed = store.shrink(pagesPerStep); freed > 0; freed = store.shrink(pagesPerStep)) counts.pages += freed;
+  return { ...counts, bytes: Math.max(0, bytes - store.size().bytes) };
+}
+
+const pagesPerStep = 256;
+
+function assertFile(file: string): void {
+  const found = reading(file, () => statSync(file, { throwIfNoEntry: false }));
+  if (found === undefined) throw new DataError(`There is no file ${file}.`);
+  if (!found.isFile()) throw new DataError(`${file} is no file; name what 'troupe data backup' made.`);
+}
+
+/** @throws DataError in place of the file system's errors, StorageError */
+function reading<T>(file: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    const { code } = error as { code?: unknown };
+    if (typeof code !== "string" || error instanceof StorageError) throw error;
+    throw new DataError(`${file} can't be copied (${code}): check its permissions, and the free space.`);
+  }
+}
+
+function createEmpty(path: string): void {
+  try {
+    rmSync(path, { force: true });
+    closeSync(openSync(path, "wx", 0o600));
+  } catch (error) {
+    const { code } = error as { code?: string };
+    throw new DataError(`${path} can't be written (${code}); name a file in a folder that you may write to.`);
+  }
+}
+
+/** @param from is only read. Beside a database in use stands a log, with what is not in the file yet. */
+function copyDatabase(from: string, to: string): void {
+  if (!existsSync(`${from}-wal`)) {
+    copyFileSync(from, to);
+    return;
+  }
+  storing(from, () => {
+    using database = new Database(from, { readonly: true });
+    database.run("vacuum into ?", [to]);
+  });
+}
+
+/** Reads all of it. @param name what it is a copy of. @throws StorageError, DataError */
+function checkCopy(path: string, name: string): void {
+  try {
+    storing(name, () => {
+      using database = new Database(path, { readwrite: true, create: false, strict: true });
+      const found = database.query<{ integrity_check: string }, []>("pragma integrity_check(1)").get()?.integrity_check;
+      if (found !== "ok") throw new DataError(`${name} is damaged (${found}); nothing was changed.`);
+      if (versionOf(database, name) === 0) throw new DataError(`${name} is empty; it is no backup.`);
+      migrate(database, name);
+    });
+  } catch (error) {
+    // Its own advice is for a database in use: to restore a backup.
+    if (!(error instanceof StorageError) || error.kind !== "corrupt") throw error;
+    const { code = "" } = error.cause as { code?: string };
+    const state = code === "SQLITE_NOTADB" ? "is no database" : "is damaged";
+    throw new DataError(`${name} ${state} (${code}); nothing was changed. Take another backup.`);
+  }
+}
+
+/** As a database that was in use has keys, and one without would start as if it had lost them. @throws DataError */
+function assertKeys(path: string, name: string): void {
+  storing(name, () => {
+    using database = new Database(path, { readonly: true });
+    if (database.query("select 1 from keys limit 1").get() === null)
+      throw new DataError(`${name} holds no keys; it is a backup of nothing.`);
+  });
+}
+
+/** The old database and what belongs to it, kept under another name until the next time. */
+function moveAway(path: string): string | undefined {
+  // A log that is left alone counts as well: it would be taken for the next database's.
+  if (!databaseParts.some((part) => existsSync(path + part))) return undefined;
+  try {
+    // Brings what stands in its log into the file; one that can't be opened is moved as it is.
+    if (existsSync(path)) openStore(dirname(path), { isTrial: true }).close();
+  } catch (error) {
+    if (!(error instanceof StorageError)) throw error;
+  }
+  for (const part of databaseParts) {
+    rmSync(`${path}.replaced${part}`, { force: true });
+    if (existsSync(path + part)) renameSync(path + part, `${path}.replaced${part}`);
+  }
+  return `${path}.replaced`;
+}
+
+const databaseParts = ["", "-wal", "-shm"];
+
+function flushToDisk(path: string): void {
+  const file = openSync(path, "r");
+  try {
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+}

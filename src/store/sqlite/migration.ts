@@ -1,0 +1,76 @@
+/** An upgrade's change of the database, done or only rehearsed. */
+import { Database } from "bun:sqlite";
+import { mkdtempSync, rmSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { storing } from "../storage-error.ts";
+import { LossGuard } from "./loss-guard.ts";
+import { migrations, versionOf } from "./migrations.ts";
+import { databaseName, openStore } from "./store.ts";
+
+export type Migration = {
+  /** The schema's version in the file; 0: there is no database yet. */
+  readonly from: number;
+  /** The one that this program works with. */
+  readonly to: number;
+  /** How long it took. */
+  readonly milliseconds: number;
+  /** Of the file before. */
+  readonly bytes: number;
+};
+
+/**
+ * Brings the database forward, as a start would.
+ * @param now a monotonic reading in milliseconds
+ * @throws StorageError
+ */
+export function migrateData(folder: string, now: () => number): Migration {
+  const before = look(folder);
+  const startedAt = now();
+  openStore(folder).close();
+  return { ...before, milliseconds: now() - startedAt };
+}
+
+/**
+ * Does the same to a copy in the data folder, checks the copy, and removes it; servers may run on the original.
+ * @throws StorageError, as the migration itself would
+ */
+export function rehearseMigration(folder: string, now: () => number): Migration {
+  const before = look(folder);
+  if (before.from === 0) return { ...before, milliseconds: 0 };
+  const rehearsal = mkdtempSync(join(folder, "rehearsal-"));
+  try {
+    const path = join(folder, databaseName);
+    storing(path, () => copy(path, join(rehearsal, databaseName)));
+    return { ...before, milliseconds: migrateData(rehearsal, now).milliseconds };
+  } finally {
+    rmSync(rehearsal, { recursive: true, force: true });
+  }
+}
+
+function look(folder: string): Omit<Migration, "milliseconds"> {
+  const path = join(folder, databaseName);
+  const to = migrations.length;
+  const guard = new LossGuard(folder, path);
+  if (guard.isNew) return { from: 0, to, bytes: 0 };
+  const from = storing(path, () =>
+    withReader(path, (database) => {
+      guard.checkOpened(database);
+      return versionOf(database, path);
+    }),
+  );
+  return { from, to, bytes: statSync(path).size };
+}
+
+/** A whole copy of what is committed, whatever is written meanwhile. Source: https://www.sqlite.org/lang_vacuum.html */
+function copy(path: string, target: string): void {
+  withReader(path, (database) => database.run("vacuum into ?", [target]));
+}
+
+function withReader<T>(path: string, read: (database: Database) => T): T {
+  const database = new Database(path, { readonly: true });
+  try {
+    return read(database);
+  } finally {
+    database.close();
+  }
+}

@@ -1,0 +1,131 @@
+/** The schema, as the steps that made it. Appended to, never edited: files of every earlier version exist. */
+import type { Database } from "bun:sqlite";
+import { StorageError } from "../storage-error.ts";
+
+/** Step n brings a file of version n-1 to version n, which SQLite keeps in `user_version`. */
+export const migrations: readonly string[] = [
+  // 1: API keys. Triggers count their changes, so that a running server sees another process's with one tiny read.
+  `create table keys (
+    id text primary key,
+    name text not null,
+    prefix text not null,
+    hash text not null unique,
+    tier text not null,
+    per_minute integer,
+    surfaces text not null,
+    models text not null,
+    created_at integer not null,
+    expires_at integer,
+    last_used_at integer,
+    revoked_at integer
+  ) strict, without rowid;
+  create table generations (name text primary key, value integer not null) strict, without rowid;
+  insert into generations values ('keys', 0);
+  create trigger keys_inserted after insert on keys begin
+    update generations set value = value + 1 where name = 'keys';
+  end;
+  create trigger keys_deleted after delete on keys begin
+    update generations set value = value + 1 where name = 'keys';
+  end;
+  create trigger keys_updated after update of name, prefix, hash, tier, per_minute, surfaces, models, expires_at, revoked_at
+  on keys begin
+    update generations set value = value + 1 where name = 'keys';
+  end;`,
+
+  // 2: Answers kept under a service-request-id. `run` is the identity of one upstream call, as row numbers come again.
+  `create table kept_calls (
+    call integer primary key,
+    scope text not null,
+    request_id text not null,
+    fingerprint text not null,
+    run text not null,
+    state text not null check (state in ('running', 'finished', 'interrupted')),
+    owner text,
+    watched integer not null default 0,
+    created_at integer not null,
+    expires_at integer,
+    status integer,
+    headers text,
+    events integer,
+    body_from integer,
+    body blob,
+    bytes integer not null default 0,
+    unique (scope, request_id)
+  ) strict;
+  create index kept_calls_running on kept_calls (owner, watched) where owner is not null;
+  create index kept_calls_expiring on kept_calls (expires_at) where expires_at is not null;
+  create table kept_events (
+    call integer not null references kept_calls on delete cascade,
+    first_id integer not null,
+    data blob not null,
+    primary key (call, first_id)
+  ) strict, without rowid;`,
+
+  // 3: Stored completions. A conversation expires as one; a turn knows the one it continues.
+  `create table conversations (
+    conversation integer primary key,
+    expires_at integer not null
+  ) strict;
+  create index conversations_expiring on conversations (expires_at);
+  create table turns (
+    id text primary key,
+    conversation integer not null references conversations on delete cascade,
+    parent text,
+    holder text not null,
+    model text not null,
+    created_at integer not null,
+    deleted_at integer,
+    metadata text not null,
+    upstream_account text,
+    upstream_id text,
+    request blob not null,
+    input blob not null,
+    completion blob not null
+  ) strict;
+  create index turns_listed on turns (holder, created_at, id) where deleted_at is null;
+  create index turns_continued on turns (parent) where parent is not null;
+  create index turns_of_conversation on turns (conversation);
+  create index turns_deleted on turns (deleted_at) where deleted_at is not null;`,
+
+  // 4: Room for a trial write as large as a usual row, so that a disk that is nearly full counts as full.
+  "create table trials (trial integer primary key check (trial = 1), data blob not null) strict;",
+];
+
+/** "trpe": tells our files from any other SQLite database. */
+const applicationId = 0x74727065;
+
+/**
+ * Brings the file forward. Several processes may start at once: one migrates, the others find it done.
+ * @throws StorageError for a file of a newer version, or of another program
+ */
+export function migrate(database: Database, path: string, steps: readonly string[] = migrations): void {
+  // Looked at before writing, so that opening an up-to-date file needs no lock.
+  if (versionOf(database, path, steps.length) === steps.length) return;
+  database
+    .transaction(() => {
+      for (const step of steps.slice(versionOf(database, path, steps.length))) database.run(step);
+      database.run(`pragma application_id = ${applicationId}`);
+      database.run(`pragma user_version = ${steps.length}`);
+    })
+    .immediate();
+}
+
+/**
+ * The file's version; 0 is an empty file.
+ * @throws StorageError for a file of a newer version than `known`, or of another program
+ */
+export function versionOf(database: Database, path: string, known = migrations.length): number {
+  const read = (sql: string) => Object.values(database.query<Record<string, number>, []>(sql).get() ?? {})[0] ?? 0;
+  const version = read("pragma user_version");
+  const owner = read("pragma application_id");
+  const foreign = owner !== applicationId && (owner !== 0 || read("select count(*) from sqlite_schema") > 0);
+  if (foreign) throw new StorageError("foreign", path, `${path} is a database of another program; move it away.`);
+  if (version > known) {
+    throw new StorageError(
+      "newer",
+      path,
+      `${path} was written by a newer Troupe (schema ${version}, this one knows ${known}); run that version, or restore an older backup.`,
+    );
+  }
+  return version;
+}

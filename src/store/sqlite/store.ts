@@ -1,0 +1,232 @@
+/**
+ * What is remembered, in one SQLite file in the data folder. Every method of its rows is one prepared statement or one
+ * synchronous transaction, so nothing can come between its parts, and throws StorageError.
+ *
+ * WAL with synchronous NORMAL: what was committed survives a killed process; a power cut may lose the last commits,
+ * never the file. Source: https://www.sqlite.org/pragma.html#pragma_synchronous
+ */
+import { constants, Database } from "bun:sqlite";
+import { closeSync, mkdirSync, openSync } from "node:fs";
+import { join } from "node:path";
+import { asFolderError, asOpeningError, damaged, StorageError, storing, withStorageErrors } from "../storage-error.ts";
+import { CommitWatch } from "./commit-watch.ts";
+import { type ConversationRepository, conversationRepository } from "./conversation-repository.ts";
+import { GroupCommit } from "./group-commit.ts";
+import { type IdempotencyRepository, idempotencyRepository } from "./idempotency-repository.ts";
+import { type KeyRepository, keyRepository } from "./key-repository.ts";
+import { LivenessLock } from "./liveness-lock.ts";
+import { LossGuard } from "./loss-guard.ts";
+import { migrate, migrations, versionOf } from "./migrations.ts";
+import { retryOnBusy } from "./retry-on-busy.ts";
+
+export type Store = {
+  /** The database file. */
+  readonly path: string;
+  readonly keys: KeyRepository;
+  readonly idempotency: IdempotencyRepository;
+  readonly conversations: ConversationRepository;
+  /** This process among those that serve from this folder, from the first call on. @throws StorageError */
+  livenessLock(): LivenessLock;
+  /** Of the database file: how large it is, and how much of that is free for new rows. */
+  size(): { readonly bytes: number; readonly freeBytes: number };
+  /** Gives free pages back to the file system, that many at most. @returns how many */
+  shrink(maxPages: number): number;
+  /** Copies everything, as it is at this moment, into a new file, while others read and write. @throws StorageError */
+  copyTo(path: string): void;
+  /** Reads every page. @returns the first damage, undefined when there is none. @throws StorageError */
+  damage(): string | undefined;
+  /** Writes as much as a usual row. @throws StorageError when nothing can be kept at the moment */
+  check(): void;
+  close(): void;
+};
+
+export const databaseName = "troupe.db";
+
+export type StoreOptions = {
+  /** The most bytes the database file may grow to; beyond it writes fail as on a full disk. Default: no bound. */
+  readonly maxBytes?: number;
+  /** How long one write may wait for another process. It blocks this whole process. Default: 1000. */
+  readonly busyMs?: number;
+  /** Undoes with `close` what opening changes, so that an older version may go on with the file. Default: no. */
+  readonly isTrial?: boolean;
+};
+
+/** How long processes that start at once wait for each other. */
+const openingBusyMs = 10_000;
+
+/**
+ * Opens the data folder's database; makes both if they are not there, readable by this user only.
+ * @throws StorageError
+ */
+export function openStore(folder: string, options: StoreOptions = {}): Store {
+  const path = join(folder, databaseName);
+  const guard = guarding(folder, path);
+  makePrivate(folder, path);
+  const { database, watch } = opening(path, () => openDatabase(path, guard));
+  try {
+    return opening(path, () => {
+      if (guard.isShort) assertWhole(database, path);
+      if (options.isTrial && versionOf(database, path) < migrations.length) database.run("begin immediate");
+      migrate(database, path);
+      database.run(`pragma busy_timeout = ${options.busyMs ?? 1_000}`);
+      if (options.maxBytes !== undefined) limitSize(database, options.maxBytes);
+      let livenessLock: LivenessLock | undefined;
+      const size = database.prepare<{ pages: number; free: number; pageSize: number }, []>(
+        `select page_count as pages, freelist_count as free, page_size as pageSize
+         from pragma_page_count, pragma_freelist_count, pragma_page_size`,
+      );
+      const shared = new GroupCommit(database, path);
+      const stillThere = placeCheck(database, path);
+      const keys = keyRepository(database, watch?.follows(database) ? watch : undefined);
+      const hasKeys = keys.hasAny();
+      guard.checkKeys(hasKeys);
+      const mark = options.isTrial ? () => {} : () => guard.mark(database);
+      if (hasKeys) mark();
+      const check = database.prepare("insert or replace into trials values (1, zeroblob(12000))");
+      return {
+        path,
+        keys: withStorageErrors(path, marking(keys, mark)),
+        idempotency: withStorageErrors(path, idempotencyRepository(database, shared), stillThere),
+        conversations: withStorageErrors(path, conversationRepository(database), stillThere),
+        livenessLock: () => (livenessLock ??= new LivenessLock(folder)),
+        size: () =>
+          storing(path, () => {
+            const { pages, free, pageSize } = size.get()!;
+            return { bytes: pages * pageSize, freeBytes: free * pageSize };
+          }),
+        shrink: (maxPages) =>
+          storing(path, () => {
+            const before = size.get()!.free;
+            if (before > 0) database.run(`pragma incremental_vacuum(${maxPages})`);
+            return before - size.get()!.free;
+          }),
+        copyTo: (target) => storing(path, () => void database.run("vacuum into ?", [target])),
+        damage: () => storing(path, () => damageIn(database)),
+        check: () =>
+          storing(path, () => {
+            stillThere();
+            check.run();
+          }),
+        close: () => {
+          shared.flush();
+          livenessLock?.leave();
+          if (options.isTrial && database.inTransaction) database.run("rollback");
+          storing(path, () => database.close(true));
+          watch?.end();
+        },
+      };
+    });
+  } catch (error) {
+    database.close();
+    watch?.end();
+    throw error;
+  }
+}
+
+/** @throws StorageError when a database that was there is lost, or the folder can't be looked at */
+function guarding(folder: string, path: string): LossGuard {
+  try {
+    return new LossGuard(folder, path);
+  } catch (error) {
+    throw asFolderError(error, folder, path);
+  }
+}
+
+/** Every key that is made leaves the mark. */
+function marking(keys: KeyRepository, mark: () => void): KeyRepository {
+  return {
+    ...keys,
+    insert(row) {
+      keys.insert(row);
+      mark();
+    },
+    insertFirst(row, beforeCommit) {
+      const isMade = keys.insertFirst(row, beforeCommit);
+      if (isMade) mark();
+      return isMade;
+    },
+  };
+}
+
+function opening<T>(path: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw asOpeningError(error, path);
+  }
+}
+
+function damageIn(database: Database): string | undefined {
+  const found = database.query<{ quick_check: string }, []>("pragma quick_check(1)").get()?.quick_check;
+  return found === "ok" ? undefined : (found ?? "it can't be read").replaceAll(/\s+/g, " ");
+}
+
+/** Reads every page, so only where there is a reason. @throws StorageError, SQLite's errors */
+function assertWhole(database: Database, path: string): void {
+  const found = damageIn(database);
+  if (found !== undefined) throw damaged(path, found);
+}
+
+function makePrivate(folder: string, path: string): void {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    // SQLite gives its side files the permissions of the database file.
+    closeSync(openSync(path, "a", 0o600));
+  } catch (error) {
+    const { code } = error as { code?: string };
+    // A file that may only be read is SQLite's to report, with its own words.
+    if ((code === "EACCES" || code === "EROFS") && isReadable(path)) return;
+    throw asFolderError(error, folder, path);
+  }
+}
+
+function isReadable(path: string): boolean {
+  try {
+    closeSync(openSync(path, "r"));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+type Opened = { readonly database: Database; readonly watch: CommitWatch | undefined };
+
+function openDatabase(path: string, guard: LossGuard): Opened {
+  const watch = CommitWatch.begin(path);
+  const database = new Database(path, { strict: true, readwrite: true, create: true });
+  try {
+    // The first of all: the next lines themselves may find another process starting.
+    database.run(`pragma busy_timeout = ${openingBusyMs}`);
+    // Before anything is written: what is not ours, or was lost, stays as it is.
+    guard.checkOpened(database);
+    database.run("pragma auto_vacuum = incremental");
+    retryOnBusy(() => database.run("pragma journal_mode = wal"), openingBusyMs);
+    database.run("pragma synchronous = normal");
+    database.run("pragma foreign_keys = on");
+    // After a busy hour the write-ahead log goes back to this size.
+    database.run("pragma journal_size_limit = 16777216");
+    return { database, watch };
+  } catch (error) {
+    database.close();
+    watch?.end();
+    throw error;
+  }
+}
+
+/**
+ * On a file that was moved or removed SQLite goes on as if nothing were, and all of it is lost with the process.
+ * Looking costs 0.6 µs. @returns what throws StorageError then
+ */
+function placeCheck(database: Database, path: string): () => void {
+  const moved = new Int32Array(2);
+  return () => {
+    database.fileControl(constants.SQLITE_FCNTL_HAS_MOVED, moved);
+    if (moved[0] === 0) return;
+    throw new StorageError("missing", path, `${path} was moved or removed while in use; put it back, and restart.`);
+  };
+}
+
+function limitSize(database: Database, maxBytes: number): void {
+  const { page_size } = database.query<{ page_size: number }, []>("pragma page_size").get()!;
+  database.run(`pragma max_page_count = ${Math.floor(maxBytes / page_size)}`);
+}

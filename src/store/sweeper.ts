@@ -1,0 +1,106 @@
+/** Removes what is past its time, in steps so small that no request waits for one. */
+import type { Clock } from "../lib/clock.ts";
+import type { Logger } from "../lib/log.ts";
+import type { Store } from "./sqlite/store.ts";
+import { StorageError } from "./storage-error.ts";
+
+const hourMs = 3_600_000;
+const everyMs = 60_000;
+/** Between two steps of one sweep, for requests to come in between. */
+const pauseMs = 20;
+const rowsPerStep = 50;
+const pagesPerStep = 64;
+/** Free space that stays in the file for what comes next; on a full disk it is all there is. */
+const reserveBytes = 16 * 1024 ** 2;
+/** A deleted turn can still be named as the end of a page that long. */
+const deletedKeptMs = hourMs;
+/** Beyond this size of the database, kept answers go before their time, the oldest first, but none of the last hour. */
+const maxDatabaseBytes = 16 * 1024 ** 3;
+
+export type SweepRules = { readonly retentionHours: number; readonly maxBytes?: number };
+
+/** What sweeps removed: rows of kept answers, rows of conversations, pages given back to the file system. */
+export type SweepCounts = { answers: number; turns: number; pages: number };
+
+/**
+ * One small step.
+ * @param deletedBefore removes turns that were deleted until then
+ * @returns false when nothing is left to do
+ * @throws StorageError
+ */
+export function sweepStep(
+  store: Store,
+  now: number,
+  { retentionHours, maxBytes = maxDatabaseBytes }: SweepRules,
+  counts: SweepCounts,
+  deletedBefore = now - deletedKeptMs,
+): boolean {
+  const { idempotency, conversations } = store;
+  const removals: [kind: keyof SweepCounts, remove: () => number][] = [
+    ["answers", () => idempotency.removeExpired(now, rowsPerStep)],
+    ["turns", () => conversations.removeExpired(now, rowsPerStep)],
+    ["turns", () => conversations.removeDeleted(deletedBefore, rowsPerStep)],
+    [
+      "answers",
+      () => {
+        const { bytes, freeBytes } = store.size();
+        const finishedHourAgo = now + (retentionHours - 1) * hourMs;
+        return bytes - freeBytes > maxBytes ? idempotency.removeExpired(finishedHourAgo, rowsPerStep) : 0;
+      },
+    ],
+    ["pages", () => (store.size().freeBytes > reserveBytes ? store.shrink(pagesPerStep) : 0)],
+  ];
+  for (const [kind, remove] of removals) {
+    const removed = remove();
+    counts[kind] += removed;
+    if (removed > 0) return true;
+  }
+  return false;
+}
+
+export class Sweeper {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #rules: () => SweepRules;
+  readonly #log: Logger | undefined;
+  #cancelTimer = () => {};
+
+  /** Running totals since the start; `failures`: sweeps that the store did not let end. */
+  readonly counts = { answers: 0, turns: 0, pages: 0, sweeps: 0, failures: 0 };
+
+  constructor(store: Store, clock: Clock, rules: () => SweepRules, log?: Logger) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#rules = rules;
+    this.#log = log;
+  }
+
+  /** From now on, once a minute. */
+  start(): void {
+    this.#later(everyMs);
+  }
+
+  stop(): void {
+    this.#cancelTimer();
+  }
+
+  #later(ms: number): void {
+    this.#cancelTimer = this.#clock.setTimer(ms, () => this.#step());
+  }
+
+  #step(): void {
+    try {
+      if (sweepStep(this.#store, this.#clock.now(), this.#rules(), this.counts)) {
+        this.#later(pauseMs);
+        return;
+      }
+      this.#store.livenessLock().others();
+      this.counts.sweeps += 1;
+    } catch (error) {
+      if (!(error instanceof StorageError)) throw error;
+      this.counts.failures += 1;
+      this.#log?.warn("old answers and conversations could not be removed", { error });
+    }
+    this.#later(everyMs);
+  }
+}

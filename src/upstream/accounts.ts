@@ -1,0 +1,72 @@
+/** Who can be called: the operator's accounts, each bound to the provider whose format it speaks. */
+import type { ProviderConfig, Timeouts } from "../config/config.ts";
+import type { ExtrasCatalog } from "../protocols/chat/extras.ts";
+import type { Account, Provider } from "../providers/provider.ts";
+
+export type BoundAccount = {
+  readonly account: Account;
+  readonly provider: Provider;
+  readonly timeouts: Timeouts;
+  /** The names under which a caller may place its extra options, the most specific first. */
+  readonly namespaces: readonly string[];
+  /** The models that are known by name; it may well take others. */
+  readonly models: ReadonlySet<string>;
+};
+
+/** A whole set, replaced by a new one on reload. */
+export class Accounts {
+  readonly #byName: ReadonlyMap<string, BoundAccount>;
+  /** The names under which a caller may place extra options, and the options themselves. */
+  readonly catalog: ExtrasCatalog;
+
+  /** @param providers every family that is compiled in; local ones need no configuration */
+  constructor(configured: readonly ProviderConfig[], providers: readonly Provider[]) {
+    const byDialect = new Map(providers.map((provider) => [provider.name, provider]));
+    const bound = new Map<string, BoundAccount>();
+    for (const provider of providers) if (provider.kind === "local") bound.set(provider.name, bindLocal(provider));
+    for (const config of configured) {
+      const provider = byDialect.get(config.dialect);
+      if (provider === undefined) throw new Error(`provider ${config.name}: there is no dialect '${config.dialect}'`);
+      bound.set(config.name, bind(config, provider));
+    }
+    this.#byName = bound;
+    this.catalog = {
+      options: new Set(providers.flatMap((provider) => Object.keys(provider.extras.properties))),
+      namespaces: new Set([...byDialect.keys(), ...bound.keys()]),
+    };
+  }
+
+  find(name: string): BoundAccount | undefined {
+    return this.#byName.get(name);
+  }
+
+  list(): BoundAccount[] {
+    return [...this.#byName.values()];
+  }
+}
+
+function bind(config: ProviderConfig, provider: Provider): BoundAccount {
+  const { timeouts, dialect: _, ...account } = config;
+  const models = account.models.length > 0 ? account.models : provider.models;
+  return {
+    provider,
+    timeouts,
+    account: { ...account, models },
+    namespaces: namespacesOf(account.name, provider),
+    models: new Set(models),
+  };
+}
+
+function namespacesOf(name: string, provider: Provider): string[] {
+  return [...new Set([name, provider.name])];
+}
+
+function bindLocal(provider: Provider): BoundAccount {
+  return {
+    provider,
+    timeouts: { connectSeconds: 0, firstByteSeconds: 0, idleSeconds: 0 },
+    namespaces: [provider.name],
+    models: new Set(provider.models),
+    account: { name: provider.name, baseUrl: "", headers: {}, models: provider.models, options: {}, modelRules: [] },
+  };
+}

@@ -1,0 +1,313 @@
+/** One call, start to end: encode, send, decode, shape. What comes back is an `Outcome`, before it becomes HTTP. */
+import type { HeaderFields } from "../lib/http/parser.ts";
+import { isTooDeep, parseJson } from "../lib/json/json.ts";
+import { ownTurn } from "../lib/turns.ts";
+import { downgradeCompletion } from "../protocols/chat/legacy-functions.ts";
+import { hugeBody } from "../protocols/chat/request.ts";
+import type { ChatCompletion, ChunkBody, CompletionBody, Delta, Usage } from "../protocols/chat/schema.ts";
+import { ApiError, InvalidAnswer, readingError, UpstreamFault } from "../protocols/errors.ts";
+import type { AnsweredCall, Call, LocalProvider, RemoteProvider, UpstreamRequest } from "../providers/provider.ts";
+import type { Upstream, UpstreamAnswer } from "./client.ts";
+import type { MediaFetcher } from "./media.ts";
+import { LocalBodies, StreamBodies } from "./stream/decode.ts";
+import { StreamFold } from "./stream/fold.ts";
+import { type Shaping, shapeCompletion } from "./stream/shape.ts";
+import { type Bodies, mayBreakOff, ShapedStream } from "./stream/shaped-stream.ts";
+import type { Target } from "./target.ts";
+
+/**
+ * How a stream ended. `finished`: every choice came to its end and `[DONE]` went out. `faulted`: an error object and
+ * `[DONE]` went out.
+ */
+export type StreamEnd = "finished" | "faulted" | "cancelled";
+
+/** An error that an upstream answered, with its bytes unchanged. */
+export type UpstreamError = {
+  readonly kind: "upstream-error";
+  readonly provider: string;
+  readonly status: number;
+  /** Only those that a caller may see. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Uint8Array;
+};
+
+export type Outcome =
+  | { readonly kind: "completion"; readonly completion: ChatCompletion }
+  | { readonly kind: "stream"; readonly events: ShapedStream }
+  | UpstreamError;
+
+/** What happens on the way, for metrics, logs and memory. Every method is called at most once but `body`. */
+export interface CallObserver {
+  /** The request is about to go upstream. */
+  sent(provider: string): void;
+  /** The upstream's headers, or its failure, are there. */
+  answered(): void;
+  /** The first fragment of a stream is about to go to the client. */
+  firstFragment(): void;
+  /** False when `body` does nothing: then most bodies need not be made. */
+  readonly wantsBodies: boolean;
+  /** A stream's body as it passes. */
+  body(body: ChunkBody): void;
+  /** The whole answer went through. `upstreamResponseId` continues it where the upstream holds the conversation. */
+  completed(result: {
+    usage: Usage | undefined;
+    completion?: CompletionBody;
+    upstreamResponseId: string | undefined;
+  }): void;
+  /** An upstream's error or a failure to reach it; status 0 when there was none. */
+  upstreamFailed(provider: string, status: number): void;
+  /** A stream broke after its first fragment. */
+  faulted(fault: UpstreamFault | ApiError): void;
+}
+
+export type CallOptions = {
+  readonly shaping: Shaping;
+  readonly signal: AbortSignal;
+  readonly observer: CallObserver;
+  /** Told once the request is out and what was said is not held here any more, where it is not. */
+  readonly onSent?: (() => void) | undefined;
+  /** The error object that a stream's reader sees after a fault. */
+  readonly renderFault: (fault: UpstreamFault | ApiError) => Record<string, unknown>;
+};
+
+export type CallTools = { readonly upstream: Upstream; readonly media: MediaFetcher };
+
+/**
+ * Makes the call. A stream is held back until its first fragment is there, so that an error before it is still an error.
+ * @throws ApiError when the upstream can't be reached or is too slow; ClientDisconnected when `options.signal` aborts
+ */
+export function callUpstream(tools: CallTools, target: Target, options: CallOptions): Promise<Outcome> {
+  const { provider } = target;
+  return provider.kind === "local"
+    ? callLocal(provider, target, options)
+    : callRemote(tools, provider, target, options);
+}
+
+async function callRemote(
+  { upstream, media }: CallTools,
+  provider: RemoteProvider,
+  target: Target,
+  options: CallOptions,
+): Promise<Outcome> {
+  const { call } = target;
+  const wanted = provider.remoteMedia?.(call);
+  const fetched = wanted?.length ? { ...call, media: await media.fetch(wanted, options.signal) } : call;
+  if (isHuge(call)) await ownTurn();
+  return exchangeWith(upstream, provider, provider.encode(fetched), withoutInput(target), options);
+}
+
+function isHuge({ source }: Call): boolean {
+  return source !== undefined && source.body.length >= hugeBody;
+}
+
+/**
+ * What reading the answer takes of the target. What was said may be large, and an upstream may think for long: it is not held
+ * for that time. An assistant's last message stays, as some upstreams begin their answer with it.
+ */
+function withoutInput(target: Target): Target {
+  const { source: _, ...call } = target.call;
+  const messages = call.request.messages.slice(-1).filter(({ role }) => role === "assistant");
+  return { ...target, call: { ...call, media: new Map(), request: { ...call.request, messages } } };
+}
+
+/** @param request the call, encoded @param target what its answer is read by */
+function exchangeWith(
+  upstream: Upstream,
+  provider: RemoteProvider,
+  request: UpstreamRequest,
+  target: Target,
+  options: CallOptions,
+): Promise<Outcome> {
+  const { account, timeouts } = target;
+  options.observer.sent(account.name);
+  return outcomeOf(
+    upstream.send(request, account, timeouts, options.signal, options.onSent),
+    provider,
+    target,
+    options,
+  );
+}
+
+/** Apart from the request: what an asynchronous function was given is held until it is done. */
+async function outcomeOf(
+  sending: Promise<UpstreamAnswer>,
+  provider: RemoteProvider,
+  target: Target,
+  options: CallOptions,
+): Promise<Outcome> {
+  const { account, call } = target;
+  const { observer } = options;
+  let answer: UpstreamAnswer | undefined;
+  try {
+    try {
+      answer = await sending;
+    } finally {
+      observer.answered();
+    }
+    if (answer.status < 200 || answer.status >= 300) return await refusal(answer, provider, account.name, observer);
+    const answered = { ...call, answerId: options.shaping.envelope.id };
+    const streamed = call.request.stream === true;
+    if ((streamed || answer.isEventStream) && (await isEventStream(answer, call))) {
+      const bodies = new StreamBodies(answer, provider.streamDecoder(answered));
+      if (streamed) return await openStream(bodies, target, options);
+      return completion(await collect(bodies, account.name), bodies.upstreamResponseId, target, options);
+    }
+    const { whole, upstreamResponseId } = decodePlain(await answer.text(), provider, answered);
+    // Some upstreams ignore the wish for a stream.
+    if (streamed) return await openStream(new LocalBodies([bodyOf(whole)], upstreamResponseId), target, options);
+    return completion(whole, upstreamResponseId, target, options);
+  } catch (error) {
+    answer?.cancel();
+    if (error instanceof ApiError && error.status >= 500) {
+      // What can't be read came with a status; where there was no answer, there was none.
+      const isAnswered = answer !== undefined && error.code === "upstream_invalid_response";
+      observer.upstreamFailed(account.name, isAnswered ? answer!.status : 0);
+    }
+    if (!(error instanceof UpstreamFault) || answer === undefined) throw error;
+    observer.upstreamFailed(account.name, error.status);
+    return {
+      kind: "upstream-error",
+      provider: account.name,
+      status: error.status,
+      headers: { ...errorHeaders(answer.headers, provider, error.payload), "content-type": typeOf(error.payload) },
+      body: new TextEncoder().encode(error.payload),
+    };
+  }
+}
+
+async function callLocal(provider: LocalProvider, target: Target, options: CallOptions): Promise<Outcome> {
+  options.observer.sent(provider.name);
+  options.observer.answered();
+  const { call } = target;
+  if (call.request.stream === true) return openStream(new LocalBodies(provider.stream(call)), target, options);
+  return completion(provider.answer(call), undefined, target, options);
+}
+
+function completion(
+  body: CompletionBody,
+  upstreamResponseId: string | undefined,
+  target: Target,
+  { shaping, observer }: CallOptions,
+): Outcome {
+  const shaped = shapeCompletion(target.legacyFunctions ? downgradeCompletion(body) : body, shaping);
+  observer.completed({ usage: body.usage, completion: body, upstreamResponseId });
+  return { kind: "completion", completion: shaped };
+}
+
+function typeOf(payload: string): string {
+  return parseJson(payload) === undefined ? "text/plain; charset=utf-8" : "application/json";
+}
+
+/** What the upstream refused, as it said it. A redirect is no answer: following it could carry the key elsewhere. */
+async function refusal(
+  answer: UpstreamAnswer,
+  provider: RemoteProvider,
+  name: string,
+  observer: CallObserver,
+): Promise<UpstreamError> {
+  const { status } = answer;
+  if (status < 400) {
+    throw ApiError.unavailable("upstream_invalid_response", `${name} answered with status ${status}.`);
+  }
+  observer.upstreamFailed(name, status);
+  const body = await answer.bytes();
+  const headers = errorHeaders(answer.headers, provider, new TextDecoder().decode(body));
+  return { kind: "upstream-error", provider: name, status, headers, body };
+}
+
+/** Headers of an upstream's error that mean something to the caller. Its request id goes under a name of its own beside ours. */
+const passedHeaders = ["content-type", "retry-after", "retry-after-ms", "x-should-retry", "request-id"];
+const requestIdHeaders = ["x-request-id", "request-id", "x-goog-request-id", "apim-request-id", "cf-ray"];
+
+function errorHeaders(headers: HeaderFields, provider: RemoteProvider, body: string): Record<string, string> {
+  const visible = visibleHeaders(headers);
+  if ("retry-after" in visible) return visible;
+  const seconds = provider.retryAfterSeconds?.(body);
+  return seconds === undefined ? visible : { ...visible, "retry-after": String(seconds) };
+}
+
+function visibleHeaders(headers: HeaderFields): Record<string, string> {
+  const visible: Record<string, string> = {};
+  for (const name of passedHeaders) {
+    const value = headers.get(name);
+    if (value !== null) visible[name] = value;
+  }
+  for (const name of requestIdHeaders) {
+    const value = headers.get(name);
+    if (value !== null) return { ...visible, "x-upstream-request-id": value };
+  }
+  return visible;
+}
+
+type Plain = { readonly whole: CompletionBody; readonly upstreamResponseId: string | undefined };
+
+/** @throws UpstreamFault, ApiError upstream_invalid_response */
+function decodePlain(text: string, provider: RemoteProvider, call: AnsweredCall): Plain {
+  try {
+    const json = plainJson(text);
+    const whole = provider.decode(json, text, call);
+    return { whole, upstreamResponseId: provider.upstreamResponseId?.(json) };
+  } catch (error) {
+    throw readingError(error, call.account.name);
+  }
+}
+
+/** What is wrong with it is not told: that would repeat what was said. */
+function plainJson(text: string): unknown {
+  const json = isTooDeep(text) ? undefined : parseJson(text);
+  if (json === undefined) throw new InvalidAnswer("something else than JSON, or JSON that nests too deep");
+  return json;
+}
+
+/** With which bytes events begin (`data`, `event`, `id`, `retry`, a comment), and with which JSON does. */
+const eventBegins = new Set<number | undefined>([..."deir:"].map((letter) => letter.charCodeAt(0)));
+const jsonBegins = new Set<number | undefined>([..."{["].map((letter) => letter.charCodeAt(0)));
+
+/** Some servers and proxies name another content type than that of the body: its beginning tells. */
+async function isEventStream(answer: UpstreamAnswer, { request }: Call): Promise<boolean> {
+  if (answer.isEventStream) return !jsonBegins.has(await answer.firstByte());
+  return request.stream === true && eventBegins.has(await answer.firstByte());
+}
+
+/** A whole answer as a stream's only body. */
+function bodyOf({ choices, ...rest }: CompletionBody): ChunkBody {
+  return {
+    ...rest,
+    choices: choices.map(({ message, ...choice }) => ({
+      ...choice,
+      delta: { ...message, ...(message.tool_calls && { tool_calls: message.tool_calls.map(numbered) }) } as Delta,
+    })),
+  };
+}
+
+function numbered<T>(call: T, index: number): T & { index: number } {
+  return { index, ...call };
+}
+
+function collect(bodies: Bodies, name: string): Promise<CompletionBody> {
+  return new Promise((resolve, reject) => {
+    const fold = new StreamFold();
+    bodies.flow({
+      body: (body) => fold.push([body]),
+      sameBut: () => false,
+      copied: () => 0,
+      broken: (error) => {
+        if (fold.complete && mayBreakOff(error)) resolve(fold.result());
+        else reject(error);
+      },
+      taken(more) {
+        if (more) return;
+        bodies.settle();
+        if (fold.complete) resolve(fold.result());
+        else reject(readingError(new InvalidAnswer("a stream that ended before the answer was finished"), name));
+      },
+    });
+  });
+}
+
+async function openStream(bodies: Bodies, target: Target, options: CallOptions): Promise<Outcome> {
+  const events = new ShapedStream(bodies, target, options);
+  await events.open();
+  options.observer.firstFragment();
+  return { kind: "stream", events };
+}

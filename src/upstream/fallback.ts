@@ -1,0 +1,71 @@
+/** The first of several targets that answers, for callers who named no upstream themselves. */
+import { ApiError } from "../protocols/errors.ts";
+import { type CallOptions, type CallTools, callUpstream, type Outcome, type UpstreamError } from "./call.ts";
+import type { Target } from "./target.ts";
+
+/** What an upstream's error means to someone who does not know that there is one. */
+export type FailureClass =
+  | { readonly kind: "input"; readonly code: "context_length_exceeded" | "content_filter" | "invalid_value" }
+  /** Our key, our address or our model name is wrong. */
+  | { readonly kind: "configuration" }
+  /** It may go better later, or elsewhere. */
+  | { readonly kind: "passing"; readonly timedOut: boolean };
+
+const tooLong =
+  /context.?length|context.?window|maximum context|too (?:long|many tokens)|exceeds? the (?:maximum|max|limit).*tokens|token count.*exceeds|input.*too large/i;
+const againstPolicy = /content.?(?:filter|policy|management)|safety|moderation|prohibited|usage policies/i;
+
+/** Reads an upstream's error as its status and words allow. */
+export function classifyFailure(error: UpstreamError): FailureClass {
+  const { status } = error;
+  if (status === 408 || status === 504) return { kind: "passing", timedOut: true };
+  if (status === 429 || status >= 500) return { kind: "passing", timedOut: false };
+  const words = new TextDecoder().decode(error.body.subarray(0, 16_384));
+  // Some upstreams answer a wrong key with 400: https://ai.google.dev/gemini-api/docs/troubleshooting
+  const isInput = (status === 400 || status === 413 || status === 422) && !/api.?key/i.test(words);
+  if (!isInput && !(status === 403 && againstPolicy.test(words))) return { kind: "configuration" };
+  if (status === 413 || tooLong.test(words)) return { kind: "input", code: "context_length_exceeded" };
+  return { kind: "input", code: againstPolicy.test(words) ? "content_filter" : "invalid_value" };
+}
+
+/** Takes the error that made the next target be tried. */
+export type FallbackReport = (target: Target, failure: UpstreamError | ApiError) => void;
+
+/**
+ * Tries the targets in order until one answers. An error about the input itself is the answer: another model
+ * would be asked the same.
+ * @throws the last target's ApiError; ClientDisconnected
+ */
+export function callWithFallback(
+  tools: CallTools,
+  targets: readonly Target[],
+  optionsFor: (target: Target) => CallOptions,
+  report: FallbackReport,
+): Promise<Outcome> {
+  const [only] = targets;
+  // Most calls have one target: they need nothing of what follows.
+  if (only !== undefined && targets.length === 1) return callUpstream(tools, only, optionsFor(only));
+  return relayInTurn(tools, targets, optionsFor, report);
+}
+
+async function relayInTurn(
+  tools: CallTools,
+  targets: readonly Target[],
+  optionsFor: (target: Target) => CallOptions,
+  report: FallbackReport,
+): Promise<Outcome> {
+  const last = targets.length - 1;
+  for (const [at, target] of targets.entries()) {
+    try {
+      const outcome = await callUpstream(tools, target, optionsFor(target));
+      const settled = outcome.kind !== "upstream-error" || classifyFailure(outcome).kind === "input";
+      if (settled || at === last) return outcome;
+      report(target, outcome);
+    } catch (error) {
+      const worthAnother = error instanceof ApiError && error.status >= 500;
+      if (!worthAnother || at === last) throw error;
+      report(target, error);
+    }
+  }
+  throw ApiError.internal("no target to relay to");
+}

@@ -1,0 +1,117 @@
+/** A stream's bodies folded into the plain answer they amount to. */
+import { isObject } from "../../lib/json/json.ts";
+import type {
+  AnswerMessage,
+  Choice,
+  ChunkBody,
+  ChunkChoice,
+  CompletionBody,
+  CustomToolCall,
+  ToolCall,
+  ToolCallDelta,
+} from "../../protocols/chat/schema.ts";
+
+type Building = {
+  readonly message: AnswerMessage;
+  readonly calls: (ToolCall | CustomToolCall)[];
+  readonly choice: Choice;
+  finished: boolean;
+};
+
+/** Takes bodies as they pass; `result` is what a plain call would have given. */
+export class StreamFold {
+  readonly #choices = new Map<number, Building>();
+  readonly #body: CompletionBody = { choices: [] };
+
+  push(bodies: readonly ChunkBody[]): void {
+    for (const { choices, usage, metadata, ...rest } of bodies) {
+      Object.assign(this.#body, rest);
+      if (usage != null) this.#body.usage = usage;
+      if (metadata !== undefined) this.#body.metadata = { ...this.#body.metadata, ...metadata };
+      for (const choice of choices) this.#choice(choice);
+    }
+  }
+
+  /** True once every choice that began has ended, and one did. */
+  get complete(): boolean {
+    return this.#choices.size > 0 && this.#choices.values().every(({ finished }) => finished);
+  }
+
+  result(): CompletionBody {
+    const choices = [...this.#choices.values()].map(({ message, calls, choice }) => {
+      if (calls.length > 0) message.tool_calls = calls.filter((call) => call !== undefined);
+      return choice;
+    });
+    return { ...this.#body, choices: choices.sort((a, b) => a.index - b.index) };
+  }
+
+  #choice({ index, delta, finish_reason, logprobs, ...rest }: ChunkChoice): void {
+    let building = this.#choices.get(index);
+    if (building === undefined) {
+      const message: AnswerMessage = { role: "assistant", content: null };
+      building = { message, calls: [], choice: { index, message, finish_reason: "stop" }, finished: false };
+      this.#choices.set(index, building);
+    }
+    const { message, choice } = building;
+    Object.assign(choice, rest);
+    for (const [key, value] of Object.entries(delta)) {
+      if (value == null || key === "role") continue;
+      if (key === "tool_calls") for (const call of value as ToolCallDelta[]) foldCall(building.calls, call);
+      else if (key === "function_call") foldFunctionCall(message, value as { name?: string; arguments?: string });
+      else message[key] = joined(message[key], value);
+    }
+    if (finish_reason !== null) {
+      choice.finish_reason = finish_reason;
+      building.finished = true;
+    }
+    if (logprobs != null) {
+      choice.logprobs = {
+        content: [...(choice.logprobs?.content ?? []), ...(logprobs.content ?? [])],
+        ...(logprobs.refusal == null && choice.logprobs?.refusal == null
+          ? {}
+          : { refusal: [...(choice.logprobs?.refusal ?? []), ...(logprobs.refusal ?? [])] }),
+      };
+    }
+  }
+}
+
+/** What an upstream gives in pieces of one kind is joined; where the kind changes, the last one counts. */
+function joined(known: unknown, value: unknown): unknown {
+  if (typeof known === "string" && typeof value === "string") return known + value;
+  if (Array.isArray(known) && Array.isArray(value)) return [...known, ...value];
+  return isObject(known) && isObject(value) ? { ...known, ...value } : value;
+}
+
+function foldCall(calls: (ToolCall | CustomToolCall)[], delta: ToolCallDelta): void {
+  const known = calls[delta.index];
+  if (known === undefined) {
+    const id = delta.id ?? "";
+    const extra = delta.extra_content === undefined ? {} : { extra_content: delta.extra_content };
+    calls[delta.index] =
+      delta.type === "custom"
+        ? { id, type: "custom", custom: { name: delta.custom?.name ?? "", input: delta.custom?.input ?? "" } }
+        : {
+            id,
+            type: "function",
+            function: { name: delta.function?.name ?? "", arguments: delta.function?.arguments ?? "" },
+            ...extra,
+          };
+    return;
+  }
+  if (known.type === "custom") known.custom.input += delta.custom?.input ?? "";
+  else known.function.arguments += delta.function?.arguments ?? "";
+  if (delta.extra_content !== undefined && known.type === "function") {
+    known.extra_content = { ...known.extra_content, ...delta.extra_content };
+  }
+}
+
+function foldFunctionCall(message: AnswerMessage, delta: { name?: string; arguments?: string }): void {
+  const known = (message["function_call"] as { name: string; arguments: string } | undefined) ?? {
+    name: "",
+    arguments: "",
+  };
+  message["function_call"] = {
+    name: known.name + (delta.name ?? ""),
+    arguments: known.arguments + (delta.arguments ?? ""),
+  };
+}

@@ -1,0 +1,66 @@
+/** From a model's name and a caller's request to the one call that will be made. */
+
+import { truncate } from "../lib/truncate.ts";
+import { splitExtras } from "../protocols/chat/extras.ts";
+import { upgradeLegacy } from "../protocols/chat/legacy-functions.ts";
+import type { ChatRequest } from "../protocols/chat/schema.ts";
+import { ApiError } from "../protocols/errors.ts";
+import { parseModelId } from "../protocols/model-id.ts";
+import type { Source } from "../protocols/source.ts";
+import type { Call } from "../providers/provider.ts";
+import type { Accounts, BoundAccount } from "./accounts.ts";
+
+export type Target = BoundAccount & {
+  readonly call: Call;
+  /** The caller used the deprecated `functions`: the answer speaks it too. */
+  readonly legacyFunctions: boolean;
+};
+
+/**
+ * @param modelId `<provider>/<model>`
+ * @param source what the caller sent, which the request was made of
+ * @param mayName the providers that an error may tell the caller of
+ * @throws ApiError unknown_provider, or invalid_value for an extra option of wrong type
+ */
+export function resolveTarget(
+  accounts: Accounts,
+  modelId: string,
+  request: ChatRequest,
+  source?: Source,
+  mayName: (provider: string) => boolean = () => true,
+): Target {
+  const id = parseModelId(modelId);
+  const bound = id === undefined ? undefined : accounts.find(id.namespace);
+  if (id === undefined || bound === undefined)
+    throw ApiError.unknownProvider(explainUnknown(accounts, modelId, mayName));
+  const { account, provider, timeouts, namespaces, models } = bound;
+  const { request: plain, extras } = splitExtras(request, namespaces, provider.extras, accounts.catalog);
+  const upgraded = upgradeLegacy(withoutPrevious(plain));
+  return {
+    account,
+    provider,
+    timeouts,
+    namespaces,
+    models,
+    legacyFunctions: plain.functions !== undefined,
+    call: { model: id.name, request: upgraded, source, extras, account, media: noMedia },
+  };
+}
+
+const noMedia: Call["media"] = new Map();
+
+/** What was said before is in the messages. */
+function withoutPrevious(request: ChatRequest): ChatRequest {
+  if (request.previous_response_id === undefined) return request;
+  const { previous_response_id: _, ...rest } = request;
+  return rest;
+}
+
+function explainUnknown(accounts: Accounts, modelId: string, mayName: (provider: string) => boolean): string {
+  const known = accounts.list().flatMap(({ account: { name } }) => (mayName(name) ? [name] : []));
+  const list = known.length === 0 ? "" : `; providers set up here: ${known.join(", ")}`;
+  const asked = truncate(modelId);
+  const problem =
+    parseModelId(modelId) === undefined ? `'${asked}' names no provider.` : `No provider is set up for '${asked}'.`;
+  return `${problem} Name it as <provider>/<model>${list}.`;
+}

@@ -1,0 +1,279 @@
+import { fullGC } from "bun:jsc";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { piecesBegun } from "../../src/lib/turns.ts";
+import { sendRaw } from "../helpers/raw-http.ts";
+import { Troupe } from "../helpers/troupe.ts";
+import { UpstreamServer } from "../helpers/upstream-server.ts";
+
+const megabyte = 1024 * 1024;
+const path = "/gateway/v1/chat/completions";
+type Failure = { error: { code: string; message: string } };
+
+const yes = { choices: [{ index: 0, message: { role: "assistant", content: "yes" }, finish_reason: "stop" }] };
+let upstream: UpstreamServer;
+let troupe: Troupe;
+beforeAll(async () => {
+  upstream = new UpstreamServer(() => Response.json(yes));
+  troupe = await Troupe.start({ providers: { openai: { baseUrl: upstream.url } } });
+});
+afterAll(async () => {
+  await troupe[Symbol.asyncDispose]();
+  upstream[Symbol.dispose]();
+});
+
+const begun = '{"model":"openai/x","messages":[';
+const said = (text: string) => `${begun}{"role":"user","content":"${text}"}]}`;
+
+/** Each as long as a body may be, or nearly. */
+const hostile: readonly [what: string, body: () => string, message: string][] = [
+  ["brackets", () => "[".repeat(20 * megabyte), "nests deeper than 64 levels (limits.json_depth)"],
+  ["brackets in a message", () => begun + "[".repeat(19 * megabyte), "(limits.json_depth)"],
+  [
+    "a million keys",
+    () => `{${Array.from({ length: 1e6 }, (_, at) => `"key${at}":1`).join(",")}}`,
+    "holds more than 100000 keys (limits.json_keys)",
+  ],
+  [
+    "a list of numbers",
+    () => `${begun}${"1,".repeat(9 * megabyte)}1]}`,
+    "holds more than 250000 values (limits.json_values)",
+  ],
+  ["a fault at the end", () => `${said("x".repeat(19 * megabyte))}}`, "is not valid JSON."],
+  ["a fault at the end of escapes", () => `${said("\\n".repeat(9 * megabyte))}}`, "is not valid JSON."],
+  ["white space", () => `${" ".repeat(19 * megabyte)}{`, "is not valid JSON."],
+  ["line ends", () => `${begun}${"\n".repeat(19 * megabyte)}`, "is not valid JSON."],
+];
+
+/** Asks `/healthz` again and again. @returns how many pieces of work began while one answer was waited for, at most */
+async function watchHealth(until: Promise<unknown>): Promise<{ answers: number; maxPieces: number }> {
+  let isOver = false;
+  const end = () => {
+    isOver = true;
+  };
+  until.then(end, end);
+  let answers = 0;
+  let maxPieces = 0;
+  while (!isOver) {
+    const before = piecesBegun();
+    expect((await troupe.fetch("/healthz", { key: null })).status).toBe(200);
+    answers += 1;
+    maxPieces = Math.max(maxPieces, piecesBegun() - before);
+  }
+  return { answers, maxPieces };
+}
+
+describe("a body that would keep a parser busy", () => {
+  test.each(hostile)(
+    "of %s is refused, and the limit is named",
+    async (_, body, message) => {
+      const answer = await troupe.post(path, body());
+      expect(answer.status).toBe(400);
+      const { error } = (await answer.json()) as Failure;
+      expect(error.code).toBe("invalid_json");
+      expect(error.message).toContain(message);
+      expect(troupe.server.services.bodyMemory.heldBytes).toBe(0);
+    },
+    30_000,
+  );
+
+  test("is never parsed where a limit refuses it: nothing but looks at its bytes is done", async () => {
+    const before = piecesBegun();
+    await troupe.post(path, "[".repeat(20 * megabyte));
+    // At most one for each megabyte that arrived at once.
+    expect(piecesBegun() - before).toBeLessThanOrEqual(20);
+  }, 30_000);
+
+  test("and many of them at once leave every other caller a turn between any two pieces", async () => {
+    const bodies = hostile.map(([, body]) => body());
+    const answers = Promise.all(bodies.map((body) => troupe.post(path, body)));
+    const { answers: healthy, maxPieces } = await watchHealth(answers);
+    for (const { status } of await answers) expect(status).toBe(400);
+    expect(healthy).toBeGreaterThan(5);
+    // Both ends of its connection are in this process: a few turns of the event loop, each with one piece.
+    expect(maxPieces).toBeLessThanOrEqual(12);
+  }, 60_000);
+
+  test("a string has a limit of its own", async () => {
+    const limits = {
+      ...troupe.server.services.live.config.limits,
+      jsonDepth: 64,
+      jsonValues: 1000,
+      jsonKeys: 1000,
+      jsonStringBytes: 5000,
+    };
+    await using strict = await Troupe.start({ config: { limits } });
+    for (const size of [5001, 500_000]) {
+      const answer = await strict.post(path, said("é".repeat(size / 2 + 1)));
+      expect(((await answer.json()) as Failure).error.message).toBe(
+        "The request body has a string of more than 5000 bytes (limits.json_string_bytes).",
+      );
+    }
+  });
+});
+
+test("a large body that is legal arrives as it was sent, in pieces of work", async () => {
+  const content = 'He said "no".\n'.repeat(megabyte);
+  const body = JSON.stringify({ model: "openai/x", messages: [{ role: "user", content }] });
+  const before = piecesBegun();
+  const answer = await troupe.post(path, body);
+  expect(answer.status).toBe(200);
+  expect(piecesBegun() - before).toBeGreaterThanOrEqual(2);
+  expect(upstream.last.text === body.replace("openai/x", "x")).toBe(true);
+  expect(troupe.server.services.bodyMemory.heldBytes).toBe(0);
+}, 30_000);
+
+describe("once a body is sent, while its answer is waited for", () => {
+  const size = 5 * megabyte;
+  const calls = 8;
+
+  test.each([
+    ["the gateway", path, "openai/x", false],
+    ["the gateway, streamed", path, "openai/x", true],
+    ["a translated call", path, "anthropic/claude-sonnet-4-5", false],
+    ["a persona", "/v1/chat/completions", "house/large", true],
+  ])(
+    "nothing of it is held: %s",
+    async (_, at, model, stream) => {
+      let arrived = 0;
+      let wake = () => {};
+      const { promise: leave, resolve: letGo } = Promise.withResolvers<void>();
+      using thinking = Bun.serve({
+        port: 0,
+        hostname: "127.0.0.1",
+        idleTimeout: 0,
+        async fetch({ body }) {
+          for await (const _part of body!);
+          arrived += 1;
+          wake();
+          await leave;
+          return Response.json({ error: { message: "enough" } }, { status: 400 });
+        },
+      });
+      const personas = mkdtempSync(join(tmpdir(), "troupe-large-"));
+      mkdirSync(join(personas, "house"));
+      writeFileSync(join(personas, "house/large.yaml"), "description: Large.\nmodel: openai/x\nsystem: Be brief.\n");
+      const baseUrl = `http://127.0.0.1:${thinking.port}`;
+      await using own = await Troupe.start({ personas, providers: { openai: { baseUrl }, anthropic: { baseUrl } } });
+      // One for all of them: those who ask are in this process too.
+      const body = Buffer.from(
+        JSON.stringify({ model, stream, messages: [{ role: "user", content: "x".repeat(size) }], max_tokens: 5 }),
+      );
+      const lines = [
+        `POST ${at} HTTP/1.1`,
+        "Host: localhost",
+        `Authorization: Bearer ${own.key}`,
+        "Content-Type: application/json",
+        `Content-Length: ${body.length}`,
+        "Connection: close",
+      ];
+      const ask = () => sendRaw(own.url, `${lines.join("\r\n")}\r\n\r\n`, body);
+      const reached = async (count: number) => {
+        while (arrived < count) await new Promise<void>((resolve) => (wake = resolve));
+      };
+      const answers = [ask()];
+      await reached(1);
+      const before = fullGC();
+      for (let call = 0; call < calls; call += 1) {
+        answers.push(ask());
+        await reached(2 + call);
+      }
+      expect(own.server.services.bodyMemory.heldBytes).toBe(0);
+      await new Promise((resolve) => setTimeout(resolve, 0));
+      expect((fullGC() - before) / size).toBeLessThan(calls * 0.75);
+      letGo();
+      for (const answer of answers) expect((await answer).status).toBe(400);
+      rmSync(personas, { recursive: true });
+    },
+    30_000,
+  );
+});
+
+describe("the memory of all bodies", () => {
+  const head = (length: number) =>
+    [
+      `POST ${path} HTTP/1.1`,
+      "Host: localhost",
+      `Authorization: Bearer ${small.key}`,
+      "Content-Type: application/json",
+      `Content-Length: ${length}`,
+      "Connection: close",
+      "\r\n",
+    ].join("\r\n");
+  let small: Troupe;
+  beforeAll(async () => {
+    const limits = { ...troupe.server.services.live.config.limits, bodyMemoryBytes: 300_000 };
+    small = await Troupe.start({ providers: { openai: { baseUrl: upstream.url } }, config: { limits } });
+  });
+  afterAll(() => small[Symbol.asyncDispose]());
+  const held = () => small.server.services.bodyMemory.heldBytes;
+  const ask = (size: number) => small.post(path, said("x".repeat(size)));
+
+  test("is bounded: beyond it callers are told to come back, and what was sent of them is forgotten", async () => {
+    const body = said("x".repeat(200_000));
+    const socket = connect({ port: Number(new URL(small.url).port), host: "127.0.0.1" });
+    const ended = new Promise<string>((resolve) => {
+      let text = "";
+      socket.on("data", (part) => {
+        text += part;
+      });
+      socket.on("close", () => resolve(text));
+    });
+    socket.write(head(body.length) + body.slice(0, 190_000));
+    while (held() < 190_000) await new Promise((resolve) => setImmediate(resolve));
+
+    const refused = await ask(150_000);
+    expect(refused.status).toBe(503);
+    expect(refused.headers.get("retry-after")).toBe("1");
+    expect(((await refused.json()) as Failure).error.code).toBe("overloaded");
+    expect(held()).toBe(190_000);
+    // Of unknown length: refused once it is too much.
+    const pieces = new ReadableStream({
+      pull(controller) {
+        controller.enqueue(new TextEncoder().encode(" ".repeat(50_000)));
+        pulled += 1;
+        if (pulled === 4) controller.close();
+      },
+    });
+    let pulled = 0;
+    const chunked = await small.fetch(path, {
+      method: "POST",
+      body: pieces,
+      headers: { "content-type": "application/json" },
+    });
+    expect(chunked.status).toBe(503);
+    expect(held()).toBe(190_000);
+    expect((await ask(50_000)).status).toBe(200);
+    expect(await (await small.fetch("/metrics")).text()).toMatch(/^troupe_request_body_bytes 190000$/m);
+
+    socket.write(body.slice(190_000));
+    expect(await ended).toStartWith("HTTP/1.1 200 ");
+    expect(held()).toBe(0);
+    expect((await ask(150_000)).status).toBe(200);
+    expect(held()).toBe(0);
+  }, 30_000);
+
+  test("has room for a body alone, however large it may be", async () => {
+    expect((await ask(1_000_000)).status).toBe(200);
+    expect(held()).toBe(0);
+  });
+
+  test("is given back by a caller who leaves", async () => {
+    const socket = connect({ port: Number(new URL(small.url).port), host: "127.0.0.1" });
+    socket.write(head(200_000) + said("x".repeat(200_000)).slice(0, 150_000));
+    while (held() < 150_000) await new Promise((resolve) => setImmediate(resolve));
+    socket.destroy();
+    while (held() > 0) await new Promise((resolve) => setImmediate(resolve));
+  });
+
+  test("is given back by what is refused", async () => {
+    for (const body of ["[".repeat(200_000), `${said("x".repeat(200_000))}}`, `{"a":"${"x".repeat(100_000)}"}`, "{"]) {
+      const { status } = await sendRaw(small.url, head(body.length), body);
+      expect(status).toBe(400);
+      expect(held()).toBe(0);
+    }
+  });
+});

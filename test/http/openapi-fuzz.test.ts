@@ -1,0 +1,183 @@
+/** What the API's description says is what the server does, whatever it is sent. */
+import { describe, expect, test } from "bun:test";
+import Ajv from "ajv/dist/2020.js";
+import fc from "fast-check";
+import { openApiDocument } from "../../src/http/openapi/openapi.ts";
+import { fitting, type Schema, spoilt } from "../helpers/json-schema-values.ts";
+import { Troupe } from "../helpers/troupe.ts";
+
+type Content = Record<string, { schema?: Schema; examples?: Record<string, { value: unknown }> }>;
+type Header = { required?: boolean; schema: Schema };
+type Answer = { content?: Content; headers?: Record<string, Header> };
+type Parameter = { name: string; in: "path" | "query" | "header"; schema: Schema; example?: string };
+type Operation = {
+  operationId: string;
+  parameters?: Parameter[];
+  requestBody?: { content: Content };
+  responses: Record<string, Answer>;
+};
+type Document = { paths: Record<string, Record<string, Operation>>; components: object };
+
+const document = (await openApiDocument()) as Document;
+const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+  Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
+);
+
+const ajv = new Ajv({ strict: false, logger: false });
+ajv.addSchema({ $id: "document", components: document.components });
+const checks = new Map<Schema, ReturnType<typeof ajv.compile>>();
+
+function problemsOf(schema: Schema, value: unknown): unknown {
+  const known = checks.get(schema);
+  const check =
+    known ?? ajv.compile(JSON.parse(JSON.stringify(schema).replaceAll('"#/components', '"document#/components')));
+  checks.set(schema, check);
+  return check(value) ? [] : check.errors;
+}
+
+/** As declared: the status, its headers, its media type, and a body of its schema. */
+async function expectDeclared(operation: Operation, response: Response): Promise<void> {
+  const text = await response.text();
+  const declared = operation.responses[response.status] ?? operation.responses["default"];
+  if (declared === undefined) throw new Error(`${operation.operationId} answered ${response.status}: ${text}`);
+  expect(response.status).not.toBe(500);
+  for (const [name, { required }] of Object.entries(declared.headers ?? {})) {
+    if (required === true) expect([name, response.headers.has(name)]).toEqual([name, true]);
+  }
+  const type = response.headers.get("content-type")!.split(";")[0]!;
+  const content = declared.content ?? {};
+  if (Object.keys(content).length > 0) expect(Object.keys(content)).toContain(type);
+  const schema = content[type]?.schema;
+  if (schema === undefined) return;
+  expect(problemsOf(schema, type === "application/json" ? JSON.parse(text) : text)).toEqual([]);
+}
+
+type Sent = { readonly path: string; readonly headers: [string, string][]; readonly body?: string };
+
+/** Names that lead somewhere, among those that do not. */
+const models = fc.constantFrom("builtin/echo", "builtin/eliza", "troupe/guide", "troupe/translator", "no/such", "x");
+
+function requests(path: string, { parameters = [], requestBody }: Operation): fc.Arbitrary<Sent> {
+  const values = parameters.map((parameter) => {
+    const { name, schema } = parameter;
+    const good = name === "id" ? fc.oneof(models, fc.string()) : fitting(schema);
+    return fc.option(parameter.in === "path" ? good : fc.oneof(good, fc.string()), {
+      nil: parameter.in === "path" ? "x" : undefined,
+    });
+  });
+  const schema = requestBody?.content["application/json"]?.schema;
+  const body = schema === undefined ? fc.constant(undefined) : fc.oneof(bodies(schema), spoilt(bodies(schema)));
+  return fc.tuple(fc.tuple(...values), body).map(([given, json]) => {
+    let target = path;
+    const query = new URLSearchParams();
+    const headers: [string, string][] = [];
+    for (const [at, { name, in: place }] of parameters.entries()) {
+      const value = given[at];
+      if (value === undefined) continue;
+      if (place === "path") target = target.replace(`{${name}}`, encodeURIComponent(String(value) || "x"));
+      else if (place === "header") headers.push([name, encodeURIComponent(String(value))]);
+      else if (typeof value !== "object" || value === null) query.append(name, String(value));
+      else for (const [key, one] of Object.entries(value)) query.append(`${name}[${key}]`, String(one));
+    }
+    const search = query.size > 0 ? `?${query}` : "";
+    return { path: target + search, headers, ...(json !== undefined && { body: JSON.stringify(json) }) };
+  });
+}
+
+const bodies = (schema: Schema) =>
+  fc.tuple(fitting(schema), models).map(([body, model]) => ({ ...(body as object), ...modelOf(schema, model) }));
+
+const modelOf = (schema: Schema, model: string) =>
+  "model" in ((schema["properties"] ?? {}) as object) ? { model } : {};
+
+describe("the API's description, against a running server", () => {
+  test.each(operations.map((one) => [one.operation.operationId, one] as const))(
+    "%s answers what it declares",
+    { timeout: 60_000 },
+    async (_id, { path, method, operation }) => {
+      await using troupe = await Troupe.start();
+      const send = (sent: Sent, key?: string) =>
+        troupe.fetch(sent.path, {
+          method,
+          headers: [
+            ...sent.headers,
+            ...(sent.body === undefined ? [] : [["content-type", "application/json"]]),
+          ] as never,
+          ...(sent.body !== undefined && { body: sent.body }),
+          ...(key !== undefined && { key }),
+        });
+      await fc.assert(
+        fc.asyncProperty(requests(path, operation), async (sent) => expectDeclared(operation, await send(sent))),
+        { numRuns: operation.requestBody === undefined ? 60 : 150 },
+      );
+      const [some] = fc.sample(requests(path, operation), { numRuns: 1, seed: 1 });
+      await expectDeclared(operation, await send(some!, "no key"));
+      const other = await troupe.fetch(some!.path, { method: "PUT" });
+      expect(other.status).toBe(405);
+      await expectDeclared(operation, other);
+    },
+  );
+
+  test("its examples work without any provider's key", async () => {
+    await using troupe = await Troupe.start();
+    let tried = 0;
+    for (const { path, method, operation } of operations) {
+      const examples = operation.requestBody?.content["application/json"]?.examples ?? {};
+      for (const { value } of Object.values(examples)) {
+        if (path.includes("{id}")) continue;
+        const response = await troupe.fetch(path, {
+          method,
+          headers: { "content-type": "application/json" },
+          body: JSON.stringify(value),
+        });
+        expect(response.status).toBe(200);
+        await expectDeclared(operation, response);
+        tried += 1;
+      }
+      const example = operation.parameters?.find(({ name }) => name === "id")?.example;
+      if (example === undefined) continue;
+      const response = await troupe.fetch(path.replace("{id}", example));
+      expect(response.status).toBe(200);
+      await expectDeclared(operation, response);
+      tried += 1;
+    }
+    expect(tried).toBe(9);
+  });
+
+  test("an answer that was stored is reached by its links", async () => {
+    await using troupe = await Troupe.start();
+    const byId = new Map(operations.map((one) => [one.operation.operationId, one]));
+    for (const surface of ["orchestrator", "gateway"]) {
+      const create = byId.get(`${surface}CreateChatCompletion`)!;
+      const { value } = create.operation.requestBody!.content["application/json"]!.examples!["stored"]!;
+      const { id } = (await (await troupe.post(create.path, value)).json()) as { id: string };
+      for (const what of ["List", "Get", "Messages", "Update", "Delete"]) {
+        const { path, method, operation } = byId.get(`${surface}StoredCompletion${what}`)!;
+        const body = operation.requestBody?.content["application/json"]?.examples?.["label"]?.value;
+        const response = await troupe.fetch(path.replace("{id}", id), {
+          method,
+          ...(body !== undefined && { body: JSON.stringify(body), headers: { "content-type": "application/json" } }),
+        });
+        expect(response.status).toBe(200);
+        await expectDeclared(operation, response);
+      }
+    }
+  });
+
+  test("a server that drains or has lost its storage answers as declared too", async () => {
+    await using troupe = await Troupe.start();
+    const { services } = troupe.server;
+    services.store.check = () => {
+      throw new Error("disk I/O error");
+    };
+    services.draining = true;
+    const statuses: number[] = [];
+    for (const { path, method, operation } of operations.filter(({ method }) => method === "GET")) {
+      const response = await troupe.fetch(path.replace("{id}", "x"), { method });
+      statuses.push(response.status);
+      await expectDeclared(operation, response);
+    }
+    expect(statuses.filter((status) => status === 503).length).toBeGreaterThan(6);
+    services.draining = false;
+  });
+});

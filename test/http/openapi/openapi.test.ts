@@ -1,0 +1,123 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { Validator } from "@seriousme/openapi-schema-validator";
+import { openApiDocument } from "../../../src/http/openapi/openapi.ts";
+import { Troupe } from "../../helpers/troupe.ts";
+
+let troupe: Troupe;
+beforeAll(async () => {
+  troupe = await Troupe.start();
+});
+afterAll(() => troupe[Symbol.asyncDispose]());
+
+type Answer = { headers?: object; content?: object };
+type Operation = {
+  operationId?: string;
+  security: unknown[];
+  parameters?: { name: string }[];
+  requestBody?: { content: { "application/json": { schema: { properties: object } } } };
+  responses: Record<string, Answer>;
+};
+type Document = { openapi: string; paths: Record<string, Record<string, Operation>> };
+
+describe("the API's description", () => {
+  test("is valid OpenAPI 3.1", async () => {
+    const document = (await openApiDocument()) as Document;
+    const result = await new Validator().validate(structuredClone(document) as never);
+    expect(result.errors ?? []).toEqual([]);
+    expect(result.valid).toBe(true);
+    expect(document.openapi).toBe("3.1.0");
+  });
+
+  test("names every route that is mounted, each with its keys and errors", async () => {
+    const { paths } = (await openApiDocument()) as Document;
+    const mounted = troupe.server.services && (await routesOf(troupe));
+    expect(
+      Object.entries(paths)
+        .flatMap(([path, methods]) => Object.keys(methods).map((method) => `${method} ${path}`))
+        .sort(),
+    ).toEqual(mounted);
+    const create = paths["/gateway/v1/chat/completions"]!["post"]!;
+    const errors = ["400", "401", "403", "404", "405", "408", "413", "415", "422", "429", "500", "503", "504"];
+    expect(Object.keys(create.responses).sort()).toEqual(["200", ...errors, "default"]);
+    expect(Object.keys(paths["/v1/chat/completions"]!["post"]!.responses).sort()).toEqual(["200", ...errors]);
+    expect(Object.keys(create.responses["200"]!.content!)).toEqual(["application/json", "text/event-stream"]);
+    for (const methods of Object.values(paths)) {
+      for (const { responses } of Object.values(methods)) {
+        for (const { headers } of Object.values(responses)) {
+          expect(Object.keys(headers!)).toEqual(
+            expect.arrayContaining(["X-Request-Id", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"]),
+          );
+        }
+        expect(Object.keys(responses)).toEqual(expect.arrayContaining(["200", "403", "405", "500"]));
+      }
+    }
+    expect(create.security).toEqual([{ apiKey: [] }]);
+    expect(paths["/health"]!["get"]!.security).toEqual([]);
+  });
+
+  test("tells of every header and option that a caller may send, and of those that come back", async () => {
+    const { paths } = (await openApiDocument()) as Document;
+    for (const [path, own] of [
+      ["/v1/chat/completions", ["variables", "extra_body"]],
+      ["/gateway/v1/chat/completions", ["extra_body", "thinking_budget", "system_cache_control"]],
+    ] as const) {
+      const { parameters, requestBody, responses } = paths[path]!["post"]!;
+      const names = parameters!.map(({ name }) => name);
+      expect(names).toEqual(["service-request-id", "Idempotency-Key", "Last-Event-ID"]);
+      const { properties } = requestBody!.content["application/json"].schema;
+      expect(Object.keys(properties)).toEqual(expect.arrayContaining([...own]));
+      expect(Object.keys(responses["200"]!.headers!)).toContain("Idempotent-Replayed");
+      expect(Object.keys(responses["405"]!.headers!)).toContain("Allow");
+      expect(Object.keys(responses["429"]!.headers!)).toContain("Retry-After");
+    }
+    for (const path of ["/health", "/healthz"]) expect(Object.keys(paths[path]!["get"]!.responses)).toContain("503");
+  });
+
+  test("is plain text: no reader shows a mark of Markdown as such", async () => {
+    expect(JSON.stringify(await openApiDocument())).not.toMatch(/`|\*\*/);
+  });
+
+  test("a surface of its own stands at /v1", async () => {
+    const { paths } = (await openApiDocument(["gateway"])) as Document;
+    expect(Object.keys(paths)).toContain("/v1/chat/completions");
+    expect(Object.keys(paths).some((path) => path.startsWith("/gateway"))).toBe(false);
+  });
+});
+
+describe("the page at /docs", () => {
+  test("loads nothing from outside, and its files are here", async () => {
+    const response = await troupe.fetch("/docs", { key: null });
+    expect(response.status).toBe(200);
+    expect(response.headers.get("content-type")).toBe("text/html; charset=utf-8");
+    const html = await response.text();
+    expect(html).not.toMatch(/(?:src|href)="(?:https?:)?\/\//);
+    const policy = response.headers.get("content-security-policy")!;
+    const inline = html.match(/<script>([\s\S]*?)<\/script>/)![1]!;
+    expect(policy).toContain(`'sha256-${new Bun.CryptoHasher("sha256").update(inline).digest("base64")}'`);
+    for (const [path, type] of [
+      ["/docs/swagger-ui-bundle.js", "text/javascript"],
+      ["/docs/swagger-ui.css", "text/css"],
+      ["/docs/json", "application/json"],
+    ] as const) {
+      expect(html.includes(path) || path === "/docs/json").toBe(true);
+      const file = await troupe.fetch(path, { key: null });
+      expect(file.status).toBe(200);
+      expect(file.headers.get("content-type")).toStartWith(type);
+      expect((await file.bytes()).length).toBeGreaterThan(10_000);
+    }
+  });
+});
+
+/** What really answers: every described operation is called, and must not be a 404 for the path or a 405. */
+async function routesOf(running: Troupe): Promise<string[]> {
+  const { paths } = (await (await running.fetch("/docs/json")).json()) as Document;
+  const found: string[] = [];
+  for (const [path, methods] of Object.entries(paths)) {
+    for (const method of Object.keys(methods)) {
+      const response = await running.fetch(path.replace("{id}", "x"), { method: method.toUpperCase() });
+      const text = await response.text();
+      if (response.status !== 405 && !text.includes("There is nothing at")) found.push(`${method} ${path}`);
+    }
+  }
+  return found.sort();
+}

@@ -1,0 +1,89 @@
+/** One path, one answer: what a proxy in front keeps closed can't be had by another spelling. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import fc from "fast-check";
+import { homeRoute } from "../../src/http/home.ts";
+import { docsRoutes } from "../../src/http/openapi/openapi.ts";
+import { opsRoutes } from "../../src/http/ops.ts";
+import { surfaceRoutes } from "../../src/http/surface-routes.ts";
+import { sendRaw } from "../helpers/raw-http.ts";
+import { Troupe } from "../helpers/troupe.ts";
+
+let troupe: Troupe;
+beforeAll(async () => {
+  troupe = await Troupe.start();
+});
+afterAll(() => troupe[Symbol.asyncDispose]());
+
+const send = (target: string, method = "GET") => {
+  const head = `${method} ${target} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer ${troupe.key}`;
+  return sendRaw(troupe.url, `${head}\r\nconnection: close\r\n\r\n`);
+};
+/** Whether anything stands at that address, the platform's bare 400 counting as nothing. */
+const leadsSomewhere = async (target: string, method = "GET") => {
+  const { status, body } = await send(target, method);
+  return status !== 400 && !body.includes('"There is nothing at');
+};
+
+const both = ["orchestrator", "gateway"] as const;
+/** Each with what stands before the first part that a caller chooses. */
+const routes = [
+  ...surfaceRoutes.orchestrator.map(({ path }) => path),
+  ...surfaceRoutes.gateway.map(({ path }) => `/gateway${path}`),
+  ...[homeRoute(both), ...opsRoutes, ...docsRoutes(both)].map(({ path }) => path),
+].map((path) => ({ path: path.replace(/:\w+|\*/g, "x"), fixed: path.split(/\/[:*]/)[0]! }));
+
+/** Ways to write a path that some programs take for the path itself. */
+const spellings: Record<string, (path: string, at: number) => string> = {
+  "a slash more": (path, at) => `${path.slice(0, at)}/${path.slice(at)}`,
+  "a backslash more": (path, at) => `${path.slice(0, at)}\\${path.slice(at)}`,
+  "a backslash for a slash": (path, at) => `${path.slice(0, at)}${path.slice(at).replace("/", "\\")}`,
+  "a dot segment": (path, at) => path.slice(0, at) + path.slice(at).replace("/", "/./"),
+  "an encoded dot segment": (path, at) => path.slice(0, at) + path.slice(at).replace("/", "/%2E/"),
+  "a detour": (path, at) => path.slice(0, at) + path.slice(at).replace("/", "/x/../"),
+  "an encoded detour": (path, at) => path.slice(0, at) + path.slice(at).replace("/", "/x/.%2e/"),
+  "a detour by backslashes": (path, at) => path.slice(0, at) + path.slice(at).replace("/", "/x\\..\\"),
+  "an encoded character": (path, at) =>
+    `${path.slice(0, at)}%${path.charCodeAt(at).toString(16).padStart(2, "0")}${path.slice(at + 1)}`,
+  "another case": (path, at) => path.slice(0, at) + path.slice(at).replace(/[a-z]/, (letter) => letter.toUpperCase()),
+  "a parameter": (path, at) => `${path.slice(0, at)};a=b${path.slice(at)}`,
+  "a null": (path, at) => `${path.slice(0, at)}%00${path.slice(at)}`,
+};
+
+test("no route answers to another spelling of its path", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.constantFrom(...routes),
+      fc.constantFrom(...Object.keys(spellings)),
+      fc.nat(),
+      fc.constantFrom("GET", "POST", "DELETE", "PUT", "PATCH", "OPTIONS"),
+      async ({ path, fixed }, spelling, place, method) => {
+        fc.pre(fixed.length > 1);
+        const respelt = spellings[spelling]!(fixed, place % fixed.length) + path.slice(fixed.length);
+        fc.pre(respelt !== path);
+        expect([method, respelt, await leadsSomewhere(respelt, method)]).toEqual([method, respelt, false]);
+      },
+    ),
+    { numRuns: 1500 },
+  );
+}, 30_000);
+
+test("every route answers to its own", async () => {
+  for (const { path } of routes) {
+    for (const target of [path, `${path}?a=b`, `http://127.0.0.1${path}`]) {
+      expect([target, await leadsSomewhere(target)]).toEqual([target, true]);
+    }
+  }
+});
+
+test("a slash behind the documentation's address leads there, below a proxy's prefix too", async () => {
+  const { status, headers } = await send("/docs/");
+  expect([status, headers.get("location")]).toEqual([308, "../docs"]);
+  expect(headers.get("x-ratelimit-limit")).not.toBeNull();
+});
+
+test("a model's id is all that follows, slashes and encoded ones included", async () => {
+  const found = async (id: string) => (await troupe.fetch(`/v1/models/${id}`)).status;
+  expect(await found("troupe/guide")).toBe(200);
+  expect(await found("troupe%2Fguide")).toBe(200);
+  for (const id of ["troupe/guide/", "troupe//guide", "v1/models/troupe/guide", ""]) expect(await found(id)).toBe(404);
+});

@@ -1,0 +1,77 @@
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import { type JsonLimits, JsonScan } from "../../../src/lib/json/scan.ts";
+
+const none: JsonLimits = { jsonDepth: 1e9, jsonValues: 1e9, jsonKeys: 1e9, jsonStringBytes: 1e9 };
+const encode = (text: string) => new TextEncoder().encode(text);
+
+/** What a text holds, counted on what it was parsed to. */
+function countOf(value: unknown): JsonLimits {
+  const count = { jsonDepth: 0, jsonValues: 0, jsonKeys: 0, jsonStringBytes: 0 };
+  const walk = (one: unknown, depth: number): void => {
+    count.jsonValues += 1;
+    if (typeof one !== "object" || one === null) return;
+    count.jsonDepth = Math.max(count.jsonDepth, depth + 1);
+    for (const child of Object.values(one)) walk(child, depth + 1);
+    if (!Array.isArray(one)) count.jsonKeys += Object.keys(one).length;
+  };
+  walk(value, 0);
+  return count;
+}
+
+const stringBytesOf = (text: string) =>
+  Math.max(0, ...[...text.matchAll(/"((?:[^"\\]|\\.)*)"/gs)].map(([, inside]) => encode(inside!).length));
+
+/** @param cuts where the text is cut into pieces */
+function exceeded(text: string, limits: JsonLimits, cuts: readonly number[] = []): keyof JsonLimits | undefined {
+  const bytes = encode(text);
+  const scan = new JsonScan(limits);
+  const places = [0, ...cuts.map((cut) => cut % (bytes.length + 1)).sort((a, b) => a - b), bytes.length];
+  for (let at = 1; at < places.length; at += 1) {
+    const found = scan.push(bytes.subarray(places[at - 1], places[at]));
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+const piece = fc.constantFrom('"', "\\", "[", "{", ",:]}", "\n", "é", "x".repeat(70), "\\".repeat(9));
+const anyText = fc.oneof(
+  fc.string({ unit: "grapheme" }),
+  fc.array(piece).map((some) => some.join("")),
+);
+const anyJson = fc.letrec((tie) => ({
+  value: fc.oneof({ maxDepth: 5 }, fc.constantFrom(null, true, 1.5), anyText, tie("list"), tie("object")),
+  list: fc.array(tie("value"), { maxLength: 5 }),
+  object: fc.dictionary(anyText, tie("value"), { maxKeys: 5 }),
+})).value;
+
+test("the counts are those of the value, wherever the text is cut and however it is spaced", () => {
+  fc.assert(
+    fc.property(anyJson, fc.array(fc.nat()), fc.constantFrom(0, 2, "\t"), (value, cuts, space) => {
+      const text = JSON.stringify(value, undefined, space);
+      const count = { ...countOf(JSON.parse(text)), jsonStringBytes: stringBytesOf(text) };
+      expect(exceeded(text, count, cuts)).toBeUndefined();
+      for (const name of Object.keys(count) as (keyof JsonLimits)[]) {
+        if (count[name] === 0 || (name === "jsonValues" && count.jsonValues === 1)) continue;
+        expect(exceeded(text, { ...none, [name]: count[name] - 1 }, cuts)).toBe(name);
+      }
+    }),
+    { numRuns: 500 },
+  );
+}, 30_000);
+
+test("what is no JSON is looked through as well", () => {
+  fc.assert(fc.property(anyText, fc.array(fc.nat()), (text, cuts) => void exceeded(text, none, cuts)));
+});
+
+test.each([
+  ["brackets", "[".repeat(1e6), "jsonDepth"],
+  ["objects in objects", '{"a":'.repeat(1e5), "jsonDepth"],
+  ["many keys", `{${'"a":1,'.repeat(1e5)}`, "jsonKeys"],
+  ["many numbers", `[${"1,".repeat(1e6)}`, "jsonValues"],
+  ["many empty lists", `[${"[],".repeat(1e6)}`, "jsonValues"],
+  ["a long string", `"${"x".repeat(1e6)}`, "jsonStringBytes"],
+  ["a long string of escapes", `"${'\\"'.repeat(1e6)}"`, "jsonStringBytes"],
+] as const)("%s: the limit is told", (_, text, name) => {
+  expect(exceeded(text, { jsonDepth: 64, jsonValues: 1000, jsonKeys: 500, jsonStringBytes: 1000 })).toBe(name);
+});

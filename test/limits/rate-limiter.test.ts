@@ -1,0 +1,195 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { anonymousCaller, RateLimiter } from "../../src/limits/rate-limiter.ts";
+import { ManualClock } from "../helpers/manual-clock.ts";
+
+const startMs = 1_700_000_000_000;
+
+describe("take", () => {
+  test("the window slides: each request makes room a minute after it was taken", () => {
+    const clock = new ManualClock(startMs);
+    const limiter = new RateLimiter(clock);
+    const take = () => limiter.take("a", 2);
+    expect(take()).toEqual({
+      allowed: true,
+      limit: 2,
+      remaining: 1,
+      resetAt: startMs / 1000 + 60,
+      retryAfterSeconds: 0,
+    });
+    clock.advance(20_500);
+    expect(take()).toMatchObject({ allowed: true, remaining: 0, resetAt: startMs / 1000 + 60 });
+    expect(take()).toEqual({
+      allowed: false,
+      limit: 2,
+      remaining: 0,
+      resetAt: startMs / 1000 + 60,
+      retryAfterSeconds: 40,
+    });
+    clock.advance(39_499);
+    expect(take()).toMatchObject({ allowed: false, retryAfterSeconds: 1 });
+    clock.advance(1);
+    expect(take()).toMatchObject({ allowed: true, remaining: 0, resetAt: Math.ceil(startMs / 1000 + 80.5) });
+    expect(take()).toMatchObject({ allowed: false, retryAfterSeconds: 21 });
+  });
+
+  test("callers do not share a window", () => {
+    const limiter = new RateLimiter(new ManualClock());
+    expect(limiter.take("a", 1).allowed).toBe(true);
+    expect(limiter.take("b", 1).allowed).toBe(true);
+    expect(limiter.take("a", 1).allowed).toBe(false);
+  });
+
+  test("peek takes nothing; an empty window resets now", () => {
+    const clock = new ManualClock(startMs + 1);
+    const limiter = new RateLimiter(clock);
+    const empty = { allowed: true, limit: 3, remaining: 3, resetAt: startMs / 1000 + 1, retryAfterSeconds: 0 };
+    expect(limiter.peek("a", 3)).toEqual(empty);
+    expect(limiter.size).toBe(0);
+    limiter.take("a", 3);
+    expect(limiter.peek("a", 3)).toMatchObject({ remaining: 2, resetAt: startMs / 1000 + 61 });
+    expect(limiter.peek("a", 3)).toMatchObject({ remaining: 2 });
+    expect(limiter.peek("a", 1)).toMatchObject({ allowed: false, remaining: 0, retryAfterSeconds: 60 });
+    clock.advance(60_000);
+    expect(limiter.peek("a", 3)).toEqual({ ...empty, resetAt: startMs / 1000 + 61 });
+  });
+
+  test("the wall clock may jump, the window stays", () => {
+    const clock = {
+      ...new ManualClock(),
+      now: () => wall,
+      monotonic: () => steady,
+      newId: () => "",
+      setTimer: () => () => {},
+    };
+    let wall = startMs;
+    let steady = 5;
+    const limiter = new RateLimiter(clock);
+    limiter.take("a", 1);
+    for (const jump of [-86_400_000, 86_400_000, 3_600_000]) {
+      wall += jump;
+      steady += 10_000;
+      const verdict = limiter.take("a", 1);
+      expect(verdict.allowed).toBe(false);
+      expect(verdict.resetAt).toBe(Math.ceil((wall + 60_000 - (steady - 5)) / 1000));
+    }
+    steady = 60_005;
+    expect(limiter.take("a", 1).allowed).toBe(true);
+  });
+
+  test("agrees with a plain list of times, whatever the limit changes to", () => {
+    const step = fc.record({
+      wait: fc.oneof(fc.integer({ min: 0, max: 3000 }), fc.constantFrom(0, 30_000, 59_999, 60_000, 60_001)),
+      who: fc.constantFrom("a", "b"),
+      limit: fc.constantFrom(1, 2, 5, 9, 40),
+      peek: fc.boolean(),
+    });
+    fc.assert(
+      fc.property(fc.array(step, { minLength: 1, maxLength: 120 }), (steps) => {
+        const clock = new ManualClock(startMs + 123);
+        const limiter = new RateLimiter(clock);
+        const taken: Record<string, number[]> = { a: [], b: [] };
+        for (const { wait, who, limit, peek } of steps) {
+          clock.advance(wait);
+          const now = clock.now();
+          const live = taken[who]!.filter((time) => time > now - 60_000);
+          const allowed = live.length < limit;
+          if (allowed && !peek) {
+            live.push(now);
+            taken[who]!.push(now);
+          }
+          // When enough of them are gone that one more fits than now.
+          const grows = live.length === 0 ? now : live[Math.max(0, live.length - limit)]! + 60_000;
+          expect(peek ? limiter.peek(who, limit) : limiter.take(who, limit)).toEqual({
+            allowed,
+            limit,
+            remaining: Math.max(0, limit - live.length),
+            resetAt: Math.ceil(grows / 1000),
+            retryAfterSeconds: allowed ? 0 : Math.ceil((grows - now) / 1000),
+          });
+        }
+        for (const times of Object.values(taken)) {
+          for (const time of times) {
+            const inMinute = times.filter((other) => other >= time && other < time + 60_000);
+            expect(inMinute.length).toBeLessThanOrEqual(40);
+          }
+        }
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test("whoever waits as long as told is let in; remaining grows by the moment told", () => {
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 0, max: 20_000 }), { minLength: 5, maxLength: 40 }), (waits) => {
+        const clock = new ManualClock(startMs + 777);
+        const limiter = new RateLimiter(clock);
+        for (const wait of waits) {
+          clock.advance(wait);
+          const verdict = limiter.take("a", 3);
+          const before = limiter.peek("a", 3);
+          if (verdict.allowed) continue;
+          clock.advance(verdict.retryAfterSeconds * 1000);
+          expect(limiter.peek("a", 3).remaining).toBeGreaterThan(0);
+          clock.advance(Math.max(0, before.resetAt * 1000 - clock.now()));
+          expect(limiter.peek("a", 3).remaining).toBeGreaterThan(before.remaining);
+        }
+      }),
+      { numRuns: 200 },
+    );
+  });
+});
+
+describe("memory", () => {
+  test("callers that were silent for a minute are forgotten", () => {
+    const clock = new ManualClock();
+    const limiter = new RateLimiter(clock);
+    for (let at = 0; at < 500; at += 1) limiter.take(`key-${at}`, 5);
+    expect(limiter.size).toBe(500);
+    clock.advance(59_999);
+    limiter.take("key-0", 5);
+    expect(limiter.size).toBe(500);
+    clock.advance(1);
+    limiter.take("key-1", 5);
+    expect(limiter.size).toBe(2);
+    expect(limiter.peek("key-0", 5).remaining).toBe(4);
+  });
+
+  test("many addresses can't grow it: the one seen longest ago goes first", () => {
+    const limiter = new RateLimiter(new ManualClock(), 100);
+    limiter.take("early", 1);
+    for (let at = 0; at < 5000; at += 1) {
+      limiter.take(`address-${at}`, 1);
+      expect(limiter.take("busy", 2).allowed).toBe(at < 2);
+    }
+    expect(limiter.size).toBe(100);
+    expect(limiter.peek("early", 1).remaining).toBe(1);
+    expect(limiter.peek("address-4999", 1).remaining).toBe(0);
+    expect(limiter.peek("address-4901", 1).remaining).toBe(0);
+    expect(limiter.peek("address-4900", 1).remaining).toBe(1);
+  });
+
+  test("a large window holds every request", () => {
+    const limiter = new RateLimiter(new ManualClock());
+    for (let at = 0; at < 10_000; at += 1) expect(limiter.take("a", 10_000).remaining).toBe(9_999 - at);
+    expect(limiter.take("a", 10_000).allowed).toBe(false);
+  });
+});
+
+test("an IPv6 caller is its /64 network", () => {
+  const names: [string, string][] = [
+    ["192.0.2.7", "192.0.2.7"],
+    ["::ffff:192.0.2.7", "192.0.2.7"],
+    ["2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"],
+    ["2001:DB8:1:2::9", "2001:db8:1:2::/64"],
+    ["2001:0db8:0001:0002:ffff::", "2001:db8:1:2::/64"],
+    ["2001:db8::1", "2001:db8:0:0::/64"],
+    ["::1", "0:0:0:0::/64"],
+    ["64:ff9b::192.0.2.33", "64:ff9b:0:0::/64"],
+    ["1:2:3:4:5:6:192.0.2.33", "1:2:3:4::/64"],
+    ["fe80::1%eth0", "fe80:0:0:0::/64"],
+    ["", ""],
+    ["unix", "unix"],
+  ];
+  for (const [address, name] of names) expect([address, anonymousCaller(address)]).toEqual([address, name]);
+});

@@ -1,0 +1,71 @@
+/** A window's hits count for its minute, whatever becomes of the process that took them. */
+import { describe, expect, test } from "bun:test";
+import { canShare } from "../../src/lib/linux/reuse-port.ts";
+import { TempFolder } from "../helpers/temp-folder.ts";
+import { CrewProcess } from "../workers/worker-processes.ts";
+
+const limit = 12;
+const manners: Record<string, (troupe: CrewProcess) => void> = {
+  "kill -9": ({ id }) => process.kill(id, "SIGKILL"),
+  SIGTERM: ({ id }) => process.kill(id, "SIGTERM"),
+};
+
+/** @returns what is left, or the status of a refusal */
+async function ask(url: string, key: string): Promise<number> {
+  const answer = await fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
+  await answer.text();
+  return answer.status === 429 ? 429 : Number(answer.headers.get("x-ratelimit-remaining"));
+}
+
+/** Asks until it is refused. */
+async function askAll(url: string, key: string): Promise<number[]> {
+  const left: number[] = [];
+  for (;;) {
+    const answered = await ask(url, key);
+    if (answered === 429) return left;
+    left.push(answered);
+  }
+}
+
+const countDown = (from: number) => Array.from({ length: from }, (_, at) => from - 1 - at);
+
+describe.each(["1", "2"])("with %s workers", (workers) => {
+  describe.skipIf(workers !== "1" && !canShare()).each(Object.keys(manners))("after %s", (manner) => {
+    test("a key and an address have no more requests than before", async () => {
+      using folder = new TempFolder();
+      const args = ["--port", "0", "--workers", workers];
+      const first = CrewProcess.run(folder.path, { args });
+      await first.ready;
+      const key = first.createKey({ perMinute: limit });
+      for (let taken = 1; taken <= 5; taken += 1) expect(await ask(first.url, key)).toBe(limit - taken);
+      const anonymous = await ask(first.url, "wrong");
+      manners[manner]!(first);
+      await first.allEnded;
+      await using second = CrewProcess.run(folder.path, { args });
+      await second.ready;
+      expect(await ask(second.url, "wrong")).toBe(anonymous - 1);
+      expect(await askAll(second.url, key)).toEqual(countDown(limit - 5));
+    }, 60_000);
+  });
+});
+
+test.skipIf(!canShare())(
+  "after an upgrade in place a key and an address have no more requests than before",
+  async () => {
+    using folder = new TempFolder();
+    await using troupe = CrewProcess.run(folder.path, { args: ["--port", "0"] });
+    await troupe.ready;
+    const key = troupe.createKey({ perMinute: limit });
+    for (let taken = 1; taken <= 5; taken += 1) expect(await ask(troupe.url, key)).toBe(limit - taken);
+    const anonymous = await ask(troupe.url, "wrong");
+    process.kill(troupe.id, "SIGUSR2");
+    const { process: successor } = await troupe.line(({ message }) => message.startsWith("the successor takes over"));
+    try {
+      expect(await ask(troupe.url, "wrong")).toBe(anonymous - 1);
+      expect(await askAll(troupe.url, key)).toEqual(countDown(limit - 5));
+    } finally {
+      process.kill(Number(successor), "SIGKILL");
+    }
+  },
+  60_000,
+);

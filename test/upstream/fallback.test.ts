@@ -1,0 +1,65 @@
+import { describe, expect, test } from "bun:test";
+import { classifyFailure, type FailureClass } from "../../src/upstream/fallback.ts";
+
+const error = (status: number, body: unknown) => ({
+  kind: "upstream-error" as const,
+  provider: "p",
+  status,
+  headers: {},
+  body: new TextEncoder().encode(typeof body === "string" ? body : JSON.stringify(body)),
+});
+const input = (code: "context_length_exceeded" | "content_filter" | "invalid_value"): FailureClass => ({
+  kind: "input",
+  code,
+});
+
+describe("blame", () => {
+  test.each<[number, unknown, FailureClass]>([
+    [
+      400,
+      { error: { code: "context_length_exceeded", message: "This model's maximum context length is 128000 tokens" } },
+      input("context_length_exceeded"),
+    ],
+    [
+      400,
+      {
+        type: "error",
+        error: { type: "invalid_request_error", message: "prompt is too long: 210000 tokens > 200000 maximum" },
+      },
+      input("context_length_exceeded"),
+    ],
+    [
+      400,
+      {
+        error: {
+          code: 400,
+          message: "The input token count (1100000) exceeds the maximum number of tokens allowed (1048576).",
+        },
+      },
+      input("context_length_exceeded"),
+    ],
+    [413, "", input("context_length_exceeded")],
+    [
+      400,
+      { error: { code: "content_filter", message: "filtered due to the content management policy" } },
+      input("content_filter"),
+    ],
+    [403, { error: "Content violates usage guidelines. Failed check: SAFETY_CHECK" }, input("content_filter")],
+    [422, { detail: [{ msg: "bad" }] }, input("invalid_value")],
+    [
+      400,
+      { error: { code: 400, status: "INVALID_ARGUMENT", message: "API key not valid. Please pass a valid API key." } },
+      { kind: "configuration" },
+    ],
+    [400, { code: "x", error: "Incorrect API key provided: xa***" }, { kind: "configuration" }],
+    [401, {}, { kind: "configuration" }],
+    [402, {}, { kind: "configuration" }],
+    [403, {}, { kind: "configuration" }],
+    [404, {}, { kind: "configuration" }],
+    [408, {}, { kind: "passing", timedOut: true }],
+    [504, {}, { kind: "passing", timedOut: true }],
+    [429, {}, { kind: "passing", timedOut: false }],
+    [503, {}, { kind: "passing", timedOut: false }],
+    [529, {}, { kind: "passing", timedOut: false }],
+  ])("%d %j", (status, body, expected) => expect(classifyFailure(error(status, body))).toEqual(expected));
+});

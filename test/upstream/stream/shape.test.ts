@@ -1,0 +1,211 @@
+import { describe, expect, test } from "bun:test";
+import type { ChatRequest, ChunkBody, Delta, FinishReason } from "../../../src/protocols/chat/schema.ts";
+import { type Shaping, StreamShaper, shapeCompletion, shapingFor } from "../../../src/upstream/stream/shape.ts";
+
+const envelope = { id: "chatcmpl-1", created: 7, model: "openai/gpt" };
+const shaping = (changes: Partial<Shaping> = {}): Shaping => ({
+  envelope,
+  includeUsage: false,
+  thinkingRequested: false,
+  choices: 1,
+  ...changes,
+});
+const body = (delta: Delta, finish_reason: FinishReason | null = null, index = 0): ChunkBody => ({
+  choices: [{ index, delta, finish_reason }],
+});
+const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };
+const head = { id: "chatcmpl-1", object: "chat.completion.chunk", created: 7, model: "openai/gpt" };
+
+function run(bodies: readonly ChunkBody[], changes: Partial<Shaping> = {}): unknown[] {
+  const shaper = new StreamShaper(shaping(changes));
+  const texts = [...bodies.flatMap((one) => shaper.push([one])), ...shaper.end()];
+  return texts.map((text) => JSON.parse(text));
+}
+
+describe("StreamShaper", () => {
+  test("the first chunk carries the role and the first fragment together, an empty one before it is dropped", () => {
+    const chunks = run([
+      body({ role: "assistant", content: "" }),
+      body({ content: "Hel" }),
+      body({ content: "lo" }),
+      body({}, "stop"),
+    ]);
+    expect(chunks).toEqual([
+      { ...head, choices: [{ index: 0, delta: { role: "assistant", content: "Hel" }, finish_reason: null }] },
+      { ...head, choices: [{ index: 0, delta: { content: "lo" }, finish_reason: null }] },
+      { ...head, choices: [{ index: 0, delta: {}, finish_reason: "stop" }] },
+    ]);
+  });
+
+  test("a finish reason beside content leaves it in a chunk of its own", () => {
+    expect(run([body({ content: "all" }, "length")])).toEqual([
+      { ...head, choices: [{ index: 0, delta: { role: "assistant", content: "all" }, finish_reason: null }] },
+      { ...head, choices: [{ index: 0, delta: {}, finish_reason: "length" }] },
+    ]);
+  });
+
+  test("an answer without content still opens with the role", () => {
+    expect(run([body({}, "stop")])).toEqual([
+      { ...head, choices: [{ index: 0, delta: { role: "assistant", content: "" }, finish_reason: null }] },
+      { ...head, choices: [{ index: 0, delta: {}, finish_reason: "stop" }] },
+    ]);
+  });
+
+  test("a stream that opens with a tool call has null content beside the role", () => {
+    const call = { index: 0, id: "c", type: "function" as const, function: { name: "f", arguments: "{}" } };
+    expect(run([body({ tool_calls: [call] }), body({}, "tool_calls")])[0]).toEqual({
+      ...head,
+      choices: [{ index: 0, delta: { role: "assistant", content: null, tool_calls: [call] }, finish_reason: null }],
+    });
+  });
+
+  test("usage is null on every chunk and whole in a chunk of its own, when asked for; the last report counts", () => {
+    const early = { ...body({ content: "a" }), usage: { ...usage, total_tokens: 1 } };
+    const chunks = run([early, body({ content: "b" }), { ...body({}, "stop"), usage }], { includeUsage: true });
+    expect(chunks.map((chunk) => (chunk as { usage: unknown }).usage)).toEqual([null, null, null, usage]);
+    expect(chunks.at(-1)).toEqual({ ...head, choices: [], usage });
+  });
+
+  test("no usage key at all when it was not asked for", () => {
+    const chunks = run([{ ...body({ content: "a" }), usage }, body({}, "stop"), { choices: [], usage }]);
+    expect(chunks).toHaveLength(2);
+    for (const chunk of chunks) expect(chunk).not.toHaveProperty("usage");
+  });
+
+  test("a second finish reason of the same choice is dropped", () => {
+    const reasons = run([body({ content: "a" }, "stop"), body({}, "stop")]).map(
+      (chunk) => (chunk as { choices: { finish_reason: unknown }[] }).choices[0]!.finish_reason,
+    );
+    expect(reasons).toEqual([null, "stop"]);
+  });
+
+  test("every choice has its own role and its own finish", () => {
+    const chunks = run(
+      [body({ content: "a" }, null, 1), body({ content: "b" }, null, 0), body({}, "stop", 1), body({}, "length", 0)],
+      { choices: 2 },
+    );
+    expect(chunks).toEqual([
+      { ...head, choices: [{ index: 1, delta: { role: "assistant", content: "a" }, finish_reason: null }] },
+      { ...head, choices: [{ index: 0, delta: { role: "assistant", content: "b" }, finish_reason: null }] },
+      { ...head, choices: [{ index: 1, delta: {}, finish_reason: "stop" }] },
+      { ...head, choices: [{ index: 0, delta: {}, finish_reason: "length" }] },
+    ]);
+  });
+
+  test("requested thinking is in metadata on the last choice's finish chunk, as strings", () => {
+    const chunks = run(
+      [
+        body({ reasoning_content: "Let " }),
+        body({ reasoning_content: "me see" }),
+        body({ content: "4" }),
+        { ...body({}, "stop"), metadata: { thinking: "old", finish: "x" } },
+      ],
+      { thinkingRequested: true },
+    );
+    expect(chunks[0]).toEqual({
+      ...head,
+      choices: [{ index: 0, delta: { role: "assistant", reasoning_content: "Let " }, finish_reason: null }],
+    });
+    expect(chunks.at(-1)).toEqual({
+      ...head,
+      choices: [{ index: 0, delta: {}, finish_reason: "stop" }],
+      metadata: { thinking: "Let me see", finish: "x" },
+    });
+    expect(chunks.slice(0, -1).some((chunk) => "metadata" in (chunk as object))).toBe(false);
+  });
+
+  test("fields beyond the known ones travel along, on chunks and on choices", () => {
+    const chunks = run([
+      { ...body({ content: "a" }), system_fingerprint: "fp" },
+      { ...body({ content: "b" }), system_fingerprint: "fp" },
+      { choices: [], moderation: { flagged: false } },
+      { choices: [{ index: 0, delta: {}, finish_reason: "stop", native_finish_reason: "end" }] },
+    ]);
+    expect(chunks).toEqual([
+      {
+        ...head,
+        choices: [{ index: 0, delta: { role: "assistant", content: "a" }, finish_reason: null }],
+        system_fingerprint: "fp",
+      },
+      { ...head, choices: [{ index: 0, delta: { content: "b" }, finish_reason: null }], system_fingerprint: "fp" },
+      { ...head, choices: [], moderation: { flagged: false } },
+      { ...head, choices: [{ index: 0, delta: {}, finish_reason: "stop", native_finish_reason: "end" }] },
+    ]);
+  });
+
+  test("it knows when it has begun and when it is complete", () => {
+    const shaper = new StreamShaper(shaping());
+    shaper.push([body({ role: "assistant", content: "" })]);
+    expect([shaper.begun, shaper.complete]).toEqual([false, false]);
+    shaper.push([body({ content: "a" }), body({ content: "b" }, null, 1), body({}, "stop")]);
+    expect([shaper.begun, shaper.complete]).toEqual([true, false]);
+    shaper.push([body({}, "stop", 1)]);
+    expect(shaper.complete).toBe(true);
+  });
+
+  test("a fault is the error object and the envelope behind it, without choices", () => {
+    const error = { message: "gone", type: "server_error", param: "", code: "x" };
+    expect(new StreamShaper(shaping()).fault(error)).toBe(JSON.stringify({ error, ...head }));
+  });
+
+  test("odd text stays what it is", () => {
+    const odd = 'a"b\\c\n\u2028\u{1F600}\ud800</script>';
+    const shaper = new StreamShaper(shaping());
+    const texts = shaper.push([body({ content: "x" }), body({ content: odd })]);
+    expect(JSON.parse(texts[1]!).choices[0].delta.content).toBe(odd);
+    expect(texts[1]).not.toContain("\n");
+  });
+});
+
+describe("shapeCompletion", () => {
+  test("gives the envelope and the details that strict clients want", () => {
+    const completion = shapeCompletion(
+      { choices: [{ index: 0, message: { role: "assistant", content: "Hi" }, finish_reason: "stop" }], usage },
+      shaping(),
+    );
+    expect(completion).toEqual({
+      id: "chatcmpl-1",
+      object: "chat.completion",
+      created: 7,
+      model: "openai/gpt",
+      choices: [
+        {
+          index: 0,
+          message: { role: "assistant", content: "Hi", refusal: null },
+          finish_reason: "stop",
+          logprobs: null,
+        },
+      ],
+      usage,
+    });
+  });
+
+  test("requested thinking is mirrored into metadata, for each choice", () => {
+    const message = (text: string) => ({ role: "assistant" as const, content: "4", reasoning_content: text });
+    const choices = [
+      { index: 0, message: message("one"), finish_reason: "stop" as const },
+      { index: 1, message: message("two"), finish_reason: "stop" as const },
+    ];
+    expect(shapeCompletion({ choices }, shaping({ thinkingRequested: true })).metadata).toEqual({
+      thinking: "one",
+      "thinking.1": "two",
+    });
+    expect(shapeCompletion({ choices }, shaping()).metadata).toBeUndefined();
+  });
+});
+
+describe("shapingFor", () => {
+  const request = (changes: Partial<ChatRequest> = {}): ChatRequest => ({ model: "a/b", messages: [], ...changes });
+  test.each([
+    [{}, {}, false],
+    [{}, { include_thoughts: true }, true],
+    [{}, { thinking_budget: 0 }, false],
+    [{}, { thinking_budget: -1 }, true],
+    [{}, { thinking: { type: "enabled" } }, true],
+    [{}, { thinking: { type: "disabled" } }, false],
+    [{ reasoning_effort: "low" }, {}, true],
+    [{ reasoning_effort: "none" }, {}, false],
+  ] as const)("%j with %j asks for thinking: %p", (changes, extras, asked) => {
+    expect(shapingFor(request(changes), extras, envelope).thinkingRequested).toBe(asked);
+  });
+});

@@ -1,0 +1,376 @@
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import type { ByteReceiver } from "../../../src/lib/http/decompress.ts";
+import type { SseEvent } from "../../../src/lib/sse.ts";
+import type { ChunkBody } from "../../../src/protocols/chat/schema.ts";
+import { FragmentTemplate } from "../../../src/providers/openai-compatible/fragment-template.ts";
+import { ChatStream } from "../../../src/providers/openai-compatible/stream.ts";
+import type { StreamDecoder } from "../../../src/providers/provider.ts";
+import type { CallOptions } from "../../../src/upstream/call.ts";
+import type { UpstreamAnswer } from "../../../src/upstream/client.ts";
+import { StreamBodies } from "../../../src/upstream/stream/decode.ts";
+import { shapingFor } from "../../../src/upstream/stream/shape.ts";
+import { ShapedStream } from "../../../src/upstream/stream/shaped-stream.ts";
+import type { Target } from "../../../src/upstream/target.ts";
+
+const frame = (rest: object) => ({ id: "c", object: "chat.completion.chunk", created: 1, model: "m", ...rest });
+const choice = (delta: object, finish_reason: string | null = null, index = 0) => ({ index, delta, finish_reason });
+
+/** Writes non-ASCII characters, slashes and line feeds in the other forms that JSON has for them. */
+const written = (value: unknown, style: number) => {
+  const json = JSON.stringify(value);
+  if (style === 1)
+    return json.replace(/[\u0080-\uffff]/g, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  if (style === 2) return json.replaceAll("/", "\\/").replaceAll("\\n", "\\u000a");
+  return style === 3 ? JSON.stringify(value, undefined, 1).replaceAll("\n", "") : json;
+};
+
+const text = fc.oneof(
+  fc.string({ unit: "grapheme", maxLength: 12 }),
+  fc.string({ unit: "binary", maxLength: 6 }).map((odd) => odd.toWellFormed()),
+  fc.constantFrom("", "m", "c", "content", '"', "\\", '"}', "\n", "assistant", "a/b", "é", "\u2028", '","content":"x'),
+);
+const chunk = fc.oneof(
+  { weight: 8, arbitrary: text.map((content) => frame({ choices: [choice({ content })] })) },
+  text.map((content) => frame({ choices: [choice({ role: "assistant", content })] })),
+  text.map((content) => frame({ choices: [choice({ content })], usage: null, obfuscation: content.length })),
+  fc
+    .tuple(text, fc.stringMatching(/^[\w"\\]{0,6}$/))
+    .map(([content, obfuscation]) => frame({ choices: [choice({ content })], obfuscation })),
+  text.map((content) => frame({ system_fingerprint: "fp", choices: [choice({ content })] })),
+  text.map((content) => frame({ choices: [choice({ content }, null, 1)] })),
+  text.map((content) => frame({ choices: [choice({ content }), choice({ content }, null, 1)] })),
+  text.map((content) => frame({ model: content, choices: [choice({ content })] })),
+  text.map((content) => frame({ citations: [content], choices: [choice({ content })] })),
+  text.map((reasoning_content) => frame({ choices: [choice({ reasoning_content })] })),
+  fc.constant(frame({ choices: [choice({}, "stop")] })),
+  fc.constant(frame({ choices: [], usage: { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 } })),
+  fc.constant({ error: { message: "broken" } }),
+);
+
+/** @param lengths of the pieces; the last one is the rest */
+function piecesOf(bytes: Uint8Array, lengths: readonly number[]): Uint8Array[] {
+  const pieces: Uint8Array[] = [];
+  let at = 0;
+  for (const length of lengths) {
+    pieces.push(bytes.subarray(at, at + length));
+    at += length;
+  }
+  return [...pieces, bytes.subarray(at)];
+}
+
+let copiedPieces = 0;
+
+/** A decoder that knows no shortcut: every event is parsed and written anew. */
+class PlainStream implements StreamDecoder {
+  readonly #inner = new ChatStream({}, (kind, choice, count) => `${kind}_${choice}_${count}`);
+
+  push(event: SseEvent): ChunkBody[] {
+    const { learn } = FragmentTemplate;
+    FragmentTemplate.learn = () => undefined;
+    try {
+      return this.#inner.push(event);
+    } finally {
+      FragmentTemplate.learn = learn;
+    }
+  }
+  end(): ChunkBody[] {
+    return this.#inner.end();
+  }
+  get finished(): boolean {
+    return this.#inner.finished;
+  }
+}
+
+/** What goes to the client, read by read. @param parts the upstream's bytes */
+async function shaped(
+  parts: readonly Uint8Array[],
+  wantsBodies: boolean,
+  decoder: StreamDecoder = new ChatStream({}, (kind, choice, count) => `${kind}_${choice}_${count}`),
+): Promise<string[]> {
+  const waiting = [...parts];
+  let reader: ByteReceiver | undefined;
+  let isPaused = false;
+  const give = () => {
+    while (reader !== undefined && !isPaused) {
+      const part = waiting.shift();
+      if (part === undefined) return reader.end();
+      reader.data(Buffer.from(part));
+    }
+  };
+  const answer = {
+    name: "up",
+    finishSoon() {},
+    flow(own: ByteReceiver) {
+      reader = own;
+      give();
+    },
+    pause() {
+      isPaused = true;
+    },
+    resume() {
+      isPaused = false;
+      give();
+    },
+    cancel() {
+      reader = undefined;
+    },
+    settle() {
+      reader = undefined;
+    },
+  };
+  const bodies = new StreamBodies(answer as unknown as UpstreamAnswer, decoder);
+  const observer = { wantsBodies, body() {}, completed() {}, faulted() {} };
+  const options = {
+    shaping: shapingFor({ model: "m", messages: [] }, {}, { id: "id", created: 2, model: "ours" }),
+    observer,
+    renderFault: (fault: Error) => ({ message: fault.message }),
+  } as unknown as CallOptions;
+  const stream = new ShapedStream(bodies, { account: { name: "up" }, legacyFunctions: false } as Target, options);
+  const texts: string[] = [];
+  try {
+    await stream.open();
+  } catch (error) {
+    return [String(error)];
+  }
+  stream.flow({
+    batch: (data) => texts.push(...data),
+    events(bytes: Uint8Array) {
+      copiedPieces += 1;
+      texts.push(...Buffer.from(bytes).toString().slice("data: ".length, -2).split("\n\ndata: "));
+    },
+    end: (how) => texts.push(how),
+  });
+  return texts;
+}
+
+test("a fragment that is copied comes out as one that is read and written anew", async () => {
+  let copied = 0;
+  const { textOf } = FragmentTemplate.prototype;
+  FragmentTemplate.prototype.textOf = function (data) {
+    const found = textOf.call(this, data);
+    if (found !== undefined) copied += 1;
+    return found;
+  };
+  try {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(chunk, { maxLength: 30 }),
+        fc.constantFrom(0, 0, 0, 1, 2, 3),
+        fc.array(fc.integer({ min: 1, max: 90 }), { maxLength: 40 }),
+        fc.boolean(),
+        async (chunks, style, cuts, inEvents) => {
+          const events = chunks.map((one) => `data: ${written(one, style)}\n\n`);
+          const whole = new TextEncoder().encode(`${events.join("")}data: [DONE]\n\n`);
+          const parts = piecesOf(whole, inEvents ? events.map((event) => Buffer.byteLength(event)) : cuts);
+          expect(await shaped(parts, false)).toEqual(await shaped(parts, true));
+        },
+      ),
+      { numRuns: 4000 },
+    );
+  } finally {
+    FragmentTemplate.prototype.textOf = textOf;
+  }
+  expect(copied).toBeGreaterThan(1000);
+  expect(copiedPieces).toBeGreaterThan(250);
+});
+
+/** Texts that also stand elsewhere in a chunk, or that look like parts of one. */
+const treacherous = [
+  ...[",", ":", '"', "{", "}", "[", "]", "\\", "/", "", " ", "null", "0", "true"],
+  ...["content", "delta", "choices", "role", "assistant", "index", "finish_reason", "obfuscation", "model", "id", "ab"],
+  ...[
+    '","',
+    '":"',
+    '":',
+    ',"',
+    '"}',
+    "}]",
+    '"content":","',
+    '{"content":"x"}',
+    '","role":"assistant',
+    "data: ",
+    "[DONE]",
+  ],
+  ...[
+    "\u0000probe",
+    "\ud800",
+    "\udc00x",
+    "\ud83d\ude00",
+    "é",
+    "☃",
+    "\u2028",
+    "\ufeff",
+    "\ufffd",
+    "\u007f",
+    "\n",
+    "\t",
+    "\b",
+    "\u0001",
+  ],
+];
+const anyText = fc.oneof(
+  { weight: 3, arbitrary: fc.constantFrom(...treacherous) },
+  { weight: 1, arbitrary: fc.array(fc.constantFrom(...treacherous), { maxLength: 3 }).map((some) => some.join("")) },
+  { weight: 1, arbitrary: fc.string({ unit: "binary", maxLength: 8 }) },
+);
+/** A string in one of its spellings: `dice` says which characters are escaped. */
+const spelled = (text: string, dice: () => number) =>
+  `"${text
+    .split("")
+    .map((unit) => {
+      if (unit === "/" && dice() === 1) return "\\/";
+      return dice() === 0
+        ? `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`
+        : JSON.stringify(unit).slice(1, -1);
+    })
+    .join("")}"`;
+/** Members by name, each with the JSON of its value in the nth chunk; what is random ticks. */
+type Ticking = (at: number, texts: readonly string[]) => string;
+const constant = (json: string) => (): Ticking => () => json;
+const eachAnother: () => Ticking = () => (at, texts) => JSON.stringify(texts[(7 * at + 3) % texts.length]!);
+const inChunk: Record<string, (() => Ticking)[]> = {
+  id: [constant('"up"'), constant('","'), eachAnother],
+  object: [constant('"chat.completion.chunk"')],
+  created: [
+    constant("1767225600"),
+    () => (at) => String(1_767_225_600 + at),
+    () => (at) => String(at >> 3),
+    constant("1.0"),
+  ],
+  model: [constant('"m"'), constant('":"'), constant('{"content":","}'), eachAnother],
+  system_fingerprint: [constant('"fp"'), constant("null"), constant('","'), eachAnother],
+  service_tier: [constant('"default"'), constant("null")],
+  usage: [constant("null"), () => (at) => `{"prompt_tokens":1,"completion_tokens":${at},"total_tokens":${at + 1}}`],
+  obfuscation: [eachAnother, constant('","'), constant("1"), constant("null"), constant('"a\\"b"')],
+  prompt_filter_results: [constant("[]"), constant('[{"content":",","choices":[]}]')],
+  provider: [constant('"x"'), eachAnother],
+  "con\\u0074ent": [constant('","')],
+};
+const inChoice: Record<string, (() => Ticking)[]> = {
+  index: [constant("0"), constant("0"), constant("1"), constant("0.0")],
+  finish_reason: [constant("null"), constant('""')],
+  logprobs: [constant("null"), constant('{"content":[]}')],
+  content_filter_results: [constant("null"), constant('{"content":","}')],
+  text: [constant("null"), constant('","')],
+};
+const inDelta: Record<string, (() => Ticking)[]> = {
+  role: [constant('"assistant"'), constant("null"), constant('","')],
+  reasoning_content: [constant("null"), constant('""'), constant('"hm"')],
+  tool_calls: [constant("null"), constant("[]")],
+  refusal: [constant("null")],
+  content: [constant("null"), constant('"twice"')],
+};
+/** Some of them, in any order, `own` somewhere among them. */
+const layoutOf = (known: Record<string, (() => Ticking)[]>, own: string) =>
+  fc
+    .tuple(
+      fc.shuffledSubarray(Object.keys(known), { maxLength: 4 }),
+      fc.nat(),
+      fc.infiniteStream(fc.nat()),
+      fc.constantFrom("", " "),
+    )
+    .map(([names, place, dice, space]) => {
+      const members = names.map((name): [string, Ticking] => {
+        const ways = known[name]!;
+        const roll = dice.next().value as number;
+        // The first way is the usual one.
+        return [name, ways[roll % 2 === 0 ? 0 : (roll >> 1) % ways.length]!()];
+      });
+      const at = place % (members.length + 1);
+      return (inner: string, nth: number, texts: readonly string[]) => {
+        const written = members.map(([name, value]) => `"${name}":${space}${value(nth, texts)}`);
+        return `{${written.toSpliced(at, 0, `"${own}":${space}${inner}`).join(`,${space}`)}}`;
+      };
+    });
+const layout = fc.tuple(layoutOf(inChunk, "choices"), layoutOf(inChoice, "delta"), layoutOf(inDelta, "content")).map(
+  ([chunkOf, choiceOf, deltaOf]) =>
+    (json: string, nth: number, texts: readonly string[]) =>
+      chunkOf(`[${choiceOf(deltaOf(json, nth, texts), nth, texts)}]`, nth, texts),
+);
+const simple = (json: string) => `{"id":"up","choices":[{"index":0,"delta":{"content":${json}},"finish_reason":null}]}`;
+
+test("any text in any chunk, in any pieces: with the shortcut the bytes are what they are without it", async () => {
+  let learnt = 0;
+  const { learn } = FragmentTemplate;
+  FragmentTemplate.learn = (...given) => {
+    const found = learn.apply(FragmentTemplate, given);
+    if (found !== undefined) learnt += 1;
+    return found;
+  };
+  copiedPieces = 0;
+  try {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.tuple(layout, fc.oneof(layout, fc.constant(simple))),
+        // Few texts, which come again: as fragments, and where other fields change.
+        fc
+          .array(anyText, { minLength: 1, maxLength: 3 })
+          .chain((few) => fc.array(fc.constantFrom(...few), { minLength: 1, maxLength: 24 })),
+        fc.infiniteStream(fc.nat(60)),
+        fc.constantFrom("never", "rarely", "often"),
+        fc.option(fc.array(fc.integer({ min: 1, max: 400 }), { maxLength: 30 }), { nil: undefined }),
+        fc.constantFrom("stop", undefined),
+        async ([usual, other], texts, dice, escaping, cuts, finish) => {
+          const roll = () => {
+            const value = dice.next().value as number;
+            return escaping === "never" ? 60 : escaping === "often" ? value % 4 : value;
+          };
+          const chunks = texts.map((text, at) =>
+            ((dice.next().value as number) < 4 ? other : usual)(spelled(text, roll), at, texts),
+          );
+          const last = JSON.stringify(frame({ choices: [choice({}, finish)] }));
+          const stream = [simple('"begin"'), ...chunks, ...(finish === undefined ? [] : [last]), "[DONE]"];
+          const events = stream.map((data) => `data: ${data}\n\n`);
+          const bytes = new TextEncoder().encode(events.join(""));
+          const parts = piecesOf(bytes, cuts ?? events.map((event) => Buffer.byteLength(event)));
+          const expected = await shaped(parts, true, new PlainStream());
+          expect(await shaped(parts, false)).toEqual(expected);
+          expect(expected.join()).not.toContain("internal_error");
+        },
+      ),
+      { numRuns: 4000 },
+    );
+  } finally {
+    FragmentTemplate.learn = learn;
+  }
+  expect(learnt).toBeGreaterThan(1000);
+  expect(copiedPieces).toBeGreaterThan(200);
+}, 60_000);
+
+test.each([",", ":", "content", '","', '":"'])(
+  "the lone fragment %j is learnt from where other keys follow it",
+  (text) => {
+    const data = `{"id":",","choices":[{"delta":{"content":${JSON.stringify(text)},"role":"assistant","x":","},"index":0}],"object":":"}`;
+    const template = FragmentTemplate.learn(data, "obfuscation")!;
+    expect(template.textOf(data)).toBe(JSON.stringify(text));
+    expect(template.textOf(data.replace('"role":"assistant"', '"role":"user"'))).toBeUndefined();
+  },
+);
+
+test("what is no chunk of one fragment teaches nothing, and throws nothing", () => {
+  const refused = [
+    "",
+    "null",
+    "[]",
+    '"content"',
+    "{",
+    '{"choices":',
+    '{"choices":[{"delta":{"content":"x',
+    '{"choices":{"delta":{"content":"x"}}}',
+    '{"choices":[{"delta":{"content":null}}]}',
+    '{"choices":[{"delta":{"content":"\\u0041"}}]}',
+    '{"choices":[{"delta":{"content":"a"}},{"delta":{"content":"b"}}]}',
+    '{"choices":[{"delta":{"content":"a","content":"b"}}]}',
+    '{"choices":[],"choices":[{"delta":{"content":"b"}}]}',
+    '{"obfuscation":"ab","choices":[{"delta":{"content":"b"}}]}',
+  ];
+  for (const data of refused) expect([data, FragmentTemplate.learn(data, "obfuscation")]).toEqual([data, undefined]);
+  fc.assert(
+    fc.property(fc.oneof(fc.string(), fc.json()), fc.nat(), (text, cut) => {
+      for (const data of [text, text.slice(0, cut % (text.length + 1)), simple(text)]) {
+        FragmentTemplate.learn(data, "obfuscation")?.textOf(data);
+      }
+    }),
+  );
+});
