@@ -8,7 +8,7 @@ import type { ListenerConfig } from "../config/config.ts";
 import { globMatches } from "../lib/glob.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { admitAnyone } from "./authenticate.ts";
-import type { Exchange } from "./context.ts";
+import type { RequestContext } from "./context.ts";
 import type { Services } from "./services.ts";
 
 /** Nobody on the web can have one of these: https://www.rfc-editor.org/rfc/rfc6761#section-6.3, `host.docker.internal` and its like. */
@@ -33,9 +33,9 @@ export function isAllowedHost(header: string | null, allowed: readonly string[])
 }
 
 /** A proxy that is believed has seen to the names itself. @throws ApiError host_not_allowed, or rate_limit_exceeded */
-export function checkHost(services: Services, exchange: Exchange): void {
-  const host = exchange.request.headers.get("host");
-  if (isAllowedHost(host, services.live.config.allowedHosts) || exchange.isFromTrustedProxy) return;
-  admitAnyone(services, exchange);
+export function checkHost(services: Services, context: RequestContext): void {
+  const host = context.request.headers.get("host");
+  if (isAllowedHost(host, services.live.config.allowedHosts) || context.isFromTrustedProxy) return;
+  admitAnyone(services, context);
   throw ApiError.hostNotAllowed(host ?? "");
 }

@@ -8,7 +8,7 @@ import { ClientDisconnected } from "../upstream/client.ts";
 import { checkHost } from "./allowed-host.ts";
 import { admitAnyone, showAnonymousLimit } from "./authenticate.ts";
 import { baseOf } from "./bases.ts";
-import { type Area, Exchange, type ServerHandle } from "./context.ts";
+import { type Area, RequestContext, type ServerHandle } from "./context.ts";
 import { allowOrigin, preflightAnswer } from "./cors.ts";
 import { homeRoute } from "./home.ts";
 import { docsRoutes } from "./openapi/openapi.ts";
@@ -40,7 +40,7 @@ export type Host = {
 export function buildApp(host: Host, surfaces: readonly SurfaceName[]) {
   const native: NativeRoutes = {};
   const app = new Elysia({ ...elysiaSettings, serve: { routes: native } as never });
-  const lost = ({ request, server }: Context) =>
+  const lost = ({ request, server }: Incoming) =>
     serve(host, { request, server }, areaOf(request, surfaces), "(unknown)", notFound);
   const mounting = { app, native, host, lost };
   for (const surface of surfaces) mount(mounting, surfaceRoutes[surface], baseOf(surface, surfaces));
@@ -48,9 +48,9 @@ export function buildApp(host: Host, surfaces: readonly SurfaceName[]) {
   // Registered last, so every route of our own comes before it.
   app.all("/*", lost as never, { parse: "none", detail: { hide: true } });
   app.onError(({ request, server, error, code }) => {
-    const context = { request, server } as Context;
-    if (code === "NOT_FOUND") return lost(context);
-    return serve(host, context, areaOf(request, surfaces), "(unknown)", () => {
+    const incoming = { request, server } as Incoming;
+    if (code === "NOT_FOUND") return lost(incoming);
+    return serve(host, incoming, areaOf(request, surfaces), "(unknown)", () => {
       throw error;
     });
   });
@@ -58,8 +58,8 @@ export function buildApp(host: Host, surfaces: readonly SurfaceName[]) {
 }
 
 export type App = ReturnType<typeof buildApp>;
-type Answering = (context: Context) => Promise<Response>;
-type Context = { readonly request: Request; readonly server: ServerHandle | null };
+type Answering = (incoming: Incoming) => Promise<Response>;
+type Incoming = { readonly request: Request; readonly server: ServerHandle | null };
 
 /** Handlers by path and method. */
 type NativeRoutes = Record<string, Record<string, (request: Request, server: ServerHandle) => Promise<Response>>>;
@@ -81,12 +81,12 @@ type Mounting = {
  * could pass for a route that a proxy in front keeps closed. Without a server no target was sent.
  * Source: https://url.spec.whatwg.org/#path-state
  */
-function isNamedExactly({ request, server }: Context): boolean {
+function isNamedExactly({ request, server }: Incoming): boolean {
   return server === null || "params" in request || !nativeMethods.includes(request.method);
 }
 
 function mount({ app, native, host, lost }: Mounting, routes: readonly Route[], base: string): void {
-  // Taken apart here: of a context that is handed on whole, Elysia prepares every part it has, cookies and query too.
+  // Taken apart here: of a context that is passed on whole, Elysia prepares every part it has, cookies and query too.
   const exactly =
     (answer: Answering): Answering =>
     ({ request, server }) =>
@@ -98,7 +98,7 @@ function mount({ app, native, host, lost }: Mounting, routes: readonly Route[], 
   for (const [path, sharing] of byPath) {
     const full = base + path;
     for (const { method, area, detail, run } of sharing) {
-      const answer = (context: Context) => serve(host, context, area, full, run);
+      const answer = (incoming: Incoming) => serve(host, incoming, area, full, run);
       for (const each of method === "GET" ? ["GET", "HEAD"] : [method]) {
         app.route(each, full, exactly(answer) as never, {
           parse: "none",
@@ -108,15 +108,15 @@ function mount({ app, native, host, lost }: Mounting, routes: readonly Route[], 
       }
     }
     const allowed = sharing.flatMap(({ method }) => (method === "GET" ? ["GET", "HEAD"] : [method]));
-    const refuse = (context: Context) =>
-      serve(host, context, sharing[0]!.area, full, (services, exchange) => {
-        const allowance = preflightAnswer(exchange, allowed);
+    const refuse = (incoming: Incoming) =>
+      serve(host, incoming, sharing[0]!.area, full, (services, context) => {
+        const allowance = preflightAnswer(context, allowed);
         if (allowance !== undefined) {
-          showAnonymousLimit(services, exchange);
+          showAnonymousLimit(services, context);
           return allowance;
         }
-        admitAnyone(services, exchange);
-        throw ApiError.methodNotAllowed(exchange.request.method, allowed);
+        admitAnyone(services, context);
+        throw ApiError.methodNotAllowed(context.request.method, allowed);
       });
     for (const method of nativeMethods) if (!allowed.includes(method)) nativeRoute(full, method, refuse);
     app.all(full, exactly(refuse) as never, { parse: "none", detail: { hide: true } });
@@ -131,74 +131,74 @@ function areaOf(request: Request, surfaces: readonly SurfaceName[]): Area {
 /** Where people look for what stands elsewhere: relative, so that it holds below a proxy's prefix too. */
 const moved: ReadonlyMap<string, string> = new Map(["GET", "HEAD"].map((method) => [`${method} /docs/`, "../docs"]));
 
-const notFound: Route["run"] = (services, exchange) => {
-  const location = moved.get(`${exchange.request.method} ${exchange.path}`);
+const notFound: Route["run"] = (services, context) => {
+  const location = moved.get(`${context.request.method} ${context.path}`);
   if (location !== undefined) {
-    showAnonymousLimit(services, exchange);
+    showAnonymousLimit(services, context);
     return { kind: "whole", status: 308, headers: { location }, body: "" };
   }
-  admitAnyone(services, exchange);
-  throw ApiError.notFound(`There is nothing at ${exchange.request.method} ${truncate(exchange.path)}.`);
+  admitAnyone(services, context);
+  throw ApiError.notFound(`There is nothing at ${context.request.method} ${truncate(context.path)}.`);
 };
 
-/** Runs one handler and closes its exchange, whatever happens. */
+/** Runs one handler and closes its request context, whatever happens. */
 async function serve(
   host: Host,
-  { request, server }: Context,
+  { request, server }: Incoming,
   area: Area,
   route: string,
   run: Route["run"],
 ): Promise<Response> {
   const { services, draining } = host;
-  const exchange = new Exchange(services, request, server, area, route);
-  beginNote(exchange);
-  const finish: Finish = (status, end) => close(host, exchange, status, end);
+  const context = new RequestContext(services, request, server, area, route);
+  startLogFields(context);
+  const finish: Finish = (status, end) => close(host, context, status, end);
   services.running += 1;
-  allowOrigin(exchange, services.live.config.cors.origins);
-  if (draining) exchange.headers["connection"] = "close";
+  allowOrigin(context, services.live.config.cors.origins);
+  if (draining) context.headers["connection"] = "close";
   try {
     if (services.loading !== undefined && area === "orchestrator") await services.loading;
-    if (host.checksNames) checkHost(services, exchange);
-    const answer = await run(services, exchange, finish);
-    return answer instanceof Response ? answer : respondWhole(exchange, answer, finish);
+    if (host.checksNames) checkHost(services, context);
+    const answer = await run(services, context, finish);
+    return answer instanceof Response ? answer : respondWhole(context, answer, finish);
   } catch (error) {
     if (error instanceof ClientDisconnected || request.signal.aborted) {
       // Nobody reads this; the status is the one that proxies log for it.
       finish(499, "cancelled");
       return new Response(null, { status: 499 });
     }
-    return respondWhole(exchange, errorAnswer(asApiError(services, exchange, error)), finish);
+    return respondWhole(context, errorAnswer(asApiError(services, context, error)), finish);
   }
 }
 
 /** What is known last has its place in the log line before what comes in between. */
-function beginNote({ note, id, request, route }: Exchange): void {
-  note["request_id"] = id;
-  note["method"] = request.method;
-  note["route"] = route;
-  note["status"] = undefined;
-  note["duration_ms"] = undefined;
+function startLogFields({ logFields, id, request, route }: RequestContext): void {
+  logFields["request_id"] = id;
+  logFields["method"] = request.method;
+  logFields["route"] = route;
+  logFields["status"] = undefined;
+  logFields["duration_ms"] = undefined;
 }
 
-function close({ services, telemetry }: Host, exchange: Exchange, status: number, end?: string): void {
+function close({ services, telemetry }: Host, context: RequestContext, status: number, end?: string): void {
   services.running -= 1;
-  exchange.close();
-  const milliseconds = services.clock.monotonic() - exchange.startedAt;
-  const { note } = exchange;
-  note["status"] = status;
-  note["duration_ms"] = Math.round(milliseconds * 100) / 100;
-  if (end !== undefined) note["stream_end"] = end;
-  services.metrics.request(exchange.area, exchange.route, exchange.request.method, status, milliseconds / 1000);
-  if (exchange.area !== "operations") telemetry?.finish(finishedRequest(exchange, status, milliseconds));
+  context.close();
+  const milliseconds = services.clock.monotonic() - context.startedAt;
+  const { logFields } = context;
+  logFields["status"] = status;
+  logFields["duration_ms"] = Math.round(milliseconds * 100) / 100;
+  if (end !== undefined) logFields["stream_end"] = end;
+  services.metrics.request(context.area, context.route, context.request.method, status, milliseconds / 1000);
+  if (context.area !== "operations") telemetry?.finish(finishedRequest(context, status, milliseconds));
   const { sample, omit } = services.live.config.log;
   if (status < 400 && !services.logSampler.takes(sample)) return;
-  const level = exchange.area === "operations" ? "debug" : status >= 500 ? "error" : "info";
-  for (const name of omit) delete note[name];
-  services.log[level]("request", note);
+  const level = context.area === "operations" ? "debug" : status >= 500 ? "error" : "info";
+  for (const name of omit) delete logFields[name];
+  services.log[level]("request", logFields);
 }
 
-function finishedRequest(exchange: Exchange, status: number, milliseconds: number): FinishedRequest {
-  const { id, request, route, area, startedAt, sentAt, note } = exchange;
+function finishedRequest(context: RequestContext, status: number, milliseconds: number): FinishedRequest {
+  const { id, request, route, area, startedAt, sentAt, logFields } = context;
   return {
     id: id.slice("req_".length),
     method: request.method,
@@ -208,6 +208,6 @@ function finishedRequest(exchange: Exchange, status: number, milliseconds: numbe
     milliseconds,
     traceparent: request.headers.get("traceparent"),
     sentAfterMs: sentAt === undefined ? undefined : sentAt - startedAt,
-    note,
+    logFields,
   };
 }

@@ -4,17 +4,17 @@ import type { Caller } from "../auth/keys.ts";
 import type { SurfaceName } from "../config/config.ts";
 import { anonymousCaller, type Verdict } from "../limits/rate-limiter.ts";
 import { ApiError } from "../protocols/errors.ts";
-import type { Exchange } from "./context.ts";
+import type { RequestContext } from "./context.ts";
 import type { Services } from "./services.ts";
 
 /**
  * @throws ApiError invalid_api_key, rate_limit_exceeded, surface_not_allowed, draining or overloaded; on the orchestrator the rate
  * headers are set in every case
  */
-export function admit(services: Services, exchange: Exchange, surface: SurfaceName): Caller {
-  const caller = services.keys.find(exchange.request.headers.get("authorization"));
-  if (caller !== undefined) exchange.note["key"] = caller.keyId;
-  count(services, exchange, surface, caller);
+export function admit(services: Services, context: RequestContext, surface: SurfaceName): Caller {
+  const caller = services.keys.find(context.request.headers.get("authorization"));
+  if (caller !== undefined) context.logFields["key"] = caller.keyId;
+  count(services, context, surface, caller);
   if (caller === undefined) throw ApiError.unauthorized();
   if (!caller.surfaces.has(surface)) throw ApiError.surfaceNotAllowed(surface);
   if (services.draining) throw ApiError.unavailable("draining", "The server is shutting down.");
@@ -26,44 +26,50 @@ export function admit(services: Services, exchange: Exchange, surface: SurfaceNa
 }
 
 /** An unknown route or a wrong method: counted for whoever it is, and never refused for a missing key. */
-export function admitAnyone(services: Services, exchange: Exchange): void {
-  const surface = exchange.area;
+export function admitAnyone(services: Services, context: RequestContext): void {
+  const surface = context.area;
   if (surface === "operations") {
-    showAnonymousLimit(services, exchange);
+    showAnonymousLimit(services, context);
     return;
   }
-  count(services, exchange, surface, services.keys.find(exchange.request.headers.get("authorization")));
+  count(services, context, surface, services.keys.find(context.request.headers.get("authorization")));
 }
 
 /** The open endpoints show the anonymous bucket and take nothing from it. */
-export function showAnonymousLimit(services: Services, exchange: Exchange): void {
+export function showAnonymousLimit(services: Services, context: RequestContext): void {
   const { anonymousPerMinute } = services.live.config.limits;
-  setHeaders(exchange, services.anonymousLimits.peek(anonymousCaller(exchange.clientAddress), anonymousPerMinute));
+  setHeaders(context, services.anonymousLimits.peek(anonymousCaller(context.clientAddress), anonymousPerMinute));
 }
 
 /** On the caller's own bucket, or on its address where there is no valid key. @throws ApiError rate_limit_exceeded */
-function count(services: Services, exchange: Exchange, surface: SurfaceName, caller: Caller | undefined): void {
+function count(services: Services, context: RequestContext, surface: SurfaceName, caller: Caller | undefined): void {
   if (caller === undefined) {
-    takeAnonymously(services, exchange, surface);
+    takeAnonymously(services, context, surface);
     return;
   }
   const perMinute = limitOf(services, caller, surface);
   if (perMinute === undefined) return;
   const verdict = services.callerLimits.take(caller.buckets[surface], perMinute);
-  enforce(services, exchange, verdict, surface, caller.tier);
+  enforce(services, context, verdict, surface, caller.tier);
 }
 
-function takeAnonymously(services: Services, exchange: Exchange, surface: SurfaceName): void {
+function takeAnonymously(services: Services, context: RequestContext, surface: SurfaceName): void {
   const { anonymousPerMinute } = services.live.config.limits;
-  const { clientAddress } = exchange;
+  const { clientAddress } = context;
   // For whoever looks for those who try keys; of a caller with a key the log has the key.
-  exchange.note["client_address"] = clientAddress;
+  context.logFields["client_address"] = clientAddress;
   const verdict = services.anonymousLimits.take(anonymousCaller(clientAddress), anonymousPerMinute);
-  enforce(services, exchange, verdict, surface, "anonymous");
+  enforce(services, context, verdict, surface, "anonymous");
 }
 
-function enforce(services: Services, exchange: Exchange, verdict: Verdict, surface: SurfaceName, tier: string): void {
-  setHeaders(exchange, verdict);
+function enforce(
+  services: Services,
+  context: RequestContext,
+  verdict: Verdict,
+  surface: SurfaceName,
+  tier: string,
+): void {
+  setHeaders(context, verdict);
   if (verdict.allowed) return;
   services.metrics.refused(surface, tier);
   throw ApiError.rateLimited(verdict.limit, verdict.retryAfterSeconds);
@@ -76,8 +82,8 @@ function limitOf(services: Services, caller: Caller, surface: SurfaceName): numb
     : (caller.ownPerMinute ?? services.live.config.limits.gatewayPerMinute);
 }
 
-function setHeaders(exchange: Exchange, { limit, remaining, resetAt }: Verdict): void {
-  exchange.headers["x-ratelimit-limit"] = String(limit);
-  exchange.headers["x-ratelimit-remaining"] = String(remaining);
-  exchange.headers["x-ratelimit-reset"] = String(resetAt);
+function setHeaders(context: RequestContext, { limit, remaining, resetAt }: Verdict): void {
+  context.headers["x-ratelimit-limit"] = String(limit);
+  context.headers["x-ratelimit-remaining"] = String(remaining);
+  context.headers["x-ratelimit-reset"] = String(resetAt);
 }

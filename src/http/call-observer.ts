@@ -5,7 +5,7 @@ import { ApiError, type UpstreamFault } from "../protocols/errors.ts";
 import type { CallObserver } from "../upstream/call.ts";
 import { StreamFold } from "../upstream/stream/fold.ts";
 import type { Target } from "../upstream/target.ts";
-import type { Exchange } from "./context.ts";
+import type { RequestContext } from "./context.ts";
 import { describeError } from "./failures.ts";
 import type { Services } from "./services.ts";
 
@@ -14,7 +14,7 @@ export type Remember = (answer: CompletionBody, upstreamResponseId: string | und
 
 export class Meter implements CallObserver {
   readonly #services: Services;
-  readonly #exchange: Exchange;
+  readonly #context: RequestContext;
   /** Not the target, which has the whole request in it: a stream may be open for long. */
   readonly #account: string;
   /** As metrics name it. Only an answer counts a model, so a name that no upstream knows is none of its labels. */
@@ -27,21 +27,21 @@ export class Meter implements CallObserver {
   #answeredAt = 0;
 
   /** @param remember who wants the whole answer; without any, a stream is not folded */
-  constructor(services: Services, exchange: Exchange, target: Target, remember: readonly Remember[]) {
+  constructor(services: Services, context: RequestContext, target: Target, remember: readonly Remember[]) {
     this.#services = services;
-    this.#exchange = exchange;
+    this.#context = context;
     this.#account = target.account.name;
     this.#model = truncate(target.call.model);
-    this.#isListed = exchange.area === "orchestrator" || target.models.has(target.call.model);
+    this.#isListed = context.area === "orchestrator" || target.models.has(target.call.model);
     this.#remember = remember;
     this.#fold = remember.length > 0 ? new StreamFold() : undefined;
-    exchange.note["provider"] = this.#account;
-    exchange.note["upstream_model"] = this.#model;
+    context.logFields["provider"] = this.#account;
+    context.logFields["upstream_model"] = this.#model;
   }
 
   sent(): void {
     this.#sentAt = this.#services.clock.monotonic();
-    this.#exchange.sentAt = this.#sentAt;
+    this.#context.sentAt = this.#sentAt;
   }
 
   answered(): void {
@@ -50,9 +50,9 @@ export class Meter implements CallObserver {
 
   firstFragment(): void {
     const now = this.#services.clock.monotonic();
-    const seconds = (now - this.#exchange.startedAt) / 1000;
-    this.#exchange.note["first_token_ms"] = Math.round(now - this.#exchange.startedAt);
-    this.#services.metrics.firstToken(this.#exchange.area, this.#account, this.#modelLabel, seconds);
+    const seconds = (now - this.#context.startedAt) / 1000;
+    this.#context.logFields["first_token_ms"] = Math.round(now - this.#context.startedAt);
+    this.#services.metrics.firstToken(this.#context.area, this.#account, this.#modelLabel, seconds);
     this.#overhead(this.#sentAt);
   }
 
@@ -71,11 +71,11 @@ export class Meter implements CallObserver {
   }): void {
     const { metrics, clock } = this.#services;
     const now = clock.monotonic();
-    metrics.operation(this.#exchange.area, this.#account, this.#modelLabel, (now - this.#exchange.startedAt) / 1000);
+    metrics.operation(this.#context.area, this.#account, this.#modelLabel, (now - this.#context.startedAt) / 1000);
     if (result.usage !== undefined) {
       metrics.usage(this.#account, this.#modelLabel, result.usage);
-      this.#exchange.note["prompt_tokens"] = result.usage.prompt_tokens;
-      this.#exchange.note["completion_tokens"] = result.usage.completion_tokens;
+      this.#context.logFields["prompt_tokens"] = result.usage.prompt_tokens;
+      this.#context.logFields["completion_tokens"] = result.usage.completion_tokens;
     }
     if (result.completion !== undefined) this.#overhead(this.#sentAt, now);
     const answer = result.completion ?? this.#fold?.result();
@@ -83,13 +83,13 @@ export class Meter implements CallObserver {
   }
 
   upstreamFailed(provider: string, status: number): void {
-    this.#exchange.note["upstream_status"] = status;
+    this.#context.logFields["upstream_status"] = status;
     this.#services.metrics.upstreamError(provider, status);
   }
 
   faulted(fault: UpstreamFault | ApiError): void {
     Object.assign(
-      this.#exchange.note,
+      this.#context.logFields,
       fault instanceof ApiError ? describeError(fault, "fault") : { fault: fault.message },
     );
     if (fault.name === "UpstreamFault" || fault.status >= 500) {
@@ -104,7 +104,7 @@ export class Meter implements CallObserver {
 
   /** Our own time: before the request went upstream, and from the upstream's answer to the end of a plain call. */
   #overhead(sentAt: number, endedAt = this.#answeredAt): void {
-    const own = sentAt - this.#exchange.startedAt + Math.max(0, endedAt - this.#answeredAt);
-    this.#services.metrics.overhead(this.#exchange.area, own / 1000);
+    const own = sentAt - this.#context.startedAt + Math.max(0, endedAt - this.#answeredAt);
+    this.#services.metrics.overhead(this.#context.area, own / 1000);
   }
 }

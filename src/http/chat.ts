@@ -16,7 +16,7 @@ import { type Shaping, StreamShaper, shapingFor } from "../upstream/stream/shape
 import type { Target } from "../upstream/target.ts";
 import { admit } from "./authenticate.ts";
 import { Meter, type Remember } from "./call-observer.ts";
-import type { Exchange } from "./context.ts";
+import type { RequestContext } from "./context.ts";
 import { openConversation } from "./conversation.ts";
 import { describeError, describeUpstreamError } from "./failures.ts";
 import { readJson } from "./request-body.ts";
@@ -51,28 +51,28 @@ export interface ChatSurface {
 
 export async function createCompletion(
   services: Services,
-  exchange: Exchange,
+  context: RequestContext,
   surface: ChatSurface,
   finish: Finish,
 ): Promise<Response> {
-  const caller = admit(services, exchange, surface.name);
+  const caller = admit(services, context, surface.name);
   const { limits, streams, log } = services.live.config;
-  const source = await readJson(exchange, limits);
+  const source = await readJson(context, limits);
   const request = checkChatRequest(source.parsed);
-  exchange.note["model"] = truncate(request.model);
-  if (log.content) noteContent(exchange, "messages", request.messages);
-  exchange.allowSilence(silenceAllowed(request, streams.keepAliveSeconds));
-  const envelope = newEnvelope(services, exchange, request.model);
+  context.logFields["model"] = truncate(request.model);
+  if (log.content) logContent(context, "messages", request.messages);
+  context.allowSilence(silenceAllowed(request, streams.keepAliveSeconds));
+  const envelope = newEnvelope(services, context, request.model);
   const asked = { caller, request, source, envelope };
   if (request.stream !== true) {
-    const { signal } = exchange.request;
-    return respondWhole(exchange, wholeOf(await start(services, exchange, surface, asked, signal)), finish);
+    const { signal } = context.request;
+    return respondWhole(context, wholeOf(await start(services, context, surface, asked, signal)), finish);
   }
-  exchange.note["stream"] = true;
-  const leaving = abortedWith(exchange.request.signal);
-  const answering = start(services, exchange, surface, asked, leaving.signal);
+  context.logFields["stream"] = true;
+  const leaving = abortedWith(context.request.signal);
+  const answering = start(services, context, surface, asked, leaving.signal);
   const shaping = shapingFor(request, {}, envelope);
-  return respondStream(services, exchange, answering, streamRules(services, surface, shaping, leaving), finish);
+  return respondStream(services, context, answering, streamRules(services, surface, shaping, leaving), finish);
 }
 
 /** `AbortSignal.any` does the same, at several times the cost. */
@@ -110,38 +110,38 @@ type Asked = {
 
 function start(
   services: Services,
-  exchange: Exchange,
+  context: RequestContext,
   surface: ChatSurface,
   asked: Asked,
   signal: AbortSignal,
 ): Promise<Answer | KeptAnswer> {
-  const requestId = serviceRequestId(exchange);
-  if (requestId === undefined) return answer(services, exchange, surface, asked, signal);
-  const produce = (until: AbortSignal) => answer(services, exchange, surface, asked, until);
-  return keptAnswer(services, exchange, asked, requestId, signal, produce);
+  const requestId = serviceRequestId(context);
+  if (requestId === undefined) return answer(services, context, surface, asked, signal);
+  const produce = (until: AbortSignal) => answer(services, context, surface, asked, until);
+  return keptAnswer(services, context, asked, requestId, signal, produce);
 }
 
 /** From the checked request to what the upstream makes of it. */
 function answer(
   services: Services,
-  exchange: Exchange,
+  context: RequestContext,
   surface: ChatSurface,
   asked: Asked,
   signal: AbortSignal,
 ): Promise<Answer> {
   let calling: Promise<Outcome>;
   try {
-    calling = callUpstream(services, exchange, surface, asked, signal);
+    calling = callUpstream(services, context, surface, asked, signal);
   } catch (error) {
     return Promise.reject(error);
   }
-  return answerOf(services, exchange, surface, calling);
+  return answerOf(services, context, surface, calling);
 }
 
 /** Apart from the request, as are all that wait: what an asynchronous function was given is held until it is done. */
 async function answerOf(
   services: Services,
-  exchange: Exchange,
+  context: RequestContext,
   surface: ChatSurface,
   calling: Promise<Outcome>,
 ): Promise<Answer> {
@@ -150,42 +150,42 @@ async function answerOf(
     outcome = await calling;
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    Object.assign(exchange.note, describeFailure(services, error));
+    Object.assign(context.logFields, describeFailure(services, error));
     throw surface.failure(error);
   }
-  if (outcome.kind === "upstream-error") Object.assign(exchange.note, describeFailure(services, outcome));
+  if (outcome.kind === "upstream-error") Object.assign(context.logFields, describeFailure(services, outcome));
   return answerFrom(outcome, surface);
 }
 
 /** @throws ApiError before anything is called */
 function callUpstream(
   services: Services,
-  exchange: Exchange,
+  context: RequestContext,
   surface: ChatSurface,
   { caller, request, source, envelope }: Asked,
   signal: AbortSignal,
 ): Promise<Outcome> {
-  const conversation = openConversation(services, exchange, caller, surface.name, request);
+  const conversation = openConversation(services, context, caller, surface.name, request);
   const plan = surface.plan(services, caller, conversation.whole, source);
   if (plan.store) conversation.checkStorage();
   const targets = plan.targets
     .map((target) => (plan.upstreamMayHold ? conversation.heldUpstream(target) : target))
     .map((target) => restoreThinkingState(services, caller, target));
   // Another target, what is stored and what a retry joins need the request for longer.
-  const isSentOnce = targets.length === 1 && !plan.store && exchange.headers["service-request-id"] === undefined;
-  const onSent = isSentOnce ? releaseOf(exchange) : undefined;
+  const isSentOnce = targets.length === 1 && !plan.store && context.headers["service-request-id"] === undefined;
+  const onSent = isSentOnce ? releaseOf(context) : undefined;
   const optionsFor = (target: Target): CallOptions => {
     const shaping = shapingFor(target.call.request, target.call.extras, envelope);
     const memories = memoriesOf(services, caller, target);
     if (plan.store) memories.push(conversation.remember(target, shaping));
-    if (services.live.config.log.content) memories.push(({ choices }) => noteContent(exchange, "choices", choices));
-    const observer = new Meter(services, exchange, target, memories);
+    if (services.live.config.log.content) memories.push(({ choices }) => logContent(context, "choices", choices));
+    const observer = new Meter(services, context, target, memories);
     return { shaping, signal, observer, onSent, renderFault: surface.fault };
   };
   const report: FallbackReport = (target, failure) => {
     services.metrics.fallback(target.account.name);
     services.log.warn("a persona's model failed; the next one is asked", {
-      request_id: exchange.id,
+      request_id: context.id,
       persona: truncate(request.model),
       provider: target.account.name,
       upstream_model: target.call.model,
@@ -196,7 +196,7 @@ function callUpstream(
 }
 
 /** Made apart from the request, as it lives for as long as an answer is waited for. */
-const releaseOf = (exchange: Exchange) => () => exchange.forgetBody();
+const releaseOf = (context: RequestContext) => () => context.forgetBody();
 
 function answerFrom(outcome: Outcome, surface: ChatSurface): Answer {
   switch (outcome.kind) {
@@ -212,18 +212,18 @@ function answerFrom(outcome: Outcome, surface: ChatSurface): Answer {
 /** With a service-request-id: called once, joined while it runs, and given again from what is kept. */
 function keptAnswer(
   services: Services,
-  exchange: Exchange,
+  context: RequestContext,
   { caller, request }: Asked,
   requestId: string,
   signal: AbortSignal,
   produce: Producer,
 ): Promise<KeptAnswer> {
-  const area = exchange.area;
+  const area = context.area;
   const claim = { scope: `${caller.keyId} ${area}`, requestId, fingerprint: fingerprint(request) };
-  const lastEventId = exchange.request.headers.get("last-event-id") ?? undefined;
+  const lastEventId = context.request.headers.get("last-event-id") ?? undefined;
   return services.idempotency.run(claim, signal, produce, { lastEventId }).then(
     ({ answer: kept, replayed, joined }) => {
-      if (replayed) exchange.headers["idempotent-replayed"] = "true";
+      if (replayed) context.headers["idempotent-replayed"] = "true";
       services.metrics.kept(area, replayed ? "replayed" : joined ? "joined" : "fresh");
       return kept;
     },
@@ -238,7 +238,7 @@ function keptAnswer(
 const requestIdNames = ["service-request-id", "idempotency-key"];
 
 /** Echoed on the answer. @throws ApiError invalid_value */
-function serviceRequestId({ request, headers }: Exchange): string | undefined {
+function serviceRequestId({ request, headers }: RequestContext): string | undefined {
   let found: string | undefined;
   for (const name of requestIdNames) {
     const id = request.headers.get(name);
@@ -279,11 +279,11 @@ function memoriesOf(services: Services, caller: Caller, target: Target): Remembe
 }
 
 /** For an operator who chose to read along; as a text, in which the log hides keys as it does everywhere. */
-function noteContent({ note }: Exchange, name: "messages" | "choices", content: unknown): void {
-  note[name] = JSON.stringify(content);
+function logContent({ logFields }: RequestContext, name: "messages" | "choices", content: unknown): void {
+  logFields[name] = JSON.stringify(content);
 }
 
-function newEnvelope({ clock }: Services, { uniqueId }: Exchange, model: string): Envelope {
+function newEnvelope({ clock }: Services, { uniqueId }: RequestContext, model: string): Envelope {
   return { id: `chatcmpl-${uniqueId}`, created: Math.floor(clock.now() / 1000), model };
 }
 

@@ -15,7 +15,7 @@ export type ServerHandle = {
 /** Where answers that belong to neither surface are counted. */
 export type Area = SurfaceName | "operations";
 
-export class Exchange {
+export class RequestContext {
   readonly request: Request;
   readonly area: Area;
   /** The route's pattern, for metrics and logs. */
@@ -31,7 +31,7 @@ export class Exchange {
   /** A monotonic reading of when the request went upstream last. */
   sentAt: number | undefined;
   /** Goes into the request's log line. */
-  readonly note: Record<string, unknown> = {};
+  readonly logFields: Record<string, unknown> = {};
   readonly #server: ServerHandle | null;
   readonly #services: Services;
   /** A large one, as it came, as long as it is held. */

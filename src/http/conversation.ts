@@ -8,7 +8,7 @@ import { needsStorage } from "../store/require-storage.ts";
 import { type Shaping, shapeCompletion } from "../upstream/stream/shape.ts";
 import type { Target } from "../upstream/target.ts";
 import type { Remember } from "./call-observer.ts";
-import type { Exchange } from "./context.ts";
+import type { RequestContext } from "./context.ts";
 import type { Services } from "./services.ts";
 
 /** Whoever stored an exchange: one key on one surface. */
@@ -19,7 +19,7 @@ export function holderOf(caller: Caller, surface: SurfaceName): Holder {
 /** @throws ApiError not_found for a previous_response_id that is unknown, expired, deleted or another's */
 export function openConversation(
   services: Services,
-  exchange: Exchange,
+  context: RequestContext,
   caller: Caller,
   surface: SurfaceName,
   request: ChatRequest,
@@ -56,9 +56,9 @@ export function openConversation(
             : undefined;
         const completion = shapeCompletion(body, shaping);
         try {
-          conversations.remember(holder, { request: said, requestId: exchange.id, completion, resumed, upstream });
+          conversations.remember(holder, { request: said, requestId: context.id, completion, resumed, upstream });
         } catch (error) {
-          log.error("an exchange could not be stored", { request_id: exchange.id, error });
+          log.error("an exchange could not be stored", { request_id: context.id, error });
         }
       };
     },

@@ -1,6 +1,6 @@
 /** What a browser on another origin may do: nothing, unless its origin is in the configuration. */
 import type { WholeAnswer } from "../upstream/answer.ts";
-import type { Exchange } from "./context.ts";
+import type { RequestContext } from "./context.ts";
 
 /** What scripts may read of an answer besides its body. */
 const exposed = [
@@ -25,18 +25,21 @@ const rememberedSeconds = 7200;
  * Sets what an allowed origin needs to read the answer. Keys travel in a header that scripts must set themselves, so no
  * credentials of the browser's own are ever asked for. Source: https://fetch.spec.whatwg.org/#http-cors-protocol
  */
-export function allowOrigin(exchange: Exchange, origins: readonly string[]): void {
+export function allowOrigin(context: RequestContext, origins: readonly string[]): void {
   if (origins.length === 0) return;
   const anyone = origins.includes("*");
-  if (!anyone) exchange.headers["vary"] = "origin";
-  const origin = exchange.request.headers.get("origin");
+  if (!anyone) context.headers["vary"] = "origin";
+  const origin = context.request.headers.get("origin");
   if (origin === null || !(anyone || origins.includes(origin))) return;
-  exchange.headers["access-control-allow-origin"] = anyone ? "*" : origin;
-  exchange.headers["access-control-expose-headers"] = exposed;
+  context.headers["access-control-allow-origin"] = anyone ? "*" : origin;
+  context.headers["access-control-expose-headers"] = exposed;
 }
 
 /** The answer to a browser's question whether it may send a request; undefined where this is none, or from nowhere known. */
-export function preflightAnswer({ request, headers }: Exchange, methods: readonly string[]): WholeAnswer | undefined {
+export function preflightAnswer(
+  { request, headers }: RequestContext,
+  methods: readonly string[],
+): WholeAnswer | undefined {
   const isPreflight = request.method === "OPTIONS" && request.headers.has("access-control-request-method");
   if (!isPreflight || headers["access-control-allow-origin"] === undefined) return undefined;
   const asked = request.headers.get("access-control-request-headers");

@@ -77,12 +77,12 @@ export function homeRoute(surfaces: readonly SurfaceName[]): Route {
       response: { schema: homeSchema },
       also: { "text/html": { schema: { type: "string" } } },
     }),
-    run: (services, exchange): WholeAnswer => {
-      showAnonymousLimit(services, exchange);
-      const { headers } = exchange;
+    run: (services, context): WholeAnswer => {
+      showAnonymousLimit(services, context);
+      const { headers } = context;
       headers["vary"] = headers["vary"] === undefined ? "accept" : `${headers["vary"]}, accept`;
       const { name, version } = services.build;
-      if (!/\btext\/html\b/i.test(exchange.request.headers.get("accept") ?? "")) {
+      if (!/\btext\/html\b/i.test(context.request.headers.get("accept") ?? "")) {
         return jsonAnswer({ name, version, links });
       }
       const answer = textAnswer(page(services.build, surfaces), 200, "text/html; charset=utf-8");

@@ -3,7 +3,7 @@ import { Type } from "@sinclair/typebox";
 import { ApiError } from "../protocols/errors.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
 import { showAnonymousLimit } from "./authenticate.ts";
-import type { Exchange } from "./context.ts";
+import type { RequestContext } from "./context.ts";
 import { describeOperation } from "./openapi/describe.ts";
 import { jsonAnswer, textAnswer } from "./respond.ts";
 import type { Route } from "./routes.ts";
@@ -72,8 +72,8 @@ function open(
     path,
     area: "operations",
     detail: describeOperation({ tag: "Operations", summary, open: true, ...words }),
-    run: (services, exchange: Exchange) => {
-      showAnonymousLimit(services, exchange);
+    run: (services, context: RequestContext) => {
+      showAnonymousLimit(services, context);
       return answer(services);
     },
   };

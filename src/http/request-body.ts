@@ -6,27 +6,27 @@ import { ownTurn } from "../lib/turns.ts";
 import { checkBounds, hugeBody, largeBody, parseBody, parseBounded, parseInTurns } from "../protocols/chat/request.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { Source } from "../protocols/source.ts";
-import type { Exchange } from "./context.ts";
+import type { RequestContext } from "./context.ts";
 
 type Limits = Config["limits"];
 
 /**
- * The body, parsed. Its bytes count as held by the exchange until they are released.
+ * The body, parsed. Its bytes count as held by the request until they are released.
  * @throws ApiError request_too_large, request_timeout, unsupported_media_type, overloaded, or invalid_json
  */
-export async function readJson(exchange: Exchange, limits: Limits): Promise<Source> {
-  const { request } = exchange;
+export async function readJson(context: RequestContext, limits: Limits): Promise<Source> {
+  const { request } = context;
   checkType(request.headers);
   const declared = Number(request.headers.get("content-length") ?? "0");
   if (declared > limits.bodyBytes) throw ApiError.requestTooLarge(limits.bodyBytes);
   if (declared > 0 && declared < largeBody) {
-    exchange.checkRoom(declared);
-    const bytes = (await exchange.arrival(request.bytes())) as Uint8Array<ArrayBuffer>;
-    exchange.hold(bytes.length);
+    context.checkRoom(declared);
+    const bytes = (await context.arrival(request.bytes())) as Uint8Array<ArrayBuffer>;
+    context.hold(bytes.length);
     return parseBody(bytes, limits);
   }
-  const bytes = await exchange.arrival(new BodyReader(exchange, limits).read(declared));
-  exchange.body = bytes;
+  const bytes = await context.arrival(new BodyReader(context, limits).read(declared));
+  context.body = bytes;
   return bytes.length < hugeBody ? parseBounded(bytes) : parseInTurns(bytes);
 }
 
@@ -42,7 +42,7 @@ const maxScanned = 1024 * 1024;
 
 /** Reads a body that is large, or of unknown length. */
 class BodyReader {
-  readonly #exchange: Exchange;
+  readonly #context: RequestContext;
   readonly #limits: Limits;
   readonly #scan: JsonScan;
   /** As long as the body is said to be: its memory is taken as it is filled. */
@@ -51,15 +51,15 @@ class BodyReader {
   #parts: Uint8Array[] = [];
   #size = 0;
 
-  constructor(exchange: Exchange, limits: Limits) {
-    this.#exchange = exchange;
+  constructor(context: RequestContext, limits: Limits) {
+    this.#context = context;
     this.#limits = limits;
     this.#scan = new JsonScan(limits);
   }
 
   async read(declared: number): Promise<Uint8Array<ArrayBuffer>> {
-    const { body } = this.#exchange.request;
-    this.#exchange.checkRoom(declared);
+    const { body } = this.#context.request;
+    this.#context.checkRoom(declared);
     if (declared > 0) this.#whole = Buffer.allocUnsafeSlow(declared);
     let refusal: unknown;
     for await (const part of body ?? []) {
@@ -73,7 +73,7 @@ class BodyReader {
         refusal = error;
         this.#whole = undefined;
         this.#parts = [];
-        this.#exchange.release();
+        this.#context.release();
       }
     }
     if (refusal !== undefined) throw refusal;
@@ -82,8 +82,8 @@ class BodyReader {
 
   /** @throws ApiError overloaded or invalid_json */
   async #take(part: Uint8Array): Promise<void> {
-    this.#exchange.checkRoom(part.length);
-    this.#exchange.hold(part.length);
+    this.#context.checkRoom(part.length);
+    this.#context.hold(part.length);
     for (let at = 0; at < part.length; at += maxScanned) {
       if (part.length > maxScanned) await ownTurn();
       checkBounds(this.#scan, part.subarray(at, at + maxScanned), this.#limits);

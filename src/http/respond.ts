@@ -10,10 +10,10 @@ import type {
   StreamEnd,
   WholeAnswer,
 } from "../upstream/answer.ts";
-import type { Exchange } from "./context.ts";
+import type { RequestContext } from "./context.ts";
 import type { Services } from "./services.ts";
 
-/** What closes an exchange: its status and how its stream ended, where it was one. */
+/** Ends a request: its status and how its stream ended, where it was one. */
 export type Finish = (status: number, end?: StreamEnd) => void;
 
 export function jsonAnswer(body: unknown, status = 200, headers: Record<string, string> = {}): WholeAnswer {
@@ -37,20 +37,20 @@ export function errorAnswer(error: ApiError): WholeAnswer {
 }
 
 /** Anything thrown, as an error of our own. What is unknown says nothing to the client and everything to the log. */
-export function asApiError(services: Services, exchange: Exchange, error: unknown): ApiError {
+export function asApiError(services: Services, context: RequestContext, error: unknown): ApiError {
   if (error instanceof ApiError) {
-    if (error.status >= 500) exchange.note["cause"] = error.cause ?? error.message;
+    if (error.status >= 500) context.logFields["cause"] = error.cause ?? error.message;
     return error;
   }
-  services.log.error("a request failed unexpectedly", { request_id: exchange.id, route: exchange.route, error });
+  services.log.error("a request failed unexpectedly", { request_id: context.id, route: context.route, error });
   return ApiError.internal(error);
 }
 
-export function respondWhole(exchange: Exchange, answer: WholeAnswer, finish: Finish): Response {
+export function respondWhole(context: RequestContext, answer: WholeAnswer, finish: Finish): Response {
   finish(answer.status);
   return new Response(answer.body as string | Uint8Array<ArrayBuffer>, {
     status: answer.status,
-    headers: { ...answer.headers, ...exchange.headers },
+    headers: { ...answer.headers, ...context.headers },
   });
 }
 
@@ -75,16 +75,16 @@ export type StreamRules = {
  */
 export async function respondStream(
   services: Services,
-  exchange: Exchange,
+  context: RequestContext,
   answering: Promise<Answer | KeptAnswer>,
   rules: StreamRules,
   finish: Finish,
 ): Promise<Response> {
   const early = await settledWithin(services, answering, rules.keepAliveMs);
-  if (early?.kind === "whole") return respondWhole(exchange, early, finish);
-  const headers = { ...early?.headers, ...streamHeaders, ...exchange.headers };
+  if (early?.kind === "whole") return respondWhole(context, early, finish);
+  const headers = { ...early?.headers, ...streamHeaders, ...context.headers };
   const source = early === undefined ? new LateSource(answering) : sourceOf(early);
-  return new Response(streamBody(services, exchange, source, rules, finish, early === undefined), { headers });
+  return new Response(streamBody(services, context, source, rules, finish, early === undefined), { headers });
 }
 
 /** undefined when the time is over first. */
@@ -256,7 +256,7 @@ const encoder = new TextEncoder();
  */
 function streamBody(
   services: Services,
-  exchange: Exchange,
+  context: RequestContext,
   source: TextSource,
   rules: StreamRules,
   finish: Finish,
@@ -272,7 +272,7 @@ function streamBody(
   const close = (end: StreamEnd) => {
     closed = true;
     offKeepAlive();
-    metrics.streamClosed(exchange.area);
+    metrics.streamClosed(context.area);
     finish(200, end);
   };
   const keepAlive = (waitMs: number) => {
@@ -302,16 +302,16 @@ function streamBody(
       controller.close();
     },
     fail(error) {
-      if (exchange.request.signal.aborted) {
+      if (context.request.signal.aborted) {
         reader.end("cancelled");
         return;
       }
-      const failure = error instanceof LateError ? error.answer : asApiError(services, exchange, error);
+      const failure = error instanceof LateError ? error.answer : asApiError(services, context, error);
       reader.text(joinEvents(rules.lateFault(failure)));
       reader.end("faulted");
     },
   };
-  metrics.streamOpened(exchange.area);
+  metrics.streamOpened(context.area);
   return new ReadableStream<Uint8Array>({
     start(own) {
       controller = own;

@@ -6,7 +6,7 @@ import { formatPath, schemaErrors } from "../lib/schema-errors.ts";
 import type { Metadata } from "../protocols/chat/schema.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { admit } from "./authenticate.ts";
-import type { Exchange } from "./context.ts";
+import type { RequestContext } from "./context.ts";
 import { holderOf } from "./conversation.ts";
 import { describeStored, MetadataUpdate } from "./openapi/descriptions.ts";
 import { readJson } from "./request-body.ts";
@@ -17,16 +17,17 @@ import type { Services } from "./services.ts";
 const collection = "/v1/chat/completions";
 
 export function storedRoutes(surface: SurfaceName): Route[] {
-  const admitted = (services: Services, exchange: Exchange) => holderOf(admit(services, exchange, surface), surface);
+  const admitted = (services: Services, context: RequestContext) =>
+    holderOf(admit(services, context, surface), surface);
   return [
     {
       method: "GET",
       path: collection,
       area: surface,
       detail: describeStored(surface, "list"),
-      run: (services, exchange) => {
-        const holder = admitted(services, exchange);
-        return jsonAnswer(services.conversations.list(holder, filterOf(exchange.query)));
+      run: (services, context) => {
+        const holder = admitted(services, context);
+        return jsonAnswer(services.conversations.list(holder, filterOf(context.query)));
       },
     },
     {
@@ -34,9 +35,9 @@ export function storedRoutes(surface: SurfaceName): Route[] {
       path: `${collection}/:id`,
       area: surface,
       detail: describeStored(surface, "get"),
-      run: (services, exchange) => {
-        const holder = admitted(services, exchange);
-        return jsonAnswer(services.conversations.get(holder, idOf(exchange)));
+      run: (services, context) => {
+        const holder = admitted(services, context);
+        return jsonAnswer(services.conversations.get(holder, idOf(context)));
       },
     },
     {
@@ -44,10 +45,10 @@ export function storedRoutes(surface: SurfaceName): Route[] {
       path: `${collection}/:id`,
       area: surface,
       detail: describeStored(surface, "update"),
-      run: async (services, exchange) => {
-        const holder = admitted(services, exchange);
-        const metadata = await readMetadata(services, exchange);
-        return jsonAnswer(services.conversations.update(holder, idOf(exchange), metadata));
+      run: async (services, context) => {
+        const holder = admitted(services, context);
+        const metadata = await readMetadata(services, context);
+        return jsonAnswer(services.conversations.update(holder, idOf(context), metadata));
       },
     },
     {
@@ -55,9 +56,9 @@ export function storedRoutes(surface: SurfaceName): Route[] {
       path: `${collection}/:id`,
       area: surface,
       detail: describeStored(surface, "delete"),
-      run: (services, exchange) => {
-        const holder = admitted(services, exchange);
-        const id = idOf(exchange);
+      run: (services, context) => {
+        const holder = admitted(services, context);
+        const id = idOf(context);
         const upstream = services.conversations.delete(holder, id);
         if (upstream !== undefined) void services.forgetUpstream(upstream);
         return jsonAnswer({ object: "chat.completion.deleted", id, deleted: true });
@@ -68,16 +69,16 @@ export function storedRoutes(surface: SurfaceName): Route[] {
       path: `${collection}/:id/messages`,
       area: surface,
       detail: describeStored(surface, "messages"),
-      run: (services, exchange) => {
-        const holder = admitted(services, exchange);
-        return jsonAnswer(services.conversations.messages(holder, idOf(exchange), pagingOf(exchange.query)));
+      run: (services, context) => {
+        const holder = admitted(services, context);
+        return jsonAnswer(services.conversations.messages(holder, idOf(context), pagingOf(context.query)));
       },
     },
   ];
 }
 
-function idOf(exchange: Exchange): string {
-  return restOfPath(exchange, `${collection}/`).replace(/\/messages$/, "");
+function idOf(context: RequestContext): string {
+  return restOfPath(context, `${collection}/`).replace(/\/messages$/, "");
 }
 
 function pagingOf(query: URLSearchParams): Paging {
@@ -105,8 +106,8 @@ function filterOf(query: URLSearchParams): Filter {
   return { ...pagingOf(query), model: query.get("model") ?? undefined, metadata: Object.fromEntries(metadata) };
 }
 
-async function readMetadata(services: Services, exchange: Exchange): Promise<Metadata> {
-  const { parsed: body } = await readJson(exchange, services.live.config.limits);
+async function readMetadata(services: Services, context: RequestContext): Promise<Metadata> {
+  const { parsed: body } = await readJson(context, services.live.config.limits);
   if (Value.Check(MetadataUpdate, body)) return body.metadata ?? {};
   const fault = schemaErrors(MetadataUpdate, body, 1)[0]!;
   const param = formatPath(fault.path);

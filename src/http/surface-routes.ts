@@ -42,8 +42,8 @@ function routesOf(surface: ChatSurface, catalog: Catalog): Route[] {
       path: "/v1/models",
       area,
       detail: describeModelList(area),
-      run: (services, exchange) => {
-        const caller = admit(services, exchange, area);
+      run: (services, context) => {
+        const caller = admit(services, context, area);
         return jsonAnswer({ object: "list", data: catalog.list(services, caller) });
       },
     },
@@ -52,9 +52,9 @@ function routesOf(surface: ChatSurface, catalog: Catalog): Route[] {
       path: "/v1/models/*",
       area,
       detail: describeModel(area),
-      run: (services, exchange) => {
-        const caller = admit(services, exchange, area);
-        const id = restOfPath(exchange, "/v1/models/");
+      run: (services, context) => {
+        const caller = admit(services, context, area);
+        const id = restOfPath(context, "/v1/models/");
         const model = catalog.find(services, caller, id);
         if (model === undefined) throw ApiError.modelNotFound(id);
         return jsonAnswer(model);
@@ -65,7 +65,7 @@ function routesOf(surface: ChatSurface, catalog: Catalog): Route[] {
       path: "/v1/chat/completions",
       area,
       detail: describeCompletion(area),
-      run: (services, exchange, finish) => createCompletion(services, exchange, surface, finish),
+      run: (services, context, finish) => createCompletion(services, context, surface, finish),
     },
     ...storedRoutes(area),
   ];

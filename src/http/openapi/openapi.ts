@@ -125,8 +125,8 @@ export function docsRoutes(surfaces: readonly SurfaceName[]): Route[] {
       path,
       area: "operations",
       detail: { hide: true },
-      run: (services, exchange) => {
-        showAnonymousLimit(services, exchange);
+      run: (services, context) => {
+        showAnonymousLimit(services, context);
         made ??= make();
         return made;
       },

@@ -26,7 +26,7 @@ export type FinishedRequest = {
   /** From its beginning until it went upstream; undefined: it did not. */
   readonly sentAfterMs: number | undefined;
   /** As in the request's log line. */
-  readonly note: Readonly<Record<string, unknown>>;
+  readonly logFields: Readonly<Record<string, unknown>>;
 };
 
 export type TelemetryOptions = {
@@ -171,7 +171,7 @@ const failed = { code: 2 };
 
 /** The request, and within it the call to the model, where there was one. */
 function spansOf(request: FinishedRequest, { traceId, parentSpanId }: TraceContext, clock: Clock): Span[] {
-  const { method, route, surface, status, milliseconds, note } = request;
+  const { method, route, surface, status, milliseconds, logFields } = request;
   const endedAt = clock.now();
   const spanId = newSpanId(clock);
   const server = {
@@ -188,29 +188,29 @@ function spansOf(request: FinishedRequest, { traceId, parentSpanId }: TraceConte
       "error.type": status >= 500 ? String(status) : undefined,
       "troupe.surface": surface,
       "troupe.request_id": `req_${request.id}`,
-      "troupe.key": note["key"],
+      "troupe.key": logFields["key"],
     }),
     ...(status >= 500 && { status: failed }),
   };
   if (request.sentAfterMs === undefined) return [server];
-  const fault = note["fault"] !== undefined || status >= 400;
+  const fault = logFields["fault"] !== undefined || status >= 400;
   const call = {
     traceId,
     spanId: newSpanId(clock),
     parentSpanId: spanId,
-    name: `chat ${note["upstream_model"]}`,
+    name: `chat ${logFields["upstream_model"]}`,
     kind: kinds.client,
     ...between(endedAt - milliseconds + (request.sentAfterMs ?? 0), endedAt),
     attributes: attributes({
       "gen_ai.operation.name": "chat",
-      "gen_ai.provider.name": note["provider"],
-      "gen_ai.request.model": note["upstream_model"],
-      "gen_ai.usage.input_tokens": note["prompt_tokens"],
-      "gen_ai.usage.output_tokens": note["completion_tokens"],
-      "gen_ai.response.time_to_first_chunk": seconds(note["first_token_ms"]),
-      "troupe.persona": surface === "orchestrator" ? note["model"] : undefined,
-      "troupe.stream_end": note["stream_end"],
-      "error.type": fault ? String(note["upstream_status"] ?? status) : undefined,
+      "gen_ai.provider.name": logFields["provider"],
+      "gen_ai.request.model": logFields["upstream_model"],
+      "gen_ai.usage.input_tokens": logFields["prompt_tokens"],
+      "gen_ai.usage.output_tokens": logFields["completion_tokens"],
+      "gen_ai.response.time_to_first_chunk": seconds(logFields["first_token_ms"]),
+      "troupe.persona": surface === "orchestrator" ? logFields["model"] : undefined,
+      "troupe.stream_end": logFields["stream_end"],
+      "error.type": fault ? String(logFields["upstream_status"] ?? status) : undefined,
     }),
     ...(fault && { status: failed }),
   };

@@ -32,7 +32,7 @@ const request: FinishedRequest = {
   milliseconds: 1500,
   traceparent: null,
   sentAfterMs: 2,
-  note: {
+  logFields: {
     model: "troupe/guide",
     provider: "openai",
     upstream_model: "gpt-x",
