@@ -71,7 +71,7 @@ export async function createCompletion(
   context.logFields["stream"] = true;
   const leaving = abortedWith(context.request.signal);
   const answering = start(services, context, surface, asked, leaving.signal);
-  const shaping = shapingFor(request, {}, envelope);
+  const shaping = shapingFor(request, envelope, false);
   return respondStream(services, context, answering, streamRules(services, surface, shaping, leaving), finish);
 }
 
@@ -175,7 +175,9 @@ function callUpstream(
   const isSentOnce = targets.length === 1 && !plan.store && context.headers["service-request-id"] === undefined;
   const onSent = isSentOnce ? releaseOf(context) : undefined;
   const optionsFor = (target: Target): CallOptions => {
-    const shaping = shapingFor(target.call.request, target.call.extras, envelope);
+    const { provider, call } = target;
+    const thinkingRequested = provider.kind === "remote" && provider.wantsThoughts(call);
+    const shaping = shapingFor(call.request, envelope, thinkingRequested);
     const memories = memoriesOf(services, caller, target);
     if (plan.store) memories.push(conversation.remember(target, shaping));
     if (services.live.config.log.content) memories.push(({ choices }) => logContent(context, "choices", choices));

@@ -132,6 +132,8 @@ export interface RemoteProvider extends Described {
   /** The keys a config's `model_rules` row may hold for this family (beside `match`), and `options`. */
   readonly modelRules?: TObject;
   readonly options?: TObject;
+  /** Whether the call asks for the text of the model's thoughts: then it goes into `metadata.thinking` too. */
+  wantsThoughts(call: Call): boolean;
   /** URLs that must be fetched and inlined before `encode`, because the upstream takes none. */
   remoteMedia?(call: Call): readonly RemoteMedia[];
   /** True when this call's conversation is held by the upstream (xAI's stateful mode). */

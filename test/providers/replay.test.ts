@@ -206,7 +206,7 @@ function folded(bodies: readonly ChunkBody[]): CompletionBody {
 function expectLegalStream(provider: RemoteProvider, call: AnsweredCall, given: Case, bytes: Uint8Array): void {
   const envelope = { id: "id", created: 1, model: call.request.model };
   const request: ChatRequest = { ...call.request, stream_options: { include_usage: true } };
-  const shaping = shapingFor(request, call.extras, envelope);
+  const shaping = shapingFor(request, envelope, provider.wantsThoughts(call));
   const shaper = new StreamShaper({
     ...shaping,
     thinkingRequested: given.thinkingRequested ?? shaping.thinkingRequested,

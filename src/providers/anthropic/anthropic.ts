@@ -4,6 +4,7 @@
  */
 import { Type } from "@sinclair/typebox";
 import type { RemoteProvider } from "../provider.ts";
+import { asksForThoughts } from "../thinking-options.ts";
 import { decodeAnswer } from "./answer.ts";
 import { encodeRequest } from "./request.ts";
 import { AnthropicRules } from "./rules.ts";
@@ -56,6 +57,7 @@ export const anthropic: RemoteProvider = {
     "claude-opus-4-5",
     "claude-sonnet-4-5",
   ],
+  wantsThoughts: asksForThoughts,
   encode: encodeRequest,
   decode: decodeAnswer,
   streamDecoder: (call) => new AnthropicStream(call),

@@ -10,6 +10,7 @@ import { remoteMedia } from "./media.ts";
 import { GoogleExtras, requestBody } from "./request.ts";
 import { retryAfterSeconds } from "./retry.ts";
 import { GoogleRules, googleRules, modelName } from "./rules.ts";
+import { wantsThoughts } from "./thinking.ts";
 
 export const google: RemoteProvider = {
   kind: "remote",
@@ -44,6 +45,7 @@ export const google: RemoteProvider = {
     "gemini-2.5-flash",
     "gemini-2.5-flash-lite",
   ],
+  wantsThoughts,
   remoteMedia,
   encode: (call) => ({
     url: urlOf(call),

@@ -5,6 +5,7 @@
 import type { ThinkingConfig, ThinkingLevel } from "@google/genai";
 import { type Static, Type } from "@sinclair/typebox";
 import type { Call } from "../provider.ts";
+import { asksForThoughts } from "../thinking-options.ts";
 import type { GoogleRules } from "./rules.ts";
 
 const Level = Type.Union(
@@ -40,6 +41,13 @@ export const thinkingExtras = {
 } as const;
 const ThinkingExtras = Type.Object(thinkingExtras);
 type ThinkingExtras = Static<typeof ThinkingExtras>;
+
+export function wantsThoughts(call: Call): boolean {
+  const config = call.extras["thinking_config"] as
+    | { include_thoughts?: unknown; includeThoughts?: unknown }
+    | undefined;
+  return asksForThoughts(call) || (config?.include_thoughts ?? config?.includeThoughts) === true;
+}
 
 /** Whether the caller wants to see thoughts; undefined when nothing was said. */
 export function thoughtsWanted(call: Call): boolean | undefined {

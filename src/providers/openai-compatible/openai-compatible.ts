@@ -15,6 +15,7 @@ import {
 } from "../provider.ts";
 import type { ResponsesQuirks } from "../responses/quirks.ts";
 import { responsesDialect, withResponses } from "../responses/responses.ts";
+import { asksForThoughts } from "../thinking-options.ts";
 import { completionOf } from "./answer.ts";
 import { Quirks } from "./quirks.ts";
 import { callerNames, requestBody } from "./request.ts";
@@ -76,6 +77,7 @@ export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
     extras: Type.Object({ ...thinkingOptions, ...spec.extras?.properties }),
     modelRules: Quirks,
     ...(options === undefined ? {} : { options }),
+    wantsThoughts: asksForThoughts,
     remoteMedia: (call) => (quirksOf(call).inline_images === true ? remoteImages(call) : []),
     encode: (call) => ({
       url: spec.url?.(call) ?? `${call.account.baseUrl}/chat/completions`,

@@ -30,24 +30,12 @@ export type Shaping = {
   readonly choices: number;
 };
 
-/** What a caller's request says about the form of its answer. `extras` are the extra options of its target. */
-export function shapingFor(
-  request: ChatRequest,
-  extras: Readonly<Record<string, unknown>>,
-  envelope: Envelope,
-): Shaping {
-  const thinking = extras["thinking"];
-  const budget = extras["thinking_budget"];
-  const config = extras["thinking_config"] as { include_thoughts?: unknown; includeThoughts?: unknown } | undefined;
+/** What a caller's request says about the form of its answer. @param thinkingRequested as the provider reads the call */
+export function shapingFor(request: ChatRequest, envelope: Envelope, thinkingRequested: boolean): Shaping {
   return {
     envelope,
     includeUsage: request.stream_options?.include_usage === true,
-    thinkingRequested:
-      extras["include_thoughts"] === true ||
-      (config?.include_thoughts ?? config?.includeThoughts) === true ||
-      (typeof budget === "number" && budget !== 0) ||
-      (typeof thinking === "object" && thinking !== null && (thinking as { type?: unknown }).type !== "disabled") ||
-      (request.reasoning_effort !== undefined && request.reasoning_effort !== "none"),
+    thinkingRequested,
     choices: request.n ?? 1,
   };
 }

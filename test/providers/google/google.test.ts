@@ -107,7 +107,7 @@ describe("why an answer ended", () => {
     const bodies = decodeStream([
       { candidates: [candidate([{ text: "Hel" }])], usageMetadata: { promptTokenCount: 1 } },
     ]);
-    const shaper = new StreamShaper(shapingFor(callOf().request, {}, { id: "i", created: 1, model: "m" }));
+    const shaper = new StreamShaper(shapingFor(callOf().request, { id: "i", created: 1, model: "m" }, false));
     shaper.push(bodies);
     expect(shaper.complete).toBe(false);
     expect(bodies.at(-1)?.usage?.prompt_tokens).toBe(1);

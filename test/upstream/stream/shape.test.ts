@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import type { ChatRequest, ChunkBody, Delta, FinishReason } from "../../../src/protocols/chat/schema.ts";
-import { type Shaping, StreamShaper, shapeCompletion, shapingFor } from "../../../src/upstream/stream/shape.ts";
+import type { ChunkBody, Delta, FinishReason } from "../../../src/protocols/chat/schema.ts";
+import { type Shaping, StreamShaper, shapeCompletion } from "../../../src/upstream/stream/shape.ts";
 
 const envelope = { id: "chatcmpl-1", created: 7, model: "openai/gpt" };
 const shaping = (changes: Partial<Shaping> = {}): Shaping => ({
@@ -191,21 +191,5 @@ describe("shapeCompletion", () => {
       "thinking.1": "two",
     });
     expect(shapeCompletion({ choices }, shaping()).metadata).toBeUndefined();
-  });
-});
-
-describe("shapingFor", () => {
-  const request = (changes: Partial<ChatRequest> = {}): ChatRequest => ({ model: "a/b", messages: [], ...changes });
-  test.each([
-    [{}, {}, false],
-    [{}, { include_thoughts: true }, true],
-    [{}, { thinking_budget: 0 }, false],
-    [{}, { thinking_budget: -1 }, true],
-    [{}, { thinking: { type: "enabled" } }, true],
-    [{}, { thinking: { type: "disabled" } }, false],
-    [{ reasoning_effort: "low" }, {}, true],
-    [{ reasoning_effort: "none" }, {}, false],
-  ] as const)("%j with %j asks for thinking: %p", (changes, extras, asked) => {
-    expect(shapingFor(request(changes), extras, envelope).thinkingRequested).toBe(asked);
   });
 });

@@ -122,7 +122,7 @@ async function shaped(
   const bodies = new StreamBodies(answer as unknown as UpstreamAnswer, decoder);
   const observer = { wantsBodies, body() {}, completed() {}, faulted() {} };
   const options = {
-    shaping: shapingFor({ model: "m", messages: [] }, {}, { id: "id", created: 2, model: "ours" }),
+    shaping: shapingFor({ model: "m", messages: [] }, { id: "id", created: 2, model: "ours" }, false),
     observer,
     renderFault: (fault: Error) => ({ message: fault.message }),
   } as unknown as CallOptions;
