@@ -199,7 +199,7 @@ describe("where a request goes", () => {
     expect(url("models/gemini-3.8-flash")).toBe("https://g.test/v1beta/models/gemini-3.8-flash:generateContent");
     expect(url("tunedModels/mine-1")).toBe("https://g.test/v1beta/tunedModels/mine-1:generateContent");
     expect(url("../../v1/files?x#y")).toBe("https://g.test/v1beta/models/..%2F..%2Fv1%2Ffiles%3Fx%23y:generateContent");
-    expect(new URL(url("../..")).pathname).toBe("/v1beta/models/..:generateContent");
+    expect(new URL(url("..")).pathname).toBe("/v1beta/models/..:generateContent");
     expect(new URL(url("tunedModels/../x")).pathname).toBe("/v1beta/tunedModels/..%2Fx:generateContent");
   });
   test("a base URL without a path gets the version", () => {
