@@ -9,7 +9,6 @@ import { constants, Database } from "bun:sqlite";
 import { closeSync, mkdirSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { asFolderError, asOpeningError, damaged, StorageError, storing, withStorageErrors } from "../storage-error.ts";
-import { CommitWatch } from "./commit-watch.ts";
 import { type ConversationRepository, conversationRepository } from "./conversation-repository.ts";
 import { GroupCommit } from "./group-commit.ts";
 import { type IdempotencyRepository, idempotencyRepository } from "./idempotency-repository.ts";
@@ -62,7 +61,7 @@ export function openStore(folder: string, options: StoreOptions = {}): Store {
   const path = join(folder, databaseName);
   const guard = guarding(folder, path);
   makePrivate(folder, path);
-  const { database, watch } = opening(path, () => openDatabase(path, guard));
+  const database = opening(path, () => openDatabase(path, guard));
   try {
     return opening(path, () => {
       if (guard.isShort) assertWhole(database, path);
@@ -77,7 +76,7 @@ export function openStore(folder: string, options: StoreOptions = {}): Store {
       );
       const shared = new GroupCommit(database, path);
       const stillThere = placeCheck(database, path);
-      const keys = keyRepository(database, watch?.follows(database) ? watch : undefined);
+      const keys = keyRepository(database);
       const hasKeys = keys.hasAny();
       guard.checkKeys(hasKeys);
       const mark = options.isTrial ? () => {} : () => guard.mark(database);
@@ -112,13 +111,11 @@ export function openStore(folder: string, options: StoreOptions = {}): Store {
           livenessLock?.leave();
           if (options.isTrial && database.inTransaction) database.run("rollback");
           storing(path, () => database.close(true));
-          watch?.end();
         },
       };
     });
   } catch (error) {
     database.close();
-    watch?.end();
     throw error;
   }
 }
@@ -189,10 +186,7 @@ function isReadable(path: string): boolean {
   }
 }
 
-type Opened = { readonly database: Database; readonly watch: CommitWatch | undefined };
-
-function openDatabase(path: string, guard: LossGuard): Opened {
-  const watch = CommitWatch.begin(path);
+function openDatabase(path: string, guard: LossGuard): Database {
   const database = new Database(path, { strict: true, readwrite: true, create: true });
   try {
     // The first of all: the next lines themselves may find another process starting.
@@ -205,10 +199,9 @@ function openDatabase(path: string, guard: LossGuard): Opened {
     database.run("pragma foreign_keys = on");
     // After a busy hour the write-ahead log goes back to this size.
     database.run("pragma journal_size_limit = 16777216");
-    return { database, watch };
+    return database;
   } catch (error) {
     database.close();
-    watch?.end();
     throw error;
   }
 }
