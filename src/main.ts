@@ -1,11 +1,11 @@
-/** The executable's door, and the only file that touches the process. */
+/** The entry point, and the only file that uses `process`. */
 import { readFileSync, statSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { isBehindForwardProxy } from "./lib/http/forward-proxy.ts";
 import type { Io, Output, Parent } from "./lib/io.ts";
 
 /**
- * Bun lets 256 of its own outgoing requests run at once, open streams included, and reads another number only at its start.
+ * Bun runs at most 256 `fetch` calls at once, open streams included, and reads this variable only at its start.
  * Source: https://bun.com/docs/runtime/networking/fetch
  */
 const maxRequests = { variable: "BUN_CONFIG_MAX_HTTP_REQUESTS", value: "65535" };
@@ -13,12 +13,12 @@ const maxRequests = { variable: "BUN_CONFIG_MAX_HTTP_REQUESTS", value: "65535" }
 async function main(): Promise<void> {
   const args = process.argv.slice(2);
   raiseRequestLimit(args);
-  // Only now: what is imported above runs before the limit is raised, and would run again after it.
+  // Imported late: static imports would run before execve, and again after it.
   const { run } = await import("./cli/program.ts");
   const { createLogger } = await import("./lib/log.ts");
   const [stdout, stderr] = [outputOf(Bun.stdout, process.stdout.isTTY), outputOf(Bun.stderr, process.stderr.isTTY)];
   const log = createLogger(stderr, { level: "error", pretty: stderr.isTerminal, now: () => Date.now() });
-  // A fault in one request must not end the others.
+  // An error of one request must not end the others.
   process.on("unhandledRejection", (error) => log.error("unhandled rejection", { error }));
   process.on("uncaughtException", (error) => log.error("uncaught exception", { error }));
   const code = await run(args, processIo(stdout, stderr)).catch((error: unknown) => {
@@ -26,14 +26,14 @@ async function main(): Promise<void> {
     return 1;
   });
   await log.flush();
-  // Before the exit, which drops what is still on its way to a slow reader.
+  // exit() drops output that a slow reader has not taken yet.
   for (const output of [stdout, stderr]) await output.flush();
   process.exit(code);
 }
 
 /**
- * Starts this process anew, under the same id, where it is about to serve and the number has not been raised. Only behind
- * a forward proxy, where upstreams are called by `fetch`: it takes 6 ms, and our own connections have no such number.
+ * Replaces this process (execve) with one that has the limit raised. Only for a server behind a forward proxy, where upstreams
+ * are called by `fetch`: it costs 6 ms, and our own HTTP client has no such limit.
  */
 function raiseRequestLimit(args: readonly string[]): void {
   const [first = "serve"] = args;
@@ -47,23 +47,23 @@ function raiseRequestLimit(args: readonly string[]): void {
 
 function outputOf(file: typeof Bun.stdout, isTerminal = false): Output {
   const writer = file.writer();
-  const whileRead = async (work: () => unknown) => {
+  const ignoringClosed = async (work: () => unknown) => {
     try {
       await work();
     } catch {
-      // Nobody reads any more (`troupe … | head`): there is nobody to tell, and a server serves on.
+      // The reader is gone (`troupe … | head`); a server serves on.
     }
   };
   return {
-    write: (text) => whileRead(() => writer.write(text)),
-    flush: () => whileRead(() => writer.flush()),
+    write: (text) => ignoringClosed(() => writer.write(text)),
+    flush: () => ignoringClosed(() => writer.flush()),
     isTerminal,
   };
 }
 
-/** Asked at the start: once the file is replaced, the system calls the old one deleted. */
+/** Read at the start: once the file is replaced, Linux appends " (deleted)" to it. */
 const executable = process.execPath;
-/** What runs this program: the executable alone, or Bun and the source. */
+/** The command line of this program: the executable alone, or Bun and the source. */
 const program = Bun.main.startsWith("/$bunfs/") ? [executable] : [executable, ...process.execArgv, Bun.main];
 
 function processIo(stdout: Output, stderr: Output): Io {
@@ -89,17 +89,17 @@ function processIo(stdout: Output, stderr: Output): Io {
         });
         return { id: pid, ended: exited };
       },
-      startWorker(env, hear) {
+      startWorker(env, onMessage) {
         const child = Bun.spawn([...program, ...process.argv.slice(2)], {
           env: { ...process.env, ...env },
           stdio: ["ignore", "inherit", "inherit"],
           serialization: "json",
-          ipc: hear,
+          ipc: onMessage,
         });
         return {
           id: child.pid,
           ended: child.exited,
-          send: (message) => whileThere(() => child.send(message)),
+          send: (message) => ignoringErrors(() => child.send(message)),
           kill: () => child.kill("SIGKILL"),
         };
       },
@@ -125,25 +125,25 @@ async function confirm(question: string): Promise<boolean> {
 
 function parentProcess(): Parent {
   return {
-    send: (message) => whileThere(() => process.send!(message)),
+    send: (message) => ignoringErrors(() => process.send!(message)),
     onMessage: (run) => void process.on("message", run),
-    onGone(run) {
+    onDisconnect(run) {
       if (process.connected) process.on("disconnect", run);
       else run();
     },
   };
 }
 
-/** The other one may have ended, which is heard of in another way. */
-function whileThere(send: () => unknown): void {
+/** Sends, unless the other process has exited: its exit is reported elsewhere. */
+function ignoringErrors(send: () => unknown): void {
   try {
     send();
   } catch {
-    // Then there is nobody to tell.
+    // It has exited.
   }
 }
 
-/** What can't be looked at is none. */
+/** @returns false for a path that can't be read */
 function isFolder(path: string): boolean {
   try {
     return statSync(path).isDirectory();
@@ -161,7 +161,7 @@ function readFile(path: string): string | undefined {
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === "ENOENT") return undefined;
-    // "EACCES: permission denied, open '/path'": the path is told by whoever asked.
+    // "EACCES: permission denied, open '/path'": callers add the path themselves.
     throw new Error(message.split(",")[0]);
   }
 }

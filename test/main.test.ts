@@ -135,7 +135,7 @@ describe("told to stop while a stream runs", () => {
     using upstream = new UpstreamServer(() => held.response());
     const { child, log, url, response } = await streaming(folder, upstream, held);
     child.kill("SIGTERM");
-    await log.sees(/stopping/);
+    await log.sees(/draining/);
     const late = await fetch(`${url}/healthz`, { keepalive: false }).catch(() => undefined);
     expect([undefined, 503]).toContain(late?.status);
     held.fragment("two");
@@ -152,7 +152,7 @@ describe("told to stop while a stream runs", () => {
     using upstream = new UpstreamServer(() => held.response());
     const { child, log, response } = await streaming(folder, upstream, held);
     child.kill("SIGTERM");
-    await log.sees(/stopping/);
+    await log.sees(/draining/);
     child.kill("SIGTERM");
     expect(await child.exited).toBe(128 + 15);
     await held.cancelled;

@@ -3,7 +3,7 @@ import type { Config } from "../config/config.ts";
 import { formatAddress } from "../config/listeners.ts";
 import { systemClock } from "../lib/clock.ts";
 import { type Fault, formatDiagnostic } from "../lib/yaml/yaml.ts";
-import { rehearseStart } from "../server/rehearsal.ts";
+import { dryRun } from "../server/dry-run.ts";
 import { StorageError } from "../store/storage-error.ts";
 import { type Context, codeOf, type ExitCode, loadFrom, printJson } from "./context.ts";
 import { type LoadedPersonas, loadPersonas, noProvider, unreachable } from "./personas.ts";
@@ -60,7 +60,7 @@ const unreachableOf = ({ personas }: LoadedPersonas, config: Config) =>
 
 function storageOf(config: Config): { summary: string; faults: string[] } {
   try {
-    const { keys } = rehearseStart(config, systemClock);
+    const { keys } = dryRun(config, systemClock);
     if (keys === undefined) return { summary: `${config.data}, made at the first start`, faults: [] };
     const active = keys.filter(({ state }) => state === "active").length;
     return { summary: `${config.data} (${active} of ${keys.length} keys active)`, faults: [] };

@@ -11,7 +11,7 @@ import { inWholeLines, type Logger } from "../lib/log.ts";
 import { formatDiagnostic } from "../lib/yaml/yaml.ts";
 import { type TelemetrySettings, telemetrySettings } from "../observability/otlp/settings.ts";
 import type { ServerIo } from "../server/run.ts";
-import { fixedSettings, WorkerChannel, type WorkerSlot, workerConfig } from "../server/worker.ts";
+import { fixedSettings, WorkerChannel, type WorkerSettings, workerConfig } from "../server/worker.ts";
 import { CommandError, type Context, type ExitCode, loadFrom, withConfig } from "./context.ts";
 
 export type ServeOptions = {
@@ -21,12 +21,12 @@ export type ServeOptions = {
 
 export function serve(given: Context, { newDatabase }: ServeOptions = {}): Promise<ExitCode> {
   const files = new Set<string>();
-  const context = noting(given, files);
+  const context = recordingFiles(given, files);
   return withConfig(context, async (config) => {
     // What only a server needs is not loaded for the other commands.
     const { runServer } = await import("../server/run.ts");
     const { io } = context;
-    const workerChannel = crewOf(io);
+    const workerChannel = workerChannelOf(io);
     const telemetry = telemetryFrom(io);
     const isFirst = workerChannel === undefined && !io.env[parentVariable];
     // What is started later, by this process, is to stop at a database that is lost while it runs.
@@ -39,11 +39,11 @@ export function serve(given: Context, { newDatabase }: ServeOptions = {}): Promi
         files.clear();
         return reload(context, config, log, workerChannel);
       },
-      watched: () => [...files],
+      watchedFiles: () => [...files],
       ...(telemetry && { telemetry }),
     };
     if (workerChannel !== undefined)
-      return runServer(workerConfig(workerChannel.slot, config), { ...options, workerChannel });
+      return runServer(workerConfig(workerChannel.settings, config), { ...options, workerChannel });
     if (config.workers === 1) return runServer(config, options);
     const { runSupervisor } = await import("../server/supervisor.ts");
     return runSupervisor(config, options);
@@ -65,17 +65,17 @@ function telemetryFrom({ env }: Io): TelemetrySettings | undefined {
   }
 }
 
-/** undefined: this process is not one of several workers. */
-function crewOf({ env, processes, onSignal }: Io): WorkerChannel | undefined {
-  const slot = env[workerVariable];
-  if (!slot || processes.parent === undefined) return undefined;
-  // Ignored: the supervisor gets them too, and says what they mean.
+/** @returns undefined where this process is no worker */
+function workerChannelOf({ env, processes, onSignal }: Io): WorkerChannel | undefined {
+  const settings = env[workerVariable];
+  if (!settings || processes.parent === undefined) return undefined;
+  // Ignored here: the supervisor receives them too and forwards them.
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const) onSignal(signal, () => {});
-  return new WorkerChannel(JSON.parse(slot) as WorkerSlot, processes.parent, systemClock);
+  return new WorkerChannel(JSON.parse(settings) as WorkerSettings, processes.parent, systemClock);
 }
 
-/** The same context, but what is read or looked for is noted. */
-function noting({ io, flags }: Context, files: Set<string>): Context {
+/** The same context; the path of every file that is read, or looked for, is added to `files`. */
+function recordingFiles({ io, flags }: Context, files: Set<string>): Context {
   const readFile = (path: string) => {
     files.add(resolve(io.cwd, path));
     return io.readFile(path);
@@ -84,7 +84,7 @@ function noting({ io, flags }: Context, files: Set<string>): Context {
 }
 
 function serverIo({ stderr, env, onSignal, processes }: Io, workerChannel: WorkerChannel | undefined): ServerIo {
-  const predecessor = Number(env[parentVariable] || Number.NaN);
+  const parentId = Number(env[parentVariable] || Number.NaN);
   return {
     logSink: workerChannel === undefined ? stderr : inWholeLines(stderr),
     say: (text: string) => void stderr.write(text),
@@ -92,7 +92,7 @@ function serverIo({ stderr, env, onSignal, processes }: Io, workerChannel: Worke
     behindForwardProxy: isBehindForwardProxy(env),
     onSignal: workerChannel === undefined ? onSignal : (signal, run) => workerChannel.onSignal(signal, run),
     processes,
-    ...(Number.isInteger(predecessor) && { predecessor }),
+    ...(Number.isInteger(parentId) && { parentId }),
   };
 }
 
@@ -104,11 +104,11 @@ function reload(
 ): Config | undefined {
   const loaded = loadFrom(context);
   if ("faults" in loaded) {
-    for (const fault of loaded.faults) log.error("the configuration is at fault", { at: formatDiagnostic(fault) });
+    for (const fault of loaded.faults) log.error("the configuration is invalid", { at: formatDiagnostic(fault) });
     return undefined;
   }
   for (const warning of loaded.warnings) log.warn("the configuration", { at: formatDiagnostic(warning) });
   const waiting = fixedSettings.filter((key) => !Bun.deepEquals(loaded.config[key], running[key]));
   if (waiting.length > 0) log.warn("some changes need a restart", { keys: waiting.join(", ") });
-  return workerChannel === undefined ? loaded.config : workerConfig(workerChannel.slot, loaded.config);
+  return workerChannel === undefined ? loaded.config : workerConfig(workerChannel.settings, loaded.config);
 }

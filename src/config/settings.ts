@@ -10,10 +10,10 @@ export type Setting = {
   readonly schema: TSchema;
 };
 
-/** Set for a process that takes over from the one that started it: that one's id. */
-export const parentVariable = "TROUPE_PREDECESSOR";
+/** Set for the new process of an upgrade: the process id of its parent, which hands off to it. */
+export const parentVariable = "TROUPE_PARENT_PID";
 
-/** Set for one of several workers: its slot. */
+/** Set for a worker: its `WorkerSettings` as JSON. */
 export const workerVariable = "TROUPE_WORKER";
 
 /** Variables that move `listen` alone, or are no setting of the file. */

@@ -1,46 +1,45 @@
-/** The process as a command sees it: the only door to the outside, so that a test can stand in for it. */
+/** The process's environment as commands use it; tests substitute their own. */
 
 export type Output = {
   write(text: string): unknown;
-  /** Awaited, everything written has left the process. */
+  /** Resolves once everything written has left the process. */
   flush(): unknown;
   readonly isTerminal: boolean;
 };
 
 export type Signal = "SIGTERM" | "SIGINT" | "SIGHUP" | "SIGUSR1" | "SIGUSR2";
 
-/** Another process. */
+/** A child process. */
 export type Child = {
   readonly id: number;
   /** Resolves with its exit code. */
   readonly ended: Promise<number>;
 };
 
-/** A process that this one looks after, with a line between them. What is sent must be JSON. */
+/** A child process with an IPC channel, whose messages are JSON. */
 export type Worker = Child & {
   send(message: unknown): void;
   kill(): void;
 };
 
-/** The process that looks after this one. */
+/** The IPC channel to the process that started this one. */
 export type Parent = {
   send(message: unknown): void;
   onMessage(run: (message: unknown) => void): void;
-  /** Calls back when it has ended, however. */
-  onGone(run: () => void): void;
+  /** Called when the channel closes, because the parent exited. */
+  onDisconnect(run: () => void): void;
 };
 
-/** This process among others. */
+/** This process, and how to start others. */
 export type Processes = {
-  /** This one's own. */
+  /** The process id. */
   readonly id: number;
-  /** What runs this program, without its arguments; the first is an absolute path. */
+  /** The command line of this program without its arguments; the first part is an absolute path. */
   readonly program: readonly string[];
-  /** Runs this program once more, as it lies on the disk now, with the same arguments. @param env what differs */
+  /** Starts this program as it is on disk now, with the same arguments. @param env variables that differ */
   startAgain(env: Readonly<Record<string, string>>): Child;
-  /** The same, and hears what it sends. */
-  startWorker(env: Readonly<Record<string, string>>, hear: (message: unknown) => void): Worker;
-  /** Absent: nobody looks after this one. */
+  startWorker(env: Readonly<Record<string, string>>, onMessage: (message: unknown) => void): Worker;
+  /** Absent: started without an IPC channel. */
   readonly parent?: Parent;
   signal(id: number, name: Signal): void;
 };
@@ -62,7 +61,7 @@ export type Io = {
   /** @returns undefined when there is no such file. @throws when there is one that can't be read */
   readFile(path: string): string | undefined;
   isFolder(path: string): boolean;
-  /** Asks the person at the terminal a question of yes and no; absent: nobody sits there. */
+  /** Asks the person at the terminal a question of yes and no; absent where there is no terminal. */
   confirm?(question: string): Promise<boolean>;
   /** @returns a function that stops listening */
   onSignal(signal: Signal, run: () => void): () => void;

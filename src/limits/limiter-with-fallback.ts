@@ -7,7 +7,7 @@ export type FallbackOptions = {
   readonly clock: Clock;
   readonly log: Logger;
   /** Among how many processes a limit is divided while the shared windows can't be used. */
-  readonly sharers: number;
+  readonly processes: number;
 };
 
 const maxOwn = 20_000;
@@ -46,7 +46,7 @@ export class LimiterWithFallback implements Limiter {
 
   /** Never more in all than the limit, and at least one for each. */
   #share(perMinute: number): number {
-    return Math.max(1, Math.floor(perMinute / this.#options.sharers));
+    return Math.max(1, Math.floor(perMinute / this.#options.processes));
   }
 
   #complain(error: unknown): void {

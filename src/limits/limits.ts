@@ -18,9 +18,9 @@ export type LimitsOptions = {
   readonly clock: Clock;
   readonly log: Logger;
   /** How many processes serve together. */
-  readonly sharers: number;
+  readonly processes: number;
   /** Whether this one removes the files of keys that are not used. */
-  readonly sweeps: boolean;
+  readonly isSweeper: boolean;
 };
 
 /** After the start, and then from one sweep to the next. */
@@ -41,7 +41,7 @@ export function openLimits(dataFolder: string, options: LimitsOptions): Limits {
     return opened;
   };
   const sweeper = new Sweep(files, clock, log);
-  if (options.sweeps) sweeper.later(firstSweepMs);
+  if (options.isSweeper) sweeper.later(firstSweepMs);
   return {
     callers: new LimiterWithFallback(
       once(() => SharedWindows.ofKeys(files(), clock)),

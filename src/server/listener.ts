@@ -1,6 +1,6 @@
 /**
- * One address: the server that takes its connections, and those before it that only finish theirs. Bun can't change the
- * certificate of a server that runs, so a new one takes over the port.
+ * One address of the configuration, with the servers that listen at it. Bun can't change the certificate of a running server,
+ * so a renewed certificate gets a new server on the same port, and the old one drains.
  */
 import { chmodSync, unlinkSync } from "node:fs";
 import type { ListenerConfig } from "../config/config.ts";
@@ -12,21 +12,21 @@ import { canShare, listenBeside, type Sockets, steerTo } from "../lib/linux/reus
 import type { Telemetry } from "../observability/otlp/telemetry.ts";
 import type { Certificate } from "./certificate.ts";
 
-/** Seconds without any progress after which Bun drops a connection, while a request is still being received. */
+/** Bun's idle timeout in seconds: while a request is being received, and between requests. */
 export const idleSeconds = 30;
-/** Bun looks only every few seconds. After this time no connection is left that was idle all along. */
+/** In seconds. Bun checks idle timeouts every few seconds: after this time every connection that was idle is closed. */
 export const connectionDrainSeconds = idleSeconds + 5;
-/** Our own limit is checked first and answers in the API's form; Bun's would answer with an empty body. */
+/** Turns Bun's own limit off, which would answer with an empty body; `limits.body_bytes` is checked while the body arrives. */
 const noNativeBodyLimit = 2 ** 50;
 
-/** One server on the address, and whether it has been succeeded. */
-type Generation = { readonly app: App; readonly sockets: Sockets; readonly host: { draining: boolean } };
+/** A server on the address, its listening sockets, and whether it drains. */
+type Instance = { readonly app: App; readonly sockets: Sockets; readonly host: { draining: boolean } };
 
 export type ListenerOptions = {
   readonly config: ListenerConfig;
   readonly certificate: Certificate | undefined;
   readonly telemetry: Telemetry | undefined;
-  /** Listens although another process does, and takes all new connections from it. */
+  /** Listens beside the parent process and takes all new connections from it. */
   readonly isUpgrade: boolean;
 };
 
@@ -34,41 +34,40 @@ export class Listener {
   readonly config: ListenerConfig;
   readonly #services: Services;
   readonly #telemetry: Telemetry | undefined;
-  /** Those that listen, in the order in which the kernel counts them. */
-  #generations: Generation[] = [];
-  /** Those with connections. */
-  readonly #alive = new Set<Generation>();
-  #current: Generation;
+  /** Those that listen, in the order of the kernel's reuseport group. */
+  #listening: Instance[] = [];
+  /** Those that listen or drain. */
+  readonly #instances = new Set<Instance>();
+  #current: Instance;
   #certificate: Certificate | undefined;
-  #offs: (() => void)[] = [];
-  /** Another process has the address now. */
+  #cancelTimers: (() => void)[] = [];
+  /** The address belongs to the new process of an upgrade. */
   #isHandedOff = false;
 
-  /** Listens. @throws the system's error for an address that can't be had */
+  /** Listens. @throws the system's error where it can't listen there */
   constructor(services: Services, { config, certificate, telemetry, isUpgrade }: ListenerOptions) {
     this.config = config;
     this.#services = services;
     this.#telemetry = telemetry;
     this.#certificate = certificate;
-    const sharers = services.live.config.workers;
-    // Of several processes' address their supervisor has made sure.
-    if (!isUpgrade && sharers === 1) assertFree(config.address);
+    // For workers their supervisor has checked this.
+    if (!isUpgrade && services.live.config.workers === 1) assertFree(config.address);
     this.#current = this.#listen(config.address, isUpgrade);
   }
 
-  /** As a URL (a unix socket as `unix:` and the path), with the port that was really given. */
-  get address(): string {
+  /** As a URL (a unix socket as `unix:` and the path), with the actual port. */
+  get url(): string {
     const { hostname = "", port = 0 } = this.#current.app.server!;
     const { address } = this.config;
-    return addressText({
+    return formatUrl({
       ...this.config,
       address: address.kind === "unix" ? address : { ...address, host: hostname, port },
     });
   }
 
-  /** Requests that are being answered, open streams included. */
+  /** Requests under way, open streams included. */
   get pending(): number {
-    return [...this.#alive].reduce((sum, { app }) => sum + (app.server?.pendingRequests ?? 0), 0);
+    return [...this.#instances].reduce((sum, { app }) => sum + (app.server?.pendingRequests ?? 0), 0);
   }
 
   /** Whether this is another certificate than the one in use. */
@@ -76,47 +75,49 @@ export class Listener {
     return cert !== this.#certificate?.cert || key !== this.#certificate.key;
   }
 
-  /** From now on new connections see this certificate; those that stand go on with the old one until they end. */
-  renew(certificate: Certificate): void {
+  /** New connections get this certificate; those that are open keep the old one. */
+  renewCertificate(certificate: Certificate): void {
     this.#certificate = certificate;
     const old = this.#current;
     const { address } = this.config;
     const port = old.app.server?.port ?? 0;
     // Where a port can't be shared, connections that come in between are refused.
-    if (!canShare()) void this.#end(old);
+    if (!canShare()) void this.#drain(old);
     this.#current = this.#listen(address.kind === "unix" ? address : { ...address, port }, true);
     old.host.draining = true;
     if (canShare())
-      this.#offs.push(this.#services.clock.setTimer(connectionDrainSeconds * 1000, () => void this.#end(old)));
+      this.#cancelTimers.push(
+        this.#services.clock.setTimer(connectionDrainSeconds * 1000, () => void this.#drain(old)),
+      );
   }
 
-  /** Another process takes the new connections: each one here ends with its next answer. */
+  /** Another process accepts new connections now: those here close after their next answer. */
   handOff(): void {
     this.#isHandedOff = true;
-    for (const { host } of this.#alive) host.draining = true;
+    for (const { host } of this.#instances) host.draining = true;
   }
 
-  /** Takes no connections any more. @returns when what runs has ended */
+  /** Stops listening and drains. @returns when all connections are closed */
   async stop(): Promise<void> {
-    for (const off of this.#offs) off();
-    for (const { host } of this.#alive) host.draining = true;
-    await Promise.all([...this.#alive].map(({ app }) => app.server!.stop()));
-    this.#leave();
+    for (const cancel of this.#cancelTimers) cancel();
+    for (const { host } of this.#instances) host.draining = true;
+    await Promise.all([...this.#instances].map(({ app }) => app.server!.stop()));
+    this.#removeSocket();
   }
 
-  /** Ends what runs. */
-  async cut(): Promise<void> {
-    for (const off of this.#offs) off();
-    await Promise.all([...this.#alive].map(({ app }) => app.server!.stop(true)));
-    this.#leave();
+  /** Closes all connections, whatever runs on them. */
+  async abort(): Promise<void> {
+    for (const cancel of this.#cancelTimers) cancel();
+    await Promise.all([...this.#instances].map(({ app }) => app.server!.stop(true)));
+    this.#removeSocket();
   }
 
-  #leave(): void {
+  #removeSocket(): void {
     if (!this.#isHandedOff) removeSocket(this.config);
   }
 
-  /** @param takesAll whether those who listen there already are given no new connections any more */
-  #listen(address: ListenerConfig["address"], takesAll: boolean): Generation {
+  /** @param takesAll whether this server gets all new connections, and those that listen there already none */
+  #listen(address: ListenerConfig["address"], takesAll: boolean): Instance {
     const host = {
       services: this.#services,
       telemetry: this.#telemetry,
@@ -141,30 +142,30 @@ export class Listener {
     const sockets = takesAll ? listenBeside(listen, this.#services.live.config.workers) : [];
     if (!takesAll) listen();
     if (address.kind === "unix") chmodSync(address.path, 0o660);
-    const generation = { app, sockets, host };
-    this.#generations.push(generation);
-    this.#alive.add(generation);
-    return generation;
+    const instance = { app, sockets, host };
+    this.#listening.push(instance);
+    this.#instances.add(instance);
+    return instance;
   }
 
-  async #end(old: Generation): Promise<void> {
+  async #drain(old: Instance): Promise<void> {
     const stopped = old.app.server!.stop();
-    const place = this.#generations.indexOf(old);
-    const last = this.#generations.at(-1)!;
-    // The kernel fills the gap with the last.
-    this.#generations = this.#generations.with(place, last).slice(0, -1);
-    // Among several workers nobody knows the places of all; where one is wrong, the kernel spreads over those that are left.
+    const place = this.#listening.indexOf(old);
+    const last = this.#listening.at(-1)!;
+    // The kernel moves the group's last socket to the freed place.
+    this.#listening = this.#listening.with(place, last).slice(0, -1);
+    // With workers the places of all sockets are not known; for a wrong one the kernel picks any socket of the group.
     if (this.#services.live.config.workers === 1)
-      steerTo(this.#current.sockets, this.#generations.indexOf(this.#current));
+      steerTo(this.#current.sockets, this.#listening.indexOf(this.#current));
     await stopped;
-    this.#alive.delete(old);
+    this.#instances.delete(old);
   }
 }
 
 /**
- * Servers that share a port do not notice each other, so one started by mistake must be told.
+ * Checks that nobody listens at the address: with SO_REUSEPORT a second server would start without an error.
  * @returns the address, with a port that is free where any would do
- * @throws the system's error for an address that can't be had
+ * @throws the system's error where one can't listen there
  */
 export function assertFree(address: ListenerConfig["address"]): ListenerConfig["address"] {
   if (address.kind === "unix") return address;
@@ -176,7 +177,7 @@ export function assertFree(address: ListenerConfig["address"]): ListenerConfig["
 }
 
 /** As a URL; a unix socket as `unix:` and the path. */
-export function addressText({ address, tls }: ListenerConfig): string {
+export function formatUrl({ address, tls }: ListenerConfig): string {
   const text = formatAddress(address);
   return address.kind === "unix" ? text : `${tls === undefined ? "http" : "https"}://${text}`;
 }

@@ -17,48 +17,48 @@ import type { WorkerChannel } from "./worker.ts";
 export type ServerIo = Pick<Io, "onSignal" | "processes"> & {
   /** Where the log goes. */
   readonly logSink: LogSink;
-  /** Writes beside the log, to the person who sits there. */
+  /** Writes to the terminal, outside the log. */
   say(text: string): void;
-  /** Whether a person reads it. */
+  /** Whether the log goes to a terminal. */
   readonly isTerminal: boolean;
   readonly behindForwardProxy: boolean;
-  /** The process to take over from, which started this one. */
-  readonly predecessor?: number;
+  /** The process id of the parent that hands off to this process, in an upgrade. */
+  readonly parentId?: number;
 };
 
 export type RunOptions = {
   readonly io: ServerIo;
   readonly build: BuildInfo;
   readonly clock?: Clock;
-  /** The processes that serve together with this one. */
+  /** Present in a worker. */
   readonly workerChannel?: WorkerChannel;
-  /** Who is told how it goes. */
+  /** Reports to the service manager. */
   readonly notifier: Notifier;
   /** Where traces and metrics are sent; absent: nowhere. */
   readonly telemetry?: TelemetrySettings;
-  /** Reads the configuration anew. @returns undefined when it is at fault, after having said so in the log */
+  /** Reads the configuration anew. @returns undefined when it is invalid; the errors are logged */
   readonly reload: (log: Logger) => Promise<Config | undefined>;
-  /** The files that the configuration came from at its latest reading; a change of one is a reason to read again. */
-  readonly watched: () => readonly string[];
+  /** The files that the configuration was last read from; a change of one triggers a reload. */
+  readonly watchedFiles: () => readonly string[];
 };
 
-/** Answers until it is told to stop. @returns the exit code; 128 and the signal's number where a second one cut it short */
+/** Serves until it is stopped. @returns the exit code; 128 and the signal's number where a second signal forced the stop */
 export async function runServer(config: Config, options: RunOptions): Promise<number> {
   const { io, build, clock = systemClock, workerChannel } = options;
-  const log = logFor(config, io, clock, workerChannel?.slot.index);
+  const log = logFor(config, io, clock, workerChannel?.settings.index);
   try {
     const server = await RunningServer.start(config, {
       build,
       clock,
       log,
       behindForwardProxy: io.behindForwardProxy,
-      isUpgrade: workerChannel?.slot.isUpgrade ?? io.predecessor !== undefined,
+      isUpgrade: workerChannel?.settings.isUpgrade ?? io.parentId !== undefined,
       ...(workerChannel && { workerChannel }),
       ...(options.telemetry && { telemetry: options.telemetry }),
     });
-    // Who waits for this process is told when all of it is there; the gateway answers before.
+    // Ready means all of it; the gateway answers before.
     await server.services.loading;
-    welcome(server, log, io);
+    logStartup(server, log, io);
     return await new ServerProcess(server, log, clock, options).run();
   } catch (error) {
     log.error("could not start", { error: error instanceof Error ? error.message : error });
@@ -68,23 +68,23 @@ export async function runServer(config: Config, options: RunOptions): Promise<nu
   }
 }
 
-function welcome({ services, addresses }: RunningServer, log: Logger, io: ServerIo): void {
+function logStartup({ services, urls }: RunningServer, log: Logger, io: ServerIo): void {
   const { build, personas, live, firstKey, workers } = services;
   const providers = live.accounts.list().filter(({ provider }) => provider.kind === "remote");
-  // Of several workers the supervisor tells, once for all.
+  // For workers the supervisor logs this once.
   log[workers === undefined ? "info" : "debug"]("listening", {
-    addresses: addresses.join(" "),
+    addresses: urls.join(" "),
     version: build.version,
     personas: personas.list().length,
     providers: providers.map(({ account }) => account.name).join(",") || "none (builtin/eliza answers)",
   });
-  if (firstKey !== undefined) tellFirstKey(firstKey, live.config, log, io);
+  if (firstKey !== undefined) announceFirstKey(firstKey, live.config, log, io);
 }
 
-export function tellFirstKey(firstKey: NewKey, config: Config, log: Logger, { isTerminal, say }: ServerIo): void {
+export function announceFirstKey(firstKey: NewKey, config: Config, log: Logger, { isTerminal, say }: ServerIo): void {
   const file = `${config.data}/first-key`;
   log.info("made the first API key", { file, tier: firstKey.key.tier });
-  // The log hides keys wherever they slip in; this one is meant to be seen, once, by whoever sits there.
+  // The log redacts keys; this one is shown once, to a person at the terminal.
   if (isTerminal) say(`\n  Your API key: ${firstKey.secret}\n  (kept in ${file})\n\n`);
 }
 
@@ -98,21 +98,28 @@ export function logFor(config: Config, io: ServerIo, clock: Clock, worker?: numb
   return worker === undefined ? log : withFields(log, { worker });
 }
 
-type Ending = "stopped" | "succeeded";
+/** Logged at the first and at the second signal. */
+export const stopMessages = {
+  first: "draining: requests under way may finish",
+  second: "stopping at once: requests under way are aborted",
+};
+export const handOffMessage = "upgrade: handing off to the new process; requests under way may finish";
 
-/** Waits on a running server: hears signals, sees changed files, and tells the service manager. */
+type Ending = "stopped" | "handed off";
+
+/** A running server as a process: signals, changed files, the service manager, and the exit code. */
 class ServerProcess {
   readonly #server: RunningServer;
   readonly #log: Logger;
   readonly #clock: Clock;
   readonly #options: RunOptions;
   readonly #ending = Promise.withResolvers<Ending>();
-  readonly #cut = Promise.withResolvers<number>();
+  readonly #forced = Promise.withResolvers<number>();
   /** Reloads run one after another. */
   #reloading: Promise<void> = Promise.resolve();
   #stopWatching = () => {};
-  #told = false;
-  #successor: Child | undefined;
+  #isStopping = false;
+  #newProcess: Child | undefined;
 
   constructor(server: RunningServer, log: Logger, clock: Clock, options: RunOptions) {
     this.#server = server;
@@ -125,7 +132,7 @@ class ServerProcess {
   async run(): Promise<number> {
     const { io, notifier } = this.#options;
     const on = (signal: Signal, run: () => void) => io.onSignal(signal, run);
-    const offs = [
+    const cancels = [
       on("SIGTERM", () => this.#stop("SIGTERM", 15)),
       on("SIGINT", () => this.#stop("SIGINT", 2)),
       on("SIGHUP", () => this.#reload()),
@@ -135,47 +142,47 @@ class ServerProcess {
       () => this.#stopWatching(),
     ];
     this.#watch();
-    // The service manager hears of a successor from the process that it knows.
     const { metrics } = this.#server.services;
     this.#options.workerChannel?.listening(() => metrics.snapshot());
-    if (io.predecessor === undefined) notifier.ready(this.#status);
-    else io.processes.signal(io.predecessor, "SIGUSR1");
+    // In an upgrade the parent process tells the service manager of this one.
+    if (io.parentId === undefined) notifier.ready(this.#status);
+    else io.processes.signal(io.parentId, "SIGUSR1");
     try {
-      return await Promise.race([this.#end(await this.#ending.promise), this.#cut.promise]);
+      return await Promise.race([this.#end(await this.#ending.promise), this.#forced.promise]);
     } finally {
-      for (const off of offs) off();
+      for (const cancel of cancels) cancel();
     }
   }
 
   async #end(how: Ending): Promise<number> {
     const { drainSeconds } = this.#server.services.live.config.shutdown;
     if (how === "stopped") this.#options.notifier.stopping();
-    const lost = await (how === "stopped" ? this.#server.stop(drainSeconds) : this.#server.handOff(drainSeconds));
-    this.#log.info("stopped", { cut: lost });
+    const aborted = await (how === "stopped" ? this.#server.stop(drainSeconds) : this.#server.handOff(drainSeconds));
+    this.#log.info("stopped", { aborted });
     return 0;
   }
 
   #stop(signal: Signal, number: number): void {
     const { pending } = this.#server;
-    this.#log.info(this.#told ? "stopping at once" : "stopping: what runs may end", { signal, pending });
-    if (this.#told) this.#cut.resolve(128 + number);
-    this.#told = true;
+    this.#log.info(this.#isStopping ? stopMessages.second : stopMessages.first, { signal, pending });
+    if (this.#isStopping) this.#forced.resolve(128 + number);
+    this.#isStopping = true;
     this.#ending.resolve("stopped");
   }
 
   #reload(): void {
     this.#reloading = this.#reloading.then(async () => {
       this.#options.notifier.reloading();
-      await this.#readAgain();
+      await this.#reloadConfig();
       this.#options.notifier.ready(this.#status);
       this.#watch();
     });
   }
 
-  async #readAgain(): Promise<void> {
+  async #reloadConfig(): Promise<void> {
     const config = await this.#options.reload(this.#log);
     try {
-      if (config === undefined) throw new Error("the configuration is at fault");
+      if (config === undefined) throw new Error("the configuration is invalid");
       const changed = this.#server.reload(config);
       this.#log.info("configuration reloaded", { changed: changed.join(", ") || "nothing" });
     } catch (error) {
@@ -189,32 +196,32 @@ class ServerProcess {
   /** Certificates are among the files, whatever the settings say of them. */
   #watch(): void {
     this.#stopWatching();
-    this.#stopWatching = watchFiles(this.#options.watched(), () => this.#reload(), this.#clock);
+    this.#stopWatching = watchFiles(this.#options.watchedFiles(), () => this.#reload(), this.#clock);
   }
 
   #startNewProcess(): void {
-    this.#successor ??= startNewProcess(this.#options.io.processes, this.#log, {
-      mayStart: !this.#told,
-      isEnding: () => this.#told,
-      lost: () => {
-        this.#successor = undefined;
+    this.#newProcess ??= startNewProcess(this.#options.io.processes, this.#log, {
+      mayStart: !this.#isStopping,
+      isStopping: () => this.#isStopping,
+      onExit: () => {
+        this.#newProcess = undefined;
       },
     });
   }
 
   #handOff(): void {
-    // A worker is told by its supervisor, which started the successor.
-    if ((this.#successor === undefined && this.#options.workerChannel === undefined) || this.#told) return;
-    this.#told = true;
-    if (this.#successor !== undefined) this.#options.notifier.mainProcess(this.#successor.id);
-    this.#log.info("the successor takes over; what runs here may end", {
-      process: this.#successor?.id,
+    // A worker gets SIGUSR1 from its supervisor, which started the new process.
+    if ((this.#newProcess === undefined && this.#options.workerChannel === undefined) || this.#isStopping) return;
+    this.#isStopping = true;
+    if (this.#newProcess !== undefined) this.#options.notifier.mainProcess(this.#newProcess.id);
+    this.#log.info(handOffMessage, {
+      process: this.#newProcess?.id,
       pending: this.#server.pending,
     });
-    this.#ending.resolve("succeeded");
+    this.#ending.resolve("handed off");
   }
 
   get #status(): string {
-    return `Serving at ${this.#server.addresses.join(" ")}`;
+    return `Serving at ${this.#server.urls.join(" ")}`;
   }
 }

@@ -11,9 +11,9 @@ import { connectionDrainSeconds, Listener } from "./listener.ts";
 import { liveFrom, openServices, type ServiceOptions } from "./services.ts";
 
 export type ServerOptions = ServiceOptions & {
-  /** Another process listens already, and is to be succeeded without a gap. */
+  /** The parent process listens on the port already and hands off to this one. */
   readonly isUpgrade?: boolean;
-  /** Absent: nobody is told. */
+  /** Absent: nothing is exported. */
   readonly telemetry?: TelemetrySettings;
 };
 
@@ -57,25 +57,25 @@ export class RunningServer {
       }
       return new RunningServer(services, listeners, telemetry);
     } catch (error) {
-      await Promise.all(listeners.map((listener) => listener.cut()));
+      await Promise.all(listeners.map((listener) => listener.abort()));
       await telemetry?.close();
       await services.close();
       throw error;
     }
   }
 
-  /** Where it listens, as URLs (unix sockets as `unix:` and the path), with the ports that were really given. */
-  get addresses(): string[] {
-    return this.#listeners.map(({ address }) => address);
+  /** Where it listens, as URLs (unix sockets as `unix:` and the path), with the actual ports. */
+  get urls(): string[] {
+    return this.#listeners.map(({ url }) => url);
   }
 
-  /** Requests that are being answered, open streams included. */
+  /** Requests under way, open streams included. */
   get pending(): number {
     return this.#listeners.reduce((sum, { pending }) => sum + pending, 0);
   }
 
   /**
-   * Takes over what may change while running: settings, providers' keys, and the certificates of addresses that stay.
+   * Applies what may change while running: settings, providers' keys, and the certificates of addresses that stay.
    * Everything is read and checked first. Addresses and the data folder stay as they are.
    * @returns what changed, as a person would name it
    * @throws Error about a certificate; then nothing has changed
@@ -88,30 +88,30 @@ export class RunningServer {
       return isNew ? [{ listener, certificate }] : [];
     });
     this.services.live = liveFrom(config);
-    for (const { listener, certificate } of renewals) listener.renew(certificate);
-    return [...changed, ...renewals.map(({ listener }) => `the certificate of ${listener.address}`)];
+    for (const { listener, certificate } of renewals) listener.renewCertificate(certificate);
+    return [...changed, ...renewals.map(({ listener }) => `the certificate of ${listener.url}`)];
   }
 
   /**
-   * Stops taking connections, lets what runs end for as long as given, cuts the rest, and closes everything. What runs are
-   * also calls with a service-request-id whose client has left: their answers are kept for the retry.
-   * @returns how many requests were cut
+   * Stops listening, drains, aborts what is left after that time, and closes everything. Drained are also calls with a
+   * service-request-id whose client disconnected: their answers are stored for the retry.
+   * @returns how many requests were aborted
    */
   async stop(drainSeconds: number): Promise<number> {
     this.services.draining = true;
     const { idempotency } = this.services;
     const stopped = Promise.all(this.#listeners.map((listener) => listener.stop())).then(() => idempotency.settled());
     const drained = await raceWith(this.services.clock, stopped, drainSeconds * 1000);
-    const cut = drained ? 0 : Math.max(this.pending, idempotency.running);
-    if (!drained) await Promise.all(this.#listeners.map((listener) => listener.cut()));
+    const aborted = drained ? 0 : Math.max(this.pending, idempotency.running);
+    if (!drained) await Promise.all(this.#listeners.map((listener) => listener.abort()));
     await this.#telemetry?.close();
     await this.services.close();
-    return cut;
+    return aborted;
   }
 
   /**
-   * Ends after another process took the addresses over: first the connections that stand come to their natural end, so
-   * that no request in flight is lost, then as `stop`.
+   * Stops after another process took the new connections: idle connections close first, so that no request in flight is
+   * lost, then as `stop`.
    */
   async handOff(drainSeconds: number): Promise<number> {
     for (const listener of this.#listeners) listener.handOff();
@@ -129,13 +129,13 @@ const isSameAddress = (one: ListenerConfig, other: ListenerConfig) =>
 
 /** @returns whether the work was done in time */
 async function raceWith(clock: Clock, work: Promise<unknown>, ms: number): Promise<boolean> {
-  let off = () => {};
+  let cancelTimer = () => {};
   const over = new Promise<boolean>((resolve) => {
-    off = clock.setTimer(ms, () => resolve(false));
+    cancelTimer = clock.setTimer(ms, () => resolve(false));
   });
   try {
     return await Promise.race([work.then(() => true), over]);
   } finally {
-    off();
+    cancelTimer();
   }
 }

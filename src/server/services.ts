@@ -1,4 +1,4 @@
-/** The long-lived objects: built in order, handed down, closed in reverse. */
+/** Opens and closes the long-lived objects that every request is given. */
 import { join } from "node:path";
 import { Keys } from "../auth/keys.ts";
 import type { BuildInfo } from "../build-info.ts";
@@ -25,15 +25,15 @@ import { Sweeper } from "../store/sweeper.ts";
 import { Accounts } from "../upstream/accounts.ts";
 import { Upstream } from "../upstream/client.ts";
 import { MediaFetcher } from "../upstream/media.ts";
-import { openSharing } from "./sharing.ts";
+import { openSharedState } from "./shared-state.ts";
 import type { WorkerChannel } from "./worker.ts";
 export type ServiceOptions = {
   readonly build: BuildInfo;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Every outgoing call goes through a forward proxy, so `fetch` makes it. */
+  /** Whether calls go through a forward proxy, which only `fetch` can. */
   readonly behindForwardProxy?: boolean;
-  /** The processes that serve together with this one. */
+  /** Present in a worker. */
   readonly workerChannel?: WorkerChannel;
   /** Lets images be fetched from private addresses: for tests. */
   readonly allowPrivateMedia?: boolean;
@@ -45,10 +45,10 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   const live = liveFrom(config);
   const store = openStore(config.data);
   try {
-    const sharing = workerChannel && openSharing(workerChannel.slot, clock, log);
-    // Of workers one is enough for what is to be swept, and the first is always there.
-    const sweeps = workerChannel === undefined || workerChannel.slot.index === 1;
-    const limits = openLimits(config.data, { clock, log, sharers: workerChannel?.slot.workers ?? 1, sweeps });
+    const sharedState = workerChannel && openSharedState(workerChannel.settings, clock, log);
+    // One worker sweeps for all.
+    const isSweeper = workerChannel === undefined || workerChannel.settings.index === 1;
+    const limits = openLimits(config.data, { clock, log, processes: workerChannel?.settings.workers ?? 1, isSweeper });
     const keys = new Keys(store.keys, clock, config.tiers);
     const personas = new Personas();
     const folder = openPersonas(config.personas, personas, options);
@@ -75,7 +75,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
       rereadPersonas: async () => void (await folder?.rescan()),
       upstream: new Upstream(clock, options.behindForwardProxy === true ? new FetchTransport() : undefined),
       media: new MediaFetcher({ allowPrivate: options.allowPrivateMedia === true }),
-      replayMemory: new ReplayMemory(clock, sharing?.states),
+      replayMemory: new ReplayMemory(clock, sharedState?.states),
       conversations: new Conversations(store, clock, () => services.live.config.conversations.retentionDays),
       forgetUpstream: (state) => forgetUpstream(services, state),
       idempotency: new Idempotency(store, clock, () => services.live.config.idempotency, log),
@@ -90,7 +90,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
         services.idempotency.close();
         services.upstream.close();
         limits.close();
-        sharing?.close();
+        sharedState?.close();
         store.close();
       },
     };
@@ -105,7 +105,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
       () => services.bodyMemory.heldBytes,
     );
     sampleStores(services, sweeper);
-    if (sweeps) sweeper.start();
+    if (isSweeper) sweeper.start();
     return services;
   } catch (error) {
     store.close();
@@ -153,7 +153,7 @@ function sampleStores({ metrics, idempotency, log, store }: Services, sweeper: S
   metrics.sample("troupe_log_lines_dropped", "Log lines lost because nobody read them.", () => log.dropped);
 }
 
-/** @returns the folder, to be read and watched; undefined: the compiled-in ones are in service, and never change */
+/** @returns the watched folder; undefined where the compiled-in personas are used */
 function openPersonas(
   path: string | undefined,
   personas: Personas,

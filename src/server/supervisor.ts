@@ -1,6 +1,6 @@
 /**
- * `workers`: this process serves nothing itself. It starts the processes that do, starts anew those that end, passes on
- * what it is told, and adds up what they count.
+ * The supervisor of `workers`: serves no requests itself. It starts the workers, restarts those that exit, forwards signals to
+ * them, and sums up their metrics.
  */
 
 import { mkdirSync, readdirSync, rmSync } from "node:fs";
@@ -17,42 +17,41 @@ import { MetricsSum, type Snapshot } from "../observability/metrics-sum.ts";
 import { LivenessLock } from "../store/sqlite/liveness-lock.ts";
 import { openStore } from "../store/sqlite/store.ts";
 import { readCertificate } from "./certificate.ts";
-import { addressText, assertFree, connectionDrainSeconds } from "./listener.ts";
-import { logFor, type RunOptions, tellFirstKey } from "./run.ts";
+import { assertFree, connectionDrainSeconds, formatUrl } from "./listener.ts";
+import { announceFirstKey, handOffMessage, logFor, type RunOptions, stopMessages } from "./run.ts";
 import { startNewProcess } from "./upgrade.ts";
-import { fixedSettingsOf, type ToSupervisor, type ToWorker, type WorkerSlot } from "./worker.ts";
+import { fixedSettingsOf, type ToSupervisor, type ToWorker, type WorkerSettings } from "./worker.ts";
 
-/** After a worker ended, the next is started after this time, doubled with each one that ended soon. */
-const minPauseMs = 100;
-const maxPauseMs = 30_000;
-/** Having listened for so long, a worker counts as one that works. */
-const provenMs = 10_000;
-/** How often the workers' counts are asked for, so that few are lost with one that is killed. */
-const askEveryMs = 10_000;
-/** A worker that has missed so many questions one after another hangs, and is replaced. */
-const maxMissed = 6;
-const snapshotWithinMs = 1_000;
-/** For closing files, after the time that running answers have. */
-const closingMs = 10_000;
+/** Backoff before a worker is restarted, doubled with each early exit in a row. */
+const minBackoffMs = 100;
+const maxBackoffMs = 30_000;
+/** An exit within this time after the worker began to listen is an early one. */
+const stableMs = 10_000;
+/** Between two snapshots of the workers' metrics: what was counted since the last one is lost with a worker that is killed. */
+const snapshotIntervalMs = 10_000;
+/** A worker that misses so many snapshots in a row hangs, and is replaced. */
+const maxMissedSnapshots = 6;
+const snapshotTimeoutMs = 1_000;
+/** For closing files, after the drain timeout. */
+const closeTimeoutMs = 10_000;
 
 export type SupervisorOptions = Pick<RunOptions, "io" | "build" | "clock" | "notifier">;
 
-/** One worker's place. */
-type Post = {
+/** A worker slot: its current process, and how the latest ones have done. */
+type Slot = {
   readonly index: number;
   worker: Worker | undefined;
   listensSince: number | undefined;
-  /** Ends in a row, each soon after its start. */
-  failures: number;
-  missed: number;
+  earlyExits: number;
+  missedSnapshots: number;
 };
 
-/** Serves by workers until it is told to stop. @returns the exit code, as of a server that is alone */
+/** Serves by workers until it is stopped. @returns the exit code, as that of a single process */
 export async function runSupervisor(config: Config, options: SupervisorOptions): Promise<number> {
   const { io, clock = systemClock } = options;
   const log = logFor(config, io, clock);
   try {
-    const listen = settledAddresses(config.listen, io.predecessor !== undefined);
+    const listen = resolvePorts(config.listen, io.parentId !== undefined);
     const firstKey = prepareData(config, clock);
     using shared = new SharedFolder(config.data);
     return await new Supervisor({ ...config, listen }, shared.path, log, clock, options).run(firstKey);
@@ -64,8 +63,8 @@ export async function runSupervisor(config: Config, options: SupervisorOptions):
   }
 }
 
-/** With the ports that every worker is to take. @throws about an address or a certificate that can't be had */
-function settledAddresses(listen: readonly ListenerConfig[], isUpgrade: boolean): readonly ListenerConfig[] {
+/** The listeners with the ports that all workers use. @throws the system's error for an address, or an Error about a certificate */
+function resolvePorts(listen: readonly ListenerConfig[], isUpgrade: boolean): readonly ListenerConfig[] {
   return listen.map((listener) => {
     const { address, tls } = listener;
     if (tls !== undefined) readCertificate(tls);
@@ -74,7 +73,7 @@ function settledAddresses(listen: readonly ListenerConfig[], isUpgrade: boolean)
   });
 }
 
-/** Once, before any worker looks. @throws StorageError */
+/** Opens the data folder once, before any worker does. @throws StorageError */
 function prepareData(config: Config, clock: Clock): NewKey | undefined {
   const store = openStore(config.data);
   try {
@@ -84,7 +83,7 @@ function prepareData(config: Config, clock: Clock): NewKey | undefined {
   }
 }
 
-/** For what the workers share while they run; gone with this process, or found by the next one. */
+/** A folder for what the workers share while they run; removed at the exit, or after a crash by the next supervisor. */
 class SharedFolder implements Disposable {
   readonly path: string;
   readonly #livenessLock: LivenessLock;
@@ -111,20 +110,20 @@ class Supervisor {
   readonly #log: Logger;
   readonly #clock: Clock;
   readonly #options: SupervisorOptions;
-  readonly #posts: readonly Post[];
+  readonly #slots: readonly Slot[];
   readonly #metrics: Metrics;
   readonly #sum = new MetricsSum();
   readonly #ended = Promise.withResolvers<number>();
-  readonly #snapshotsAwaited = new Map<number, (worker: number, snapshot: Snapshot) => void>();
-  readonly #offs = new Set<() => void>();
-  #questions = 0;
+  readonly #pendingSnapshots = new Map<number, (worker: number, snapshot: Snapshot) => void>();
+  readonly #cancels = new Set<() => void>();
+  #lastId = 0;
   #restarts = 0;
   /** All have listened once. */
   #isUp = false;
   #isStopping = false;
   /** What a second signal makes of the exit code. */
   #code = 0;
-  #successor: Child | undefined;
+  #newProcess: Child | undefined;
 
   constructor(config: Config, folder: string, log: Logger, clock: Clock, options: SupervisorOptions) {
     this.#config = config;
@@ -132,12 +131,12 @@ class Supervisor {
     this.#log = log;
     this.#clock = clock;
     this.#options = options;
-    this.#posts = Array.from({ length: config.workers }, (_, at) => ({
+    this.#slots = Array.from({ length: config.workers }, (_, at) => ({
       index: at + 1,
       worker: undefined,
       listensSince: undefined,
-      failures: 0,
-      missed: 0,
+      earlyExits: 0,
+      missedSnapshots: 0,
     }));
     this.#metrics = new Metrics(options.build);
     this.#metrics.sample("troupe_workers", "Workers that listen.", () => this.#status.running);
@@ -146,193 +145,194 @@ class Supervisor {
 
   async run(firstKey: NewKey | undefined): Promise<number> {
     const { io, notifier } = this.#options;
-    const on = (signal: Signal, run: () => void) => this.#offs.add(io.onSignal(signal, run));
+    const on = (signal: Signal, run: () => void) => this.#cancels.add(io.onSignal(signal, run));
     on("SIGTERM", () => this.#stop("SIGTERM", 15));
     on("SIGINT", () => this.#stop("SIGINT", 2));
-    on("SIGHUP", () => this.#tellAll({ kind: "signal", name: "SIGHUP" }));
+    on("SIGHUP", () => this.#broadcast({ kind: "signal", name: "SIGHUP" }));
     on("SIGUSR2", () => this.#startNewProcess());
     on("SIGUSR1", () => this.#handOff());
-    this.#offs.add(notifier.keepAlive(this.#clock));
-    if (firstKey !== undefined) tellFirstKey(firstKey, this.#config, this.#log, io);
-    for (const post of this.#posts) this.#start(post);
+    this.#cancels.add(notifier.keepAlive(this.#clock));
+    if (firstKey !== undefined) announceFirstKey(firstKey, this.#config, this.#log, io);
+    for (const slot of this.#slots) this.#start(slot);
     try {
       return await this.#ended.promise;
     } finally {
-      for (const off of this.#offs) off();
+      for (const cancel of this.#cancels) cancel();
     }
   }
 
-  #start(post: Post): void {
-    const { processes, predecessor } = this.#options.io;
-    const slot: WorkerSlot = {
-      index: post.index,
-      workers: this.#posts.length,
+  #start(slot: Slot): void {
+    const { processes, parentId } = this.#options.io;
+    const settings: WorkerSettings = {
+      index: slot.index,
+      workers: this.#slots.length,
       folder: this.#folder,
-      isUpgrade: predecessor !== undefined && !this.#isUp,
+      isUpgrade: parentId !== undefined && !this.#isUp,
       fixed: fixedSettingsOf(this.#config),
     };
-    // The service manager and a predecessor are this process' to talk to.
-    const env = { [workerVariable]: JSON.stringify(slot), [parentVariable]: "", NOTIFY_SOCKET: "" };
+    // The supervisor alone talks to the service manager and to a parent process.
+    const env = { [workerVariable]: JSON.stringify(settings), [parentVariable]: "", NOTIFY_SOCKET: "" };
     const worker = processes.startWorker(env, (message) => {
-      // Of one that has ended, nothing counts any more.
-      if (post.worker === worker) this.#hear(post, message as ToSupervisor);
+      // Messages of a process that was replaced are dropped.
+      if (slot.worker === worker) this.#onMessage(slot, message as ToSupervisor);
     });
-    post.worker = worker;
-    post.missed = 0;
-    void worker.ended.then((code) => this.#left(post, code));
+    slot.worker = worker;
+    slot.missedSnapshots = 0;
+    void worker.ended.then((code) => this.#onExit(slot, code));
   }
 
-  #hear(post: Post, message: ToSupervisor): void {
+  #onMessage(slot: Slot, message: ToSupervisor): void {
     switch (message.kind) {
       case "listening":
-        post.listensSince = this.#clock.monotonic();
-        this.#arrived(post);
+        slot.listensSince = this.#clock.monotonic();
+        this.#onListening(slot);
         break;
       case "snapshot":
-        this.#snapshotsAwaited.get(message.id)?.(post.index, message.snapshot);
+        this.#pendingSnapshots.get(message.id)?.(slot.index, message.snapshot);
         break;
       case "question":
-        void this.#answer(post, message.id, message.about);
+        void this.#answer(slot, message.id, message.about);
     }
   }
 
-  #arrived(post: Post): void {
+  #onListening(slot: Slot): void {
     const { build, notifier, io } = this.#options;
     if (this.#isUp) {
-      this.#log.info("a worker was replaced", { worker: post.index, process: post.worker?.id });
+      this.#log.info("worker restarted", { worker: slot.index, process: slot.worker?.id });
       notifier.status(this.#statusText);
       return;
     }
-    if (this.#status.running < this.#posts.length) return;
+    if (this.#status.running < this.#slots.length) return;
     this.#isUp = true;
     this.#log.info("listening", {
       addresses: this.#addresses,
       version: build.version,
-      workers: this.#posts.length,
+      workers: this.#slots.length,
       providers: this.#config.providers.map(({ name }) => name).join(",") || "none (builtin/eliza answers)",
     });
-    if (io.predecessor === undefined) notifier.ready(this.#statusText);
-    else io.processes.signal(io.predecessor, "SIGUSR1");
-    this.#askRegularly();
+    if (io.parentId === undefined) notifier.ready(this.#statusText);
+    else io.processes.signal(io.parentId, "SIGUSR1");
+    this.#scheduleSnapshots();
   }
 
-  #left(post: Post, code: number): void {
-    const { index, worker, listensSince } = post;
-    post.worker = undefined;
-    post.listensSince = undefined;
+  #onExit(slot: Slot, code: number): void {
+    const { index, worker, listensSince } = slot;
+    slot.worker = undefined;
+    slot.listensSince = undefined;
     this.#sum.retire(index);
     if (this.#isStopping) {
       if (listensSince !== undefined) this.#code ||= code;
-      if (this.#posts.every((one) => one.worker === undefined)) this.#ended.resolve(this.#code);
+      if (this.#slots.every((one) => one.worker === undefined)) this.#ended.resolve(this.#code);
       return;
     }
-    this.#log.error("a worker ended", { worker: index, process: worker?.id, code });
+    this.#log.error("worker exited", { worker: index, process: worker?.id, code });
     if (!this.#isUp) {
       this.#code = 1;
       this.#isStopping = true;
       this.#killAll();
-      if (this.#posts.every((one) => one.worker === undefined)) this.#ended.resolve(1);
+      if (this.#slots.every((one) => one.worker === undefined)) this.#ended.resolve(1);
       return;
     }
-    const proven = listensSince !== undefined && this.#clock.monotonic() - listensSince >= provenMs;
-    post.failures = proven ? 0 : post.failures + 1;
+    const isStable = listensSince !== undefined && this.#clock.monotonic() - listensSince >= stableMs;
+    slot.earlyExits = isStable ? 0 : slot.earlyExits + 1;
     this.#restarts += 1;
     this.#options.notifier.status(this.#statusText);
-    const pauseMs = Math.min(maxPauseMs, minPauseMs * 2 ** Math.max(0, post.failures - 1));
-    this.#setTimer(pauseMs, () => {
-      if (!this.#isStopping) this.#start(post);
+    const backoffMs = Math.min(maxBackoffMs, minBackoffMs * 2 ** Math.max(0, slot.earlyExits - 1));
+    this.#setTimer(backoffMs, () => {
+      if (!this.#isStopping) this.#start(slot);
     });
   }
 
   #stop(signal: Signal, number: number): void {
-    this.#log.info(this.#isStopping ? "stopping at once" : "stopping: what runs may end", { signal });
+    this.#log.info(this.#isStopping ? stopMessages.second : stopMessages.first, { signal });
     if (this.#isStopping) {
       this.#code = 128 + number;
-      this.#tellAll({ kind: "signal", name: signal });
-      this.#setTimer(snapshotWithinMs, () => this.#killAll());
+      this.#broadcast({ kind: "signal", name: signal });
+      this.#setTimer(snapshotTimeoutMs, () => this.#killAll());
       return;
     }
     this.#options.notifier.stopping();
     this.#drain(signal, 0);
   }
 
-  /** @param connectionDrainMs how long workers wait before they stop listening */
+  /** @param connectionDrainMs for how long workers wait before they stop listening */
   #drain(signal: Signal, connectionDrainMs: number): void {
     this.#isStopping = true;
-    for (const { worker, listensSince } of this.#posts) {
-      // One that is only starting would not hear it.
+    for (const { worker, listensSince } of this.#slots) {
+      // A worker that is still starting handles no messages.
       if (listensSince === undefined) worker?.kill();
       else worker?.send({ kind: "signal", name: signal } satisfies ToWorker);
     }
-    const maxMs = connectionDrainMs + this.#config.shutdown.drainSeconds * 1000 + closingMs;
+    const maxMs = connectionDrainMs + this.#config.shutdown.drainSeconds * 1000 + closeTimeoutMs;
     this.#setTimer(maxMs, () => this.#killAll());
-    if (this.#posts.every(({ worker }) => worker === undefined)) this.#ended.resolve(0);
+    if (this.#slots.every(({ worker }) => worker === undefined)) this.#ended.resolve(0);
   }
 
-  /** As of a server that is alone: the successor brings workers of its own. */
+  /** As a single process does: the new process is a supervisor, with its own workers. */
   #startNewProcess(): void {
-    this.#successor ??= startNewProcess(this.#options.io.processes, this.#log, {
+    this.#newProcess ??= startNewProcess(this.#options.io.processes, this.#log, {
       mayStart: !this.#isStopping && this.#isUp,
-      isEnding: () => this.#isStopping,
-      lost: () => {
-        this.#successor = undefined;
+      isStopping: () => this.#isStopping,
+      onExit: () => {
+        this.#newProcess = undefined;
       },
     });
   }
 
   #handOff(): void {
-    if (this.#successor === undefined || this.#isStopping) return;
-    this.#options.notifier.mainProcess(this.#successor.id);
-    this.#log.info("the successor takes over; what runs here may end", { process: this.#successor.id });
+    if (this.#newProcess === undefined || this.#isStopping) return;
+    this.#options.notifier.mainProcess(this.#newProcess.id);
+    this.#log.info(handOffMessage, { process: this.#newProcess.id });
     this.#drain("SIGUSR1", connectionDrainSeconds * 1000);
   }
 
-  #tellAll(message: ToWorker): void {
-    for (const { worker } of this.#posts) worker?.send(message);
+  #broadcast(message: ToWorker): void {
+    for (const { worker } of this.#slots) worker?.send(message);
   }
 
   #killAll(): void {
-    for (const { worker } of this.#posts) worker?.kill();
+    for (const { worker } of this.#slots) worker?.kill();
   }
 
-  #askRegularly(): void {
-    this.#setTimer(askEveryMs, async () => {
-      const answered = await this.#refresh();
-      for (const post of this.#posts) {
-        post.missed = post.listensSince === undefined || answered.has(post.index) ? 0 : post.missed + 1;
-        if (post.missed < maxMissed) continue;
-        this.#log.error("a worker hangs and is replaced", { worker: post.index, process: post.worker?.id });
-        post.worker?.kill();
+  #scheduleSnapshots(): void {
+    this.#setTimer(snapshotIntervalMs, async () => {
+      const answered = await this.#collectSnapshots();
+      for (const slot of this.#slots) {
+        slot.missedSnapshots =
+          slot.listensSince === undefined || answered.has(slot.index) ? 0 : slot.missedSnapshots + 1;
+        if (slot.missedSnapshots < maxMissedSnapshots) continue;
+        this.#log.error("worker does not respond and is killed", { worker: slot.index, process: slot.worker?.id });
+        slot.worker?.kill();
       }
-      if (!this.#isStopping) this.#askRegularly();
+      if (!this.#isStopping) this.#scheduleSnapshots();
     });
   }
 
-  async #answer(post: Post, id: number, about: "metrics" | "status"): Promise<void> {
+  async #answer(slot: Slot, id: number, about: "metrics" | "status"): Promise<void> {
     const answer = about === "status" ? this.#status : await this.#renderMetrics();
-    post.worker?.send({ kind: "answer", id, answer } satisfies ToWorker);
+    slot.worker?.send({ kind: "answer", id, answer } satisfies ToWorker);
   }
 
-  /** Of a worker that does not answer in time, what it said last counts. */
+  /** For a worker that does not answer in time its last snapshot counts. */
   async #renderMetrics(): Promise<string> {
-    await this.#refresh();
+    await this.#collectSnapshots();
     return this.#sum.render(await this.#metrics.snapshot());
   }
 
-  /** Asks the workers for their counts. @returns who answered in time */
-  #refresh(): Promise<Set<number>> {
-    this.#questions += 1;
-    const id = this.#questions;
-    const asked = this.#posts.filter(({ listensSince }) => listensSince !== undefined);
+  /** Asks the workers for snapshots. @returns the indexes of those that answered in time */
+  #collectSnapshots(): Promise<Set<number>> {
+    this.#lastId += 1;
+    const id = this.#lastId;
+    const asked = this.#slots.filter(({ listensSince }) => listensSince !== undefined);
     const answered = new Set<number>();
     return new Promise((resolve) => {
       const settle = () => {
-        off();
-        this.#snapshotsAwaited.delete(id);
+        cancelTimer();
+        this.#pendingSnapshots.delete(id);
         resolve(answered);
       };
-      const off = this.#setTimer(snapshotWithinMs, settle);
-      this.#snapshotsAwaited.set(id, (worker, snapshot) => {
+      const cancelTimer = this.#setTimer(snapshotTimeoutMs, settle);
+      this.#pendingSnapshots.set(id, (worker, snapshot) => {
         answered.add(worker);
         this.#sum.keep(worker, snapshot);
         if (answered.size === asked.length) settle();
@@ -342,26 +342,26 @@ class Supervisor {
     });
   }
 
-  /** Called off when this process ends. */
+  /** A timer that is cancelled at the exit. */
   #setTimer(ms: number, run: () => void): () => void {
     const cancelTimer = this.#clock.setTimer(ms, () => {
-      this.#offs.delete(cancelTimer);
+      this.#cancels.delete(cancelTimer);
       run();
     });
-    this.#offs.add(cancelTimer);
+    this.#cancels.add(cancelTimer);
     return () => {
-      this.#offs.delete(cancelTimer);
+      this.#cancels.delete(cancelTimer);
       cancelTimer();
     };
   }
 
   get #status(): WorkerStatus {
-    const running = this.#posts.filter(({ listensSince }) => listensSince !== undefined).length;
-    return { workers: this.#posts.length, running, restarts: this.#restarts };
+    const running = this.#slots.filter(({ listensSince }) => listensSince !== undefined).length;
+    return { workers: this.#slots.length, running, restarts: this.#restarts };
   }
 
   get #addresses(): string {
-    return this.#config.listen.map(addressText).join(" ");
+    return this.#config.listen.map(formatUrl).join(" ");
   }
 
   get #statusText(): string {

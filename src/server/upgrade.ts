@@ -1,35 +1,35 @@
-/** An upgrade without a gap: the program as it lies on the disk now is started beside this process. */
+/** Zero-downtime upgrade: starts the executable as it is on disk now beside this process, which then hands off its port. */
 import { parentVariable } from "../config/settings.ts";
 import type { Child, Io } from "../lib/io.ts";
 import type { Logger } from "../lib/log.ts";
 
 export type UpgradeOptions = {
-  /** Whether one may be started now. */
+  /** Whether an upgrade may begin now. */
   readonly mayStart: boolean;
-  /** Whether this process ends anyway, so that a successor's end is none of its business. */
-  isEnding(): boolean;
-  /** It ended before it could take over. */
-  lost(): void;
+  /** Whether this process is stopping or has handed off, so that the new process' exit needs no log line. */
+  isStopping(): boolean;
+  /** Called when the new process exited before the handoff. */
+  onExit(): void;
 };
 
-/** @returns undefined where none was started */
+/** @returns undefined where no process was started */
 export function startNewProcess(
   processes: Io["processes"],
   log: Logger,
-  { mayStart, isEnding, lost }: UpgradeOptions,
+  { mayStart, isStopping, onExit }: UpgradeOptions,
 ): Child | undefined {
   if (processes.id === 1) {
-    log.error("the first process of a container can't be succeeded: its end is the container's");
+    log.error("no upgrade in place: when the first process of a container exits, the container stops");
     return undefined;
   }
   if (!mayStart) return undefined;
-  // The service manager's watchdog names this process; the successor is watched without a name.
-  const successor = processes.startAgain({ [parentVariable]: String(processes.id), WATCHDOG_PID: "" });
-  log.info("a successor was started", { process: successor.id });
-  void successor.ended.then((code) => {
-    if (isEnding()) return;
-    lost();
-    log.error("the successor ended before it could take over; this process goes on", { code });
+  // WATCHDOG_PID names this process; without it the new process sends keep-alive pings too.
+  const newProcess = processes.startAgain({ [parentVariable]: String(processes.id), WATCHDOG_PID: "" });
+  log.info("upgrade: new process started", { process: newProcess.id });
+  void newProcess.ended.then((code) => {
+    if (isStopping()) return;
+    onExit();
+    log.error("upgrade: the new process exited before the handoff; this process goes on", { code });
   });
-  return successor;
+  return newProcess;
 }

@@ -1,14 +1,11 @@
-/**
- * Several processes ("workers") that serve one port from one data folder, as one of them sees it. The supervisor, which
- * started them, is the only one it talks to.
- */
+/** A worker: one of several processes that serve the same ports from one data folder, and its channel to the supervisor. */
 import type { Config } from "../config/config.ts";
 import type { WorkerStatus, Workers } from "../http/services.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Parent, Signal } from "../lib/io.ts";
 import type { Snapshot } from "../observability/metrics-sum.ts";
 
-/** What a running server can't change. */
+/** Settings that need a restart. */
 export const fixedSettings = [
   "listen",
   "data",
@@ -21,16 +18,16 @@ export const fixedSettings = [
 
 type FixedSettings = Partial<Pick<Config, (typeof fixedSettings)[number]>>;
 
-/** Which worker it is. Travels in an environment variable. */
-export type WorkerSlot = {
+/** What the supervisor tells a worker at its start, in an environment variable. */
+export type WorkerSettings = {
   /** From 1. */
   readonly index: number;
   readonly workers: number;
-  /** For what the workers share while they run. */
+  /** Holds what the workers share while they run. */
   readonly folder: string;
-  /** Others listen on the port already, and are to be succeeded. */
+  /** Workers of the parent process listen on the ports already and hand off to these. */
   readonly isUpgrade: boolean;
-  /** As they were when the supervisor started: a worker that is started later must not differ from the others. */
+  /** The values of the supervisor's start, so that a worker that is restarted later does not differ from the others. */
   readonly fixed: FixedSettings;
 };
 
@@ -47,52 +44,52 @@ export type ToWorker =
   | { readonly kind: "snapshot"; readonly id: number }
   | { readonly kind: "answer"; readonly id: number; readonly answer: unknown };
 
-const answerWithinMs = 3_000;
+const answerTimeoutMs = 3_000;
 
 export function fixedSettingsOf(config: Config): FixedSettings {
   return Object.fromEntries(fixedSettings.flatMap((key) => (config[key] === undefined ? [] : [[key, config[key]]])));
 }
 
-/** The configuration as a worker has it. What bounds the memory of all is divided among them. */
-export function workerConfig(slot: WorkerSlot, config: Config): Config {
+/** The configuration of a worker: limits for the whole server are divided among the workers. */
+export function workerConfig(settings: WorkerSettings, config: Config): Config {
   const { limits } = config;
-  const concurrentRequests = Math.ceil(limits.concurrentRequests / slot.workers);
-  return { ...config, ...slot.fixed, limits: { ...limits, concurrentRequests } };
+  const concurrentRequests = Math.ceil(limits.concurrentRequests / settings.workers);
+  return { ...config, ...settings.fixed, limits: { ...limits, concurrentRequests } };
 }
 
 export class WorkerChannel implements Workers {
-  readonly slot: WorkerSlot;
+  readonly settings: WorkerSettings;
   readonly #parent: Parent;
   readonly #clock: Clock;
-  readonly #listeners = new Map<Signal, Set<() => void>>();
-  readonly #waiting = new Map<number, (answer: unknown) => void>();
-  #questions = 0;
+  readonly #handlers = new Map<Signal, Set<() => void>>();
+  readonly #pending = new Map<number, (answer: unknown) => void>();
+  #lastId = 0;
   #takeSnapshot: (() => Promise<Snapshot>) | undefined;
-  #isTold = false;
-  #isAlone = false;
+  #isStopping = false;
+  #isOrphaned = false;
 
-  constructor(slot: WorkerSlot, parent: Parent, clock: Clock) {
-    this.slot = slot;
+  constructor(settings: WorkerSettings, parent: Parent, clock: Clock) {
+    this.settings = settings;
     this.#parent = parent;
     this.#clock = clock;
-    parent.onMessage((message) => void this.#hear(message as ToWorker));
-    // Without its supervisor a worker would never be told to stop, nor be restarted.
-    parent.onGone(() => {
-      this.#isAlone = true;
-      if (!this.#isTold) this.#signal("SIGTERM");
+    parent.onMessage((message) => void this.#onMessage(message as ToWorker));
+    // Without its supervisor nobody would stop or restart this worker.
+    parent.onDisconnect(() => {
+      this.#isOrphaned = true;
+      if (!this.#isStopping) this.#signal("SIGTERM");
     });
   }
 
-  /** In place of the operating system's signals, which a terminal or a service manager may send to all processes at once. */
+  /** Signals come through the supervisor: a terminal or a service manager may send the system's to all processes at once. */
   onSignal(name: Signal, run: () => void): () => void {
-    const listeners = this.#listeners.get(name) ?? new Set();
-    this.#listeners.set(name, listeners.add(run));
-    // It happened during the start.
-    if (this.#isAlone && name === "SIGTERM") run();
-    return () => void listeners.delete(run);
+    const handlers = this.#handlers.get(name) ?? new Set();
+    this.#handlers.set(name, handlers.add(run));
+    // The supervisor exited during the start.
+    if (this.#isOrphaned && name === "SIGTERM") run();
+    return () => void handlers.delete(run);
   }
 
-  /** Tells that requests are answered from now on, and lets them be counted. */
+  /** Tells the supervisor that this worker serves, and how to take a snapshot of its metrics. */
   listening(takeSnapshot: () => Promise<Snapshot>): void {
     this.#takeSnapshot = takeSnapshot;
     this.#send({ kind: "listening" });
@@ -100,26 +97,26 @@ export class WorkerChannel implements Workers {
 
   /** @returns undefined when the supervisor does not answer in time */
   ask<Q extends Question>(about: Q): Promise<Answers[Q] | undefined> {
-    this.#questions += 1;
-    const id = this.#questions;
+    this.#lastId += 1;
+    const id = this.#lastId;
     return new Promise((resolve) => {
       const settle = (answer: unknown) => {
-        off();
-        this.#waiting.delete(id);
+        cancelTimer();
+        this.#pending.delete(id);
         resolve(answer as Answers[Q] | undefined);
       };
-      const off = this.#clock.setTimer(answerWithinMs, () => settle(undefined));
-      this.#waiting.set(id, settle);
+      const cancelTimer = this.#clock.setTimer(answerTimeoutMs, () => settle(undefined));
+      this.#pending.set(id, settle);
       this.#send({ kind: "question", id, about });
     });
   }
 
-  async #hear(message: ToWorker): Promise<void> {
+  async #onMessage(message: ToWorker): Promise<void> {
     switch (message.kind) {
       case "signal":
         return this.#signal(message.name);
       case "answer":
-        return this.#waiting.get(message.id)?.(message.answer);
+        return this.#pending.get(message.id)?.(message.answer);
       case "snapshot": {
         const snapshot = await this.#takeSnapshot?.();
         if (snapshot !== undefined) this.#send({ kind: "snapshot", id: message.id, snapshot });
@@ -128,8 +125,8 @@ export class WorkerChannel implements Workers {
   }
 
   #signal(name: Signal): void {
-    this.#isTold ||= name !== "SIGHUP";
-    for (const run of this.#listeners.get(name) ?? []) run();
+    this.#isStopping ||= name !== "SIGHUP";
+    for (const run of this.#handlers.get(name) ?? []) run();
   }
 
   #send(message: ToSupervisor): void {

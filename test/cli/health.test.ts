@@ -22,7 +22,7 @@ test("health asks the server of the configuration, wherever it listens, and says
   let addresses: string[];
   {
     await using troupe = await Troupe.start({ config: { listen } });
-    addresses = troupe.server.addresses;
+    addresses = troupe.server.urls;
     const ports = addresses.slice(0, 2).map((url) => new URL(url).port);
     const files = process.cwd();
     for (const yaml of [

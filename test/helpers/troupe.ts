@@ -35,7 +35,7 @@ export class Troupe implements AsyncDisposable {
 
   private constructor(server: RunningServer, key: string, data: string, ownsData: boolean) {
     this.server = server;
-    this.url = server.addresses[0]!;
+    this.url = server.urls[0]!;
     this.key = key;
     this.data = data;
     this.#ownsData = ownsData;

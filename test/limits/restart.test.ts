@@ -2,10 +2,10 @@
 import { describe, expect, test } from "bun:test";
 import { canShare } from "../../src/lib/linux/reuse-port.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
-import { CrewProcess } from "../workers/worker-processes.ts";
+import { WorkerProcesses } from "../helpers/worker-processes.ts";
 
 const limit = 12;
-const manners: Record<string, (troupe: CrewProcess) => void> = {
+const manners: Record<string, (troupe: WorkerProcesses) => void> = {
   "kill -9": ({ id }) => process.kill(id, "SIGKILL"),
   SIGTERM: ({ id }) => process.kill(id, "SIGTERM"),
 };
@@ -34,14 +34,14 @@ describe.each(["1", "2"])("with %s workers", (workers) => {
     test("a key and an address have no more requests than before", async () => {
       using folder = new TempFolder();
       const args = ["--port", "0", "--workers", workers];
-      const first = CrewProcess.run(folder.path, { args });
+      const first = WorkerProcesses.run(folder.path, { args });
       await first.ready;
       const key = first.createKey({ perMinute: limit });
       for (let taken = 1; taken <= 5; taken += 1) expect(await ask(first.url, key)).toBe(limit - taken);
       const anonymous = await ask(first.url, "wrong");
       manners[manner]!(first);
       await first.allEnded;
-      await using second = CrewProcess.run(folder.path, { args });
+      await using second = WorkerProcesses.run(folder.path, { args });
       await second.ready;
       expect(await ask(second.url, "wrong")).toBe(anonymous - 1);
       expect(await askAll(second.url, key)).toEqual(countDown(limit - 5));
@@ -53,18 +53,18 @@ test.skipIf(!canShare())(
   "after an upgrade in place a key and an address have no more requests than before",
   async () => {
     using folder = new TempFolder();
-    await using troupe = CrewProcess.run(folder.path, { args: ["--port", "0"] });
+    await using troupe = WorkerProcesses.run(folder.path, { args: ["--port", "0"] });
     await troupe.ready;
     const key = troupe.createKey({ perMinute: limit });
     for (let taken = 1; taken <= 5; taken += 1) expect(await ask(troupe.url, key)).toBe(limit - taken);
     const anonymous = await ask(troupe.url, "wrong");
     process.kill(troupe.id, "SIGUSR2");
-    const { process: successor } = await troupe.line(({ message }) => message.startsWith("the successor takes over"));
+    const { process: newProcess } = await troupe.line(({ message }) => message.startsWith("upgrade: handing off"));
     try {
       expect(await ask(troupe.url, "wrong")).toBe(anonymous - 1);
       expect(await askAll(troupe.url, key)).toEqual(countDown(limit - 5));
     } finally {
-      process.kill(Number(successor), "SIGKILL");
+      process.kill(Number(newProcess), "SIGKILL");
     }
   },
   60_000,

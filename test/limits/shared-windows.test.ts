@@ -197,7 +197,7 @@ describe("files of keys", () => {
   test("that nobody uses are removed, and no hit is lost by it", async () => {
     using folder = new TempFolder();
     const clock = new ManualClock();
-    const limits = openLimits(folder.path, { clock, log: silentLogger, sharers: 1, sweeps: true });
+    const limits = openLimits(folder.path, { clock, log: silentLogger, processes: 1, isSweeper: true });
     const names = () => readdirSync(folder.file("limits/keys"));
     for (let who = 0; who < 100; who += 1) limits.callers.take(`${who}`, 2);
     const abandoned = folder.file(`limits/keys/${"0".repeat(64)}.unfinished`);
@@ -233,7 +233,7 @@ test("where the shared windows fail each process allows its part of a limit, and
   const fail = () => {
     throw new Error("no");
   };
-  const limiter = new LimiterWithFallback(fail, { clock, log, sharers: 2 });
+  const limiter = new LimiterWithFallback(fail, { clock, log, processes: 2 });
   const verdicts = Array.from({ length: 6 }, () => limiter.take("a", 8));
   expect(verdicts.map(({ allowed }) => allowed)).toEqual([true, true, true, true, false, false]);
   expect(limiter.take("b", 1)).toMatchObject({ allowed: true, limit: 1 });
@@ -247,7 +247,7 @@ test("a folder that can't be used is tried again with the next call", () => {
   using folder = new TempFolder();
   writeFileSync(folder.file("limits"), "in the way");
   const clock = new ManualClock();
-  const limits = openLimits(folder.path, { clock, log: silentLogger, sharers: 1, sweeps: false });
+  const limits = openLimits(folder.path, { clock, log: silentLogger, processes: 1, isSweeper: false });
   expect(limits.callers.take("a", 2)).toMatchObject({ allowed: true, remaining: 1 });
   expect(limits.callers.take("a", 2)).toMatchObject({ allowed: true, remaining: 0 });
   expect(limits.callers.take("a", 2)).toMatchObject({ allowed: false });

@@ -121,7 +121,7 @@ describe("a certificate that changes", () => {
         await answered(100);
         files.swap();
         expect(troupe.server.reload(troupe.server.services.live.config)).toEqual([
-          `the certificate of ${troupe.server.addresses[0]}`,
+          `the certificate of ${troupe.server.urls[0]}`,
         ]);
         expect(await presented(troupe.url)).toBe(files.fingerprint);
       }

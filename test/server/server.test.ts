@@ -41,7 +41,7 @@ describe("listeners", () => {
     ];
     await using troupe = await Troupe.start({ config: { listen } });
     const headers = { authorization: `Bearer ${troupe.key}` };
-    const [orchestrator, gateway] = troupe.server.addresses;
+    const [orchestrator, gateway] = troupe.server.urls;
     const ids = async (url: string) =>
       ((await (await fetch(url, { headers })).json()) as { data: { id: string }[] }).data.map(({ id }) => id);
     expect(await ids(`${orchestrator}/v1/models`)).toContain("troupe/tutor");
@@ -59,7 +59,7 @@ describe("listeners", () => {
     ];
     {
       await using troupe = await Troupe.start({ config: { listen } });
-      expect(troupe.server.addresses[1]).toBe(`unix:${path}`);
+      expect(troupe.server.urls[1]).toBe(`unix:${path}`);
       const response = await fetch("http://localhost/gateway/v1/models", {
         unix: path,
         headers: { authorization: `Bearer ${troupe.key}` },

@@ -4,7 +4,7 @@ import type { Config } from "../../src/config/config.ts";
 import type { Signal, Worker } from "../../src/lib/io.ts";
 import { Notifier } from "../../src/lib/linux/sd-notify.ts";
 import { runSupervisor } from "../../src/server/supervisor.ts";
-import type { ToSupervisor, ToWorker, WorkerSlot } from "../../src/server/worker.ts";
+import type { ToSupervisor, ToWorker, WorkerSettings } from "../../src/server/worker.ts";
 import { configOf } from "../config/loading.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
@@ -12,7 +12,7 @@ import { TempFolder } from "../helpers/temp-folder.ts";
 /** A worker that does what a test says. */
 class FakeWorker implements Worker {
   readonly id: number;
-  readonly slot: WorkerSlot;
+  readonly settings: WorkerSettings;
   readonly told: ToWorker[] = [];
   killed = false;
   readonly #ended = Promise.withResolvers<number>();
@@ -20,7 +20,7 @@ class FakeWorker implements Worker {
 
   constructor(id: number, env: Readonly<Record<string, string>>, hear: (message: unknown) => void) {
     this.id = id;
-    this.slot = JSON.parse(env["TROUPE_WORKER"]!) as WorkerSlot;
+    this.settings = JSON.parse(env["TROUPE_WORKER"]!) as WorkerSettings;
     this.#hear = hear;
   }
 
@@ -123,10 +123,10 @@ describe("workers", () => {
   test("each has its slot, with a port and a folder for all", async () => {
     using folder = new TempFolder();
     const stage = new Stage(folder.path, 3);
-    const seats = stage.workers.map(({ slot }) => slot);
-    expect(seats.map(({ index, workers }) => [index, workers])).toEqual([1, 2, 3].map((index) => [index, 3]));
-    expect(new Set(seats.map(({ folder }) => folder)).size).toBe(1);
-    const ports = seats.map(({ fixed }) => (fixed.listen![0]!.address as { port: number }).port);
+    const settings = stage.workers.map(({ settings }) => settings);
+    expect(settings.map(({ index, workers }) => [index, workers])).toEqual([1, 2, 3].map((index) => [index, 3]));
+    expect(new Set(settings.map(({ folder }) => folder)).size).toBe(1);
+    const ports = settings.map(({ fixed }) => (fixed.listen![0]!.address as { port: number }).port);
     expect(ports[0]).toBeGreaterThan(0);
     expect(new Set(ports).size).toBe(1);
     for (const worker of stage.workers) worker.end(1);
@@ -159,7 +159,7 @@ describe("workers", () => {
       pauses.push(waited);
     }
     expect(pauses).toEqual([100, 200, 400, 800, 1600, 3200, 6400, 12_800, 25_600, 30_000, 30_000, 30_000]);
-    expect(stage.last.slot.index).toBe(1);
+    expect(stage.last.settings.index).toBe(1);
 
     stage.last.says({ kind: "listening" });
     stage.clock.advance(10_000);
@@ -196,7 +196,7 @@ describe("workers", () => {
     }
     expect([quick.killed, stuck.killed]).toEqual([false, true]);
     stage.clock.advance(100);
-    expect(stage.last.slot.index).toBe(2);
+    expect(stage.last.settings.index).toBe(2);
     stage.signal("SIGTERM");
     quick.end(0);
     expect(await stage.code).toBe(0);

@@ -6,12 +6,12 @@ import { canShare } from "../../src/lib/linux/reuse-port.ts";
 import { freePort } from "../helpers/free-port.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 
-/** `troupe serve` in a process of its own, with all its successors. */
+/** `troupe serve` in a process of its own, with the new processes of its upgrades. */
 class Program implements AsyncDisposable {
   readonly #process: Bun.Subprocess<"ignore", "ignore", "pipe">;
   readonly url: string;
   readonly #folder: TempFolder;
-  readonly successors: number[] = [];
+  readonly newProcesses: number[] = [];
   #log = "";
   #wake = () => {};
 
@@ -51,14 +51,14 @@ class Program implements AsyncDisposable {
 
   /** @returns the id of the process that serves now */
   get serving(): number {
-    return this.successors.at(-1) ?? this.#process.pid;
+    return this.newProcesses.at(-1) ?? this.#process.pid;
   }
 
-  async succeed(): Promise<void> {
+  async upgrade(): Promise<void> {
     process.kill(this.serving, "SIGUSR2");
-    const [, id] = await this.said(/"the successor takes over[^}]*"process":(\d+)/);
+    const [, id] = await this.said(/"upgrade: handing off[^}]*"process":(\d+)/);
     this.#log = "";
-    this.successors.push(Number(id));
+    this.newProcesses.push(Number(id));
   }
 
   get key(): string {
@@ -66,7 +66,7 @@ class Program implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const id of [...this.successors, this.#process.pid]) {
+    for (const id of [...this.newProcesses, this.#process.pid]) {
       try {
         process.kill(id, "SIGTERM");
       } catch {
@@ -102,8 +102,8 @@ function echo(program: Program, agent: Agent): Promise<string> {
   });
 }
 
-describe.skipIf(!canShare())("a successor", () => {
-  test("takes over under load without losing a request, twice", async () => {
+describe.skipIf(!canShare())("an upgrade in place", () => {
+  test("hands off under load without losing a request, twice", async () => {
     using folder = new TempFolder();
     // The key's plan has a limit on the orchestrator only; the gateway has none.
     await using program = await Program.start(folder);
@@ -125,14 +125,14 @@ describe.skipIf(!canShare())("a successor", () => {
     };
     await answered(100);
     for (let time = 0; time < 2; time += 1) {
-      await program.succeed();
+      await program.upgrade();
       await answered(200);
     }
     over = true;
     await Promise.all(clients);
     for (const agent of agents) agent.destroy();
     expect(outcomes.faults).toEqual([]);
-    expect(program.successors).toHaveLength(2);
+    expect(program.newProcesses).toHaveLength(2);
     // The newest answers alone: the others were only to finish what they had.
     process.kill(program.serving, "SIGTERM");
     await program.said(/"message":"stopped"/);
@@ -143,7 +143,7 @@ describe.skipIf(!canShare())("a successor", () => {
     await using program = await Program.start(folder);
     writeFileSync(folder.file("troupe.yaml"), "limits: {json_depth: none}\n");
     process.kill(program.serving, "SIGUSR2");
-    await program.said(/the successor ended before it could take over; this process goes on","code":1/);
+    await program.said(/upgrade: the new process exited before the handoff; this process goes on","code":1/);
     expect(await echo(program, new Agent())).toStartWith("200 ");
   }, 60_000);
 });

@@ -4,13 +4,13 @@ import {
   fixedSettingsOf,
   type ToWorker,
   WorkerChannel,
-  type WorkerSlot,
+  type WorkerSettings,
   workerConfig,
 } from "../../src/server/worker.ts";
 import { configOf } from "../config/loading.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 
-const slot: WorkerSlot = { index: 1, workers: 3, folder: "/f", isUpgrade: false, fixed: {} };
+const slot: WorkerSettings = { index: 1, workers: 3, folder: "/f", isUpgrade: false, fixed: {} };
 
 class FakeParent implements Parent {
   readonly heard: unknown[] = [];
@@ -23,12 +23,12 @@ class FakeParent implements Parent {
   onMessage(run: (message: unknown) => void): void {
     this.tell = run;
   }
-  onGone(run: () => void): void {
+  onDisconnect(run: () => void): void {
     this.end = run;
   }
 }
 
-function crewWith(clock = new ManualClock()) {
+function channelWith(clock = new ManualClock()) {
   const parent = new FakeParent();
   const workerChannel = new WorkerChannel(slot, parent, clock);
   const signals: string[] = [];
@@ -40,7 +40,7 @@ function crewWith(clock = new ManualClock()) {
 
 describe("a worker", () => {
   test("hears the signals that its supervisor passes on", () => {
-    const { parent, signals, listen, workerChannel } = crewWith();
+    const { parent, signals, listen, workerChannel } = channelWith();
     listen();
     const off = workerChannel.onSignal("SIGHUP", () => signals.push("never"));
     off();
@@ -50,13 +50,13 @@ describe("a worker", () => {
   });
 
   test("stops when its supervisor has ended, though it was only starting; but not at once if it was stopping", () => {
-    const late = crewWith();
+    const late = channelWith();
     late.parent.end();
     expect(late.signals).toEqual([]);
     late.listen();
     expect(late.signals).toEqual(["SIGTERM"]);
 
-    const stopping = crewWith();
+    const stopping = channelWith();
     stopping.listen();
     stopping.parent.tell({ kind: "signal", name: "SIGHUP" });
     stopping.parent.tell({ kind: "signal", name: "SIGTERM" });
@@ -66,7 +66,7 @@ describe("a worker", () => {
 
   test("is answered, or not in time", async () => {
     const clock = new ManualClock();
-    const { parent, workerChannel } = crewWith(clock);
+    const { parent, workerChannel } = channelWith(clock);
     const metrics = workerChannel.ask("metrics");
     const status = workerChannel.ask("status");
     parent.tell({ kind: "answer", id: 2, answer: { workers: 3, running: 2, restarts: 1 } });
@@ -80,7 +80,7 @@ describe("a worker", () => {
   });
 
   test("gives its counts once it listens", async () => {
-    const { parent, workerChannel } = crewWith();
+    const { parent, workerChannel } = channelWith();
     parent.tell({ kind: "snapshot", id: 1 });
     workerChannel.listening(async () => []);
     parent.tell({ kind: "snapshot", id: 2 });

@@ -7,7 +7,7 @@ import type { LoadResult } from "../../config/load.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { formatDiagnostic } from "../../lib/yaml/yaml.ts";
 import { readCertificate } from "../../server/certificate.ts";
-import { rehearseStart } from "../../server/rehearsal.ts";
+import { dryRun } from "../../server/dry-run.ts";
 import { firstKeyName } from "../../store/sqlite/loss-guard.ts";
 import { StorageError } from "../../store/storage-error.ts";
 import { loadPersonas, noProvider, unreachable } from "../personas.ts";
@@ -38,7 +38,7 @@ export async function examineInstallation(loaded: LoadResult, call: boolean): Pr
 
 function data(config: Config): Finding[] {
   try {
-    const { keys } = rehearseStart(config, systemClock, true);
+    const { keys } = dryRun(config, systemClock, true);
     if (keys === undefined) return [ok("data folder", `${config.data}, made at the first start`)];
   } catch (error) {
     if (!(error instanceof StorageError)) throw error;

@@ -23,9 +23,9 @@ export type Sockets = readonly number[];
 
 /**
  * Runs what begins to listen, with SO_REUSEPORT, and gives the newcomers all new connections of its port.
- * @param sharers how many processes serve together: as many of the group's last belong to one round of newcomers
+ * @param processes how many processes serve together: as many of the group's last belong to one round of newcomers
  */
-export function listenBeside(listen: () => void, sharers: number): Sockets {
+export function listenBeside(listen: () => void, processes: number): Sockets {
   const libc = openLibc();
   const before = new Set(libc === undefined ? [] : listeningSockets(libc));
   listen();
@@ -34,7 +34,7 @@ export function listenBeside(listen: () => void, sharers: number): Sockets {
   // Whoever joins a group is its last.
   for (const fd of sockets) {
     const size = groupSize(libc, fd);
-    const first = size - 1 - ((size - 1) % sharers);
+    const first = size - 1 - ((size - 1) % processes);
     steer(libc, fd, first, size - first);
   }
   return sockets;

@@ -17,7 +17,7 @@ start() {
 stop() {
   kill -TERM "$(cat "$pid")"
   while kill -0 "$(cat "$pid")" 2>/dev/null; do sleep 0.05; done
-  # KillMode=mixed: whoever is left, such as a predecessor that still lingers.
+  # KillMode=mixed: whoever is left, such as a parent process that still drains.
   for old in $(cat "$pid.before" 2>/dev/null); do kill -KILL "$old" 2>/dev/null || true; done
   rm -f "$pid.before"
 }
@@ -30,8 +30,8 @@ case "$*" in
   "kill --kill-who=main --signal=SIGUSR2 troupe")
     kill -USR2 "$(cat "$pid")"
     for _ in $(seq 200); do
-      successor=$(sed -n 's/.*"the successor takes over[^}]*"process":\([0-9]*\).*/\1/p' "$log" | tail -n 1)
-      [ -n "$successor" ] && cat "$pid" >>"$pid.before" && echo "$successor" >"$pid" && exit 0
+      new_process=$(sed -n 's/.*"upgrade: handing off[^}]*"process":\([0-9]*\).*/\1/p' "$log" | tail -n 1)
+      [ -n "$new_process" ] && cat "$pid" >>"$pid.before" && echo "$new_process" >"$pid" && exit 0
       sleep 0.05
     done
     exit 1 ;;

@@ -1,13 +1,13 @@
-/** What workers share besides the store and the rate limits, in files that live no longer than they do. */
+/** The thinking state that workers share, in a database that lives no longer than they do. */
 import { join } from "node:path";
 import { SharedStates } from "../conversations/shared-thinking-state.ts";
 import type { States } from "../conversations/thinking-state.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
 import { openStateRepository } from "../store/sqlite/state-repository.ts";
-import type { WorkerSlot } from "./worker.ts";
+import type { WorkerSettings } from "./worker.ts";
 
-export type Sharing = {
+export type SharedState = {
   readonly states: States;
   close(): void;
 };
@@ -15,7 +15,7 @@ export type Sharing = {
 const maxStateBytes = 128 * 1024 ** 2;
 
 /** @throws SQLite's errors and the file system's */
-export function openSharing({ folder }: WorkerSlot, clock: Clock, log: Logger): Sharing {
+export function openSharedState({ folder }: WorkerSettings, clock: Clock, log: Logger): SharedState {
   const states = openStateRepository(join(folder, "states.db"), maxStateBytes);
   return { states: new SharedStates(states, clock, log), close: () => states.close() };
 }

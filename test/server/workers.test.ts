@@ -3,7 +3,7 @@ import { freePort } from "../helpers/free-port.ts";
 import { HeldStream } from "../helpers/held-stream.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { jsonResponse, type RecordedRequest, UpstreamServer } from "../helpers/upstream-server.ts";
-import { type Answered, answeredBy, CrewProcess } from "./worker-processes.ts";
+import { type Answered, answeredBy, WorkerProcesses } from "../helpers/worker-processes.ts";
 
 // Processes are started, by an interpreter, on machines that may do other things too.
 setDefaultTimeout(60_000);
@@ -18,12 +18,12 @@ const completion = (content: string) =>
   jsonResponse({ choices: [{ index: 0, message: { role: "assistant", content }, finish_reason: "stop" }] });
 
 /** Calls until both workers have answered. */
-async function untilBoth(workerChannel: CrewProcess, call: () => Promise<Answered>): Promise<Map<number, Answered>> {
+async function untilBoth(troupe: WorkerProcesses, call: () => Promise<Answered>): Promise<Map<number, Answered>> {
   const byWorker = new Map<number, Answered>();
   for (let calls = 0; byWorker.size < 2; calls += 1) {
     if (calls === 100) throw new Error("100 connections came to one worker");
     const answered = await call();
-    byWorker.set(await workerChannel.workerOf(answered), answered);
+    byWorker.set(await troupe.workerOf(answered), answered);
   }
   return byWorker;
 }
@@ -38,31 +38,29 @@ const requestsCounted = (metrics: string) =>
 describe("two workers on one port and one data folder", () => {
   test("share the calls, keys and limits, and count as one", async () => {
     using folder = new TempFolder();
-    await using workerChannel = await CrewProcess.start(folder.path);
-    const key = workerChannel.createKey();
-    expect(workerChannel.workers).toHaveLength(2);
-    expect((await workerChannel.call("/v1/models", undefined, { key: workerChannel.firstKey })).status).toBe(200);
+    await using troupe = await WorkerProcesses.start(folder.path);
+    const key = troupe.createKey();
+    expect(troupe.workers).toHaveLength(2);
+    expect((await troupe.call("/v1/models", undefined, { key: troupe.firstKey })).status).toBe(200);
 
-    const calls = await Promise.all(
-      Array.from({ length: 39 }, () => workerChannel.call("/v1/models", undefined, { key })),
-    );
+    const calls = await Promise.all(Array.from({ length: 39 }, () => troupe.call("/v1/models", undefined, { key })));
     expect(calls.map(({ status }) => status)).toEqual(Array(39).fill(200));
-    expect(new Set(await Promise.all(calls.map((one) => workerChannel.workerOf(one))))).toEqual(new Set([1, 2]));
-    for (const { text } of (await untilBoth(workerChannel, () => workerChannel.call("/metrics"))).values()) {
+    expect(new Set(await Promise.all(calls.map((one) => troupe.workerOf(one))))).toEqual(new Set([1, 2]));
+    for (const { text } of (await untilBoth(troupe, () => troupe.call("/metrics"))).values()) {
       expect(requestsCounted(text)).toBe(40);
       expect(countOf(text, "troupe_workers")).toBe(2);
       expect(text.match(/^troupe_build_info/gm)).toHaveLength(1);
       expect(text.match(/^troupe_build_info.* 1$/gm)).toHaveLength(1);
     }
-    const health = JSON.parse((await workerChannel.call("/health")).text);
+    const health = JSON.parse((await troupe.call("/health")).text);
     expect(health).toMatchObject({
       status: "ok",
       checks: { workers: { status: "ok", workers: 2, running: 2, restarts: 0 } },
     });
 
-    const free = workerChannel.createKey({ tier: "free", perMinute: 10 });
+    const free = troupe.createKey({ tier: "free", perMinute: 10 });
     const raced = await Promise.all(
-      Array.from({ length: 50 }, () => workerChannel.call("/v1/models", undefined, { key: free })),
+      Array.from({ length: 50 }, () => troupe.call("/v1/models", undefined, { key: free })),
     );
     const allowed = raced.filter(({ status }) => status === 200);
     const refused = raced.filter(({ status }) => status === 429);
@@ -70,17 +68,15 @@ describe("two workers on one port and one data folder", () => {
     expect(allowed.map(({ headers }) => Number(headers.get("x-ratelimit-remaining"))).sort((a, b) => a - b)).toEqual([
       0, 1, 2, 3, 4, 5, 6, 7, 8, 9,
     ]);
-    expect(new Set(await Promise.all(refused.map((one) => workerChannel.workerOf(one)))).size).toBe(2);
+    expect(new Set(await Promise.all(refused.map((one) => troupe.workerOf(one)))).size).toBe(2);
 
-    await untilBoth(workerChannel, () => workerChannel.call("/v1/models", undefined, { key }));
-    workerChannel.withKeys((keys) => keys.revoke(key.slice(0, 12)));
-    for (const { status } of (
-      await untilBoth(workerChannel, () => workerChannel.call("/v1/models", undefined, { key }))
-    ).values()) {
+    await untilBoth(troupe, () => troupe.call("/v1/models", undefined, { key }));
+    troupe.withKeys((keys) => keys.revoke(key.slice(0, 12)));
+    for (const { status } of (await untilBoth(troupe, () => troupe.call("/v1/models", undefined, { key }))).values()) {
       expect(status).toBe(401);
     }
     const anonymous = await Promise.all(
-      Array.from({ length: 20 }, () => workerChannel.call("/v1/models", undefined, { key })),
+      Array.from({ length: 20 }, () => troupe.call("/v1/models", undefined, { key })),
     );
     const remaining = anonymous.map(({ headers }) => Number(headers.get("x-ratelimit-remaining")));
     expect(new Set(remaining).size).toBe(20);
@@ -93,22 +89,20 @@ describe("two workers on one port and one data folder", () => {
       asked.push(request);
       return completion(`answer ${asked.length}`);
     });
-    await using workerChannel = await CrewProcess.start(folder.path, upstream.url);
-    const key = workerChannel.createKey();
+    await using troupe = await WorkerProcesses.start(folder.path, upstream.url);
+    const key = troupe.createKey();
 
     const headers = { "service-request-id": "once" };
-    const raced = await Promise.all(
-      Array.from({ length: 30 }, () => workerChannel.call(chat, ask("hi"), { key, headers })),
-    );
+    const raced = await Promise.all(Array.from({ length: 30 }, () => troupe.call(chat, ask("hi"), { key, headers })));
     expect(raced.map(({ status }) => status)).toEqual(Array(30).fill(200));
-    expect(new Set(await Promise.all(raced.map((one) => workerChannel.workerOf(one))))).toEqual(new Set([1, 2]));
+    expect(new Set(await Promise.all(raced.map((one) => troupe.workerOf(one))))).toEqual(new Set([1, 2]));
     expect(new Set(raced.map(({ text }) => text)).size).toBe(1);
     expect(asked.length).toBe(1);
 
-    const first = await workerChannel.call(chat, ask("one", { store: true }), { key });
+    const first = await troupe.call(chat, ask("one", { store: true }), { key });
     const { id } = JSON.parse(first.text) as { id: string };
     const more = { store: true, previous_response_id: id };
-    await untilBoth(workerChannel, () => workerChannel.call(chat, ask("two", more), { key }));
+    await untilBoth(troupe, () => troupe.call(chat, ask("two", more), { key }));
     for (const { json } of asked.slice(2)) {
       expect((json as { messages: { content: string }[] }).messages.map(({ content }) => content)).toEqual([
         "one",
@@ -121,54 +115,54 @@ describe("two workers on one port and one data folder", () => {
 
   test("outlive one of them: it is replaced, and what was counted stays counted", async () => {
     using folder = new TempFolder();
-    await using workerChannel = await CrewProcess.start(folder.path);
-    const key = workerChannel.createKey();
-    const list = () => workerChannel.call("/v1/models", undefined, { key });
+    await using troupe = await WorkerProcesses.start(folder.path);
+    const key = troupe.createKey();
+    const list = () => troupe.call("/v1/models", undefined, { key });
     await Promise.all(Array.from({ length: 20 }, list));
-    await untilBoth(workerChannel, list);
-    const before = requestsCounted((await workerChannel.call("/metrics")).text);
-    const [killed, other] = workerChannel.workers as [number, number];
+    await untilBoth(troupe, list);
+    const before = requestsCounted((await troupe.call("/metrics")).text);
+    const [killed, other] = troupe.workers as [number, number];
 
-    workerChannel.signal("SIGKILL", killed);
-    await workerChannel.line(({ message }) => message === "a worker ended");
+    troupe.signal("SIGKILL", killed);
+    await troupe.line(({ message }) => message === "worker exited");
     const meanwhile = await Promise.all(Array.from({ length: 10 }, list));
     expect(meanwhile.map(({ status }) => status)).toEqual(Array(10).fill(200));
-    await workerChannel.line(({ message }) => message === "a worker was replaced");
-    expect(workerChannel.workers).toHaveLength(2);
-    expect(workerChannel.workers).toContain(other);
-    await untilBoth(workerChannel, list);
-    const { text } = await workerChannel.call("/metrics");
+    await troupe.line(({ message }) => message === "worker restarted");
+    expect(troupe.workers).toHaveLength(2);
+    expect(troupe.workers).toContain(other);
+    await untilBoth(troupe, list);
+    const { text } = await troupe.call("/metrics");
     expect(requestsCounted(text)).toBeGreaterThanOrEqual(before + 12);
     expect(countOf(text, "troupe_worker_restarts")).toBe(1);
 
-    workerChannel.signal("SIGTERM");
-    expect(await workerChannel.exited).toBe(0);
+    troupe.signal("SIGTERM");
+    expect(await troupe.exited).toBe(0);
   });
 
   test("end with their supervisor, however it ends", async () => {
     using folder = new TempFolder();
-    await using workerChannel = await CrewProcess.start(folder.path);
-    workerChannel.signal("SIGKILL");
-    await workerChannel.allEnded;
+    await using troupe = await WorkerProcesses.start(folder.path);
+    troupe.signal("SIGKILL");
+    await troupe.allEnded;
     expect(
-      workerChannel.lines
+      troupe.lines
         .filter(({ message }) => message === "stopped")
         .map(({ worker }) => worker)
         .sort(),
     ).toEqual([1, 2]);
     // What it left behind hinders no one.
-    await using next = await CrewProcess.start(folder.path);
+    await using next = await WorkerProcesses.start(folder.path);
     expect((await next.call("/v1/models")).status).toBe(200);
   });
 });
 
 describe("signals", () => {
   /** Streams on both workers, each with its first fragment here. */
-  async function streaming(workerChannel: CrewProcess, upstream: UpstreamServer, held: readonly HeldStream[]) {
-    const key = workerChannel.createKey();
+  async function streaming(troupe: WorkerProcesses, upstream: UpstreamServer, held: readonly HeldStream[]) {
+    const key = troupe.createKey();
     const responses = await Promise.all(
       held.map(async (one, at) => {
-        const opening = workerChannel.open(chat, ask(String(at), { stream: true }), { key });
+        const opening = troupe.open(chat, ask(String(at), { stream: true }), { key });
         await upstream.received(held.length);
         one.fragment(`first ${at}`);
         return opening;
@@ -184,17 +178,17 @@ describe("signals", () => {
     using folder = new TempFolder();
     const held = Array.from({ length: 12 }, () => new HeldStream());
     using upstream = new UpstreamServer(heldBy(held));
-    await using workerChannel = await CrewProcess.start(folder.path, upstream.url);
-    workerChannel.signal("SIGHUP");
+    await using troupe = await WorkerProcesses.start(folder.path, upstream.url);
+    troupe.signal("SIGHUP");
     for (const worker of [1, 2]) {
-      await workerChannel.line((line) => line.message === "configuration reloaded" && line.worker === worker);
+      await troupe.line((line) => line.message === "configuration reloaded" && line.worker === worker);
     }
-    const responses = await streaming(workerChannel, upstream, held);
-    const { workers } = workerChannel;
+    const responses = await streaming(troupe, upstream, held);
+    const { workers } = troupe;
 
-    for (const id of [...workers, workerChannel.id]) workerChannel.signal("SIGTERM", id);
+    for (const id of [...workers, troupe.id]) troupe.signal("SIGTERM", id);
     for (const worker of [1, 2]) {
-      await workerChannel.line((line) => line.message.startsWith("stopping") && line.worker === worker);
+      await troupe.line((line) => line.message.startsWith("draining") && line.worker === worker);
     }
     for (const one of held) {
       one.fragment(" last");
@@ -205,22 +199,22 @@ describe("signals", () => {
       expect(text).toContain('"content":" last"');
       expect(text).toEndWith("data: [DONE]\n\n");
     }
-    expect(new Set(await Promise.all(answers.map((one) => workerChannel.workerOf(one))))).toEqual(new Set([1, 2]));
-    expect(await workerChannel.exited).toBe(0);
-    await workerChannel.allEnded;
-    expect(workerChannel.lines.filter(({ message }) => message === "stopped").map(({ cut }) => cut)).toEqual([0, 0]);
+    expect(new Set(await Promise.all(answers.map((one) => troupe.workerOf(one))))).toEqual(new Set([1, 2]));
+    expect(await troupe.exited).toBe(0);
+    await troupe.allEnded;
+    expect(troupe.lines.filter(({ message }) => message === "stopped").map(({ aborted }) => aborted)).toEqual([0, 0]);
   });
 
   test("a second one cuts it short", async () => {
     using folder = new TempFolder();
     const held = [new HeldStream()];
     using upstream = new UpstreamServer(heldBy(held));
-    await using workerChannel = await CrewProcess.start(folder.path, upstream.url);
-    const [response] = await streaming(workerChannel, upstream, held);
-    workerChannel.signal("SIGINT");
-    await workerChannel.line(({ message, worker }) => message.startsWith("stopping") && worker !== undefined);
-    workerChannel.signal("SIGINT");
-    expect(await workerChannel.exited).toBe(130);
+    await using troupe = await WorkerProcesses.start(folder.path, upstream.url);
+    const [response] = await streaming(troupe, upstream, held);
+    troupe.signal("SIGINT");
+    await troupe.line(({ message, worker }) => message.startsWith("draining") && worker !== undefined);
+    troupe.signal("SIGINT");
+    expect(await troupe.exited).toBe(130);
     await response!.text().catch(() => {});
   });
 });
@@ -230,30 +224,28 @@ test("an upgrade in place refuses nobody, and its limits hold among the new work
   const port = String(freePort());
   const held = new HeldStream();
   using upstream = new UpstreamServer(() => held.response());
-  await using workerChannel = CrewProcess.run(folder.path, {
+  await using troupe = WorkerProcesses.run(folder.path, {
     upstream: upstream.url,
     args: ["--workers", "2", "--port", port],
   });
-  await workerChannel.ready;
-  const key = workerChannel.createKey();
-  const opening = workerChannel.open(chat, ask("hi", { stream: true }), { key });
+  await troupe.ready;
+  const key = troupe.createKey();
+  const opening = troupe.open(chat, ask("hi", { stream: true }), { key });
   await upstream.received(1);
   held.fragment("before");
   const stream = await opening;
-  const from = workerChannel.lines.length;
+  const from = troupe.lines.length;
 
-  workerChannel.signal("SIGUSR2");
-  const { process: successor } = await workerChannel.line(({ message }) => message === "a successor was started", from);
+  troupe.signal("SIGUSR2");
+  const { process: newProcess } = await troupe.line(({ message }) => message === "upgrade: new process started", from);
   const statuses: number[] = [];
-  const takenOver = workerChannel.line(({ message }) => message.startsWith("the successor takes over"), from);
+  const handedOff = troupe.line(({ message }) => message.startsWith("upgrade: handing off"), from);
   let isOver = false;
-  void takenOver.then(() => {
+  void handedOff.then(() => {
     isOver = true;
   });
-  while (!isOver) statuses.push((await workerChannel.call("/v1/models", undefined, { key })).status);
-  const after = await Promise.all(
-    Array.from({ length: 30 }, () => workerChannel.call("/v1/models", undefined, { key })),
-  );
+  while (!isOver) statuses.push((await troupe.call("/v1/models", undefined, { key })).status);
+  const after = await Promise.all(Array.from({ length: 30 }, () => troupe.call("/v1/models", undefined, { key })));
   statuses.push(...after.map(({ status }) => status));
   expect(new Set(statuses)).toEqual(new Set([200]));
   // All count in one window.
@@ -263,19 +255,19 @@ test("an upgrade in place refuses nobody, and its limits hold among the new work
   held.finish();
   expect(await stream.text()).toContain('"content":" after"');
 
-  workerChannel.signal("SIGTERM", successor as number);
-  await workerChannel.line(({ message, worker }) => message === "stopped" && worker !== undefined, from);
-  workerChannel.signal("SIGTERM");
-  workerChannel.signal("SIGTERM");
-  await workerChannel.allEnded;
+  troupe.signal("SIGTERM", newProcess as number);
+  await troupe.line(({ message, worker }) => message === "stopped" && worker !== undefined, from);
+  troupe.signal("SIGTERM");
+  troupe.signal("SIGTERM");
+  await troupe.allEnded;
 });
 
 test("an address that is taken starts nothing", async () => {
   using folder = new TempFolder();
   using taken = new UpstreamServer(() => new Response());
   const args = ["--workers", "2", "--port", new URL(taken.url).port];
-  await using workerChannel = CrewProcess.run(folder.path, { args });
-  expect(await workerChannel.exited).toBe(1);
-  await workerChannel.allEnded;
-  expect(workerChannel.lines.map(({ message }) => message)).toEqual(["could not start"]);
+  await using troupe = WorkerProcesses.run(folder.path, { args });
+  expect(await troupe.exited).toBe(1);
+  await troupe.allEnded;
+  expect(troupe.lines.map(({ message }) => message)).toEqual(["could not start"]);
 });

@@ -1,4 +1,4 @@
-/** What a start would find in the data folder, found by the start's own code, without starting. */
+/** Checks the data folder as a start would, without starting. */
 import { accessSync, constants, lstatSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { assertPlaceable, type KeyInfo, Keys } from "../auth/keys.ts";
@@ -8,20 +8,20 @@ import { firstKeyName, LossGuard } from "../store/sqlite/loss-guard.ts";
 import { databaseName, openStore } from "../store/sqlite/store.ts";
 import { asFolderError, damaged } from "../store/storage-error.ts";
 
-export type Found = {
+export type DryRun = {
   /** undefined: there is no database yet, and a start can make one. */
   readonly keys: readonly KeyInfo[] | undefined;
 };
 
-/** The folder in which each server tells that it runs. */
+/** The folder of the liveness locks. */
 const running = "running";
 
 /**
- * Makes no file that stays, and brings no schema forward. A server may run meanwhile.
- * @param isThorough whether every page is read as well, which takes a second for each gigabyte or so
- * @throws StorageError, with what the start would be refused
+ * Leaves no files behind and migrates nothing; a server may run at the same time.
+ * @param isThorough whether to check every page of the database, which takes about a second per gigabyte
+ * @throws StorageError that a start would throw
  */
-export function rehearseStart({ data, tiers, workers }: Config, clock: Clock, isThorough = false): Found {
+export function dryRun({ data, tiers, workers }: Config, clock: Clock, isThorough = false): DryRun {
   const path = join(data, databaseName);
   for (const name of ["", running, ...(workers > 1 ? ["workers"] : [])]) assertUsable(join(data, name), path);
   try {
@@ -37,7 +37,7 @@ export function rehearseStart({ data, tiers, workers }: Config, clock: Clock, is
     const damage = isThorough ? store.damage() : undefined;
     if (damage !== undefined) throw damaged(path, damage);
     store.check();
-    // Where the folder for it is there: a start that makes it must own it.
+    // If the folder is missing, the start creates it and can lock in it.
     if (statSync(join(data, running), { throwIfNoEntry: false }) !== undefined) store.livenessLock();
     return { keys };
   } finally {
@@ -48,21 +48,21 @@ export function rehearseStart({ data, tiers, workers }: Config, clock: Clock, is
 /** @throws StorageError */
 function assertUsable(folder: string, path: string): void {
   try {
-    assertHolds(folder);
+    assertWritable(folder);
   } catch (error) {
     throw asFolderError(error, folder, path);
   }
 }
 
-/** That a folder is there and can be written, or can be made. @throws the file system's errors */
-function assertHolds(folder: string): void {
+/** Checks that a folder exists and is writable, or can be created. @throws the file system's errors */
+function assertWritable(folder: string): void {
   let nearest = folder;
   while (entryAt(nearest) === undefined && dirname(nearest) !== nearest) nearest = dirname(nearest);
   if (!statSync(nearest).isDirectory()) throw Object.assign(new Error(`${nearest} is no folder`), { code: "ENOTDIR" });
   accessSync(nearest, constants.W_OK | constants.X_OK);
 }
 
-/** A link that leads nowhere is there, too. */
+/** @returns undefined where there is nothing; a dangling link counts as something */
 function entryAt(path: string) {
   try {
     return lstatSync(path);

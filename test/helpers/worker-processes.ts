@@ -17,7 +17,7 @@ export type Answered = {
 
 const allListen = ({ message, worker }: Line) => message === "listening" && worker === undefined;
 
-export class CrewProcess implements AsyncDisposable {
+export class WorkerProcesses implements AsyncDisposable {
   readonly data: string;
   readonly lines: Line[] = [];
   /** Resolves when no process holds the log any more. */
@@ -33,7 +33,7 @@ export class CrewProcess implements AsyncDisposable {
   }
 
   /** @param upstream the address that `openai/…` stands for */
-  static run(data: string, options: { upstream?: string; args?: readonly string[] } = {}): CrewProcess {
+  static run(data: string, options: { upstream?: string; args?: readonly string[] } = {}): WorkerProcesses {
     const { upstream = "http://127.0.0.1:1", args = ["--port", "0", "--workers", "2"] } = options;
     const child = Bun.spawn([process.execPath, main, "serve", "--data", data, ...args], {
       cwd: data,
@@ -47,12 +47,12 @@ export class CrewProcess implements AsyncDisposable {
       stdout: "ignore",
       stderr: "pipe",
     });
-    return new CrewProcess(data, child);
+    return new WorkerProcesses(data, child);
   }
 
   /** Resolves once all workers listen. */
-  static async start(data: string, upstream?: string): Promise<CrewProcess> {
-    const workerChannel = CrewProcess.run(data, upstream === undefined ? {} : { upstream });
+  static async start(data: string, upstream?: string): Promise<WorkerProcesses> {
+    const workerChannel = WorkerProcesses.run(data, upstream === undefined ? {} : { upstream });
     await workerChannel.ready;
     return workerChannel;
   }
