@@ -1,17 +1,16 @@
 /** Claude, driven by the official OpenAI client through the gateway to an upstream that refuses what the real one refuses. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
-import { resolve } from "node:path";
 import OpenAI from "openai";
 import type { ChatCompletionMessageParam } from "openai/resources/chat/completions";
+import { answeredCase } from "../helpers/fixtures.ts";
 import { HeldStream } from "../helpers/held-stream.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 import {
+  anthropicExample,
   anthropicKey,
   anthropicUpstream,
   errorResponse,
-  fixtureAnswer,
   type MessagesBody,
   requestId,
 } from "../helpers/upstreams/anthropic.ts";
@@ -39,11 +38,11 @@ afterAll(async () => {
   upstream[Symbol.dispose]();
 });
 beforeEach(() => {
-  recorded("text");
+  answerWith("text");
 });
 
-function recorded(name: string): void {
-  next = (body) => fixtureAnswer(name, body["stream"] === true);
+function answerWith(example: string): void {
+  next = () => anthropicExample(example);
 }
 
 const sent = () => upstream.last.json as MessagesBody;
@@ -82,7 +81,7 @@ describe("answers", () => {
   });
 
   test("a streamed one, with role and first words together and the counts last", async () => {
-    recorded("text-stream");
+    answerWith("text-stream");
     const chunks = await askStreaming([user]);
     expect(chunks.map(({ choices }) => choices[0]?.delta)).toEqual([
       { role: "assistant", content: "Hello" },
@@ -111,10 +110,10 @@ describe("answers", () => {
   test("structured ones, on a model that has them and on one that answers through a tool", async () => {
     const schema = { type: "object", properties: { name: { type: "string", minLength: 1 } }, required: ["name"] };
     const response_format = { type: "json_schema", json_schema: { name: "person", schema } };
-    recorded("json-schema");
+    answerWith("json-schema");
     expect((await ask([user], { response_format })).choices[0]!.message.content).toBe('{"name":"Ada"}');
     for (const stream of [false, true]) {
-      recorded(stream ? "json-schema-by-tool-stream" : "json-schema-by-tool");
+      answerWith(stream ? "json-schema-by-tool-stream" : "json-schema-by-tool");
       const more = { response_format, model: "anthropic/claude-3-5-haiku-20241022" };
       const choices = stream
         ? (await askStreaming([user], more)).flatMap(({ choices }) => choices)
@@ -135,7 +134,7 @@ describe("the prompt cache", () => {
     ["under the namespace", { anthropic: { system_cache_control } }],
   ] as const) {
     test(`is asked for ${place}`, async () => {
-      recorded("cache-system");
+      answerWith("cache-system");
       const { usage } = await ask(messages, options);
       expect(sent().system).toEqual([{ type: "text", text: "Long.", cache_control: { type: "ephemeral" } }]);
       expect(usage).toMatchObject({
@@ -177,7 +176,7 @@ for (const [habit, keep] of clients) {
 
   describe(`a client that ${habit}`, () => {
     test("brings the results of its calls", async () => {
-      recorded("tools-stream");
+      answerWith("tools-stream");
       const first = await client.chat.completions
         .stream({ model: sonnet, messages: [user], tools: [now] })
         .finalChatCompletion();
@@ -188,7 +187,7 @@ for (const [habit, keep] of clients) {
         "{}",
         '{"location": "Oakland, CA"}',
       ]);
-      recorded("tool-results");
+      answerWith("tool-results");
       const second = await ask([user, back(message), ...results(message)], { tools: [now] });
       expect(second.choices[0]!.message.content).toBe("65F at noon.");
       expect([kinds(1), kinds(2)]).toEqual([
@@ -199,7 +198,7 @@ for (const [habit, keep] of clients) {
 
     for (const stream of [false, true]) {
       test(`goes on thinking after a${stream ? " streamed" : ""} tool turn`, async () => {
-        recorded(stream ? "thinking-between-calls-stream" : "thinking-between-calls");
+        answerWith(stream ? "thinking-between-calls-stream" : "thinking-between-calls");
         const model = stream ? "anthropic/claude-opus-5" : "anthropic/claude-opus-5-5";
         const request = { model, messages: [user], tools: [now], reasoning_effort: "high" as const };
         const first = stream
@@ -211,7 +210,7 @@ for (const [habit, keep] of clients) {
           thinking: { type: "adaptive", display: "summarized" },
           output_config: { effort: "high" },
         });
-        recorded("text");
+        answerWith("text");
         await client.chat.completions.create({ ...request, messages: [user, back(message), ...results(message)] });
         expect(sent().messages[1]!.content.map(({ type, signature }) => [type, signature])).toEqual([
           ["thinking", "sa"],
@@ -235,7 +234,7 @@ for (const [habit, keep] of clients) {
         });
       const more = { tools: [now], reasoning_effort: "low" };
       const { message } = (await ask([user], more)).choices[0]!;
-      recorded("text");
+      answerWith("text");
       await ask([user, back(message), ...results(message)], more);
       expect([kinds(1), sent().thinking]).toEqual([["thinking", "tool_use"], { type: "enabled", budget_tokens: 2048 }]);
     });
@@ -255,7 +254,7 @@ test("a tool turn of another gateway's, whose thoughts are nowhere, goes on with
 
 describe("thinking", () => {
   test("is in the message and in the metadata", async () => {
-    recorded("thinking-effort");
+    answerWith("thinking-effort");
     const completion = (await ask([user], { reasoning_effort: "low" })) as unknown as {
       metadata: Body;
       choices: { message: Body }[];
@@ -268,7 +267,7 @@ describe("thinking", () => {
   });
 
   test("is streamed before the words, and whole on the last chunk", async () => {
-    recorded("thinking-stream");
+    answerWith("thinking-stream");
     const chunks = await askStreaming([user], { model: opus, thinking: { type: "adaptive" } });
     const keys = chunks.flatMap(({ choices }) => choices.flatMap(({ delta }) => Object.keys(delta)));
     expect(keys).toEqual(["role", "reasoning_content", "reasoning_content", "content", "thinking_blocks"]);
@@ -277,7 +276,7 @@ describe("thinking", () => {
   });
 
   test("without text where it is not wanted", async () => {
-    recorded("thinking-effort");
+    answerWith("thinking-effort");
     const completion = (await ask([user], { thinking_budget: 2000, include_thoughts: false })) as unknown as {
       choices: { message: Body }[];
     };
@@ -355,17 +354,16 @@ describe("errors", () => {
   ] as const) {
     test(`a 200 that holds an ${name} is one, plain or as the first event of a stream`, async () => {
       for (const stream of [false, true]) {
-        recorded(stream ? `error-${name}-stream` : `error-${name}`);
+        answerWith(stream ? `error-${name}-stream` : `error-${name}`);
         const response = await post({ stream });
-        const file = resolve(import.meta.dir, "../fixtures/anthropic", `error-${name}/upstream.json`);
         expect([response.status, response.headers.get("content-type")]).toEqual([status, "application/json"]);
-        expect(JSON.parse(await response.text())).toEqual(JSON.parse(readFileSync(file, "utf8")));
+        expect(JSON.parse(await response.text())).toEqual(JSON.parse(answeredCase(`anthropic/error-${name}`).upstream));
       }
     });
   }
 
   test("one in the middle of a stream ends it, with what the upstream said", async () => {
-    const whole = readFileSync(resolve(import.meta.dir, "../fixtures/anthropic/error-mid-stream/upstream.sse"), "utf8");
+    const whole = answeredCase("anthropic/error-mid-stream").upstream;
     const held = new HeldStream();
     next = () => held.response();
     const at = whole.indexOf("event: error");
@@ -387,7 +385,7 @@ describe("errors", () => {
   });
 
   test("a stream that ends without an end is a fault", async () => {
-    const whole = readFileSync(resolve(import.meta.dir, "../fixtures/anthropic/text-stream/upstream.sse"), "utf8");
+    const whole = answeredCase("anthropic/text-stream").upstream;
     next = () => sseResponse([whole.slice(0, whole.indexOf("event: content_block_stop"))]);
     const text = await (await post({ stream: true })).text();
     expect(text).toContain('"content":"Hello"');

@@ -1,22 +1,13 @@
 /** Every upstream that speaks chat completions, driven by the official client through the gateway to one that is strict. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { existsSync, readdirSync } from "node:fs";
-import { resolve } from "node:path";
 import type OpenAI from "openai";
 import { APIError } from "openai";
 import type { ChatCompletionMessageParam } from "openai/resources/chat/completions";
 import { providers } from "../../src/providers/registry.ts";
+import { answeredCases, exampleResponse } from "../helpers/fixtures.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
-import {
-  type Body,
-  basePath,
-  expectedOf,
-  messagesOf,
-  recorded,
-  simpleAnswer,
-  strictCompatible,
-} from "../helpers/upstreams/compatible.ts";
+import { type Body, basePath, simpleAnswer, strictCompatible } from "../helpers/upstreams/compatible.ts";
 
 const families = providers.flatMap(({ kind, name }) =>
   kind === "remote" && name !== "anthropic" && name !== "google" ? name : [],
@@ -29,7 +20,6 @@ const thoughtFields: Readonly<Record<string, string>> = {
   ),
   ...Object.fromEntries(["groq", "openrouter", "cerebras", "ollama", "vllm"].map((name) => [name, "reasoning"])),
 };
-const fixtures = resolve(import.meta.dir, "../fixtures");
 const weather = {
   type: "function" as const,
   function: { name: "weather", parameters: { type: "object", properties: { city: { type: "string" } } } },
@@ -196,34 +186,27 @@ for (const name of families) {
       }
     });
 
-    const streams = readdirSync(resolve(fixtures, name)).filter((path) =>
-      existsSync(resolve(fixtures, name, path, "upstream.sse")),
-    );
-    for (const path of streams) {
-      const expected = expectedOf(`${name}/${path}`);
-      if ("fault" in expected) {
-        test(`passes on the error of ${path}`, async () => {
-          next = () => recorded(`${name}/${path}`);
+    for (const { name: example, path, request, expected } of answeredCases(name, "sse")) {
+      const answered = expected.completion;
+      if (answered === undefined) {
+        test(`passes on the error of ${example}`, async () => {
+          next = () => exampleResponse(path);
           const outcome = await readStream().catch((error) => error);
           expect(outcome).toBeInstanceOf(APIError);
         });
         continue;
       }
-      test(`streams ${path}`, async () => {
-        next = () => recorded(`${name}/${path}`);
+      test(`streams ${example}`, async () => {
+        next = () => exampleResponse(path);
         const { text, thoughts, finish, usage, calls } = await readStream(
-          path.startsWith("repetition") ? messagesOf(`${name}/${path}`) : undefined,
+          example.startsWith("repetition") ? (request["messages"] as ChatCompletionMessageParam[]) : undefined,
         );
-        const [choice] = expected["choices"] as [{ message: Body; finish_reason: string }];
-        expect(text).toBe((choice.message["content"] as string | null) ?? "");
-        expect(thoughts).toBe((choice.message["reasoning_content"] as string | undefined) ?? "");
-        expect(finish).toBe(choice.finish_reason);
-        expect(calls).toEqual(
-          ((choice.message["tool_calls"] as Body[] | undefined) ?? []).map(({ id }) => id as string),
-        );
-        expect(usage as unknown).toEqual(
-          (expected["usage"] ?? { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }) as unknown,
-        );
+        const { message, finish_reason } = answered.choices[0]!;
+        expect(text).toBe(message.content ?? "");
+        expect(thoughts).toBe(message.reasoning_content ?? "");
+        expect(finish).toBe(finish_reason);
+        expect(calls).toEqual((message.tool_calls ?? []).map(({ id }) => id));
+        expect(usage as unknown).toEqual(answered.usage ?? { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 });
       });
     }
 

@@ -5,13 +5,7 @@ import type { ChatCompletionMessage, ChatCompletionMessageParam } from "openai/r
 import { HeldStream } from "../helpers/held-stream.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { UpstreamServer } from "../helpers/upstream-server.ts";
-import {
-  type GeminiBody,
-  googleKey,
-  quotaExceeded,
-  recordedGemini,
-  strictGemini,
-} from "../helpers/upstreams/google.ts";
+import { type GeminiBody, geminiExample, googleKey, quotaExceeded, strictGemini } from "../helpers/upstreams/google.ts";
 
 type Json = Record<string, unknown>;
 
@@ -36,8 +30,8 @@ afterAll(async () => {
   upstream[Symbol.dispose]();
 });
 
-const recorded = (name: string) => {
-  next = () => recordedGemini(name);
+const answerWith = (example: string) => {
+  next = () => geminiExample(example);
 };
 const body = () => upstream.last.json as GeminiBody;
 const user = (content: string): ChatCompletionMessageParam => ({ role: "user", content });
@@ -61,7 +55,7 @@ const weather = {
 };
 
 test("a plain answer", async () => {
-  recorded("plain");
+  answerWith("plain");
   const completion = await ask([{ role: "system", content: "Be brief." }, user("2+2?")], { temperature: 0.5, n: 1 });
   expect(upstream.last.path).toBe("/v1beta/models/gemini-3.8-flash:generateContent");
   expect(upstream.last.headers.get("authorization")).toBeNull();
@@ -86,7 +80,7 @@ test("a plain answer", async () => {
 });
 
 test("a stream", async () => {
-  recorded("stream");
+  answerWith("stream");
   const running = stream([user("Count")]);
   const completion = await running.finalChatCompletion();
   expect(upstream.last.path).toBe("/v1beta/models/gemini-3.8-flash:streamGenerateContent?alt=sse");
@@ -123,7 +117,7 @@ describe("tools in two turns", () => {
   for (const [title, keep, signature] of clients) {
     for (const name of ["tool-calls-one-event", "tool-calls-parallel-stream"]) {
       test(`${title} (${name})`, async () => {
-        recorded(name);
+        answerWith(name);
         const first = await stream([question], { tools: [weather], tool_choice: "required" }).finalChatCompletion();
         expect(body()["toolConfig"]).toEqual({ functionCallingConfig: { mode: "ANY" } });
         expect(first.choices[0]!.finish_reason).toBe("tool_calls");
@@ -131,7 +125,7 @@ describe("tools in two turns", () => {
           tool_calls: { id: string }[];
         } & ChatCompletionMessageParam;
         expect(message.tool_calls.length).toBe(2);
-        recorded("tool-results");
+        answerWith("tool-results");
         const results = message.tool_calls.toReversed().map(
           ({ id }, at): ChatCompletionMessageParam => ({
             role: "tool",
@@ -158,14 +152,14 @@ describe("tools in two turns", () => {
 describe("thinking in two turns", () => {
   const thoughts = "**Adding**\n\nTwo and two.\n";
   test("thoughts come beside the text and in the metadata, and the signature goes back", async () => {
-    recorded("thinking");
+    answerWith("thinking");
     const options = { thinking_budget: 2048, include_thoughts: true };
     const first = (await ask([user("2+2?")], options)) as OpenAI.ChatCompletion & { metadata: Json };
     expect(body().generationConfig!["thinkingConfig"]).toEqual({ thinkingBudget: 2048, includeThoughts: true });
     const message = first.choices[0]!.message as ChatCompletionMessage & { reasoning_content: string };
     expect([message.content, message.reasoning_content]).toEqual(["4", thoughts]);
     expect(first.metadata).toEqual({ thinking: thoughts });
-    recorded("plain");
+    answerWith("plain");
     await ask([user("2+2?"), message as ChatCompletionMessageParam, user("Sure?")], { google: options });
     expect(body().contents[1]).toEqual({
       role: "model",
@@ -178,7 +172,7 @@ describe("thinking in two turns", () => {
   });
 
   test("in a stream: before the text, and whole at its end", async () => {
-    recorded("thinking-stream");
+    answerWith("thinking-stream");
     const chunks: (OpenAI.ChatCompletionChunk & { metadata?: Json })[] = [];
     for await (const chunk of stream([user("2+2?")], { reasoning_effort: "high", include_thoughts: true }))
       chunks.push(chunk);
@@ -197,7 +191,7 @@ describe("thinking in two turns", () => {
   });
 
   test("nothing of them without include_thoughts", async () => {
-    recorded("thinking");
+    answerWith("thinking");
     const answer = await ask([user("2+2?")], { thinking_budget: 2048 });
     expect(JSON.stringify(answer)).not.toContain("Adding");
   });
@@ -209,7 +203,7 @@ describe("thinking in two turns", () => {
 });
 
 test("images: as data, and by a URL that is fetched here", async () => {
-  recorded("plain");
+  answerWith("plain");
   const png = Uint8Array.from([0x89, 0x50, 0x4e, 0x47]);
   using pictures = new UpstreamServer(({ path }) =>
     path === "/cat.png"
@@ -239,14 +233,14 @@ test("images: as data, and by a URL that is fetched here", async () => {
 });
 
 test("cached content, and what was read from it", async () => {
-  recorded("cache");
+  answerWith("cache");
   const answer = await ask([user("And now?")], { cached_content: "cachedContents/xyz" });
   expect(body()["cachedContent"]).toBe("cachedContents/xyz");
   expect(answer.usage!.prompt_tokens_details!.cached_tokens).toBe(4096);
 });
 
 test("structured output, for each generation of models in its own form", async () => {
-  recorded("structured-output");
+  answerWith("structured-output");
   const response_format = {
     type: "json_schema",
     json_schema: {
@@ -265,7 +259,7 @@ test("structured output, for each generation of models in its own form", async (
 });
 
 test("what newer models refuse does not reach them", async () => {
-  recorded("plain");
+  answerWith("plain");
   for (const [model, reasoning_effort] of [
     ["google/gemini-3.8-flash", "minimal"],
     ["google/gemini-3-pro-preview", "medium"],
@@ -289,7 +283,7 @@ test("what newer models refuse does not reach them", async () => {
 });
 
 test("a blocked prompt is a refusal", async () => {
-  recorded("blocked-prompt");
+  answerWith("blocked-prompt");
   const answer = await ask([user("…")]);
   expect(answer.choices[0]).toMatchObject({
     finish_reason: "content_filter",
@@ -332,8 +326,8 @@ describe("errors", () => {
   ];
   for (const [name, status, more] of inside) {
     test(`a 200 that holds one is one (${name})`, async () => {
-      recorded(name);
-      const theirs = await recordedGemini(name).text();
+      answerWith(name);
+      const theirs = await geminiExample(name).text();
       const response = await post(more);
       expect(response.status).toBe(status);
       expect(response.headers.get("retry-after")).toBe(name === "error-in-list" ? "35" : null);
@@ -363,7 +357,7 @@ describe("errors", () => {
   });
 
   test("that come with the first text take nothing of it away", async () => {
-    recorded("error-in-stream");
+    answerWith("error-in-stream");
     const response = await post({ stream: true });
     expect(response.status).toBe(200);
     const events = (await response.text()).trimEnd().split("\n\n");

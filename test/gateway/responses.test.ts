@@ -2,10 +2,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import OpenAI from "openai";
 import type { ChatCompletionMessageParam } from "openai/resources/chat/completions";
+import { exampleResponse } from "../helpers/fixtures.ts";
 import { HeldStream } from "../helpers/held-stream.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
-import { recordedAnswer, strictResponses } from "../helpers/upstreams/responses.ts";
+import { strictResponses } from "../helpers/upstreams/responses.ts";
 
 type Body = Record<string, unknown>;
 type Item = Record<string, unknown>;
@@ -26,7 +27,7 @@ for (const { family, model, format } of families) {
     let upstream: UpstreamServer;
     let client: OpenAI;
     /** What the upstream answers next. */
-    let next: (body: Body) => Response = () => recordedAnswer(`${format}/plain`);
+    let next: (body: Body) => Response = () => exampleResponse(`${format}/plain`);
 
     beforeAll(async () => {
       upstream = new UpstreamServer(strictResponses(family, `key-of-${family}`, (body) => next(body)));
@@ -39,8 +40,8 @@ for (const { family, model, format } of families) {
     });
 
     const mode = { use_responses_api: true };
-    const recorded = (name: string) => {
-      next = () => recordedAnswer(`${format}/${name}`);
+    const answerWith = (example: string) => {
+      next = () => exampleResponse(`${format}/${example}`);
     };
     const items = () => (upstream.last.json as Body)["input"] as Item[];
     const ask = (messages: ChatCompletionMessageParam[], more: object = {}) =>
@@ -53,7 +54,7 @@ for (const { family, model, format } of families) {
     const user: ChatCompletionMessageParam = { role: "user", content: "Hi" };
 
     test("answers a plain request", async () => {
-      recorded("plain");
+      answerWith("plain");
       const completion = await ask([user]);
       expect(upstream.last.path).toBe("/v1/responses");
       expect(completion.id).toStartWith("chatcmpl-");
@@ -70,7 +71,7 @@ for (const { family, model, format } of families) {
     });
 
     test("streams, with thoughts before text and the counts at the end", async () => {
-      recorded("stream");
+      answerWith("stream");
       const stream = await client.chat.completions.create({
         ...{
           model,
@@ -99,7 +100,7 @@ for (const { family, model, format } of families) {
     });
 
     test("is a whole answer where the upstream overlooks stream: true", async () => {
-      recorded("plain");
+      answerWith("plain");
       const stream = client.chat.completions.stream({ model, messages: [user], ...mode } as never);
       expect((await stream.finalChatCompletion()).choices[0]!.message.content).toContain(
         family === "xai" ? "tortilla" : "First",
@@ -112,10 +113,10 @@ for (const { family, model, format } of families) {
       ["keeps the standard fields only", ({ role, content, tool_calls }: Body) => ({ role, content, tool_calls })],
     ] as const) {
       test(`takes a tool turn from a client that ${client}`, async () => {
-        recorded(toolCase);
+        answerWith(toolCase);
         const first = (await ask([user], { tools: [weather] })).choices[0]!;
         expect(first.finish_reason).toBe("tool_calls");
-        recorded("plain");
+        answerWith("plain");
         const outputs = first.message.tool_calls!.map(({ id }) => ({
           role: "tool" as const,
           tool_call_id: id,
@@ -135,7 +136,7 @@ for (const { family, model, format } of families) {
       });
 
       test(`takes a streamed tool turn from a client that ${client}`, async () => {
-        recorded("stream-tools");
+        answerWith("stream-tools");
         const stream = client === "echoes the message" ? "a" : "b";
         const runner = troupe.client("gateway").chat.completions.stream({
           model,
@@ -147,7 +148,7 @@ for (const { family, model, format } of families) {
         expect(
           first.message.tool_calls!.every((call) => call.type === "function" && JSON.parse(call.function.arguments)),
         ).toBe(true);
-        recorded("plain");
+        answerWith("plain");
         const outputs = first.message.tool_calls!.map(({ id }) => ({
           role: "tool" as const,
           tool_call_id: id,
@@ -163,10 +164,10 @@ for (const { family, model, format } of families) {
     }
 
     test("carries the thoughts of a text turn in the message", async () => {
-      recorded(family === "xai" ? "thinking" : "thoughts-asked-for");
+      answerWith(family === "xai" ? "thinking" : "thoughts-asked-for");
       const first = (await ask([user], { reasoning_effort: "high" })).choices[0]!.message as unknown as Body;
       expect(first["reasoning_content"]).toBe(family === "xai" ? "Two plus two." : "**Adding**\n\n**Checking**");
-      recorded("plain");
+      answerWith("plain");
       await ask([user, first as unknown as ChatCompletionMessageParam, user]);
       expect(items().map((item) => item["type"] ?? item["role"])).toEqual(["user", "reasoning", "assistant", "user"]);
       expect(items()[1]!["encrypted_content"]).toBe(family === "xai" ? "WjtnRFdCMihg==" : "gAAAAA==");
@@ -176,7 +177,7 @@ for (const { family, model, format } of families) {
     });
 
     test("takes images, by address and as data", async () => {
-      recorded("plain");
+      answerWith("plain");
       const url = "data:image/png;base64,iVBORw0KGgo=";
       await ask([
         {
@@ -194,7 +195,7 @@ for (const { family, model, format } of families) {
     });
 
     test("says how much of the prompt came from the cache", async () => {
-      recorded("plain");
+      answerWith("plain");
       const { usage } = await ask([user]);
       expect(usage?.prompt_tokens_details?.cached_tokens).toBe(family === "xai" ? 192 : 8);
       expect(usage?.completion_tokens_details?.reasoning_tokens).toBe(family === "xai" ? 237 : 320);
@@ -206,7 +207,7 @@ for (const { family, model, format } of families) {
       ["under the namespace", { [family]: { use_responses_api: true, store: true } }],
     ] as const) {
       test(`takes its options ${place}`, async () => {
-        recorded("plain");
+        answerWith("plain");
         const response = await troupe.post("/gateway/v1/chat/completions", { model, messages: [user], ...options });
         expect(response.status).toBe(200);
         expect(upstream.last.path).toBe("/v1/responses");
@@ -222,7 +223,7 @@ for (const { family, model, format } of families) {
     }
 
     test("sends store: false where nobody asks for more", async () => {
-      recorded("plain");
+      answerWith("plain");
       await ask([user]);
       expect((upstream.last.json as Body)["store"]).toBe(false);
       expect((upstream.last.json as Body)["include"]).toEqual(["reasoning.encrypted_content"]);
@@ -310,7 +311,7 @@ for (const { family, model, format } of families) {
     });
 
     test("takes a 200 that holds an error for the error it is", async () => {
-      recorded(family === "xai" ? "unavailable" : "error-in-a-200");
+      answerWith(family === "xai" ? "unavailable" : "error-in-a-200");
       const status = family === "xai" ? 503 : 429;
       for (const stream of [false, true]) {
         const response = await troupe.post("/gateway/v1/chat/completions", {
@@ -321,13 +322,13 @@ for (const { family, model, format } of families) {
         });
         expect([response.status, response.headers.get("x-troupe-error-source")]).toEqual([status, "upstream"]);
         expect(await response.json()).toEqual(
-          await recordedAnswer(`${format}/${family === "xai" ? "unavailable" : "error-in-a-200"}`).json(),
+          await exampleResponse(`${format}/${family === "xai" ? "unavailable" : "error-in-a-200"}`).json(),
         );
       }
     });
 
     test("has no stream begun when the first event is an error", async () => {
-      recorded(family === "xai" ? "stream-error" : "stream-quota");
+      answerWith(family === "xai" ? "stream-error" : "stream-quota");
       const response = await troupe.post("/gateway/v1/chat/completions", {
         model,
         messages: [user],
@@ -381,7 +382,7 @@ for (const { family, model, format } of families) {
     });
 
     test("gives the older function calling its older form", async () => {
-      recorded(toolCase);
+      answerWith(toolCase);
       const { message, finish_reason } = (await ask([user], { functions: [weather.function], function_call: "auto" }))
         .choices[0]!;
       expect([finish_reason, message.function_call, message.tool_calls]).toEqual([
@@ -389,7 +390,7 @@ for (const { family, model, format } of families) {
         { name: "weather", arguments: '{"city":"Paris"}' },
         undefined,
       ]);
-      recorded("plain");
+      answerWith("plain");
       await ask(
         [
           user,

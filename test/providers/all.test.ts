@@ -3,67 +3,23 @@
  * whatever an upstream sends, and however it is cut, the caller gets a legal answer or an error object, and never waits.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
 import fc from "fast-check";
 import { SseParser } from "../../src/lib/sse.ts";
 import type { ChunkBody } from "../../src/protocols/chat/schema.ts";
 import { InvalidAnswer, UpstreamFault } from "../../src/protocols/errors.ts";
-import type { AnsweredCall, RemoteProvider } from "../../src/providers/provider.ts";
-import { providers } from "../../src/providers/registry.ts";
+import type { AnsweredCall } from "../../src/providers/provider.ts";
 import { StreamFold } from "../../src/upstream/stream/fold.ts";
+import { answeredCases, callOf, type Family, fixtureFamilies } from "../helpers/fixtures.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 
-const fixtures = resolve(import.meta.dir, "../fixtures");
 const encoder = new TextEncoder();
-
-/** A provider, or one in another of its ways: the folder of its fixtures and what a request says to get there. */
-type Way = { readonly folder: string; readonly provider: RemoteProvider; readonly extras: Record<string, unknown> };
-
-const ways: Way[] = providers.flatMap((provider): Way[] => {
-  if (provider.kind === "local") return [];
-  const own = { folder: provider.name, provider, extras: {} };
-  const hasResponses = "use_responses_api" in provider.extras.properties;
-  const other = { folder: `${provider.name}-responses`, provider, extras: { use_responses_api: true } };
-  return hasResponses ? [own, other] : [own];
-});
-
-type Recorded = { readonly path: string; readonly model: string; readonly request: object; readonly text: string };
-
-/** The recorded answers of a way, in the given form. */
-function recordings(folder: string, form: "sse" | "json"): Recorded[] {
-  return readdirSync(join(fixtures, folder)).flatMap((name): Recorded[] => {
-    const path = join(fixtures, folder, name);
-    if (!existsSync(join(path, `upstream.${form}`))) return [];
-    const { model, request } = JSON.parse(readFileSync(join(path, "case.json"), "utf8"));
-    return [{ path: `${folder}/${name}`, model, request, text: readFileSync(join(path, `upstream.${form}`), "utf8") }];
-  });
-}
-
-function callOf({ provider, extras }: Way, { model, request }: Pick<Recorded, "model" | "request">): AnsweredCall {
-  const account = {
-    name: provider.name,
-    baseUrl: "https://up.test",
-    headers: {},
-    models: [],
-    options: {},
-    modelRules: [],
-  };
-  return {
-    model,
-    request: request as AnsweredCall["request"],
-    extras,
-    account,
-    media: new Map(),
-    answerId: "chatcmpl-1",
-  };
-}
+const families = fixtureFamilies();
 
 type Decoded = { bodies: ChunkBody[]; fault?: { status: number; payload?: string } };
 
 /** All bodies until the end or the fault. */
-function decode({ provider }: Way, call: AnsweredCall, pieces: readonly Uint8Array[]): Decoded {
+function decode({ provider }: Family, call: AnsweredCall, pieces: readonly Uint8Array[]): Decoded {
   const [parser, decoder] = [new SseParser(), provider.streamDecoder(call)];
   const bodies: ChunkBody[] = [];
   try {
@@ -88,17 +44,17 @@ function cut(bytes: Uint8Array, places: readonly number[]): Uint8Array[] {
   return at.slice(1).map((end, index) => bytes.subarray(at[index]!, end));
 }
 
-describe.each(ways.map((way) => [way.folder, way] as const))("%s", (folder, way) => {
-  const streams = recordings(folder, "sse");
+describe.each(families.map((family) => [family.folder, family] as const))("%s", (folder, family) => {
+  const streams = answeredCases(folder, "sse");
 
-  test.skipIf(streams.length === 0)("any cutting of any recorded stream gives the same", () => {
+  test.skipIf(streams.length === 0)("any cutting of any example stream gives the same", () => {
     const places = fc.array(fc.nat(1_000_000), { maxLength: 40 });
     fc.assert(
-      fc.property(fc.constantFrom(...streams), places, fc.boolean(), (recorded, where, withReturns) => {
-        const call = callOf(way, recorded);
-        const whole = decode(way, call, [encoder.encode(recorded.text)]);
-        const text = withReturns ? recorded.text.replace(/\r?\n/g, "\r\n") : recorded.text;
-        const pieces = decode(way, call, cut(encoder.encode(text), where));
+      fc.property(fc.constantFrom(...streams), places, fc.boolean(), (example, where, withReturns) => {
+        const call = callOf(example, family);
+        const whole = decode(family, call, [encoder.encode(example.upstream)]);
+        const text = withReturns ? example.upstream.replace(/\r?\n/g, "\r\n") : example.upstream;
+        const pieces = decode(family, call, cut(encoder.encode(text), where));
         if (whole.fault !== undefined) expect(pieces.fault?.status).toBe(whole.fault.status);
         expect(pieces.bodies).toEqual(whole.bodies);
       }),
@@ -106,49 +62,51 @@ describe.each(ways.map((way) => [way.folder, way] as const))("%s", (folder, way)
     );
   });
 
-  test.skipIf(streams.length === 0)("a recorded stream that is cut short never gives more, and never breaks", () => {
+  test.skipIf(streams.length === 0)("an example stream that is cut short never gives more, and never breaks", () => {
     fc.assert(
-      fc.property(fc.constantFrom(...streams), fc.nat(1_000_000), (recorded, length) => {
-        const call = callOf(way, recorded);
-        const bytes = encoder.encode(recorded.text);
+      fc.property(fc.constantFrom(...streams), fc.nat(1_000_000), (example, length) => {
+        const call = callOf(example, family);
+        const bytes = encoder.encode(example.upstream);
         const text = ({ bodies }: Decoded) =>
           bodies.flatMap(({ choices }) => choices.map(({ delta }) => delta.content ?? "")).join("");
-        const all = text(decode(way, call, [bytes]));
-        expect(all.startsWith(text(decode(way, call, [bytes.subarray(0, length % bytes.length)])))).toBe(true);
+        const all = text(decode(family, call, [bytes]));
+        expect(all.startsWith(text(decode(family, call, [bytes.subarray(0, length % bytes.length)])))).toBe(true);
       }),
       { numRuns: 100 },
     );
   });
 });
 
-/** Recorded on two occasions, with different words. */
+/** Pairs of examples whose words differ. */
 const unlike = new Set([
   ...["openai-responses/refusal", "anthropic/refusal-explained", "anthropic/server-tools", "google/blocked-prompt"],
+  "google/thinking",
   // The reason of its end is missing: a plain answer is whole without one, a stream may have been cut.
   "anthropic/stop-none",
   ...["xai/repetition", "xai-responses/cut-short", "xai-responses/filtered"],
 ]);
 
-describe("an answer recorded both ways is the same message, streamed and plain", () => {
-  const pairs = ways.flatMap((way) =>
-    recordings(way.folder, "sse").flatMap((streamed) => {
+describe("an example with both forms of answer is the same message, streamed and plain", () => {
+  const pairs = families.flatMap((family) =>
+    answeredCases(family.folder, "sse").flatMap((streamed) => {
       const plain = streamed.path.replace(/-stream$|(?<=\/)stream-/, "");
-      const sibling = recordings(way.folder, "json").find(({ path }) => path === plain);
-      return sibling === undefined || unlike.has(plain) ? [] : [[plain, way, streamed, sibling] as const];
+      const sibling = answeredCases(family.folder, "json").find(({ path }) => path === plain);
+      return sibling === undefined || unlike.has(plain) ? [] : [[plain, family, streamed, sibling] as const];
     }),
   );
 
   test("there are many", () => expect(pairs.length).toBeGreaterThan(20));
 
-  test.each(pairs)("%s", (_, way, streamed, plain) => {
-    const whole = decode(way, callOf(way, streamed), [encoder.encode(streamed.text)]);
+  test.each(pairs)("%s", (_, family, streamed, plain) => {
+    const decodePlain = () => family.provider.decode(JSON.parse(plain.upstream), plain.upstream, callOf(plain, family));
+    const whole = decode(family, callOf(streamed, family), [encoder.encode(streamed.upstream)]);
     if (whole.fault !== undefined) {
-      expect(() => way.provider.decode(JSON.parse(plain.text), plain.text, callOf(way, plain))).toThrow(UpstreamFault);
+      expect(decodePlain).toThrow(UpstreamFault);
       return;
     }
     const fold = new StreamFold();
     fold.push(whole.bodies);
-    const given = way.provider.decode(JSON.parse(plain.text), plain.text, callOf(way, plain));
+    const given = decodePlain();
     const asJson = (value: unknown) => JSON.parse(JSON.stringify(value));
     expect(asJson(fold.result().choices)).toEqual(asJson(given.choices));
   });
@@ -161,10 +119,10 @@ const scrap = fc.oneof(
 );
 
 function wholeOnes(): unknown[] {
-  return ways.flatMap(({ folder }) => [
-    ...recordings(folder, "json").map(({ text }) => JSON.parse(text)),
-    ...recordings(folder, "sse").flatMap(({ text }) =>
-      [...text.matchAll(/^data: ?(\{.*\})\s*$/gm)].flatMap(([, data]) => {
+  return families.flatMap(({ folder }) => [
+    ...answeredCases(folder, "json").map(({ upstream }) => JSON.parse(upstream)),
+    ...answeredCases(folder, "sse").flatMap(({ upstream }) =>
+      [...upstream.matchAll(/^data: ?(\{.*\})\s*$/gm)].flatMap(([, data]) => {
         try {
           return [JSON.parse(data!)];
         } catch {
@@ -219,7 +177,7 @@ describe("through the gateway, whatever an upstream sends", () => {
 
   beforeAll(async () => {
     upstream = new UpstreamServer(() => next());
-    const named = ways.map(({ provider }) => [provider.name, { baseUrl: upstream.url }] as const);
+    const named = families.map(({ provider }) => [provider.name, { baseUrl: upstream.url }] as const);
     troupe = await Troupe.start({ providers: Object.fromEntries(named) });
   });
   afterAll(async () => {
@@ -227,7 +185,7 @@ describe("through the gateway, whatever an upstream sends", () => {
     upstream[Symbol.dispose]();
   });
 
-  const ask = ({ provider, extras }: Way, stream: boolean) =>
+  const ask = ({ provider, extras }: Family, stream: boolean) =>
     troupe.post("/gateway/v1/chat/completions", {
       model: `${provider.name}/some-model`,
       messages: [{ role: "user", content: "Hi" }],
@@ -268,15 +226,15 @@ describe("through the gateway, whatever an upstream sends", () => {
     expect(new Set(chunks.map(({ id }) => id)).size).toBe(1);
   }
 
-  test.each(ways.map((way) => [way.folder, way] as const))(
+  test.each(families.map((family) => [family.folder, family] as const))(
     "%s: a legal answer or an error",
-    async (_, way) => {
+    async (_, family) => {
       await fc.assert(
         fc.asyncProperty(scrap, events, fc.boolean(), async (body, sent, stream) => {
           next = () => new Response(JSON.stringify(body) ?? "", { headers: { "content-type": "application/json" } });
-          await expectLegal(await ask(way, stream));
+          await expectLegal(await ask(family, stream));
           next = () => sseResponse(sent.length === 0 ? [""] : sent);
-          await expectLegal(await ask(way, stream));
+          await expectLegal(await ask(family, stream));
         }),
         { numRuns: 60 },
       );
@@ -284,18 +242,39 @@ describe("through the gateway, whatever an upstream sends", () => {
     60_000,
   );
 
-  test.each(ways.map((way) => [way.folder, way] as const))("%s: a refusal, byte for byte", async (_, way) => {
-    const anyBytes = fc.uint8Array({ maxLength: 60 });
-    const status = fc.constantFrom(400, 401, 402, 403, 404, 408, 409, 413, 422, 429, 498, 499, 500, 502, 503, 504, 529);
-    const type = fc.constantFrom("application/json", "text/html; charset=utf-8", "text/event-stream", "text/plain");
-    await fc.assert(
-      fc.asyncProperty(anyBytes, status, type, fc.boolean(), async (bytes, code, named, stream) => {
-        next = () => new Response(bytes, { status: code, headers: { "content-type": named } });
-        const response = await ask(way, stream);
-        expect([response.status, response.headers.get("content-type")]).toEqual([code, named]);
-        expect(new Uint8Array(await response.arrayBuffer())).toEqual(bytes);
-      }),
-      { numRuns: 25 },
-    );
-  });
+  test.each(families.map((family) => [family.folder, family] as const))(
+    "%s: a refusal, byte for byte",
+    async (_, family) => {
+      const anyBytes = fc.uint8Array({ maxLength: 60 });
+      const status = fc.constantFrom(
+        400,
+        401,
+        402,
+        403,
+        404,
+        408,
+        409,
+        413,
+        422,
+        429,
+        498,
+        499,
+        500,
+        502,
+        503,
+        504,
+        529,
+      );
+      const type = fc.constantFrom("application/json", "text/html; charset=utf-8", "text/event-stream", "text/plain");
+      await fc.assert(
+        fc.asyncProperty(anyBytes, status, type, fc.boolean(), async (bytes, code, named, stream) => {
+          next = () => new Response(bytes, { status: code, headers: { "content-type": named } });
+          const response = await ask(family, stream);
+          expect([response.status, response.headers.get("content-type")]).toEqual([code, named]);
+          expect(new Uint8Array(await response.arrayBuffer())).toEqual(bytes);
+        }),
+        { numRuns: 25 },
+      );
+    },
+  );
 });

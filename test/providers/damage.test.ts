@@ -3,14 +3,12 @@
  * never less. Where a format gives no way to notice a damage, that is said here, and nowhere else.
  */
 import { describe, expect, test } from "bun:test";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
 import { type SseEvent, SseParser } from "../../src/lib/sse.ts";
 import type { CompletionBody } from "../../src/protocols/chat/schema.ts";
 import { InvalidAnswer, UpstreamFault } from "../../src/protocols/errors.ts";
 import type { AnsweredCall, RemoteProvider } from "../../src/providers/provider.ts";
-import { providers } from "../../src/providers/registry.ts";
 import { StreamFold } from "../../src/upstream/stream/fold.ts";
+import { answeredCases, callOf, fixtureFamilies } from "../helpers/fixtures.ts";
 
 type Json = Record<string, unknown>;
 type Example = {
@@ -21,8 +19,6 @@ type Example = {
 };
 type Damage = "drop" | "repeat" | "swap";
 
-const fixtures = resolve(import.meta.dir, "../fixtures");
-
 /** Events, each with its closing blank line. */
 function eventsIn(text: string): string[] {
   return (text.replaceAll("\r\n", "\n").match(/[\s\S]*?\n\n+|[\s\S]+$/g) ?? []).filter((event) =>
@@ -30,32 +26,16 @@ function eventsIn(text: string): string[] {
   );
 }
 
-function examplesOf(provider: RemoteProvider, folder: string, extras: Json): Example[] {
-  return readdirSync(join(fixtures, folder)).flatMap((name): Example[] => {
-    const read = (file: string) => readFileSync(join(fixtures, folder, name, file), "utf8");
-    if (!existsSync(join(fixtures, folder, name, "upstream.sse"))) return [];
-    const { model, request, extras: own } = JSON.parse(read("case.json"));
-    const account = { name: "up", baseUrl: "https://up.test", headers: {}, models: [], options: {}, modelRules: [] };
-    const call: AnsweredCall = {
-      model,
-      request,
-      extras: { ...extras, ...own },
-      account,
-      media: new Map(),
-      answerId: "chatcmpl-1",
-    };
-    return [{ path: `${folder}/${name}`, provider, call, events: eventsIn(read("upstream.sse")) }];
-  });
-}
-
-const examples = providers.flatMap((provider) => {
-  if (provider.kind === "local") return [];
-  const own = examplesOf(provider, provider.name, {});
-  const hasResponses = "use_responses_api" in provider.extras.properties;
-  const folder = `${provider.name}-responses`;
-  if (!hasResponses || !existsSync(join(fixtures, folder))) return own;
-  return [...own, ...examplesOf(provider, folder, { use_responses_api: true })];
-});
+const examples = fixtureFamilies().flatMap((family) =>
+  answeredCases(family.folder, "sse").map(
+    (one): Example => ({
+      path: one.path,
+      provider: family.provider,
+      call: callOf(one, family),
+      events: eventsIn(one.upstream),
+    }),
+  ),
+);
 
 /** What a caller gets, as the relay makes it; undefined for an error. */
 function answerOf({ provider, call }: Example, text: string): CompletionBody | undefined {
@@ -238,11 +218,9 @@ describe.each(families)("%s, with any value in any place", (family) => {
   test("of a plain answer", () => {
     const { provider } = own[0]!;
     const call = own[0]!.call;
-    for (const name of readdirSync(join(fixtures, family))) {
-      const file = join(fixtures, family, name, "upstream.json");
-      if (!existsSync(file)) continue;
+    for (const { upstream } of answeredCases(family, "json")) {
       for (const _ of strange) {
-        for (const changed of withOneChanged(JSON.parse(readFileSync(file, "utf8")), next)) {
+        for (const changed of withOneChanged(JSON.parse(upstream), next)) {
           expectOnlyFaults(() => provider.decode(changed, "the text", call));
         }
         turn += 1;

@@ -1,137 +1,81 @@
 /**
- * Replays every case of test/fixtures/<provider>/<case>/ through the provider of that name
- * (`<provider>-<anything>/` holds more cases of the same one):
- * - `case.json`: what `Case` says. `request` is what a client sends, without `model`; `url` is what follows the base URL;
- *   `headers` are those that must be sent, null for one that must not; `refused` is where `encode` must throw our own error.
- * - `upstream-request.json`: the body that must reach the upstream. May be missing where only the answer matters.
- * - `upstream.json` or `upstream.sse`: the answer's bytes. May be missing where only the request matters.
- * - `expected.json`: for a plain answer the body; for a stream `{ chunks?, folded }`; for either `{ fault: { status, payload? } }`,
- *   where `payload` defaults to the whole answer; `upstreamResponseId` where the family has one.
+ * Replays every case of test/fixtures (test/helpers/fixtures.ts says what a case holds) through its provider: the request it
+ * makes, the answer it reads, and a stream cut into pieces in several ways.
  */
 import { describe, expect, test } from "bun:test";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
 import { doneData, SseParser } from "../../src/lib/sse.ts";
 import { checkChatRequest } from "../../src/protocols/chat/request.ts";
 import type { ChatRequest, ChunkBody, CompletionBody } from "../../src/protocols/chat/schema.ts";
 import { ApiError, InvalidAnswer, UpstreamFault } from "../../src/protocols/errors.ts";
-import type { Account, AnsweredCall, InlineMedia, RemoteProvider } from "../../src/providers/provider.ts";
-import { providerNamed } from "../../src/providers/registry.ts";
+import type { AnsweredCall, RemoteProvider } from "../../src/providers/provider.ts";
 import { StreamFold } from "../../src/upstream/stream/fold.ts";
 import { StreamShaper, shapingFor } from "../../src/upstream/stream/shape.ts";
+import {
+  type AnsweredCase,
+  callOf,
+  type ExpectedError,
+  type Family,
+  type FixtureCase,
+  fixtureCases,
+  fixtureFamilies,
+} from "../helpers/fixtures.ts";
 import { textOfBody } from "../helpers/upstream-body.ts";
 
-type Case = {
-  readonly description: string;
-  readonly source: string;
-  readonly model: string;
-  readonly request: Record<string, unknown>;
-  readonly extras?: Record<string, unknown>;
-  readonly account?: Partial<Account>;
-  readonly media?: Record<string, InlineMedia>;
-  readonly url?: string;
-  readonly headers?: Record<string, string | null>;
-  readonly thinkingRequested?: boolean;
-  readonly refused?: { status: number; param: string };
-};
-/** An error of the upstream's own, or what is neither an answer nor an error. */
-type Fault = { status?: number; payload?: string; invalid?: true };
-type Expected = { fault?: Fault; chunks?: ChunkBody[]; folded?: CompletionBody; upstreamResponseId?: string };
-
-const fixtures = resolve(import.meta.dir, "../fixtures");
 const encoder = new TextEncoder();
 
-for (const family of foldersIn(fixtures)) {
-  const cases = foldersIn(join(fixtures, family)).filter((name) =>
-    existsSync(join(fixtures, family, name, "case.json")),
-  );
-  if (cases.length === 0) continue;
-  const provider = providerNamed(family) ?? providerNamed(family.slice(0, family.indexOf("-")));
-  describe(family, () => {
-    test("is a remote provider of the registry", () => expect(provider?.kind).toBe("remote"));
-    if (provider?.kind === "remote") for (const name of cases) describeCase(provider, join(family, name));
+for (const family of fixtureFamilies()) {
+  describe(family.folder, () => {
+    for (const one of fixtureCases(family.folder)) describeCase(family, one);
   });
 }
 
-function describeCase(provider: RemoteProvider, path: string): void {
-  const folder = join(fixtures, path);
-  const read = (file: string) =>
-    existsSync(join(folder, file)) ? readFileSync(join(folder, file), "utf8") : undefined;
-  const given: Case = JSON.parse(read("case.json")!);
-  const wanted: Expected & CompletionBody = JSON.parse(read("expected.json") ?? "{}");
-  const upstreamRequest = read("upstream-request.json");
-  const json = read("upstream.json");
-  const sse = read("upstream.sse");
-  const title = `${path}: ${given.description}`;
-  const call = callOf(given, provider);
+function describeCase(family: Family, one: FixtureCase): void {
+  const { provider } = family;
+  const title = `${one.path}: ${one.description}`;
+  const call = checkedCallOf(one, family);
 
-  test(`${title} (has a public source)`, () => expect(given.source).toMatch(/^https:\/\//));
+  test(`${title} (has a public source)`, () => expect(one.source).toMatch(/^https:\/\//));
   test(`${title} (request)`, () => {
-    if (given.refused !== undefined) {
-      expectRefusal(() => provider.encode(call), given.refused);
+    if (one.validation_error !== undefined) {
+      expectValidationError(() => provider.encode(call), one.validation_error);
       return;
     }
     const sent = provider.encode(call);
-    if (upstreamRequest !== undefined) expect(JSON.parse(textOfBody(sent.body))).toEqual(JSON.parse(upstreamRequest));
-    if (given.url !== undefined) expect(sent.url).toBe(call.account.baseUrl + given.url);
-    for (const [header, value] of Object.entries(given.headers ?? {})) {
+    if (one.upstream_request !== undefined) expect(JSON.parse(textOfBody(sent.body))).toEqual(one.upstream_request);
+    if (one.url !== undefined) expect(sent.url).toBe(call.account.baseUrl + one.url);
+    for (const [header, value] of Object.entries(one.headers ?? {})) {
       expect([header, sent.headers[header] ?? null]).toEqual([header, value]);
     }
   });
-  if (json !== undefined) {
-    test(`${title} (answer)`, () => {
-      const decode = () => provider.decode(JSON.parse(json), json, call);
-      if (wanted.fault !== undefined) {
-        expectFault(decode, { payload: json, ...wanted.fault });
-        return;
-      }
-      const { upstreamResponseId, ...body } = wanted;
-      expect(plain(decode())).toEqual(body);
-      if (upstreamResponseId !== undefined) {
-        expect(provider.upstreamResponseId?.(JSON.parse(json))).toBe(upstreamResponseId);
-      }
-    });
+  if (one.form === "json") test(`${title} (answer)`, () => expectAnswer(provider, call, one as AnsweredCase));
+  if (one.form === "sse") describeStream(provider, call, one as AnsweredCase, title);
+}
+
+function describeStream(provider: RemoteProvider, call: AnsweredCall, one: AnsweredCase, title: string): void {
+  for (const [way, pieces] of waysToCut(one.upstream)) {
+    test(`${title} (stream, ${way})`, () => expectStream(provider, call, pieces, one.expected));
   }
-  if (sse !== undefined) {
-    for (const [way, pieces] of waysToCut(sse)) {
-      test(`${title} (stream, ${way})`, () => expectStream(provider, call, pieces, wanted));
-    }
-    test(`${title} (stream, as clients see it)`, () => {
-      if (wanted.fault === undefined) expectLegalStream(provider, call, given, encoder.encode(sse));
-    });
+  if (one.expected.error === undefined) {
+    test(`${title} (stream, as clients see it)`, () => expectLegalStream(provider, call, one));
   }
 }
 
-function foldersIn(path: string): string[] {
-  return readdirSync(path, { withFileTypes: true })
-    .filter((entry) => entry.isDirectory())
-    .map(({ name }) => name)
-    .sort();
+/** The call of a case, its request checked as that of any client. */
+function checkedCallOf(one: FixtureCase, family: Family): AnsweredCall {
+  const body = { ...one.request, model: `${family.provider.name}/${one.model}` };
+  return callOf(one, family, checkChatRequest(structuredClone(body)));
 }
 
-function callOf(given: Case, provider: RemoteProvider): AnsweredCall {
-  const family = provider.name;
-  const { model: _, ...request } = checkChatRequest(
-    JSON.parse(JSON.stringify({ ...given.request, model: `${family}/${given.model}` })),
-  );
-  const account: Account = {
-    name: family,
-    baseUrl: provider.baseUrl || "https://upstream.test",
-    apiKey: "test-key",
-    headers: {},
-    models: [],
-    options: {},
-    modelRules: [],
-    ...given.account,
-  };
-  return {
-    model: given.model,
-    request: { model: `${family}/${given.model}`, ...request } as ChatRequest,
-    extras: given.extras ?? {},
-    account,
-    media: new Map(Object.entries(given.media ?? {})),
-    answerId: "chatcmpl-1",
-  };
+function expectAnswer(provider: RemoteProvider, call: AnsweredCall, { upstream, expected }: AnsweredCase): void {
+  const decode = () => provider.decode(JSON.parse(upstream), upstream, call);
+  if (expected.error !== undefined) {
+    expectError(decode, { payload: upstream, ...expected.error });
+    return;
+  }
+  expect(plain(decode())).toEqual(expected.completion!);
+  if (expected.upstream_response_id !== undefined) {
+    expect(provider.upstreamResponseId?.(JSON.parse(upstream))).toBe(expected.upstream_response_id);
+  }
 }
 
 /** The same bytes in different pieces; all must give the same bodies. */
@@ -185,15 +129,20 @@ function decodeStream(provider: RemoteProvider, call: AnsweredCall, pieces: read
   return { bodies, upstreamResponseId: decoder.upstreamResponseId };
 }
 
-function expectStream(provider: RemoteProvider, call: AnsweredCall, pieces: Uint8Array[], wanted: Expected): void {
-  if (wanted.fault !== undefined) {
-    expectFault(() => decodeStream(provider, call, pieces), wanted.fault);
+function expectStream(
+  provider: RemoteProvider,
+  call: AnsweredCall,
+  pieces: Uint8Array[],
+  wanted: AnsweredCase["expected"],
+): void {
+  if (wanted.error !== undefined) {
+    expectError(() => decodeStream(provider, call, pieces), wanted.error);
     return;
   }
   const { bodies, upstreamResponseId } = decodeStream(provider, call, pieces);
   if (wanted.chunks !== undefined) expect(plain(bodies)).toEqual(wanted.chunks);
-  expect(plain(folded(bodies))).toEqual(wanted.folded!);
-  if (wanted.upstreamResponseId !== undefined) expect(upstreamResponseId).toBe(wanted.upstreamResponseId);
+  expect(plain(folded(bodies))).toEqual(wanted.completion!);
+  if (wanted.upstream_response_id !== undefined) expect(upstreamResponseId).toBe(wanted.upstream_response_id);
 }
 
 function folded(bodies: readonly ChunkBody[]): CompletionBody {
@@ -203,15 +152,15 @@ function folded(bodies: readonly ChunkBody[]): CompletionBody {
 }
 
 /** What strict client libraries insist on, in the chunks as they are sent. */
-function expectLegalStream(provider: RemoteProvider, call: AnsweredCall, given: Case, bytes: Uint8Array): void {
+function expectLegalStream(provider: RemoteProvider, call: AnsweredCall, one: AnsweredCase): void {
   const envelope = { id: "id", created: 1, model: call.request.model };
   const request: ChatRequest = { ...call.request, stream_options: { include_usage: true } };
   const shaping = shapingFor(request, envelope, provider.wantsThoughts(call));
   const shaper = new StreamShaper({
     ...shaping,
-    thinkingRequested: given.thinkingRequested ?? shaping.thinkingRequested,
+    thinkingRequested: one.thinking_requested ?? shaping.thinkingRequested,
   });
-  const { bodies } = decodeStream(provider, call, [bytes]);
+  const { bodies } = decodeStream(provider, call, [encoder.encode(one.upstream)]);
   const texts = [...shaper.push(bodies), ...shaper.end()];
   expect(shaper.complete).toBe(true);
   expect(texts).not.toContain(doneData);
@@ -258,7 +207,7 @@ function collectArguments(byCall: Map<string, string>, choice: number, part: Cal
   byCall.set(key, (known ?? "") + (part.function?.arguments ?? ""));
 }
 
-function expectFault(decode: () => unknown, wanted: Fault): void {
+function expectError(decode: () => unknown, wanted: ExpectedError): void {
   const fault = thrownBy(decode);
   if (wanted.invalid === true) {
     expect(fault).toBeInstanceOf(InvalidAnswer);
@@ -269,10 +218,10 @@ function expectFault(decode: () => unknown, wanted: Fault): void {
   if (wanted.payload !== undefined) expect(fault.payload).toBe(wanted.payload);
 }
 
-function expectRefusal(encode: () => unknown, wanted: { status: number; param: string }): void {
-  const refusal = thrownBy(encode);
-  if (!(refusal instanceof ApiError)) throw refusal;
-  expect({ status: refusal.status, param: refusal.param }).toEqual(wanted);
+function expectValidationError(encode: () => unknown, wanted: { status: number; param: string }): void {
+  const error = thrownBy(encode);
+  if (!(error instanceof ApiError)) throw error;
+  expect({ status: error.status, param: error.param }).toEqual(wanted);
 }
 
 function thrownBy(act: () => unknown): unknown {

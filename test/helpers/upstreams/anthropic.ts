@@ -3,9 +3,8 @@
  * words, and else answers what the test says. Sources: https://platform.claude.com/docs/en/api/errors,
  * https://platform.claude.com/docs/en/build-with-claude/thinking-troubleshooting.
  */
-import { readFileSync } from "node:fs";
-import { resolve } from "node:path";
-import { jsonResponse, type RecordedRequest, sseResponse, type UpstreamHandler } from "../upstream-server.ts";
+import { exampleResponse } from "../fixtures.ts";
+import { jsonResponse, type RecordedRequest, type UpstreamHandler } from "../upstream-server.ts";
 
 type Json = Record<string, unknown>;
 type Block = Json & { type: string };
@@ -73,13 +72,9 @@ export function anthropicUpstream(answer: (body: MessagesBody, request: Recorded
   };
 }
 
-/** Answers from a case of test/fixtures/anthropic, one event of a stream at a time. */
-export function fixtureAnswer(name: string, stream: boolean): Response {
-  const file = resolve(import.meta.dir, "../../fixtures/anthropic", name, stream ? "upstream.sse" : "upstream.json");
-  const text = readFileSync(file, "utf8");
-  const headers = { "request-id": requestId, "retry-after": "12" };
-  if (stream) return sseResponse(text.split(/(?<=\n\n)/), headers);
-  return new Response(text, { headers: { "content-type": "application/json", ...headers } });
+/** The answer of a case of test/fixtures/anthropic. */
+export function anthropicExample(name: string): Response {
+  return exampleResponse(`anthropic/${name}`, { "request-id": requestId, "retry-after": "12" });
 }
 
 export function errorResponse(status: number, type: string, message: string): Response {

@@ -2,10 +2,7 @@
  * Stand-ins for the upstreams that speak chat completions: each refuses what the real one refuses, in its own words, and
  * otherwise answers what the test says. What is refused is from the pages named in `src/providers/openai-compatible/upstreams.ts`.
  */
-import { existsSync, readFileSync } from "node:fs";
-import { resolve } from "node:path";
-import type { ChatCompletionMessageParam } from "openai/resources/chat/completions";
-import { jsonResponse, type RecordedRequest, sseResponse, type UpstreamHandler } from "../upstream-server.ts";
+import { jsonResponse, type RecordedRequest, type UpstreamHandler } from "../upstream-server.ts";
 
 export type Body = Record<string, unknown>;
 type Message = Body & { role: string };
@@ -246,27 +243,6 @@ function messagesFault(own: Manners, messages: readonly Message[]): Response | u
     if (message.role === "tool" && !open.delete(String(message["tool_call_id"]))) return fault("no such tool call");
   }
   return open.size > 0 ? own.refuse(400, "tool calls without results", "messages") : undefined;
-}
-
-const fixture = (path: string) => resolve(import.meta.dir, "../../fixtures", path);
-
-export function recorded(path: string): Response {
-  const stream = fixture(`${path}/upstream.sse`);
-  return existsSync(stream)
-    ? sseResponse([readFileSync(stream, "utf8")])
-    : new Response(readFileSync(fixture(`${path}/upstream.json`), "utf8"), {
-        headers: { "content-type": "application/json" },
-      });
-}
-
-export function expectedOf(path: string): Body {
-  const expected = JSON.parse(readFileSync(fixture(`${path}/expected.json`), "utf8"));
-  return expected.folded ?? expected;
-}
-
-/** What the request of a recorded case says. */
-export function messagesOf(path: string): ChatCompletionMessageParam[] {
-  return JSON.parse(readFileSync(fixture(`${path}/case.json`), "utf8")).request.messages;
 }
 
 /** The plainest answer: a text, or a call. */

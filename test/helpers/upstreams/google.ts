@@ -4,9 +4,8 @@
  * https://ai.google.dev/gemini-api/docs/thought-signatures, https://ai.google.dev/gemini-api/docs/generate-content/thinking,
  * https://ai.google.dev/gemini-api/docs/generate-content/whats-new-gemini-3.6, and the messages in the issues of the public SDKs.
  */
-import { existsSync, readFileSync } from "node:fs";
-import { resolve } from "node:path";
-import { jsonResponse, type RecordedRequest, sseResponse, type UpstreamHandler } from "../upstream-server.ts";
+import { exampleResponse } from "../fixtures.ts";
+import { jsonResponse, type RecordedRequest, type UpstreamHandler } from "../upstream-server.ts";
 
 type Json = Record<string, unknown>;
 type Part = Json & { functionCall?: Json; functionResponse?: Json; thoughtSignature?: string };
@@ -117,14 +116,12 @@ export function strictGemini(answer: (body: GeminiBody, request: RecordedRequest
   };
 }
 
-/** One of the recorded answers of test/fixtures/google. */
-export function recordedGemini(name: string): Response {
-  const folder = resolve(import.meta.dir, "../../fixtures/google", name);
-  const stream = resolve(folder, "upstream.sse");
-  if (existsSync(stream)) return sseResponse(readFileSync(stream, "utf8").split(/(?<=\r\n\r\n)/));
-  return new Response(readFileSync(resolve(folder, "upstream.json"), "utf8"), {
-    headers: { "content-type": "application/json; charset=UTF-8" },
-  });
+/** The answer of a case of test/fixtures/google. */
+export function geminiExample(name: string): Response {
+  const response = exampleResponse(`google/${name}`);
+  if (response.headers.get("content-type") === "application/json")
+    response.headers.set("content-type", "application/json; charset=UTF-8");
+  return response;
 }
 
 function authorize({ method, path, headers }: RecordedRequest): Model {

@@ -3,9 +3,7 @@
  * told to store, and otherwise answers what the test says.
  * Sources: https://platform.openai.com/docs/api-reference/responses/create, https://docs.x.ai/docs/api-reference#create-new-response
  */
-import { readFileSync } from "node:fs";
-import { resolve } from "node:path";
-import { jsonResponse, type RecordedRequest, sseResponse, type UpstreamHandler } from "../upstream-server.ts";
+import { jsonResponse, type RecordedRequest, type UpstreamHandler } from "../upstream-server.ts";
 
 type Body = Record<string, unknown>;
 type Item = Record<string, unknown>;
@@ -95,16 +93,6 @@ export function strictResponses(
       throw error;
     }
   };
-}
-
-/** The recorded answer of a fixture. @param path `<family>-responses/<case>` */
-export function recordedAnswer(path: string): Response {
-  const folder = resolve(import.meta.dir, "../../fixtures", path);
-  try {
-    return sseResponse([readFileSync(resolve(folder, "upstream.sse"), "utf8")]);
-  } catch {
-    return jsonResponse(JSON.parse(readFileSync(resolve(folder, "upstream.json"), "utf8")));
-  }
 }
 
 async function idIn(response: { text(): Promise<string> }): Promise<string> {

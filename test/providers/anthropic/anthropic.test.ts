@@ -1,6 +1,4 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { readdirSync, readFileSync } from "node:fs";
-import { resolve } from "node:path";
 import Anthropic, { APIError } from "@anthropic-ai/sdk";
 import type { ContentBlock, Message } from "@anthropic-ai/sdk/resources/messages";
 import fc from "fast-check";
@@ -17,7 +15,8 @@ import { anthropic } from "../../../src/providers/anthropic/anthropic.ts";
 import { anthropicRules } from "../../../src/providers/anthropic/rules.ts";
 import type { AnsweredCall } from "../../../src/providers/provider.ts";
 import { StreamFold } from "../../../src/upstream/stream/fold.ts";
-import { jsonResponse, sseResponse, UpstreamServer } from "../../helpers/upstream-server.ts";
+import { type AnsweredCase, answeredCase, answeredCases, exampleResponse } from "../../helpers/fixtures.ts";
+import { UpstreamServer } from "../../helpers/upstream-server.ts";
 import { checkBody, type MessagesBody, strictModels } from "../../helpers/upstreams/anthropic.ts";
 
 type Json = Record<string, unknown>;
@@ -516,13 +515,6 @@ describe("requests", () => {
 
 // ---- the vendor's own client reads our fixtures as we do
 
-const fixtures = resolve(import.meta.dir, "../../fixtures/anthropic");
-const read = (name: string, file: string) => readFileSync(resolve(fixtures, name, file), "utf8");
-const namesWith = (file: string) =>
-  readdirSync(fixtures, { withFileTypes: true })
-    .filter((entry) => entry.isDirectory() && readdirSync(resolve(fixtures, entry.name)).includes(file))
-    .map(({ name }) => name);
-
 /** What the client's message says, in our words. */
 function heard({ content, usage }: Message) {
   const ofType = <T extends ContentBlock["type"]>(type: T) =>
@@ -565,60 +557,50 @@ describe("the official client", () => {
   let upstream: UpstreamServer;
   let client: Anthropic;
   beforeAll(() => {
-    upstream = new UpstreamServer((request) => {
-      const name = request.headers.get("x-case")!;
-      return (request.json as Json)["stream"] === true
-        ? sseResponse([read(name, "upstream.sse")])
-        : jsonResponse(JSON.parse(read(name, "upstream.json")));
-    });
+    upstream = new UpstreamServer((request) => exampleResponse(request.headers.get("x-case")!));
     client = new Anthropic({ apiKey: "k", baseURL: upstream.url, maxRetries: 0 });
   });
   afterAll(() => upstream[Symbol.dispose]());
 
   const ask = { model: "claude-opus-4-8", max_tokens: 9, messages: [{ role: "user" as const, content: "Hi" }] };
-  const given = (name: string): Json => JSON.parse(read(name, "case.json"));
-  const expected = (name: string): Json => JSON.parse(read(name, "expected.json"));
   /** Cases in which we show something else on purpose: an answer that comes through a tool, thoughts that are not wanted. */
-  const alike = (name: string) =>
-    !/by-tool(-stream)?$|^thinking-hidden/.test(name) && expected(name)["fault"] === undefined;
+  const alike = ({ name, expected }: AnsweredCase) =>
+    !/by-tool(-stream)?$|^thinking-hidden/.test(name) && expected.error === undefined;
 
-  for (const name of namesWith("upstream.json").filter(alike)) {
-    test(`hears the same in ${name}`, async () => {
-      const message = await client.messages.create(ask, { headers: { "x-case": name } });
-      expect(heard(message)).toEqual(said(expected(name) as unknown as CompletionBody));
+  for (const { path, expected } of answeredCases("anthropic", "json").filter(alike)) {
+    test(`hears the same in ${path}`, async () => {
+      const message = await client.messages.create(ask, { headers: { "x-case": path } });
+      expect(heard(message)).toEqual(said(expected.completion!));
     });
   }
-  for (const name of namesWith("upstream.sse").filter(alike)) {
-    test(`hears the same in ${name}`, async () => {
-      const message = await client.messages.stream(ask, { headers: { "x-case": name } }).finalMessage();
-      // That client takes a call's input from its fragments alone.
-      if (name === "tool-stream-whole-input") return;
-      expect(heard(message)).toEqual(said(expected(name)["folded"] as CompletionBody));
+  // That client takes a call's input from its fragments alone.
+  const streams = answeredCases("anthropic", "sse").filter(({ name }) => name !== "tool-stream-whole-input");
+  for (const { path, expected } of streams.filter(alike)) {
+    test(`hears the same in ${path}`, async () => {
+      const message = await client.messages.stream(ask, { headers: { "x-case": path } }).finalMessage();
+      expect(heard(message)).toEqual(said(expected.completion!));
     });
   }
-  for (const name of namesWith("upstream.sse").filter(
-    (name) => /^error-.*-stream$/.test(name) && name !== "error-text-stream",
+  for (const { path, expected } of streams.filter(
+    ({ name }) => /^error-.*-stream$/.test(name) && name !== "error-text-stream",
   )) {
-    test(`raises ${name}, with the type that we read`, async () => {
-      const failed = client.messages.stream(ask, { headers: { "x-case": name } }).finalMessage();
+    test(`raises ${path}, with the type that we read`, async () => {
+      const failed = client.messages.stream(ask, { headers: { "x-case": path } }).finalMessage();
       const error = await failed.then(
         () => undefined,
         (reason: unknown) => reason,
       );
       expect(error).toBeInstanceOf(APIError);
-      const sent = JSON.parse((expected(name)["fault"] as { payload: string }).payload) as { error: { type: string } };
+      const sent = JSON.parse(expected.error!.payload!) as { error: { type: string } };
       expect((error as APIError).type).toBe(sent.error.type as never);
     });
   }
-
-  test("every case says what it is", () => {
-    for (const name of [...namesWith("case.json")])
-      expect(String(given(name)["description"]).length).toBeGreaterThan(5);
-  });
 });
 
 test("events cut within a character and between CR and LF give the same bodies", () => {
-  const bytes = new TextEncoder().encode(read("text-stream-growing-input", "upstream.sse").replaceAll("\n", "\r\n"));
+  const bytes = new TextEncoder().encode(
+    answeredCase("anthropic/text-stream-growing-input").upstream.replaceAll("\n", "\r\n"),
+  );
   fc.assert(
     fc.property(fc.array(fc.nat(bytes.length), { maxLength: 20 }), (places) => {
       const cuts = [0, ...places.sort((a, b) => a - b), bytes.length];

@@ -1,6 +1,4 @@
 import { describe, expect, test } from "bun:test";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
 import { FinishReason, type GenerateContentResponse, GoogleGenAI } from "@google/genai";
 import fc from "fast-check";
 import type { SseEvent } from "../../../src/lib/sse.ts";
@@ -12,8 +10,9 @@ import { toOpenApiSchema } from "../../../src/providers/google/schema.ts";
 import type { Account, AnsweredCall, ModelRule } from "../../../src/providers/provider.ts";
 import { StreamFold } from "../../../src/upstream/stream/fold.ts";
 import { StreamShaper, shapingFor } from "../../../src/upstream/stream/shape.ts";
+import { answeredCases } from "../../helpers/fixtures.ts";
 import { UpstreamServer } from "../../helpers/upstream-server.ts";
-import { recordedGemini } from "../../helpers/upstreams/google.ts";
+import { geminiExample } from "../../helpers/upstreams/google.ts";
 
 type Json = Record<string, unknown>;
 
@@ -512,22 +511,19 @@ describe("schemas for older models", () => {
   });
 });
 
-describe("the official library reads the recorded answers to the same result", () => {
-  const fixtures = resolve(import.meta.dir, "../../fixtures/google");
-  const cases = readdirSync(fixtures).filter((name) => existsSync(join(fixtures, name, "expected.json")));
-  const read = (name: string, file: string): Json => JSON.parse(readFileSync(join(fixtures, name, file), "utf8"));
-  const answered = cases.filter((name) => read(name, "expected.json")["fault"] === undefined);
+describe("the official library reads the example answers to the same result", () => {
+  const answered = answeredCases("google").filter(({ expected }) => expected.error === undefined);
   /** The library leaves it to its caller to put arguments together, and reads no lists. */
   const ours = new Set(["streamed-arguments", "stream-in-list"]);
 
   test("there are enough of them", () => expect(answered.length).toBeGreaterThan(25));
 
-  for (const name of answered.filter((one) => !ours.has(one))) {
+  for (const { name, form, expected } of answered.filter((one) => !ours.has(one.name))) {
     test(name, async () => {
-      using server = new UpstreamServer(() => recordedGemini(name));
+      using server = new UpstreamServer(() => geminiExample(name));
       const client = new GoogleGenAI({ apiKey: "k", apiVersion: "v1beta", httpOptions: { baseUrl: server.url } });
       const params = { model: "m", contents: "x", config: { automaticContinuation: false } };
-      const streamed = existsSync(join(fixtures, name, "upstream.sse"));
+      const streamed = form === "sse";
       const responses: GenerateContentResponse[] = [];
       if (streamed) for await (const chunk of await client.models.generateContentStream(params)) responses.push(chunk);
       else responses.push(await client.models.generateContent(params));
@@ -535,8 +531,7 @@ describe("the official library reads the recorded answers to the same result", (
         `/v1beta/models/m:${streamed ? "streamGenerateContent?alt=sse" : "generateContent"}`,
       );
 
-      const expected = read(name, "expected.json");
-      const { choices, usage } = (streamed ? expected["folded"] : expected) as CompletionBody;
+      const { choices, usage } = expected.completion!;
       const { message } = choices[0]!;
       const first = responses.flatMap(({ candidates }) => candidates?.filter(({ index }) => (index ?? 0) === 0) ?? []);
       const parts = first.flatMap(({ content }) => content?.parts ?? []);

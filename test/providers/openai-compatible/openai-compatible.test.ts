@@ -1,6 +1,4 @@
 import { describe, expect, test } from "bun:test";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
 import fc from "fast-check";
 import OpenAI from "openai";
 import { doneData, type SseEvent, SseParser } from "../../../src/lib/sse.ts";
@@ -11,7 +9,8 @@ import * as compatible from "../../../src/providers/openai-compatible/upstreams.
 import type { AnsweredCall, ModelRule, RemoteProvider } from "../../../src/providers/provider.ts";
 import { providerNamed } from "../../../src/providers/registry.ts";
 import { StreamFold } from "../../../src/upstream/stream/fold.ts";
-import { jsonResponse, sseResponse, UpstreamServer } from "../../helpers/upstream-server.ts";
+import { answeredCases, exampleResponse } from "../../helpers/fixtures.ts";
+import { UpstreamServer } from "../../helpers/upstream-server.ts";
 
 const families = [
   "openai",
@@ -20,7 +19,6 @@ const families = [
   ...Object.values(compatible).flatMap((one) => ("name" in one ? one.name : [])),
 ];
 const remote = (name: string) => providerNamed(name) as RemoteProvider;
-const fixtures = resolve(import.meta.dir, "../../fixtures");
 const hello: ChatRequest["messages"] = [{ role: "user", content: "Hi" }];
 
 function callTo(provider: string, fields: Partial<ChatRequest> = {}, modelRules: ModelRule[] = []): AnsweredCall {
@@ -501,26 +499,18 @@ describe("requests", () => {
   });
 });
 
-describe("the official client reads the recorded answers alike", () => {
+describe("the official client reads the example answers alike", () => {
   const readable = ["openai", "xai", "groq", "deepseek", "cerebras", "moonshot", "ollama", "vllm"];
   for (const name of readable) {
-    for (const path of readdirSync(join(fixtures, name)).filter((path) =>
-      existsSync(join(fixtures, name, path, "expected.json")),
-    )) {
-      const read = (file: string) => readFileSync(join(fixtures, name, path, file), "utf8");
-      const expected = JSON.parse(read("expected.json"));
+    for (const { path, name: example, form, expected } of answeredCases(name)) {
+      const wanted = expected.completion;
       // A repetition is for us to leave out, and a message without fragments for us to read.
-      if (expected.fault !== undefined || /^(repetition|whole-message)/.test(path)) continue;
-      test(`${name}/${path}`, async () => {
-        const isStream = existsSync(join(fixtures, name, path, "upstream.sse"));
-        using server = new UpstreamServer(() =>
-          isStream ? sseResponse([read("upstream.sse")]) : jsonResponse(JSON.parse(read("upstream.json"))),
-        );
+      if (wanted === undefined || /^(repetition|whole-message)/.test(example)) continue;
+      test(path, async () => {
+        using server = new UpstreamServer(() => exampleResponse(path));
         const client = new OpenAI({ baseURL: server.url, apiKey: "k", maxRetries: 0 });
-        const wanted: CompletionBody = isStream ? expected.folded : expected;
-        const got = isStream
-          ? await streamed(client)
-          : await client.chat.completions.create({ model: "m", messages: [] });
+        const got =
+          form === "sse" ? await streamed(client) : await client.chat.completions.create({ model: "m", messages: [] });
         const [theirs, ours] = [got.choices[0]!, wanted.choices[0]!];
         // Ours is told from theirs only in what this upstream is known to do its own way.
         if (!name.match(/groq/) || !String(theirs.message.content).startsWith("<think>")) {
@@ -587,12 +577,8 @@ describe("the official client reads the recorded answers alike", () => {
   }
 });
 
-test("any cut of any recorded stream gives the same bodies", () => {
-  const streams = families.flatMap((name) =>
-    readdirSync(join(fixtures, name))
-      .map((path) => ({ name, file: join(fixtures, name, path, "upstream.sse") }))
-      .filter(({ file }) => existsSync(file)),
-  );
+test("any cut of any example stream gives the same bodies", () => {
+  const streams = families.flatMap((name) => answeredCases(name, "sse").map(({ upstream }) => ({ name, upstream })));
   expect(streams.length).toBeGreaterThan(30);
   const read = (name: string, parts: readonly Uint8Array[]) => {
     const parser = new SseParser();
@@ -604,8 +590,8 @@ test("any cut of any recorded stream gives the same bodies", () => {
     }
   };
   fc.assert(
-    fc.property(fc.constantFrom(...streams), fc.array(fc.nat(4000), { maxLength: 12 }), ({ name, file }, cuts) => {
-      const bytes = new Uint8Array(readFileSync(file));
+    fc.property(fc.constantFrom(...streams), fc.array(fc.nat(4000), { maxLength: 12 }), ({ name, upstream }, cuts) => {
+      const bytes = new TextEncoder().encode(upstream);
       const at = [...cuts.map((cut) => cut % (bytes.length + 1)), bytes.length].sort((a, b) => a - b);
       const parts = at.map((end, number) => bytes.subarray(at[number - 1] ?? 0, end));
       expect(read(name, parts)).toEqual(read(name, [bytes]));

@@ -1,6 +1,4 @@
 import { describe, expect, test } from "bun:test";
-import { readdirSync, readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
 import fc from "fast-check";
 import OpenAI from "openai";
 import type { ResponseStreamEvent } from "openai/resources/responses/responses";
@@ -10,9 +8,9 @@ import type { Account, AnsweredCall, StreamDecoder } from "../../../src/provider
 import { openaiResponses, xaiResponses } from "../../../src/providers/responses/quirks.ts";
 import { type ResponsesDialect, responsesDialect } from "../../../src/providers/responses/responses.ts";
 import { StreamFold } from "../../../src/upstream/stream/fold.ts";
-import { jsonResponse, sseResponse, UpstreamServer } from "../../helpers/upstream-server.ts";
+import { answeredCases, exampleResponse } from "../../helpers/fixtures.ts";
+import { UpstreamServer } from "../../helpers/upstream-server.ts";
 
-const fixtures = resolve(import.meta.dir, "../../fixtures");
 const xai = responsesDialect(xaiResponses);
 const openai = responsesDialect(openaiResponses);
 
@@ -367,35 +365,23 @@ describe("garbage", () => {
   });
 });
 
-/** The official client reads our recorded answers to the same result. */
+/** The official client reads the example answers to the same result. */
 describe("the official client", () => {
-  const read = (...path: string[]) => readFileSync(join(fixtures, ...path), "utf8");
-  const cases = ["xai-responses", "openai-responses"].flatMap((family) =>
-    readdirSync(join(fixtures, family), { withFileTypes: true })
-      .filter((entry) => entry.isDirectory())
-      .map(({ name }) => ({ family, name, files: readdirSync(join(fixtures, family, name)) })),
+  const answered = ["xai-responses", "openai-responses"].flatMap((family) =>
+    answeredCases(family).flatMap((one) => (one.expected.error === undefined ? [{ family, ...one }] : [])),
   );
-  const answered = cases.filter(({ family, name, files }) => {
-    if (!files.includes("upstream.json") && !files.includes("upstream.sse")) return false;
-    return JSON.parse(read(family, name, "expected.json")).fault === undefined;
-  });
 
   test("finds cases", () => expect(answered.length).toBeGreaterThan(25));
 
-  for (const { family, name, files } of answered) {
-    const isStream = files.includes("upstream.sse");
-    const wanted = JSON.parse(read(family, name, "expected.json"));
-    test(`${family}/${name}`, async () => {
-      using upstream = new UpstreamServer(() =>
-        isStream
-          ? sseResponse([read(family, name, "upstream.sse")])
-          : jsonResponse(JSON.parse(read(family, name, "upstream.json"))),
-      );
+  for (const { family, path, form, expected } of answered) {
+    test(path, async () => {
+      using upstream = new UpstreamServer(() => exampleResponse(path));
       const client = new OpenAI({ baseURL: upstream.url, apiKey: "k", maxRetries: 0 });
-      const seen = isStream
-        ? await seenInStream(client)
-        : seenInResponse(await client.responses.create({ model: "m", input: "x" }));
-      const body: CompletionBody = isStream ? wanted.folded : wanted;
+      const seen =
+        form === "sse"
+          ? await seenInStream(client)
+          : seenInResponse(await client.responses.create({ model: "m", input: "x" }));
+      const body = expected.completion!;
       const message = body.choices[0]!.message;
       expect(seen).toEqual({
         text: message.content ?? "",
