@@ -71,7 +71,7 @@ function enforce(
 ): void {
   setHeaders(context, verdict);
   if (verdict.allowed) return;
-  services.metrics.refused(surface, tier);
+  services.metrics.rateLimited(surface, tier);
   throw ApiError.rateLimited(verdict.limit, verdict.retryAfterSeconds);
 }
 

@@ -226,11 +226,11 @@ function keptAnswer(
   return services.idempotency.run(claim, signal, produce, { lastEventId }).then(
     ({ answer: kept, replayed, joined }) => {
       if (replayed) context.headers["idempotent-replayed"] = "true";
-      services.metrics.kept(area, replayed ? "replayed" : joined ? "joined" : "fresh");
+      services.metrics.idempotentRequest(area, replayed ? "replayed" : joined ? "joined" : "fresh");
       return kept;
     },
     (error) => {
-      if (error instanceof ApiError && error.status === 422) services.metrics.kept(area, "conflict");
+      if (error instanceof ApiError && error.status === 422) services.metrics.idempotentRequest(area, "conflict");
       throw error;
     },
   );

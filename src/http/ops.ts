@@ -56,7 +56,7 @@ async function checkWorkers(group: Workers) {
 
 /** Of all processes together: a part of them would look like a restart to whoever collects it. */
 async function metrics({ metrics, workers }: Services): Promise<WholeAnswer> {
-  const text = workers === undefined ? await metrics.render() : await workers.ask("metrics");
+  const text = workers === undefined ? metrics.render() : await workers.ask("metrics");
   if (text === undefined) throw ApiError.unavailable("overloaded", "The workers did not answer in time.");
   return textAnswer(text, 200, metrics.contentType);
 }

@@ -1,22 +1,14 @@
 /**
- * The metrics of several processes as one. What only grows never falls: of a process that ended, its counts stay, as
- * they were seen last. So no reader takes a restart of one for a restart of all.
+ * Sums the metrics of several worker processes. Counters and histograms never fall: what a worker counted stays when
+ * its process ends, so that no scraper takes the restart of one for a restart of all.
  */
-import type { MetricObjectWithValues, MetricValue } from "prom-client";
-import AggregatorRegistry from "prom-client/lib/cluster.js";
-import Registry from "prom-client/lib/registry.js";
-
-/** What one process counts, as JSON. */
-export type Snapshot = readonly MetricObjectWithValues<MetricValue<string>>[];
+import { renderPrometheus } from "./prometheus.ts";
+import type { Aggregate, Family, Series, Snapshot } from "./registry.ts";
 
 export class MetricsSum {
   readonly #latest = new Map<number, Snapshot>();
+  /** Counters and histograms of workers that ended. */
   #past: Snapshot = [];
-  #draining = Promise.resolve();
-
-  get contentType(): string {
-    return Registry.PROMETHEUS_CONTENT_TYPE;
-  }
 
   keep(worker: number, snapshot: Snapshot): void {
     this.#latest.set(worker, snapshot);
@@ -24,22 +16,36 @@ export class MetricsSum {
 
   /** That worker's process has ended. */
   retire(worker: number): void {
-    const growing = (this.#latest.get(worker) ?? []).filter(onlyGrows);
+    const growing = (this.#latest.get(worker) ?? []).filter(({ type }) => type !== "gauge");
     this.#latest.delete(worker);
-    this.#draining = this.#draining.then(async () => {
-      this.#past = (await sum([this.#past, growing]).getMetricsAsJSON()) as Snapshot;
-    });
+    this.#past = sumOf([this.#past, growing]);
   }
 
   /** As Prometheus' text. @param own of the process that asks */
-  async render(own: Snapshot): Promise<string> {
-    await this.#draining;
-    return sum([own, ...this.#latest.values(), this.#past]).metrics();
+  render(own: Snapshot): string {
+    return renderPrometheus(sumOf([own, ...this.#latest.values(), this.#past]));
   }
 }
 
-/** The processor's time is a sample to us, but a counter to its readers. */
-const onlyGrows = ({ type, name }: { type: unknown; name: string }) =>
-  type === "counter" || type === "histogram" || name.endsWith("_total");
+function sumOf(snapshots: readonly Snapshot[]): Snapshot {
+  const byName = Map.groupBy(snapshots.flat(), ({ name }) => name);
+  return Array.from(byName.values(), (families) => ({ ...families[0]!, series: mergeSeries(families) }));
+}
 
-const sum = (snapshots: readonly Snapshot[]) => AggregatorRegistry.aggregate([...snapshots]);
+function mergeSeries(families: readonly Family[]): Series[] {
+  const merged = new Map<string, Series>();
+  for (const { aggregate, series } of families) {
+    for (const one of series) {
+      const key = JSON.stringify(one.labels);
+      const known = merged.get(key);
+      merged.set(key, known === undefined ? one : merge(known, one, aggregate));
+    }
+  }
+  return [...merged.values()];
+}
+
+function merge(a: Series, b: Series, aggregate: Aggregate): Series {
+  const value = aggregate === "sum" ? a.value + b.value : Math[aggregate](a.value, b.value);
+  const counts = a.counts?.map((count, at) => count + (b.counts?.[at] ?? 0));
+  return { labels: a.labels, value, ...(counts && { counts }) };
+}

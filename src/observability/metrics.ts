@@ -1,16 +1,12 @@
 /**
- * What is counted, in Prometheus' text format. Names follow OpenTelemetry where it has one
+ * The metrics of this process. Names follow OpenTelemetry where it has one
  * (https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-metrics/); the rest begin with `troupe_`.
  * Label values come from bounded sets: models that only callers name are counted together as "other" beyond a cap.
  */
-import type { Metric } from "prom-client";
-import Counter from "prom-client/lib/counter.js";
-import Gauge from "prom-client/lib/gauge.js";
-import Registry from "prom-client/lib/registry.js";
-import { Histogram } from "../lib/histogram.ts";
 import { truncate } from "../lib/truncate.ts";
 import type { Usage } from "../protocols/chat/schema.ts";
-import type { Snapshot } from "./metrics-sum.ts";
+import { prometheusContentType, renderPrometheus } from "./prometheus.ts";
+import { type Aggregate, Registry, type Snapshot } from "./registry.ts";
 
 /** How many models that the operator names nowhere have series of their own: callers choose names freely. */
 const maxUnlistedModels = 100;
@@ -20,79 +16,83 @@ const tokenCounts = [1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 104857
 const overheads = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1];
 
 export class Metrics {
+  readonly contentType = prometheusContentType;
   readonly #registry = new Registry();
   readonly #unlistedModels = new Set<string>();
 
-  readonly #requests = this.#histogram(
+  readonly #requests = this.#registry.histogram(
     "http_server_request_duration_seconds",
     "Requests by surface, route, method and status, to the last byte of the answer.",
     ["surface", "route", "method", "status"],
     durations,
   );
-  readonly #operations = this.#histogram(
+  readonly #operations = this.#registry.histogram(
     "gen_ai_server_request_duration_seconds",
     "Chat completions, to the last byte of the answer.",
     ["surface", "gen_ai_provider_name", "gen_ai_request_model"],
     durations,
   );
-  readonly #firstToken = this.#histogram(
+  readonly #firstToken = this.#registry.histogram(
     "gen_ai_server_time_to_first_token_seconds",
     "From the request to the first fragment of a streamed answer.",
     ["surface", "gen_ai_provider_name", "gen_ai_request_model"],
     durations,
   );
-  readonly #tokens = this.#histogram(
+  readonly #tokens = this.#registry.histogram(
     "gen_ai_client_token_usage",
     "Tokens of a call by kind, as the upstream reported them.",
     ["gen_ai_token_type", "gen_ai_provider_name", "gen_ai_request_model"],
     tokenCounts,
   );
-  readonly #overhead = this.#histogram(
+  readonly #overhead = this.#registry.histogram(
     "troupe_overhead_seconds",
     "What Troupe added to a call before its request went upstream and after the answer came.",
     ["surface"],
     overheads,
   );
-  readonly #upstreamErrors = this.#counter(
+  readonly #upstreamErrors = this.#registry.counter(
     "troupe_upstream_errors_total",
     "Errors that upstreams answered; status 0: none was reached, or the answer broke.",
     ["gen_ai_provider_name", "status"],
   );
-  readonly #fallbacks = this.#counter("troupe_fallbacks_total", "Personas' calls that moved on to another model.", [
-    "gen_ai_provider_name",
-  ]);
-  readonly #refusals = this.#counter("troupe_rate_limit_refusals_total", "Requests answered 429.", ["surface", "tier"]);
-  readonly #kept = this.#counter("troupe_idempotent_requests_total", "Requests with a service-request-id.", [
+  readonly #fallbacks = this.#registry.counter(
+    "troupe_fallbacks_total",
+    "Personas' calls that moved on to another model.",
+    ["gen_ai_provider_name"],
+  );
+  readonly #rateLimited = this.#registry.counter("troupe_rate_limit_refusals_total", "Requests answered 429.", [
     "surface",
-    "result",
+    "tier",
   ]);
-  readonly #streams = this.#gauge("troupe_active_streams", "Streams that are open.", ["surface"]);
+  readonly #idempotent = this.#registry.counter(
+    "troupe_idempotent_requests_total",
+    "Requests with a service-request-id.",
+    ["surface", "result"],
+  );
+  readonly #streams = this.#registry.gauge("troupe_active_streams", "Streams that are open.", ["surface"]);
 
   constructor({ version, commit }: { version: string; commit: string }) {
-    this.#gauge("troupe_build_info", "Always 1.", ["version", "commit"], "max").set({ version, commit }, 1);
-    this.sample("process_resident_memory_bytes", "Memory held.", () => process.memoryUsage.rss());
-    this.sample("process_cpu_seconds_total", "Processor time used.", () => {
+    this.#registry.gauge("troupe_build_info", "Always 1.", ["version", "commit"], "max").series(version, commit).add();
+    this.sampleGauge("process_resident_memory_bytes", "Resident memory.", () => process.memoryUsage.rss());
+    this.sampleCounter("process_cpu_seconds_total", "Processor time used.", () => {
       const { user, system } = process.cpuUsage();
       return (user + system) / 1e6;
     });
     const startedAt = Date.now() / 1000;
-    this.sample("process_start_time_seconds", "Unix time of the start.", () => startedAt, "min");
+    this.sampleGauge("process_start_time_seconds", "Unix time of the start.", () => startedAt, "min");
   }
 
   /**
-   * Registers a value that is read when the metrics are.
-   * @param ofAll how several processes' values become one
+   * Registers a gauge whose value is read at each scrape.
+   * @param aggregate how the values of several processes become one
    */
-  sample(name: string, help: string, read: () => number, ofAll: "sum" | "min" | "max" = "sum"): void {
-    new Gauge({
-      name,
-      help,
-      aggregator: ofAll,
-      registers: [this.#registry],
-      collect() {
-        this.set(read());
-      },
-    });
+  sampleGauge(name: string, help: string, read: () => number, aggregate: Aggregate = "sum"): void {
+    this.#registry.sample("gauge", name, help, read, aggregate);
+  }
+
+  /** Registers a counter whose value is read at each scrape. @param name ends in `_total` @param read never falls */
+  sampleCounter(name: string, help: string, read: () => number): void {
+    this.#registry.sample("counter", name, help, read);
   }
 
   request(surface: string, route: string, method: string, status: number, seconds: number): void {
@@ -100,7 +100,7 @@ export class Metrics {
   }
 
   /**
-   * What stands for a model in the labels of the following methods.
+   * The label value that stands for a model in the following methods.
    * @param isListed whether the operator named it: then no caller's names take its place
    */
   modelLabel(name: string, isListed: boolean): string {
@@ -131,56 +131,39 @@ export class Metrics {
   }
 
   upstreamError(provider: string, status: number): void {
-    this.#upstreamErrors.inc({ gen_ai_provider_name: provider, status: String(status) });
+    this.#upstreamErrors.series(provider, String(status)).add();
   }
 
   fallback(provider: string): void {
-    this.#fallbacks.inc({ gen_ai_provider_name: provider });
+    this.#fallbacks.series(provider).add();
   }
 
-  refused(surface: string, tier: string): void {
-    this.#refusals.inc({ surface, tier });
+  rateLimited(surface: string, tier: string): void {
+    this.#rateLimited.series(surface, tier).add();
   }
 
-  kept(surface: string, result: "fresh" | "joined" | "replayed" | "conflict"): void {
-    this.#kept.inc({ surface, result });
+  idempotentRequest(surface: string, result: "fresh" | "joined" | "replayed" | "conflict"): void {
+    this.#idempotent.series(surface, result).add();
   }
 
   streamOpened(surface: string): void {
-    this.#streams.inc({ surface });
+    this.#streams.series(surface).add();
   }
 
   streamClosed(surface: string): void {
-    this.#streams.dec({ surface });
+    this.#streams.series(surface).add(-1);
   }
 
-  get contentType(): string {
-    return this.#registry.contentType;
+  render(): string {
+    return renderPrometheus(this.snapshot());
   }
 
-  render(): Promise<string> {
-    return this.#registry.metrics();
-  }
-
-  /** What is counted, for another process to add up. */
-  async snapshot(): Promise<Snapshot> {
-    return (await this.#registry.getMetricsAsJSON()) as Snapshot;
+  /** Every metric with its series, for another process to add up. */
+  snapshot(): Snapshot {
+    return this.#registry.snapshot();
   }
 
   #count(kind: string, provider: string, model: string, tokens: unknown): void {
     if (typeof tokens === "number" && tokens > 0) this.#tokens.series(kind, provider, model).observe(tokens);
-  }
-
-  #histogram(name: string, help: string, labelNames: string[], bounds: number[]): Histogram {
-    const histogram = new Histogram(name, help, labelNames, bounds);
-    // The registry asks a metric for its name and its values and no more; the type names prom-client's own classes only.
-    this.#registry.registerMetric(histogram as unknown as Metric<string>);
-    return histogram;
-  }
-  #counter(name: string, help: string, labelNames: string[]): Counter<string> {
-    return new Counter({ name, help, labelNames, registers: [this.#registry] });
-  }
-  #gauge(name: string, help: string, labelNames: string[], aggregator: "sum" | "max" = "sum"): Gauge<string> {
-    return new Gauge({ name, help, labelNames, aggregator, registers: [this.#registry] });
   }
 }

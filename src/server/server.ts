@@ -38,8 +38,8 @@ export class RunningServer {
     const services = await openServices(config, options);
     const telemetry = options.telemetry && new Telemetry({ ...services, settings: options.telemetry });
     if (telemetry !== undefined)
-      services.metrics.sample(
-        "troupe_telemetry_dropped",
+      services.metrics.sampleCounter(
+        "troupe_telemetry_dropped_total",
         "Spans and messages lost on the way.",
         () => telemetry.dropped,
       );

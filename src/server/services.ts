@@ -94,12 +94,12 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
         store.close();
       },
     };
-    services.metrics.sample(
+    services.metrics.sampleGauge(
       "troupe_requests_running",
       "Requests under way, open streams included.",
       () => services.running,
     );
-    services.metrics.sample(
+    services.metrics.sampleGauge(
       "troupe_request_body_bytes",
       "Bytes of request bodies that are held in memory.",
       () => services.bodyMemory.heldBytes,
@@ -129,28 +129,33 @@ async function forgetUpstream({ live, upstream, log }: Services, { account: name
 
 function sampleStores({ metrics, idempotency, log, store }: Services, sweeper: Sweeper): void {
   const { counts } = idempotency;
-  metrics.sample(
-    "troupe_swept_answers",
-    "Kept answers removed at the end of their time.",
-    () => sweeper.counts.answers,
+  const swept = sweeper.counts;
+  metrics.sampleCounter("troupe_swept_answers_total", "Expired idempotency records removed.", () => swept.answers);
+  metrics.sampleCounter("troupe_swept_turns_total", "Expired conversation turns removed.", () => swept.turns);
+  metrics.sampleCounter("troupe_sweeps_total", "Sweeps that ended.", () => swept.sweeps);
+  metrics.sampleCounter("troupe_sweep_failures_total", "Sweeps that failed in the store.", () => swept.failures);
+  metrics.sampleCounter(
+    "troupe_idempotent_released_total",
+    "Ids freed by errors and cancellation.",
+    () => counts.released,
   );
-  metrics.sample(
-    "troupe_swept_turns",
-    "Stored exchanges removed at the end of their time.",
-    () => sweeper.counts.turns,
+  metrics.sampleCounter(
+    "troupe_idempotent_interrupted_total",
+    "Calls found half done after a crash.",
+    () => counts.interrupted,
   );
-  metrics.sample("troupe_sweeps", "Sweeps that came to their end.", () => sweeper.counts.sweeps);
-  metrics.sample("troupe_sweep_failures", "Sweeps that the store did not let end.", () => sweeper.counts.failures);
-  metrics.sample("troupe_store_bytes", "Size of the database file.", () => store.size().bytes, "max");
-  metrics.sample(
+  metrics.sampleCounter("troupe_store_failures_total", "Answers that could not be stored.", () => counts.storeFailures);
+  metrics.sampleCounter(
+    "troupe_log_lines_dropped_total",
+    "Log lines lost because nobody read them.",
+    () => log.dropped,
+  );
+  metrics.sampleGauge(
     "troupe_idempotent_running",
-    "Calls with a service-request-id that run now.",
+    "Calls with a service-request-id in flight.",
     () => idempotency.running,
   );
-  metrics.sample("troupe_idempotent_released", "Ids freed by errors and cancellation.", () => counts.released);
-  metrics.sample("troupe_idempotent_interrupted", "Calls found half done after a crash.", () => counts.interrupted);
-  metrics.sample("troupe_store_failures", "Answers that could not be stored.", () => counts.storeFailures);
-  metrics.sample("troupe_log_lines_dropped", "Log lines lost because nobody read them.", () => log.dropped);
+  metrics.sampleGauge("troupe_store_bytes", "Size of the database file.", () => store.size().bytes, "max");
 }
 
 /** @returns the watched folder; undefined where the compiled-in personas are used */

@@ -13,7 +13,8 @@ import { type Clock, systemClock } from "../lib/clock.ts";
 import type { Child, Signal, Worker } from "../lib/io.ts";
 import type { Logger } from "../lib/log.ts";
 import { Metrics } from "../observability/metrics.ts";
-import { MetricsSum, type Snapshot } from "../observability/metrics-sum.ts";
+import { MetricsSum } from "../observability/metrics-sum.ts";
+import type { Snapshot } from "../observability/registry.ts";
 import { LivenessLock } from "../store/sqlite/liveness-lock.ts";
 import { openStore } from "../store/sqlite/store.ts";
 import { readCertificate } from "./certificate.ts";
@@ -139,8 +140,12 @@ class Supervisor {
       missedSnapshots: 0,
     }));
     this.#metrics = new Metrics(options.build);
-    this.#metrics.sample("troupe_workers", "Workers that listen.", () => this.#status.running);
-    this.#metrics.sample("troupe_worker_restarts", "Workers that ended and were replaced.", () => this.#restarts);
+    this.#metrics.sampleGauge("troupe_workers", "Workers that listen.", () => this.#status.running);
+    this.#metrics.sampleCounter(
+      "troupe_worker_restarts_total",
+      "Workers that ended and were replaced.",
+      () => this.#restarts,
+    );
   }
 
   async run(firstKey: NewKey | undefined): Promise<number> {
@@ -316,7 +321,7 @@ class Supervisor {
   /** For a worker that does not answer in time its last snapshot counts. */
   async #renderMetrics(): Promise<string> {
     await this.#collectSnapshots();
-    return this.#sum.render(await this.#metrics.snapshot());
+    return this.#sum.render(this.#metrics.snapshot());
   }
 
   /** Asks the workers for snapshots. @returns the indexes of those that answered in time */

@@ -3,7 +3,7 @@ import type { Config } from "../config/config.ts";
 import type { WorkerStatus, Workers } from "../http/services.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Parent, Signal } from "../lib/io.ts";
-import type { Snapshot } from "../observability/metrics-sum.ts";
+import type { Snapshot } from "../observability/registry.ts";
 
 /** Settings that need a restart. */
 export const fixedSettings = [
@@ -64,7 +64,7 @@ export class WorkerChannel implements Workers {
   readonly #handlers = new Map<Signal, Set<() => void>>();
   readonly #pending = new Map<number, (answer: unknown) => void>();
   #lastId = 0;
-  #takeSnapshot: (() => Promise<Snapshot>) | undefined;
+  #takeSnapshot: (() => Snapshot) | undefined;
   #isStopping = false;
   #isOrphaned = false;
 
@@ -72,7 +72,7 @@ export class WorkerChannel implements Workers {
     this.settings = settings;
     this.#parent = parent;
     this.#clock = clock;
-    parent.onMessage((message) => void this.#onMessage(message as ToWorker));
+    parent.onMessage((message) => this.#onMessage(message as ToWorker));
     // Without its supervisor nobody would stop or restart this worker.
     parent.onDisconnect(() => {
       this.#isOrphaned = true;
@@ -90,7 +90,7 @@ export class WorkerChannel implements Workers {
   }
 
   /** Tells the supervisor that this worker serves, and how to take a snapshot of its metrics. */
-  listening(takeSnapshot: () => Promise<Snapshot>): void {
+  listening(takeSnapshot: () => Snapshot): void {
     this.#takeSnapshot = takeSnapshot;
     this.#send({ kind: "listening" });
   }
@@ -111,14 +111,16 @@ export class WorkerChannel implements Workers {
     });
   }
 
-  async #onMessage(message: ToWorker): Promise<void> {
+  #onMessage(message: ToWorker): void {
     switch (message.kind) {
       case "signal":
-        return this.#signal(message.name);
+        this.#signal(message.name);
+        break;
       case "answer":
-        return this.#pending.get(message.id)?.(message.answer);
+        this.#pending.get(message.id)?.(message.answer);
+        break;
       case "snapshot": {
-        const snapshot = await this.#takeSnapshot?.();
+        const snapshot = this.#takeSnapshot?.();
         if (snapshot !== undefined) this.#send({ kind: "snapshot", id: message.id, snapshot });
       }
     }

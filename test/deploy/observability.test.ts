@@ -89,6 +89,17 @@ describe("dashboard and alerts", () => {
     expect(queries.length).toBeGreaterThan(25);
   });
 
+  test("take the rate or the increase of what only grows, and of nothing else", () => {
+    const wrong = queries.flatMap(({ where, expr }) =>
+      partsOf(expr).flatMap(({ metric }) => {
+        const grows = /_(total|bucket|sum|count)$/.test(metric);
+        const isRate = new RegExp(`\\b(rate|increase)\\(${metric}\\b`).test(expr);
+        return grows === isRate ? [] : [`${where}: ${expr}`];
+      }),
+    );
+    expect(wrong).toEqual([]);
+  });
+
   test("every metric of ours that is counted is shown or watched", () => {
     const used = new Set(
       queries.flatMap(({ expr }) => partsOf(expr).map(({ metric }) => metric.replace(/_(bucket|count|sum)$/, ""))),

@@ -1,10 +1,11 @@
 import { expect, test } from "bun:test";
 import { Metrics } from "../../src/observability/metrics.ts";
-import { MetricsSum, type Snapshot } from "../../src/observability/metrics-sum.ts";
+import { MetricsSum } from "../../src/observability/metrics-sum.ts";
+import type { Snapshot } from "../../src/observability/registry.ts";
 
 const build = { version: "1", commit: "c" };
 /** What a snapshot is after its way through a pipe. */
-const travelled = async (metrics: Metrics) => JSON.parse(JSON.stringify(await metrics.snapshot())) as Snapshot;
+const travelled = (metrics: Metrics) => JSON.parse(JSON.stringify(metrics.snapshot())) as Snapshot;
 
 const numberIn = (text: string, line: string) =>
   text
@@ -12,23 +13,23 @@ const numberIn = (text: string, line: string) =>
     .find((one) => one.startsWith(`${line} `))
     ?.slice(line.length + 1);
 
-test("processes count as one, and one that ends takes nothing back but what it held", async () => {
+test("processes count as one, and one that ends takes nothing back but what it held", () => {
   const sum = new MetricsSum();
   const workers = [new Metrics(build), new Metrics(build)];
   for (const [at, metrics] of workers.entries()) {
     metrics.request("gateway", "/r", "GET", 200, 0.02);
     metrics.request("gateway", "/r", "GET", 200, 100);
-    metrics.refused("gateway", "free");
+    metrics.rateLimited("gateway", "free");
     metrics.streamOpened("gateway");
-    metrics.sample("store", "Size.", () => 70 + at, "max");
-    sum.keep(at, await travelled(metrics));
+    metrics.sampleGauge("store", "Size.", () => 70 + at, "max");
+    sum.keep(at, travelled(metrics));
   }
   const own = new Metrics(build);
-  const render = async () => sum.render(await own.snapshot());
+  const render = () => sum.render(own.snapshot());
   const requests = '{surface="gateway",route="/r",method="GET",status="200"}';
   const bucket =
     'http_server_request_duration_seconds_bucket{le="0.025",surface="gateway",route="/r",method="GET",status="200"}';
-  const before = await render();
+  const before = render();
   expect(numberIn(before, `http_server_request_duration_seconds_count${requests}`)).toBe("4");
   expect(numberIn(before, bucket)).toBe("2");
   expect(numberIn(before, 'troupe_rate_limit_refusals_total{surface="gateway",tier="free"}')).toBe("2");
@@ -40,7 +41,7 @@ test("processes count as one, and one that ends takes nothing back but what it h
   expect(Math.abs(started - Date.now() / 1000)).toBeLessThan(60);
 
   for (const worker of [0, 1]) sum.retire(worker);
-  const after = await render();
+  const after = render();
   expect(numberIn(after, `http_server_request_duration_seconds_count${requests}`)).toBe("4");
   expect(numberIn(after, `http_server_request_duration_seconds_sum${requests}`)).toBe("200.04");
   expect(numberIn(after, 'troupe_rate_limit_refusals_total{surface="gateway",tier="free"}')).toBe("2");
@@ -50,6 +51,6 @@ test("processes count as one, and one that ends takes nothing back but what it h
 
   const next = new Metrics(build);
   next.request("gateway", "/r", "GET", 200, 0.02);
-  sum.keep(0, await travelled(next));
-  expect(numberIn(await render(), bucket)).toBe("3");
+  sum.keep(0, travelled(next));
+  expect(numberIn(render(), bucket)).toBe("3");
 });

@@ -133,7 +133,7 @@ describe("two workers on one port and one data folder", () => {
     await untilBoth(troupe, list);
     const { text } = await troupe.call("/metrics");
     expect(requestsCounted(text)).toBeGreaterThanOrEqual(before + 12);
-    expect(countOf(text, "troupe_worker_restarts")).toBe(1);
+    expect(countOf(text, "troupe_worker_restarts_total")).toBe(1);
 
     troupe.signal("SIGTERM");
     expect(await troupe.exited).toBe(0);

@@ -1,18 +1,6 @@
-/** From what is counted to OTLP's metrics, by the names that OpenTelemetry gives them. */
+/** A snapshot of the metrics in OTLP's form, by the names that OpenTelemetry gives them. */
+import type { Family, Series, Snapshot } from "../registry.ts";
 import { attributes } from "./values.ts";
-
-/** One series as the registry tells it. */
-export type MetricValues = {
-  readonly name: string;
-  readonly help: string;
-  readonly type: string;
-  readonly values: readonly SeriesValue[];
-};
-type SeriesValue = {
-  readonly value: number;
-  readonly metricName?: string;
-  readonly labels: Readonly<Record<string, string | number | undefined>>;
-};
 
 export type Span = { readonly startedAt: number; readonly now: number };
 
@@ -32,48 +20,40 @@ const labelNames: Readonly<Record<string, string>> = {
   status: "http.response.status_code",
 };
 
-const cumulative = 2;
+const aggregationTemporality = 2; // cumulative
 
 /** Source: https://github.com/open-telemetry/opentelemetry-proto/blob/main/opentelemetry/proto/metrics/v1/metrics.proto */
-export function metricsPayload(metrics: readonly MetricValues[], span: Span): unknown[] {
-  return metrics
-    .filter(({ values }) => values.length > 0)
-    .map(({ name, help, type, values }) => {
-      const { name: plain, unit } = names[name] ?? { name, unit: name.endsWith("_seconds") ? "s" : "" };
-      const known = { name: plain, description: help, unit };
-      if (type === "histogram") {
-        return {
-          ...known,
-          histogram: { aggregationTemporality: cumulative, dataPoints: histogramPoints(values, span) },
-        };
+export function metricsPayload(snapshot: Snapshot, span: Span): unknown[] {
+  return snapshot
+    .filter(({ series }) => series.length > 0)
+    .map((family) => {
+      const { name, help: description, type, series } = family;
+      const known = names[name] ?? { name, unit: name.endsWith("_seconds") ? "s" : "" };
+      const dataPoints = series.map((one) => pointOf(family, one, span));
+      switch (type) {
+        case "histogram":
+          return { ...known, description, histogram: { aggregationTemporality, dataPoints } };
+        case "counter":
+          return { ...known, description, sum: { aggregationTemporality, isMonotonic: true, dataPoints } };
+        default:
+          return { ...known, description, gauge: { dataPoints } };
       }
-      const dataPoints = values.map(({ value, labels }) => ({ ...pointOf(labels, span), asDouble: value }));
-      if (type !== "counter") return { ...known, gauge: { dataPoints } };
-      return { ...known, sum: { aggregationTemporality: cumulative, isMonotonic: true, dataPoints } };
     });
 }
 
-function pointOf(labels: SeriesValue["labels"], { startedAt, now }: Span) {
-  const renamed = Object.entries(labels).map(([name, value]) => [labelNames[name] ?? name, value]);
-  return {
-    attributes: attributes(Object.fromEntries(renamed)),
+function pointOf(family: Family, { labels, value, counts }: Series, { startedAt, now }: Span) {
+  const named = family.labelNames.map((name, at) => [labelNames[name] ?? name, labels[at]]);
+  const point = {
+    attributes: attributes(Object.fromEntries(named)),
     startTimeUnixNano: `${startedAt}000000`,
     timeUnixNano: `${now}000000`,
   };
-}
-
-/** Prometheus' buckets hold all that is below them, OTLP's what is between them. */
-function histogramPoints(values: readonly SeriesValue[], span: Span): unknown[] {
-  const byLabels = Map.groupBy(values, ({ labels: { le: _, ...labels } }) => JSON.stringify(labels));
-  return [...byLabels].map(([labels, series]) => {
-    const buckets = series.filter(({ metricName }) => metricName?.endsWith("_bucket"));
-    const of = (end: string) => series.find(({ metricName }) => metricName?.endsWith(end))?.value ?? 0;
-    return {
-      ...pointOf(JSON.parse(labels) as SeriesValue["labels"], span),
-      count: String(of("_count")),
-      sum: of("_sum"),
-      explicitBounds: buckets.flatMap(({ labels: { le } }) => (typeof le === "number" ? [le] : [])),
-      bucketCounts: buckets.map(({ value }, at) => String(value - (buckets[at - 1]?.value ?? 0))),
-    };
-  });
+  if (counts === undefined) return { ...point, asDouble: value };
+  return {
+    ...point,
+    count: String(counts.reduce((sum, count) => sum + count, 0)),
+    sum: value,
+    explicitBounds: family.bounds,
+    bucketCounts: counts.map(String),
+  };
 }

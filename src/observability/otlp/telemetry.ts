@@ -8,7 +8,8 @@
 import type { BuildInfo } from "../../build-info.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Logger } from "../../lib/log.ts";
-import { type MetricValues, metricsPayload } from "./metrics.ts";
+import type { Snapshot } from "../registry.ts";
+import { metricsPayload } from "./metrics.ts";
 import type { TelemetrySettings } from "./settings.ts";
 import { attributes, resourceOf } from "./values.ts";
 
@@ -34,8 +35,7 @@ export type TelemetryOptions = {
   readonly build: BuildInfo;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Its library's types say that a metric's type is a number; it is a name. */
-  readonly metrics: { snapshot(): Promise<unknown> };
+  readonly metrics: { snapshot(): Snapshot };
   readonly fetch?: typeof fetch;
 };
 
@@ -114,10 +114,7 @@ export class Telemetry {
   async #sendMetrics(): Promise<void> {
     const { settings, metrics, clock } = this.#options;
     if (settings.metricsUrl === undefined) return;
-    const payload = metricsPayload((await metrics.snapshot()) as readonly MetricValues[], {
-      startedAt: this.#startedAt,
-      now: clock.now(),
-    });
+    const payload = metricsPayload(metrics.snapshot(), { startedAt: this.#startedAt, now: clock.now() });
     const scopeMetrics = [{ scope: { name: "troupe" }, metrics: payload }];
     await this.#post(settings.metricsUrl, { resourceMetrics: [{ resource: this.#resource, scopeMetrics }] }, 1);
   }
