@@ -105,11 +105,11 @@ class Pool implements ConnectionOwner {
     this.#clock = clock;
   }
 
-  /** The one that was used last, as it is the least likely to be closed. None that the other side has ended already. */
+  /** The one that was used last, as it is the least likely to be closed. None on which something came without a call. */
   take(): Connection | undefined {
     for (;;) {
       const connection = this.#idle.pop();
-      if (connection === undefined || !(this.#isStale(connection) || connection.hasEnded)) return connection;
+      if (connection === undefined || (!this.#isStale(connection) && connection.isReusable)) return connection;
       connection.destroy();
     }
   }

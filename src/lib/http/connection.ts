@@ -1,7 +1,7 @@
 /** One connection to one address, and the call that it carries. */
 import { isIP } from "node:net";
 import type { Socket, SocketHandler, TLSOptions } from "bun";
-import { hasEnded, minRoundTripMs } from "../linux/tcp-info.ts";
+import { hasUnread, minRoundTripMs } from "../linux/tcp-info.ts";
 import { AnswerParser, type AnswerReceiver, HttpFault } from "./parser.ts";
 import { checkAlternativeNames } from "./tls-identity.ts";
 
@@ -75,9 +75,12 @@ export class Connection {
     return this.#parser?.begun ?? false;
   }
 
-  /** Whether the other side ended it, as far as the kernel knows, which may be before the event loop tells of it. */
-  get hasEnded(): boolean {
-    return this.#isGone || hasEnded(descriptorOf(this.#socket));
+  /**
+   * Whether it can carry another call: the other side has neither ended it nor sent bytes that no call asked for, which the
+   * next call would take for its answer. The kernel is asked, as it may know before the event loop tells of it.
+   */
+  get isReusable(): boolean {
+    return !this.#isGone && !hasUnread(descriptorOf(this.#socket));
   }
 
   /**

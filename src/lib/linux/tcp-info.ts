@@ -1,21 +1,37 @@
 /**
  * What the kernel knows of a TCP connection. Linux only: elsewhere nothing is known, and the answers say so.
  * Source: https://man7.org/linux/man-pages/man7/tcp.7.html (TCP_INFO) and `struct tcp_info` in
- * https://github.com/torvalds/linux/blob/master/include/uapi/linux/tcp.h
+ * https://github.com/torvalds/linux/blob/master/include/uapi/linux/tcp.h, and
+ * https://man7.org/linux/man-pages/man2/poll.2.html
  */
 import { openLibc, ptr } from "./libc.ts";
 
 const tcpLevel = 6;
 const tcpInfo = 11;
-const established = 1;
 /** In 32-bit words. */
 const minRttPlace = 148 / 4;
 const unknownRtt = 0xffff_ffff;
 
 /** One for all: each reading is used before the next one is made. */
 const info = new Uint32Array(64);
-const state = new Uint8Array(info.buffer, 0, 1);
 const length = new Uint32Array(1);
+/** `struct pollfd`: the descriptor, then what is asked for and what is so, in 16 bits each. */
+const polled = new Int32Array(2);
+/** POLLIN and POLLRDHUP; errors and hang-ups are told of in any case. */
+const readable = 0x2001;
+
+/**
+ * Whether something of the other side waits to be read, which the event loop has not told of yet: bytes, or the end of the
+ * connection, in order or by a reset.
+ * @returns false where that is not known
+ */
+export function hasUnread(fd: number): boolean {
+  const libc = openLibc();
+  if (libc === undefined || fd < 0) return false;
+  polled[0] = fd;
+  polled[1] = readable;
+  return libc.poll(ptr(polled), 1, 0) > 0;
+}
 
 /** @returns how many bytes were read; 0 where there is nothing to read */
 function read(fd: number, bytes: number): number {
@@ -23,14 +39,6 @@ function read(fd: number, bytes: number): number {
   if (libc === undefined || fd < 0) return 0;
   length[0] = bytes;
   return libc.getsockopt(fd, tcpLevel, tcpInfo, ptr(info), ptr(length)) === 0 ? length[0] : 0;
-}
-
-/**
- * Whether the other side has ended a connection, told of by the event loop yet or not.
- * @returns false where that is not known
- */
-export function hasEnded(fd: number): boolean {
-  return read(fd, 1) > 0 && state[0] !== established;
 }
 
 /**

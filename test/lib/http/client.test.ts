@@ -131,6 +131,23 @@ test("what would break out of a head is refused before anything is sent", async 
 });
 
 describe("connections", () => {
+  test.skipIf(openLibc() === undefined).each(["HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nstray", "x", "\r\n"])(
+    "one on which %j came without a call carries no other call, read or not",
+    async (stray) => {
+      const writers: ((text: string) => void)[] = [];
+      using server = new WireServer((_, reply) => {
+        writers.push(reply.write);
+        reply.write(ok("own"));
+      });
+      const client = newClient();
+      await call(client, server);
+      // Written and called in one turn of the event loop: what came lies unread in the kernel.
+      writers[0]!(stray);
+      expect(await call(client, server)).toEqual({ status: 200, text: "own" });
+      expect(server.connections).toBe(2);
+    },
+  );
+
   test("serve one call after another, and as many at once as there are calls", async () => {
     using server = new WireServer((_, reply) => reply.write(ok("x")));
     const client = newClient();
