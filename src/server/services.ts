@@ -120,7 +120,7 @@ async function forgetUpstream({ live, upstream, log }: Services, { account: name
   try {
     const request = provider.forget!(responseId, account);
     const answer = await upstream.send(request, account, timeouts, AbortSignal.timeout(60_000));
-    answer.settle();
+    answer.drain();
     if (answer.status >= 300 && answer.status !== 404) throw new Error(`status ${answer.status}`);
   } catch (error) {
     log.warn("an upstream's copy of a deleted conversation may remain until it expires", { provider: name, error });

@@ -2,10 +2,12 @@
 import type { Timeouts } from "../config/config.ts";
 import type { Clock } from "../lib/clock.ts";
 import { dropLarge } from "../lib/collection.ts";
-import { ConnectTimeout, HttpClient, type Transfer, type Transport } from "../lib/http/client.ts";
+import { Buffered, type Flow, folded, type Sink, type Source } from "../lib/flow.ts";
+import { ConnectTimeout, HttpClient, type Transport } from "../lib/http/client.ts";
 import type { CallReceiver } from "../lib/http/connection.ts";
-import { type ByteReceiver, type Inflater, inflating } from "../lib/http/decompress.ts";
+import { type Decompressor, decompressor } from "../lib/http/decompress.ts";
 import { type HeaderFields, HttpFault } from "../lib/http/parser.ts";
+import { SilenceTimer } from "../lib/silence-timer.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { Account, UpstreamRequest } from "../providers/provider.ts";
 
@@ -24,7 +26,7 @@ const maxBody = 256 * 1024 * 1024;
 const largeAnswer = 64 * 1024;
 
 /** How long the end of a body is waited for once all that matters was read. */
-const settleMs = 1000;
+const drainMs = 1000;
 
 export class Upstream {
   readonly #clock: Clock;
@@ -96,32 +98,30 @@ type Opened = {
 };
 
 /** An answer whose headers are there and whose body is still to be taken, at once or as it comes. */
-export class UpstreamAnswer implements CallReceiver {
+export class UpstreamAnswer implements CallReceiver, Source<Buffer> {
   status = 0;
   headers!: HeaderFields;
   readonly #name: string;
   readonly #timeouts: Timeouts;
   readonly #clock: Clock;
   readonly #signal: AbortSignal;
-  readonly #leave = () => this.#break(new ClientDisconnected());
+  readonly #onAbort = () => this.#break(new ClientDisconnected());
   readonly #opened: Opened;
-  #transfer: Transfer | undefined;
-  #inflater: Inflater | undefined;
+  /** The call, and the decompression of its body where it is compressed. */
+  #transfer: Flow | undefined;
+  #decompressor: Decompressor | undefined;
+  #body: Buffered<Buffer> | undefined;
   #cancelTimer: () => void;
-  #reader: ByteReceiver | undefined;
-  /** Arrived, and not yet given out. */
-  #ahead: Buffer[] = [];
-  #isPaused = false;
-  /** When something came last, or was wanted again: a slow client that wants nothing is no silence of the upstream. */
-  #heardAt = 0;
+  /** A slow client that wants nothing is no silence of the upstream. */
+  readonly #silence: SilenceTimer;
   /** Nothing more will come. */
   #isOver = false;
   /** Whether the body's end is certain without a look at its form. */
   #isProven = true;
   #fault: Error | undefined;
-  #isSettling = false;
+  #isDraining = false;
   #isClosing = false;
-  #arrival: (() => void) | undefined;
+  #onArrival: (() => void) | undefined;
 
   constructor(name: string, timeouts: Timeouts, clock: Clock, signal: AbortSignal, opened: Opened) {
     this.#name = name;
@@ -129,11 +129,15 @@ export class UpstreamAnswer implements CallReceiver {
     this.#clock = clock;
     this.#signal = signal;
     this.#opened = opened;
-    signal.addEventListener("abort", this.#leave, { once: true });
-    const { firstByteSeconds } = timeouts;
+    signal.addEventListener("abort", this.#onAbort, { once: true });
+    const { firstByteSeconds, idleSeconds } = timeouts;
     this.#cancelTimer = clock.setTimer(firstByteSeconds * 1000, () =>
       this.#break(ApiError.upstreamTimeout(`${name} sent no answer within ${firstByteSeconds} s.`)),
     );
+    this.#silence = new SilenceTimer(clock, idleSeconds * 1000, () => {
+      if (this.#body?.isPaused !== true)
+        this.#break(ApiError.upstreamTimeout(`${name} fell silent for ${idleSeconds} s.`));
+    });
   }
 
   begin(transport: Transport, request: Parameters<Transport["send"]>[0]): void {
@@ -155,43 +159,38 @@ export class UpstreamAnswer implements CallReceiver {
 
   /** The body's first byte that is no white space; undefined where there is none. It is still to be taken. @throws as `bytes` does */
   async firstByte(): Promise<number | undefined> {
+    const body = this.#body!;
     for (;;) {
       // Some upstreams send line feeds while they think: those must not take up the room of what follows.
-      this.#ahead = this.#ahead.filter((part) => part.some((byte) => !spaces.has(byte)));
-      for (const part of this.#ahead) {
+      body.filterHeld((part) => part.some((byte) => !spaces.has(byte)));
+      for (const part of body.held) {
         const found = part.find((byte) => !blanks.has(byte));
         if (found !== undefined) return found;
       }
       if (this.#fault !== undefined) throw this.#fault;
       if (this.#isOver) return undefined;
-      this.#watchSilence();
+      this.#silence.start();
       this.#transfer?.resume();
       await new Promise<void>((resolve) => {
-        this.#arrival = resolve;
+        this.#onArrival = resolve;
       });
     }
   }
 
-  /** Once: gives the body to the reader, beginning before this returns with what is there. Its `fail` gets what `bytes` throws. */
-  flow(reader: ByteReceiver): void {
-    this.#reader = reader;
-    this.#give();
-    if (this.#isOver) return;
-    this.#watchSilence();
-    if (!this.#isPaused) this.#transfer?.resume();
+  /** Gives the body. It fails with what `bytes` throws. */
+  flow(sink: Sink<Buffer>): void {
+    if (!this.#isOver && !this.#isClosing) this.#silence.start();
+    this.#body!.flow(sink);
   }
 
-  /** The reader wants nothing for now. */
   pause(): void {
-    this.#isPaused = true;
+    this.#body?.pause();
   }
 
   resume(): void {
-    if (!this.#isPaused) return;
-    this.#isPaused = false;
-    this.#heardAt = this.#clock.monotonic();
-    this.#give();
-    if (!this.#isPaused) this.#transfer?.resume();
+    if (this.#body?.isPaused !== true) return;
+    this.#silence.heard();
+    this.#body.resume();
   }
 
   /**
@@ -199,61 +198,53 @@ export class UpstreamAnswer implements CallReceiver {
    * @throws ApiError upstream_unreachable on a broken connection, upstream_timeout on silence; ClientDisconnected
    */
   bytes(): Promise<Uint8Array<ArrayBuffer>> {
-    return new Promise((resolve, reject) => {
-      const parts: Uint8Array[] = [];
-      let size = 0;
-      this.flow({
-        data: (bytes) => {
-          parts.push(bytes);
-          size += bytes.byteLength;
-          if (size <= maxBody) return;
-          this.cancel();
-          reject(ApiError.unavailable("upstream_invalid_response", `${this.#name} sent an answer too large to hold.`));
-        },
-        end: () => {
-          // Its parts, its bytes and its text are garbage once it is read, which is in this turn of the event loop.
-          if (size >= largeAnswer) dropLarge(3 * size);
-          const body = (parts.length === 1 ? parts[0]! : Buffer.concat(parts, size)) as Uint8Array<ArrayBuffer>;
-          if (this.#isProven || isWholeJson(body)) resolve(body);
-          else reject(networkFault(new HttpFault("nothing tells the end of the body"), this.#name, this.#timeouts));
-        },
-        fail: reject,
-      });
+    const parts: Uint8Array[] = [];
+    let size = 0;
+    return folded(this, {
+      push: (bytes) => {
+        parts.push(bytes);
+        size += bytes.byteLength;
+        if (size <= maxBody) return;
+        throw ApiError.unavailable("upstream_invalid_response", `${this.#name} sent an answer too large to hold.`);
+      },
+      end: () => {
+        // Its parts, its bytes and its text are garbage once it is read, which is in this turn of the event loop.
+        if (size >= largeAnswer) dropLarge(3 * size);
+        const body = (parts.length === 1 ? parts[0]! : Buffer.concat(parts, size)) as Uint8Array<ArrayBuffer>;
+        if (this.#isProven || isWholeJson(body)) return body;
+        throw networkFault(new HttpFault("nothing tells the end of the body"), this.#name, this.#timeouts);
+      },
     });
   }
 
   /** The whole body, as text; at once where it is all there. @throws as `bytes` does */
   text(): string | Promise<string> {
-    if (this.#isOver && this.#isProven && this.#fault === undefined && this.#ahead.length === 1)
-      return utf8.decode(this.#ahead.pop());
+    const held = this.#body!.held;
+    if (this.#isOver && this.#isProven && this.#fault === undefined && held.length === 1) return utf8.decode(held[0]);
     return this.bytes().then((bytes) => utf8.decode(bytes));
   }
 
-  /** Ends the call at once if its body has not ended yet, and is not being settled. */
+  /** Ends the call at once, unless its body has ended or is being drained. */
   cancel(): void {
-    if (this.#isSettling) return;
+    if (this.#isDraining) return;
+    this.#body?.cancel();
     this.#end();
-    this.#reader = undefined;
   }
 
-  /** What is left of the body does not matter: it is waited for a moment, so that the connection can serve again. */
-  settle(): void {
-    if (this.#isOver || this.#isSettling) return;
-    this.#isSettling = true;
-    this.#reader = ignoring;
-    this.#ahead = [];
-    this.#isPaused = false;
+  /** Reads what is left of the body for a moment, although it does not matter, so that the connection can serve again. */
+  drain(): void {
+    if (this.#isOver || this.#isDraining) return;
+    this.#isDraining = true;
+    this.#body = undefined;
     this.#transfer?.resume();
-    this.#cancelTimer();
-    this.#cancelTimer = this.#clock.setTimer(settleMs, () => this.#end());
+    this.#endWithin(() => this.#end());
   }
 
   /** The upstream said that it ended: what else comes is given for a moment more, and then the body counts as ended, however. */
-  finishSoon(): void {
+  endSoon(): void {
     if (this.#isOver || this.#isClosing) return;
     this.#isClosing = true;
-    this.#cancelTimer();
-    this.#cancelTimer = this.#clock.setTimer(settleMs, () => {
+    this.#endWithin(() => {
       this.#finish();
       this.#transfer?.cancel();
     });
@@ -269,25 +260,26 @@ export class UpstreamAnswer implements CallReceiver {
     this.status = status;
     this.headers = headers;
     this.#cancelTimer();
-    this.#heardAt = this.#clock.monotonic();
-    this.#inflater = inflating(headers.get("content-encoding"), this.#transfer, {
-      data: (bytes) => this.#take(bytes),
+    this.#silence.heard();
+    this.#decompressor = decompressor(headers.get("content-encoding"), this.#transfer, {
+      push: (bytes) => this.#take(bytes),
       end: () => this.#finish(),
-      fail: (error) => this.fail(error),
+      fail: (error) => this.fail(error as Error),
     });
-    this.#transfer = this.#inflater ?? this.#transfer;
+    this.#transfer = this.#decompressor ?? this.#transfer;
+    this.#body = new Buffered(this.#transfer!, maxAhead);
     this.#opened.resolve(this);
   }
 
-  data(bytes: Buffer): void {
-    if (this.#inflater === undefined) this.#take(bytes);
-    else this.#inflater.data(bytes);
+  push(bytes: Buffer): void {
+    if (this.#decompressor === undefined) this.#take(bytes);
+    else this.#decompressor.push(bytes);
   }
 
   end(isProven: boolean): void {
     this.#isProven = isProven;
-    if (this.#inflater === undefined) this.#finish();
-    else this.#inflater.end();
+    if (this.#decompressor === undefined) this.#finish();
+    else this.#decompressor.end();
   }
 
   fail(error: Error): void {
@@ -296,22 +288,17 @@ export class UpstreamAnswer implements CallReceiver {
 
   #take(bytes: Buffer): void {
     if (this.#isOver) return;
-    this.#heardAt = this.#clock.monotonic();
-    if (this.#reader !== undefined && !this.#isPaused) {
-      this.#reader.data(bytes);
-      return;
-    }
-    this.#ahead.push(bytes);
-    if (this.#isPaused || this.#ahead.length >= maxAhead) this.#transfer?.pause();
-    this.#arrival?.();
+    this.#silence.heard();
+    this.#body?.push(bytes);
+    this.#onArrival?.();
   }
 
   #finish(): void {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#release();
-    this.#give();
-    this.#arrival?.();
+    this.#body?.end();
+    this.#onArrival?.();
   }
 
   /** Ends the call with an error that its reader is told of, behind what came before. */
@@ -324,8 +311,8 @@ export class UpstreamAnswer implements CallReceiver {
     this.#fault = fault;
     this.#end();
     this.#opened.reject(fault);
-    this.#give();
-    this.#arrival?.();
+    this.#body?.fail(fault);
+    this.#onArrival?.();
   }
 
   #end(): void {
@@ -335,42 +322,18 @@ export class UpstreamAnswer implements CallReceiver {
     this.#transfer?.cancel();
   }
 
+  #endWithin(run: () => void): void {
+    this.#silence.stop();
+    this.#cancelTimer();
+    this.#cancelTimer = this.#clock.setTimer(drainMs, run);
+  }
+
   #release(): void {
+    this.#silence.stop();
     this.#cancelTimer();
-    this.#signal.removeEventListener("abort", this.#leave);
-  }
-
-  /** Gives out what is there, the end included. */
-  #give(): void {
-    while (this.#reader !== undefined && !this.#isPaused) {
-      const next = this.#ahead.shift();
-      if (next !== undefined) {
-        this.#reader.data(next);
-        continue;
-      }
-      const reader = this.#reader;
-      if (!this.#isOver) return;
-      this.#reader = undefined;
-      if (this.#fault === undefined) reader.end();
-      else reader.fail(this.#fault);
-    }
-  }
-
-  /** One timer for the whole stream, set anew only when it falls due: an arrival costs a clock reading and no more. */
-  #watchSilence(waitMs = this.#timeouts.idleSeconds * 1000): void {
-    const idleMs = this.#timeouts.idleSeconds * 1000;
-    if (idleMs <= 0 || this.#isClosing) return;
-    this.#cancelTimer();
-    this.#cancelTimer = this.#clock.setTimer(waitMs, () => {
-      const now = this.#clock.monotonic();
-      const left = (this.#isPaused ? now : this.#heardAt) + idleMs - now;
-      if (left > 1) this.#watchSilence(left);
-      else this.#break(ApiError.upstreamTimeout(`${this.#name} fell silent for ${idleMs / 1000} s.`));
-    });
+    this.#signal.removeEventListener("abort", this.#onAbort);
   }
 }
-
-const ignoring: ByteReceiver = { data() {}, end() {}, fail() {} };
 
 const utf8 = new TextDecoder();
 

@@ -90,7 +90,7 @@ class Reader {
     this.#socket.write(`${head}content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
     const parser = new AnswerParser({
       head: (status) => expect(status).toBe(200),
-      data: (bytes) => {
+      push: (bytes) => {
         this.#take(bytes);
         this.#begun.resolve();
       },

@@ -33,7 +33,7 @@ const script = `
   const call = (path) => new Promise((resolve) => {
     let text = "";
     client.send({ method: "POST", url: "http://10.9.0.2:" + server.port + "/" + path, headers: {}, body: "{}" }, {
-      connected() {}, head() {}, data(bytes) { text += bytes; }, end: () => resolve(text), fail: (error) => resolve(error.message),
+      connected() {}, head() {}, push(bytes) { text += bytes; }, end: () => resolve(text), fail: (error) => resolve(error.message),
     }, 5000);
   });
   const outcomes = { crossing: [], taken: [] };

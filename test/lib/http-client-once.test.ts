@@ -59,7 +59,7 @@ test("a call that was read is made once, whenever and however its connection end
         {
           connected() {},
           head() {},
-          data: (bytes) => {
+          push: (bytes) => {
             text += bytes.toString("latin1");
           },
           end: () => resolve(text),

@@ -2,7 +2,8 @@ import { describe, expect, test } from "bun:test";
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import type { Socket } from "bun";
 import { systemClock } from "../../src/lib/clock.ts";
-import { HttpClient, type HttpRequest, type Transfer, type Transport } from "../../src/lib/http/client.ts";
+import type { Flow } from "../../src/lib/flow.ts";
+import { HttpClient, type HttpRequest, type Transport } from "../../src/lib/http/client.ts";
 import type { CallReceiver } from "../../src/lib/http/connection.ts";
 import { FetchTransport } from "../../src/lib/http/fetch-transport.ts";
 import type { ApiError } from "../../src/protocols/errors.ts";
@@ -34,7 +35,7 @@ function readerOf(answer: UpstreamAnswer): () => Promise<string | undefined> {
     else {
       flows = true;
       answer.flow({
-        data(bytes) {
+        push(bytes) {
           answer.pause();
           asked!.resolve(new TextDecoder().decode(bytes));
         },
@@ -72,7 +73,7 @@ describe.each(transports)("Upstream, %s", (_, transport) => {
     const own = { ...account(server.url), headers: { "x-beta": "b,c", "x-list": "d", authorization: "Basic z" } };
     const sent = { ...request(server.url), headers: { authorization: "Bearer k", "x-beta": "a" } };
     const listed = { ...sent, listHeaders: ["x-beta", "x-list", "x-none"] };
-    (await upstream.send(listed, own, timeouts, never)).settle();
+    (await upstream.send(listed, own, timeouts, never)).drain();
     expect(["authorization", "x-beta", "x-list", "x-none"].map((name) => server.last.headers.get(name))).toEqual([
       "Basic z",
       "a,b,c",
@@ -141,7 +142,7 @@ describe.each(transports)("Upstream, %s", (_, transport) => {
     for (let call = 0; call < 5; call += 1) {
       const answer = await send(server.url.href);
       await readerOf(answer)();
-      answer.settle();
+      answer.drain();
       answer.cancel();
       await new Promise((next) => setImmediate(next));
     }
@@ -223,13 +224,13 @@ class Overheard implements Transport {
     return this.#over.promise;
   }
 
-  send(request: HttpRequest, receiver: CallReceiver, connectMs: number): Transfer {
+  send(request: HttpRequest, receiver: CallReceiver, connectMs: number): Flow {
     const over = Promise.withResolvers<void>();
     this.#over = over;
     const heard: CallReceiver = {
       connected: () => receiver.connected(),
       head: (status, headers) => receiver.head(status, headers),
-      data: (bytes) => receiver.data(bytes),
+      push: (bytes) => receiver.push(bytes),
       end(isProven) {
         receiver.end(isProven);
         over.resolve();
@@ -258,7 +259,7 @@ describe("a reader who does not keep up", () => {
     };
     answer.pause();
     answer.flow({
-      data: (bytes) => told.push(new TextDecoder().decode(bytes)),
+      push: (bytes) => told.push(new TextDecoder().decode(bytes)),
       end: () => finish("end"),
       fail: (error) => finish(error instanceof ClientDisconnected ? "gone" : (error as ApiError).code!),
     });
@@ -324,7 +325,7 @@ describe("a reader who does not keep up", () => {
     let isWanted = true;
     await new Promise<void>((resolve, reject) => {
       answer.flow({
-        data(bytes) {
+        push(bytes) {
           if (!isWanted) reject(new Error("it was not wanted"));
           size += bytes.byteLength;
           isWanted = false;
@@ -361,7 +362,7 @@ test("what is left of an answer that nobody reads is read, so that the connectio
     const answer = await upstream.send(request(href), account(href), timeouts, never);
     // Long enough for all that is taken ahead.
     for (let turn = 0; turn < 20; turn += 1) await new Promise((next) => setImmediate(next));
-    answer.settle();
+    answer.drain();
     await transport.over;
   }
   expect(ports.size).toBe(1);
@@ -390,7 +391,7 @@ describe("a body of which only its form can tell whether it is whole", () => {
     send(_, receiver) {
       queueMicrotask(() => {
         receiver.head(400, { get: () => null });
-        receiver.data(Buffer.from(body));
+        receiver.push(Buffer.from(body));
         receiver.end(isProven);
       });
       return { pause() {}, resume() {}, cancel() {} };

@@ -3,6 +3,7 @@
  * which it arrived. Redirects, compression and cookies are the caller's business.
  */
 import type { Clock } from "../clock.ts";
+import type { Flow } from "../flow.ts";
 import { type Address, type CallReceiver, Connection, type ConnectionOwner, type Pieces } from "./connection.ts";
 import type { HeaderFields } from "./parser.ts";
 
@@ -16,22 +17,15 @@ export type HttpRequest = {
   readonly body?: string | Uint8Array | Pieces;
 };
 
-/** A call under way. */
-export interface Transfer {
-  /** Lets the other side wait: at most what was read already is still handed on. */
-  pause(): void;
-  resume(): void;
-  /** Ends it; the receiver hears nothing more. */
-  cancel(): void;
-}
-
 /** Whatever carries calls. */
 export interface Transport {
   /**
+   * Begins a call. A paused call lets the other side wait, a cancelled one ends its connection.
+   * @param receiver given its answer after this returned
    * @param connectMs how long making a connection may take
    * @throws TypeError for a header or URL that can't be sent
    */
-  send(request: HttpRequest, receiver: CallReceiver, connectMs: number): Transfer;
+  send(request: HttpRequest, receiver: CallReceiver, connectMs: number): Flow;
   /** For good: ends the connections that carry no call, and the others with their calls. */
   close(): void;
 }
@@ -68,7 +62,7 @@ export class HttpClient implements Transport {
     this.#clock = clock;
   }
 
-  send(request: HttpRequest, receiver: CallReceiver, connectMs: number): Transfer {
+  send(request: HttpRequest, receiver: CallReceiver, connectMs: number): Flow {
     const { url } = request;
     const slash = url.indexOf("/", url.indexOf("//") + 2);
     const origin = slash < 0 ? url : url.slice(0, slash);
@@ -161,7 +155,7 @@ class Pool implements ConnectionOwner {
  * other cases an upstream may have taken the call, and it is for the caller to say whether it is made again
  * (https://www.rfc-editor.org/rfc/rfc9110#section-9.2.2, https://www.rfc-editor.org/rfc/rfc9112#section-9.3.1).
  */
-class PooledTransfer implements CallReceiver, Transfer {
+class PooledTransfer implements CallReceiver, Flow {
   readonly #pool: Pool;
   /** For a second attempt: not kept where there can't be one, nor for as long as the answer takes. */
   #pieces: Pieces;
@@ -214,8 +208,8 @@ class PooledTransfer implements CallReceiver, Transfer {
     this.#receiver.head(status, headers);
   }
 
-  data(bytes: Buffer): void {
-    this.#receiver.data(bytes);
+  push(bytes: Buffer): void {
+    this.#receiver.push(bytes);
   }
 
   end(isProven: boolean): void {

@@ -1,6 +1,7 @@
 /** One connection to one address, and the call that it carries. */
 import { isIP } from "node:net";
 import type { Socket, SocketHandler, TLSOptions } from "bun";
+import type { Flow, Sink } from "../flow.ts";
 import { hasUnread, minRoundTripMs } from "../linux/tcp-info.ts";
 import { AnswerParser, type AnswerReceiver, HttpFault } from "./parser.ts";
 import { checkAlternativeNames } from "./tls-identity.ts";
@@ -8,12 +9,12 @@ import { checkAlternativeNames } from "./tls-identity.ts";
 /** Bytes to send, in order. Strings go as UTF-8. */
 export type Pieces = readonly (string | Uint8Array)[];
 
-export interface CallReceiver extends AnswerReceiver {
+/** Takes one call's answer. It fails where the connection breaks, or where what comes is no HTTP. */
+export interface CallReceiver extends AnswerReceiver, Sink<Buffer, boolean> {
   /** A new connection is there, TLS included. */
   connected(): void;
   /** The whole call was handed to the system: nothing of it is held here any more. */
   sent?(): void;
-  /** The connection broke, or what came is no HTTP. Nothing follows. */
   fail(error: Error): void;
 }
 
@@ -33,7 +34,7 @@ export interface ConnectionOwner {
  */
 const onlyHttp1 = "\x08http/1.1";
 
-export class Connection {
+export class Connection implements Pick<Flow, "pause" | "resume"> {
   readonly #owner: ConnectionOwner;
   readonly #address: Address;
   #socket: Socket<Connection> | undefined;

@@ -1,15 +1,8 @@
 /** Bodies that come compressed although nobody asked for it. */
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from "node:zlib";
-import type { Transfer } from "./client.ts";
+import type { Flow, Sink } from "../flow.ts";
 
-/** Takes a body's bytes. */
-export interface ByteReceiver {
-  data(bytes: Buffer): void;
-  end(): void;
-  fail(error: Error): void;
-}
-
-const inflaters = {
+const makers = {
   gzip: createGunzip,
   "x-gzip": createGunzip,
   deflate: createInflate,
@@ -17,39 +10,40 @@ const inflaters = {
   zstd: createZstdDecompress,
 };
 
-/** Takes a body as it comes. Little of it can be much once it is unpacked: it waits here too while its reader does. */
-export type Inflater = Pick<ByteReceiver, "data" | "end"> & Transfer;
+/** A stage that takes a compressed body. Little of it can be much once it is unpacked: it waits here too while its sink does. */
+export type Decompressor = Sink<Buffer> & Flow;
 
 /**
  * @param coding the `content-encoding`
- * @param transfer by which the body comes
- * @returns what gives the body to `receiver` as it was; undefined for no or an unknown coding
+ * @param source by which the body comes
+ * @returns what gives the body to `sink` as it was; undefined for no or an unknown coding
  */
-export function inflating(
+export function decompressor(
   coding: string | null | undefined,
-  transfer: Transfer | undefined,
-  receiver: ByteReceiver,
-): Inflater | undefined {
-  const make = inflaters[coding?.trim().toLowerCase() as keyof typeof inflaters];
+  source: Flow | undefined,
+  sink: Sink<Buffer>,
+): Decompressor | undefined {
+  const make = makers[coding?.trim().toLowerCase() as keyof typeof makers];
   if (make === undefined) return undefined;
   const stream = make();
-  stream.on("data", (bytes: Buffer) => receiver.data(bytes));
-  stream.on("end", () => receiver.end());
-  stream.on("error", (error) => receiver.fail(error));
+  stream.on("data", (bytes: Buffer) => sink.push(bytes));
+  stream.on("end", () => sink.end());
+  stream.on("error", (error) => sink.fail(error));
   return {
-    data: (bytes) => void stream.write(bytes),
+    push: (bytes) => void stream.write(bytes),
     end: () => void stream.end(),
+    fail: (error) => void stream.destroy(error as Error),
     pause() {
       stream.pause();
-      transfer?.pause();
+      source?.pause();
     },
     resume() {
       stream.resume();
-      transfer?.resume();
+      source?.resume();
     },
     cancel() {
       stream.destroy();
-      transfer?.cancel();
+      source?.cancel();
     },
   };
 }

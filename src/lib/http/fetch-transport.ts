@@ -1,5 +1,6 @@
 /** Calls by `fetch`, which knows the way through a forward proxy. */
-import type { HttpRequest, Transfer, Transport } from "./client.ts";
+import type { Flow } from "../flow.ts";
+import type { HttpRequest, Transport } from "./client.ts";
 import type { CallReceiver } from "./connection.ts";
 
 export type Fetch = (url: string, init: BunFetchRequestInit) => Promise<Response>;
@@ -12,7 +13,7 @@ export class FetchTransport implements Transport {
   }
 
   /** The time for connecting can't be told: `fetch` says nothing of it, and the proxy connects on its own. */
-  send(request: HttpRequest, receiver: CallReceiver): Transfer {
+  send(request: HttpRequest, receiver: CallReceiver): Flow {
     const transfer = new FetchTransfer(receiver);
     void transfer.run(this.#fetch, request);
     return transfer;
@@ -21,7 +22,7 @@ export class FetchTransport implements Transport {
   close(): void {}
 }
 
-class FetchTransfer implements Transfer {
+class FetchTransfer implements Flow {
   readonly #receiver: CallReceiver;
   readonly #abort = new AbortController();
   #resumed = Promise.resolve();
@@ -54,7 +55,7 @@ class FetchTransfer implements Transfer {
         if (signal.aborted) return;
         if (part === undefined || part.done) break;
         const { buffer, byteOffset, byteLength } = part.value;
-        if (byteLength > 0) receiver.data(Buffer.from(buffer, byteOffset, byteLength));
+        if (byteLength > 0) receiver.push(Buffer.from(buffer, byteOffset, byteLength));
         if (signal.aborted) return;
       }
       receiver.end(provesEnd(url, answer));

@@ -2,6 +2,7 @@
  * The answering side of HTTP/1.1: bytes in, one answer out, whatever the packets.
  * Source: https://www.rfc-editor.org/rfc/rfc9112
  */
+import type { Sink } from "../flow.ts";
 
 /** What the other side sent is no HTTP, or not all of it. */
 export class HttpFault extends Error {
@@ -14,13 +15,12 @@ export interface HeaderFields {
   get(name: string): string | null;
 }
 
-/** Takes one answer. */
-export interface AnswerReceiver {
+/**
+ * Takes one answer: its head, then its body in pieces that are never empty and the receiver's to keep. The body's end tells
+ * whether it `isProven`: false where only the body's own form can tell whether it is whole, as anybody could have ended it.
+ */
+export interface AnswerReceiver extends Pick<Sink<Buffer, boolean>, "push" | "end"> {
   head(status: number, headers: HeaderFields): void;
-  /** Never empty; the bytes are the receiver's to keep. */
-  data(bytes: Buffer): void;
-  /** @param isProven false where only the body's own form can tell whether it is whole: anybody could have ended it */
-  end(isProven: boolean): void;
 }
 
 type State =
@@ -97,7 +97,7 @@ export class AnswerParser {
           at = this.#body(bytes, at);
           break;
         case "until-close":
-          this.#receiver.data(at === 0 ? bytes : bytes.subarray(at));
+          this.#receiver.push(at === 0 ? bytes : bytes.subarray(at));
           return;
         case "ended":
           // Bytes that nobody asked for: whoever sends them can't be trusted with another call.
@@ -190,7 +190,7 @@ export class AnswerParser {
   #body(bytes: Buffer, from: number): number {
     const end = Math.min(bytes.length, from + this.#left);
     this.#left -= end - from;
-    this.#receiver.data(from === 0 && end === bytes.length ? bytes : bytes.subarray(from, end));
+    this.#receiver.push(from === 0 && end === bytes.length ? bytes : bytes.subarray(from, end));
     if (this.#left === 0 && this.#state === "length") this.#end();
     return end;
   }
@@ -218,7 +218,7 @@ export class AnswerParser {
         if (this.#left === 0) this.#state = "chunk-end";
       }
     } finally {
-      if (end > start) this.#receiver.data(bytes.subarray(start, end));
+      if (end > start) this.#receiver.push(bytes.subarray(start, end));
     }
     if (this.#state === "last-chunk-read") this.#end();
     return at;

@@ -35,7 +35,7 @@ export class StreamBodies implements Bodies {
   flow(reader: BodyReader): void {
     this.#reader = reader;
     this.#answer.flow({
-      data: (bytes) => this.#take(bytes),
+      push: (bytes) => this.#take(bytes),
       end: () => this.#decode(undefined),
       fail: (error) => reader.broken(error),
     });
@@ -81,7 +81,7 @@ export class StreamBodies implements Bodies {
       }
       if (decoder.finished) more = false;
       if (!more) for (const body of decoder.end()) reader.body(body);
-      else if (decoder.closing === true) this.#answer.finishSoon();
+      else if (decoder.closing === true) this.#answer.endSoon();
     } catch (error) {
       reader.broken(readingError(error, this.#answer.name));
       return;
@@ -111,7 +111,7 @@ export class StreamBodies implements Bodies {
   }
 
   settle(): void {
-    this.#answer.settle();
+    this.#answer.drain();
   }
 }
 

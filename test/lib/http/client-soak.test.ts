@@ -2,7 +2,8 @@
 import { expect, test } from "bun:test";
 import type { Socket } from "bun";
 import { systemClock } from "../../../src/lib/clock.ts";
-import { HttpClient, type Transfer } from "../../../src/lib/http/client.ts";
+import type { Flow } from "../../../src/lib/flow.ts";
+import { HttpClient } from "../../../src/lib/http/client.ts";
 import { Random } from "../../helpers/random.ts";
 
 const chosen = Random.fromEnvironment("SOAK_SEED");
@@ -113,7 +114,7 @@ test(`every call gets its own answer, all of it, or an error, or nothing once it
         return what !== "end";
       };
       const filler = chance(0.05) ? "x".repeat(below(3_000_000)) : "";
-      const transfer: Transfer = client.send(
+      const transfer: Flow = client.send(
         { method: "POST", url: `http://127.0.0.1:${server.port}/`, headers: {}, body: [`${id} ${size} `, filler] },
         {
           connected: () => void tell("connected"),
@@ -124,7 +125,7 @@ test(`every call gets its own answer, all of it, or an error, or nothing once it
             transfer.pause();
             setTimeout(() => transfer.resume(), below(4));
           },
-          data(bytes) {
+          push(bytes) {
             const text = Buffer.from(bytes).toString("latin1");
             if (text !== expected.slice(got, got + text.length)) faults.push(`${id}: other bytes at ${got}`);
             got += text.length;

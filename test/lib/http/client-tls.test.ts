@@ -43,7 +43,7 @@ const caller = `
           transfer.resume();
         }, 100);
       },
-      data(bytes) {
+      push(bytes) {
         size += bytes.byteLength;
         hash.update(bytes);
         if (size < 1000) text += Buffer.from(bytes).toString();

@@ -2,7 +2,8 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { networkInterfaces } from "node:os";
 import type { Socket } from "bun";
 import { systemClock } from "../../../src/lib/clock.ts";
-import { ConnectTimeout, HttpClient, type HttpRequest, type Transfer } from "../../../src/lib/http/client.ts";
+import type { Flow } from "../../../src/lib/flow.ts";
+import { ConnectTimeout, HttpClient, type HttpRequest } from "../../../src/lib/http/client.ts";
 import type { CallReceiver } from "../../../src/lib/http/connection.ts";
 import { openLibc } from "../../../src/lib/linux/libc.ts";
 import { runScript } from "../../helpers/child-process.ts";
@@ -91,7 +92,7 @@ function call(client: HttpClient, request: Partial<HttpRequest> & { url: string 
       head: (code) => {
         status = code;
       },
-      data: (bytes) => {
+      push: (bytes) => {
         text += new TextDecoder().decode(bytes);
       },
       end: () => resolve({ status, text }),
@@ -304,7 +305,7 @@ test("a receiver that pauses holds the other side back, and gets all of it later
     {
       connected() {},
       head() {},
-      data(bytes) {
+      push(bytes) {
         if (got === 0) {
           transfer.pause();
           systemClock.setTimer(150, paused.resolve);
@@ -414,7 +415,7 @@ describe("connections without a call", () => {
 describe("a receiver", () => {
   type What = "connected" | "head" | "data" | "end";
   /** Notes what it is told, and does this when it is told that. */
-  const telling = (client: HttpClient, url: string, at: What, react: (transfer: Transfer) => void, body = "{}") => {
+  const telling = (client: HttpClient, url: string, at: What, react: (transfer: Flow) => void, body = "{}") => {
     const told: string[] = [];
     const over = Promise.withResolvers<void>();
     const tell = (what: What) => {
@@ -422,12 +423,12 @@ describe("a receiver", () => {
       if (what === at) react(transfer);
       if (what === "end") over.resolve();
     };
-    const transfer: Transfer = client.send(
+    const transfer: Flow = client.send(
       { method: "POST", url, headers: {}, body },
       {
         connected: () => tell("connected"),
         head: () => tell("head"),
-        data: () => tell("data"),
+        push: () => tell("data"),
         end: () => tell("end"),
         fail(error) {
           told.push(`fail: ${error.message}`);
@@ -559,7 +560,7 @@ test("a gigabyte that is read slowly goes through little memory", async () => {
     const transfer = new HttpClient(systemClock).send({ method: "POST", url, headers: {} }, {
       connected() {},
       head() {},
-      data(bytes) {
+      push(bytes) {
         got += bytes.byteLength;
         if (got < pauses * 4 * 1024 ** 2) return;
         pauses += 1;

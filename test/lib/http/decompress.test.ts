@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
-import { type Inflater, inflating } from "../../../src/lib/http/decompress.ts";
+import { type Decompressor, decompressor } from "../../../src/lib/http/decompress.ts";
 
 const packers = { gzip: gzipSync, deflate: deflateSync, br: brotliCompressSync, zstd: zstdCompressSync };
 const MiB = 1024 * 1024;
@@ -11,12 +11,12 @@ function pausing(coding: string) {
   const over = Promise.withResolvers<void>();
   const begun = Promise.withResolvers<void>();
   const wish = (what: string) => () => void told.wishes.push(what);
-  const inflater: Inflater = inflating(
+  const stage: Decompressor = decompressor(
     coding,
     { pause: wish("pause"), resume: wish("resume"), cancel: wish("cancel") },
     {
-      data(bytes) {
-        if (told.size === 0) inflater.pause();
+      push(bytes) {
+        if (told.size === 0) stage.pause();
         told.size += bytes.byteLength;
         begun.resolve();
       },
@@ -24,15 +24,15 @@ function pausing(coding: string) {
       fail: over.reject,
     },
   )!;
-  return { inflater, told, begun: begun.promise, over: over.promise };
+  return { stage, told, begun: begun.promise, over: over.promise };
 }
 
 /** Unpacks it all: as long as that takes. */
 function unpacked(coding: string, packed: Buffer): Promise<void> {
   return new Promise((resolve, reject) => {
-    const inflater = inflating(coding, undefined, { data() {}, end: resolve, fail: reject })!;
-    inflater.data(packed);
-    inflater.end();
+    const stage = decompressor(coding, undefined, { push() {}, end: resolve, fail: reject })!;
+    stage.push(packed);
+    stage.end();
   });
 }
 
@@ -40,31 +40,31 @@ test.each(Object.entries(packers))(
   "a little of %s that is much waits until it is wanted, and is all there then",
   async (coding, pack) => {
     const packed = pack(Buffer.alloc(24 * MiB));
-    const { inflater, told, begun, over } = pausing(coding);
-    inflater.data(packed);
-    inflater.end();
+    const { stage, told, begun, over } = pausing(coding);
+    stage.push(packed);
+    stage.end();
     await begun;
     await unpacked(coding, packed);
     expect(told).toEqual({ size: expect.any(Number), wishes: ["pause"] });
     expect(told.size).toBeLessThan(MiB);
-    inflater.resume();
+    stage.resume();
     await over;
     expect(told).toEqual({ size: 24 * MiB, wishes: ["pause", "resume"] });
   },
 );
 
 test("whoever cancels gets nothing more", async () => {
-  const { inflater, told, begun } = pausing("gzip");
+  const { stage, told, begun } = pausing("gzip");
   const packed = gzipSync(Buffer.alloc(8 * MiB));
-  inflater.data(packed);
+  stage.push(packed);
   await begun;
   const { size } = told;
-  inflater.cancel();
-  inflater.resume();
+  stage.cancel();
+  stage.resume();
   await unpacked("gzip", packed);
   expect(told).toEqual({ size, wishes: ["pause", "cancel", "resume"] });
 });
 
 test.each([null, undefined, "", "identity", "x-unknown", "gzip, br"])("%j is left as it is", (coding) => {
-  expect(inflating(coding, undefined, { data() {}, end() {}, fail() {} })).toBeUndefined();
+  expect(decompressor(coding, undefined, { push() {}, end() {}, fail() {} })).toBeUndefined();
 });

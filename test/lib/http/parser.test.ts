@@ -27,7 +27,7 @@ function parsed(wire: string, cuts: readonly number[] = [], closes = false): Tol
       told.status = status;
       told.headers = headers;
     },
-    data(bytes) {
+    push(bytes) {
       onlyOpen();
       if (told.headers === undefined || bytes.byteLength === 0) throw new Error("data out of place");
       told.body += Buffer.from(bytes).toString("latin1");
@@ -364,7 +364,7 @@ test("a receiver that has enough hears nothing more", () => {
         told.push(what);
         if (what === enough) parser.stop();
       };
-      const parser = new AnswerParser({ head: () => tell("head"), data: () => tell("data"), end: () => tell("end") });
+      const parser = new AnswerParser({ head: () => tell("head"), push: () => tell("data"), end: () => tell("end") });
       parser.push(bytesOf(wire));
       parser.push(bytesOf("and more"));
       parser.close();
@@ -382,7 +382,7 @@ test.each([
   ["x-timeout=5", undefined],
   ["timeout=99999999999", 999999999],
 ])("what the other side says of idle connections is known: %s", (field, seconds) => {
-  const parser = new AnswerParser({ head() {}, data() {}, end() {} });
+  const parser = new AnswerParser({ head() {}, push() {}, end() {} });
   parser.push(bytesOf(`${head}keep-alive: ${field}\r\ncontent-length: 0\r\n\r\n`));
   expect(parser.idleSeconds).toBe(seconds);
 });

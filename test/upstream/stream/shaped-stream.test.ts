@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import type { ByteReceiver } from "../../../src/lib/http/decompress.ts";
+import type { Sink } from "../../../src/lib/flow.ts";
 import type { SseEvent } from "../../../src/lib/sse.ts";
 import type { ChunkBody } from "../../../src/protocols/chat/schema.ts";
 import { FragmentTemplate } from "../../../src/providers/openai-compatible/fragment-template.ts";
@@ -89,19 +89,19 @@ async function shaped(
   decoder: StreamDecoder = new ChatStream({}, (kind, choice, count) => `${kind}_${choice}_${count}`),
 ): Promise<string[]> {
   const waiting = [...parts];
-  let reader: ByteReceiver | undefined;
+  let reader: Sink<Buffer> | undefined;
   let isPaused = false;
   const give = () => {
     while (reader !== undefined && !isPaused) {
       const part = waiting.shift();
       if (part === undefined) return reader.end();
-      reader.data(Buffer.from(part));
+      reader.push(Buffer.from(part));
     }
   };
   const answer = {
     name: "up",
-    finishSoon() {},
-    flow(own: ByteReceiver) {
+    endSoon() {},
+    flow(own: Sink<Buffer>) {
       reader = own;
       give();
     },
@@ -115,7 +115,7 @@ async function shaped(
     cancel() {
       reader = undefined;
     },
-    settle() {
+    drain() {
       reader = undefined;
     },
   };
