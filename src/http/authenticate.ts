@@ -1,8 +1,8 @@
-/** The door: who calls, and whether they may call now. Nothing of the body has been read yet. */
+/** Authentication and admission: who calls, and whether they may call now. Runs before the body is read. */
 
 import type { Caller } from "../auth/keys.ts";
 import type { SurfaceName } from "../config/config.ts";
-import { anonymousCaller, type Verdict } from "../limits/rate-limiter.ts";
+import { anonymousCaller, type Decision } from "../limits/limiter.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { RequestContext } from "./context.ts";
 import type { Services } from "./services.ts";
@@ -25,7 +25,7 @@ export function admit(services: Services, context: RequestContext, surface: Surf
   return caller;
 }
 
-/** An unknown route or a wrong method: counted for whoever it is, and never refused for a missing key. */
+/** For unknown routes and wrong methods: counts against the rate limits, and never refuses for a missing key. */
 export function admitAnyone(services: Services, context: RequestContext): void {
   const surface = context.area;
   if (surface === "operations") {
@@ -35,54 +35,54 @@ export function admitAnyone(services: Services, context: RequestContext): void {
   count(services, context, surface, services.keys.find(context.request.headers.get("authorization")));
 }
 
-/** The open endpoints show the anonymous bucket and take nothing from it. */
+/** For open endpoints: shows the anonymous bucket in the rate headers without counting. */
 export function showAnonymousLimit(services: Services, context: RequestContext): void {
   const { anonymousPerMinute } = services.live.config.limits;
   setHeaders(context, services.anonymousLimits.peek(anonymousCaller(context.clientAddress), anonymousPerMinute));
 }
 
-/** On the caller's own bucket, or on its address where there is no valid key. @throws ApiError rate_limit_exceeded */
+/** Counts one request in the bucket of the key, or of the client address where there is no valid key. @throws ApiError rate_limit_exceeded */
 function count(services: Services, context: RequestContext, surface: SurfaceName, caller: Caller | undefined): void {
   if (caller === undefined) {
-    takeAnonymously(services, context, surface);
+    hitAnonymous(services, context, surface);
     return;
   }
   const perMinute = limitOf(services, caller, surface);
   if (perMinute === undefined) return;
-  const verdict = services.callerLimits.take(caller.buckets[surface], perMinute);
-  enforce(services, context, verdict, surface, caller.tier);
+  const decision = services.callerLimits.hit(caller.buckets[surface], perMinute);
+  enforce(services, context, decision, surface, caller.tier);
 }
 
-function takeAnonymously(services: Services, context: RequestContext, surface: SurfaceName): void {
+function hitAnonymous(services: Services, context: RequestContext, surface: SurfaceName): void {
   const { anonymousPerMinute } = services.live.config.limits;
   const { clientAddress } = context;
-  // For whoever looks for those who try keys; of a caller with a key the log has the key.
+  // Shows who tries keys; for a valid key the log has its id.
   context.logFields["client_address"] = clientAddress;
-  const verdict = services.anonymousLimits.take(anonymousCaller(clientAddress), anonymousPerMinute);
-  enforce(services, context, verdict, surface, "anonymous");
+  const decision = services.anonymousLimits.hit(anonymousCaller(clientAddress), anonymousPerMinute);
+  enforce(services, context, decision, surface, "anonymous");
 }
 
 function enforce(
   services: Services,
   context: RequestContext,
-  verdict: Verdict,
+  decision: Decision,
   surface: SurfaceName,
   tier: string,
 ): void {
-  setHeaders(context, verdict);
-  if (verdict.allowed) return;
+  setHeaders(context, decision);
+  if (decision.allowed) return;
   services.metrics.rateLimited(surface, tier);
-  throw ApiError.rateLimited(verdict.limit, verdict.retryAfterSeconds);
+  throw ApiError.rateLimited(decision.limit, decision.retryAfterSeconds);
 }
 
-/** Requests per minute; undefined is no limit, which only the gateway knows. */
+/** Requests per minute; undefined: no limit, which only the gateway has. */
 function limitOf(services: Services, caller: Caller, surface: SurfaceName): number | undefined {
   return surface === "orchestrator"
     ? caller.perMinute
     : (caller.ownPerMinute ?? services.live.config.limits.gatewayPerMinute);
 }
 
-function setHeaders(context: RequestContext, { limit, remaining, resetAt }: Verdict): void {
+function setHeaders(context: RequestContext, { limit, remaining, resetAt }: Decision): void {
   context.headers["x-ratelimit-limit"] = String(limit);
   context.headers["x-ratelimit-remaining"] = String(remaining);
   context.headers["x-ratelimit-reset"] = String(resetAt);

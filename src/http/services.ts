@@ -10,7 +10,7 @@ import type { AddressBlocks } from "../lib/addresses.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Sampler } from "../lib/sampler.ts";
-import type { Limiter } from "../limits/rate-limiter.ts";
+import type { Limiter } from "../limits/limiter.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import type { Personas } from "../personas/registry.ts";
 import type { Store } from "../store/sqlite/store.ts";

@@ -1,7 +1,7 @@
-/** The limiter as it is used: windows in shared files, and what holds while those can't be had. */
+/** The shared-memory limiter, and a limiter in memory for as long as its files can't be used. */
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
-import { type Limiter, RateLimiter, type Verdict } from "./rate-limiter.ts";
+import { type Decision, type Limiter, MemoryLimiter } from "./limiter.ts";
 
 export type FallbackOptions = {
   readonly clock: Clock;
@@ -10,50 +10,47 @@ export type FallbackOptions = {
   readonly processes: number;
 };
 
-const maxOwn = 20_000;
-const complainEveryMs = 60_000;
+const maxFallbackCallers = 20_000;
+const warnIntervalMs = 60_000;
 
 export class LimiterWithFallback implements Limiter {
-  readonly #shared: () => Limiter;
-  readonly #own: RateLimiter;
+  readonly #openShared: () => Limiter;
+  readonly #fallback: MemoryLimiter;
   readonly #options: FallbackOptions;
-  #silentUntil = Number.NEGATIVE_INFINITY;
+  #nextWarnAt = Number.NEGATIVE_INFINITY;
 
-  /** @param shared opens the shared windows, or has them open; its errors and theirs are not the caller's business */
-  constructor(shared: () => Limiter, options: FallbackOptions) {
-    this.#shared = shared;
-    this.#own = new RateLimiter(options.clock, maxOwn);
+  /** @param openShared returns the shared limiter, opened where needed; its errors are logged and lead to the fallback */
+  constructor(openShared: () => Limiter, options: FallbackOptions) {
+    this.#openShared = openShared;
+    this.#fallback = new MemoryLimiter(options.clock, maxFallbackCallers);
     this.#options = options;
   }
 
-  take(who: string, perMinute: number): Verdict {
+  hit(caller: string, perMinute: number): Decision {
+    return this.#ask("hit", caller, perMinute);
+  }
+
+  peek(caller: string, perMinute: number): Decision {
+    return this.#ask("peek", caller, perMinute);
+  }
+
+  #ask(method: "hit" | "peek", caller: string, perMinute: number): Decision {
     try {
-      return this.#shared().take(who, perMinute);
+      return this.#openShared()[method](caller, perMinute);
     } catch (error) {
-      this.#complain(error);
-      return this.#own.take(who, this.#share(perMinute));
+      this.#warn(error);
+      // The sum over all processes stays within the limit, but for each one's minimum of one.
+      const share = Math.max(1, Math.floor(perMinute / this.#options.processes));
+      return this.#fallback[method](caller, share);
     }
   }
 
-  peek(who: string, perMinute: number): Verdict {
-    try {
-      return this.#shared().peek(who, perMinute);
-    } catch (error) {
-      this.#complain(error);
-      return this.#own.peek(who, this.#share(perMinute));
-    }
-  }
-
-  /** Never more in all than the limit, and at least one for each. */
-  #share(perMinute: number): number {
-    return Math.max(1, Math.floor(perMinute / this.#options.processes));
-  }
-
-  #complain(error: unknown): void {
+  /** At most once a minute. */
+  #warn(error: unknown): void {
     const { clock, log } = this.#options;
     const now = clock.monotonic();
-    if (now < this.#silentUntil) return;
-    this.#silentUntil = now + complainEveryMs;
+    if (now < this.#nextWarnAt) return;
+    this.#nextWarnAt = now + warnIntervalMs;
     log.error("the files of the rate limits can't be used; for now the limits are counted in memory", { error });
   }
 }

@@ -1,11 +1,11 @@
-/** The rate limits of a data folder, as one of the processes that serve from it keeps them. */
+/** Opens the rate limiters of a data folder: one for API keys, one for client addresses. */
 import { join } from "node:path";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
 import { canMapFiles } from "../lib/mapped-file.ts";
+import { type Limiter, MemoryLimiter } from "./limiter.ts";
 import { LimiterWithFallback } from "./limiter-with-fallback.ts";
-import { type Limiter, RateLimiter } from "./rate-limiter.ts";
-import { SharedWindows } from "./shared-windows.ts";
+import { SharedMemoryLimiter } from "./shared-memory-limiter.ts";
 import { WindowFiles } from "./window-files.ts";
 
 export type Limits = {
@@ -17,23 +17,23 @@ export type Limits = {
 export type LimitsOptions = {
   readonly clock: Clock;
   readonly log: Logger;
-  /** How many processes serve together. */
+  /** How many processes share the limits. */
   readonly processes: number;
-  /** Whether this one removes the files of keys that are not used. */
+  /** Whether this process removes the files of idle keys. */
   readonly isSweeper: boolean;
 };
 
 /** After the start, and then from one sweep to the next. */
 const firstSweepMs = 60_000;
 const sweepEveryMs = 3_600_000;
-/** Where windows are in memory: how many addresses; beyond it the longest silent is forgotten. */
+/** Client addresses tracked where windows are in memory; beyond it the least recently used is dropped. */
 const maxAddresses = 20_000;
 
-/** Where files can't be mapped, as on Windows, the windows are this process' own and end with it. */
+/** Where files can't be mapped, as on Windows, the limiters are in process memory. */
 export function openLimits(dataFolder: string, options: LimitsOptions): Limits {
   const { clock, log } = options;
   if (!canMapFiles) {
-    return { callers: new RateLimiter(clock), addresses: new RateLimiter(clock, maxAddresses), close: () => {} };
+    return { callers: new MemoryLimiter(clock), addresses: new MemoryLimiter(clock, maxAddresses), close: () => {} };
   }
   let opened: WindowFiles | undefined;
   const files = () => {
@@ -44,18 +44,18 @@ export function openLimits(dataFolder: string, options: LimitsOptions): Limits {
   if (options.isSweeper) sweeper.later(firstSweepMs);
   return {
     callers: new LimiterWithFallback(
-      once(() => SharedWindows.ofKeys(files(), clock)),
+      once(() => SharedMemoryLimiter.ofKeys(files(), clock)),
       options,
     ),
     addresses: new LimiterWithFallback(
-      once(() => SharedWindows.ofAddresses(files(), clock)),
+      once(() => SharedMemoryLimiter.ofAddresses(files(), clock)),
       options,
     ),
     close: () => sweeper.stop(),
   };
 }
 
-/** Makes it when it is first asked for, and again until that succeeds. */
+/** Makes it at the first call; after a failure, at the next. */
 function once<T>(make: () => T): () => T {
   let made: T | undefined;
   return () => {
@@ -90,7 +90,7 @@ class Sweep {
     try {
       await this.#files().sweep(() => this.#isOver);
     } catch (error) {
-      this.#log.warn("files of rate limits that nobody uses could not be removed", { error });
+      this.#log.warn("unused rate limit files could not be removed", { error });
     }
     if (!this.#isOver) this.later(sweepEveryMs);
   }

@@ -1,11 +1,11 @@
 /**
- * The time that windows of rate limits run on. It lives in a file beside them, so that it goes on over restarts, and no setting
- * of the wall clock moves it:
+ * The clock of rate limit windows: monotonic across processes and restarts, and independent of steps of the wall clock. Its
+ * offset is stored in a file beside the windows.
  *
- * - While the machine runs it is the machine's own clock, for all processes, whenever they start.
- * - After a reboot only the wall clock is left to tell how long the machine was away. It is believed where it went forward.
- *   Where it went back no time has passed: whoever had used up a limit waits a minute at most.
- * - Where there is no machine's clock, every start of a process is taken for a reboot.
+ * - While the machine runs it follows the machine's boot clock, in every process.
+ * - After a reboot the wall clock tells for how long the machine was down, if it went forward. If it went back, no time has
+ *   passed: a caller over its limit waits for a minute at most.
+ * - Without a boot clock every start of a process counts as a reboot.
  *
  * So a window is never shorter than 60 s unless the wall clock was set forward while the machine was down.
  */
@@ -13,24 +13,24 @@ import type { Clock } from "../lib/clock.ts";
 import { mapFile, replaceFile } from "../lib/mapped-file.ts";
 
 const format = 0x5457_4331;
-/** How often the file hears of the time. It is what a next boot goes on from. */
-const noteEveryMs = 100;
-/** Beyond all times that a date can have the file is damaged. */
+/** How often the time is written to the file, for the next boot to continue from. */
+const saveIntervalMs = 100;
+/** The largest time of a Date: a file with larger numbers is damaged. */
 const maxMs = 8.64e15;
 
-/** The numbers of the file. */
+/** Indexes of the file's numbers. */
 const formatAt = 0;
 const bootAt = 1;
 /** This time minus the machine's clock. */
 const offsetAt = 2;
-/** The latest reading that was noted. */
+/** The latest saved reading. */
 const latestAt = 3;
-/** The wall clock minus this time, as it was then. */
+/** The wall clock minus that reading. */
 const skewAt = 4;
 const numbers = 8;
 
 /**
- * To be called by one process at a time.
+ * Must be called by one process at a time.
  * @returns a reading in milliseconds, near Unix time, that never goes back while the machine runs
  * @throws the file system's errors
  */
@@ -38,15 +38,15 @@ export function openWindowClock(path: string, clock: Clock): () => number {
   const machine = clock.machine ?? { boot: crypto.randomUUID(), now: () => clock.monotonic() };
   const boot = Bun.hash.xxHash32(machine.boot);
   const old = read(path);
-  const goesOn = old?.[bootAt] === boot && machine.now() + old[offsetAt]! >= old[latestAt]! - noteEveryMs;
+  const goesOn = old?.[bootAt] === boot && machine.now() + old[offsetAt]! >= old[latestAt]! - saveIntervalMs;
   if (!goesOn) replaceFile(path, begin(old, boot, machine.now(), clock.now()));
   const file = read(path)!;
   const offset = file[offsetAt]!;
-  let noted = Number.NEGATIVE_INFINITY;
+  let savedAt = Number.NEGATIVE_INFINITY;
   return () => {
     const now = machine.now() + offset;
-    if (now >= noted + noteEveryMs) {
-      noted = now;
+    if (now >= savedAt + saveIntervalMs) {
+      savedAt = now;
       file[latestAt] = Math.max(now, file[latestAt]!);
       file[skewAt] = clock.now() - now;
     }

@@ -1,4 +1,4 @@
-/** The files in which windows of rate limits lie, in the data folder, as its processes share and keep them. */
+/** The rate limit files of a data folder: opens, replaces and removes them, under a lock where processes could collide. */
 import { closeSync, existsSync, mkdirSync, openSync, rmSync, statSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { basename, join } from "node:path";
@@ -9,11 +9,11 @@ import { retryOnBusy } from "../store/sqlite/retry-on-busy.ts";
 import { openWindowClock } from "./window-clock.ts";
 import { type TableShape, WindowTable } from "./window-table.ts";
 
-/** Another process holds the lock for some milliseconds, and for some dozen while it replaces the file of the addresses. */
+/** The lock is held for milliseconds; for some dozen while the addresses' file is replaced. */
 const lockWaitMs = 1_000;
-/** What has been silent for so long has nothing to keep. */
-const silentMs = 600_000;
-/** A file that a killed process was writing. */
+/** Files of keys that were idle for so long are removed. */
+const idleMs = 600_000;
+/** A temporary file of this age was left behind by a killed process. */
 const abandonedMs = 3_600_000;
 const filesPerStep = 16;
 const tableName = /^[0-9a-f]{64}$/;
@@ -35,9 +35,9 @@ export class WindowFiles {
     this.now = this.#exclusively(() => openWindowClock(join(folder, "clock"), clock));
   }
 
-  /** The file of a key's windows. */
-  pathOf(who: string): string {
-    return join(this.#keys, Bun.SHA256.hash(who, "hex"));
+  /** The file of a key's window. */
+  pathOf(caller: string): string {
+    return join(this.#keys, Bun.SHA256.hash(caller, "hex"));
   }
 
   /** The file of all addresses' windows. */
@@ -64,8 +64,8 @@ export class WindowFiles {
   }
 
   /**
-   * Removes the files of keys that have been silent for long, in small steps.
-   * @param isOver asked between two of them
+   * Removes the files of idle keys, in small steps.
+   * @param isOver checked between two steps
    * @throws the file system's errors, and SQLite's when another process holds the lock for too long
    */
   async sweep(isOver: () => boolean): Promise<void> {
@@ -77,21 +77,21 @@ export class WindowFiles {
   }
 
   #sweepSome(names: readonly string[]): void {
-    const silent = names.map((name) => join(this.#keys, name)).filter((path) => this.#isSilent(path, () => true));
-    if (silent.length === 0) return;
+    const idle = names.map((name) => join(this.#keys, name)).filter((path) => this.#isIdle(path, () => true));
+    if (idle.length === 0) return;
     this.#exclusively(() => {
       const isOver = (table: WindowTable, head: number) => table.freeze(head);
-      for (const path of silent) if (this.#isSilent(path, isOver)) rmSync(path, { force: true });
+      for (const path of idle) if (this.#isIdle(path, isOver)) rmSync(path, { force: true });
     });
   }
 
-  /** @param ends asked of a silent table, whose head was that before it was looked at */
-  #isSilent(path: string, ends: (table: WindowTable, head: number) => boolean): boolean {
+  /** @param ends asked of a idle table, whose head was that before it was looked at */
+  #isIdle(path: string, ends: (table: WindowTable, head: number) => boolean): boolean {
     if (!tableName.test(basename(path))) return isAbandoned(path);
     const table = read(path);
     if (table === undefined) return false;
     const head = table.head(0);
-    return table.isSilentFor(silentMs, this.now()) && ends(table, head);
+    return table.isIdleFor(idleMs, this.now()) && ends(table, head);
   }
 
   #exclusively<T>(work: () => T): T {
@@ -114,7 +114,7 @@ function usable(path: string, { capacity }: TableShape): WindowTable | undefined
 function read(path: string): WindowTable | undefined {
   const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
   try {
-    // Nothing can be mapped of a file that is empty, as a power cut may leave it.
+    // A power cut may leave an empty file, which can't be mapped.
     return size === 0 ? undefined : WindowTable.of(mapFile(path));
   } catch (error) {
     // Another process removed it meanwhile.

@@ -1,28 +1,27 @@
 /**
- * Exact sliding windows in memory that several processes share, behind a file, without a lock.
+ * Exact sliding windows in a memory-mapped file that several processes share, without a lock.
  *
- * The hits of a window have numbers. The time of hit `n` stands at `n` modulo the capacity, which is greater than the
- * limit, and the window's head is the number of the next hit. Whoever wants hit `n` looks whether hit `n - limit` has left
- * the window, and then exchanges what stands at `n`'s place, which is older still, for the time now: of several who try, one
- * succeeds. As a place is never given the same time twice, nobody who is late can succeed by mistake. Then the head moves
- * on; if its mover is killed before, the next one finds a time within the window where an old one should be, and moves it.
- * So at every moment of every process, hit `n` is a window's length after hit `n - limit`.
+ * Hits of a window are numbered. The time of hit `n` is at index `n` modulo the capacity, which is greater than the limit, and
+ * the window's head is the number of the next hit. A process that wants hit `n` checks that hit `n - limit` has left the window,
+ * and then replaces the older time at `n`'s index by the time now with compare-and-exchange: of several processes one succeeds.
+ * An index never gets the same time twice, so a late process can't succeed by mistake. Then the head is advanced; if the process
+ * is killed before that, the next one finds a recent time where an old one should be, and advances the head itself.
+ * So hit `n` is always at least a window's length after hit `n - limit`.
  *
- * A table that must grow or go is frozen first: its heads become negative, and a hit whose head can't move on any more
- * counts for nothing and is taken anew in the table that follows.
+ * A table that is to be replaced or removed is frozen first: its heads become negative, and a hit whose head can't be advanced
+ * is repeated in the next table.
  *
- * Where callers can be invented, as addresses can, the table is bounded: it has sets of four windows, and a caller has its
- * set by a hash. A newcomer gets the window of the set that has been silent the longest, together with the hits that still
- * stand in it. So each window, whoever has it, lets no more than the limit through in any 60 s.
+ * The table of client addresses is bounded, as a set-associative cache: a caller's hash selects a set of four windows, and a new
+ * caller gets the window of the set that was idle for longest, with the hits that are still in it. So each window, whoever has
+ * it, allows no more than the limit in any 60 s.
  *
- * Times are milliseconds modulo 2^32 (49 days), zero for a hit that never was. What is more than a window's length
- * in the future is a time of long ago.
+ * Times are milliseconds modulo 2^32 (49 days); zero is no hit. A time more than a window's length in the future is an old one.
  */
 
-/** What every window holds the hits of. */
+/** The length of every window. */
 export const windowMs = 60_000;
 
-/** In 32-bit words: the header, and in it the places of its numbers. */
+/** In 32-bit words: the header's length, and the indexes of its numbers. */
 const headerWords = 16;
 const format = 0x54575331;
 const formatAt = 0;
@@ -45,8 +44,8 @@ export type TableShape = {
   readonly capacity: number;
 };
 
-/** What became of a hit, as of `head`. */
-export type Taken = { readonly allowed: boolean; readonly head: number };
+/** Whether a hit was counted, and the head after it. */
+export type Hit = { readonly allowed: boolean; readonly head: number };
 
 /** The next power of two above the limit. @param atLeast one too */
 export function capacityFor(limit: number, atLeast: number): number {
@@ -93,7 +92,7 @@ export class WindowTable {
   }
 
   /**
-   * @param old a frozen one of no fewer sets, whose hits are carried over; those of the longest silent where there is no room
+   * @param old a frozen one of no fewer sets, whose hits are carried over; those of the longest idle where there is no room
    * @returns the bytes of a new one
    */
   static make(shape: TableShape, now: number, old?: WindowTable): Uint8Array<ArrayBuffer> {
@@ -115,7 +114,7 @@ export class WindowTable {
     return isWhole && wordsOf(shape) === words.length ? new WindowTable(words, shape) : undefined;
   }
 
-  /** Whether nothing may be taken from it any more. */
+  /** Whether it counts no more hits. */
   get isFrozen(): boolean {
     return this.#head(0) < 0;
   }
@@ -123,16 +122,16 @@ export class WindowTable {
   /**
    * The caller's window.
    * @param now in milliseconds, here and below
-   * @param claims gives it one if it has none; otherwise the result may be undefined
+   * @param claims whether a caller without a window gets one; otherwise the result may be undefined
    */
-  windowOf(who: string, now: number, claims: true): number;
-  windowOf(who: string, now: number, claims: boolean): number | undefined;
-  windowOf(who: string, now: number, claims: boolean): number | undefined {
+  windowOf(caller: string, now: number, claims: true): number;
+  windowOf(caller: string, now: number, claims: boolean): number | undefined;
+  windowOf(caller: string, now: number, claims: boolean): number | undefined {
     const { sets } = this.shape;
     if (sets === 0) return 0;
-    const hash = Bun.hash.xxHash32(who, this.#seed);
+    const hash = Bun.hash.xxHash32(caller, this.#seed);
     const set = hash & (sets - 1);
-    // Zero stands for nobody.
+    // Zero is a free window.
     const fingerprint = hash >>> fingerprintBits || 1;
     for (;;) {
       const before = Atomics.load(this.#sets, set);
@@ -148,11 +147,11 @@ export class WindowTable {
     return -1;
   }
 
-  /** @param before the set's fingerprints, among which the newcomer's was not */
+  /** @param before the set's fingerprints, without the new caller's */
   #claim(set: number, before: bigint, fingerprint: number, tick: number): void {
     let way = 0;
     for (let other = 1; other < ways; other += 1) {
-      if (this.#silence(set * ways + other, tick) > this.#silence(set * ways + way, tick)) way = other;
+      if (this.#idleMs(set * ways + other, tick) > this.#idleMs(set * ways + way, tick)) way = other;
     }
     const shift = BigInt(way * fingerprintBits);
     const after = (before & ~(0xffffn << shift)) | (BigInt(fingerprint) << shift);
@@ -160,18 +159,18 @@ export class WindowTable {
   }
 
   /** Milliseconds since the window's latest hit. */
-  #silence(window: number, tick: number): number {
+  #idleMs(window: number, tick: number): number {
     const time = this.#timeOf(window, this.#head(window) - 1);
     const age = (tick - time) | 0;
     return time === 0 || age <= -windowMs ? Number.POSITIVE_INFINITY : age;
   }
 
   /**
-   * Takes a hit if there is room.
+   * Counts a hit if there is room.
    * @param limit below the capacity
-   * @returns undefined when the window is frozen, or is none: no hit was taken
+   * @returns undefined when the window is frozen, or damaged: no hit was counted
    */
-  take(window: number, limit: number, now: number): Taken | undefined {
+  hit(window: number, limit: number, now: number): Hit | undefined {
     const words = this.#words;
     const tick = wrapped(Math.floor(now));
     const base = this.#hits + window * this.shape.capacity;
@@ -179,37 +178,37 @@ export class WindowTable {
       const head = this.#head(window);
       if (head < 0) return undefined;
       const place = base + (head & this.#mask);
-      const standing = Atomics.load(words, place);
-      if (isWithin(standing, tick)) this.#moveOn(window, head);
+      const found = Atomics.load(words, place);
+      if (isWithin(found, tick)) this.#advanceHead(window, head);
       else if (isWithin(this.#timeOf(window, head - limit), tick)) {
-        // Had others gone on meanwhile, a hit of theirs might stand there.
+        // If the head has moved meanwhile, that may be a newer hit.
         if (this.#head(window) === head) return { allowed: false, head };
-      } else if (Atomics.compareExchange(words, place, standing, this.#timeAfter(window, head - 1, now)) === standing) {
-        return this.#moveOn(window, head) ? { allowed: true, head: (head + 1) & headMask } : undefined;
+      } else if (Atomics.compareExchange(words, place, found, this.#timeAfter(window, head - 1, now)) === found) {
+        return this.#advanceHead(window, head) ? { allowed: true, head: (head + 1) & headMask } : undefined;
       }
     }
     return undefined;
   }
 
-  /** The time of a hit taken now, which is never before the one that precedes it. Never zero. */
+  /** The time for a hit now: never before the previous hit's, and never zero. */
   #timeAfter(window: number, hit: number, now: number): number {
     const tick = wrapped(Math.ceil(now));
     const previous = this.#timeOf(window, hit);
     return (isWithin(previous, tick) && ((tick - previous) | 0) < 0 ? previous : tick) || 1;
   }
 
-  /** @returns how many hits before `head` stand in the window */
+  /** @returns how many hits before `head` are in the window */
   count(window: number, now: number, head = this.head(window)): number {
     const tick = wrapped(Math.floor(now));
     for (;;) {
-      const count = this.#search(window, tick, head, this.#keptBefore(window, head));
-      // What others have taken while it was searched must not be among it.
-      if (count <= this.#keptBefore(window, head)) return count;
+      const count = this.#search(window, tick, head, this.#intactBefore(window, head));
+      // Hits that were counted during the search must not be among them.
+      if (count <= this.#intactBefore(window, head)) return count;
     }
   }
 
-  /** How many of the places before `head` no later hit can have been put in. */
-  #keptBefore(window: number, head: number): number {
+  /** How many indexes before `head` no later hit can have overwritten. */
+  #intactBefore(window: number, head: number): number {
     return Math.max(0, this.#mask - ((this.head(window) - head) & headMask));
   }
 
@@ -234,16 +233,16 @@ export class WindowTable {
     return this.#head(window) & headMask;
   }
 
-  /** Whether the table has taken nothing for so long. */
-  isSilentFor(ms: number, now: number): boolean {
+  /** Whether no window has had a hit for so long. */
+  isIdleFor(ms: number, now: number): boolean {
     const tick = wrapped(Math.floor(now));
     for (let window = 0; window < windowsOf(this.shape); window += 1) {
-      if (this.#silence(window, tick) < ms) return false;
+      if (this.#idleMs(window, tick) < ms) return false;
     }
     return true;
   }
 
-  /** @param head only if no hit was taken since; otherwise always. @returns whether it is frozen now */
+  /** @param head freezes only where no hit was counted since; absent: always. @returns whether it is frozen now */
   freeze(head?: number): boolean {
     for (let window = 0; window < windowsOf(this.shape); window += 1) {
       if (head === undefined) Atomics.or(this.#words, this.#heads + window, frozenBit | 0);
@@ -257,7 +256,7 @@ export class WindowTable {
     const { sets } = this.shape;
     const live = Array.from({ length: windowsOf(from.shape) }, (_, window) => window)
       .filter((window) => from.count(window, now) > 0)
-      .sort((one, other) => from.#silence(one, tick) - from.#silence(other, tick));
+      .sort((one, other) => from.#idleMs(one, tick) - from.#idleMs(other, tick));
     for (const window of live) {
       const set = (window >> 2) & (sets - 1);
       const way = sets === 0 ? 0 : this.#wayOf(set, 0);
@@ -280,8 +279,8 @@ export class WindowTable {
     return Atomics.load(this.#words, this.#heads + window);
   }
 
-  /** @returns whether the head stands behind that hit, whoever moved it; it does not where it was frozen before */
-  #moveOn(window: number, head: number): boolean {
+  /** @returns whether the head is past that hit, whichever process advanced it; false where the window was frozen before */
+  #advanceHead(window: number, head: number): boolean {
     const found = Atomics.compareExchange(this.#words, this.#heads + window, head, (head + 1) & headMask);
     return found >= 0 || (found & headMask) !== head;
   }

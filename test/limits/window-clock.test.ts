@@ -3,7 +3,7 @@ import { truncateSync, writeFileSync } from "node:fs";
 import fc from "fast-check";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import { machineClock } from "../../src/lib/linux/machine-clock.ts";
-import { SharedWindows } from "../../src/limits/shared-windows.ts";
+import { SharedMemoryLimiter } from "../../src/limits/shared-memory-limiter.ts";
 import { openWindowClock } from "../../src/limits/window-clock.ts";
 import { WindowFiles } from "../../src/limits/window-files.ts";
 import { runScript } from "../helpers/child-process.ts";
@@ -149,7 +149,7 @@ test("whatever clocks are set and processes start anew: never more than the limi
       const machine = new Machine();
       const start = () => {
         const clock = machine.startProcess();
-        return SharedWindows.ofKeys(new WindowFiles(folder.path, clock), clock);
+        return SharedMemoryLimiter.ofKeys(new WindowFiles(folder.path, clock), clock);
       };
       const processes = [start(), start()];
       const taken: number[] = [];
@@ -157,7 +157,7 @@ test("whatever clocks are set and processes start anew: never more than the limi
         machine.pass(pass);
         machine.wall += jump;
         if (restarts) processes[process] = start();
-        const { allowed } = processes[process]!.take("a", limit);
+        const { allowed } = processes[process]!.hit("a", limit);
         const live = taken.filter((time) => time > machine.real - 60_000).length;
         expect(allowed).toBe(live < limit);
         if (allowed) taken.push(machine.real);
@@ -180,7 +180,7 @@ test("over reboots with a wall clock that is set back: never more than the limit
       const machine = new Machine(hasClock);
       const start = () => {
         const clock = machine.startProcess();
-        return SharedWindows.ofKeys(new WindowFiles(folder.path, clock), clock);
+        return SharedMemoryLimiter.ofKeys(new WindowFiles(folder.path, clock), clock);
       };
       let limiter = start();
       const taken: number[] = [];
@@ -191,14 +191,14 @@ test("over reboots with a wall clock that is set back: never more than the limit
           machine.wall += jump;
           limiter = start();
         }
-        const verdict = limiter.take("a", limit);
+        const decision = limiter.hit("a", limit);
         const live = taken.filter((time) => time > machine.real - 60_000).length;
-        if (live >= limit) expect(verdict.allowed).toBe(false);
-        if (verdict.allowed) taken.push(machine.real);
-        else expect(verdict.retryAfterSeconds).toBeWithin(1, 61);
+        if (live >= limit) expect(decision.allowed).toBe(false);
+        if (decision.allowed) taken.push(machine.real);
+        else expect(decision.retryAfterSeconds).toBeWithin(1, 61);
       }
       machine.pass(60_001);
-      expect(limiter.take("a", limit).allowed).toBe(true);
+      expect(limiter.hit("a", limit).allowed).toBe(true);
     }),
     { numRuns: 100 },
   );

@@ -1,40 +1,40 @@
 /**
- * Exact sliding windows: never more than N requests of one caller in any 60 seconds. Those here are in this process' memory,
- * for when they can't be kept in files. They run on the monotonic clock, so that a step of the wall clock neither opens nor
- * closes them.
+ * Rate limiting by exact sliding windows: at most N requests of one caller in any 60 seconds. Declares the interface of all
+ * limiters, and the one in process memory, which is used where windows can't be shared through files. It runs on the monotonic
+ * clock, so that steps of the wall clock have no effect.
  */
 import { isIPv6 } from "node:net";
 import type { Clock } from "../lib/clock.ts";
 import { windowMs } from "./window-table.ts";
 
-export type Verdict = {
+export type Decision = {
   readonly allowed: boolean;
   readonly limit: number;
-  /** How many more requests may be taken now. */
+  /** How many more requests are allowed now. */
   readonly remaining: number;
   /** Unix seconds, rounded up: when `remaining` next grows; now, when nothing is in the window. */
   readonly resetAt: number;
-  /** Whole seconds until a request can be taken; 0 when this one was. */
+  /** Whole seconds until a request is allowed; 0 when this one was. */
   readonly retryAfterSeconds: number;
 };
 
 export interface Limiter {
-  /** Takes one request if the window has room. A refused one does not count. @param perMinute at least 1 */
-  take(who: string, perMinute: number): Verdict;
-  /** What `take` would find, without taking. `allowed` says whether there is room. */
-  peek(who: string, perMinute: number): Verdict;
+  /** Counts one request if the window has room; a refused one does not count. @param perMinute at least 1 */
+  hit(caller: string, perMinute: number): Decision;
+  /** The decision that `hit` would make, without counting. */
+  peek(caller: string, perMinute: number): Decision;
 }
 
 /** The requests in a window by their monotonic times, oldest first. */
 export type Times = { readonly count: number; at(index: number): number | undefined };
 
 /** @param wallNow Unix time in milliseconds */
-export function verdictOf(window: Times, limit: number, allowed: boolean, now: number, wallNow: number): Verdict {
+export function decisionOf(window: Times, limit: number, allowed: boolean, now: number, wallNow: number): Decision {
   const room = limit - window.count;
-  // After a limit was lowered more requests may stand in the window than it allows: they must go first.
-  const leaves = window.at(Math.max(0, -room));
-  // Times that are kept in whole milliseconds may be a little ahead of now.
-  const waitMs = leaves === undefined ? 0 : Math.min(windowMs, leaves + windowMs - now);
+  // After a limit was lowered the window may hold more requests than it allows: those must expire first.
+  const expiring = window.at(Math.max(0, -room));
+  // Times in whole milliseconds may be a little ahead of now.
+  const waitMs = expiring === undefined ? 0 : Math.min(windowMs, expiring + windowMs - now);
   return {
     allowed,
     limit,
@@ -44,55 +44,55 @@ export function verdictOf(window: Times, limit: number, allowed: boolean, now: n
   };
 }
 
-export class RateLimiter implements Limiter {
+export class MemoryLimiter implements Limiter {
   readonly #clock: Clock;
   readonly #maxCallers: number;
-  /** The least recently taken stands first. */
+  /** Least recently used first. */
   readonly #windows = new Map<string, Window>();
 
   /**
-   * @param maxCallers how many are remembered; beyond it the least recently seen is forgotten. Where callers can't be
-   * invented, as with keys, no bound is needed: whoever has been silent for a minute is forgotten anyway.
+   * @param maxCallers how many callers are tracked; beyond it the least recently used is dropped. API keys need no bound: a
+   * caller that was idle for a minute is dropped anyway.
    */
   constructor(clock: Clock, maxCallers = Number.POSITIVE_INFINITY) {
     this.#clock = clock;
     this.#maxCallers = maxCallers;
   }
 
-  /** How many callers are remembered. */
+  /** How many callers are tracked. */
   get size(): number {
     return this.#windows.size;
   }
 
-  take(who: string, perMinute: number): Verdict {
+  hit(caller: string, perMinute: number): Decision {
     const now = this.#clock.monotonic();
-    const window = this.#windows.get(who) ?? new Window();
-    window.forgetUntil(now - windowMs);
+    const window = this.#windows.get(caller) ?? new Window();
+    window.expire(now - windowMs);
     const allowed = window.count < perMinute;
     if (allowed) window.push(now);
-    this.#windows.delete(who);
-    this.#windows.set(who, window);
-    this.#forgetOthers(now);
-    return verdictOf(window, perMinute, allowed, now, this.#clock.now());
+    this.#windows.delete(caller);
+    this.#windows.set(caller, window);
+    this.#evict(now);
+    return decisionOf(window, perMinute, allowed, now, this.#clock.now());
   }
 
-  peek(who: string, perMinute: number): Verdict {
+  peek(caller: string, perMinute: number): Decision {
     const now = this.#clock.monotonic();
-    const window = this.#windows.get(who) ?? new Window();
-    window.forgetUntil(now - windowMs);
-    return verdictOf(window, perMinute, window.count < perMinute, now, this.#clock.now());
+    const window = this.#windows.get(caller) ?? new Window();
+    window.expire(now - windowMs);
+    return decisionOf(window, perMinute, window.count < perMinute, now, this.#clock.now());
   }
 
-  /** Drops windows that are empty by now, which changes nothing, and then those beyond the bound. */
-  #forgetOthers(now: number): void {
-    for (const [who, window] of this.#windows) {
+  /** Drops windows that are empty, and then those beyond the bound. */
+  #evict(now: number): void {
+    for (const [caller, window] of this.#windows) {
       if (window.newest > now - windowMs && this.#windows.size <= this.#maxCallers) return;
-      this.#windows.delete(who);
+      this.#windows.delete(caller);
     }
   }
 }
 
-/** The times of the last requests, oldest first, in a ring that grows as needed. */
+/** The times of the last requests, oldest first, in a ring buffer that grows as needed. */
 class Window {
   #ring = new Float64Array(8);
   #start = 0;
@@ -102,7 +102,7 @@ class Window {
     return this.#count;
   }
 
-  /** The time of the last request, forgotten or not. */
+  /** The time of the latest request, expired or not. */
   newest = Number.NEGATIVE_INFINITY;
 
   push(time: number): void {
@@ -116,7 +116,7 @@ class Window {
     return index < this.#count ? this.#ring[(this.#start + index) % this.#ring.length] : undefined;
   }
 
-  forgetUntil(time: number): void {
+  expire(time: number): void {
     while (this.#count > 0 && this.#ring[this.#start]! <= time) {
       this.#start = (this.#start + 1) % this.#ring.length;
       this.#count -= 1;
@@ -132,8 +132,8 @@ class Window {
 }
 
 /**
- * The name under which calls without a valid key are counted: the address, or for IPv6 its /64 network, since one
- * machine commonly has a whole one to itself (RFC 6177).
+ * The rate-limit caller of a request without a valid key: the client address, or for IPv6 its /64 network, since one site
+ * commonly has a whole /64 or more (RFC 6177).
  */
 export function anonymousCaller(address: string): string {
   if (!isIPv6(address)) return address;
@@ -141,7 +141,7 @@ export function anonymousCaller(address: string): string {
   if (mapped !== undefined) return mapped;
   const [head = "", tail] = address.split("%")[0]!.split("::");
   const groups = head === "" ? [] : head.split(":");
-  // Of the eight groups a "::" stands for as many zeros as are missing; a dotted end counts as two.
+  // "::" stands for the missing ones of eight groups; a dotted end counts as two.
   const after = tail === undefined || tail === "" ? [] : tail.split(":");
   const zeros = tail === undefined ? 0 : 8 - groups.length - after.length - (tail.includes(".") ? 1 : 0);
   const all = [...groups, ...Array<string>(zeros).fill("0"), ...after];

@@ -1,16 +1,16 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { anonymousCaller, RateLimiter } from "../../src/limits/rate-limiter.ts";
+import { anonymousCaller, MemoryLimiter } from "../../src/limits/limiter.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 
 const startMs = 1_700_000_000_000;
 
-describe("take", () => {
+describe("hit", () => {
   test("the window slides: each request makes room a minute after it was taken", () => {
     const clock = new ManualClock(startMs);
-    const limiter = new RateLimiter(clock);
-    const take = () => limiter.take("a", 2);
-    expect(take()).toEqual({
+    const limiter = new MemoryLimiter(clock);
+    const hit = () => limiter.hit("a", 2);
+    expect(hit()).toEqual({
       allowed: true,
       limit: 2,
       remaining: 1,
@@ -18,8 +18,8 @@ describe("take", () => {
       retryAfterSeconds: 0,
     });
     clock.advance(20_500);
-    expect(take()).toMatchObject({ allowed: true, remaining: 0, resetAt: startMs / 1000 + 60 });
-    expect(take()).toEqual({
+    expect(hit()).toMatchObject({ allowed: true, remaining: 0, resetAt: startMs / 1000 + 60 });
+    expect(hit()).toEqual({
       allowed: false,
       limit: 2,
       remaining: 0,
@@ -27,26 +27,26 @@ describe("take", () => {
       retryAfterSeconds: 40,
     });
     clock.advance(39_499);
-    expect(take()).toMatchObject({ allowed: false, retryAfterSeconds: 1 });
+    expect(hit()).toMatchObject({ allowed: false, retryAfterSeconds: 1 });
     clock.advance(1);
-    expect(take()).toMatchObject({ allowed: true, remaining: 0, resetAt: Math.ceil(startMs / 1000 + 80.5) });
-    expect(take()).toMatchObject({ allowed: false, retryAfterSeconds: 21 });
+    expect(hit()).toMatchObject({ allowed: true, remaining: 0, resetAt: Math.ceil(startMs / 1000 + 80.5) });
+    expect(hit()).toMatchObject({ allowed: false, retryAfterSeconds: 21 });
   });
 
   test("callers do not share a window", () => {
-    const limiter = new RateLimiter(new ManualClock());
-    expect(limiter.take("a", 1).allowed).toBe(true);
-    expect(limiter.take("b", 1).allowed).toBe(true);
-    expect(limiter.take("a", 1).allowed).toBe(false);
+    const limiter = new MemoryLimiter(new ManualClock());
+    expect(limiter.hit("a", 1).allowed).toBe(true);
+    expect(limiter.hit("b", 1).allowed).toBe(true);
+    expect(limiter.hit("a", 1).allowed).toBe(false);
   });
 
   test("peek takes nothing; an empty window resets now", () => {
     const clock = new ManualClock(startMs + 1);
-    const limiter = new RateLimiter(clock);
+    const limiter = new MemoryLimiter(clock);
     const empty = { allowed: true, limit: 3, remaining: 3, resetAt: startMs / 1000 + 1, retryAfterSeconds: 0 };
     expect(limiter.peek("a", 3)).toEqual(empty);
     expect(limiter.size).toBe(0);
-    limiter.take("a", 3);
+    limiter.hit("a", 3);
     expect(limiter.peek("a", 3)).toMatchObject({ remaining: 2, resetAt: startMs / 1000 + 61 });
     expect(limiter.peek("a", 3)).toMatchObject({ remaining: 2 });
     expect(limiter.peek("a", 1)).toMatchObject({ allowed: false, remaining: 0, retryAfterSeconds: 60 });
@@ -64,43 +64,43 @@ describe("take", () => {
     };
     let wall = startMs;
     let steady = 5;
-    const limiter = new RateLimiter(clock);
-    limiter.take("a", 1);
+    const limiter = new MemoryLimiter(clock);
+    limiter.hit("a", 1);
     for (const jump of [-86_400_000, 86_400_000, 3_600_000]) {
       wall += jump;
       steady += 10_000;
-      const verdict = limiter.take("a", 1);
-      expect(verdict.allowed).toBe(false);
-      expect(verdict.resetAt).toBe(Math.ceil((wall + 60_000 - (steady - 5)) / 1000));
+      const decision = limiter.hit("a", 1);
+      expect(decision.allowed).toBe(false);
+      expect(decision.resetAt).toBe(Math.ceil((wall + 60_000 - (steady - 5)) / 1000));
     }
     steady = 60_005;
-    expect(limiter.take("a", 1).allowed).toBe(true);
+    expect(limiter.hit("a", 1).allowed).toBe(true);
   });
 
   test("agrees with a plain list of times, whatever the limit changes to", () => {
     const step = fc.record({
       wait: fc.oneof(fc.integer({ min: 0, max: 3000 }), fc.constantFrom(0, 30_000, 59_999, 60_000, 60_001)),
-      who: fc.constantFrom("a", "b"),
+      caller: fc.constantFrom("a", "b"),
       limit: fc.constantFrom(1, 2, 5, 9, 40),
       peek: fc.boolean(),
     });
     fc.assert(
       fc.property(fc.array(step, { minLength: 1, maxLength: 120 }), (steps) => {
         const clock = new ManualClock(startMs + 123);
-        const limiter = new RateLimiter(clock);
+        const limiter = new MemoryLimiter(clock);
         const taken: Record<string, number[]> = { a: [], b: [] };
-        for (const { wait, who, limit, peek } of steps) {
+        for (const { wait, caller, limit, peek } of steps) {
           clock.advance(wait);
           const now = clock.now();
-          const live = taken[who]!.filter((time) => time > now - 60_000);
+          const live = taken[caller]!.filter((time) => time > now - 60_000);
           const allowed = live.length < limit;
           if (allowed && !peek) {
             live.push(now);
-            taken[who]!.push(now);
+            taken[caller]!.push(now);
           }
           // When enough of them are gone that one more fits than now.
           const grows = live.length === 0 ? now : live[Math.max(0, live.length - limit)]! + 60_000;
-          expect(peek ? limiter.peek(who, limit) : limiter.take(who, limit)).toEqual({
+          expect(peek ? limiter.peek(caller, limit) : limiter.hit(caller, limit)).toEqual({
             allowed,
             limit,
             remaining: Math.max(0, limit - live.length),
@@ -123,13 +123,13 @@ describe("take", () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 0, max: 20_000 }), { minLength: 5, maxLength: 40 }), (waits) => {
         const clock = new ManualClock(startMs + 777);
-        const limiter = new RateLimiter(clock);
+        const limiter = new MemoryLimiter(clock);
         for (const wait of waits) {
           clock.advance(wait);
-          const verdict = limiter.take("a", 3);
+          const decision = limiter.hit("a", 3);
           const before = limiter.peek("a", 3);
-          if (verdict.allowed) continue;
-          clock.advance(verdict.retryAfterSeconds * 1000);
+          if (decision.allowed) continue;
+          clock.advance(decision.retryAfterSeconds * 1000);
           expect(limiter.peek("a", 3).remaining).toBeGreaterThan(0);
           clock.advance(Math.max(0, before.resetAt * 1000 - clock.now()));
           expect(limiter.peek("a", 3).remaining).toBeGreaterThan(before.remaining);
@@ -141,26 +141,26 @@ describe("take", () => {
 });
 
 describe("memory", () => {
-  test("callers that were silent for a minute are forgotten", () => {
+  test("callers that were idle for a minute are forgotten", () => {
     const clock = new ManualClock();
-    const limiter = new RateLimiter(clock);
-    for (let at = 0; at < 500; at += 1) limiter.take(`key-${at}`, 5);
+    const limiter = new MemoryLimiter(clock);
+    for (let at = 0; at < 500; at += 1) limiter.hit(`key-${at}`, 5);
     expect(limiter.size).toBe(500);
     clock.advance(59_999);
-    limiter.take("key-0", 5);
+    limiter.hit("key-0", 5);
     expect(limiter.size).toBe(500);
     clock.advance(1);
-    limiter.take("key-1", 5);
+    limiter.hit("key-1", 5);
     expect(limiter.size).toBe(2);
     expect(limiter.peek("key-0", 5).remaining).toBe(4);
   });
 
   test("many addresses can't grow it: the one seen longest ago goes first", () => {
-    const limiter = new RateLimiter(new ManualClock(), 100);
-    limiter.take("early", 1);
+    const limiter = new MemoryLimiter(new ManualClock(), 100);
+    limiter.hit("early", 1);
     for (let at = 0; at < 5000; at += 1) {
-      limiter.take(`address-${at}`, 1);
-      expect(limiter.take("busy", 2).allowed).toBe(at < 2);
+      limiter.hit(`address-${at}`, 1);
+      expect(limiter.hit("busy", 2).allowed).toBe(at < 2);
     }
     expect(limiter.size).toBe(100);
     expect(limiter.peek("early", 1).remaining).toBe(1);
@@ -170,9 +170,9 @@ describe("memory", () => {
   });
 
   test("a large window holds every request", () => {
-    const limiter = new RateLimiter(new ManualClock());
-    for (let at = 0; at < 10_000; at += 1) expect(limiter.take("a", 10_000).remaining).toBe(9_999 - at);
-    expect(limiter.take("a", 10_000).allowed).toBe(false);
+    const limiter = new MemoryLimiter(new ManualClock());
+    for (let at = 0; at < 10_000; at += 1) expect(limiter.hit("a", 10_000).remaining).toBe(9_999 - at);
+    expect(limiter.hit("a", 10_000).allowed).toBe(false);
   });
 });
 

@@ -5,10 +5,10 @@ import fc from "fast-check";
 import type { Clock } from "../../src/lib/clock.ts";
 import { type Logger, silentLogger } from "../../src/lib/log.ts";
 import { mapFile } from "../../src/lib/mapped-file.ts";
+import { type Limiter, MemoryLimiter } from "../../src/limits/limiter.ts";
 import { LimiterWithFallback } from "../../src/limits/limiter-with-fallback.ts";
 import { openLimits } from "../../src/limits/limits.ts";
-import { type Limiter, RateLimiter } from "../../src/limits/rate-limiter.ts";
-import { SharedWindows } from "../../src/limits/shared-windows.ts";
+import { SharedMemoryLimiter } from "../../src/limits/shared-memory-limiter.ts";
 import { WindowFiles } from "../../src/limits/window-files.ts";
 import { runScript } from "../helpers/child-process.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
@@ -16,17 +16,17 @@ import { TempFolder } from "../helpers/temp-folder.ts";
 
 /** Of the two kinds of callers. Each gives what is opened in one process on that folder. */
 const kinds: Record<string, (folder: string, clock: Clock) => Limiter> = {
-  keys: (folder, clock) => SharedWindows.ofKeys(new WindowFiles(folder, clock), clock),
-  addresses: (folder, clock) => SharedWindows.ofAddresses(new WindowFiles(folder, clock), clock),
+  keys: (folder, clock) => SharedMemoryLimiter.ofKeys(new WindowFiles(folder, clock), clock),
+  addresses: (folder, clock) => SharedMemoryLimiter.ofAddresses(new WindowFiles(folder, clock), clock),
 };
 
 describe.each(Object.keys(kinds))("the shared windows of %s", (kind) => {
-  test("give every verdict that one process' own would give, whichever of two is asked, whenever they are opened anew", () => {
+  test("give every decision that one process' own would give, whichever of two is asked, whenever they are opened anew", () => {
     const step = fc.record({
       worker: fc.nat(1),
-      who: fc.constantFrom("a", "b", "c"),
+      caller: fc.constantFrom("a", "b", "c"),
       perMinute: fc.oneof(fc.integer({ min: 1, max: 6 }), fc.constantFrom(511, 512, 3_000)),
-      takes: fc.boolean(),
+      hits: fc.boolean(),
       advance: fc.constantFrom(0, 0, 0, 1, 999, 20_000, 59_999, 60_000, 50 * 86_400_000),
       restarts: fc.boolean(),
     });
@@ -36,12 +36,12 @@ describe.each(Object.keys(kinds))("the shared windows of %s", (kind) => {
         const clock = new ManualClock();
         const open = () => kinds[kind]!(folder.path, clock);
         const shared = [open(), open()];
-        const own = new RateLimiter(clock);
-        for (const { worker, who, perMinute, takes, advance, restarts } of steps) {
+        const own = new MemoryLimiter(clock);
+        for (const { worker, caller, perMinute, hits, advance, restarts } of steps) {
           clock.advance(advance);
           if (restarts) shared[worker] = open();
-          const call = takes ? "take" : "peek";
-          expect(shared[worker]![call](who, perMinute)).toEqual(own[call](who, perMinute));
+          const call = hits ? "hit" : "peek";
+          expect(shared[worker]![call](caller, perMinute)).toEqual(own[call](caller, perMinute));
         }
       }),
       { numRuns: 40 },
@@ -53,10 +53,10 @@ describe.each(Object.keys(kinds))("the shared windows of %s", (kind) => {
     // Times are kept modulo 2^32 ms.
     const clock = new ManualClock(400 * 2 ** 32 - 60_000);
     const shared = kinds[kind]!(folder.path, clock);
-    const own = new RateLimiter(clock);
-    for (let takes = 0; takes < 3_000; takes += 1) {
-      clock.advance(takes % 7 === 0 ? 900 : 1);
-      expect(shared.take("a", 500)).toEqual(own.take("a", 500));
+    const own = new MemoryLimiter(clock);
+    for (let hits = 0; hits < 3_000; hits += 1) {
+      clock.advance(hits % 7 === 0 ? 900 : 1);
+      expect(shared.hit("a", 500)).toEqual(own.hit("a", 500));
     }
   });
 
@@ -64,14 +64,14 @@ describe.each(Object.keys(kinds))("the shared windows of %s", (kind) => {
     using folder = new TempFolder();
     const racer = `
       const { systemClock } = await import(SRC + "/lib/clock.ts");
-      const { SharedWindows } = await import(SRC + "/limits/shared-windows.ts");
+      const { SharedMemoryLimiter } = await import(SRC + "/limits/shared-memory-limiter.ts");
       const { WindowFiles } = await import(SRC + "/limits/window-files.ts");
       const files = new WindowFiles(${JSON.stringify(folder.path)}, systemClock);
-      const limiter = SharedWindows.of${kind === "keys" ? "Keys" : "Addresses"}(files, systemClock);
+      const limiter = SharedMemoryLimiter.of${kind === "keys" ? "Keys" : "Addresses"}(files, systemClock);
       const left = [];
       for (let calls = 0; calls < 4000; calls += 1) {
         const limit = calls < 1000 ? 400 : calls < 2000 ? 2000 : 5000;
-        const { allowed, remaining } = limiter.take("a", limit);
+        const { allowed, remaining } = limiter.hit("a", limit);
         if (allowed) left.push(5000 - limit + remaining);
       }
       console.log(JSON.stringify(left));`;
@@ -98,9 +98,9 @@ describe.each(Object.keys(kinds))("the shared windows of %s", (kind) => {
       () => truncateSync(path, 640),
       () => writeFileSync(path, "no"),
     ]) {
-      kinds[kind]!(folder.path, clock).take("a", 5);
+      kinds[kind]!(folder.path, clock).hit("a", 5);
       damage();
-      expect(kinds[kind]!(folder.path, clock).take("a", 5)).toMatchObject({ allowed: true, remaining: 4 });
+      expect(kinds[kind]!(folder.path, clock).hit("a", 5)).toMatchObject({ allowed: true, remaining: 4 });
     }
   });
 
@@ -110,7 +110,7 @@ describe.each(Object.keys(kinds))("the shared windows of %s", (kind) => {
         using folder = new TempFolder();
         const clock = new ManualClock();
         const limiter = kinds[kind]!(folder.path, clock);
-        limiter.take("a", 5);
+        limiter.hit("a", 5);
         const files = new WindowFiles(folder.path, clock);
         const bytes = mapFile(kind === "keys" ? files.pathOf("a") : files.addresses);
         let state = seed;
@@ -118,9 +118,9 @@ describe.each(Object.keys(kinds))("the shared windows of %s", (kind) => {
           state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
           bytes[at] = state >>> 24;
         }
-        limiter.take("a", 5);
+        limiter.hit("a", 5);
         clock.advance(120_000);
-        expect(limiter.take("a", 5)).toMatchObject({ allowed: true });
+        expect(limiter.hit("a", 5)).toMatchObject({ allowed: true });
       }),
       { numRuns: 20 },
     );
@@ -138,12 +138,12 @@ describe("a process that is killed", () => {
     using folder = new TempFolder();
     const clock = new ManualClock();
     const limiter = kinds["keys"]!(folder.path, clock);
-    for (let takes = 0; takes < 3; takes += 1) limiter.take("a", 5);
+    for (let hits = 0; hits < 3; hits += 1) limiter.hit("a", 5);
     const words = wordsOf(folder);
     expect(words[16]).toBe(3);
     words[17 + 3] = words[17 + 2]!;
-    expect(limiter.take("a", 5)).toMatchObject({ allowed: true, remaining: 0 });
-    expect(limiter.take("a", 5)).toMatchObject({ allowed: false, remaining: 0 });
+    expect(limiter.hit("a", 5)).toMatchObject({ allowed: true, remaining: 0 });
+    expect(limiter.hit("a", 5)).toMatchObject({ allowed: false, remaining: 0 });
     clock.advance(60_000);
     expect(limiter.peek("a", 5)).toMatchObject({ allowed: true, remaining: 5 });
   });
@@ -152,12 +152,12 @@ describe("a process that is killed", () => {
     using folder = new TempFolder();
     const clock = new ManualClock();
     const limiter = kinds["keys"]!(folder.path, clock);
-    for (let takes = 0; takes < 3; takes += 1) limiter.take("a", 5);
+    for (let hits = 0; hits < 3; hits += 1) limiter.hit("a", 5);
     const words = wordsOf(folder);
     words[16] = words[16]! | 0x8000_0000;
-    expect(limiter.take("a", 5)).toMatchObject({ allowed: true, remaining: 1 });
-    expect(kinds["keys"]!(folder.path, clock).take("a", 5)).toMatchObject({ allowed: true, remaining: 0 });
-    expect(limiter.take("a", 5).allowed).toBe(false);
+    expect(limiter.hit("a", 5)).toMatchObject({ allowed: true, remaining: 1 });
+    expect(kinds["keys"]!(folder.path, clock).hit("a", 5)).toMatchObject({ allowed: true, remaining: 0 });
+    expect(limiter.hit("a", 5).allowed).toBe(false);
   });
 });
 
@@ -167,14 +167,14 @@ describe("addresses", () => {
     const clock = new ManualClock();
     const limiter = kinds["addresses"]!(folder.path, clock);
     let allowed = 0;
-    for (let who = 0; who < 30_000; who += 1) if (limiter.take(`${who}`, 600).allowed) allowed += 1;
+    for (let caller = 0; caller < 30_000; caller += 1) if (limiter.hit(`${caller}`, 600).allowed) allowed += 1;
     expect(allowed).toBe(30_000);
     // 4,096 windows.
-    for (let who = 0; who < 30_000; who += 1) if (limiter.take(`${who}`, 2).allowed) allowed += 1;
+    for (let caller = 0; caller < 30_000; caller += 1) if (limiter.hit(`${caller}`, 2).allowed) allowed += 1;
     expect(allowed).toBeWithin(30_000, 30_000 + 4_096 * 2);
     expect(Bun.file(folder.file("addresses")).size).toBeLessThan(17 * 1024 ** 2);
     clock.advance(60_000);
-    expect(limiter.take("30001", 2)).toMatchObject({ allowed: true, remaining: 1 });
+    expect(limiter.hit("30001", 2)).toMatchObject({ allowed: true, remaining: 1 });
   });
 
   test("of 1,000 that call in one minute each keeps a window of its own, whatever limit they had before", () => {
@@ -186,7 +186,8 @@ describe("addresses", () => {
       [100, 99],
       [600, 598],
     ] as const) {
-      for (let who = 0; who < 1_000; who += 1) if (limiter.take(`${who}`, limit).remaining !== left) lost += 1;
+      for (let caller = 0; caller < 1_000; caller += 1)
+        if (limiter.hit(`${caller}`, limit).remaining !== left) lost += 1;
     }
     // Of a few sets five or more are members.
     expect(lost).toBeLessThan(50);
@@ -199,25 +200,25 @@ describe("files of keys", () => {
     const clock = new ManualClock();
     const limits = openLimits(folder.path, { clock, log: silentLogger, processes: 1, isSweeper: true });
     const names = () => readdirSync(folder.file("limits/keys"));
-    for (let who = 0; who < 100; who += 1) limits.callers.take(`${who}`, 2);
+    for (let caller = 0; caller < 100; caller += 1) limits.callers.hit(`${caller}`, 2);
     const abandoned = folder.file(`limits/keys/${"0".repeat(64)}.unfinished`);
     writeFileSync(abandoned, "");
     utimesSync(abandoned, 1, 1);
     clock.advance(599_000);
-    limits.callers.take("0", 2);
-    limits.callers.take("1", 2);
+    limits.callers.hit("0", 2);
+    limits.callers.hit("1", 2);
     clock.advance(3_600_000 - 599_000 - 1_000);
-    limits.callers.take("1", 2);
+    limits.callers.hit("1", 2);
     expect(names().length).toBe(101);
     clock.advance(61_000);
     while (names().length > 1) await new Promise((resolve) => setImmediate(resolve));
     expect(existsSync(abandoned)).toBe(false);
     // A mapping of a file that is gone counts for nothing.
     const other = kinds["keys"]!(folder.file("limits"), clock);
-    for (const who of ["1", "5"]) {
-      limits.callers.take(who, 2);
-      other.take(who, 2);
-      expect(limits.callers.take(who, 2).allowed).toBe(false);
+    for (const caller of ["1", "5"]) {
+      limits.callers.hit(caller, 2);
+      other.hit(caller, 2);
+      expect(limits.callers.hit(caller, 2).allowed).toBe(false);
     }
     limits.close();
   });
@@ -234,9 +235,9 @@ test("where the shared windows fail each process allows its part of a limit, and
     throw new Error("no");
   };
   const limiter = new LimiterWithFallback(fail, { clock, log, processes: 2 });
-  const verdicts = Array.from({ length: 6 }, () => limiter.take("a", 8));
-  expect(verdicts.map(({ allowed }) => allowed)).toEqual([true, true, true, true, false, false]);
-  expect(limiter.take("b", 1)).toMatchObject({ allowed: true, limit: 1 });
+  const decisions = Array.from({ length: 6 }, () => limiter.hit("a", 8));
+  expect(decisions.map(({ allowed }) => allowed)).toEqual([true, true, true, true, false, false]);
+  expect(limiter.hit("b", 1)).toMatchObject({ allowed: true, limit: 1 });
   expect(errors).toBe(1);
   clock.advance(60_000);
   expect(limiter.peek("a", 8)).toMatchObject({ allowed: true, remaining: 4 });
@@ -248,11 +249,11 @@ test("a folder that can't be used is tried again with the next call", () => {
   writeFileSync(folder.file("limits"), "in the way");
   const clock = new ManualClock();
   const limits = openLimits(folder.path, { clock, log: silentLogger, processes: 1, isSweeper: false });
-  expect(limits.callers.take("a", 2)).toMatchObject({ allowed: true, remaining: 1 });
-  expect(limits.callers.take("a", 2)).toMatchObject({ allowed: true, remaining: 0 });
-  expect(limits.callers.take("a", 2)).toMatchObject({ allowed: false });
+  expect(limits.callers.hit("a", 2)).toMatchObject({ allowed: true, remaining: 1 });
+  expect(limits.callers.hit("a", 2)).toMatchObject({ allowed: true, remaining: 0 });
+  expect(limits.callers.hit("a", 2)).toMatchObject({ allowed: false });
   rmSync(folder.file("limits"));
-  limits.callers.take("a", 2);
+  limits.callers.hit("a", 2);
   expect(readdirSync(folder.file("limits/keys"))).toHaveLength(1);
   limits.close();
 });
