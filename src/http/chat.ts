@@ -3,16 +3,17 @@
 import type { Caller } from "../auth/keys.ts";
 import type { SurfaceName } from "../config/config.ts";
 import { fingerprint } from "../idempotency/fingerprint.ts";
-import { doneData } from "../lib/sse.ts";
 import { truncate } from "../lib/truncate.ts";
 import { checkChatRequest } from "../protocols/chat/request.ts";
+import { chatCompletion } from "../protocols/chat/response.ts";
 import type { ChatRequest, Envelope } from "../protocols/chat/schema.ts";
+import { ChatEncoder } from "../protocols/chat/stream.ts";
 import { ApiError, type UpstreamFault } from "../protocols/errors.ts";
+import type { ErrorFields, EventEncoder } from "../protocols/protocol.ts";
 import type { Source } from "../protocols/source.ts";
 import type { Answer, KeptAnswer, Producer, WholeAnswer } from "../upstream/answer.ts";
 import type { CallOptions, Outcome, UpstreamError } from "../upstream/call.ts";
 import { callWithFallback, type FallbackReport } from "../upstream/fallback.ts";
-import { type Shaping, StreamShaper, shapingFor } from "../upstream/stream/shape.ts";
 import type { Target } from "../upstream/target.ts";
 import { admit } from "./authenticate.ts";
 import { Meter, type Remember } from "./call-observer.ts";
@@ -45,8 +46,8 @@ export interface ChatSurface {
   refusal(error: UpstreamError): WholeAnswer;
   /** An error of the relay as this surface's callers see it. */
   failure(error: ApiError): ApiError;
-  /** The error object within a stream. */
-  fault(fault: UpstreamFault | ApiError): Record<string, unknown>;
+  /** An error within a stream. */
+  fault(fault: UpstreamFault | ApiError): ErrorFields;
 }
 
 export async function createCompletion(
@@ -63,7 +64,8 @@ export async function createCompletion(
   if (log.content) logContent(context, "messages", request.messages);
   context.allowSilence(silenceAllowed(request, streams.keepAliveSeconds));
   const envelope = newEnvelope(services, context, request.model);
-  const asked = { caller, request, source, envelope };
+  const encoder = encoderFor(request, envelope);
+  const asked = { caller, request, source, envelope, encoder };
   if (request.stream !== true) {
     const { signal } = context.request;
     return respondWhole(context, wholeOf(await start(services, context, surface, asked, signal)), finish);
@@ -71,8 +73,7 @@ export async function createCompletion(
   context.logFields["stream"] = true;
   const leaving = abortedWith(context.request.signal);
   const answering = start(services, context, surface, asked, leaving.signal);
-  const shaping = shapingFor(request, envelope, false);
-  return respondStream(services, context, answering, streamRules(services, surface, shaping, leaving), finish);
+  return respondStream(services, context, answering, streamRules(services, surface, encoder, leaving), finish);
 }
 
 /** `AbortSignal.any` does the same, at several times the cost. */
@@ -87,17 +88,25 @@ function abortedWith(signal: AbortSignal): AbortController {
 function streamRules(
   { live }: Services,
   surface: ChatSurface,
-  shaping: Shaping,
+  encoder: () => EventEncoder,
   leaving: AbortController,
 ): StreamRules {
   return {
     keepAliveMs: live.config.streams.keepAliveSeconds * 1000,
     lateFault(failure) {
       const error = failure instanceof ApiError ? surface.fault(failure) : errorObjectIn(failure.body);
-      return [new StreamShaper(shaping).fault(error), doneData];
+      const events: string[] = [];
+      encoder().fault(error, events);
+      return events;
     },
     abandon: () => leaving.abort(),
   };
+}
+
+/** Made apart from the request, too. */
+function encoderFor(request: ChatRequest, envelope: Envelope): () => EventEncoder {
+  const includeUsage = request.stream_options?.include_usage === true;
+  return () => new ChatEncoder(envelope, includeUsage);
 }
 
 type Asked = {
@@ -106,6 +115,7 @@ type Asked = {
   /** The request as it was sent. */
   readonly source: Source;
   readonly envelope: Envelope;
+  readonly encoder: () => EventEncoder;
 };
 
 function start(
@@ -135,7 +145,7 @@ function answer(
   } catch (error) {
     return Promise.reject(error);
   }
-  return answerOf(services, context, surface, calling);
+  return answerOf(services, context, surface, asked.envelope, calling);
 }
 
 /** Apart from the request, as are all that wait: what an asynchronous function was given is held until it is done. */
@@ -143,6 +153,7 @@ async function answerOf(
   services: Services,
   context: RequestContext,
   surface: ChatSurface,
+  envelope: Envelope,
   calling: Promise<Outcome>,
 ): Promise<Answer> {
   let outcome: Outcome;
@@ -154,7 +165,7 @@ async function answerOf(
     throw surface.failure(error);
   }
   if (outcome.kind === "upstream-error") Object.assign(context.logFields, describeFailure(services, outcome));
-  return answerFrom(outcome, surface);
+  return answerFrom(outcome, envelope, surface);
 }
 
 /** @throws ApiError before anything is called */
@@ -162,7 +173,7 @@ function callUpstream(
   services: Services,
   context: RequestContext,
   surface: ChatSurface,
-  { caller, request, source, envelope }: Asked,
+  { caller, request, source, envelope, encoder }: Asked,
   signal: AbortSignal,
 ): Promise<Outcome> {
   const conversation = openConversation(services, context, caller, surface.name, request);
@@ -177,12 +188,12 @@ function callUpstream(
   const optionsFor = (target: Target): CallOptions => {
     const { provider, call } = target;
     const thinkingRequested = provider.kind === "remote" && provider.wantsThoughts(call);
-    const shaping = shapingFor(call.request, envelope, thinkingRequested);
+    const form = { thinkingRequested, choices: call.request.n ?? 1 };
     const memories = memoriesOf(services, caller, target);
-    if (plan.store) memories.push(conversation.remember(target, shaping));
+    if (plan.store) memories.push(conversation.remember(target, form, envelope));
     if (services.live.config.log.content) memories.push(({ choices }) => logContent(context, "choices", choices));
     const observer = new Meter(services, context, target, memories);
-    return { shaping, signal, observer, onSent, renderFault: surface.fault };
+    return { form, answerId: envelope.id, encoder, signal, observer, onSent, renderFault: surface.fault };
   };
   const report: FallbackReport = (target, failure) => {
     services.metrics.fallback(target.account.name);
@@ -200,10 +211,10 @@ function callUpstream(
 /** Made apart from the request, as it lives for as long as an answer is waited for. */
 const releaseOf = (context: RequestContext) => () => context.forgetBody();
 
-function answerFrom(outcome: Outcome, surface: ChatSurface): Answer {
+function answerFrom(outcome: Outcome, envelope: Envelope, surface: ChatSurface): Answer {
   switch (outcome.kind) {
     case "completion":
-      return jsonAnswer(outcome.completion);
+      return jsonAnswer(chatCompletion(outcome.completion, envelope));
     case "stream":
       return { kind: "events", headers: {}, events: outcome.events };
     case "upstream-error":

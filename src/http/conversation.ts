@@ -3,9 +3,10 @@
 import type { Caller } from "../auth/keys.ts";
 import type { SurfaceName } from "../config/config.ts";
 import type { Holder, UpstreamState } from "../conversations/conversations.ts";
-import type { ChatRequest } from "../protocols/chat/schema.ts";
+import { chatCompletion } from "../protocols/chat/response.ts";
+import type { ChatRequest, Envelope } from "../protocols/chat/schema.ts";
 import { needsStorage } from "../store/require-storage.ts";
-import { type Shaping, shapeCompletion } from "../upstream/stream/shape.ts";
+import { type NormalForm, normaliseCompletion } from "../upstream/stream/normaliser.ts";
 import type { Target } from "../upstream/target.ts";
 import type { Remember } from "./call-observer.ts";
 import type { RequestContext } from "./context.ts";
@@ -47,14 +48,14 @@ export function openConversation(
     },
 
     /** Keeps the exchange once it is complete. The answer stands even if that fails: it was paid for. */
-    remember(target: Target, shaping: Shaping): Remember {
+    remember(target: Target, form: NormalForm, envelope: Envelope): Remember {
       const holds = isHeldUpstream(target);
       return (body, upstreamResponseId) => {
         const upstream: UpstreamState | undefined =
           holds && upstreamResponseId !== undefined
             ? { account: target.account.name, responseId: upstreamResponseId }
             : undefined;
-        const completion = shapeCompletion(body, shaping);
+        const completion = chatCompletion(normaliseCompletion(body, form), envelope);
         try {
           conversations.remember(holder, { request: said, requestId: context.id, completion, resumed, upstream });
         } catch (error) {

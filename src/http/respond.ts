@@ -1,5 +1,5 @@
 /** From an answer to HTTP. The only place that makes a `Response`. */
-import { formatSseEvent, keepAliveComment } from "../lib/sse.ts";
+import { keepAliveComment } from "../lib/sse.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type {
   Answer,
@@ -63,7 +63,7 @@ const streamHeaders = {
 export type StreamRules = {
   /** Silence after which a comment is sent; 0 is off. */
   readonly keepAliveMs: number;
-  /** The texts (JSON, then `[DONE]`) that tell of an answer that is no stream, when a 200 is already out. */
+  /** The events that tell of an answer that is no stream, when a 200 is already out. */
   readonly lateFault: (answer: WholeAnswer | ApiError) => readonly string[];
   /** Ends the call. */
   readonly abandon: () => void;
@@ -125,20 +125,17 @@ function sourceOf(answer: EventAnswer | NumberedAnswer): TextSource {
   return {
     flow: (reader) =>
       events.flow({
-        batch: (data) => reader.text(joinEvents(data)),
-        events: (bytes) => reader.bytes(bytes),
-        end: (how) => reader.end(how),
+        batch: (texts) => reader.text(texts.join("")),
+        bytes: (bytes) => reader.bytes(bytes),
+        end(how, texts) {
+          if (texts.length > 0) reader.text(texts.join(""));
+          reader.end(how);
+        },
       }),
     pause: () => events.pause(),
     resume: () => events.resume(),
     cancel: () => events.cancel(),
   };
-}
-
-function joinEvents(data: readonly string[]): string {
-  let text = "";
-  for (const one of data) text += `data: ${one}\n\n`;
-  return text;
 }
 
 /** A kept stream's batches, asked for one by one. */
@@ -190,7 +187,7 @@ class NumberedSource implements TextSource {
 }
 
 function joinNumbered({ firstId, data }: EventBatch, idPrefix: string): string {
-  return data.map((one, at) => formatSseEvent(one, `${idPrefix}${firstId + at}`)).join("");
+  return data.map((event, at) => `id: ${idPrefix}${firstId + at}\n${event}`).join("");
 }
 
 /** An answer that is still on its way when the 200 has gone out. */
@@ -307,7 +304,7 @@ function streamBody(
         return;
       }
       const failure = error instanceof LateError ? error.answer : asApiError(services, context, error);
-      reader.text(joinEvents(rules.lateFault(failure)));
+      reader.text(rules.lateFault(failure).join(""));
       reader.end("faulted");
     },
   };

@@ -6,7 +6,7 @@ import type { Config } from "../config/config.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
 import { ApiError } from "../protocols/errors.ts";
-import { damaged, unpackAside, unpackTextAside } from "../store/packing.ts";
+import { damaged, unpackAside } from "../store/packing.ts";
 import { asUnavailable, needsStorage } from "../store/require-storage.ts";
 import type {
   CallId,
@@ -17,7 +17,8 @@ import type {
 import type { LivenessLock } from "../store/sqlite/liveness-lock.ts";
 import { StorageError } from "../store/storage-error.ts";
 import type { EventBatch, KeptAnswer, Producer, StreamEnd } from "../upstream/answer.ts";
-import { InFlightRun, idPrefixOf, lost, type RunEnd, splitEvents, storedEvents } from "./in-flight-run.ts";
+import { InFlightRun, idPrefixOf, lost, type RunEnd } from "./in-flight-run.ts";
+import { splitEvents, storedEvents } from "./kept-events.ts";
 import { UnreadPace } from "./unread-pace.ts";
 
 export type Claim = {
@@ -400,7 +401,7 @@ export class Idempotency {
 
   /** Those in a finished call's own row. @throws StorageError */
   async #lastEvents(call: IdempotencyRecord): Promise<string[]> {
-    const events = splitEvents(await unpackTextAside(this.#bodyOf(call)));
+    const events = await splitEvents(this.#bodyOf(call), call);
     if (call.bodyFrom! + events.length !== call.events) throw damaged();
     return events;
   }

@@ -5,9 +5,8 @@
  * Events are held in memory up to `heldBytes` and then go to the store, where readers that are behind find them; the
  * whole is stored before anyone sees its last event.
  */
-import { doneData } from "../lib/sse.ts";
 import { ApiError } from "../protocols/errors.ts";
-import { packAside, unpackTextAside } from "../store/packing.ts";
+import { packAside } from "../store/packing.ts";
 import { asUnavailable } from "../store/require-storage.ts";
 import type { CallId, FinishedCall, IdempotencyRepository } from "../store/sqlite/idempotency-repository.ts";
 import { StorageError } from "../store/storage-error.ts";
@@ -20,6 +19,7 @@ import type {
   StreamEnd,
   WholeAnswer,
 } from "../upstream/answer.ts";
+import { joinEvents, storedEvents } from "./kept-events.ts";
 import { PulledEvents } from "./pulled-events.ts";
 import type { UnreadPace } from "./unread-pace.ts";
 
@@ -43,10 +43,6 @@ export type RunEnd = "kept" | "pending" | "released";
 const heldBytes = 64 * 1024;
 /** A larger answer is written in pieces, each in a turn of the event loop of its own: a megabyte at once takes 5 to 50 ms. */
 const pieceBytes = 256 * 1024;
-
-/** Event texts are JSON, so a line feed never stands within one. */
-export const splitEvents = (text: string): string[] => text.split("\n");
-const joinEvents = (events: readonly string[]): string => events.join("\n");
 
 export class InFlightRun {
   readonly id: CallId;
@@ -261,7 +257,7 @@ export class InFlightRun {
   /** At least one. */
   async #spiltEvents(number: number): Promise<string[]> {
     if (this.#unkept) throw tooLarge();
-    const events = await storedEvents(this.#rows, this.id, number).catch((error) => {
+    const events = await storedEvents(this.#rows, { ...this.id, wholeEvents: 1 }, number).catch((error) => {
       throw asUnavailable(error);
     });
     if (events.length === 0) throw lost();
@@ -277,20 +273,16 @@ export class InFlightRun {
   async #next(): Promise<void> {
     try {
       if (this.#heldSize >= heldBytes) await this.#spill();
-      const step = await this.#events!.next();
-      if ("end" in step) {
-        await this.#close(step.end);
-        return;
-      }
-      const { batch } = step;
-      // The last event is held back until it is known how the stream ended, and the answer is stored.
-      const last = batch.at(-1) === doneData ? await this.#events!.next() : undefined;
-      this.#hold(batch);
-      if (last !== undefined) await this.#close("end" in last ? last.end : "faulted");
-      this.#count += batch.length;
+      const { events, end } = await this.#events!.next();
+      this.#hold(events);
+      // Nobody sees the last ones before the answer is stored.
+      if (end !== undefined) await this.#close(end);
+      this.#count += events.length;
+      this.#end = end;
     } catch (error) {
       this.#failure = error;
       await this.#close("faulted");
+      this.#end = "faulted";
     } finally {
       this.#step = undefined;
     }
@@ -342,7 +334,6 @@ export class InFlightRun {
     const keep = end === "finished" && fits && !this.#over;
     this.#closing = true;
     this.#finish(keep ? await this.save() : "released");
-    this.#end = end;
   }
 
   #finish(how: RunEnd): void {
@@ -379,12 +370,6 @@ export class InFlightRun {
 
 /** Short, as it stands before every event's number. */
 export const idPrefixOf = ({ run }: CallId): string => `${run}-`;
-
-/** Those of the batch that holds that number, from it on; none when it is not there. Rejects with StorageError */
-export async function storedEvents(rows: IdempotencyRepository, id: CallId, number: number): Promise<string[]> {
-  const stored = rows.eventsAt(id, number);
-  return stored === undefined ? [] : splitEvents(await unpackTextAside(stored.data)).slice(number - stored.firstId);
-}
 
 export function lost(): ApiError {
   return ApiError.unavailable(

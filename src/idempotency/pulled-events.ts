@@ -1,8 +1,8 @@
 /** A stream's events, given as they come, for one who asks for them. */
 import type { EventReader, EventSource, StreamEnd } from "../upstream/answer.ts";
 
-/** The next batch, or how the stream ended. */
-export type Step = { readonly batch: string[] } | { readonly end: StreamEnd };
+/** The next events, and how the stream ended where they are the last. */
+export type Step = { readonly events: string[]; readonly end?: StreamEnd };
 
 export class PulledEvents implements EventReader {
   readonly #source: EventSource;
@@ -29,13 +29,13 @@ export class PulledEvents implements EventReader {
     });
   }
 
-  batch(batch: string[]): void {
+  batch(events: string[]): void {
     this.#source.pause();
-    this.#give({ batch });
+    this.#give({ events });
   }
 
-  end(how: StreamEnd): void {
-    this.#give({ end: how });
+  end(end: StreamEnd, events: string[]): void {
+    this.#give({ events, end });
   }
 
   #give(step: Step): void {

@@ -157,8 +157,7 @@ export class SseParser {
 
 /** Whether an event that began its last line may have come to the line's end. */
 function isWhole({ data }: SseEvent): boolean {
-  if (data === doneData) return true;
-  return data !== "" && (!/^[{[]/.test(data) || parseJson(data) !== undefined);
+  return data !== "" && (!/^[{[]/.test(data) || /^\[[A-Z]+\]$/.test(data) || parseJson(data) !== undefined);
 }
 
 function nextLineEnd(text: string, from: number): number {
@@ -170,10 +169,9 @@ function nextLineEnd(text: string, from: number): number {
 }
 
 /** One event as text. `data` must hold no line break (JSON never does). */
-export function formatSseEvent(data: string, id?: string): string {
-  return id === undefined ? `data: ${data}\n\n` : `id: ${id}\ndata: ${data}\n\n`;
+export function formatSseEvent(data: string, name?: string): string {
+  return name === undefined ? `data: ${data}\n\n` : `event: ${name}\ndata: ${data}\n\n`;
 }
 
 /** A comment: clients ignore it, proxies see life. */
 export const keepAliveComment = ": keep-alive\n\n";
-export const doneData = "[DONE]";

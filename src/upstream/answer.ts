@@ -23,9 +23,7 @@ export interface EventSource {
   cancel(): void;
 }
 
-/**
- * A 200 stream. Each string is the data of one event, in order, ready to send; the last one is `[DONE]`.
- */
+/** A 200 stream of whole event texts, in order, ready to send. */
 export type EventAnswer = {
   readonly kind: "events";
   readonly headers: Readonly<Record<string, string>>;

@@ -1,23 +1,24 @@
-/** One call, start to end: encode, send, decode, shape. What comes back is an `Outcome`, before it becomes HTTP. */
+/** One call, start to end: encode, send, decode, normalise. What comes back is an `Outcome`, before it becomes HTTP. */
 import type { HeaderFields } from "../lib/http/parser.ts";
 import { isTooDeep, parseJson } from "../lib/json/json.ts";
 import { ownTurn } from "../lib/turns.ts";
 import { downgradeCompletion } from "../protocols/chat/legacy-functions.ts";
 import { hugeBody } from "../protocols/chat/request.ts";
-import type { ChatCompletion, ChunkBody, CompletionBody, Delta, Usage } from "../protocols/chat/schema.ts";
+import type { ChunkBody, CompletionBody, Delta, Usage } from "../protocols/chat/schema.ts";
 import { ApiError, InvalidAnswer, readingError, UpstreamFault } from "../protocols/errors.ts";
+import type { ErrorFields, EventEncoder } from "../protocols/protocol.ts";
 import type { AnsweredCall, Call, LocalProvider, RemoteProvider, UpstreamRequest } from "../providers/provider.ts";
 import type { Upstream, UpstreamAnswer } from "./client.ts";
 import type { MediaFetcher } from "./media.ts";
 import { LocalBodies, StreamBodies } from "./stream/decode.ts";
 import { StreamFold } from "./stream/fold.ts";
-import { type Shaping, shapeCompletion } from "./stream/shape.ts";
+import { type NormalForm, normaliseCompletion } from "./stream/normaliser.ts";
 import { type Bodies, mayBreakOff, ShapedStream } from "./stream/shaped-stream.ts";
 import type { Target } from "./target.ts";
 
 /**
- * How a stream ended. `finished`: every choice came to its end and `[DONE]` went out. `faulted`: an error object and
- * `[DONE]` went out.
+ * How a stream ended. `finished`: every choice came to its end and the format's terminal event went out. `faulted`: an error
+ * went out, and that event.
  */
 export type StreamEnd = "finished" | "faulted" | "cancelled";
 
@@ -32,7 +33,7 @@ export type UpstreamError = {
 };
 
 export type Outcome =
-  | { readonly kind: "completion"; readonly completion: ChatCompletion }
+  | { readonly kind: "completion"; readonly completion: CompletionBody }
   | { readonly kind: "stream"; readonly events: ShapedStream }
   | UpstreamError;
 
@@ -61,13 +62,17 @@ export interface CallObserver {
 }
 
 export type CallOptions = {
-  readonly shaping: Shaping;
+  readonly form: NormalForm;
+  /** Of the answer that the caller gets. */
+  readonly answerId: string;
+  /** Makes what writes the stream's events. Called once, and not for plain answers. */
+  readonly encoder: () => EventEncoder;
   readonly signal: AbortSignal;
   readonly observer: CallObserver;
   /** Told once the request is out and what was said is not held here any more, where it is not. */
   readonly onSent?: (() => void) | undefined;
-  /** The error object that a stream's reader sees after a fault. */
-  readonly renderFault: (fault: UpstreamFault | ApiError) => Record<string, unknown>;
+  /** The error that a stream's reader sees after a fault. */
+  readonly renderFault: (fault: UpstreamFault | ApiError) => ErrorFields;
 };
 
 export type CallTools = { readonly upstream: Upstream; readonly media: MediaFetcher };
@@ -145,7 +150,7 @@ async function outcomeOf(
       observer.answered();
     }
     if (answer.status < 200 || answer.status >= 300) return await refusal(answer, provider, account.name, observer);
-    const answered = { ...call, answerId: options.shaping.envelope.id };
+    const answered = { ...call, answerId: options.answerId };
     const streamed = call.request.stream === true;
     if ((streamed || answer.isEventStream) && (await isEventStream(answer, call))) {
       const bodies = new StreamBodies(answer, provider.streamDecoder(answered));
@@ -187,11 +192,11 @@ function completion(
   body: CompletionBody,
   upstreamResponseId: string | undefined,
   target: Target,
-  { shaping, observer }: CallOptions,
+  { form, observer }: CallOptions,
 ): Outcome {
-  const shaped = shapeCompletion(target.legacyFunctions ? downgradeCompletion(body) : body, shaping);
+  const normal = normaliseCompletion(target.legacyFunctions ? downgradeCompletion(body) : body, form);
   observer.completed({ usage: body.usage, completion: body, upstreamResponseId });
-  return { kind: "completion", completion: shaped };
+  return { kind: "completion", completion: normal };
 }
 
 function typeOf(payload: string): string {

@@ -10,6 +10,8 @@ export class ScriptedCall implements EventSource {
   /** How many batches were taken from the stream. */
   reads = 0;
   #steps: Step[] = [];
+  /** The last events: given together with the end. */
+  #closing: string[] = [];
   #reader: EventReader | undefined;
   #isPaused = false;
   #resolve!: (answer: Answer) => void;
@@ -83,14 +85,15 @@ export class ScriptedCall implements EventSource {
         return;
       }
       this.reads += 1;
-      this.#reader.batch(step.events);
+      if (step.events.at(-1) === "[DONE]") this.#closing = step.events;
+      else this.#reader.batch(step.events);
     }
   }
 
   #end(how: StreamEnd): void {
     const reader = this.#reader;
     this.#reader = undefined;
-    reader?.end(how);
+    reader?.end(how, this.#closing);
   }
 }
 

@@ -47,8 +47,8 @@ class Quick implements EventSource {
       this.taken += 1;
       const reader = this.#reader;
       if (isLast) this.#reader = undefined;
-      reader.batch(isLast ? ["[DONE]"] : [...this.#batch]);
-      if (isLast) reader.end("finished");
+      if (isLast) reader.end("finished", ["[DONE]"]);
+      else reader.batch([...this.#batch]);
     }
     this.#isGiving = false;
   }

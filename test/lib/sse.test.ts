@@ -94,7 +94,7 @@ describe("SseParser", () => {
         expect(data(texts.map((text) => formatSseEvent(text)).join(""))).toEqual(texts);
       }),
     );
-    expect(parse([bytes(formatSseEvent("{}", "12"))])).toEqual([{ event: "", id: "12", data: "{}" }]);
+    expect(parse([bytes(formatSseEvent("{}", "named"))])).toEqual([{ event: "named", id: "", data: "{}" }]);
   });
 });
 

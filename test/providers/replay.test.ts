@@ -3,13 +3,13 @@
  * makes, the answer it reads, and a stream cut into pieces in several ways.
  */
 import { describe, expect, test } from "bun:test";
-import { doneData, SseParser } from "../../src/lib/sse.ts";
+import { SseParser } from "../../src/lib/sse.ts";
 import { checkChatRequest } from "../../src/protocols/chat/request.ts";
-import type { ChatRequest, ChunkBody, CompletionBody } from "../../src/protocols/chat/schema.ts";
+import type { ChunkBody, CompletionBody } from "../../src/protocols/chat/schema.ts";
 import { ApiError, InvalidAnswer, UpstreamFault } from "../../src/protocols/errors.ts";
 import type { AnsweredCall, RemoteProvider } from "../../src/providers/provider.ts";
 import { StreamFold } from "../../src/upstream/stream/fold.ts";
-import { StreamShaper, shapingFor } from "../../src/upstream/stream/shape.ts";
+import { ChatStreamWriter } from "../helpers/chat-stream.ts";
 import {
   type AnsweredCase,
   callOf,
@@ -153,17 +153,17 @@ function folded(bodies: readonly ChunkBody[]): CompletionBody {
 
 /** What strict client libraries insist on, in the chunks as they are sent. */
 function expectLegalStream(provider: RemoteProvider, call: AnsweredCall, one: AnsweredCase): void {
-  const envelope = { id: "id", created: 1, model: call.request.model };
-  const request: ChatRequest = { ...call.request, stream_options: { include_usage: true } };
-  const shaping = shapingFor(request, envelope, provider.wantsThoughts(call));
-  const shaper = new StreamShaper({
-    ...shaping,
-    thinkingRequested: one.thinking_requested ?? shaping.thinkingRequested,
+  const { request } = call;
+  const writer = new ChatStreamWriter({
+    envelope: { id: "id", created: 1, model: request.model },
+    includeUsage: true,
+    thinkingRequested: one.thinking_requested ?? provider.wantsThoughts(call),
+    choices: request.n ?? 1,
   });
   const { bodies } = decodeStream(provider, call, [encoder.encode(one.upstream)]);
-  const texts = [...shaper.push(bodies), ...shaper.end()];
-  expect(shaper.complete).toBe(true);
-  expect(texts).not.toContain(doneData);
+  const texts = [...writer.push(bodies), ...writer.end()];
+  expect(writer.normaliser.complete).toBe(true);
+  expect(texts.pop()).toBe("[DONE]");
   const chunks = texts.map((text) => JSON.parse(text));
   expect(chunks.at(-1).choices).toEqual([]);
   expect(Object.keys(chunks.at(-1).usage)).toEqual(

@@ -4,7 +4,7 @@
  * Source: https://ai.google.dev/api/generate-content#v1beta.GenerateContentResponse
  */
 import { isObject, type JsonObject, listOf, numberOf, objectOf, saysNothing, textOf } from "../../lib/json/json.ts";
-import { doneData, type SseEvent } from "../../lib/sse.ts";
+import type { SseEvent } from "../../lib/sse.ts";
 import type {
   AnswerMessage,
   ChunkBody,
@@ -15,6 +15,7 @@ import type {
   ToolCallDelta,
   Usage,
 } from "../../protocols/chat/schema.ts";
+import { doneData } from "../../protocols/chat/stream.ts";
 import { InvalidAnswer, UpstreamFault } from "../../protocols/errors.ts";
 import { idsFor, type MakeId } from "../made-ids.ts";
 import type { AnsweredCall, StreamDecoder } from "../provider.ts";

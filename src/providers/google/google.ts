@@ -14,7 +14,6 @@ import { wantsThoughts } from "./thinking.ts";
 
 export const google: RemoteProvider = {
   kind: "remote",
-  format: "generate-content",
   name: "google",
   baseUrl: "https://generativelanguage.googleapis.com/v1beta",
   environment: {

@@ -4,8 +4,7 @@
  */
 import { type Static, Type } from "@sinclair/typebox";
 import { KeyedRecord, keyOfLength } from "../../lib/keyed-record.ts";
-import { type ModelRule, rulesFor } from "../model-rules.ts";
-import type { Call } from "../provider.ts";
+import { type Call, type ModelRule, rulesFor } from "../provider.ts";
 
 export const GoogleRules = Type.Object(
   {

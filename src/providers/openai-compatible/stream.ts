@@ -3,8 +3,9 @@
  * Source: https://platform.openai.com/docs/api-reference/chat/streaming
  */
 import { isObject, type JsonObject, parseJson, saysNothing } from "../../lib/json/json.ts";
-import { doneData, type SseEvent } from "../../lib/sse.ts";
+import type { SseEvent } from "../../lib/sse.ts";
 import type { Annotation, ChunkBody, ChunkChoice, Delta, ToolCallDelta } from "../../protocols/chat/schema.ts";
+import { doneData } from "../../protocols/chat/stream.ts";
 import { calledIn, type ToolKind, toolKinds } from "../../protocols/chat/tools.ts";
 import { InvalidAnswer, UpstreamFault } from "../../protocols/errors.ts";
 import type { MakeId } from "../made-ids.ts";

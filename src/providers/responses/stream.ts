@@ -1,7 +1,8 @@
 /** The Responses format's events as bodies of the public format. */
 import { isObject, type JsonObject, objectOf, parseJson, textOf } from "../../lib/json/json.ts";
-import { doneData, type SseEvent } from "../../lib/sse.ts";
+import type { SseEvent } from "../../lib/sse.ts";
 import type { Annotation, ChunkBody, ChunkChoice, Delta, ToolCallDelta } from "../../protocols/chat/schema.ts";
+import { doneData } from "../../protocols/chat/stream.ts";
 import { InvalidAnswer, UpstreamFault } from "../../protocols/errors.ts";
 import type { MakeId } from "../made-ids.ts";
 import type { StreamDecoder } from "../provider.ts";

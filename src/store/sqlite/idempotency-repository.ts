@@ -28,6 +28,8 @@ export type IdempotencyRecord = CallId & {
   events: number | null;
   /** The number of the first event in the body; the ones before are rows of their own. Likewise a whole answer's pieces. */
   bodyFrom: number | null;
+  /** 1: the stream's events are kept as whole texts; 0: as their data alone, by an older version. */
+  wholeEvents: 0 | 1;
 };
 
 export type FinishedCall = {
@@ -80,12 +82,13 @@ export interface IdempotencyRepository {
 
 const identified = "call = $call and run = $run";
 const columns =
-  "call, run, fingerprint, state, owner, expires_at as expiresAt, status, headers, events, body_from as bodyFrom";
+  "call, run, fingerprint, state, owner, expires_at as expiresAt, status, headers, events, body_from as bodyFrom, " +
+  "whole_events as wholeEvents";
 
 export function idempotencyRepository(database: Database, shared: GroupCommit): IdempotencyRepository {
   const claim = database.prepare<{ call: number }, NewCall>(
-    `insert into kept_calls (scope, request_id, fingerprint, run, state, owner, created_at)
-     values ($scope, $requestId, $fingerprint, $run, 'running', $owner, $createdAt)
+    `insert into kept_calls (scope, request_id, fingerprint, run, state, owner, created_at, whole_events)
+     values ($scope, $requestId, $fingerprint, $run, 'running', $owner, $createdAt, 1)
      on conflict (scope, request_id) do nothing returning call`,
   );
   const find = database.prepare<IdempotencyRecord, { scope: string; requestId: string }>(

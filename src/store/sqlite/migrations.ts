@@ -89,6 +89,10 @@ export const migrations: readonly string[] = [
 
   // 4: Room for a trial write as large as a usual row, so that a disk that is nearly full counts as full.
   "create table trials (trial integer primary key check (trial = 1), data blob not null) strict;",
+
+  // 5: Kept events are whole texts, with names. Of older calls, and of those of an older process that still runs, each event is
+  // its data alone: they are told apart here, as writing them anew would hold up the start.
+  "alter table kept_calls add column whole_events integer not null default 0;",
 ];
 
 /** "trpe": tells our files from any other SQLite database. */

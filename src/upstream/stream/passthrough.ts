@@ -3,10 +3,8 @@
  * once per event and written anew, the text between is copied as it stands.
  */
 import { isUtf8 } from "node:buffer";
+import type { TextFrame } from "../../protocols/protocol.ts";
 import { type FragmentTemplate, shortEscapes } from "../../providers/openai-compatible/fragment-template.ts";
-
-/** What goes out around each text. */
-export type Frame = { readonly head: string; readonly tail: string };
 
 type Part = { readonly start: number; readonly end: number; readonly length: number };
 
@@ -15,7 +13,7 @@ const backslash = 92;
 
 export class FragmentCopy {
   readonly template: FragmentTemplate;
-  readonly frame: Frame;
+  readonly frame: TextFrame;
   /** All that is compared and written, one behind the other: a buffer of its own for each would cost more than they hold. */
   readonly #parts: Buffer;
   readonly #before: Part;
@@ -26,7 +24,7 @@ export class FragmentCopy {
   /** Where the texts of the piece at hand begin and end, in turns. */
   readonly #places: number[] = [];
 
-  constructor(template: FragmentTemplate, frame: Frame) {
+  constructor(template: FragmentTemplate, frame: TextFrame) {
     this.template = template;
     this.frame = frame;
     const { before, between, after } = template;
@@ -34,8 +32,8 @@ export class FragmentCopy {
       `data: ${before}`,
       after === undefined ? `${between}\n\n` : between,
       `${after ?? ""}\n\n`,
-      `data: ${frame.head}`,
-      `${frame.tail}\n\n`,
+      frame.head,
+      frame.tail,
     ];
     this.#parts = Buffer.from(texts.join(""));
     let end = 0;

@@ -1,14 +1,14 @@
 /** A stream's bodies in, the texts of its events out, one batch for each piece that the upstream sent. */
-import { doneData } from "../../lib/sse.ts";
 import { downgradeChunk } from "../../protocols/chat/legacy-functions.ts";
 import type { ChunkBody } from "../../protocols/chat/schema.ts";
 import { ApiError, UpstreamFault } from "../../protocols/errors.ts";
+import type { EventEncoder, TextFrame } from "../../protocols/protocol.ts";
 import type { FragmentTemplate } from "../../providers/openai-compatible/fragment-template.ts";
 import type { CallOptions, StreamEnd } from "../call.ts";
 import { ClientDisconnected } from "../client.ts";
 import type { Target } from "../target.ts";
+import { Normaliser } from "./normaliser.ts";
 import { FragmentCopy } from "./passthrough.ts";
-import { StreamShaper } from "./shape.ts";
 
 /** Takes a stream's bodies as they are decoded. */
 export interface BodySink {
@@ -51,11 +51,12 @@ export interface Bodies {
 
 /** Takes a stream's events. */
 export interface EventReader {
-  /** Data of consecutive events, ready to send; never empty. The last one of all is `[DONE]`. */
-  batch(data: string[]): void;
-  /** Instead of a batch, where the reader has it: events in their whole form. */
-  events?(bytes: Uint8Array): void;
-  end(how: StreamEnd): void;
+  /** Whole texts of consecutive events; never empty. */
+  batch(events: string[]): void;
+  /** Instead of a batch, where the reader has it. */
+  bytes?(events: Uint8Array): void;
+  /** @param events the last ones, the format's terminal event among them; none where the stream was cancelled */
+  end(how: StreamEnd, events: string[]): void;
 }
 
 /** Whether an answer that came to its end stays whole: its connection no longer matters, but what the upstream says does. */
@@ -70,9 +71,12 @@ export class ShapedStream implements BodyReader {
   readonly #account: string;
   readonly #legacyFunctions: boolean;
   readonly #options: CallOptions;
-  readonly #shaper: StreamShaper;
+  readonly #normaliser: Normaliser;
+  readonly #encoder: EventEncoder;
   readonly #takesTexts: boolean;
-  #texts: string[] = [];
+  /** Whether the latest body came out as one event. */
+  #isOneEvent = false;
+  #events: string[] = [];
   #opening: PromiseWithResolvers<void> | undefined;
   #reader: EventReader | undefined;
   #isPaused = false;
@@ -84,7 +88,8 @@ export class ShapedStream implements BodyReader {
     this.#account = target.account.name;
     this.#legacyFunctions = target.legacyFunctions;
     this.#options = options;
-    this.#shaper = new StreamShaper(options.shaping);
+    this.#normaliser = new Normaliser(options.form);
+    this.#encoder = options.encoder();
     this.#takesTexts = !target.legacyFunctions && !options.observer.wantsBodies;
   }
 
@@ -124,22 +129,32 @@ export class ShapedStream implements BodyReader {
 
   body(body: ChunkBody): void {
     this.#options.observer.body(body);
-    this.#shaper.push([this.#legacyFunctions ? downgradeChunk(body) : body], this.#texts);
+    const chunks = this.#normaliser.push(this.#legacyFunctions ? downgradeChunk(body) : body);
+    for (const chunk of chunks) this.#encoder.push(chunk, this.#events);
+    this.#isOneEvent = chunks.length === 1 && body.choices.length === 1;
   }
 
   sameBut(json: string): boolean {
-    return this.#takesTexts && this.#shaper.pushSame(json, this.#texts);
+    const frame = this.#textFrame;
+    if (frame === undefined) return false;
+    if (json !== '""') this.#events.push(frame.head + json + frame.tail);
+    return true;
   }
 
   copied(piece: Buffer, template: FragmentTemplate): number {
     const reader = this.#reader;
-    const frame = this.#takesTexts ? this.#shaper.sameFrame : undefined;
-    if (reader?.events === undefined || frame === undefined) return 0;
+    const frame = this.#textFrame;
+    if (reader?.bytes === undefined || frame === undefined) return 0;
     if (this.#copy?.template !== template || this.#copy.frame !== frame) this.#copy = new FragmentCopy(template, frame);
     const copy = this.#copy.copy(piece);
     if (copy === undefined) return 0;
-    reader.events(copy.events);
+    reader.bytes(copy.events);
     return copy.taken;
+  }
+
+  /** What goes around a text that is all that is new in a body; undefined where the body has to be read. */
+  get #textFrame(): TextFrame | undefined {
+    return this.#takesTexts && this.#isOneEvent ? this.#encoder.textFrame : undefined;
   }
 
   taken(more: boolean): void {
@@ -154,27 +169,28 @@ export class ShapedStream implements BodyReader {
 
   broken(error: unknown): void {
     if (this.#end !== undefined) return;
-    if (this.#shaper.complete && mayBreakOff(error)) this.#close();
+    if (this.#normaliser.complete && mayBreakOff(error)) this.#close();
     else this.#fail(error);
   }
 
   #close(): void {
-    if (!this.#shaper.complete) {
+    if (!this.#normaliser.complete) {
       const message = `${this.#account} ended its stream before the answer was finished.`;
       this.#fail(ApiError.unavailable("upstream_invalid_response", message));
       return;
     }
     this.#bodies.settle();
-    const { usage } = this.#shaper;
+    const { usage } = this.#normaliser;
     this.#options.observer.completed({ usage, upstreamResponseId: this.#bodies.upstreamResponseId });
-    this.#texts.push(...this.#shaper.end(), doneData);
+    this.#encoder.push(this.#normaliser.end(), this.#events);
+    this.#encoder.end(this.#events);
     this.#finish("finished");
   }
 
   /** Before anything was sent, the error is the answer; behind it, the stream tells of it. */
   #fail(error: unknown): void {
     this.#bodies.cancel();
-    if (this.#opening !== undefined && this.#texts.length === 0) {
+    if (this.#opening !== undefined && this.#events.length === 0) {
       this.#end = "faulted";
       this.#opening.reject(error);
       return;
@@ -185,7 +201,7 @@ export class ShapedStream implements BodyReader {
     }
     const fault = error instanceof UpstreamFault || error instanceof ApiError ? error : ApiError.internal(error);
     this.#options.observer.faulted(fault);
-    this.#texts.push(this.#shaper.fault(this.#options.renderFault(fault)), doneData);
+    this.#encoder.fault(this.#options.renderFault(fault), this.#events);
     this.#finish("faulted");
   }
 
@@ -197,20 +213,21 @@ export class ShapedStream implements BodyReader {
   #give(): void {
     const reader = this.#reader;
     if (reader === undefined) {
-      if (this.#texts.length === 0) return;
+      if (this.#events.length === 0) return;
       // Until someone reads, the first batch is enough.
       this.pause();
       this.#opening?.resolve();
       this.#opening = undefined;
       return;
     }
-    if (this.#texts.length > 0) {
-      const texts = this.#texts;
-      this.#texts = [];
-      reader.batch(texts);
+    const events = this.#events;
+    if (this.#end === undefined) {
+      if (events.length === 0) return;
+      this.#events = [];
+      reader.batch(events);
+      return;
     }
-    if (this.#end === undefined || this.#reader === undefined) return;
     this.#reader = undefined;
-    reader.end(this.#end);
+    reader.end(this.#end, events);
   }
 }

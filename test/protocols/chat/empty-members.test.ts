@@ -5,9 +5,10 @@ import { checkChatRequest } from "../../../src/protocols/chat/request.ts";
 import type { AnswerMessage, ChunkBody, Delta } from "../../../src/protocols/chat/schema.ts";
 import { calledIn } from "../../../src/protocols/chat/tools.ts";
 import { StreamFold } from "../../../src/upstream/stream/fold.ts";
-import { type Shaping, StreamShaper, shapeCompletion } from "../../../src/upstream/stream/shape.ts";
+import { normaliseCompletion } from "../../../src/upstream/stream/normaliser.ts";
+import { ChatStreamWriter, type Written } from "../../helpers/chat-stream.ts";
 
-const shaping: Shaping = {
+const written: Written = {
   envelope: { id: "chatcmpl-1", created: 1, model: "a/b" },
   includeUsage: false,
   thinkingRequested: false,
@@ -37,18 +38,18 @@ describe("an answer's message", () => {
         const keeps = (value: unknown) => /[x0]|false|"name":"f"/.test(JSON.stringify(value));
         const kept = Object.fromEntries(Object.entries(given).filter(([, value]) => keeps(value)));
         const message = { role: "assistant", content: "said", ...given } as AnswerMessage;
-        const { choices } = shapeCompletion({ choices: [{ index: 0, message, finish_reason: "stop" }] }, shaping);
+        const { choices } = normaliseCompletion({ choices: [{ index: 0, message, finish_reason: "stop" }] }, written);
         expect(choices[0]!.message).toEqual({
           role: "assistant",
           content: "said",
           refusal: null,
           ...kept,
         } as AnswerMessage);
-        const shaper = new StreamShaper(shaping);
+        const writer = new ChatStreamWriter(written);
         const body: ChunkBody = {
           choices: [{ index: 0, delta: { content: "said", ...given } as Delta, finish_reason: null }],
         };
-        const [chunk] = shaper.push([body]);
+        const [chunk] = writer.push([body]);
         expect(values(JSON.parse(chunk!).choices[0].delta)).toEqual(values(kept));
       }),
     );
@@ -57,9 +58,8 @@ describe("an answer's message", () => {
   test("keeps what a spoken answer ends with, and drops one that holds nothing", () => {
     const audioOf = (audio: unknown) => {
       const message = { role: "assistant", content: null, audio } as AnswerMessage;
-      return shapeCompletion({ choices: [{ index: 0, message, finish_reason: "stop" }] }, shaping).choices[0]!.message[
-        "audio"
-      ];
+      return normaliseCompletion({ choices: [{ index: 0, message, finish_reason: "stop" }] }, written).choices[0]!
+        .message["audio"];
     };
     expect(audioOf({ id: "", data: "", expires_at: 0, transcript: "" })).toBeUndefined();
     expect(audioOf({ expires_at: 17 })).toEqual({ expires_at: 17 });
@@ -83,10 +83,10 @@ describe("log probabilities", () => {
   ])("%j are told with both their lists", (given, expected) => {
     const logprobs = given as { content: (typeof entry)[] | null };
     const message: AnswerMessage = { role: "assistant", content: "a" };
-    const plain = shapeCompletion({ choices: [{ index: 0, message, finish_reason: "stop", logprobs }] }, shaping);
+    const plain = normaliseCompletion({ choices: [{ index: 0, message, finish_reason: "stop", logprobs }] }, written);
     expect(plain.choices[0]!.logprobs as unknown).toEqual(expected);
     const chunk = { choices: [{ index: 0, delta: { content: "a" }, finish_reason: null, logprobs }] };
-    expect(JSON.parse(new StreamShaper(shaping).push([chunk])[0]!).choices[0].logprobs).toEqual(expected);
+    expect(JSON.parse(new ChatStreamWriter(written).push([chunk])[0]!).choices[0].logprobs).toEqual(expected);
   });
 
   test("of a refusal add up when a stream is folded", () => {

@@ -7,10 +7,9 @@ import { ApiError, InvalidAnswer, UpstreamFault } from "../../../src/protocols/e
 import { google } from "../../../src/providers/google/google.ts";
 import { googleRules } from "../../../src/providers/google/rules.ts";
 import { toOpenApiSchema } from "../../../src/providers/google/schema.ts";
-import type { ModelRule } from "../../../src/providers/model-rules.ts";
-import type { Account, AnsweredCall } from "../../../src/providers/provider.ts";
+import type { Account, AnsweredCall, ModelRule } from "../../../src/providers/provider.ts";
 import { StreamFold } from "../../../src/upstream/stream/fold.ts";
-import { StreamShaper, shapingFor } from "../../../src/upstream/stream/shape.ts";
+import { Normaliser } from "../../../src/upstream/stream/normaliser.ts";
 import { answeredCases } from "../../helpers/fixtures.ts";
 import { UpstreamServer } from "../../helpers/upstream-server.ts";
 import { geminiExample } from "../../helpers/upstreams/google.ts";
@@ -107,9 +106,9 @@ describe("why an answer ended", () => {
     const bodies = decodeStream([
       { candidates: [candidate([{ text: "Hel" }])], usageMetadata: { promptTokenCount: 1 } },
     ]);
-    const shaper = new StreamShaper(shapingFor(callOf().request, { id: "i", created: 1, model: "m" }, false));
-    shaper.push(bodies);
-    expect(shaper.complete).toBe(false);
+    const normaliser = new Normaliser({ thinkingRequested: false, choices: 1 });
+    for (const body of bodies) normaliser.push(body);
+    expect(normaliser.complete).toBe(false);
     expect(bodies.at(-1)?.usage?.prompt_tokens).toBe(1);
   });
 });

@@ -1,13 +1,13 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import OpenAI from "openai";
-import { doneData, type SseEvent, SseParser } from "../../../src/lib/sse.ts";
+import { type SseEvent, SseParser } from "../../../src/lib/sse.ts";
 import type { ChatRequest, ChunkBody, CompletionBody } from "../../../src/protocols/chat/schema.ts";
+import { doneData } from "../../../src/protocols/chat/stream.ts";
 import { InvalidAnswer, UpstreamFault } from "../../../src/protocols/errors.ts";
-import type { ModelRule } from "../../../src/providers/model-rules.ts";
 import { ThinkTags } from "../../../src/providers/openai-compatible/think-tags.ts";
 import * as compatible from "../../../src/providers/openai-compatible/upstreams.ts";
-import type { AnsweredCall, RemoteProvider } from "../../../src/providers/provider.ts";
+import type { AnsweredCall, ModelRule, RemoteProvider } from "../../../src/providers/provider.ts";
 import { providerNamed } from "../../../src/providers/registry.ts";
 import { StreamFold } from "../../../src/upstream/stream/fold.ts";
 import { answeredCases, exampleResponse } from "../../helpers/fixtures.ts";

@@ -122,9 +122,16 @@ describe("files of earlier versions", () => {
     expect(readdirSync(kept).sort()).toEqual(migrations.map((_, at) => `v${at + 1}.db`));
   });
 
-  test("kept answers and conversations of earlier versions are still given", async () => {
+  /** Until version 4 the data of events was kept, from 5 on their whole texts. */
+  const named = (data: string) => `event: named\ndata: ${data}\n\n`;
+  const plain = (data: string) => `data: ${data}\n\n`;
+  test.each([
+    [3, plain],
+    [4, plain],
+    [5, named],
+  ])("kept answers and conversations of version %d are still given", async (version, eventOf) => {
     using folder = new TempFolder();
-    copyFileSync(join(kept, `v${migrations.length}.db`), folder.file(databaseName));
+    copyFileSync(join(kept, `v${version}.db`), folder.file(databaseName));
     const store = openStore(folder.path);
     const idempotency = new Idempotency(store, systemClock, () => ({
       retentionHours: 24,
@@ -148,7 +155,7 @@ describe("files of earlier versions", () => {
     const stream = ((await ask("id-2")).answer as NumberedAnswer).events;
     for (let step = await stream.next(); step.done !== true; step = await stream.next())
       events.push(...step.value.data);
-    expect(events).toEqual(["a", "b", "c", "[DONE]"]);
+    expect(events).toEqual([...["a", "b", "c"].map(eventOf), "data: [DONE]\n\n"]);
     expect(idempotency.counts.interrupted).toBe(1);
     expect(await ask("id-3")).toMatchObject({ replayed: false, answer: { body: "called" } });
     const conversations = new Conversations(store, systemClock, () => 30);

@@ -4,7 +4,7 @@ import { FragmentCopy } from "../../../src/upstream/stream/passthrough.ts";
 
 const chunk = (json: string, pad?: string) =>
   `{"id":"up","choices":[{"delta":{"content":${json}}}]${pad === undefined ? "" : `,"obfuscation":"${pad}"`}}`;
-const ours = { head: '{"id":"ours","text":', tail: "}" };
+const ours = { head: 'data: {"id":"ours","text":', tail: "}\n\n" };
 const out = (...texts: string[]) => texts.map((text) => `data: {"id":"ours","text":${text}}\n\n`).join("");
 const plain = new FragmentCopy(FragmentTemplate.learn(chunk('"x"'), "obfuscation")!, ours);
 const padded = new FragmentCopy(FragmentTemplate.learn(chunk('"x"', "ab"), "obfuscation")!, ours);

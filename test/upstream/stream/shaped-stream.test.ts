@@ -3,15 +3,16 @@ import fc from "fast-check";
 import type { Sink } from "../../../src/lib/flow.ts";
 import type { SseEvent } from "../../../src/lib/sse.ts";
 import type { ChunkBody } from "../../../src/protocols/chat/schema.ts";
+import { ChatEncoder } from "../../../src/protocols/chat/stream.ts";
 import { FragmentTemplate } from "../../../src/providers/openai-compatible/fragment-template.ts";
 import { ChatStream } from "../../../src/providers/openai-compatible/stream.ts";
 import type { StreamDecoder } from "../../../src/providers/provider.ts";
 import type { CallOptions } from "../../../src/upstream/call.ts";
 import type { UpstreamAnswer } from "../../../src/upstream/client.ts";
 import { StreamBodies } from "../../../src/upstream/stream/decode.ts";
-import { shapingFor } from "../../../src/upstream/stream/shape.ts";
 import { ShapedStream } from "../../../src/upstream/stream/shaped-stream.ts";
 import type { Target } from "../../../src/upstream/target.ts";
+import { dataOf } from "../../helpers/chat-stream.ts";
 
 const frame = (rest: object) => ({ id: "c", object: "chat.completion.chunk", created: 1, model: "m", ...rest });
 const choice = (delta: object, finish_reason: string | null = null, index = 0) => ({ index, delta, finish_reason });
@@ -122,7 +123,8 @@ async function shaped(
   const bodies = new StreamBodies(answer as unknown as UpstreamAnswer, decoder);
   const observer = { wantsBodies, body() {}, completed() {}, faulted() {} };
   const options = {
-    shaping: shapingFor({ model: "m", messages: [] }, { id: "id", created: 2, model: "ours" }, false),
+    form: { thinkingRequested: false, choices: 1 },
+    encoder: () => new ChatEncoder({ id: "id", created: 2, model: "ours" }, false),
     observer,
     renderFault: (fault: Error) => ({ message: fault.message }),
   } as unknown as CallOptions;
@@ -134,12 +136,12 @@ async function shaped(
     return [String(error)];
   }
   stream.flow({
-    batch: (data) => texts.push(...data),
-    events(bytes: Uint8Array) {
+    batch: (events) => texts.push(...dataOf(events)),
+    bytes(bytes: Uint8Array) {
       copiedPieces += 1;
       texts.push(...Buffer.from(bytes).toString().slice("data: ".length, -2).split("\n\ndata: "));
     },
-    end: (how) => texts.push(how),
+    end: (how, events) => texts.push(...dataOf(events), how),
   });
   return texts;
 }

@@ -1,9 +1,11 @@
 import { describe, expect, test } from "bun:test";
+import { chatCompletion } from "../../../src/protocols/chat/response.ts";
 import type { ChunkBody, Delta, FinishReason } from "../../../src/protocols/chat/schema.ts";
-import { type Shaping, StreamShaper, shapeCompletion } from "../../../src/upstream/stream/shape.ts";
+import { normaliseCompletion } from "../../../src/upstream/stream/normaliser.ts";
+import { ChatStreamWriter, dataOf, type Written } from "../../helpers/chat-stream.ts";
 
 const envelope = { id: "chatcmpl-1", created: 7, model: "openai/gpt" };
-const shaping = (changes: Partial<Shaping> = {}): Shaping => ({
+const written = (changes: Partial<Written> = {}): Written => ({
   envelope,
   includeUsage: false,
   thinkingRequested: false,
@@ -16,13 +18,15 @@ const body = (delta: Delta, finish_reason: FinishReason | null = null, index = 0
 const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };
 const head = { id: "chatcmpl-1", object: "chat.completion.chunk", created: 7, model: "openai/gpt" };
 
-function run(bodies: readonly ChunkBody[], changes: Partial<Shaping> = {}): unknown[] {
-  const shaper = new StreamShaper(shaping(changes));
-  const texts = [...bodies.flatMap((one) => shaper.push([one])), ...shaper.end()];
+function run(bodies: readonly ChunkBody[], changes: Partial<Written> = {}): unknown[] {
+  const writer = new ChatStreamWriter(written(changes));
+  const texts = bodies.flatMap((one) => writer.push([one]));
+  texts.push(...writer.end());
+  expect(texts.pop()).toBe("[DONE]");
   return texts.map((text) => JSON.parse(text));
 }
 
-describe("StreamShaper", () => {
+describe("a stream, normalised and written", () => {
   test("the first chunk carries the role and the first fragment together, an empty one before it is dropped", () => {
     const chunks = run([
       body({ role: "assistant", content: "" }),
@@ -133,36 +137,39 @@ describe("StreamShaper", () => {
     ]);
   });
 
-  test("it knows when it has begun and when it is complete", () => {
-    const shaper = new StreamShaper(shaping());
-    shaper.push([body({ role: "assistant", content: "" })]);
-    expect([shaper.begun, shaper.complete]).toEqual([false, false]);
-    shaper.push([body({ content: "a" }), body({ content: "b" }, null, 1), body({}, "stop")]);
-    expect([shaper.begun, shaper.complete]).toEqual([true, false]);
-    shaper.push([body({}, "stop", 1)]);
-    expect(shaper.complete).toBe(true);
+  test("it knows when it is complete", () => {
+    const writer = new ChatStreamWriter(written());
+    writer.push([body({ role: "assistant", content: "" })]);
+    expect(writer.normaliser.complete).toBe(false);
+    writer.push([body({ content: "a" }), body({ content: "b" }, null, 1), body({}, "stop")]);
+    expect(writer.normaliser.complete).toBe(false);
+    writer.push([body({}, "stop", 1)]);
+    expect(writer.normaliser.complete).toBe(true);
   });
 
   test("a fault is the error object and the envelope behind it, without choices", () => {
     const error = { message: "gone", type: "server_error", param: "", code: "x" };
-    expect(new StreamShaper(shaping()).fault(error)).toBe(JSON.stringify({ error, ...head }));
+    const events: string[] = [];
+    new ChatStreamWriter(written()).encoder.fault(error, events);
+    expect(dataOf(events)).toEqual([JSON.stringify({ error, ...head }), "[DONE]"]);
   });
 
   test("odd text stays what it is", () => {
     const odd = 'a"b\\c\n\u2028\u{1F600}\ud800</script>';
-    const shaper = new StreamShaper(shaping());
-    const texts = shaper.push([body({ content: "x" }), body({ content: odd })]);
+    const writer = new ChatStreamWriter(written());
+    const texts = writer.push([body({ content: "x" }), body({ content: odd })]);
     expect(JSON.parse(texts[1]!).choices[0].delta.content).toBe(odd);
     expect(texts[1]).not.toContain("\n");
   });
 });
 
-describe("shapeCompletion", () => {
+describe("a plain answer, normalised and written", () => {
   test("gives the envelope and the details that strict clients want", () => {
-    const completion = shapeCompletion(
+    const normal = normaliseCompletion(
       { choices: [{ index: 0, message: { role: "assistant", content: "Hi" }, finish_reason: "stop" }], usage },
-      shaping(),
+      written(),
     );
+    const completion = chatCompletion(normal, envelope);
     expect(completion).toEqual({
       id: "chatcmpl-1",
       object: "chat.completion",
@@ -186,10 +193,10 @@ describe("shapeCompletion", () => {
       { index: 0, message: message("one"), finish_reason: "stop" as const },
       { index: 1, message: message("two"), finish_reason: "stop" as const },
     ];
-    expect(shapeCompletion({ choices }, shaping({ thinkingRequested: true })).metadata).toEqual({
+    expect(normaliseCompletion({ choices }, written({ thinkingRequested: true })).metadata).toEqual({
       thinking: "one",
       "thinking.1": "two",
     });
-    expect(shapeCompletion({ choices }, shaping()).metadata).toBeUndefined();
+    expect(normaliseCompletion({ choices }, written()).metadata).toBeUndefined();
   });
 });

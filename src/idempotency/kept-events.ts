@@ -1,0 +1,23 @@
+/** The events of kept streams, as they stand together in the store. */
+import { formatSseEvent } from "../lib/sse.ts";
+import { unpackTextAside } from "../store/packing.ts";
+import type { IdempotencyRecord, IdempotencyRepository } from "../store/sqlite/idempotency-repository.ts";
+
+/** Between two events: a control character, which JSON only has escaped, so that it never stands within one. */
+const separator = "\u001e";
+
+type KeptStream = Pick<IdempotencyRecord, "call" | "run" | "wholeEvents">;
+
+export const joinEvents = (events: readonly string[]): string => events.join(separator);
+
+/** @throws StorageError when the events are damaged */
+export async function splitEvents(packed: Uint8Array, { wholeEvents }: KeptStream): Promise<string[]> {
+  const text = await unpackTextAside(packed);
+  return wholeEvents === 1 ? text.split(separator) : text.split("\n").map((data) => formatSseEvent(data));
+}
+
+/** Those of the batch that holds that number, from it on; none when it is not there. @throws StorageError */
+export async function storedEvents(rows: IdempotencyRepository, call: KeptStream, number: number): Promise<string[]> {
+  const stored = rows.eventsAt(call, number);
+  return stored === undefined ? [] : (await splitEvents(stored.data, call)).slice(number - stored.firstId);
+}

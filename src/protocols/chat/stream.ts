@@ -1,0 +1,102 @@
+/** A normalised stream as chat completion chunks: the envelope, `usage` where it was asked for, and `[DONE]`. */
+import { formatSseEvent } from "../../lib/sse.ts";
+import type { ErrorFields, EventEncoder, TextFrame } from "../protocol.ts";
+import type { ChunkBody, ChunkChoice, Envelope } from "./schema.ts";
+
+/** The data of a stream's last event. */
+export const doneData = "[DONE]";
+const doneEvent = formatSseEvent(doneData);
+
+export class ChatEncoder implements EventEncoder {
+  /** The fields that every chunk has, as one JSON object. */
+  readonly #envelope: string;
+  readonly #head: string;
+  readonly #includeUsage: boolean;
+  /** Behind the choices of every chunk but the one with the counts. */
+  readonly #noUsage: string;
+  readonly #textHead: string;
+  readonly #textTail: string;
+  #extras: unknown[] = [];
+  #extrasText = "";
+  #lastIsText = false;
+  #frame: TextFrame | undefined;
+  #frameExtras = "";
+
+  /** @param includeUsage whether a last chunk with the counts was asked for */
+  constructor({ id, created, model }: Envelope, includeUsage: boolean) {
+    this.#envelope = JSON.stringify({ id, object: "chat.completion.chunk", created, model });
+    this.#head = `data: ${this.#envelope.slice(0, -1)},"choices":`;
+    this.#includeUsage = includeUsage;
+    this.#noUsage = includeUsage ? ',"usage":null' : "";
+    this.#textHead = `${this.#head}[{"index":0,"delta":{"content":`;
+    this.#textTail = `},"finish_reason":null}]${this.#noUsage}`;
+  }
+
+  push(chunk: ChunkBody, events: string[]): void {
+    const { choices, usage, metadata } = chunk;
+    const text = choices.length === 1 ? plainText(choices[0]!) : undefined;
+    this.#lastIsText = text !== undefined;
+    const extras = this.#extrasOf(chunk);
+    if (text !== undefined) {
+      events.push(`${this.#textHead}${JSON.stringify(text)}${this.#textTail}${extras}}\n\n`);
+    } else if (usage == null) {
+      const said = metadata === undefined ? "" : `,"metadata":${JSON.stringify(metadata)}`;
+      events.push(`${this.#head}${JSON.stringify(choices)}${this.#noUsage}${said}${extras}}\n\n`);
+    } else if (this.#includeUsage) {
+      events.push(`${this.#head}[],"usage":${JSON.stringify(usage)}}\n\n`);
+    }
+  }
+
+  get textFrame(): TextFrame | undefined {
+    if (!this.#lastIsText) return undefined;
+    if (this.#frame === undefined || this.#frameExtras !== this.#extrasText) {
+      this.#frame = { head: this.#textHead, tail: `${this.#textTail}${this.#extrasText}}\n\n` };
+      this.#frameExtras = this.#extrasText;
+    }
+    return this.#frame;
+  }
+
+  end(events: string[]): void {
+    events.push(doneEvent);
+  }
+
+  /**
+   * One data object: `error` first, and no `choices`. Some clients read whatever has choices as a chunk and look no further,
+   * others see an error only where the line begins with it:
+   * https://github.com/vercel/ai/blob/main/packages/openai/src/chat/openai-chat-api.ts (chunk or error, in this order),
+   * https://github.com/sashabaranov/go-openai/blob/master/stream_reader.go (`data: {"error":`).
+   */
+  fault(error: ErrorFields, events: string[]): void {
+    events.push(formatSseEvent(`{"error":${JSON.stringify(error)},${this.#envelope.slice(1)}`), doneEvent);
+  }
+
+  /** Top-level fields beyond the known ones, as `,"key":value…`; remembered, as they rarely change within a stream. */
+  #extrasOf(chunk: ChunkBody): string {
+    const extras: unknown[] = [];
+    for (const name in chunk) {
+      if (name === "choices" || name === "usage" || name === "metadata") continue;
+      const value = chunk[name];
+      if (value !== undefined) extras.push(name, value);
+    }
+    if (extras.length !== this.#extras.length || extras.some((part, at) => part !== this.#extras[at])) {
+      let text = "";
+      for (let at = 0; at < extras.length; at += 2) {
+        text += `,${JSON.stringify(extras[at])}:${JSON.stringify(extras[at + 1])}`;
+      }
+      this.#extras = extras;
+      this.#extrasText = text;
+    }
+    return this.#extrasText;
+  }
+}
+
+/** @returns the text of a choice of index 0 that holds nothing else; undefined for any other */
+function plainText(choice: ChunkChoice): string | undefined {
+  const { index, delta, finish_reason, logprobs } = choice;
+  if (index !== 0 || finish_reason !== null || logprobs != null || typeof delta.content !== "string") return undefined;
+  for (const name in delta) if (name !== "content") return undefined;
+  for (const name in choice) {
+    if (name !== "index" && name !== "delta" && name !== "finish_reason" && name !== "logprobs") return undefined;
+  }
+  return delta.content;
+}

@@ -1,0 +1,183 @@
+/**
+ * The one legal order of an answer, whatever the upstream's habits: the role first, one finish for each choice, no empty
+ * fragments, the thinking in `metadata`, the counts last. Adapters hand in bodies in any decent order; what comes out is still
+ * the inner form, without an envelope and written by a protocol.
+ */
+import { isEmptyMember } from "../../protocols/chat/empty-members.ts";
+import type {
+  AnswerMessage,
+  ChunkBody,
+  ChunkChoice,
+  CompletionBody,
+  Delta,
+  Logprobs,
+  Metadata,
+  Usage,
+} from "../../protocols/chat/schema.ts";
+
+/** What a request says about the order of its answer. */
+export type NormalForm = {
+  /** The caller asked for the model's thoughts: they go into `metadata.thinking` too. */
+  readonly thinkingRequested: boolean;
+  /** How many choices were asked for. */
+  readonly choices: number;
+};
+
+/** Where an upstream reported no counts: clients want the numbers all the same. */
+const noUsage: Usage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
+
+/** The thinking of choice 0 is `metadata.thinking`, of others `metadata["thinking.1"]`… */
+function withThinking(metadata: Metadata | undefined, thoughts: ReadonlyMap<number, string>): Metadata | undefined {
+  const entries = [...thoughts].filter(([, text]) => text !== "");
+  if (entries.length === 0) return metadata;
+  const thinking = Object.fromEntries(
+    entries.map(([index, text]) => [index === 0 ? "thinking" : `thinking.${index}`, text]),
+  );
+  return { ...metadata, ...thinking };
+}
+
+/** Gives a plain answer its last details. */
+export function normaliseCompletion(body: CompletionBody, { thinkingRequested }: NormalForm): CompletionBody {
+  const { choices, usage, metadata, ...rest } = body;
+  const thoughts = new Map<number, string>();
+  if (thinkingRequested) {
+    for (const { index, message } of choices) thoughts.set(index, message.reasoning_content ?? "");
+  }
+  const allMetadata = withThinking(metadata, thoughts);
+  return {
+    choices: choices.map((choice) => ({
+      ...choice,
+      message: messageOf(choice.message),
+      logprobs: choice.logprobs == null ? null : wholeLogprobs(choice.logprobs),
+    })),
+    usage: usage ?? noUsage,
+    ...(allMetadata === undefined ? {} : { metadata: allMetadata }),
+    ...rest,
+  };
+}
+
+/** One stream's normaliser. */
+export class Normaliser {
+  readonly #form: NormalForm;
+  readonly #started = new Set<number>();
+  readonly #finished = new Set<number>();
+  readonly #thoughts = new Map<number, string>();
+  #metadata: Metadata | undefined;
+  #usage: Usage | undefined;
+
+  constructor(form: NormalForm) {
+    this.#form = form;
+  }
+
+  /** The counts that the upstream reported last. */
+  get usage(): Usage | undefined {
+    return this.#usage;
+  }
+
+  /** True once every choice that began has ended, and one did. */
+  get complete(): boolean {
+    if (this.#finished.size === 0) return false;
+    for (const index of this.#started) if (!this.#finished.has(index)) return false;
+    return true;
+  }
+
+  /** @returns the body itself where it is plain text of choice 0 that goes on; else chunks of one choice at most */
+  push(body: ChunkBody): readonly ChunkBody[] {
+    if (this.#started.has(0) && isPlainText(body)) return [body];
+    const { choices, usage, metadata, ...extras } = body;
+    if (usage != null) this.#usage = usage;
+    if (metadata !== undefined) this.#metadata = { ...this.#metadata, ...metadata };
+    const chunks: ChunkBody[] = [];
+    for (const choice of choices) this.#choice(choice, extras, chunks);
+    if (choices.length === 0 && saysAnything(extras)) chunks.push({ ...extras, choices: [] });
+    return chunks;
+  }
+
+  /** What closes a complete stream: the counts, in a chunk without choices. */
+  end(): ChunkBody {
+    return { choices: [], usage: this.#usage ?? noUsage };
+  }
+
+  #choice(choice: ChunkChoice, extras: Omit<ChunkBody, "choices">, chunks: ChunkBody[]): void {
+    const { index, delta, finish_reason, logprobs, ...choiceExtras } = choice;
+    if (this.#form.thinkingRequested && delta.reasoning_content) {
+      this.#thoughts.set(index, (this.#thoughts.get(index) ?? "") + delta.reasoning_content);
+    }
+    const ends = finish_reason !== null && !this.#finished.has(index);
+    const isSilent = isEmptyLogprobs(logprobs);
+    // An answer without a word still has its role.
+    const fragment = fragmentOf(delta) ?? (isSilent && ends && !this.#started.has(index) ? { content: "" } : undefined);
+    if (fragment !== undefined || !isSilent) {
+      const fragmentChoice = {
+        index,
+        delta: this.#opened(index, fragment ?? {}),
+        finish_reason: null,
+        ...(logprobs == null ? {} : { logprobs: wholeLogprobs(logprobs) }),
+        ...(finish_reason === null ? choiceExtras : {}),
+      };
+      chunks.push({ ...extras, choices: [fragmentChoice] });
+    }
+    if (!ends) return;
+    this.#finished.add(index);
+    const isLast = this.#finished.size >= this.#form.choices;
+    const metadata = isLast ? withThinking(this.#metadata, this.#thoughts) : undefined;
+    chunks.push({
+      ...extras,
+      choices: [{ index, delta: {}, finish_reason, ...choiceExtras }],
+      ...(metadata === undefined ? {} : { metadata }),
+    });
+  }
+
+  /** The role rides on the first fragment; beside tool calls the format wants a null content. */
+  #opened(index: number, fragment: Delta): Delta {
+    if (this.#started.has(index)) return fragment;
+    this.#started.add(index);
+    if (fragment.tool_calls !== undefined && fragment.content === undefined) {
+      return { role: "assistant", content: null, ...fragment };
+    }
+    return { role: "assistant", ...fragment };
+  }
+}
+
+/** Whether a body is text of choice 0 and nothing else that would be kept back. */
+function isPlainText({ choices, usage, metadata }: ChunkBody): boolean {
+  const [choice] = choices;
+  if (choices.length !== 1 || usage != null || metadata !== undefined) return false;
+  const { index, delta, finish_reason, logprobs } = choice!;
+  if (index !== 0 || finish_reason !== null || logprobs != null || !delta.content) return false;
+  for (const name in delta) if (name !== "content") return false;
+  return true;
+}
+
+/** The message without its empty members, but for those that are always there: role, content and refusal. */
+function messageOf(message: AnswerMessage): AnswerMessage {
+  const whole: AnswerMessage = { role: "assistant", content: message.content };
+  for (const name in message) if (name !== "role" && !isEmptyMember(name, message[name])) whole[name] = message[name];
+  whole.refusal ??= null;
+  return whole;
+}
+
+/** Both lists, null where there is none: typed clients want them. */
+function wholeLogprobs(logprobs: Logprobs): Logprobs {
+  return { ...logprobs, content: logprobs.content ?? null, refusal: logprobs.refusal ?? null };
+}
+
+/** The delta without its role and its empty members; undefined when nothing is left to send. */
+function fragmentOf(delta: Delta): Delta | undefined {
+  let fragment: Delta | undefined;
+  for (const name in delta) {
+    const value = delta[name];
+    if (name === "role" || isEmptyMember(name, value)) continue;
+    fragment ??= {};
+    fragment[name] = value;
+  }
+  return fragment;
+}
+
+function saysAnything(extras: object): boolean {
+  return Object.values(extras).some((value) => value !== undefined);
+}
+
+function isEmptyLogprobs(logprobs: Logprobs | null | undefined): boolean {
+  return (logprobs?.content?.length ?? 0) === 0 && (logprobs?.refusal?.length ?? 0) === 0;
+}
