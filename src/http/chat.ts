@@ -226,13 +226,13 @@ function answerFrom(outcome: Outcome, envelope: Envelope, surface: ChatSurface):
 function keptAnswer(
   services: Services,
   context: RequestContext,
-  { caller, request }: Asked,
+  { caller, request, source }: Asked,
   requestId: string,
   signal: AbortSignal,
   produce: Producer,
 ): Promise<KeptAnswer> {
   const area = context.area;
-  const claim = { scope: `${caller.keyId} ${area}`, requestId, fingerprint: fingerprint(request) };
+  const claim = { scope: `${caller.keyId} ${area}`, requestId, fingerprint: fingerprint(request, source.body) };
   const lastEventId = context.request.headers.get("last-event-id") ?? undefined;
   return services.idempotency.run(claim, signal, produce, { lastEventId }).then(
     ({ answer: kept, replayed, joined }) => {

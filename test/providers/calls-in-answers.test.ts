@@ -242,3 +242,64 @@ describe("Gemini", () => {
     );
   });
 });
+
+describe("a call of a type that this build doesn't know is passed on as it came", () => {
+  const call = { id: "c1", type: "brand_new", brand_new: { name: "f", steps: [1.5, { at: "x" }] }, note: "n" };
+  const known = { id: "c2", type: "function", function: { name: "g", arguments: "{}" } };
+  const chunk = (calls: unknown, finish_reason: unknown = null) => ({
+    choices: [{ index: 0, delta: { tool_calls: calls }, finish_reason }],
+  });
+
+  test("in a plain answer", () => {
+    const body = plain("openai", {
+      choices: [{ message: { content: null, tool_calls: [call, known] }, finish_reason: "tool_calls" }],
+    });
+    expect(callsIn(body) as unknown[]).toEqual([call, known]);
+  });
+
+  test("in a stream, whole or in pieces, and with an id where it has none", () => {
+    const whole = streamed("openai", [
+      chunk([{ index: 0, ...call }]),
+      chunk([{ index: 1, ...known }]),
+      chunk([], "stop"),
+    ]);
+    expect(callsIn(whole) as unknown[]).toEqual([call, known]);
+    expect(whole.choices[0]!.finish_reason).toBe("tool_calls");
+    const pieces = streamed("openai", [
+      chunk([{ index: 3, type: "brand_new", brand_new: { name: "f", input: "a" } }]),
+      chunk([{ index: 3, brand_new: { input: "b", last: true } }]),
+      chunk([], "tool_calls"),
+    ]);
+    const [first, ...others] = callsIn(pieces) as unknown as Record<string, unknown>[];
+    expect(others).toEqual([]);
+    expect(first).toEqual({
+      id: expect.stringMatching(/^call_/),
+      type: "brand_new",
+      brand_new: { name: "f", input: "ab", last: true },
+    });
+  });
+});
+
+test("thoughts that a stream gives in pieces are one entry of the plain answer", () => {
+  const piece = (text: string, signature: string) => ({
+    choices: [{ index: 0, delta: { reasoning_details: [{ type: "reasoning.text", index: 0, text, signature }] } }],
+  });
+  const end = { choices: [{ index: 0, delta: { content: "Hi" }, finish_reason: "stop" }] };
+  const { message } = streamed("openrouter", [piece("Let ", ""), piece("me", ""), piece("", "c2ln"), end]).choices[0]!;
+  expect(message["reasoning_details"]).toEqual([
+    { type: "reasoning.text", index: 0, text: "Let me", signature: "c2ln" },
+  ]);
+});
+
+test.each([[""], [{}], [[]], [null], [false]])("an 'error' that is %j is none, and no field of the answer", (error) => {
+  const body = { error, choices: [{ index: 0, message: { content: "Hi" }, finish_reason: "stop" }] };
+  expect(plain("openai", body)).not.toHaveProperty("error");
+  const chunk = { error, choices: [{ index: 0, delta: { content: "Hi" }, finish_reason: "stop" }] };
+  expect(streamed("openai", [chunk, "[DONE]"])).not.toHaveProperty("error");
+});
+
+test("fields beside an answer that never came are no answer", () => {
+  const decoder = remote("openai").streamDecoder(callOf("a"));
+  expect(decoder.push({ event: "", data: JSON.stringify({ choices: [], note: "x" }), id: "" })).toEqual([]);
+  expect(decoder.end()).toEqual([]);
+});

@@ -314,6 +314,9 @@ export type ToolCall = {
 };
 export type CustomToolCall = { id: string; type: "custom"; custom: { name: string; input: string } };
 
+/** A call of a tool of another type, as its upstream gave it. */
+export type OtherToolCall = Static<typeof OtherToolCall>;
+
 export type Annotation = {
   type: "url_citation";
   url_citation: { start_index: number; end_index: number; url: string; title: string };
@@ -343,7 +346,7 @@ export type AnswerMessage = {
   content: string | null;
   refusal?: string | null;
   reasoning_content?: string;
-  tool_calls?: (ToolCall | CustomToolCall)[];
+  tool_calls?: (ToolCall | CustomToolCall | OtherToolCall)[];
   annotations?: Annotation[];
   thinking_blocks?: ThinkingBlock[];
   extra_content?: Record<string, unknown>;
@@ -372,7 +375,7 @@ export type CompletionBody = {
 export type ToolCallDelta = {
   index: number;
   id?: string;
-  type?: "function" | "custom";
+  type?: "function" | "custom" | OtherToolCall["type"];
   function?: { name?: string; arguments?: string };
   custom?: { name?: string; input?: string };
   extra_content?: Record<string, unknown>;

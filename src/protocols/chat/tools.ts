@@ -21,6 +21,20 @@ export function calledIn(entry: JsonObject, type = entry["type"]): Called | unde
 }
 
 /**
+ * @returns whether a tool or a call is of a type that this build doesn't know, and says in a member of its own what it is:
+ *   it is passed on as it came
+ */
+export function isOtherKind(entry: JsonObject): boolean {
+  const type = entry["type"];
+  return (
+    typeof type === "string" &&
+    type !== "" &&
+    calledIn(entry) === undefined &&
+    !(toolKinds as readonly string[]).includes(type)
+  );
+}
+
+/**
  * The name of a tool or of an entry of `allowed_tools`, which the Responses format writes flat: `{"type":"function","name":…}`.
  * Tools of other types may have none: then their type stands for them.
  */

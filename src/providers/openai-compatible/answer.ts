@@ -12,10 +12,11 @@ import type {
   FinishReason,
   Logprobs,
   Metadata,
+  OtherToolCall,
   ToolCall,
   Usage,
 } from "../../protocols/chat/schema.ts";
-import { calledIn } from "../../protocols/chat/tools.ts";
+import { calledIn, isOtherKind } from "../../protocols/chat/tools.ts";
 import { InvalidAnswer, UpstreamFault } from "../../protocols/errors.ts";
 import type { MakeId } from "../made-ids.ts";
 import { objectIn, objectsIn, textIn } from "../reading.ts";
@@ -114,12 +115,15 @@ export function stringOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-function callsOf(message: JsonObject, makeId: (count: number) => string): (ToolCall | CustomToolCall)[] {
+type AnyToolCall = ToolCall | CustomToolCall | OtherToolCall;
+
+function callsOf(message: JsonObject, makeId: (count: number) => string): AnyToolCall[] {
   return objectsIn(message, "tool_calls").flatMap((call, at) => callOf(call, stringOf(call["id"]) || makeId(at)) ?? []);
 }
 
 /** What has neither a name nor anything else says nothing. @throws InvalidAnswer for what would be called, and has no name */
-function callOf(call: JsonObject, id: string): ToolCall | CustomToolCall | undefined {
+function callOf(call: JsonObject, id: string): AnyToolCall | undefined {
+  if (isOtherKind(call)) return { ...call, id } as OtherToolCall;
   const called = calledIn(call);
   if (called === undefined) return undefined;
   const { said } = called;
@@ -227,8 +231,19 @@ function isEmpty(value: object): boolean {
   return true;
 }
 
-/** Of the answer's frame these are ours to write, or are read in another place. */
-const knownTopLevel = new Set(["id", "object", "created", "model", "choices", "usage", "metadata", "x_groq", "prompt"]);
+/** Of the answer's frame these are ours to write, or are read in another place. An empty `error` is none. */
+const knownTopLevel = new Set([
+  "id",
+  "object",
+  "created",
+  "model",
+  "choices",
+  "usage",
+  "metadata",
+  "x_groq",
+  "prompt",
+  "error",
+]);
 /** `text` repeats the fragment: https://docs.together.ai/reference/chat-completions-1 */
 const knownInChoice = new Set(["index", "message", "delta", "finish_reason", "logprobs", "usage", "error", "text"]);
 const thoughts = ["reasoning_content", "reasoning", "reasoning_text"];

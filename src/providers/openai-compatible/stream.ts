@@ -6,7 +6,7 @@ import { isObject, type JsonObject, parseJson, saysNothing } from "../../lib/jso
 import type { SseEvent } from "../../lib/sse.ts";
 import type { Annotation, ChunkBody, ChunkChoice, Delta, ToolCallDelta } from "../../protocols/chat/schema.ts";
 import { doneData } from "../../protocols/chat/stream.ts";
-import { calledIn, type ToolKind, toolKinds } from "../../protocols/chat/tools.ts";
+import { calledIn, isOtherKind, type ToolKind, toolKinds } from "../../protocols/chat/tools.ts";
 import { InvalidAnswer, UpstreamFault } from "../../protocols/errors.ts";
 import type { MakeId } from "../made-ids.ts";
 import type { StreamDecoder } from "../provider.ts";
@@ -38,7 +38,7 @@ type OpenCall = {
   /** Absent until its name is known: then it goes out. */
   index?: number;
   /** Sure once the call goes out. */
-  type: ToolKind;
+  type: ToolKind | "other";
   /** What came before the name. */
   held: string;
   hasArguments: boolean;
@@ -134,7 +134,7 @@ export class ChatStream implements StreamDecoder {
     if (open.length > 0) {
       return this.#withExtras({ choices: open.map((state) => choiceOf(state, { finish_reason: "stop" })) });
     }
-    const late = this.#takeExtras();
+    const late = this.#complete ? this.#takeExtras() : undefined;
     return late === undefined ? [] : [{ choices: [], ...late }];
   }
 
@@ -312,6 +312,10 @@ function callFragments({ calls, makeId }: ChoiceState, given: readonly JsonObjec
   for (const entry of given) {
     for (const kind of toolKinds) objectIn(entry, kind);
     const call = callOf(calls, entry, textIn(calledIn(entry)?.said ?? {}, "name") ?? "");
+    if (call.type === "other" || isOtherKind(entry)) {
+      fragments.push(otherFragment(calls, call, entry, makeId));
+      continue;
+    }
     const type = toolKinds.find((kind) => kind === entry["type"]) ?? call.type;
     const { kind, said } = calledIn(entry, type) ?? { kind: type, said: {} };
     if (call.index === undefined) call.type = kind;
@@ -354,6 +358,19 @@ function isOut({ index }: OpenCall): boolean {
   return index !== undefined;
 }
 
+/** Of a call of another type: as it came. */
+function otherFragment(
+  calls: readonly OpenCall[],
+  call: OpenCall,
+  entry: JsonObject,
+  makeId: ChoiceState["makeId"],
+): ToolCallDelta {
+  if (call.index !== undefined) return { ...entry, index: call.index };
+  call.type = "other";
+  call.index = calls.filter(isOut).length;
+  return { ...entry, index: call.index, id: call.id || makeId(call.index) };
+}
+
 /** A call goes out once its name is known; what came earlier goes with it. */
 function begin(
   calls: readonly OpenCall[],
@@ -386,7 +403,7 @@ function closeCalls(calls: readonly OpenCall[], fragments: ToolCallDelta[]): voi
   for (const call of calls) {
     const { index } = call;
     if (index === undefined && call.held !== "") throw new InvalidAnswer("a part of a call that has not begun");
-    if (index === undefined || call.hasArguments || call.type === "custom") continue;
+    if (index === undefined || call.hasArguments || call.type !== "function") continue;
     const begun = fragments.find((fragment) => fragment.index === index)?.function;
     if (begun === undefined) fragments.push({ index, function: { arguments: "{}" } });
     else begun.arguments = "{}";

@@ -1,5 +1,6 @@
 /** A stream's bodies folded into the plain answer they amount to. */
 import { isObject } from "../../lib/json/json.ts";
+import { wholeDetails } from "../../protocols/chat/reasoning-details.ts";
 import type {
   AnswerMessage,
   Choice,
@@ -7,13 +8,17 @@ import type {
   ChunkChoice,
   CompletionBody,
   CustomToolCall,
+  OtherToolCall,
   ToolCall,
   ToolCallDelta,
 } from "../../protocols/chat/schema.ts";
+import { isOtherKind } from "../../protocols/chat/tools.ts";
+
+type AnyToolCall = ToolCall | CustomToolCall | OtherToolCall;
 
 type Building = {
   readonly message: AnswerMessage;
-  readonly calls: (ToolCall | CustomToolCall)[];
+  readonly calls: AnyToolCall[];
   readonly choice: Choice;
   finished: boolean;
 };
@@ -40,6 +45,8 @@ export class StreamFold {
   result(): CompletionBody {
     const choices = [...this.#choices.values()].map(({ message, calls, choice }) => {
       if (calls.length > 0) message.tool_calls = calls.filter((call) => call !== undefined);
+      const details = message["reasoning_details"];
+      if (Array.isArray(details) && details.every(isObject)) message["reasoning_details"] = wholeDetails(details);
       return choice;
     });
     return { ...this.#body, choices: choices.sort((a, b) => a.index - b.index) };
@@ -82,27 +89,47 @@ function joined(known: unknown, value: unknown): unknown {
   return isObject(known) && isObject(value) ? { ...known, ...value } : value;
 }
 
-function foldCall(calls: (ToolCall | CustomToolCall)[], delta: ToolCallDelta): void {
+function foldCall(calls: AnyToolCall[], delta: ToolCallDelta): void {
   const known = calls[delta.index];
   if (known === undefined) {
-    const id = delta.id ?? "";
-    const extra = delta.extra_content === undefined ? {} : { extra_content: delta.extra_content };
-    calls[delta.index] =
-      delta.type === "custom"
-        ? { id, type: "custom", custom: { name: delta.custom?.name ?? "", input: delta.custom?.input ?? "" } }
-        : {
-            id,
-            type: "function",
-            function: { name: delta.function?.name ?? "", arguments: delta.function?.arguments ?? "" },
-            ...extra,
-          };
+    calls[delta.index] = openedCall(delta);
     return;
   }
-  if (known.type === "custom") known.custom.input += delta.custom?.input ?? "";
-  else known.function.arguments += delta.function?.arguments ?? "";
-  if (delta.extra_content !== undefined && known.type === "function") {
-    known.extra_content = { ...known.extra_content, ...delta.extra_content };
+  switch (known.type) {
+    case "function":
+      known.function.arguments += delta.function?.arguments ?? "";
+      if (delta.extra_content !== undefined) known.extra_content = { ...known.extra_content, ...delta.extra_content };
+      return;
+    case "custom":
+      known.custom.input += delta.custom?.input ?? "";
+      return;
+    default: {
+      const { index: _, id: _id, type: _type, ...more } = delta;
+      calls[delta.index] = grown(known, more) as OtherToolCall;
+    }
   }
+}
+
+function openedCall({ index: _, ...delta }: ToolCallDelta): AnyToolCall {
+  const { id = "", extra_content } = delta;
+  if (delta.type === "custom") {
+    return { id, type: "custom", custom: { name: delta.custom?.name ?? "", input: delta.custom?.input ?? "" } };
+  }
+  if (isOtherKind(delta)) return delta as OtherToolCall;
+  const called = { name: delta.function?.name ?? "", arguments: delta.function?.arguments ?? "" };
+  return { id, type: "function", function: called, ...(extra_content && { extra_content }) };
+}
+
+/** Of calls whose members nobody knows: texts are joined at any depth, as those of known ones are. */
+function grown(known: unknown, more: unknown): unknown {
+  if (!isObject(known) || !isObject(more)) return joined(known, more);
+  const names = Object.keys({ ...known, ...more });
+  return Object.fromEntries(
+    names.map((name) => [
+      name,
+      name in known && name in more ? grown(known[name], more[name]) : (known[name] ?? more[name]),
+    ]),
+  );
 }
 
 function foldFunctionCall(message: AnswerMessage, delta: { name?: string; arguments?: string }): void {

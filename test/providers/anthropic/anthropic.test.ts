@@ -8,6 +8,7 @@ import type {
   ChatRequest,
   ChunkBody,
   CompletionBody,
+  CustomToolCall,
   ToolCall,
 } from "../../../src/protocols/chat/schema.ts";
 import { ApiError, InvalidAnswer, UpstreamFault } from "../../../src/protocols/errors.ts";
@@ -547,7 +548,7 @@ function said({ choices, usage }: CompletionBody) {
     calls: (message.tool_calls ?? []).map((call) =>
       call.type === "function"
         ? [call.id, call.function.name, JSON.parse(call.function.arguments)]
-        : [call.id, call.custom.name, { input: call.custom.input }],
+        : [call.id, (call as CustomToolCall).custom.name, { input: (call as CustomToolCall).custom.input }],
     ),
     tokens: [usage!.prompt_tokens, usage!.completion_tokens],
   };

@@ -389,7 +389,7 @@ describe("the official client", () => {
         calls: (message.tool_calls ?? []).map((call) =>
           call.type === "function"
             ? { id: call.id, name: call.function.name, written: call.function.arguments }
-            : { id: call.id, name: call.custom.name, written: call.custom.input },
+            : call.type === "custom" && { id: call.id, name: call.custom.name, written: call.custom.input },
         ),
         total: body.usage!.total_tokens,
         cut: ["length", "content_filter"].includes(body.choices[0]!.finish_reason),

@@ -175,7 +175,7 @@ test("a fragment that is copied comes out as one that is read and written anew",
   }
   expect(copied).toBeGreaterThan(1000);
   expect(copiedPieces).toBeGreaterThan(250);
-});
+}, 60_000);
 
 /** Texts that also stand elsewhere in a chunk, or that look like parts of one. */
 const treacherous = [
