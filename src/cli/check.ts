@@ -2,41 +2,41 @@
 import type { Config } from "../config/config.ts";
 import { formatAddress } from "../config/listeners.ts";
 import { systemClock } from "../lib/clock.ts";
-import { type Fault, formatDiagnostic } from "../lib/yaml/yaml.ts";
+import { type Diagnostic, formatDiagnostic } from "../lib/yaml/yaml.ts";
 import { dryRun } from "../server/dry-run.ts";
 import { StorageError } from "../store/storage-error.ts";
 import { type Context, codeOf, type ExitCode, loadFrom, printJson } from "./context.ts";
 import { type LoadedPersonas, loadPersonas, noProvider, unreachable } from "./personas.ts";
 import { formatFields } from "./table.ts";
 
-type Findings = {
+type CheckReport = {
   readonly summary: Readonly<Record<string, string>>;
-  readonly faults: readonly string[];
+  readonly errors: readonly string[];
   readonly warnings: readonly string[];
   readonly code: ExitCode;
 };
 
 export async function check(context: Context, { json }: { readonly json?: boolean }): Promise<ExitCode> {
-  const { summary, faults, warnings, code } = await findingsOf(context);
-  const ok = faults.length === 0;
-  if (json) printJson(context.io, { ok, faults, warnings, summary });
+  const { summary, errors, warnings, code } = await runChecks(context);
+  const ok = errors.length === 0;
+  if (json) printJson(context.io, { ok, errors, warnings, summary });
   else {
     for (const warning of warnings) context.io.stderr.write(`warning: ${warning}\n`);
-    for (const fault of faults) context.io.stderr.write(`${fault}\n`);
+    for (const diagnostic of errors) context.io.stderr.write(`${diagnostic}\n`);
     context.io.stdout.write(formatFields(summary));
-    context.io.stdout.write(ok ? "no faults\n" : `${faults.length} ${faults.length === 1 ? "fault" : "faults"}\n`);
+    context.io.stdout.write(ok ? "no errors\n" : `${errors.length} ${errors.length === 1 ? "error" : "errors"}\n`);
   }
   return code;
 }
 
-async function findingsOf(context: Context): Promise<Findings> {
+async function runChecks(context: Context): Promise<CheckReport> {
   const loaded = loadFrom(context);
-  if ("faults" in loaded)
-    return { summary: {}, faults: format(loaded.faults), warnings: [], code: codeOf(loaded.faults) };
+  if ("errors" in loaded)
+    return { summary: {}, errors: format(loaded.errors), warnings: [], code: codeOf(loaded.errors) };
   const { config, file = "none: every default" } = loaded;
   const personas = await loadPersonas(config.personas);
   const storage = storageOf(config);
-  const faults = [...format(personas.faults), ...storage.faults];
+  const errors = [...format(personas.errors), ...storage.errors];
   return {
     summary: {
       configuration: file,
@@ -47,25 +47,25 @@ async function findingsOf(context: Context): Promise<Findings> {
       personas: `${personas.personas.length} in ${personas.from}`,
       data: storage.summary,
     },
-    faults,
-    code: faults.length === 0 ? 0 : 1,
+    errors,
+    code: errors.length === 0 ? 0 : 1,
     warnings: [...format(loaded.warnings), ...unreachableOf(personas, config)],
   };
 }
 
-const format = (faults: readonly Fault[]) => faults.map(formatDiagnostic);
+const format = (errors: readonly Diagnostic[]) => errors.map(formatDiagnostic);
 
 const unreachableOf = ({ personas }: LoadedPersonas, config: Config) =>
   unreachable(personas, config).map((id) => `${id}: ${noProvider}`);
 
-function storageOf(config: Config): { summary: string; faults: string[] } {
+function storageOf(config: Config): { summary: string; errors: string[] } {
   try {
     const { keys } = dryRun(config, systemClock);
-    if (keys === undefined) return { summary: `${config.data}, made at the first start`, faults: [] };
+    if (keys === undefined) return { summary: `${config.data}, made at the first start`, errors: [] };
     const active = keys.filter(({ state }) => state === "active").length;
-    return { summary: `${config.data} (${active} of ${keys.length} keys active)`, faults: [] };
+    return { summary: `${config.data} (${active} of ${keys.length} keys active)`, errors: [] };
   } catch (error) {
     if (!(error instanceof StorageError)) throw error;
-    return { summary: config.data, faults: [error.message] };
+    return { summary: config.data, errors: [error.message] };
   }
 }

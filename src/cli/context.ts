@@ -1,8 +1,8 @@
-/** What every command is given, and what it does with a configuration that is at fault. */
+/** What every command is given, and what it does with a configuration that is invalid. */
 import type { Config } from "../config/config.ts";
 import { commandLine, type Flags, type LoadedConfig, type LoadResult, loadConfig } from "../config/load.ts";
 import type { Io } from "../lib/io.ts";
-import { type Fault, formatDiagnostic } from "../lib/yaml/yaml.ts";
+import { type Diagnostic, formatDiagnostic } from "../lib/yaml/yaml.ts";
 import { providers } from "../providers/registry.ts";
 
 export type Context = { readonly io: Io; readonly flags: Flags };
@@ -11,7 +11,7 @@ export type Context = { readonly io: Io; readonly flags: Flags };
 export type ExitCode = number;
 export const usageError: ExitCode = 2;
 
-/** A reason to stop that the person at the terminal can act on; no fault of the program. */
+/** A reason to stop that the person at the terminal can act on; no error of the program. */
 export class CommandError extends Error {
   override readonly name = "CommandError";
 }
@@ -33,22 +33,22 @@ export async function withConfig(
   run: (config: Config, loaded: LoadedConfig) => ExitCode | Promise<ExitCode>,
 ): Promise<ExitCode> {
   const loaded = loadFrom(context);
-  if ("faults" in loaded) {
-    printDiagnostics(context.io, loaded.faults);
-    return codeOf(loaded.faults);
+  if ("errors" in loaded) {
+    printDiagnostics(context.io, loaded.errors);
+    return codeOf(loaded.errors);
   }
   printDiagnostics(context.io, loaded.warnings, "warning: ");
   return run(loaded.config, loaded);
 }
 
-/** The exit code of a configuration at fault: what stands on the command line itself was used wrongly. */
-export const codeOf = (faults: readonly Fault[]): ExitCode =>
-  faults.some(({ file }) => file === commandLine) ? usageError : 1;
+/** The exit code of an invalid configuration: what stands on the command line itself was used wrongly. */
+export const codeOf = (errors: readonly Diagnostic[]): ExitCode =>
+  errors.some(({ file }) => file === commandLine) ? usageError : 1;
 
-export const faultsOf = (loaded: LoadResult): readonly Fault[] => ("faults" in loaded ? loaded.faults : []);
+export const errorsOf = (loaded: LoadResult): readonly Diagnostic[] => ("errors" in loaded ? loaded.errors : []);
 
-export function printDiagnostics({ stderr }: Pick<Io, "stderr">, faults: readonly Fault[], prefix = ""): void {
-  for (const fault of faults) stderr.write(`${prefix}${formatDiagnostic(fault)}\n`);
+export function printDiagnostics({ stderr }: Pick<Io, "stderr">, errors: readonly Diagnostic[], prefix = ""): void {
+  for (const diagnostic of errors) stderr.write(`${prefix}${formatDiagnostic(diagnostic)}\n`);
 }
 
 export function printJson({ stdout }: Pick<Io, "stdout">, value: unknown): void {

@@ -8,14 +8,14 @@ const patienceMs = 3000;
 /** `ok` on stdout, or on stderr what is wrong, and where. @returns 0 when it answers ok */
 export function checkHealth(context: Context): Promise<ExitCode> {
   return withConfig(context, async ({ listen }) => {
-    const problem = await problemOf(listen[0]!);
-    if (problem !== undefined) throw new CommandError(problem);
+    const error = await probe(listen[0]!);
+    if (error !== undefined) throw new CommandError(error);
     context.io.stdout.write("ok\n");
     return 0;
   });
 }
 
-async function problemOf({ address, tls }: ListenerConfig): Promise<string | undefined> {
+async function probe({ address, tls }: ListenerConfig): Promise<string | undefined> {
   const at = formatAddress(address);
   if (address.kind === "tcp" && address.port === 0)
     return `The configuration lets the server take any free port (${at}); name the one it took with --port.`;

@@ -2,7 +2,7 @@
 import { resolve } from "node:path";
 import type { Config } from "../config/config.ts";
 import { suggest } from "../lib/suggest.ts";
-import { type Fault, formatDiagnostic } from "../lib/yaml/yaml.ts";
+import { type Diagnostic, formatDiagnostic } from "../lib/yaml/yaml.ts";
 import { builtinFiles, builtinPersonas } from "../personas/builtin.ts";
 import { loadFolder } from "../personas/folder.ts";
 import type { Persona } from "../personas/persona.ts";
@@ -16,20 +16,20 @@ type Json = { readonly json?: boolean };
 
 export type LoadedPersonas = {
   readonly personas: readonly Persona[];
-  readonly faults: readonly Fault[];
+  readonly errors: readonly Diagnostic[];
   /** The folder, or that there is none. */
   readonly from: string;
 };
 
 /** Those of the configured folder, or else the ones in the executable. */
 export async function loadPersonas(folder: string | undefined): Promise<LoadedPersonas> {
-  if (folder === undefined) return { personas: builtinPersonas(), faults: [], from: "the executable" };
+  if (folder === undefined) return { personas: builtinPersonas(), errors: [], from: "the executable" };
   return { ...(await loadFolder(folder)), from: folder };
 }
 
 export function listPersonas(context: Context, { json }: Json): Promise<ExitCode> {
   return withConfig(context, async (config) => {
-    const { personas, faults } = await loadPersonas(config.personas);
+    const { personas, errors } = await loadPersonas(config.personas);
     const rows = personas.map((persona) => summaryOf(persona, config)).toSorted((a, b) => (a.id < b.id ? -1 : 1));
     if (json) printJson(context.io, rows);
     else {
@@ -41,18 +41,18 @@ export function listPersonas(context: Context, { json }: Json): Promise<ExitCode
         ),
       );
     }
-    printDiagnostics(context.io, faults);
-    return faults.length === 0 ? 0 : 1;
+    printDiagnostics(context.io, errors);
+    return errors.length === 0 ? 0 : 1;
   });
 }
 
 /** The file as it is, so that it can be the beginning of another; as JSON, what it comes to. */
 export function showPersona(context: Context, id: string, { json }: Json): Promise<ExitCode> {
   return withConfig(context, async (config) => {
-    const { personas, faults, from } = await loadPersonas(config.personas);
+    const { personas, errors, from } = await loadPersonas(config.personas);
     const persona = personas.find((one) => one.id === id);
     if (persona === undefined) {
-      printDiagnostics(context.io, faults);
+      printDiagnostics(context.io, errors);
       const guess = suggest(
         id,
         personas.map((one) => one.id),
@@ -68,21 +68,21 @@ export function showPersona(context: Context, id: string, { json }: Json): Promi
 
 export function checkPersonas(context: Context, folder: string | undefined, { json }: Json): Promise<ExitCode> {
   return withConfig(context, async (config) => {
-    const { personas, faults, from } = await loadPersonas(
+    const { personas, errors, from } = await loadPersonas(
       folder === undefined ? config.personas : resolve(context.io.cwd, folder),
     );
     if (json)
       printJson(context.io, {
         personas: personas.length,
-        faults: faults.map(formatDiagnostic),
+        errors: errors.map(formatDiagnostic),
         unreachable: unreachable(personas, config),
       });
     else {
-      printDiagnostics(context.io, faults);
+      printDiagnostics(context.io, errors);
       for (const id of unreachable(personas, config)) context.io.stderr.write(`warning: ${id}: ${noProvider}\n`);
-      if (faults.length === 0) context.io.stdout.write(`${personas.length} personas in ${from}: no faults\n`);
+      if (errors.length === 0) context.io.stdout.write(`${personas.length} personas in ${from}: no errors\n`);
     }
-    return faults.length === 0 ? 0 : 1;
+    return errors.length === 0 ? 0 : 1;
   });
 }
 

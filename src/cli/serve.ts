@@ -103,8 +103,9 @@ function reload(
   workerChannel: WorkerChannel | undefined,
 ): Config | undefined {
   const loaded = loadFrom(context);
-  if ("faults" in loaded) {
-    for (const fault of loaded.faults) log.error("the configuration is invalid", { at: formatDiagnostic(fault) });
+  if ("errors" in loaded) {
+    for (const diagnostic of loaded.errors)
+      log.error("the configuration is invalid", { at: formatDiagnostic(diagnostic) });
     return undefined;
   }
   for (const warning of loaded.warnings) log.warn("the configuration", { at: formatDiagnostic(warning) });

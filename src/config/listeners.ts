@@ -48,8 +48,8 @@ function placedFrom({ path, file }: Entry, { report, folder, readFile }: Listene
   const address = parseAddress(given, folder);
   const paths = tls && { cert: resolve(folder, tls.cert), key: resolve(folder, tls.key) };
   for (const name of ["cert", "key"] as const) {
-    const problem = paths && problemOfFile(paths[name], readFile);
-    if (problem !== undefined) report([...path, "tls", name], problem);
+    const message = paths && fileError(paths[name], readFile);
+    if (message !== undefined) report([...path, "tls", name], message);
   }
   if (typeof address === "string") {
     report(path, `${JSON.stringify(given)} ${address}`);
@@ -58,7 +58,7 @@ function placedFrom({ path, file }: Entry, { report, folder, readFile }: Listene
   return [{ path, listener: { address, surfaces, ...(paths && { tls: paths }) } }];
 }
 
-function problemOfFile(path: string, readFile: ReadFile): string | undefined {
+function fileError(path: string, readFile: ReadFile): string | undefined {
   try {
     return readFile(path) === undefined ? `names ${path}, which does not exist` : undefined;
   } catch (error) {

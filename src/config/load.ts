@@ -1,4 +1,4 @@
-/** File, then environment, then flags, each above the one before: a frozen Config, or every fault there is. */
+/** Loads the configuration: file, then environment, then flags, each overriding the one before. All validation errors at once. */
 import { dirname, resolve } from "node:path";
 import type { TObject } from "@sinclair/typebox";
 import { AddressBlocks } from "../lib/addresses.ts";
@@ -6,7 +6,7 @@ import { deepFreeze } from "../lib/freeze.ts";
 import type { Machine } from "../lib/io.ts";
 import { formatPath, type PathPart, schemaErrors } from "../lib/schema-errors.ts";
 import { suggest } from "../lib/suggest.ts";
-import { type Fault, YamlSource } from "../lib/yaml/yaml.ts";
+import { type Diagnostic, YamlSource } from "../lib/yaml/yaml.ts";
 import type { ProviderCatalog } from "./catalog.ts";
 import type { Config } from "./config.ts";
 import { formatAddress, listenersFrom, type Override } from "./listeners.ts";
@@ -15,7 +15,7 @@ import { fromText, resolveReferences } from "./references.ts";
 import type { Origin } from "./report.ts";
 import { ConfigFile, type FilledConfigFile } from "./schema.ts";
 import { otherVariables, type Setting, settings, withDefaults } from "./settings.ts";
-import { type Environment, environmentFault, type ReadFile, Variables } from "./variables.ts";
+import { type Environment, environmentDiagnostic, type ReadFile, Variables } from "./variables.ts";
 
 /** As given on the command line, unchecked. */
 export type Flags = {
@@ -42,32 +42,32 @@ export type LoadedConfig = {
   readonly config: Config;
   /** The file that was read; absent: there is none. */
   readonly file?: string;
-  /** What may well be a slip, but stops nothing. */
-  readonly warnings: readonly Fault[];
+  /** Likely mistakes that do not prevent a start. */
+  readonly warnings: readonly Diagnostic[];
   /** By paths in the file's terms (`log.level`); absent: it is the default. */
   readonly origins: ReadonlyMap<string, Origin>;
 };
 
-export type LoadResult = LoadedConfig | { readonly faults: readonly Fault[] };
+export type LoadResult = LoadedConfig | { readonly errors: readonly Diagnostic[] };
 
-/** The "file" of a fault in a flag. */
+/** The "file" of an error in a flag. */
 export const commandLine = "command line";
 
 const workersSetting = settings.find(({ variable }) => variable === "TROUPE_WORKERS")!;
 
-const usualFiles = ["troupe.yaml", "/etc/troupe/troupe.yaml"];
+const defaultFiles = ["troupe.yaml", "/etc/troupe/troupe.yaml"];
 
-/** Touches nothing but what the input holds. */
+/** Reads nothing but through the input. */
 export function loadConfig(input: ConfigInput, catalog: ProviderCatalog): LoadResult {
-  return new Loading(input, catalog).result();
+  return new ConfigLoader(input, catalog).result();
 }
 
-class Loading {
+class ConfigLoader {
   readonly #input: ConfigInput;
   readonly #catalog: ProviderCatalog;
   readonly #variables: Variables;
-  readonly #faults: Fault[] = [];
-  readonly #warnings: Fault[] = [];
+  readonly #errors: Diagnostic[] = [];
+  readonly #warnings: Diagnostic[] = [];
   readonly #origins = new Map<string, Origin>();
   #source = new YamlSource("", "");
 
@@ -79,12 +79,12 @@ class Loading {
 
   result(): LoadResult {
     const file = this.#readFile();
-    for (const [key, value] of Object.entries(file)) this.#noteOrigins(value, [key]);
+    for (const [key, value] of Object.entries(file)) this.#recordOrigins(value, [key]);
     this.#overlay(file);
     const config = this.#configFrom(withDefaults(ConfigFile, file) as FilledConfigFile);
     this.#warnOfUnknownVariables();
-    const faults = [...this.#faults, ...this.#variables.faults];
-    if (faults.length > 0) return { faults: faults.toSorted((a, b) => placeOf(a) - placeOf(b)) };
+    const errors = [...this.#errors, ...this.#variables.errors];
+    if (errors.length > 0) return { errors: errors.toSorted((a, b) => placeOf(a) - placeOf(b)) };
     const { file: path } = this.#source;
     return {
       config: deepFreeze(config),
@@ -94,44 +94,44 @@ class Loading {
     };
   }
 
-  /** The file's value, without the parts that are at fault, so that the rest can be checked further. */
+  /** The file's value, without the parts that are invalid, so that the rest can be checked further. */
   #readFile(): Record<string, unknown> {
     const text = this.#findFile();
     if (text === undefined) return {};
     this.#source = new YamlSource(text.content, text.path);
-    this.#faults.push(...this.#source.faults);
+    this.#errors.push(...this.#source.errors);
     const dangling = new Set<string>();
     const value = resolveReferences(this.#source.value ?? {}, ConfigFile, this.#variables, (path, message) => {
       this.#report(path, message);
       dangling.add(formatPath(path));
     });
     const wrong = this.#source.check(ConfigFile, value);
-    this.#faults.push(...wrong.filter(({ path }) => !dangling.has(path)));
+    this.#errors.push(...wrong.filter(({ path }) => !dangling.has(path)));
     if (typeof value !== "object" || value === null || Array.isArray(value)) return {};
     const bad = new Set([...dangling, ...wrong.map(({ path }) => path)]);
-    return soundParts(value as Record<string, unknown>, bad);
+    return validParts(value as Record<string, unknown>, bad);
   }
 
   #findFile(): { path: string; content: string } | undefined {
     const { flags, env } = this.#input;
     const named = flags.config ?? (env["TROUPE_CONFIG"] || undefined);
     const by = flags.config === undefined ? "TROUPE_CONFIG" : "--config";
-    for (const path of named === undefined ? usualFiles : [named]) {
+    for (const path of named === undefined ? defaultFiles : [named]) {
       try {
         const content = this.#input.readFile(path);
         if (content !== undefined) return { path, content };
       } catch (error) {
-        this.#faults.push(placeless(path, "", `can't be read: ${(error as Error).message}`));
+        this.#errors.push(withoutPlace(path, "", `can't be read: ${(error as Error).message}`));
         return undefined;
       }
     }
-    if (named !== undefined) this.#faults.push(placeless(named, "", `does not exist, but ${by} names it`));
+    if (named !== undefined) this.#errors.push(withoutPlace(named, "", `does not exist, but ${by} names it`));
     return undefined;
   }
 
-  #noteOrigins(value: unknown, path: readonly PathPart[]): void {
+  #recordOrigins(value: unknown, path: readonly PathPart[]): void {
     const source = this.#source;
-    this.#note(path, {
+    this.#setOrigin(path, {
       where: "file",
       // Found when it is asked for: a start asks for none.
       get name() {
@@ -140,10 +140,10 @@ class Loading {
       },
     });
     if (typeof value !== "object" || value === null || Array.isArray(value)) return;
-    for (const [key, inner] of Object.entries(value)) this.#noteOrigins(inner, [...path, key]);
+    for (const [key, inner] of Object.entries(value)) this.#recordOrigins(inner, [...path, key]);
   }
 
-  #note(path: readonly PathPart[], origin: Origin): void {
+  #setOrigin(path: readonly PathPart[], origin: Origin): void {
     this.#origins.set(formatPath(path), origin);
   }
 
@@ -153,11 +153,11 @@ class Loading {
       const text = this.#input.env[setting.variable];
       if (text === undefined || text === "") continue;
       const value = fromText(text, setting.schema);
-      const faults = schemaErrors(setting.schema, value).map(({ path, message }) =>
-        environmentFault(setting.variable + formatPath(path), message),
+      const errors = schemaErrors(setting.schema, value).map(({ path, message }) =>
+        environmentDiagnostic(setting.variable + formatPath(path), message),
       );
-      this.#faults.push(...faults);
-      if (faults.length === 0) this.#put(file, setting.path, value, fromVariable(setting.variable));
+      this.#errors.push(...errors);
+      if (errors.length === 0) this.#put(file, setting.path, value, fromVariable(setting.variable));
     }
     const { data, personas, workers } = this.#input.flags;
     if (data !== undefined) this.#put(file, ["data"], data, fromFlag("--data"));
@@ -167,9 +167,9 @@ class Loading {
 
   #putFlag(file: Record<string, unknown>, flag: string, text: string, { path, schema }: Setting): void {
     const value = fromText(text, schema);
-    const faults = schemaErrors(schema, value).map(({ message }) => placeless(commandLine, flag, message));
-    this.#faults.push(...faults);
-    if (faults.length === 0) this.#put(file, path, value, fromFlag(flag));
+    const errors = schemaErrors(schema, value).map(({ message }) => withoutPlace(commandLine, flag, message));
+    this.#errors.push(...errors);
+    if (errors.length === 0) this.#put(file, path, value, fromFlag(flag));
   }
 
   #put(file: Record<string, unknown>, path: Setting["path"], value: unknown, origin: Origin): void {
@@ -179,7 +179,7 @@ class Loading {
       holder = holder[key] as Record<string, unknown>;
     }
     holder[path.at(-1)!] = value;
-    this.#note(path, origin);
+    this.#setOrigin(path, origin);
   }
 
   #configFrom(file: FilledConfigFile): Config {
@@ -196,12 +196,12 @@ class Loading {
         timeouts: file.timeouts,
         report: this.#report,
         check: (schema: TObject, value, at) => {
-          const faults = this.#source.check(schema, value, at);
-          this.#faults.push(...faults);
-          return faults;
+          const errors = this.#source.check(schema, value, at);
+          this.#errors.push(...errors);
+          return errors;
         },
-        note: (path, name) => this.#note(path, { where: "environment", name }),
-        warn: (fault) => this.#warnings.push(fault),
+        setOrigin: (path, name) => this.#setOrigin(path, { where: "environment", name }),
+        warn: (diagnostic) => this.#warnings.push(diagnostic),
       }),
       tiers: this.#tiers(file.tiers),
       limits: {
@@ -224,10 +224,10 @@ class Loading {
         recordBytes: idempotency.record_bytes,
       },
       conversations: { retentionDays: file.conversations.retention_days },
-      allowedHosts: this.#checkedList(["allowed_hosts"], file.allowed_hosts, problemOfHost),
-      trustedProxies: this.#checkedList(["trusted_proxies"], file.trusted_proxies, problemOfBlock),
+      allowedHosts: this.#checkedList(["allowed_hosts"], file.allowed_hosts, hostError),
+      trustedProxies: this.#checkedList(["trusted_proxies"], file.trusted_proxies, blockError),
       log: file.log,
-      cors: { origins: this.#checkedList(["cors", "origins"], file.cors.origins, problemOfOrigin) },
+      cors: { origins: this.#checkedList(["cors", "origins"], file.cors.origins, originError) },
     };
   }
 
@@ -237,7 +237,7 @@ class Loading {
     const listeners = listenersFrom(listen, {
       report: this.#report,
       reportOverride: ({ origin, value }, message) => {
-        this.#faults.push(placeless(origin.where, origin.name, `${JSON.stringify(value)} ${message}`));
+        this.#errors.push(withoutPlace(origin.where, origin.name, `${JSON.stringify(value)} ${message}`));
       },
       host,
       port,
@@ -245,7 +245,7 @@ class Loading {
       readFile: this.#input.readFile,
     });
     const names = [host, port].flatMap((override) => override?.origin.name ?? []);
-    if (names.length > 0) this.#note(["listen"], { where: "command line", name: names.join(", ") });
+    if (names.length > 0) this.#setOrigin(["listen"], { where: "command line", name: names.join(", ") });
     return listeners;
   }
 
@@ -267,7 +267,7 @@ class Loading {
   #dataFolder(given: string | undefined): string {
     // systemd may name several, separated by colons. Source: systemd.exec(5), StateDirectory=
     const byService = this.#input.env["STATE_DIRECTORY"]?.split(":")[0];
-    if (given === undefined && byService) this.#note(["data"], fromVariable("STATE_DIRECTORY"));
+    if (given === undefined && byService) this.#setOrigin(["data"], fromVariable("STATE_DIRECTORY"));
     return resolve(this.#folderOf("data"), given ?? (byService || "data"));
   }
 
@@ -301,11 +301,11 @@ class Loading {
   #checkedList(
     path: readonly string[],
     list: readonly string[],
-    problemOf: (item: string) => string | undefined,
+    validate: (item: string) => string | undefined,
   ): readonly string[] {
     list.forEach((item, at) => {
-      const problem = problemOf(item);
-      if (problem !== undefined) this.#report([...path, at], `${JSON.stringify(item)} ${problem}`);
+      const message = validate(item);
+      if (message !== undefined) this.#report([...path, at], `${JSON.stringify(item)} ${message}`);
     });
     return list;
   }
@@ -314,9 +314,11 @@ class Loading {
   readonly #report = (path: readonly PathPart[], message: string): void => {
     const origins = path.map((_, at) => this.#origins.get(formatPath(path.slice(0, at + 1))));
     const outside = origins.find((origin) => origin !== undefined && origin.where !== "file");
-    const fault =
-      outside === undefined ? this.#source.faultAt(path, message) : placeless(outside.where, outside.name, message);
-    this.#faults.push(fault);
+    const diagnostic =
+      outside === undefined
+        ? this.#source.diagnosticAt(path, message)
+        : withoutPlace(outside.where, outside.name, message);
+    this.#errors.push(diagnostic);
   };
 
   /** A name close to one of ours is most likely meant to be it; others may be anybody's. */
@@ -329,7 +331,7 @@ class Loading {
         known.map((one) => one.slice("TROUPE_".length)),
       );
       if (guess !== undefined) {
-        this.#warnings.push(environmentFault(name, `is not a known variable; did you mean TROUPE_${guess}?`));
+        this.#warnings.push(environmentDiagnostic(name, `is not a known variable; did you mean TROUPE_${guess}?`));
       }
     }
   }
@@ -339,27 +341,27 @@ const fromFlag = (name: string): Origin => ({ where: commandLine, name });
 const fromVariable = (name: string): Origin => ({ where: "environment", name });
 
 /** In the order of the file; what has no place there comes last. */
-const placeOf = ({ line, column }: Fault) => (line === 0 ? Number.MAX_SAFE_INTEGER : line * 1_000_000 + column);
+const placeOf = ({ line, column }: Diagnostic) => (line === 0 ? Number.MAX_SAFE_INTEGER : line * 1_000_000 + column);
 
-function placeless(file: string, path: string, message: string): Fault {
+function withoutPlace(file: string, path: string, message: string): Diagnostic {
   return { file, line: 0, column: 0, path, message };
 }
 
-/** Leaves out each top-level value that has a fault in it; of the providers, each one that has. */
-function soundParts(value: Record<string, unknown>, faulty: ReadonlySet<string>): Record<string, unknown> {
-  const isFaulty = (path: string) =>
-    [...faulty].some((one) => one === path || (/^[.[]/.test(one.slice(path.length)) && one.startsWith(path)));
+/** Leaves out each top-level value that has an error in it; of the providers, each one that has. */
+function validParts(value: Record<string, unknown>, invalid: ReadonlySet<string>): Record<string, unknown> {
+  const isInvalid = (path: string) =>
+    [...invalid].some((one) => one === path || (/^[.[]/.test(one.slice(path.length)) && one.startsWith(path)));
   const keep = (above: string[], entries: Record<string, unknown>): Record<string, unknown> =>
-    Object.fromEntries(Object.entries(entries).filter(([key]) => !isFaulty(formatPath([...above, key]))));
+    Object.fromEntries(Object.entries(entries).filter(([key]) => !isInvalid(formatPath([...above, key]))));
   const { providers, ...rest } = value;
-  const isMapping = typeof providers === "object" && providers !== null && !faulty.has("providers");
+  const isMapping = typeof providers === "object" && providers !== null && !invalid.has("providers");
   return {
     ...keep([], rest),
     ...(isMapping && { providers: keep(["providers"], providers as Record<string, unknown>) }),
   };
 }
 
-function problemOfBlock(block: string): string | undefined {
+function blockError(block: string): string | undefined {
   try {
     return new AddressBlocks([block]) && undefined;
   } catch {
@@ -367,12 +369,12 @@ function problemOfBlock(block: string): string | undefined {
   }
 }
 
-function problemOfHost(host: string): string | undefined {
+function hostError(host: string): string | undefined {
   const isName = /^(?:[a-z0-9*](?:[a-z0-9*.-]*[a-z0-9*])?|\[[0-9a-f:.]+\])$/i.test(host);
   return isName ? undefined : "is not a name such as troupe.lan; ports and schemes do not belong to it";
 }
 
-function problemOfOrigin(origin: string): string | undefined {
+function originError(origin: string): string | undefined {
   const isOrigin =
     URL.canParse(origin) && /^https?:$/.test(new URL(origin).protocol) && new URL(origin).origin === origin;
   return origin === "*" || isOrigin ? undefined : "is not an origin such as https://app.example.com";

@@ -2,13 +2,13 @@
 import { type TObject, Type } from "@sinclair/typebox";
 import type { PathPart } from "../lib/schema-errors.ts";
 import { suggest } from "../lib/suggest.ts";
-import type { Fault } from "../lib/yaml/yaml.ts";
+import type { Diagnostic } from "../lib/yaml/yaml.ts";
 import type { ProviderCatalog, RemoteEntry } from "./catalog.ts";
 import type { ProviderConfig, Timeouts } from "./config.ts";
 import type { Report } from "./report.ts";
 import type { FilledConfigFile, ProviderFile } from "./schema.ts";
 import { withDefaults } from "./settings.ts";
-import { environmentFault, type Found, type Variables } from "./variables.ts";
+import { environmentDiagnostic, type Found, type Variables } from "./variables.ts";
 
 export type ProviderContext = {
   readonly catalog: ProviderCatalog;
@@ -16,10 +16,10 @@ export type ProviderContext = {
   readonly timeouts: FilledConfigFile["timeouts"];
   readonly report: Report;
   /** Checks a part of the file. */
-  readonly check: (schema: TObject, value: unknown, at: readonly PathPart[]) => readonly Fault[];
-  /** Takes note of where a value came from. */
-  readonly note: (path: readonly PathPart[], from: string) => void;
-  readonly warn: (fault: Fault) => void;
+  readonly check: (schema: TObject, value: unknown, at: readonly PathPart[]) => readonly Diagnostic[];
+  /** Records where a value came from. */
+  readonly setOrigin: (path: readonly PathPart[], from: string) => void;
+  readonly warn: (diagnostic: Diagnostic) => void;
 };
 
 /** Those of the file in its order, then those of the environment. */
@@ -35,7 +35,7 @@ export function providersFrom(
 function fromFile(name: string, entry: ProviderFile, context: ProviderContext): ProviderConfig | undefined {
   const { report, catalog } = context;
   const at = ["providers", name];
-  const misnamed = problemOfName(name, catalog);
+  const misnamed = nameError(name, catalog);
   if (misnamed !== undefined) report(at, misnamed);
   const dialect = dialectOf(name, entry, context);
   if (dialect === undefined) return undefined;
@@ -70,7 +70,7 @@ function fromEnvironment(dialect: RemoteEntry, context: ProviderContext): Provid
   if (present === undefined) return undefined;
   const at = ["providers", name];
   const lacks = (what: string): undefined => {
-    context.warn(environmentFault(present.from, `does not set up the provider ${name}: ${what}`));
+    context.warn(environmentDiagnostic(present.from, `does not set up the provider ${name}: ${what}`));
   };
   if (dialect.baseUrl === "" && found.baseUrl === undefined) {
     return lacks(`it needs an address, from ${dialect.environment.baseUrl.join(" or ") || "base_url in the file"}`);
@@ -89,7 +89,7 @@ function fromEnvironment(dialect: RemoteEntry, context: ProviderContext): Provid
   return { name, dialect: name, baseUrl, ...(apiKey !== undefined && { apiKey }), ...rest };
 }
 
-function problemOfName(name: string, catalog: ProviderCatalog): string | undefined {
+function nameError(name: string, catalog: ProviderCatalog): string | undefined {
   const isLocal = catalog.some((one) => one.kind === "local" && one.name === name);
   return isLocal ? "is always there and takes no settings" : undefined;
 }
@@ -143,17 +143,17 @@ function optionsFound(
   { apiKey, isToken, options }: LookedUp,
   entry: ProviderFile,
   at: readonly PathPart[],
-  { note }: ProviderContext,
+  { setOrigin }: ProviderContext,
 ): Record<string, unknown> {
   const given: Record<string, unknown> = {};
   const own = (entry.options ?? {}) as Record<string, unknown>;
   for (const [option, { value, from }] of Object.entries(options)) {
     given[option] = value;
-    if (own[option] === undefined) note([...at, "options", option], from);
+    if (own[option] === undefined) setOrigin([...at, "options", option], from);
   }
   if (isToken && !entry.api_key) {
     given["bearer"] = true;
-    if (own["bearer"] === undefined) note([...at, "options", "bearer"], apiKey!.from);
+    if (own["bearer"] === undefined) setOrigin([...at, "options", "bearer"], apiKey!.from);
   }
   return given;
 }
@@ -173,17 +173,17 @@ function apiKeyOf(
   entry: ProviderFile,
   found: Found | undefined,
   at: readonly PathPart[],
-  { report, note, variables }: ProviderContext,
+  { report, setOrigin, variables }: ProviderContext,
 ): string | undefined {
   const isKey = (text: string) => /^[\x21-\x7e]+$/.test(text);
-  const problem = "holds a space or a character that no key has";
+  const message = "holds a space or a character that no key has";
   if (entry.api_key !== undefined && entry.api_key !== "") {
-    if (!isKey(entry.api_key)) report([...at, "api_key"], problem);
+    if (!isKey(entry.api_key)) report([...at, "api_key"], message);
     return entry.api_key;
   }
   if (found === undefined) return undefined;
-  note([...at, "api_key"], found.from);
-  if (!isKey(found.value)) variables.report(found.from, problem);
+  setOrigin([...at, "api_key"], found.from);
+  if (!isKey(found.value)) variables.report(found.from, message);
   return found.value;
 }
 
@@ -194,7 +194,7 @@ function baseUrlOf(
   dialect: RemoteEntry,
   found: Found | undefined,
   at: readonly PathPart[],
-  { report, note, variables }: ProviderContext,
+  { report, setOrigin, variables }: ProviderContext,
 ): string | undefined {
   if (entry.base_url !== undefined) {
     const url = parseBaseUrl(entry.base_url);
@@ -204,7 +204,7 @@ function baseUrlOf(
   if (found !== undefined) {
     const url = parseBaseUrl(completed(found.value, dialect.baseUrl));
     if (url === undefined) variables.report(found.from, addressForm);
-    note([...at, "base_url"], found.from);
+    setOrigin([...at, "base_url"], found.from);
     return url;
   }
   if (dialect.baseUrl !== "") return parseBaseUrl(dialect.baseUrl);

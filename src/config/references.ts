@@ -56,7 +56,7 @@ export function resolveReferences(
 
 /**
  * A value as text gives it (a variable, a flag): a number or a truth value where the schema wants one, a list where it
- * wants that, separated by commas. What does not read so stays text, for the schema to complain about.
+ * wants that, separated by commas. What does not read so stays text, for the schema to reject.
  */
 export function fromText(text: string, schema: TSchema | undefined): unknown {
   switch (schema?.["type"]) {

@@ -1,6 +1,6 @@
 import type { PathPart } from "../lib/schema-errors.ts";
 
-/** Takes note of a fault. @param message a sentence without its subject, which is the value at the path */
+/** Reports a validation error. @param message a sentence without its subject, which is the value at the path */
 export type Report = (path: readonly PathPart[], message: string) => void;
 
 /** Where a value came from: a place in the file, a variable, a flag. */

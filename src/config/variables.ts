@@ -1,6 +1,6 @@
 /** Variables and secrets: from the environment, from the file that `NAME_FILE` names, or from systemd's credentials. */
 import { join } from "node:path";
-import type { Fault } from "../lib/yaml/yaml.ts";
+import type { Diagnostic } from "../lib/yaml/yaml.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 /** @returns undefined when there is no such file. @throws when there is one that can't be read */
@@ -11,7 +11,7 @@ export type Found = { readonly value: string; readonly from: string };
 
 export class Variables {
   /** Of the look-ups so far. */
-  readonly faults: Fault[] = [];
+  readonly errors: Diagnostic[] = [];
   readonly #env: Environment;
   readonly #readFile: ReadFile;
   readonly #found = new Map<string, Found | undefined>();
@@ -42,7 +42,7 @@ export class Variables {
   }
 
   report(name: string, message: string): undefined {
-    this.faults.push(environmentFault(name, message));
+    this.errors.push(environmentDiagnostic(name, message));
   }
 
   #search(name: string): Found | undefined {
@@ -75,6 +75,6 @@ export class Variables {
   }
 }
 
-export function environmentFault(name: string, message: string): Fault {
+export function environmentDiagnostic(name: string, message: string): Diagnostic {
   return { file: "environment", line: 0, column: 0, path: name, message };
 }

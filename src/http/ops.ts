@@ -18,7 +18,7 @@ async function health(services: Services): Promise<WholeAnswer> {
   const providers = services.live.accounts.list().filter(({ provider }) => provider.kind === "remote").length;
   const checks = {
     storage,
-    personas: { status: services.personaFaults() > 0 ? "failing" : "ok", loaded: services.personas.list().length },
+    personas: { status: services.personaErrors() > 0 ? "failing" : "ok", loaded: services.personas.list().length },
     providers: { status: "ok", set_up: providers },
     ...(services.workers !== undefined && { workers: await checkWorkers(services.workers) }),
   };

@@ -49,8 +49,8 @@ export type Services = {
   readonly personas: Personas;
   /** Until the folder of personas has been read for the first time, and then undefined: what needs them waits for it. */
   loading: Promise<void> | undefined;
-  /** How many faults the latest reading of the personas' folder found. */
-  personaFaults(): number;
+  /** How many errors the latest reading of the personas' folder found. */
+  personaErrors(): number;
   /** Reads their folder again now, whatever the watch says. */
   rereadPersonas(): Promise<void>;
   readonly upstream: Upstream;

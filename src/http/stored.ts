@@ -109,9 +109,9 @@ function filterOf(query: URLSearchParams): Filter {
 async function readMetadata(services: Services, context: RequestContext): Promise<Metadata> {
   const { parsed: body } = await readJson(context, services.live.config.limits);
   if (Value.Check(MetadataUpdate, body)) return body.metadata ?? {};
-  const fault = schemaErrors(MetadataUpdate, body, 1)[0]!;
-  const param = formatPath(fault.path);
-  throw fault.kind === "missing"
+  const diagnostic = schemaErrors(MetadataUpdate, body, 1)[0]!;
+  const param = formatPath(diagnostic.path);
+  throw diagnostic.kind === "missing"
     ? ApiError.missingField(param)
-    : ApiError.invalidValue(param, `${param} ${fault.message}.`);
+    : ApiError.invalidValue(param, `${param} ${diagnostic.message}.`);
 }

@@ -1,5 +1,5 @@
 /**
- * What is wrong with a value, in words a person can act on and with the place named. TypeBox says which check failed;
+ * Validation errors for people: the path and what must change. TypeBox says which check failed;
  * this says it precisely for unions too: the variant that the value was meant to be is found by its kind and its literals.
  */
 import type { TSchema } from "@sinclair/typebox";
@@ -32,46 +32,46 @@ export function formatPath(path: readonly PathPart[]): string {
 }
 
 /**
- * Only for values already known to be wrong: it is slow beside a compiled check.
- * @param most how many faults to report
+ * Only for values known to be invalid: it is slow beside a compiled check.
+ * @param max how many errors to report
  */
-export function schemaErrors(schema: TSchema, value: unknown, most = 50): SchemaError[] {
-  const faults: SchemaError[] = [];
-  collect(Errors(schema, value), value, faults, most);
-  return faults;
+export function schemaErrors(schema: TSchema, value: unknown, max = 50): SchemaError[] {
+  const errors: SchemaError[] = [];
+  collect(Errors(schema, value), value, errors, max);
+  return errors;
 }
 
 function collect(
-  errors: ValueErrorIterator | Iterable<ValueError>,
+  found: ValueErrorIterator | Iterable<ValueError>,
   root: unknown,
-  faults: SchemaError[],
-  most: number,
+  errors: SchemaError[],
+  max: number,
 ): void {
   const seen = new Set<string>();
-  for (const error of errors) {
-    if (faults.length >= most) return;
+  for (const error of found) {
+    if (errors.length >= max) return;
     const key = error.path;
     // A missing property is reported again for its type; the first word on a place is enough.
     if (seen.has(key)) continue;
     seen.add(key);
-    if (error.type === ValueErrorType.Union) unionFaults(error, root, faults, most);
-    else faults.push(faultOf(error, root));
+    if (error.type === ValueErrorType.Union) addUnionErrors(error, root, errors, max);
+    else errors.push(errorOf(error, root));
   }
 }
 
-function unionFaults(error: ValueError, root: unknown, faults: SchemaError[], most: number): void {
+function addUnionErrors(error: ValueError, root: unknown, errors: SchemaError[], max: number): void {
   const path = pathOf(error.path, root);
   const variants = (error.schema["anyOf"] as TSchema[]).map((schema, at) => ({
     schema,
     errors: [...error.errors[at]!],
   }));
   if (variants.every(({ schema }) => "const" in schema || schema[Kind] === "Null")) {
-    faults.push({ kind: "value", path, message: `must be one of ${literalsOf(variants.map((v) => v.schema))}` });
+    errors.push({ kind: "value", path, message: `must be one of ${literalsOf(variants.map((v) => v.schema))}` });
     return;
   }
   const fitting = variants.filter(({ schema }) => kindFits(schema, error.value));
   if (fitting.length === 0) {
-    faults.push({ kind: "value", path, message: `must be ${kindNames(variants.map((v) => v.schema))}` });
+    errors.push({ kind: "value", path, message: `must be ${kindNames(variants.map((v) => v.schema))}` });
     return;
   }
   const tag = ["role", "type"].find((name) => fitting.some(({ schema }) => schema["properties"]?.[name] !== undefined));
@@ -83,17 +83,17 @@ function unionFaults(error: ValueError, root: unknown, faults: SchemaError[], mo
   if (chosen === undefined) {
     const given = (error.value as Record<string, unknown>)[tag!];
     const allowed = literalsOf(fitting.flatMap(({ schema }) => literalSchemas(schema["properties"]?.[tag!])));
-    faults.push(
+    errors.push(
       given === undefined
         ? { kind: "missing", path: [...path, tag!], message: `is required: one of ${allowed}` }
         : { kind: "value", path: [...path, tag!], message: `must be one of ${allowed}` },
     );
     return;
   }
-  collect(chosen.errors, root, faults, most);
+  collect(chosen.errors, root, errors, max);
 }
 
-function faultOf(error: ValueError, root: unknown): SchemaError {
+function errorOf(error: ValueError, root: unknown): SchemaError {
   const path = pathOf(error.path, root);
   if (error.type === ValueErrorType.ObjectRequiredProperty) return { kind: "missing", path, message: "is required" };
   if (error.type === ValueErrorType.ObjectAdditionalProperties) {

@@ -25,19 +25,19 @@ export const builtinFiles: Readonly<Record<string, string>> = {
   "troupe/tutor": tutor,
 };
 
-/** @throws Error when one of them is at fault, which no release has */
+/** @throws Error when one of them is invalid, which no release has */
 export function builtinPersonas(): Persona[] {
   if (typeof TROUPE_PERSONAS === "object") {
     return Object.entries(TROUPE_PERSONAS).map(([id, value]) => personaFrom(value, id));
   }
   return Object.entries(builtinFiles).map(([id, text]) => {
     const parsed = parsePersona(text, `personas/${id}.yaml`, id);
-    if ("faults" in parsed) throw new Error(parsed.faults.map(formatDiagnostic).join("\n"));
+    if ("errors" in parsed) throw new Error(parsed.errors.map(formatDiagnostic).join("\n"));
     return parsed.persona;
   });
 }
 
-/** What the files say, by id, for the build to bake in. @throws Error when one of them is at fault */
+/** What the files say, by id, for the build to bake in. @throws Error when one of them is invalid */
 export function builtinValues(): Record<string, unknown> {
   builtinPersonas();
   return Object.fromEntries(Object.entries(builtinFiles).map(([id, text]) => [id, new YamlSource(text, id).value]));

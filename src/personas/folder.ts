@@ -4,7 +4,7 @@ import { readdir, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import type { Clock } from "../lib/clock.ts";
 import { systemClock } from "../lib/clock.ts";
-import type { Fault } from "../lib/yaml/yaml.ts";
+import type { Diagnostic } from "../lib/yaml/yaml.ts";
 import { nameProblem, type ParsedPersona, type Persona, parsePersona } from "./persona.ts";
 import type { Personas } from "./registry.ts";
 import { type Watch, watchFolder } from "./watch.ts";
@@ -17,12 +17,12 @@ const batchSize = 16;
 /** One file as it was last read. `hash` is of its bytes: an unchanged file is not parsed again. */
 type Read = { readonly hash: string; readonly parsed: ParsedPersona };
 
-export type LoadedFolder = { readonly personas: readonly Persona[]; readonly faults: readonly Fault[] };
+export type LoadedFolder = { readonly personas: readonly Persona[]; readonly errors: readonly Diagnostic[] };
 
-/** Reads a folder once. Files at fault are left out and reported; a folder that can't be read is a fault too. */
+/** Reads a folder once. Invalid files are left out and reported; a folder that can't be read is an error too. */
 export async function loadFolder(path: string): Promise<LoadedFolder> {
-  const { files, faults } = await readFolder(path, new Map());
-  return { personas: [...files.values()].flatMap(({ parsed }) => ("persona" in parsed ? parsed.persona : [])), faults };
+  const { files, errors } = await readFolder(path, new Map());
+  return { personas: [...files.values()].flatMap(({ parsed }) => ("persona" in parsed ? parsed.persona : [])), errors };
 }
 
 async function readFolder(path: string, known: ReadonlyMap<string, Read>): Promise<Reader> {
@@ -38,7 +38,7 @@ export type ReloadResult = {
   readonly added: readonly string[];
   readonly changed: readonly string[];
   readonly removed: readonly string[];
-  readonly faults: readonly Fault[];
+  readonly errors: readonly Diagnostic[];
 };
 
 type FolderOptions = {
@@ -46,19 +46,19 @@ type FolderOptions = {
   /** Where each reading is put in service. */
   readonly personas: Personas;
   readonly clock?: Clock;
-  /** Called when something changed, faults included; for the log. */
+  /** Called when something changed, errors included; for the log. */
   readonly onReload?: (result: ReloadResult) => void;
 };
 
 /**
  * Keeps a registry equal to a folder. Everything is read and checked first, then put in service at once. A persona whose file
- * is at fault stays as it last was; one whose file is gone goes, unless the whole folder is.
+ * is invalid stays as it last was; one whose file is gone goes, unless the whole folder is.
  */
 export class PersonaFolder {
   readonly #options: FolderOptions;
   #files: ReadonlyMap<string, Read> = new Map();
   #inService: ReadonlyMap<string, Persona> = new Map();
-  #faults: readonly Fault[] = [];
+  #errors: readonly Diagnostic[] = [];
   #watch: Watch | undefined;
   #running: Promise<unknown> = Promise.resolve();
   #queued: Promise<ReloadResult> | undefined;
@@ -69,8 +69,8 @@ export class PersonaFolder {
   }
 
   /** Of the latest reading. */
-  get lastFaults(): readonly Fault[] {
-    return this.#faults;
+  get lastErrors(): readonly Diagnostic[] {
+    return this.#errors;
   }
 
   /** Loads the folder and watches it from then on. */
@@ -98,7 +98,7 @@ export class PersonaFolder {
   }
 
   async #reload(): Promise<ReloadResult> {
-    const { files, faults } = await readFolder(this.#options.path, this.#files);
+    const { files, errors } = await readFolder(this.#options.path, this.#files);
     const before = this.#inService;
     const after = new Map<string, Persona>();
     for (const [id, { parsed }] of files) {
@@ -110,14 +110,14 @@ export class PersonaFolder {
       added: [...after.keys()].filter((id) => !before.has(id)).sort(),
       changed: [...after.keys()].filter((id) => before.has(id) && before.get(id) !== after.get(id)).sort(),
       removed: [...before.keys()].filter((id) => !after.has(id)).sort(),
-      faults,
+      errors,
     };
     const moved = result.added.length + result.changed.length + result.removed.length > 0;
-    const news = moved || !Bun.deepEquals(faults, this.#faults);
+    const news = moved || !Bun.deepEquals(errors, this.#errors);
     if (this.#closed) return result;
     this.#files = files;
     this.#inService = after;
-    this.#faults = faults;
+    this.#errors = errors;
     if (moved) this.#options.personas.replace(result.personas);
     if (news) this.#options.onReload?.(result);
     return result;
@@ -131,7 +131,7 @@ const extension = /\.ya?ml$/;
 /** Gathers one reading; what was read before is taken again where its bytes are the same, or can't be looked at. */
 class Reader {
   readonly files = new Map<string, Read>();
-  readonly faults: Fault[] = [];
+  readonly errors: Diagnostic[] = [];
   readonly #known: ReadonlyMap<string, Read>;
 
   constructor(known: ReadonlyMap<string, Read>) {
@@ -210,7 +210,7 @@ class Reader {
       const hash = Bun.SHA256.hash(bytes, "hex");
       const parsed = known?.hash === hash ? known.parsed : parsePersona(decode(bytes), path, id);
       this.files.set(id, { hash, parsed });
-      if ("faults" in parsed) this.faults.push(...parsed.faults);
+      if ("errors" in parsed) this.errors.push(...parsed.errors);
     } catch (error) {
       this.#report(path, `This can't be read: ${reasonOf(error)}`, isThis);
     }
@@ -218,7 +218,7 @@ class Reader {
 
   /** @param unseen which personas this keeps from being looked at; they stay as they were */
   #report(file: string, message: string, unseen: (id: string) => boolean = () => false): void {
-    this.faults.push({ file, line: 0, column: 0, path: "", message });
+    this.errors.push({ file, line: 0, column: 0, path: "", message });
     for (const [id, read] of this.#known) if (unseen(id)) this.files.set(id, read);
   }
 }

@@ -1,8 +1,8 @@
-/** One YAML file's text, made into a persona, or into the faults that keep it from being one. */
+/** One YAML file's text, made into a persona, or into the errors that keep it from being one. */
 import type { Static } from "@sinclair/typebox";
 import { deepFreeze } from "../lib/freeze.ts";
 import { formatPath } from "../lib/schema-errors.ts";
-import { type Fault, type Position, YamlSource } from "../lib/yaml/yaml.ts";
+import { type Diagnostic, type Position, YamlSource } from "../lib/yaml/yaml.ts";
 import type { FunctionTool, Message, Metadata, ResponseFormat } from "../protocols/chat/schema.ts";
 import { parseModelId } from "../protocols/model-id.ts";
 import type { Tier } from "../protocols/models.ts";
@@ -37,7 +37,7 @@ export type Persona = {
   readonly metadata?: Metadata;
 };
 
-export type ParsedPersona = { readonly persona: Persona } | { readonly faults: readonly Fault[] };
+export type ParsedPersona = { readonly persona: Persona } | { readonly errors: readonly Diagnostic[] };
 
 /** A persona file's content. */
 export type PersonaFileValue = Static<typeof PersonaFile>;
@@ -50,7 +50,7 @@ export function nameProblem(name: string): string | undefined {
 }
 
 /**
- * @param file names the text in faults
+ * @param file names the text in errors
  * @param id `<namespace>/<name>`, which the file's path gives
  */
 export function parsePersona(text: string, file: string, id: string): ParsedPersona {
@@ -58,20 +58,20 @@ export function parsePersona(text: string, file: string, id: string): ParsedPers
   const misnamed = nameProblem(namespace) ?? nameProblem(name);
   if (misnamed !== undefined) {
     return {
-      faults: [{ file, line: 0, column: 0, path: "", message: `'${id}' can't name a persona: each part ${misnamed}` }],
+      errors: [{ file, line: 0, column: 0, path: "", message: `'${id}' can't name a persona: each part ${misnamed}` }],
     };
   }
   const source = new YamlSource(text, file);
-  const slips = source.faults.length > 0 ? source.faults : source.check(PersonaFile, source.value ?? {});
-  if (slips.length > 0) return { faults: slips.toSorted(byPlace) };
+  const slips = source.errors.length > 0 ? source.errors : source.check(PersonaFile, source.value ?? {});
+  if (slips.length > 0) return { errors: slips.toSorted(byPlace) };
   const value = source.value as PersonaFileValue;
-  const faults = [...problemsOf(value, namespace)].map((problem) => ({
+  const errors = [...problemsOf(value, namespace)].map((problem) => ({
     file,
     ...placeOf(problem, source, text),
     path: formatPath(problem.path),
     message: problem.message,
   }));
-  if (faults.length > 0) return { faults: faults.toSorted(byPlace) };
+  if (errors.length > 0) return { errors: errors.toSorted(byPlace) };
   return { persona: personaFrom(value, id) };
 }
 
@@ -80,7 +80,7 @@ export function personaFrom(value: PersonaFileValue, id: string): Persona {
   return deepFreeze(toPersona(value, id, parseModelId(id)!.namespace));
 }
 
-const byPlace = (a: Fault, b: Fault) => a.line - b.line || a.column - b.column;
+const byPlace = (a: Diagnostic, b: Diagnostic) => a.line - b.line || a.column - b.column;
 
 function placeOf({ path, at }: Problem, source: YamlSource, text: string): Position {
   const value = source.locate(path);

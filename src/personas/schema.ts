@@ -37,7 +37,7 @@ function narrowed(schema: TSchema): TSchema {
 const eachNarrowed = (properties: TProperties): TProperties =>
   Object.fromEntries(Object.entries(properties).map(([key, schema]) => [key, narrowed(schema)]));
 
-/** `patternErrorMessage` is what editors and our own faults say instead of showing the pattern. */
+/** `patternErrorMessage` is what editors and our own errors say instead of showing the pattern. */
 const patterned = (pattern: string, patternErrorMessage: string) =>
   Type.String({ pattern, patternErrorMessage: `must be ${patternErrorMessage}` });
 

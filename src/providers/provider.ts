@@ -3,10 +3,10 @@
  * A provider never fetches, logs, reads the clock or draws a random id, so the same input always gives the same output.
  */
 import type { TObject } from "@sinclair/typebox";
-import { globMatches } from "../lib/glob.ts";
 import type { SseEvent } from "../lib/sse.ts";
 import type { ChatRequest, ChunkBody, CompletionBody } from "../protocols/chat/schema.ts";
 import type { Source } from "../protocols/source.ts";
+import type { ModelRule } from "./model-rules.ts";
 import type { FragmentTemplate } from "./openai-compatible/fragment-template.ts";
 
 /** The extra options of one call (specification §4), checked against the provider's schema. */
@@ -29,9 +29,6 @@ export type Account = {
   /** Overrides of the provider's own model rules: the first whose `match` glob fits the model wins, key by key. */
   readonly modelRules: readonly ModelRule[];
 };
-
-/** One row of model-dependent behaviour; `match` is a glob over the model's name (`*` matches anything). */
-export type ModelRule = { readonly match: string; readonly [key: string]: unknown };
 
 /** Bytes of something that the caller named by URL, fetched beforehand because this upstream takes no URLs. */
 export type InlineMedia = { readonly mimeType: string; readonly base64: string };
@@ -124,6 +121,8 @@ type Described = {
 
 export interface RemoteProvider extends Described {
   readonly kind: "remote";
+  /** The format that its upstreams speak: `chat`, `messages`, … where it is a public format of ours too, its name here. */
+  readonly format: string;
   /** The upstream's public address; the config may point elsewhere. */
   readonly baseUrl: string;
   readonly environment: ProviderEnvironment;
@@ -163,42 +162,3 @@ export interface LocalProvider extends Described {
 }
 
 export type Provider = RemoteProvider | LocalProvider;
-
-/** What was found before, by the family's rows, the overrides and the model's name. */
-const foundRules = new WeakMap<object, WeakMap<object, Map<string, object>>>();
-/** Callers choose names freely: beyond so many of one account, what is known is found anew. */
-const maxNames = 500;
-
-/**
- * The rows whose glob fits the model, merged: overrides first, then the family's own, the first to name a key wins.
- * @returns the same frozen object for the same rows and model
- */
-export function rulesFor<R extends object>(
-  model: string,
-  overrides: readonly ModelRule[],
-  own: readonly (R & { match: string })[],
-): Readonly<Partial<R>> {
-  const byOverrides = foundRules.get(own) ?? new WeakMap<object, Map<string, object>>();
-  const byModel = byOverrides.get(overrides) ?? new Map<string, object>();
-  const known = byModel.get(model) as Partial<R> | undefined;
-  if (known !== undefined) return known;
-  const rules = Object.freeze(mergeRules<R>(model, overrides, own));
-  if (byModel.size >= maxNames) byModel.clear();
-  foundRules.set(own, byOverrides.set(overrides, byModel.set(model, rules)));
-  return rules;
-}
-
-function mergeRules<R extends object>(
-  model: string,
-  overrides: readonly ModelRule[],
-  own: readonly (R & { match: string })[],
-): Partial<R> {
-  const merged: Record<string, unknown> = {};
-  for (const rule of [...overrides, ...own]) {
-    if (!globMatches(rule.match, model)) continue;
-    for (const [key, value] of Object.entries(rule)) {
-      if (key !== "match" && !(key in merged)) merged[key] = value;
-    }
-  }
-  return merged as Partial<R>;
-}

@@ -71,7 +71,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
       loading: folder?.start().then(() => {
         services.loading = undefined;
       }),
-      personaFaults: () => folder?.lastFaults.length ?? 0,
+      personaErrors: () => folder?.lastErrors.length ?? 0,
       rereadPersonas: async () => void (await folder?.rescan()),
       upstream: new Upstream(clock, options.behindForwardProxy === true ? new FetchTransport() : undefined),
       media: new MediaFetcher({ allowPrivate: options.allowPrivateMedia === true }),
@@ -172,10 +172,10 @@ function openPersonas(
     path,
     personas,
     clock,
-    onReload: ({ added, changed, removed, faults }) => {
-      for (const fault of faults)
-        log.error("a persona is at fault; its last good version stays", { at: formatDiagnostic(fault) });
-      log.info("personas", { in_service: personas.list().length, added, changed, removed, faults: faults.length });
+    onReload: ({ added, changed, removed, errors }) => {
+      for (const diagnostic of errors)
+        log.error("a persona is invalid; its last good version stays", { at: formatDiagnostic(diagnostic) });
+      log.info("personas", { in_service: personas.list().length, added, changed, removed, errors: errors.length });
     },
   });
 }

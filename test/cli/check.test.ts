@@ -12,7 +12,7 @@ listen         127.0.0.1:8080 (orchestrator, gateway)
 providers      none
 personas       8 in the executable
 data           ${folder.file("data")}, made at the first start
-no faults
+no errors
 `);
     expect({ code, err }).toEqual({ code: 0, err: "" });
     expect(existsSync(folder.file("data"))).toBe(false);
@@ -33,21 +33,21 @@ no faults
     expect(code).toBe(0);
   });
 
-  test("tells the configuration's faults, as text and as JSON", async () => {
+  test("tells the configuration's errors, as text and as JSON", async () => {
     using folder = new TempFolder();
     writeFileSync(folder.file("troupe.yaml"), "limits: {body_bytes: 1}\nlistne: a\n");
     const shell = new Console(folder.path);
-    const faults = [
+    const errors = [
       "troupe.yaml:1:22: limits.body_bytes: must be an integer from 1024 to 1073741824",
       "troupe.yaml:2:1: listne: is not a known key; did you mean 'listen'?",
     ];
-    expect(await shell.run("check")).toEqual({ code: 1, out: "2 faults\n", err: `${faults.join("\n")}\n` });
+    expect(await shell.run("check")).toEqual({ code: 1, out: "2 errors\n", err: `${errors.join("\n")}\n` });
     const json = await shell.run("check --json");
-    expect(JSON.parse(json.out)).toEqual({ ok: false, faults, warnings: [], summary: {} });
+    expect(JSON.parse(json.out)).toEqual({ ok: false, errors, warnings: [], summary: {} });
     expect(json.code).toBe(1);
   });
 
-  test("tells faults of personas and of the data folder together", async () => {
+  test("tells errors of personas and of the data folder together", async () => {
     using folder = new TempFolder();
     mkdirSync(folder.file("personas/my"), { recursive: true });
     writeFileSync(folder.file("personas/my/a.yaml"), "description: A.\nmodel: x/y\n");
@@ -58,7 +58,7 @@ no faults
     expect(persona).toBe(`${folder.file("personas/my/a.yaml")}:1:1: system: is required`);
     expect(storage).toContain(folder.file("data/troupe.db"));
     expect(rest).toEqual([]);
-    expect(out).toEndWith("2 faults\n");
+    expect(out).toEndWith("2 errors\n");
     expect(code).toBe(1);
   });
 

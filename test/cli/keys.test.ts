@@ -221,7 +221,7 @@ test.each(["list", "show x", "revoke x", "rotate x"])("keys %s in a wrong folder
   expect(existsSync(folder.file("elsewhere"))).toBe(false);
 });
 
-test("a configuration at fault stops every command, with all its faults", async () => {
+test("an invalid configuration stops every command, with all its errors", async () => {
   using folder = new TempFolder();
   writeFileSync(folder.file("troupe.yaml"), "log: {level: loud}\ntires: {}\n");
   const { code, out, err } = await new Console(folder.path).run("keys create a");

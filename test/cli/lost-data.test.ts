@@ -110,8 +110,8 @@ describe("a data folder with", () => {
       expect([code, err]).toEqual([1, expect.stringContaining("could not start")]);
       const shell = new Console(folder.path);
       const checked = await shell.run("check");
-      expect([checked.code, checked.out.split("\n").at(-2)]).toEqual([1, "1 fault"]);
-      expect((await shell.run("doctor")).out).toMatch(/^FAULT data folder: /m);
+      expect([checked.code, checked.out.split("\n").at(-2)]).toEqual([1, "1 error"]);
+      expect((await shell.run("doctor")).out).toMatch(/^ERROR data folder: /m);
     },
     30_000,
   );

@@ -85,7 +85,7 @@ describe("personas show", () => {
 });
 
 describe("personas check", () => {
-  test("tells every fault of the folder, and who can't answer", async () => {
+  test("tells every error of the folder, and who can't answer", async () => {
     using folder = withFiles({ "my/hello": good, "my/bad": bad, "my/far": remote });
     const shell = new Console(folder.path);
     const { code, out, err } = await shell.run("personas check");
@@ -98,7 +98,7 @@ describe("personas check", () => {
     expect({ code, out }).toEqual({ code: 1, out: "" });
     const json = JSON.parse((await shell.run("personas check --json")).out);
     expect(json).toMatchObject({ personas: 2, unreachable: ["my/far"] });
-    expect(json.faults).toHaveLength(2);
+    expect(json.errors).toHaveLength(2);
   });
 
   test("takes another folder, and is content with a good one", async () => {
@@ -106,7 +106,7 @@ describe("personas check", () => {
     const shell = new Console(folder.file("personas/my"));
     expect(await shell.run("personas check ..")).toEqual({
       code: 0,
-      out: `1 personas in ${folder.file("personas")}: no faults\n`,
+      out: `1 personas in ${folder.file("personas")}: no errors\n`,
       err: "",
     });
     expect((await shell.run("personas check nowhere")).code).toBe(1);

@@ -36,7 +36,7 @@ test("whoever sits there sees the first key once, and a log that can be read", a
   }
 });
 
-test("SIGHUP reads the configuration again; one at fault changes nothing", async () => {
+test("SIGHUP reads the configuration again; an invalid one changes nothing", async () => {
   using folder = new TempFolder();
   const shell = new Console(folder.path);
   writeFileSync(folder.file("troupe.yaml"), "limits: {anonymous_per_minute: 100}\n");
@@ -85,7 +85,7 @@ test("a changed file is noticed, also one that only the changed configuration na
   expect((await ran).code).toBe(0);
 });
 
-test("a configuration at fault starts nothing", async () => {
+test("an invalid configuration starts nothing", async () => {
   using folder = new TempFolder();
   const { code, err } = await new Console(folder.path).run("serve --port http");
   expect(err).toBe('command line: --port: "http" must be a port from 0 to 65535\n');

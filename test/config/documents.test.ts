@@ -13,7 +13,7 @@ const textOf = (path: string) => Bun.file(join(root, path)).text();
 function load(yaml: string, env: Record<string, string> = {}): LoadedConfig {
   const readFile = (path: string) => (path === "troupe.yaml" ? yaml : undefined);
   const loaded = loadConfig({ flags: {}, env, cwd: "/srv", readFile, isFolder: () => false }, providers);
-  if ("faults" in loaded) throw new Error(loaded.faults.map(formatDiagnostic).join("\n"));
+  if ("errors" in loaded) throw new Error(loaded.errors.map(formatDiagnostic).join("\n"));
   return loaded;
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { formatAddress, parseAddress } from "../../src/config/listeners.ts";
-import { configOf, faultsOf } from "./loading.ts";
+import { configOf, errorsOf } from "./loading.ts";
 
 const both = ["orchestrator", "gateway"] as const;
 
@@ -84,17 +84,17 @@ describe("listen", () => {
     ["listen: ['a:1', '[::]:1']", "1:17: listen[1]: [::]:1 is taken by a:1 above"],
     ["listen: ['0.0.0.0:1', 'a:2', 'b:1']", "1:30: listen[2]: b:1 is taken by 0.0.0.0:1 above"],
     ["listen: ['unix:/s', 'unix:/x/../s']", "1:21: listen[1]: unix:/s is taken by unix:/s above"],
-  ])("%p is at fault", (yaml, fault) => {
-    expect(faultsOf({ yaml })[0]).toBe(`troupe.yaml:${fault}`);
+  ])("%p is invalid", (yaml, diagnostic) => {
+    expect(errorsOf({ yaml })[0]).toBe(`troupe.yaml:${diagnostic}`);
   });
 
   test("the same port on two addresses, or free ports, are no clash", () => {
-    expect(faultsOf({ yaml: "listen: ['127.0.0.1:1', '[::1]:1', 'a:0', 'a:0', '0.0.0.0:0']" })).toEqual([]);
+    expect(errorsOf({ yaml: "listen: ['127.0.0.1:1', '[::1]:1', 'a:0', 'a:0', '0.0.0.0:0']" })).toEqual([]);
   });
 
   test("a certificate's files must be there", () => {
     const yaml = "listen: {address: 'a:1', tls: {cert: c.pem, key: k.pem}}";
-    expect(faultsOf({ yaml, files: { "/srv/k.pem": new Error("EACCES") } })).toEqual([
+    expect(errorsOf({ yaml, files: { "/srv/k.pem": new Error("EACCES") } })).toEqual([
       "troupe.yaml:1:38: listen.tls.cert: names /srv/c.pem, which does not exist",
       "troupe.yaml:1:50: listen.tls.key: names /srv/k.pem, which can't be read: EACCES",
     ]);
@@ -114,15 +114,15 @@ describe("a host or a port by itself", () => {
     ]);
   });
 
-  test("is at fault where it moves nothing, or is none", () => {
+  test("is invalid where it moves nothing, or is none", () => {
     const several = "moves a single listener on a port, but the configuration has others";
-    expect(faultsOf({ yaml: "listen: ['a:1', 'b:2']", flags: { port: "3" } })).toEqual([
+    expect(errorsOf({ yaml: "listen: ['a:1', 'b:2']", flags: { port: "3" } })).toEqual([
       `command line: --port: "3" ${several}`,
     ]);
-    expect(faultsOf({ yaml: "listen: unix:/s", env: { TROUPE_HOST: "a" } })).toEqual([
+    expect(errorsOf({ yaml: "listen: unix:/s", env: { TROUPE_HOST: "a" } })).toEqual([
       `environment: TROUPE_HOST: "a" ${several}`,
     ]);
-    expect(faultsOf({ flags: { host: "a b", port: "70000" } })).toEqual([
+    expect(errorsOf({ flags: { host: "a b", port: "70000" } })).toEqual([
       'command line: --host: "a b" must be a host name or an IP address',
       'command line: --port: "70000" must be a port from 0 to 65535',
     ]);

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { stringify } from "yaml";
 import { formatDiagnostic } from "../../src/lib/yaml/yaml.ts";
-import { configOf, faultsOf, load, loaded } from "./loading.ts";
+import { configOf, errorsOf, load, loaded } from "./loading.ts";
 
 describe("without anything", () => {
   test("every default stands", () => {
@@ -61,15 +61,15 @@ describe("the file", () => {
   });
 
   test("must be there when it is named", () => {
-    expect(faultsOf({ flags: { config: "no.yaml" } })).toEqual(["no.yaml: does not exist, but --config names it"]);
-    expect(faultsOf({ env: { TROUPE_CONFIG: "no.yaml" } })).toEqual([
+    expect(errorsOf({ flags: { config: "no.yaml" } })).toEqual(["no.yaml: does not exist, but --config names it"]);
+    expect(errorsOf({ env: { TROUPE_CONFIG: "no.yaml" } })).toEqual([
       "no.yaml: does not exist, but TROUPE_CONFIG names it",
     ]);
   });
 
-  test("that can't be read is a fault, and no other is taken in its place", () => {
+  test("that can't be read is an error, and no other is taken in its place", () => {
     const files = { "troupe.yaml": new Error("EACCES: permission denied"), "/etc/troupe/troupe.yaml": "" };
-    expect(faultsOf({ files })).toEqual(["troupe.yaml: can't be read: EACCES: permission denied"]);
+    expect(errorsOf({ files })).toEqual(["troupe.yaml: can't be read: EACCES: permission denied"]);
   });
 
   test("gives paths from its own folder; variables and flags give them from the current one", () => {
@@ -94,9 +94,9 @@ describe("the file", () => {
     });
   });
 
-  test("of another form is one fault", () => {
-    expect(faultsOf({ yaml: "- a\n- b\n" })).toEqual(["troupe.yaml:1:1: must be an object"]);
-    expect(faultsOf({ yaml: "just text" })).toEqual(["troupe.yaml:1:1: must be an object"]);
+  test("of another form is one error", () => {
+    expect(errorsOf({ yaml: "- a\n- b\n" })).toEqual(["troupe.yaml:1:1: must be an object"]);
+    expect(errorsOf({ yaml: "just text" })).toEqual(["troupe.yaml:1:1: must be an object"]);
   });
 });
 
@@ -134,7 +134,7 @@ describe("the layers", () => {
     });
   });
 
-  test("a variable's fault names the variable", () => {
+  test("a variable's error names the variable", () => {
     const env = {
       TROUPE_TIERS_FREE: "many",
       TROUPE_LOG_LEVEL: "loud",
@@ -143,7 +143,7 @@ describe("the layers", () => {
       TROUPE_CORS_ORIGINS: "https://a.example/path",
       TROUPE_LISTEN: "localhost",
     };
-    expect(faultsOf({ env }).toSorted()).toEqual([
+    expect(errorsOf({ env }).toSorted()).toEqual([
       'environment: TROUPE_CORS_ORIGINS: "https://a.example/path" is not an origin such as https://app.example.com',
       'environment: TROUPE_LISTEN: "localhost" must be <host>:<port>, [<IPv6 address>]:<port> or unix:<path>',
       "environment: TROUPE_LOG_CONTENT: must be true or false",
@@ -174,7 +174,7 @@ describe("the layers", () => {
   });
 });
 
-describe("faults", () => {
+describe("errors", () => {
   test("are told all at once, in the order of the file, those of other places last", () => {
     const yaml = `log: {levl: debug}
 tiers:
@@ -196,7 +196,7 @@ providers:
 colour: red
 allowed_hosts: ["http://a.example"]
 `;
-    expect(faultsOf({ yaml, env: { TROUPE_STREAMS_KEEP_ALIVE_SECONDS: "-1" } })).toEqual([
+    expect(errorsOf({ yaml, env: { TROUPE_STREAMS_KEEP_ALIVE_SECONDS: "-1" } })).toEqual([
       "troupe.yaml:1:7: log.levl: is not a known key; did you mean 'level'?",
       "troupe.yaml:3:9: tiers.free: makes the free plan's number, 200, more than the pro plan's, 100",
       "troupe.yaml:8:5: listen[1].tls.key: is required",
@@ -212,7 +212,7 @@ allowed_hosts: ["http://a.example"]
   });
 
   test("of the text itself do not hide those of the environment", () => {
-    expect(faultsOf({ yaml: "log: {level: info\n", env: { TROUPE_PORT: "http" } })).toEqual([
+    expect(errorsOf({ yaml: "log: {level: info\n", env: { TROUPE_PORT: "http" } })).toEqual([
       "troupe.yaml:2:1: Flow map in block collection must be sufficiently indented and end with a }",
       'environment: TROUPE_PORT: "http" must be a port from 0 to 65535',
     ]);
@@ -221,9 +221,9 @@ allowed_hosts: ["http://a.example"]
   test("never show a secret", () => {
     const secret = "sk-live-0123456789";
     const yaml = `providers:\n  openai: {api_key: "${secret} ", base_url: "https://u:${secret}@x"}\n  b: {dialect: openai, headers: {x: "${secret}\\n"}}\n`;
-    const faults = faultsOf({ yaml, env: { GOOGLE_API_KEY: `${secret} ${secret}`, TROUPE_PORT: "80" } });
-    expect(faults).toHaveLength(5);
-    expect(faults.join("\n")).not.toContain(secret);
+    const errors = errorsOf({ yaml, env: { GOOGLE_API_KEY: `${secret} ${secret}`, TROUPE_PORT: "80" } });
+    expect(errors).toHaveLength(5);
+    expect(errors.join("\n")).not.toContain(secret);
   });
 });
 
@@ -275,15 +275,15 @@ describe("whatever a file or a variable holds", () => {
   })).value;
   const variables = ["A", "TROUPE_LISTEN", "TROUPE_PORT", "TROUPE_TIERS_FREE", "OPENAI_API_KEY", "OLLAMA_HOST"];
 
-  test("a configuration comes of it, or faults that name their place", () => {
+  test("a configuration comes of it, or errors that name their place", () => {
     const file = fc.dictionary(fc.constantFrom(...keys), tree, { maxKeys: 5 });
     const env = fc.dictionary(fc.constantFrom(...variables), fc.string());
     fc.assert(
       fc.property(file, env, (value, env) => {
         const result = load({ yaml: stringify(value), env: { ...env } });
-        if (!("faults" in result)) return;
-        expect(result.faults.length).toBeGreaterThan(0);
-        for (const fault of result.faults) expect(fault.file === "" || fault.message === "").toBe(false);
+        if (!("errors" in result)) return;
+        expect(result.errors.length).toBeGreaterThan(0);
+        for (const diagnostic of result.errors) expect(diagnostic.file === "" || diagnostic.message === "").toBe(false);
       }),
       { numRuns: 1000 },
     );
@@ -336,13 +336,13 @@ describe("workers", () => {
   });
 
   test("a number that is none, or where it can't be", () => {
-    expect(faultsOf({ flags: { workers: "auto" } })).toEqual([
+    expect(errorsOf({ flags: { workers: "auto" } })).toEqual([
       "command line: --workers: must be an integer from 0 to 256",
     ]);
-    expect(faultsOf({ yaml: "workers: 2", machine: elsewhere })).toEqual([
+    expect(errorsOf({ yaml: "workers: 2", machine: elsewhere })).toEqual([
       "troupe.yaml:1:10: workers: must be 1 here: only Linux lets 2 processes share a port",
     ]);
-    expect(faultsOf({ yaml: 'listen: ["unix:/run/a.sock"]\nworkers: 2' })).toEqual([
+    expect(errorsOf({ yaml: 'listen: ["unix:/run/a.sock"]\nworkers: 2' })).toEqual([
       "troupe.yaml:2:10: workers: must be 1 beside unix:/run/a.sock: processes can't share a unix socket",
     ]);
   });

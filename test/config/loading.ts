@@ -74,13 +74,13 @@ export function load({ yaml, env = {}, flags = {}, files = {}, folders = [], mac
 
 export function loaded(given: Given): LoadedConfig {
   const result = load(given);
-  if ("faults" in result) throw new Error(result.faults.map(formatDiagnostic).join("\n"));
+  if ("errors" in result) throw new Error(result.errors.map(formatDiagnostic).join("\n"));
   return result;
 }
 
 export const configOf = (given: Given): Config => loaded(given).config;
 
-export function faultsOf(given: Given): string[] {
+export function errorsOf(given: Given): string[] {
   const result = load(given);
-  return "faults" in result ? result.faults.map(formatDiagnostic) : [];
+  return "errors" in result ? result.errors.map(formatDiagnostic) : [];
 }

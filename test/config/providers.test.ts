@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { formatDiagnostic } from "../../src/lib/yaml/yaml.ts";
-import { configOf, faultsOf, loaded } from "./loading.ts";
+import { configOf, errorsOf, loaded } from "./loading.ts";
 
 const usual = { connectSeconds: 10, firstByteSeconds: 300, idleSeconds: 120 };
 const bare = { headers: {}, models: [], options: {}, modelRules: [], timeouts: usual };
@@ -41,16 +41,16 @@ describe("a provider whose usual variable is there", () => {
 
   test("says when that can't be done", () => {
     const files = { "/locked": new Error("EACCES: permission denied") };
-    expect(faultsOf({ env: { OPENAI_API_KEY_FILE: "/none" } })).toEqual([
+    expect(errorsOf({ env: { OPENAI_API_KEY_FILE: "/none" } })).toEqual([
       "environment: OPENAI_API_KEY_FILE: names /none, which does not exist",
     ]);
-    expect(faultsOf({ env: { OPENAI_API_KEY_FILE: "/locked" }, files })).toEqual([
+    expect(errorsOf({ env: { OPENAI_API_KEY_FILE: "/locked" }, files })).toEqual([
       "environment: OPENAI_API_KEY_FILE: names /locked, which can't be read: EACCES: permission denied",
     ]);
-    expect(faultsOf({ env: { OPENAI_API_KEY: "a", OPENAI_API_KEY_FILE: "/b" } })).toEqual([
+    expect(errorsOf({ env: { OPENAI_API_KEY: "a", OPENAI_API_KEY_FILE: "/b" } })).toEqual([
       "environment: OPENAI_API_KEY: is set, and OPENAI_API_KEY_FILE too: unset one",
     ]);
-    expect(faultsOf({ env: { OPENAI_API_KEY: "two words" } })).toEqual([
+    expect(errorsOf({ env: { OPENAI_API_KEY: "two words" } })).toEqual([
       "environment: OPENAI_API_KEY: holds a space or a character that no key has",
     ]);
   });
@@ -166,12 +166,12 @@ describe("a provider in the file", () => {
   });
 
   test("needs a key at the public address, unless a header carries one", () => {
-    expect(faultsOf({ yaml: "providers:\n  openai:\n    models: [x]\n" })).toEqual([
+    expect(errorsOf({ yaml: "providers:\n  openai:\n    models: [x]\n" })).toEqual([
       "troupe.yaml:2:3: providers.openai: has no key: set OPENAI_API_KEY or api_key, or enabled: false",
     ]);
-    expect(faultsOf({ yaml: "providers:\n  openai: {headers: {Authorization: 'Bearer x'}}\n" })).toEqual([]);
-    expect(faultsOf({ yaml: "providers:\n  openai: {base_url: 'http://127.0.0.1:1/v1'}\n" })).toEqual([]);
-    expect(faultsOf({ yaml: "providers:\n  ollama: {}\n" })).toEqual([]);
+    expect(errorsOf({ yaml: "providers:\n  openai: {headers: {Authorization: 'Bearer x'}}\n" })).toEqual([]);
+    expect(errorsOf({ yaml: "providers:\n  openai: {base_url: 'http://127.0.0.1:1/v1'}\n" })).toEqual([]);
+    expect(errorsOf({ yaml: "providers:\n  ollama: {}\n" })).toEqual([]);
   });
 
   test.each([
@@ -202,8 +202,8 @@ describe("a provider in the file", () => {
       "ollama: {timeouts: {idle_seconds: 0}}",
       "2:37: providers.ollama.timeouts.idle_seconds: must be a number from 0.1 to 86400",
     ],
-  ])("%s is at fault", (entry, fault) => {
-    expect(faultsOf({ yaml: `providers:\n  ${entry}\n` })).toEqual([`troupe.yaml:${fault}`]);
+  ])("%s is invalid", (entry, diagnostic) => {
+    expect(errorsOf({ yaml: `providers:\n  ${entry}\n` })).toEqual([`troupe.yaml:${diagnostic}`]);
   });
 
   test.each([
@@ -217,7 +217,7 @@ describe("a provider in the file", () => {
     "x",
     "https://",
   ])("%s is no address for it", (address) => {
-    expect(faultsOf({ yaml: `providers:\n  ollama: {base_url: "${address}"}\n` })).toEqual([
+    expect(errorsOf({ yaml: `providers:\n  ollama: {base_url: "${address}"}\n` })).toEqual([
       "troupe.yaml:2:22: providers.ollama.base_url: must be an http or https URL without user, password, query and fragment",
     ]);
   });

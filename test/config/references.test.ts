@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { configOf, faultsOf } from "./loading.ts";
+import { configOf, errorsOf } from "./loading.ts";
 
 const modelsOf = (text: string, env: Record<string, string> = {}) =>
   configOf({ yaml: `providers:\n  ollama:\n    models: [${text}]\n`, env }).providers[0]!.models;
@@ -44,18 +44,18 @@ describe("a reference in the file", () => {
     expect(providers[0]).not.toHaveProperty("apiKey");
   });
 
-  test("to what is not set, or to nothing at all, is a fault at its place, told once", () => {
+  test("to what is not set, or to nothing at all, is an error at its place, told once", () => {
     const yaml =
       "providers:\n  openai:\n    api_key: ${MYCORP_KEY}\n    base_url: https://${2}/\ntiers: {free: '${X}'}\n";
-    expect(faultsOf({ yaml })).toEqual([
+    expect(errorsOf({ yaml })).toEqual([
       "troupe.yaml:3:14: providers.openai.api_key: refers to MYCORP_KEY, which is not set; ${MYCORP_KEY:-…} would give a default",
       "troupe.yaml:4:15: providers.openai.base_url: has a '${' that is no reference: write ${NAME} or ${NAME:-default}, or $${ for the two characters",
       "troupe.yaml:5:15: tiers.free: refers to X, which is not set; ${X:-…} would give a default",
     ]);
   });
 
-  test("of a wrong kind is a fault of the value", () => {
-    expect(faultsOf({ yaml: "tiers: {free: '${FREE}'}", env: { FREE: "some" } })).toEqual([
+  test("of a wrong kind is an error of the value", () => {
+    expect(errorsOf({ yaml: "tiers: {free: '${FREE}'}", env: { FREE: "some" } })).toEqual([
       "troupe.yaml:1:15: tiers.free: must be an integer from 1 to 1000000",
     ]);
   });

@@ -44,7 +44,7 @@ describe("configurations", () => {
     const readFile = (path: string) => (path === "troupe.yaml" ? text : path.endsWith(".pem") ? pem : undefined);
     const machine = { cores: 4, sharesPorts: true };
     const loaded = loadConfig({ flags: {}, env: {}, cwd: "/", readFile, isFolder: () => false, machine }, providers);
-    expect("faults" in loaded ? loaded.faults.map(formatDiagnostic) : []).toEqual([]);
+    expect("errors" in loaded ? loaded.errors.map(formatDiagnostic) : []).toEqual([]);
   });
 });
 

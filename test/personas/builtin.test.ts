@@ -18,7 +18,7 @@ test("what is compiled in are exactly the files of personas/", () => {
 });
 
 test("the folder read as a folder gives the same personas", async () => {
-  expect(await loadFolder(folder)).toEqual({ personas, faults: [] });
+  expect(await loadFolder(folder)).toEqual({ personas, errors: [] });
 });
 
 test("what a build bakes in gives the same personas", () => {

@@ -23,10 +23,10 @@ const completed = (fragment: string) =>
     .map(([key, value]) => `${key}: ${value}\n`)
     .join("");
 
-function faultsOf(text: string): string[] {
+function errorsOf(text: string): string[] {
   const [, file = "personas/acme/fragment.yaml", id = "acme/fragment"] = whole.exec(text) ?? [];
   const parsed = parsePersona(whole.test(text) ? text : completed(text), file, id);
-  return "faults" in parsed ? parsed.faults.map(formatDiagnostic) : [];
+  return "errors" in parsed ? parsed.errors.map(formatDiagnostic) : [];
 }
 
 const yaml = blocks
@@ -34,7 +34,7 @@ const yaml = blocks
   .filter(({ kind }) => kind === "yaml");
 
 test.each(yaml)("the block of $shows", ({ text, next }) => {
-  expect(faultsOf(text)).toEqual(next?.kind === "faults" ? next.text.trim().split("\n") : []);
+  expect(errorsOf(text)).toEqual(next?.kind === "errors" ? next.text.trim().split("\n") : []);
 });
 
 test("every field is shown in a block", () => {
@@ -47,7 +47,7 @@ test("every field is shown in a block", () => {
 test("the request that is shown fills in the persona that is shown", () => {
   const at = blocks.findIndex(({ kind }) => kind === "json");
   const parsed = parsePersona(blocks[at - 1]!.text, "support.yaml", "acme/support");
-  if ("faults" in parsed) throw new Error("the persona is at fault");
+  if ("errors" in parsed) throw new Error("the persona is invalid");
   const request = checkChatRequest(JSON.parse(blocks[at]!.text));
   expect(request.model).toBe(parsed.persona.id);
   expect(compose(parsed.persona, request).messages[0]).toEqual({

@@ -29,11 +29,11 @@ function write(root: string, path: string, text: string): void {
   writeFileSync(join(root, path), text);
 }
 
-async function load(root: string): Promise<{ ids: string[]; faults: string[] }> {
-  const { personas, faults } = await loadFolder(root);
+async function load(root: string): Promise<{ ids: string[]; errors: string[] }> {
+  const { personas, errors } = await loadFolder(root);
   return {
     ids: personas.map(({ id }) => id),
-    faults: faults.map((fault) => formatDiagnostic(fault).replace(`${root}/`, "")),
+    errors: errors.map((diagnostic) => formatDiagnostic(diagnostic).replace(`${root}/`, "")),
   };
 }
 
@@ -41,7 +41,7 @@ describe("reading a folder", () => {
   test("the path is the id; .yaml and .yml, in order", async () => {
     const root = makeRoot();
     for (const path of ["b/two.yml", "a/one.yaml", "b/one.dot-ted.yaml"]) write(root, path, yaml(path));
-    expect(await load(root)).toEqual({ ids: ["a/one", "b/one.dot-ted", "b/two"], faults: [] });
+    expect(await load(root)).toEqual({ ids: ["a/one", "b/one.dot-ted", "b/two"], errors: [] });
   });
 
   test("dot files, editors' backups and other files are left alone", async () => {
@@ -60,17 +60,17 @@ describe("reading a folder", () => {
     }
     write(root, "README.md", "# Personas");
     write(root, ".git/config.yaml", "x");
-    expect(await load(root)).toEqual({ ids: ["a/one"], faults: [] });
+    expect(await load(root)).toEqual({ ids: ["a/one"], errors: [] });
   });
 
-  test("faults have file, line and column; the others are taken", async () => {
+  test("errors have file, line and column; the others are taken", async () => {
     const root = makeRoot();
     write(root, "a/good.yaml", yaml("good"));
     write(root, "a/typo.yaml", `${yaml("typo")}temperatur: 1\n`);
     write(root, "a/late.yaml", `${yaml("late")}defaults:\n  temperature: 3\n`);
     expect(await load(root)).toEqual({
       ids: ["a/good"],
-      faults: [
+      errors: [
         "a/late.yaml:5:16: defaults.temperature: must be a number from 0 to 2",
         "a/typo.yaml:4:1: temperatur: is not a known key",
       ],
@@ -92,7 +92,7 @@ describe("reading a folder", () => {
     const rule = "must be of lower-case letters, digits, '.', '_' and '-', and begin with a letter or digit";
     expect(await load(root)).toEqual({
       ids: [],
-      faults: [
+      errors: [
         `Upper: This can't name a namespace, which ${rule}`,
         "a/broken.yaml: This is a link to nothing",
         "a/deep: This is not read: a namespace holds files only",
@@ -116,29 +116,29 @@ describe("reading a folder", () => {
     writeFileSync(join(root, "b/marked.yaml"), `\ufeff${yaml("marked")}`);
     expect(await load(root)).toEqual({
       ids: ["a/full", "b/marked"],
-      faults: ["a/over.yaml: This is larger than 256 KiB", "b/latin.yaml: This can't be read: it is not UTF-8"],
+      errors: ["a/over.yaml: This is larger than 256 KiB", "b/latin.yaml: This can't be read: it is not UTF-8"],
     });
   });
 
-  test("many files are each taken for their own, and their faults told in order", async () => {
+  test("many files are each taken for their own, and their errors told in order", async () => {
     const root = makeRoot();
     const names = Array.from({ length: 100 }, (_, at) => `p${String(at).padStart(2, "0")}`);
     for (const [at, name] of names.entries()) write(root, `a/${name}.yaml`, at % 20 === 19 ? "" : yaml(name));
     write(root, "a/p42.yml", yaml("p42"));
-    const { personas, faults } = await loadFolder(root);
+    const { personas, errors } = await loadFolder(root);
     const whole = names.filter((name, at) => at % 20 !== 19 && name !== "p42");
     expect(personas.map(({ id, description }) => [id, description])).toEqual(whole.map((name) => [`a/${name}`, name]));
-    const faulty = ["p19.yaml", "p39.yaml", "p42.yml", "p59.yaml", "p79.yaml", "p99.yaml"];
-    expect([...new Set(faults.map(({ file }) => file))]).toEqual(faulty.map((name) => join(root, "a", name)));
+    const invalid = ["p19.yaml", "p39.yaml", "p42.yml", "p59.yaml", "p79.yaml", "p99.yaml"];
+    expect([...new Set(errors.map(({ file }) => file))]).toEqual(invalid.map((name) => join(root, "a", name)));
   });
 
   test("too many files are refused as a whole", async () => {
     const root = makeRoot();
     mkdirSync(join(root, "a"));
     for (let at = 0; at <= maxFiles; at += 1) writeFileSync(join(root, `a/p${at}.yaml`), "");
-    const { personas, faults } = await loadFolder(root);
+    const { personas, errors } = await loadFolder(root);
     expect(personas).toEqual([]);
-    expect(faults).toEqual([
+    expect(errors).toEqual([
       {
         file: root,
         line: 0,
@@ -152,9 +152,9 @@ describe("reading a folder", () => {
   test("a folder that is not there, or is none", async () => {
     const root = makeRoot();
     const [none, file] = [join(root, "none"), join(root, "file")];
-    expect(await load(none)).toEqual({ ids: [], faults: [`${none}: This can't be read: it does not exist`] });
+    expect(await load(none)).toEqual({ ids: [], errors: [`${none}: This can't be read: it does not exist`] });
     writeFileSync(file, "");
-    expect(await load(file)).toEqual({ ids: [], faults: [`${file}: This can't be read: it is no folder`] });
+    expect(await load(file)).toEqual({ ids: [], errors: [`${file}: This can't be read: it is no folder`] });
   });
 
   test("links are followed, files and namespaces alike", async () => {
@@ -163,7 +163,7 @@ describe("reading a folder", () => {
     symlinkSync(".elsewhere", join(root, "a"));
     mkdirSync(join(root, "b"));
     symlinkSync("../.elsewhere/one.yaml", join(root, "b/two.yaml"));
-    expect(await load(root)).toEqual({ ids: ["a/one", "b/two"], faults: [] });
+    expect(await load(root)).toEqual({ ids: ["a/one", "b/two"], errors: [] });
   });
 });
 
@@ -174,20 +174,20 @@ type Watched = {
   /** The next reload that changed something; those nobody waited for are kept. */
   next(): Promise<Summary>;
 };
-type Summary = { added: readonly string[]; changed: readonly string[]; removed: readonly string[]; faults: string[] };
+type Summary = { added: readonly string[]; changed: readonly string[]; removed: readonly string[]; errors: string[] };
 
-const nothing: Summary = { added: [], changed: [], removed: [], faults: [] };
+const nothing: Summary = { added: [], changed: [], removed: [], errors: [] };
 
 async function watched(root: string, clock?: ManualClock): Promise<Watched> {
   const reloads: Summary[] = [];
   let wake = () => {};
   const personas = new Personas();
-  const onReload = ({ added, changed, removed, faults }: ReloadResult) => {
+  const onReload = ({ added, changed, removed, errors }: ReloadResult) => {
     reloads.push({
       added,
       changed,
       removed,
-      faults: faults.map((one) => formatDiagnostic(one).replace(`${root}/`, "")),
+      errors: errors.map((one) => formatDiagnostic(one).replace(`${root}/`, "")),
     });
     wake();
   };
@@ -263,29 +263,29 @@ describe("while running", () => {
     const all = await running();
     write(all.root, "a/one.yaml", `${yaml("broken")}tier: gold\n`);
     write(all.root, "a/two.yaml", yaml("changed"));
-    const fault = 'a/one.yaml:4:7: tier: must be one of "free", "pro", "enterprise"';
-    expect(await all.next()).toEqual({ ...nothing, changed: ["a/two"], faults: [fault] });
+    const diagnostic = 'a/one.yaml:4:7: tier: must be one of "free", "pro", "enterprise"';
+    expect(await all.next()).toEqual({ ...nothing, changed: ["a/two"], errors: [diagnostic] });
     expect(describedIn(all)).toEqual(["a/one first", "a/two changed"]);
-    expect(all.folder.lastFaults).toHaveLength(1);
+    expect(all.folder.lastErrors).toHaveLength(1);
 
     write(all.root, "a/one.yaml", `${yaml("broken")}store: 1\n`);
-    expect(await all.next()).toEqual({ ...nothing, faults: ["a/one.yaml:4:8: store: must be true or false"] });
+    expect(await all.next()).toEqual({ ...nothing, errors: ["a/one.yaml:4:8: store: must be true or false"] });
     expect(describedIn(all)).toEqual(["a/one first", "a/two changed"]);
 
     write(all.root, "a/one.yaml", yaml("fixed"));
     expect(await all.next()).toEqual({ ...nothing, changed: ["a/one"] });
-    expect(all.folder.lastFaults).toEqual([]);
+    expect(all.folder.lastErrors).toEqual([]);
     expect(describedIn(all)).toEqual(["a/one fixed", "a/two changed"]);
   });
 
   test("a broken new file brings nothing, and deleting a broken one takes its persona away", async () => {
     const all = await running();
     write(all.root, "a/new.yaml", "x: [");
-    const { faults, added } = await all.next();
-    expect([added, faults.length]).toEqual([[], 1]);
-    expect(faults[0]).toStartWith("a/new.yaml:1:");
+    const { errors, added } = await all.next();
+    expect([added, errors.length]).toEqual([[], 1]);
+    expect(errors[0]).toStartWith("a/new.yaml:1:");
     write(all.root, "a/one.yaml", "x: [");
-    expect((await all.next()).faults).toHaveLength(2);
+    expect((await all.next()).errors).toHaveLength(2);
     unlinkSync(join(all.root, "a/one.yaml"));
     expect(await all.next()).toMatchObject({ removed: ["a/one"], changed: [] });
     expect(describedIn(all)).toEqual(["a/two second"]);
@@ -294,8 +294,8 @@ describe("while running", () => {
   test("two files for one persona: the last good one stays until one of them is gone", async () => {
     const all = await running();
     write(all.root, "a/one.yml", yaml("other"));
-    const fault = "a/one.yml: This stands beside one.yaml: one of them has to go";
-    expect(await all.next()).toEqual({ ...nothing, faults: [fault] });
+    const diagnostic = "a/one.yml: This stands beside one.yaml: one of them has to go";
+    expect(await all.next()).toEqual({ ...nothing, errors: [diagnostic] });
     expect(all.personas.find("a/one")?.description).toBe("first");
     unlinkSync(join(all.root, "a/one.yaml"));
     expect(await all.next()).toEqual({ ...nothing, changed: ["a/one"] });
@@ -309,7 +309,7 @@ describe("while running", () => {
     write(other, "c/four.yaml", yaml("fourth"));
     renameSync(all.root, `${all.root}.old`);
     renameSync(other, all.root);
-    expect(await all.next()).toEqual({ added: ["c/four"], changed: ["a/one"], removed: ["a/two"], faults: [] });
+    expect(await all.next()).toEqual({ added: ["c/four"], changed: ["a/one"], removed: ["a/two"], errors: [] });
     write(all.root, "c/four.yaml", yaml("edited"));
     expect(await all.next()).toEqual({ ...nothing, changed: ["c/four"] });
   });
@@ -319,7 +319,7 @@ describe("while running", () => {
     const kept = all.personas.list();
     renameSync(all.root, `${all.root}.away`);
     const gone = `${all.root}: This can't be read: it does not exist`;
-    expect(await all.next()).toEqual({ ...nothing, faults: [gone] });
+    expect(await all.next()).toEqual({ ...nothing, errors: [gone] });
     expect(all.personas.list()).toEqual(kept);
     write(all.root, "a/one.yaml", yaml("back"));
     expect(await all.next()).toEqual({ ...nothing, changed: ["a/one"], removed: ["a/two"] });
@@ -389,11 +389,11 @@ describe("while running", () => {
     cleanups.push(() => folder.close());
     await folder.start();
     const first = personas.find("a/one")!;
-    expect(await folder.rescan()).toEqual({ personas: [first], added: [], changed: [], removed: [], faults: [] });
+    expect(await folder.rescan()).toEqual({ personas: [first], added: [], changed: [], removed: [], errors: [] });
     write(root, "a/bad.yaml", "[]");
-    expect((await folder.rescan()).faults).toHaveLength(1);
-    expect((await folder.rescan()).faults).toHaveLength(1);
-    expect(reloads.map(({ added, faults }) => [added.length, faults.length])).toEqual([
+    expect((await folder.rescan()).errors).toHaveLength(1);
+    expect((await folder.rescan()).errors).toHaveLength(1);
+    expect(reloads.map(({ added, errors }) => [added.length, errors.length])).toEqual([
       [1, 0],
       [0, 1],
     ]);

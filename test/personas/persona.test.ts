@@ -10,13 +10,15 @@ const least = "description: A guide.\nmodel: builtin/echo\nsystem: You guide.\n"
 
 function personaOf(text: string, id = "troupe/guide"): Persona {
   const parsed = parsePersona(text, file, id);
-  if ("faults" in parsed) throw new Error(parsed.faults.map(formatDiagnostic).join("\n"));
+  if ("errors" in parsed) throw new Error(parsed.errors.map(formatDiagnostic).join("\n"));
   return parsed.persona;
 }
 
-function faultsOf(text: string, id = "troupe/guide"): string[] {
+function errorsOf(text: string, id = "troupe/guide"): string[] {
   const parsed = parsePersona(text, file, id);
-  return "faults" in parsed ? parsed.faults.map(formatDiagnostic).map((fault) => fault.replace(`${file}:`, "")) : [];
+  return "errors" in parsed
+    ? parsed.errors.map(formatDiagnostic).map((diagnostic) => diagnostic.replace(`${file}:`, ""))
+    : [];
 }
 
 describe("fields", () => {
@@ -183,7 +185,7 @@ describe("names", () => {
     [`n/${"p".repeat(65)}`, "must have at most 64 characters"],
   ])("%s is refused, the file named", (id, why) => {
     expect(parsePersona(least, file, id)).toEqual({
-      faults: [{ file, line: 0, column: 0, path: "", message: `'${id}' can't name a persona: each part ${why}` }],
+      errors: [{ file, line: 0, column: 0, path: "", message: `'${id}' can't name a persona: each part ${why}` }],
     });
   });
 });
@@ -464,13 +466,13 @@ const whole: readonly [string, string[]][] = [
   ],
 ];
 
-describe("faults", () => {
+describe("errors", () => {
   test.each(afterLeast)("%s", (text, expected) => {
-    expect(faultsOf(`${least}${text}\n`)).toEqual(expected);
+    expect(errorsOf(`${least}${text}\n`)).toEqual(expected);
   });
 
   test.each(whole)("%s", (text, expected) => {
-    expect(faultsOf(text)).toEqual(expected);
+    expect(errorsOf(text)).toEqual(expected);
   });
 });
 

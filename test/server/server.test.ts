@@ -237,7 +237,7 @@ describe("personas while running", () => {
     expect(text).toContain("still ");
     expect(text).toEndWith("data: [DONE]\n\n");
 
-    const broken = log.next("a persona is at fault; its last good version stays");
+    const broken = log.next("a persona is invalid; its last good version stays");
     save(`${file("Third.")}systm: typo\n`);
     expect((await broken)["at"]).toContain("fickle.yaml:4:1");
     held = new HeldStream();

@@ -1,6 +1,6 @@
 /** `troupe doctor`: what may keep a server from doing well here, and what to do about each. */
-import { type Context, codeOf, type ExitCode, faultsOf, loadFrom, printJson } from "../context.ts";
-import type { Finding } from "./finding.ts";
+import { type Context, codeOf, type ExitCode, errorsOf, loadFrom, printJson } from "../context.ts";
+import type { Check } from "./check.ts";
 import { examineInstallation } from "./installation.ts";
 import { examineMachine } from "./machine.ts";
 
@@ -10,17 +10,17 @@ type Options = {
   readonly json?: boolean;
 };
 
-/** @returns 1 when there is a fault, 2 when it is one of the command line; warnings are no fault */
+/** @returns 1 when there is an error, 2 when the command line is invalid; warnings are no error */
 export async function doctor(context: Context, { call, json }: Options): Promise<ExitCode> {
   const loaded = loadFrom(context);
-  const findings = [...examineMachine(), ...(await examineInstallation(loaded, call === true))];
-  const isWell = findings.every(({ state }) => state !== "fault");
-  if (json) printJson(context.io, { ok: isWell, findings });
-  else for (const finding of findings) context.io.stdout.write(lines(finding));
-  return isWell ? 0 : codeOf(faultsOf(loaded));
+  const checks = [...examineMachine(), ...(await examineInstallation(loaded, call === true))];
+  const isWell = checks.every(({ state }) => state !== "error");
+  if (json) printJson(context.io, { ok: isWell, checks });
+  else for (const check of checks) context.io.stdout.write(lines(check));
+  return isWell ? 0 : codeOf(errorsOf(loaded));
 }
 
-const marks = { ok: "ok   ", warning: "warn ", fault: "FAULT" };
+const marks = { ok: "ok   ", warning: "warn ", error: "ERROR" };
 
-const lines = ({ state, what, found, advice }: Finding) =>
+const lines = ({ state, what, found, advice }: Check) =>
   `${marks[state]} ${what}: ${found}\n${advice === undefined ? "" : `      → ${advice}\n`}`;

@@ -11,7 +11,7 @@ import { dryRun } from "../../server/dry-run.ts";
 import { firstKeyName } from "../../store/sqlite/loss-guard.ts";
 import { StorageError } from "../../store/storage-error.ts";
 import { loadPersonas, noProvider, unreachable } from "../personas.ts";
-import { type Finding, fault, ok, warning } from "./finding.ts";
+import { type Check, failure, ok, warning } from "./check.ts";
 import { examineUpstreams } from "./upstreams.ts";
 
 const mebibyte = 1024 ** 2;
@@ -19,10 +19,10 @@ const lowDisk = 512 * mebibyte;
 const soonDays = 14;
 
 /** @param call whether each provider is sent one small request */
-export async function examineInstallation(loaded: LoadResult, call: boolean): Promise<Finding[]> {
-  if ("faults" in loaded) {
-    return loaded.faults.map((one) =>
-      fault("configuration", formatDiagnostic(one), "'troupe check' shows the same once it is mended."),
+export async function examineInstallation(loaded: LoadResult, call: boolean): Promise<Check[]> {
+  if ("errors" in loaded) {
+    return loaded.errors.map((one) =>
+      failure("configuration", formatDiagnostic(one), "'troupe check' shows the same once it is mended."),
     );
   }
   const { config, file = "none: every default", warnings } = loaded;
@@ -36,13 +36,13 @@ export async function examineInstallation(loaded: LoadResult, call: boolean): Pr
   ];
 }
 
-function data(config: Config): Finding[] {
+function data(config: Config): Check[] {
   try {
     const { keys } = dryRun(config, systemClock, true);
     if (keys === undefined) return [ok("data folder", `${config.data}, made at the first start`)];
   } catch (error) {
     if (!(error instanceof StorageError)) throw error;
-    return [fault("data folder", error.message, "See docs/troubleshooting.md, under storage.")];
+    return [failure("data folder", error.message, "See docs/troubleshooting.md, under storage.")];
   }
   const { bavail, bsize } = statfsSync(config.data);
   const free = bavail * bsize;
@@ -58,7 +58,7 @@ function data(config: Config): Finding[] {
   return [disk, ...firstKey(config)];
 }
 
-function firstKey({ data }: Config): Finding[] {
+function firstKey({ data }: Config): Check[] {
   const path = join(data, firstKeyName);
   if (statSync(path, { throwIfNoEntry: false }) === undefined) return [];
   return [
@@ -66,12 +66,12 @@ function firstKey({ data }: Config): Finding[] {
   ];
 }
 
-async function addresses(listener: ListenerConfig, config: Config): Promise<Finding[]> {
+async function addresses(listener: ListenerConfig, config: Config): Promise<Check[]> {
   const what = `address ${formatAddress(listener.address)}`;
   return [await taken(what, listener), ...exposure(what, listener, config), ...certificate(what, listener)];
 }
 
-async function taken(what: string, { address, tls }: ListenerConfig): Promise<Finding> {
+async function taken(what: string, { address, tls }: ListenerConfig): Promise<Check> {
   if (address.kind === "unix" || address.port === 0) return ok(what, "free to use");
   const { host: hostname, port } = address;
   try {
@@ -80,7 +80,7 @@ async function taken(what: string, { address, tls }: ListenerConfig): Promise<Fi
   } catch (error) {
     const { code } = error as { code?: string };
     if (code !== "EADDRINUSE")
-      return fault(
+      return failure(
         what,
         String(code ?? error),
         "Choose an address of this machine in 'listen', and a port this user may have.",
@@ -92,13 +92,13 @@ async function taken(what: string, { address, tls }: ListenerConfig): Promise<Fi
       .then((response) => response.json() as Promise<{ name?: string; version?: string }>)
       .catch(() => undefined);
     if (answer?.name === "troupe") return ok(what, `a Troupe ${answer.version} serves there`);
-    return fault(what, "another program has it", `'ss -ltnp' shows which; end it, or choose another port.`);
+    return failure(what, "another program has it", `'ss -ltnp' shows which; end it, or choose another port.`);
   }
 }
 
 const loopback = ["127.", "::1", "localhost"];
 
-function exposure(what: string, { address, tls }: ListenerConfig, { trustedProxies }: Config): Finding[] {
+function exposure(what: string, { address, tls }: ListenerConfig, { trustedProxies }: Config): Check[] {
   if (address.kind === "unix" || tls !== undefined || trustedProxies.length > 0) return [];
   if (loopback.some((start) => address.host.startsWith(start))) return [];
   const advice =
@@ -106,18 +106,18 @@ function exposure(what: string, { address, tls }: ListenerConfig, { trustedProxi
   return [warning(what, "open to the network without TLS: keys travel readable", advice)];
 }
 
-function certificate(what: string, { tls }: ListenerConfig): Finding[] {
+function certificate(what: string, { tls }: ListenerConfig): Check[] {
   if (tls === undefined) return [];
   try {
     const { expiresAt } = readCertificate(tls);
     const days = Math.floor((expiresAt.getTime() - Date.now()) / 86_400_000);
     const found = `the certificate is good until ${expiresAt.toISOString().slice(0, 10)}`;
     const advice = "Renew it; a running server takes the new files over by itself.";
-    if (days < 0) return [fault(what, "the certificate has expired", advice)];
+    if (days < 0) return [failure(what, "the certificate has expired", advice)];
     return [days < soonDays ? warning(what, found, advice) : ok(what, found)];
   } catch (error) {
     return [
-      fault(
+      failure(
         what,
         (error as Error).message,
         "Both files must be PEM, belong together, and be readable by the server's user.",
@@ -126,12 +126,12 @@ function certificate(what: string, { tls }: ListenerConfig): Finding[] {
   }
 }
 
-async function personas(config: Config): Promise<Finding[]> {
+async function personas(config: Config): Promise<Check[]> {
   const loaded = await loadPersonas(config.personas);
   const unreached = unreachable(loaded.personas, config);
   return [
     ok("personas", `${loaded.personas.length} in ${loaded.from}`),
-    ...loaded.faults.map((one) => fault("personas", formatDiagnostic(one), "See docs/personas.md for every field.")),
+    ...loaded.errors.map((one) => failure("personas", formatDiagnostic(one), "See docs/personas.md for every field.")),
     ...unreached.map((id) =>
       warning(`persona ${id}`, noProvider, "Set up one of its models' providers, or add a model."),
     ),

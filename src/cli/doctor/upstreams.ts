@@ -4,10 +4,10 @@ import { systemClock } from "../../lib/clock.ts";
 import { providers } from "../../providers/registry.ts";
 import { Accounts, type BoundAccount } from "../../upstream/accounts.ts";
 import { Upstream } from "../../upstream/client.ts";
-import { type Finding, fault, ok, warning } from "./finding.ts";
+import { type Check, failure, ok, warning } from "./check.ts";
 
 /** @param call whether each is sent one small request, which costs a few tokens */
-export async function examineUpstreams(config: Config, call: boolean): Promise<Finding[]> {
+export async function examineUpstreams(config: Config, call: boolean): Promise<Check[]> {
   const accounts = new Accounts(config.providers, providers)
     .list()
     .filter(({ provider }) => provider.kind === "remote");
@@ -31,7 +31,7 @@ export async function examineUpstreams(config: Config, call: boolean): Promise<F
 const deadlineMs = 30_000;
 
 /** The smallest request there is: what comes back tells whether the address is reached and the key is taken. */
-async function callOnce(upstream: Upstream, { account, provider, timeouts }: BoundAccount): Promise<Finding> {
+async function callOnce(upstream: Upstream, { account, provider, timeouts }: BoundAccount): Promise<Check> {
   const what = `provider ${account.name}`;
   const model = account.models[0];
   if (provider.kind !== "remote" || model === undefined) {
@@ -46,13 +46,17 @@ async function callOnce(upstream: Upstream, { account, provider, timeouts }: Bou
     if (answer.status < 300) return ok(what, `${model} answered`);
     const found = `${account.baseUrl} answered ${answer.status}: ${text.replaceAll(/\s+/g, " ")}`;
     if (answer.status === 401 || answer.status === 403)
-      return fault(what, found, "Its key is refused: see where 'troupe config print' says it comes from.");
+      return failure(what, found, "Its key is refused: see where 'troupe config print' says it comes from.");
     return warning(
       what,
       found,
       `It is reached; read what it says. Another model can be named under providers.${account.name}.models.`,
     );
   } catch (error) {
-    return fault(what, (error as Error).message, "Look at its base_url, the network and, behind a proxy, HTTPS_PROXY.");
+    return failure(
+      what,
+      (error as Error).message,
+      "Look at its base_url, the network and, behind a proxy, HTTPS_PROXY.",
+    );
   }
 }

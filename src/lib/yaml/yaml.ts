@@ -1,6 +1,6 @@
 /**
- * YAML as operators and authors write it: read strictly, checked against a schema, with every fault at its line and column.
- * What the YAML library lets pass but nobody means is a fault too: warnings, several documents, cycles, lost digits.
+ * YAML as operators and authors write it: read strictly, checked against a schema, with every error at its line and column.
+ * What the YAML library lets pass but nobody means is an error too: warnings, several documents, cycles, lost digits.
  */
 import type { Static, TSchema } from "@sinclair/typebox";
 import { Check } from "@sinclair/typebox/value";
@@ -12,7 +12,7 @@ import { readUnambiguousYaml } from "./unambiguous.ts";
 export type { Position };
 
 /** `line` and `column` count from 1; 0 where the place has none (an environment variable, a flag). */
-export type Fault = {
+export type Diagnostic = {
   readonly file: string;
   readonly line: number;
   readonly column: number;
@@ -23,7 +23,7 @@ export type Fault = {
 };
 
 /** `troupe.yaml:3:7: listen[0].port: must be an integer from 0 to 65535` */
-export function formatDiagnostic({ file, line, column, path, message }: Fault): string {
+export function formatDiagnostic({ file, line, column, path, message }: Diagnostic): string {
   const place = line === 0 ? file : `${file}:${line}:${column}`;
   return [place, path, message].filter((part) => part !== "").join(": ");
 }
@@ -34,15 +34,15 @@ export type YamlLimits = {
 };
 
 const defaultMaxLength = 1024 * 1024;
-const maxFaults = 50;
+const maxErrors = 50;
 
 /** A file's value, and where in the file each part of it stands. */
 export class YamlSource {
   readonly file: string;
-  /** Absent (undefined) when there are faults; null when the file is empty. */
+  /** Absent (undefined) when there are errors; null when the file is empty. */
   readonly value: unknown;
   /** In order of their place. */
-  readonly faults: readonly Fault[];
+  readonly errors: readonly Diagnostic[];
   readonly #text: string;
   #parsed: YamlDocument | undefined;
 
@@ -51,20 +51,20 @@ export class YamlSource {
     this.#text = text;
     if (text.length > maxLength) {
       this.#text = "";
-      this.faults = [{ file, line: 1, column: 1, path: "", message: `is larger than ${maxLength} characters` }];
+      this.errors = [{ file, line: 1, column: 1, path: "", message: `is larger than ${maxLength} characters` }];
       return;
     }
     const read = readUnambiguousYaml(text);
     if (read !== undefined) {
       this.value = read.value;
-      this.faults = [];
+      this.errors = [];
       return;
     }
     const { value, problems } = this.#document.read();
     this.value = problems.length === 0 ? value : undefined;
-    this.faults = problems
+    this.errors = problems
       .toSorted((a, b) => a.offset - b.offset)
-      .slice(0, maxFaults)
+      .slice(0, maxErrors)
       .map(({ offset, message }) => ({ file, ...this.#document.position(offset), path: "", message }));
   }
 
@@ -79,7 +79,7 @@ export class YamlSource {
   }
 
   /** A mapping is pointed at by its name, which may stand lines above what it holds. */
-  faultAt(path: readonly PathPart[], message: string): Fault {
+  diagnosticAt(path: readonly PathPart[], message: string): Diagnostic {
     return { file: this.file, ...this.#document.find(path, "name"), path: formatPath(path), message };
   }
 
@@ -87,13 +87,13 @@ export class YamlSource {
    * What keeps a value, read from here, from fitting a schema; with guesses for mistyped keys.
    * @param at where in the file the value stands, when it is only a part
    */
-  check(schema: TSchema, value: unknown = this.value, at: readonly PathPart[] = []): Fault[] {
+  check(schema: TSchema, value: unknown = this.value, at: readonly PathPart[] = []): Diagnostic[] {
     // Most fit, and to see that is several times as fast as to look for what does not.
     if (Check(schema, value)) return [];
-    return schemaErrors(schema, value, maxFaults).map((fault) => {
-      const path = [...at, ...fault.path];
-      const position = fault.kind === "value" ? this.locate(path) : this.locateKey(path);
-      return { file: this.file, ...position, path: formatPath(path), message: messageOf(fault) };
+    return schemaErrors(schema, value, maxErrors).map((error) => {
+      const path = [...at, ...error.path];
+      const position = error.kind === "value" ? this.locate(path) : this.locateKey(path);
+      return { file: this.file, ...position, path: formatPath(path), message: messageOf(error) };
     });
   }
 
@@ -105,15 +105,15 @@ export class YamlSource {
 }
 
 export type ParsedYaml<S extends TSchema> = {
-  /** Only to be used when there are no faults. */
+  /** Only to be used when there are no errors. */
   readonly value: Static<S>;
-  readonly faults: readonly Fault[];
+  readonly errors: readonly Diagnostic[];
   locate(path: readonly PathPart[]): Position;
 };
 
 /**
- * Reads a text and checks it; all faults at once, unless it is no YAML to begin with. An empty text is an empty mapping.
- * @param file names the text in faults
+ * Reads a text and checks it; all errors at once, unless it is no YAML to begin with. An empty text is an empty mapping.
+ * @param file names the text in errors
  */
 export function parseYaml<S extends TSchema>(
   text: string,
@@ -123,8 +123,8 @@ export function parseYaml<S extends TSchema>(
 ): ParsedYaml<S> {
   const source = new YamlSource(text, file, limits);
   const value = source.value ?? {};
-  const faults = source.faults.length > 0 ? source.faults : source.check(schema, value);
-  return { value: value as Static<S>, faults, locate: (path) => source.locate(path) };
+  const errors = source.errors.length > 0 ? source.errors : source.check(schema, value);
+  return { value: value as Static<S>, errors, locate: (path) => source.locate(path) };
 }
 
 /** The library is loaded for the first text that needs it, which no usual start has: it takes 2 ms. */

@@ -328,7 +328,7 @@ export type TokenLogprob = {
   bytes: number[] | null;
   top_logprobs: { token: string; logprob: number; bytes: number[] | null }[];
 };
-/** `refusal` is in every answer, null where nothing was refused: `upstream/stream/shape.ts` sees to it. */
+/** `refusal` is in every answer, null where nothing was refused: `upstream/stream/normaliser.ts` sees to it. */
 export type Logprobs = { content: TokenLogprob[] | null; refusal?: TokenLogprob[] | null };
 
 /** Token counts in OpenAI's meaning: prompt includes cached ones, completion includes reasoning ones. */

@@ -26,6 +26,7 @@ const extras = Type.Object({
 
 export const anthropic: RemoteProvider = {
   kind: "remote",
+  format: "messages",
   name: "anthropic",
   baseUrl: "https://api.anthropic.com",
   environment: {

@@ -3,7 +3,8 @@
  * and most special models stand first and the widest globs last.
  */
 import { type Static, Type } from "@sinclair/typebox";
-import { type Call, type ModelRule, rulesFor } from "../provider.ts";
+import { type ModelRule, rulesFor } from "../model-rules.ts";
+import type { Call } from "../provider.ts";
 
 const Effort = Type.Union([
   Type.Literal("low"),

@@ -14,6 +14,7 @@ import { wantsThoughts } from "./thinking.ts";
 
 export const google: RemoteProvider = {
   kind: "remote",
+  format: "generate-content",
   name: "google",
   baseUrl: "https://generativelanguage.googleapis.com/v1beta",
   environment: {

@@ -4,7 +4,8 @@
  */
 import { type Static, Type } from "@sinclair/typebox";
 import { KeyedRecord, keyOfLength } from "../../lib/keyed-record.ts";
-import { type Call, type ModelRule, rulesFor } from "../provider.ts";
+import { type ModelRule, rulesFor } from "../model-rules.ts";
+import type { Call } from "../provider.ts";
 
 export const GoogleRules = Type.Object(
   {

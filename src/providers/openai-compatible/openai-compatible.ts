@@ -3,16 +3,8 @@ import { type TObject, Type } from "@sinclair/typebox";
 import { patchBody } from "../../protocols/patched-body.ts";
 import { respell } from "../../protocols/source.ts";
 import { idsFor } from "../made-ids.ts";
-import {
-  type Account,
-  type Call,
-  type ModelRule,
-  type ProviderEnvironment,
-  type RemoteMedia,
-  type RemoteProvider,
-  rulesFor,
-  type UpstreamRequest,
-} from "../provider.ts";
+import { type ModelRule, rulesFor } from "../model-rules.ts";
+import type { Account, Call, ProviderEnvironment, RemoteMedia, RemoteProvider, UpstreamRequest } from "../provider.ts";
 import type { ResponsesQuirks } from "../responses/quirks.ts";
 import { responsesDialect, withResponses } from "../responses/responses.ts";
 import { asksForThoughts } from "../thinking-options.ts";
@@ -69,6 +61,7 @@ export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
   };
   const chat: RemoteProvider = {
     kind: "remote",
+    format: "chat",
     name,
     baseUrl,
     environment,

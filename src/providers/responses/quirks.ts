@@ -1,5 +1,5 @@
 /** In what the two families that speak the Responses format differ, and which of their models take what. */
-import type { ModelRule } from "../provider.ts";
+import type { ModelRule } from "../model-rules.ts";
 
 /** What a model can do on this endpoint; the keys a `model_rules` row may hold for it. */
 export type ResponsesRules = {

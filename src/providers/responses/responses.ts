@@ -8,17 +8,10 @@ import type { ChatRequest, CompletionBody, Tool, ToolChoice } from "../../protoc
 import { calledIn, toolName } from "../../protocols/chat/tools.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import { idsFor } from "../made-ids.ts";
+import { rulesFor } from "../model-rules.ts";
 import type { Quirks } from "../openai-compatible/quirks.ts";
 import { effortHere } from "../openai-compatible/request.ts";
-import {
-  type AnsweredCall,
-  type Call,
-  type Extras,
-  type RemoteProvider,
-  rulesFor,
-  type StreamDecoder,
-  type UpstreamRequest,
-} from "../provider.ts";
+import type { AnsweredCall, Call, Extras, RemoteProvider, StreamDecoder, UpstreamRequest } from "../provider.ts";
 import { refuseType } from "../tool-types.ts";
 import { inputItems } from "./input.ts";
 import { completionOf } from "./output.ts";

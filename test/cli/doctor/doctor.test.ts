@@ -5,29 +5,29 @@ import { Troupe } from "../../helpers/troupe.ts";
 import { jsonResponse, UpstreamServer } from "../../helpers/upstream-server.ts";
 import { Console } from "../console.ts";
 
-type Finding = { what: string; state: string; found: string; advice?: string };
+type Check = { what: string; state: string; found: string; advice?: string };
 
 async function diagnose(shell: Console, line = "doctor") {
   const { code, out, err } = await shell.run(`--port 0 ${line} --json`);
   expect(err).toBe("");
-  const { ok, findings } = JSON.parse(out) as { ok: boolean; findings: Finding[] };
+  const { ok, checks } = JSON.parse(out) as { ok: boolean; checks: Check[] };
   expect(ok).toBe(code === 0);
-  const of = (what: string) => findings.filter((finding) => finding.what.startsWith(what));
-  return { code, findings, of };
+  const of = (what: string) => checks.filter((check) => check.what.startsWith(what));
+  return { code, checks, of };
 }
 
 describe("troupe doctor", () => {
   test("finds a bare machine fit, says what is missing, and leaves nothing behind", async () => {
     using folder = new TempFolder();
-    const { code, findings, of } = await diagnose(new Console(folder.path));
+    const { code, checks, of } = await diagnose(new Console(folder.path));
     expect(code).toBe(0);
     expect(of("providers")[0]!.state).toBe("warning");
     expect(of("data folder")[0]!.found).toContain("made at the first start");
     expect(existsSync(folder.file("data"))).toBe(false);
-    for (const { state, advice } of findings) expect(advice !== undefined).toBe(state !== "ok");
+    for (const { state, advice } of checks) expect(advice !== undefined).toBe(state !== "ok");
   });
 
-  test("writes one line for each finding, and what to do below it", async () => {
+  test("writes one line for each check, and what to do below it", async () => {
     using folder = new TempFolder();
     const { code, out } = await new Console(folder.path).run("--port 0 doctor");
     expect(code).toBe(0);
@@ -52,7 +52,7 @@ describe("troupe doctor", () => {
     const { code, of } = await diagnose(new Console(folder.path));
     expect(code).toBe(1);
     expect(of("first key")[0]!.advice).toContain("remove the file");
-    expect(of("personas").some(({ state, found }) => state === "fault" && found.includes("broken.yaml:1:1"))).toBe(
+    expect(of("personas").some(({ state, found }) => state === "error" && found.includes("broken.yaml:1:1"))).toBe(
       true,
     );
   });
@@ -64,13 +64,13 @@ describe("troupe doctor", () => {
     const at = async (url: string) => {
       writeFileSync(folder.file("troupe.yaml"), `listen: "${new URL(url).host}"\n`);
       const { out } = await new Console(folder.path).run("doctor --json");
-      return (JSON.parse(out) as { findings: Finding[] }).findings.find(({ what }) => what.startsWith("address"))!;
+      return (JSON.parse(out) as { checks: Check[] }).checks.find(({ what }) => what.startsWith("address"))!;
     };
     expect(await at(troupe.url)).toMatchObject({
       state: "ok",
       found: expect.stringMatching(/^a Troupe .* serves there$/),
     });
-    expect(await at(stranger.url)).toMatchObject({ state: "fault", found: "another program has it" });
+    expect(await at(stranger.url)).toMatchObject({ state: "error", found: "another program has it" });
     writeFileSync(folder.file("troupe.yaml"), 'listen: "0.0.0.0:0"\n');
     const { out } = await new Console(folder.path).run("doctor");
     expect(out).toContain("open to the network without TLS");
@@ -106,16 +106,16 @@ describe("troupe doctor --call", () => {
   });
 
   test.each([
-    [401, "fault", "Its key is refused"],
+    [401, "error", "Its key is refused"],
     [429, "warning", "read what it says"],
   ])("an answer of %p is a %s", async (status, state, advice) => {
     using folder = new TempFolder();
     using upstream = new UpstreamServer(() => jsonResponse({ error: { message: "the upstream's words" } }, status));
     const { of } = await diagnose(new Console(folder.path, env(upstream.url)), "doctor --call");
-    const [finding] = of("provider openai");
-    expect(finding).toMatchObject({ state, found: expect.stringMatching(/the upstream's words/) });
-    expect(finding!.advice).toContain(advice);
-    expect(JSON.stringify(finding)).not.toContain("sk-test");
+    const [check] = of("provider openai");
+    expect(check).toMatchObject({ state, found: expect.stringMatching(/the upstream's words/) });
+    expect(check!.advice).toContain(advice);
+    expect(JSON.stringify(check)).not.toContain("sk-test");
   });
 
   test("an address where nobody is, is a fault", async () => {

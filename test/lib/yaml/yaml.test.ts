@@ -26,7 +26,7 @@ const Schema = Type.Object(
   closed,
 );
 
-const faultsOf = (text: string) => parseYaml(text, "a.yaml", Schema).faults.map(formatDiagnostic);
+const errorsOf = (text: string) => parseYaml(text, "a.yaml", Schema).errors.map(formatDiagnostic);
 
 describe("a text that can't be read", () => {
   test.each([
@@ -51,31 +51,31 @@ describe("a text that can't be read", () => {
       "a: &a [x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b]\nd: [*c,*c,*c,*c]",
       "a.yaml:1:1: Aliases repeat parts of the file more than 20 times",
     ],
-  ])("%p", (text, fault) => {
-    expect(faultsOf(text)).toEqual([fault]);
+  ])("%p", (text, diagnostic) => {
+    expect(errorsOf(text)).toEqual([diagnostic]);
   });
 
-  test("all its faults are told, in order, and the schema's are not", () => {
-    expect(faultsOf("colour: red\nname: a\nname: b\nport: !x 1\n")).toEqual([
+  test("all its errors are told, in order, and the schema's are not", () => {
+    expect(errorsOf("colour: red\nname: a\nname: b\nport: !x 1\n")).toEqual([
       "a.yaml:3:1: This key stands here for the second time",
       "a.yaml:4:7: Unresolved tag: !x",
     ]);
   });
 
   test("brackets without end neither crash nor fill the answer", () => {
-    const faults = faultsOf("[".repeat(20_000));
-    expect(faults).toHaveLength(1);
-    expect(faults[0]).toMatch(/^a\.yaml:1:\d+: This is nested too deeply$/);
+    const errors = errorsOf("[".repeat(20_000));
+    expect(errors).toHaveLength(1);
+    expect(errors[0]).toMatch(/^a\.yaml:1:\d+: This is nested too deeply$/);
   });
 
   test("what is too large is not even parsed", () => {
-    const { faults } = parseYaml(`name: ${"x".repeat(100)}`, "a.yaml", Schema, { maxLength: 50 });
-    expect(faults.map(formatDiagnostic)).toEqual(["a.yaml:1:1: is larger than 50 characters"]);
+    const { errors } = parseYaml(`name: ${"x".repeat(100)}`, "a.yaml", Schema, { maxLength: 50 });
+    expect(errors.map(formatDiagnostic)).toEqual(["a.yaml:1:1: is larger than 50 characters"]);
   });
 });
 
 describe("a value that does not fit", () => {
-  test("every fault is told at once, each at its place", () => {
+  test("every error is told at once, each at its place", () => {
     const text = `
 name: ""
 prot: 1
@@ -90,7 +90,7 @@ turns:
   - {role: system, content: x}
   - {role: tool, content: x}
 `;
-    expect(faultsOf(text).toSorted()).toEqual(
+    expect(errorsOf(text).toSorted()).toEqual(
       [
         "a.yaml:2:7: name: must not be empty",
         "a.yaml:3:1: prot: is not a known key; did you mean 'port'?",
@@ -107,36 +107,36 @@ turns:
   });
 
   test("a key that resembles none is answered with those that exist", () => {
-    expect(faultsOf("zzz: 1\n")).toEqual([
+    expect(errorsOf("zzz: 1\n")).toEqual([
       "a.yaml:1:1: zzz: is not a known key; known here: name, port, level, providers, turns",
     ]);
   });
 
   test("keys that objects are born with are keys like others", () => {
-    expect(faultsOf("__proto__: {name: x}\n")).toEqual([
+    expect(errorsOf("__proto__: {name: x}\n")).toEqual([
       "a.yaml:1:1: __proto__: is not a known key; known here: name, port, level, providers, turns",
     ]);
-    expect(faultsOf("constructor: 1\n")[0]).toStartWith("a.yaml:1:1: constructor: is not a known key");
+    expect(errorsOf("constructor: 1\n")[0]).toStartWith("a.yaml:1:1: constructor: is not a known key");
   });
 });
 
 describe("a value that fits", () => {
   test("is given with merges resolved", () => {
     const text = "providers:\n  a: &a {base_url: u, api_key: k}\n  b:\n    <<: *a\n    api_key: l\n";
-    const { value, faults } = parseYaml(text, "a.yaml", Schema);
-    expect(faults).toEqual([]);
+    const { value, errors } = parseYaml(text, "a.yaml", Schema);
+    expect(errors).toEqual([]);
     expect(value.providers).toEqual({ a: { base_url: "u", api_key: "k" }, b: { base_url: "u", api_key: "l" } });
   });
 
   test.each(["", "# nothing yet\n", "---\n"])("an empty text (%p) is an empty mapping", (text) => {
-    expect(parseYaml(text, "a.yaml", Schema)).toMatchObject({ value: {}, faults: [] });
+    expect(parseYaml(text, "a.yaml", Schema)).toMatchObject({ value: {}, errors: [] });
   });
 });
 
 test("a place is found through aliases and merges; an absent one is where it would belong", () => {
   const text = "a: &a\n  x: 1\n  y:\nb:\n  <<: *a\n  z: [10, {k: 20}]\nc: *a\n";
   const source = new YamlSource(text, "a.yaml");
-  expect(source.faults).toEqual([]);
+  expect(source.errors).toEqual([]);
   expect(source.locate([])).toEqual({ line: 1, column: 1 });
   expect(source.locate(["b", "z", 1, "k"])).toEqual({ line: 6, column: 15 });
   expect(source.locateKey(["b", "z", 1, "k"])).toEqual({ line: 6, column: 12 });
@@ -145,7 +145,7 @@ test("a place is found through aliases and merges; an absent one is where it wou
   expect(source.locate(["b", "missing", "deeper"])).toEqual({ line: 4, column: 1 });
   expect(source.locate(["b", "z", 7])).toEqual({ line: 6, column: 3 });
   expect(source.locate(["nothing"])).toEqual({ line: 1, column: 1 });
-  expect(source.faultAt(["b", "z", 0], "is odd")).toEqual({
+  expect(source.diagnosticAt(["b", "z", 0], "is odd")).toEqual({
     file: "a.yaml",
     line: 6,
     column: 7,
@@ -155,6 +155,6 @@ test("a place is found through aliases and merges; an absent one is where it wou
 });
 
 test("a place outside any file is told without line and column", () => {
-  const fault = { file: "environment", line: 0, column: 0, path: "TROUPE_PORT", message: "must be an integer" };
-  expect(formatDiagnostic(fault)).toBe("environment: TROUPE_PORT: must be an integer");
+  const diagnostic = { file: "environment", line: 0, column: 0, path: "TROUPE_PORT", message: "must be an integer" };
+  expect(formatDiagnostic(diagnostic)).toBe("environment: TROUPE_PORT: must be an integer");
 });

@@ -7,7 +7,8 @@ import { ApiError, InvalidAnswer, UpstreamFault } from "../../../src/protocols/e
 import { google } from "../../../src/providers/google/google.ts";
 import { googleRules } from "../../../src/providers/google/rules.ts";
 import { toOpenApiSchema } from "../../../src/providers/google/schema.ts";
-import type { Account, AnsweredCall, ModelRule } from "../../../src/providers/provider.ts";
+import type { ModelRule } from "../../../src/providers/model-rules.ts";
+import type { Account, AnsweredCall } from "../../../src/providers/provider.ts";
 import { StreamFold } from "../../../src/upstream/stream/fold.ts";
 import { Normaliser } from "../../../src/upstream/stream/normaliser.ts";
 import { answeredCases } from "../../helpers/fixtures.ts";

@@ -1,0 +1,23 @@
+/** What `troupe doctor` has to say of one thing. */
+export type Check = {
+  readonly what: string;
+  readonly state: "ok" | "warning" | "error";
+  /** What was found. */
+  readonly found: string;
+  /** What to do, unless all is well. */
+  readonly advice?: string;
+};
+
+export const ok = (what: string, found: string): Check => ({ what, state: "ok", found });
+export const warning = (what: string, found: string, advice: string): Check => ({
+  what,
+  state: "warning",
+  found,
+  advice,
+});
+export const failure = (what: string, found: string, advice: string): Check => ({
+  what,
+  state: "error",
+  found,
+  advice,
+});
