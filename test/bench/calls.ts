@@ -28,8 +28,8 @@ export const mockModel = ({ family, shape }: CallSpec) => models[family] + shape
 export const personaId = (call: CallSpec) => `bench/${mockModel(call).replaceAll(".", "-")}`;
 
 /** What makes a family's model speak the dialect that the mock stands for. */
-export const fieldsOf = ({ family }: CallSpec): Record<string, unknown> =>
-  family === "xai" ? { use_responses_api: true } : {};
+export const fieldsOf = ({ family }: CallSpec): Record<string, unknown> => fields[family] ?? {};
+const fields: Partial<Record<FamilyName, Record<string, unknown>>> = { xai: { use_responses_api: true } };
 
 export function call(changes: Partial<CallSpec>): CallSpec {
   return {

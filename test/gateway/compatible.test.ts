@@ -9,9 +9,7 @@ import { Troupe } from "../helpers/troupe.ts";
 import { sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 import { type Body, basePath, simpleAnswer, strictCompatible } from "../helpers/upstreams/compatible.ts";
 
-const families = providers.flatMap(({ kind, name }) =>
-  kind === "remote" && name !== "anthropic" && name !== "google" ? name : [],
-);
+const families = providers.flatMap((one) => (one.kind === "remote" && one.format === "chat" ? one.name : []));
 const models: Readonly<Record<string, string>> = { openai: "gpt-5.4", xai: "grok-4.3", groq: "openai/gpt-oss-120b" };
 /** Where earlier thoughts go back to those that take them. */
 const thoughtFields: Readonly<Record<string, string>> = {
@@ -20,6 +18,10 @@ const thoughtFields: Readonly<Record<string, string>> = {
   ),
   ...Object.fromEntries(["groq", "openrouter", "cerebras", "ollama", "vllm"].map((name) => [name, "reasoning"])),
 };
+/** Those whose tool results may hold images; elsewhere the images follow in a user's message. */
+const takesToolImages = new Set(["openrouter"]);
+/** The turns that must stand between a tool's result and a user's message. */
+const turnsAfterTool: Readonly<Record<string, readonly string[]>> = { mistral: ["assistant"] };
 const weather = {
   type: "function" as const,
   function: { name: "weather", parameters: { type: "object", properties: { city: { type: "string" } } } },
@@ -131,11 +133,11 @@ for (const name of families) {
           { type: "text", text: "Rain" },
           { type: "image_url", image_url: { url: `${media.url}/a.png` } },
         ];
-        const second = { role: "tool", tool_call_id: longId, content: name === "openrouter" ? "Rain" : result };
+        const second = { role: "tool", tool_call_id: longId, content: takesToolImages.has(name) ? "Rain" : result };
         await ask([user, echoed, second as unknown as ChatCompletionMessageParam], { tools: [weather] });
         const roles = sentMessages().map(({ role }) => role);
-        const between = name === "mistral" ? ["assistant"] : [];
-        expect(roles).toEqual(["user", "assistant", "tool", ...(name === "openrouter" ? [] : [...between, "user"])]);
+        const images = takesToolImages.has(name) ? [] : [...(turnsAfterTool[name] ?? []), "user"];
+        expect(roles).toEqual(["user", "assistant", "tool", ...images]);
         const [asked] = sentMessages()[1]!["tool_calls"] as [Body];
         expect(sentMessages()[2]!["tool_call_id"]).toBe(asked["id"] as string);
         const thoughts = thoughtFields[name];

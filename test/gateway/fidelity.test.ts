@@ -14,9 +14,7 @@ import { google } from "./fidelity/google.ts";
 import { type Case, chunksOf, empty, readChunks, readPlain } from "./fidelity/reading.ts";
 import { responses } from "./fidelity/responses.ts";
 
-const speaksChat = providers.flatMap(({ kind, name }) =>
-  kind === "remote" && name !== "anthropic" && name !== "google" ? [name] : [],
-);
+const speaksChat = providers.flatMap((one) => (one.kind === "remote" && one.format === "chat" ? one.name : []));
 const thinks = { use_responses_api: true };
 
 /** Family, the model that is asked, what each request says besides, and the cases. */
@@ -34,7 +32,7 @@ let next: () => Response;
 
 beforeAll(async () => {
   upstream = new UpstreamServer(() => next());
-  const named = ["anthropic", "google", ...speaksChat].map((name) => [name, { baseUrl: upstream.url }]);
+  const named = families.map(([name]) => [name, { baseUrl: upstream.url }]);
   troupe = await Troupe.start({ providers: Object.fromEntries(named) });
 });
 afterAll(async () => {

@@ -40,6 +40,8 @@ for (const { family, model, format } of families) {
     });
 
     const mode = { use_responses_api: true };
+    /** What is expected here, of what is expected of each. */
+    const of = <T>(expected: Record<typeof family, T>): T => expected[family];
     const answerWith = (example: string) => {
       next = () => exampleResponse(`${format}/${example}`);
     };
@@ -63,11 +65,11 @@ for (const { family, model, format } of families) {
         finish_reason: "stop",
         message: {
           role: "assistant",
-          content: family === "xai" ? "A filled, rolled tortilla." : "First. Second.",
+          content: of({ xai: "A filled, rolled tortilla.", openai: "First. Second." }),
           refusal: null,
         },
       });
-      expect(completion.usage?.total_tokens).toBe(family === "xai" ? 1079 : 572);
+      expect(completion.usage?.total_tokens).toBe(of({ xai: 1079, openai: 572 }));
     });
 
     test("streams, with thoughts before text and the counts at the end", async () => {
@@ -85,7 +87,7 @@ for (const { family, model, format } of families) {
       const chunks = await Array.fromAsync(stream);
       const deltas = chunks.flatMap((chunk) => chunk.choices.map((choice) => choice.delta as Body));
       expect([deltas[0]!["role"], typeof deltas[0]!["reasoning_content"]]).toEqual(["assistant", "string"]);
-      expect(deltas.map((delta) => delta["content"] ?? "").join("")).toBe(family === "xai" ? "The sum: 4 🎉" : "4.");
+      expect(deltas.map((delta) => delta["content"] ?? "").join("")).toBe(of({ xai: "The sum: 4 🎉", openai: "4." }));
       const kinds = deltas.flatMap((delta) =>
         ["reasoning_content", "content", "extra_content"].filter((key) => key in delta),
       );
@@ -94,20 +96,21 @@ for (const { family, model, format } of families) {
       expect((finish["metadata"] as Body)["thinking"]).toBe(
         deltas.map((delta) => delta["reasoning_content"] ?? "").join(""),
       );
-      expect(chunks.at(-1)).toMatchObject({ choices: [], usage: { total_tokens: family === "xai" ? 1079 : 572 } });
+      expect(chunks.at(-1)).toMatchObject({ choices: [], usage: { total_tokens: of({ xai: 1079, openai: 572 }) } });
       expect(new Set(chunks.map((chunk) => chunk.id)).size).toBe(1);
-      if (family === "openai") expect((upstream.last.json as Body)["reasoning"]).toEqual({ summary: "auto" });
+      const reasoning = of({ xai: undefined, openai: { summary: "auto" } });
+      expect((upstream.last.json as Body)["reasoning"] as unknown).toEqual(reasoning);
     });
 
     test("is a whole answer where the upstream overlooks stream: true", async () => {
       answerWith("plain");
       const stream = client.chat.completions.stream({ model, messages: [user], ...mode } as never);
       expect((await stream.finalChatCompletion()).choices[0]!.message.content).toContain(
-        family === "xai" ? "tortilla" : "First",
+        of({ xai: "tortilla", openai: "First" }),
       );
     });
 
-    const toolCase = family === "xai" ? "tools-parallel" : "tools-with-interleaved-reasoning";
+    const toolCase = of({ xai: "tools-parallel", openai: "tools-with-interleaved-reasoning" });
     for (const [client, keep] of [
       ["echoes the message", (message: Body) => message],
       ["keeps the standard fields only", ({ role, content, tool_calls }: Body) => ({ role, content, tool_calls })],
@@ -126,12 +129,20 @@ for (const { family, model, format } of families) {
         await ask([user, echoed, ...outputs], { tools: [weather] });
         const types = items().map((item) => item["type"] ?? item["role"]);
         expect(types).toEqual(
-          family === "xai"
-            ? ["user", "reasoning", "function_call", "function_call", "function_call_output", "function_call_output"]
-            : [
-                ...["user", "reasoning", "assistant", "function_call", "reasoning", "function_call"],
-                ...["function_call_output", "function_call_output"],
-              ],
+          of({
+            xai: [
+              "user",
+              "reasoning",
+              "function_call",
+              "function_call",
+              "function_call_output",
+              "function_call_output",
+            ],
+            openai: [
+              ...["user", "reasoning", "assistant", "function_call", "reasoning", "function_call"],
+              ...["function_call_output", "function_call_output"],
+            ],
+          }),
         );
       });
 
@@ -164,13 +175,13 @@ for (const { family, model, format } of families) {
     }
 
     test("carries the thoughts of a text turn in the message", async () => {
-      answerWith(family === "xai" ? "thinking" : "thoughts-asked-for");
+      answerWith(of({ xai: "thinking", openai: "thoughts-asked-for" }));
       const first = (await ask([user], { reasoning_effort: "high" })).choices[0]!.message as unknown as Body;
-      expect(first["reasoning_content"]).toBe(family === "xai" ? "Two plus two." : "**Adding**\n\n**Checking**");
+      expect(first["reasoning_content"]).toBe(of({ xai: "Two plus two.", openai: "**Adding**\n\n**Checking**" }));
       answerWith("plain");
       await ask([user, first as unknown as ChatCompletionMessageParam, user]);
       expect(items().map((item) => item["type"] ?? item["role"])).toEqual(["user", "reasoning", "assistant", "user"]);
-      expect(items()[1]!["encrypted_content"]).toBe(family === "xai" ? "WjtnRFdCMihg==" : "gAAAAA==");
+      expect(items()[1]!["encrypted_content"]).toBe(of({ xai: "WjtnRFdCMihg==", openai: "gAAAAA==" }));
       // A client that strips it goes on without: nothing of the upstream's is missed.
       await ask([user, { role: "assistant", content: "4" }, user]);
       expect(items().map((item) => item["type"] ?? item["role"])).toEqual(["user", "assistant", "user"]);
@@ -197,8 +208,8 @@ for (const { family, model, format } of families) {
     test("says how much of the prompt came from the cache", async () => {
       answerWith("plain");
       const { usage } = await ask([user]);
-      expect(usage?.prompt_tokens_details?.cached_tokens).toBe(family === "xai" ? 192 : 8);
-      expect(usage?.completion_tokens_details?.reasoning_tokens).toBe(family === "xai" ? 237 : 320);
+      expect(usage?.prompt_tokens_details?.cached_tokens).toBe(of({ xai: 192, openai: 8 }));
+      expect(usage?.completion_tokens_details?.reasoning_tokens).toBe(of({ xai: 237, openai: 320 }));
     });
 
     for (const [place, options] of [
@@ -299,20 +310,21 @@ for (const { family, model, format } of families) {
       const response = await other.post("/gateway/v1/chat/completions", { model, messages: [user], ...mode });
       expect(response.status).toBe(401);
       expect(((await response.json()) as Body)["error"]).toEqual(
-        family === "xai"
-          ? "Incorrect API key provided."
-          : {
-              message: "Incorrect API key provided.",
-              type: "invalid_request_error",
-              param: null,
-              code: "invalid_api_key",
-            },
+        of<unknown>({
+          xai: "Incorrect API key provided.",
+          openai: {
+            message: "Incorrect API key provided.",
+            type: "invalid_request_error",
+            param: null,
+            code: "invalid_api_key",
+          },
+        }),
       );
     });
 
     test("takes a 200 that holds an error for the error it is", async () => {
-      answerWith(family === "xai" ? "unavailable" : "error-in-a-200");
-      const status = family === "xai" ? 503 : 429;
+      answerWith(of({ xai: "unavailable", openai: "error-in-a-200" }));
+      const status = of({ xai: 503, openai: 429 });
       for (const stream of [false, true]) {
         const response = await troupe.post("/gateway/v1/chat/completions", {
           model,
@@ -322,13 +334,13 @@ for (const { family, model, format } of families) {
         });
         expect([response.status, response.headers.get("x-troupe-error-source")]).toEqual([status, "upstream"]);
         expect(await response.json()).toEqual(
-          await exampleResponse(`${format}/${family === "xai" ? "unavailable" : "error-in-a-200"}`).json(),
+          await exampleResponse(`${format}/${of({ xai: "unavailable", openai: "error-in-a-200" })}`).json(),
         );
       }
     });
 
     test("has no stream begun when the first event is an error", async () => {
-      answerWith(family === "xai" ? "stream-error" : "stream-quota");
+      answerWith(of({ xai: "stream-error", openai: "stream-quota" }));
       const response = await troupe.post("/gateway/v1/chat/completions", {
         model,
         messages: [user],
@@ -337,7 +349,7 @@ for (const { family, model, format } of families) {
       });
       expect(response.status).toBe(429);
       expect(((await response.json()) as { error: Body }).error["message"]).toBe(
-        family === "xai" ? "Slow down." : "You exceeded your current quota.",
+        of({ xai: "Slow down.", openai: "You exceeded your current quota." }),
       );
     });
 

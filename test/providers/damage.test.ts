@@ -13,6 +13,8 @@ import { answeredCases, callOf, fixtureFamilies } from "../helpers/fixtures.ts";
 type Json = Record<string, unknown>;
 type Example = {
   readonly path: string;
+  /** What the upstream speaks in this example. */
+  readonly format: string;
   readonly provider: RemoteProvider;
   readonly call: AnsweredCall;
   readonly events: string[];
@@ -30,6 +32,7 @@ const examples = fixtureFamilies().flatMap((family) =>
   answeredCases(family.folder, "sse").map(
     (one): Example => ({
       path: one.path,
+      format: "use_responses_api" in family.extras ? "responses" : family.provider.format,
       provider: family.provider,
       call: callOf(one, family),
       events: eventsIn(one.upstream),
@@ -68,17 +71,17 @@ const jsonOf = (event: string): Json => {
 
 type Place = { readonly damage: Damage; readonly event: Json; readonly next: Json; readonly all: readonly Json[] };
 
-/** The damages that no reader can notice, by what the formats say of their events. */
+/** The damages that no reader can notice, by what the formats say of their events; in other formats every one is noticed. */
 const unnoticeable: Record<string, (place: Place) => boolean> = {
   // Blocks are numbered, the fragments of one are not; nor is it told how many blocks there are.
-  anthropic({ damage, event, next, all }) {
+  messages({ damage, event, next, all }) {
     const isOnly = all.filter(({ index }) => index === event["index"]).length === 1;
     if (event["type"] === "content_block_start") return damage === "drop" && isOnly;
     const isOfSame = next["type"] === "content_block_delta" && next["index"] === event["index"];
     return event["type"] === "content_block_delta" && (damage !== "swap" || isOfSame);
   },
   // Nothing is numbered: only an end that is missing, or behind which more comes, can be told.
-  google: ({ damage, event, next }) => !hasEnd(event) && (damage !== "swap" || !hasEnd(next)),
+  "generate-content": ({ damage, event, next }) => !hasEnd(event) && (damage !== "swap" || !hasEnd(next)),
   // The same, and `[DONE]` without a reason for the end is an end.
   chat: ({ damage, event, next }) =>
     damage === "drop" || (!hasReason(event) && (damage !== "swap" || !hasReason(next))),
@@ -87,9 +90,10 @@ const unnoticeable: Record<string, (place: Place) => boolean> = {
 };
 
 /** Counts come in events that need not come, in chat completions and with Gemini: there the choices alone can be vouched for. */
-function isSame(path: string, made: CompletionBody, answer: CompletionBody): boolean {
-  const hasCounts = formatOf(path) === "anthropic" || formatOf(path) === "responses";
-  return hasCounts ? Bun.deepEquals(made, answer) : Bun.deepEquals(made.choices, answer.choices);
+const withoutCounts = new Set(["chat", "generate-content"]);
+
+function isSame(format: string, made: CompletionBody, answer: CompletionBody): boolean {
+  return withoutCounts.has(format) ? Bun.deepEquals(made.choices, answer.choices) : Bun.deepEquals(made, answer);
 }
 
 function hasEnd({ candidates }: Json): boolean {
@@ -100,12 +104,6 @@ function hasReason({ choices }: Json): boolean {
   return (choices as Json[] | undefined)?.some(({ finish_reason }) => finish_reason != null) ?? false;
 }
 
-function formatOf(path: string): string {
-  const family = path.split("/")[0]!;
-  if (family.endsWith("-responses")) return "responses";
-  return family in unnoticeable ? family : "chat";
-}
-
 function damaged(events: readonly string[], at: number, damage: Damage): string {
   const [event, next = ""] = [events[at]!, events[at + 1]];
   const instead = { drop: "", repeat: event + event, swap: next + event }[damage];
@@ -114,13 +112,13 @@ function damaged(events: readonly string[], at: number, damage: Damage): string 
 
 test("there are many examples", () => expect(whole.length).toBeGreaterThan(90));
 
-describe.each(whole.map((example) => [example.path, example] as const))("%s", (path, example) => {
-  const { events, answer } = example;
+describe.each(whole.map((example) => [example.path, example] as const))("%s", (_, example) => {
+  const { events, answer, format } = example;
   const all = events.map(jsonOf);
-  const isUnnoticeable = unnoticeable[formatOf(path)]!;
+  const isUnnoticeable = unnoticeable[format] ?? (() => false);
   const isWrong = (text: string) => {
     const made = answerOf(example, text);
-    return made !== undefined && !isSame(path, made, answer!);
+    return made !== undefined && !isSame(format, made, answer!);
   };
 
   test.each(["drop", "repeat", "swap"] as const)("%s any event: the whole answer, or an error", (damage) => {

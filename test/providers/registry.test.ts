@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { loadConfig } from "../../src/config/load.ts";
 import { Quirks } from "../../src/providers/openai-compatible/quirks.ts";
@@ -28,12 +28,29 @@ test("docs/providers.md explains each key of a model rule", () => {
   expect(page.filter((line) => line.startsWith("- `"))).toEqual(keys);
 });
 
+test("nothing compares a provider's name: what differs is data, or follows from its format", () => {
+  const names = providers.map(({ name }) => name).join("|");
+  const compared = new RegExp(
+    `\\b(?:name|family|provider|dialect|folder|account)\\)? [!=]== "(?:${names})"|case "(?:${names})":`,
+  );
+  const lines = globSync(["src/**/*.ts", "test/**/*.ts"]).flatMap((file) =>
+    // The proxies that the benchmark compares with speak one format.
+    file.startsWith("test/bench/")
+      ? []
+      : readFileSync(file, "utf8")
+          .split("\n")
+          .flatMap((line, at) => (compared.test(line) ? `${file}:${at + 1}: ${line.trim()}` : [])),
+  );
+  expect(lines).toEqual([]);
+});
+
 test("models are named once, and without their provider", () => {
+  // Its own models are named so: https://openrouter.ai/docs/guides/routing/routers/auto-router
+  const inOwnNamespace = new Set(["openrouter"]);
   for (const { name, models } of providers) {
     expect(new Set(models).size).toBe(models.length);
-    expect(models.filter((model) => model === "" || model.startsWith(`${name}/`) !== (name === "openrouter"))).toEqual(
-      [],
-    );
+    const isOwn = (model: string) => model.startsWith(`${name}/`);
+    expect(models.filter((model) => model === "" || isOwn(model) !== inOwnNamespace.has(name))).toEqual([]);
   }
 });
 

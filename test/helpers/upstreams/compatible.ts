@@ -9,6 +9,10 @@ type Message = Body & { role: string };
 
 type Manners = {
   readonly path: string;
+  /** What stands before the path's `/chat/completions` without being part of the base address. */
+  readonly ownPrefix?: string;
+  /** Holds the bare key; absent: `authorization` does, as a bearer token. */
+  readonly keyHeader?: string;
   /** Request fields that are known; absent: unknown ones are overlooked. */
   readonly fields?: readonly string[];
   /** Refused whatever they hold. */
@@ -74,6 +78,8 @@ const manners: Readonly<Record<string, Manners>> = {
   },
   azure: {
     path: "/openai/v1/chat/completions",
+    ownPrefix: "/openai/v1",
+    keyHeader: "api-key",
     fields: [...publicFields, ...platformFields],
     roles: ["developer", ...olderRoles],
     messageKeys: publicKeys,
@@ -172,16 +178,20 @@ const manners: Readonly<Record<string, Manners>> = {
 
 /** The part of its address that stands before `/chat/completions`. */
 export function basePath(name: string): string {
-  return manners[name]!.path.replace(/\/chat\/completions$/, "").replace(name === "azure" ? "/openai/v1" : /$^/, "");
+  const { path, ownPrefix = "" } = manners[name]!;
+  return path.replace(`${ownPrefix}/chat/completions`, "");
 }
 
 /** @param answer what a request that is in order gets */
 export function strictCompatible(name: string, apiKey: string, answer: (body: Body) => Response): UpstreamHandler {
   const own = manners[name]!;
   return (request) => {
-    const key = name === "azure" ? request.headers.get("api-key") : request.headers.get("authorization");
-    if (key !== (name === "azure" ? apiKey : `Bearer ${apiKey}`))
-      return own.refuse(401, "Incorrect API key provided", "");
+    const { keyHeader } = own;
+    const isRight =
+      keyHeader === undefined
+        ? request.headers.get("authorization") === `Bearer ${apiKey}`
+        : request.headers.get(keyHeader) === apiKey;
+    if (!isRight) return own.refuse(401, "Incorrect API key provided", "");
     if (request.method !== "POST" || request.path !== own.path)
       return own.refuse(404, `no such path: ${request.path}`, "");
     return faultOf(own, request) ?? answer(request.json as Body);

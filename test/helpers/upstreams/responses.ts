@@ -78,7 +78,7 @@ export function strictResponses(
   apiKey: string,
   answer: (body: Body, request: RecordedRequest) => Response | Promise<Response>,
 ): UpstreamHandler {
-  const manners = family === "xai" ? xai : openai;
+  const manners = { xai, openai }[family];
   const stored = new Map<string, readonly Item[]>();
   return async (request) => {
     try {
