@@ -1,7 +1,8 @@
 /** A normalised stream as chat completion chunks: the envelope, `usage` where it was asked for, and `[DONE]`. */
 import { formatSseEvent } from "../../lib/sse.ts";
 import type { ErrorFields, EventEncoder, TextFrame } from "../protocol.ts";
-import type { ChunkBody, ChunkChoice, Envelope } from "./schema.ts";
+import { plainText } from "./plain-text.ts";
+import type { ChunkBody, Envelope } from "./schema.ts";
 
 /** The data of a stream's last event. */
 export const doneData = "[DONE]";
@@ -88,15 +89,4 @@ export class ChatEncoder implements EventEncoder {
     }
     return this.#extrasText;
   }
-}
-
-/** @returns the text of a choice of index 0 that holds nothing else; undefined for any other */
-function plainText(choice: ChunkChoice): string | undefined {
-  const { index, delta, finish_reason, logprobs } = choice;
-  if (index !== 0 || finish_reason !== null || logprobs != null || typeof delta.content !== "string") return undefined;
-  for (const name in delta) if (name !== "content") return undefined;
-  for (const name in choice) {
-    if (name !== "index" && name !== "delta" && name !== "finish_reason" && name !== "logprobs") return undefined;
-  }
-  return delta.content;
 }

@@ -4,6 +4,7 @@
  * the inner form, without an envelope and written by a protocol.
  */
 import { isEmptyMember } from "../../protocols/chat/empty-members.ts";
+import { plainText } from "../../protocols/chat/plain-text.ts";
 import type {
   AnswerMessage,
   ChunkBody,
@@ -83,7 +84,7 @@ export class Normaliser {
 
   /** @returns the body itself where it is plain text of choice 0 that goes on; else chunks of one choice at most */
   push(body: ChunkBody): readonly ChunkBody[] {
-    if (this.#started.has(0) && isPlainText(body)) return [body];
+    if (this.#started.has(0) && isNormal(body)) return [body];
     const { choices, usage, metadata, ...extras } = body;
     if (usage != null) this.#usage = usage;
     if (metadata !== undefined) this.#metadata = { ...this.#metadata, ...metadata };
@@ -139,14 +140,10 @@ export class Normaliser {
   }
 }
 
-/** Whether a body is text of choice 0 and nothing else that would be kept back. */
-function isPlainText({ choices, usage, metadata }: ChunkBody): boolean {
-  const [choice] = choices;
-  if (choices.length !== 1 || usage != null || metadata !== undefined) return false;
-  const { index, delta, finish_reason, logprobs } = choice!;
-  if (index !== 0 || finish_reason !== null || logprobs != null || !delta.content) return false;
-  for (const name in delta) if (name !== "content") return false;
-  return true;
+/** Whether a body goes out as it is, after the first. */
+function isNormal({ choices, usage, metadata }: ChunkBody): boolean {
+  // An empty text is none.
+  return choices.length === 1 && usage == null && metadata === undefined && Boolean(plainText(choices[0]!));
 }
 
 /** The message without its empty members, but for those that are always there: role, content and refusal. */

@@ -154,6 +154,17 @@ describe("a stream, normalised and written", () => {
     expect(dataOf(events)).toEqual([JSON.stringify({ error, ...head }), "[DONE]"]);
   });
 
+  test("members that say nothing are left out beside those that are passed on", () => {
+    const [, chunk] = run([
+      body({ content: "a" }),
+      { choices: [{ index: 0, delta: { content: "b" }, finish_reason: null, logprobs: null, native: 1 }] },
+    ]);
+    expect(chunk).toEqual({
+      ...head,
+      choices: [{ index: 0, delta: { content: "b" }, finish_reason: null, native: 1 }],
+    });
+  });
+
   test("odd text stays what it is", () => {
     const odd = 'a"b\\c\n\u2028\u{1F600}\ud800</script>';
     const writer = new ChatStreamWriter(written());
