@@ -1,7 +1,7 @@
 /** One HTTP request on its way: what it is, who sent it, and what its answer must carry. */
 import type { SurfaceName } from "../config/config.ts";
 import { clientAddress } from "../lib/addresses.ts";
-import { dropLarge, freeNow } from "../lib/collection.ts";
+import { freeBuffer, reportGarbage } from "../lib/garbage-collection.ts";
 import { largeBody } from "../protocols/chat/request.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { Services } from "./services.ts";
@@ -111,7 +111,7 @@ export class RequestContext {
 
   /** Says that nobody has anything of the body any more. */
   forgetBody(): void {
-    if (this.body !== undefined) freeNow(this.body);
+    if (this.body !== undefined) freeBuffer(this.body);
     this.release();
   }
 
@@ -122,7 +122,7 @@ export class RequestContext {
     this.#heldBytes = 0;
     this.body = undefined;
     this.#services.bodyMemory.release(bytes);
-    if (bytes >= largeBody) dropLarge(bytes);
+    if (bytes >= largeBody) reportGarbage(bytes);
   }
 
   /** Nothing more is held from now on. */

@@ -1,8 +1,8 @@
 /** A request's body: read, counted and bounded as it arrives, and parsed. */
 import type { Config } from "../config/config.ts";
-import { freeNow } from "../lib/collection.ts";
+import { nextSlice } from "../lib/cooperative-scheduling.ts";
+import { freeBuffer } from "../lib/garbage-collection.ts";
 import { JsonScan } from "../lib/json/scan.ts";
-import { ownTurn } from "../lib/turns.ts";
 import { checkBounds, hugeBody, largeBody, parseBody, parseBounded, parseInTurns } from "../protocols/chat/request.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { Source } from "../protocols/source.ts";
@@ -85,7 +85,7 @@ class BodyReader {
     this.#context.checkRoom(part.length);
     this.#context.hold(part.length);
     for (let at = 0; at < part.length; at += maxScanned) {
-      if (part.length > maxScanned) await ownTurn();
+      if (part.length > maxScanned) await nextSlice();
       checkBounds(this.#scan, part.subarray(at, at + maxScanned), this.#limits);
     }
     if (this.#whole === undefined) this.#parts.push(part);
@@ -105,7 +105,7 @@ class BodyReader {
   #put(part: Uint8Array, at: number): number {
     this.#whole!.set(part, at);
     const end = at + part.length;
-    freeNow(part);
+    freeBuffer(part);
     return end;
   }
 }

@@ -1,4 +1,6 @@
 /** From an answer to HTTP. The only place that makes a `Response`. */
+
+import { withTimeout } from "../lib/clock.ts";
 import { keepAliveComment } from "../lib/sse.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type {
@@ -80,25 +82,11 @@ export async function respondStream(
   rules: StreamRules,
   finish: Finish,
 ): Promise<Response> {
-  const early = await settledWithin(services, answering, rules.keepAliveMs);
+  const early = await (rules.keepAliveMs > 0 ? withTimeout(services.clock, answering, rules.keepAliveMs) : answering);
   if (early?.kind === "whole") return respondWhole(context, early, finish);
   const headers = { ...early?.headers, ...streamHeaders, ...context.headers };
   const source = early === undefined ? new LateSource(answering) : sourceOf(early);
   return new Response(streamBody(services, context, source, rules, finish, early === undefined), { headers });
-}
-
-/** undefined when the time is over first. */
-async function settledWithin<T>(services: Services, promise: Promise<T>, ms: number): Promise<T | undefined> {
-  if (ms <= 0) return promise;
-  let off = () => {};
-  const over = new Promise<undefined>((resolve) => {
-    off = services.clock.setTimer(ms, () => resolve(undefined));
-  });
-  try {
-    return await Promise.race([promise, over]);
-  } finally {
-    off();
-  }
 }
 
 /** Takes the texts that go over the wire. */

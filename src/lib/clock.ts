@@ -1,4 +1,4 @@
-/** Time and identity, handed to whatever needs them, so that a test can hold both still. */
+/** Time, timers and ids, injected everywhere so that tests control them. */
 import { type MachineClock, machineClock } from "./linux/machine-clock.ts";
 
 export interface Clock {
@@ -6,15 +6,15 @@ export interface Clock {
   now(): number;
   /** A monotonic reading in milliseconds, for durations. */
   monotonic(): number;
-  /** The same for all processes of the machine; absent where there is no such clock. */
+  /** A monotonic clock shared by all processes of the machine; absent where there is none. */
   readonly machine?: MachineClock | undefined;
-  /** 32 lower-case hexadecimal characters, unique, sorting by time of birth. */
+  /** 32 lower-case hexadecimal characters, unique, sorting by time of creation. */
   newId(): string;
-  /** Calls back once after `ms`. @returns a function that calls it off */
+  /** Calls back once after `ms`. @returns how to cancel it */
   setTimer(ms: number, run: () => void): () => void;
 }
 
-/** Asking for its bytes, as a buffer that somebody must collect, costs a busy server 0.7 µs more. */
+/** 0.7 µs cheaper than asking for the id as a buffer. */
 function withoutDashes(uuid: string): string {
   return uuid.slice(0, 8) + uuid.slice(9, 13) + uuid.slice(14, 18) + uuid.slice(19, 23) + uuid.slice(24);
 }
@@ -31,3 +31,14 @@ export const systemClock: Clock = {
     return () => clearTimeout(timer);
   },
 };
+
+/** @returns what the promise resolves with; undefined where that takes longer than `ms`. @throws what it rejects with */
+export async function withTimeout<T>(clock: Clock, promise: Promise<T>, ms: number): Promise<T | undefined> {
+  const { promise: timeout, resolve } = Promise.withResolvers<undefined>();
+  const cancelTimer = clock.setTimer(ms, () => resolve(undefined));
+  try {
+    return await Promise.race([promise, timeout]);
+  } finally {
+    cancelTimer();
+  }
+}

@@ -1,41 +1,124 @@
-/** Tells that files have other contents than before. */
-import { readFileSync } from "node:fs";
-import { basename, dirname } from "node:path";
+/**
+ * Watches files and folders for changes. Events are debounced, since one save is several of them, and a poll finds what no event
+ * reports: changes on network file systems, behind links to elsewhere, and on a machine that has no watches left.
+ */
+import { type FSWatcher, readFileSync, watch } from "node:fs";
+import { basename, dirname, resolve } from "node:path";
 import type { Clock } from "./clock.ts";
-import { beginWatch, lookWhenSettled } from "./watching.ts";
 
-/** A save is several events, and a certificate and its key are two files: they are waited out. */
-export const settleMs = 300;
+export type Watch = { close(): void };
+
+export const pollMs = 30_000;
+export const folderDebounceMs = 150;
+/** Longer: a certificate and its key are two saves. */
+export const fileDebounceMs = 300;
+
+/** Kubernetes updates a mounted volume by replacing the link `..data`, without an event for the files behind it. */
+const kubernetesLink = "..data";
 
 /**
- * Watches the folders that the files are in, so that a file may be replaced, or not be there yet.
- * @param onChange called when contents differ from those of the call before
- * @returns how to stop
+ * Watches the folders of the files, so that a file may be replaced, or not exist yet.
+ * @param onChange called when the contents differ from those at the last call
  */
-export function watchFiles(paths: readonly string[], onChange: () => void, clock: Clock): () => void {
-  const names = Map.groupBy(paths, dirname);
+export function watchFiles(paths: readonly string[], onChange: () => void, clock: Clock): Watch {
   let contents = fingerprintOf(paths);
-  const look = () => {
+  const debounce = new Debounce(clock, fileDebounceMs, () => {
     const now = fingerprintOf(paths);
     if (now === contents) return;
     contents = now;
     onChange();
-  };
-  const settling = lookWhenSettled(settleMs, look, clock);
-  const watchers = [...names].flatMap(([folder, files]) => {
-    const watched = new Set([...files.map((file) => basename(file)), renewedLink]);
-    return beginWatch(folder, false, (name) => {
-      if (name === null || watched.has(name)) settling.touch();
+  });
+  const watchers = [...Map.groupBy(paths, dirname)].flatMap(([folder, files]) => {
+    const names = new Set([...files.map((file) => basename(file)), kubernetesLink]);
+    return openWatcher(folder, false, (name) => {
+      if (name === null || names.has(name)) debounce.touch();
     });
   });
-  return () => {
-    settling.close();
-    for (const watcher of watchers) watcher.close();
+  return {
+    close() {
+      debounce.close();
+      for (const watcher of watchers) watcher.close();
+    },
   };
 }
 
-/** Volumes of Kubernetes are renewed by a link named `..data`, and no event tells of the files behind it. */
-const renewedLink = "..data";
+/**
+ * Watches a folder with all below it, and its parent for the folder's own name, so that the folder may be replaced, be a link
+ * that is pointed elsewhere, or not exist yet.
+ * @param onChange called after each burst of events, and every 30 s anyway
+ */
+export function watchFolder(path: string, onChange: () => void, clock: Clock): Watch {
+  const folder = resolve(path);
+  let watchers: FSWatcher[] = [];
+  const disarm = () => {
+    for (const watcher of watchers) watcher.close();
+    watchers = [];
+  };
+  // A watcher follows the inode it began with and knows no folder made later: each reading gets new ones, made before it.
+  const arm = () => {
+    disarm();
+    watchers = [
+      ...openWatcher(dirname(folder), false, (name) => name === basename(folder) && debounce.touch()),
+      ...openWatcher(folder, true, () => debounce.touch()),
+    ];
+  };
+  const debounce = new Debounce(clock, folderDebounceMs, () => {
+    arm();
+    onChange();
+  });
+  arm();
+  return {
+    close() {
+      debounce.close();
+      disarm();
+    },
+  };
+}
+
+/** Runs once no event has come for a while, and at every poll. */
+class Debounce {
+  readonly #clock: Clock;
+  readonly #ms: number;
+  readonly #run: () => void;
+  #cancelTimer = () => {};
+  #cancelPoll = () => {};
+
+  constructor(clock: Clock, ms: number, run: () => void) {
+    this.#clock = clock;
+    this.#ms = ms;
+    this.#run = run;
+    this.#poll();
+  }
+
+  touch(): void {
+    this.#cancelTimer();
+    this.#cancelTimer = this.#clock.setTimer(this.#ms, this.#run);
+  }
+
+  close(): void {
+    this.#cancelTimer();
+    this.#cancelPoll();
+  }
+
+  #poll(): void {
+    this.#cancelPoll = this.#clock.setTimer(pollMs, () => {
+      this.#poll();
+      this.#cancelTimer();
+      this.#run();
+    });
+  }
+}
+
+/** @returns no watcher where the system has none left: the poll remains */
+function openWatcher(folder: string, recursive: boolean, onEvent: (name: string | null) => void): FSWatcher[] {
+  try {
+    const watcher = watch(folder, { recursive }, (_, name) => onEvent(name));
+    watcher.on("error", () => watcher.close());
+    return [watcher];
+  } catch {
+    return [];
+  }
+}
 
 function fingerprintOf(paths: readonly string[]): string {
   const hash = new Bun.CryptoHasher("sha256");

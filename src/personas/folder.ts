@@ -4,10 +4,10 @@ import { readdir, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import type { Clock } from "../lib/clock.ts";
 import { systemClock } from "../lib/clock.ts";
+import { type Watch, watchFolder } from "../lib/file-watch.ts";
 import type { Diagnostic } from "../lib/yaml/yaml.ts";
 import { nameProblem, type ParsedPersona, type Persona, parsePersona } from "./persona.ts";
 import type { Personas } from "./registry.ts";
-import { type Watch, watchFolder } from "./watch.ts";
 
 export const maxFileBytes = 256 * 1024;
 export const maxFiles = 2000;

@@ -4,7 +4,7 @@ import type { NewKey } from "../auth/keys.ts";
 import type { BuildInfo } from "../build-info.ts";
 import type { Config } from "../config/config.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
-import { watchFiles } from "../lib/file-watch.ts";
+import { type Watch, watchFiles } from "../lib/file-watch.ts";
 import type { Child, Io, Signal } from "../lib/io.ts";
 import type { Notifier } from "../lib/linux/sd-notify.ts";
 import { createLogger, type Logger, type LogSink, withFields } from "../lib/log.ts";
@@ -117,7 +117,7 @@ class ServerProcess {
   readonly #forced = Promise.withResolvers<number>();
   /** Reloads run one after another. */
   #reloading: Promise<void> = Promise.resolve();
-  #stopWatching = () => {};
+  #fileWatch: Watch | undefined;
   #isStopping = false;
   #newProcess: Child | undefined;
 
@@ -139,7 +139,7 @@ class ServerProcess {
       on("SIGUSR2", () => this.#startNewProcess()),
       on("SIGUSR1", () => this.#handOff()),
       notifier.keepAlive(this.#clock),
-      () => this.#stopWatching(),
+      () => this.#fileWatch?.close(),
     ];
     this.#watch();
     const { metrics } = this.#server.services;
@@ -195,8 +195,8 @@ class ServerProcess {
 
   /** Certificates are among the files, whatever the settings say of them. */
   #watch(): void {
-    this.#stopWatching();
-    this.#stopWatching = watchFiles(this.#options.watchedFiles(), () => this.#reload(), this.#clock);
+    this.#fileWatch?.close();
+    this.#fileWatch = watchFiles(this.#options.watchedFiles(), () => this.#reload(), this.#clock);
   }
 
   #startNewProcess(): void {

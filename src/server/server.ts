@@ -3,7 +3,7 @@ import type { Config, ListenerConfig } from "../config/config.ts";
 import { changedSettings } from "../config/difference.ts";
 import { formatAddress } from "../config/listeners.ts";
 import type { Services } from "../http/services.ts";
-import type { Clock } from "../lib/clock.ts";
+import { withTimeout } from "../lib/clock.ts";
 import type { TelemetrySettings } from "../observability/otlp/settings.ts";
 import { Telemetry } from "../observability/otlp/telemetry.ts";
 import { type Certificate, readCertificate } from "./certificate.ts";
@@ -100,8 +100,12 @@ export class RunningServer {
   async stop(drainSeconds: number): Promise<number> {
     this.services.draining = true;
     const { idempotency } = this.services;
-    const stopped = Promise.all(this.#listeners.map((listener) => listener.stop())).then(() => idempotency.settled());
-    const drained = await raceWith(this.services.clock, stopped, drainSeconds * 1000);
+    const drain = async () => {
+      await Promise.all(this.#listeners.map((listener) => listener.stop()));
+      await idempotency.settled();
+      return true;
+    };
+    const drained = await withTimeout(this.services.clock, drain(), drainSeconds * 1000);
     const aborted = drained ? 0 : Math.max(this.pending, idempotency.running);
     if (!drained) await Promise.all(this.#listeners.map((listener) => listener.abort()));
     await this.#telemetry?.close();
@@ -126,16 +130,3 @@ function certificateOf(listener: ListenerConfig | undefined): Certificate | unde
 
 const isSameAddress = (one: ListenerConfig, other: ListenerConfig) =>
   formatAddress(one.address) === formatAddress(other.address);
-
-/** @returns whether the work was done in time */
-async function raceWith(clock: Clock, work: Promise<unknown>, ms: number): Promise<boolean> {
-  let cancelTimer = () => {};
-  const over = new Promise<boolean>((resolve) => {
-    cancelTimer = clock.setTimer(ms, () => resolve(false));
-  });
-  try {
-    return await Promise.race([work.then(() => true), over]);
-  } finally {
-    cancelTimer();
-  }
-}

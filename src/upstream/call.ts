@@ -1,7 +1,8 @@
 /** One call, start to end: encode, send, decode, normalise. What comes back is an `Outcome`, before it becomes HTTP. */
+
+import { nextSlice } from "../lib/cooperative-scheduling.ts";
 import type { HeaderFields } from "../lib/http/parser.ts";
 import { isTooDeep, parseJson } from "../lib/json/json.ts";
-import { ownTurn } from "../lib/turns.ts";
 import { downgradeCompletion } from "../protocols/chat/legacy-functions.ts";
 import { hugeBody } from "../protocols/chat/request.ts";
 import type { ChunkBody, CompletionBody, Delta, Usage } from "../protocols/chat/schema.ts";
@@ -97,7 +98,7 @@ async function callRemote(
   const { call } = target;
   const wanted = provider.remoteMedia?.(call);
   const fetched = wanted?.length ? { ...call, media: await media.fetch(wanted, options.signal) } : call;
-  if (isHuge(call)) await ownTurn();
+  if (isHuge(call)) await nextSlice();
   return exchangeWith(upstream, provider, provider.encode(fetched), withoutInput(target), options);
 }
 

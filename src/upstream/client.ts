@@ -1,13 +1,13 @@
 /** The only file that talks to an upstream: one request out, one answer back, with deadlines and cancellation. */
 import type { Timeouts } from "../config/config.ts";
 import type { Clock } from "../lib/clock.ts";
-import { dropLarge } from "../lib/collection.ts";
 import { Buffered, type Flow, folded, type Sink, type Source } from "../lib/flow.ts";
+import { reportGarbage } from "../lib/garbage-collection.ts";
 import { ConnectTimeout, HttpClient, type Transport } from "../lib/http/client.ts";
 import type { CallReceiver } from "../lib/http/connection.ts";
 import { type Decompressor, decompressor } from "../lib/http/decompress.ts";
 import { type HeaderFields, HttpFault } from "../lib/http/parser.ts";
-import { SilenceTimer } from "../lib/silence-timer.ts";
+import { IdleTimer } from "../lib/idle-timer.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { Account, UpstreamRequest } from "../providers/provider.ts";
 
@@ -113,7 +113,7 @@ export class UpstreamAnswer implements CallReceiver, Source<Buffer> {
   #body: Buffered<Buffer> | undefined;
   #cancelTimer: () => void;
   /** A slow client that wants nothing is no silence of the upstream. */
-  readonly #silence: SilenceTimer;
+  readonly #idleTimer: IdleTimer;
   /** Nothing more will come. */
   #isOver = false;
   /** Whether the body's end is certain without a look at its form. */
@@ -134,7 +134,7 @@ export class UpstreamAnswer implements CallReceiver, Source<Buffer> {
     this.#cancelTimer = clock.setTimer(firstByteSeconds * 1000, () =>
       this.#break(ApiError.upstreamTimeout(`${name} sent no answer within ${firstByteSeconds} s.`)),
     );
-    this.#silence = new SilenceTimer(clock, idleSeconds * 1000, () => {
+    this.#idleTimer = new IdleTimer(clock, idleSeconds * 1000, () => {
       if (this.#body?.isPaused !== true)
         this.#break(ApiError.upstreamTimeout(`${name} fell silent for ${idleSeconds} s.`));
     });
@@ -169,7 +169,7 @@ export class UpstreamAnswer implements CallReceiver, Source<Buffer> {
       }
       if (this.#fault !== undefined) throw this.#fault;
       if (this.#isOver) return undefined;
-      this.#silence.start();
+      this.#idleTimer.start();
       this.#transfer?.resume();
       await new Promise<void>((resolve) => {
         this.#onArrival = resolve;
@@ -179,7 +179,7 @@ export class UpstreamAnswer implements CallReceiver, Source<Buffer> {
 
   /** Gives the body. It fails with what `bytes` throws. */
   flow(sink: Sink<Buffer>): void {
-    if (!this.#isOver && !this.#isClosing) this.#silence.start();
+    if (!this.#isOver && !this.#isClosing) this.#idleTimer.start();
     this.#body!.flow(sink);
   }
 
@@ -189,7 +189,7 @@ export class UpstreamAnswer implements CallReceiver, Source<Buffer> {
 
   resume(): void {
     if (this.#body?.isPaused !== true) return;
-    this.#silence.heard();
+    this.#idleTimer.touch();
     this.#body.resume();
   }
 
@@ -209,7 +209,7 @@ export class UpstreamAnswer implements CallReceiver, Source<Buffer> {
       },
       end: () => {
         // Its parts, its bytes and its text are garbage once it is read, which is in this turn of the event loop.
-        if (size >= largeAnswer) dropLarge(3 * size);
+        if (size >= largeAnswer) reportGarbage(3 * size);
         const body = (parts.length === 1 ? parts[0]! : Buffer.concat(parts, size)) as Uint8Array<ArrayBuffer>;
         if (this.#isProven || isWholeJson(body)) return body;
         throw networkFault(new HttpFault("nothing tells the end of the body"), this.#name, this.#timeouts);
@@ -260,7 +260,7 @@ export class UpstreamAnswer implements CallReceiver, Source<Buffer> {
     this.status = status;
     this.headers = headers;
     this.#cancelTimer();
-    this.#silence.heard();
+    this.#idleTimer.touch();
     this.#decompressor = decompressor(headers.get("content-encoding"), this.#transfer, {
       push: (bytes) => this.#take(bytes),
       end: () => this.#finish(),
@@ -288,7 +288,7 @@ export class UpstreamAnswer implements CallReceiver, Source<Buffer> {
 
   #take(bytes: Buffer): void {
     if (this.#isOver) return;
-    this.#silence.heard();
+    this.#idleTimer.touch();
     this.#body?.push(bytes);
     this.#onArrival?.();
   }
@@ -323,13 +323,13 @@ export class UpstreamAnswer implements CallReceiver, Source<Buffer> {
   }
 
   #endWithin(run: () => void): void {
-    this.#silence.stop();
+    this.#idleTimer.stop();
     this.#cancelTimer();
     this.#cancelTimer = this.#clock.setTimer(drainMs, run);
   }
 
   #release(): void {
-    this.#silence.stop();
+    this.#idleTimer.stop();
     this.#cancelTimer();
     this.#signal.removeEventListener("abort", this.#onAbort);
   }

@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { piecesBegun } from "../../src/lib/turns.ts";
+import { slicesBegun } from "../../src/lib/cooperative-scheduling.ts";
 import { sendRaw } from "../helpers/raw-http.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { UpstreamServer } from "../helpers/upstream-server.ts";
@@ -49,21 +49,21 @@ const hostile: readonly [what: string, body: () => string, message: string][] = 
 ];
 
 /** Asks `/healthz` again and again. @returns how many pieces of work began while one answer was waited for, at most */
-async function watchHealth(until: Promise<unknown>): Promise<{ answers: number; maxPieces: number }> {
+async function watchHealth(until: Promise<unknown>): Promise<{ answers: number; maxSlices: number }> {
   let isOver = false;
   const end = () => {
     isOver = true;
   };
   until.then(end, end);
   let answers = 0;
-  let maxPieces = 0;
+  let maxSlices = 0;
   while (!isOver) {
-    const before = piecesBegun();
+    const before = slicesBegun();
     expect((await troupe.fetch("/healthz", { key: null })).status).toBe(200);
     answers += 1;
-    maxPieces = Math.max(maxPieces, piecesBegun() - before);
+    maxSlices = Math.max(maxSlices, slicesBegun() - before);
   }
-  return { answers, maxPieces };
+  return { answers, maxSlices };
 }
 
 describe("a body that would keep a parser busy", () => {
@@ -81,20 +81,20 @@ describe("a body that would keep a parser busy", () => {
   );
 
   test("is never parsed where a limit refuses it: nothing but looks at its bytes is done", async () => {
-    const before = piecesBegun();
+    const before = slicesBegun();
     await troupe.post(path, "[".repeat(20 * megabyte));
     // At most one for each megabyte that arrived at once.
-    expect(piecesBegun() - before).toBeLessThanOrEqual(20);
+    expect(slicesBegun() - before).toBeLessThanOrEqual(20);
   }, 30_000);
 
   test("and many of them at once leave every other caller a turn between any two pieces", async () => {
     const bodies = hostile.map(([, body]) => body());
     const answers = Promise.all(bodies.map((body) => troupe.post(path, body)));
-    const { answers: healthy, maxPieces } = await watchHealth(answers);
+    const { answers: healthy, maxSlices } = await watchHealth(answers);
     for (const { status } of await answers) expect(status).toBe(400);
     expect(healthy).toBeGreaterThan(5);
     // Both ends of its connection are in this process: a few turns of the event loop, each with one piece.
-    expect(maxPieces).toBeLessThanOrEqual(12);
+    expect(maxSlices).toBeLessThanOrEqual(12);
   }, 60_000);
 
   test("a string has a limit of its own", async () => {
@@ -118,10 +118,10 @@ describe("a body that would keep a parser busy", () => {
 test("a large body that is legal arrives as it was sent, in pieces of work", async () => {
   const content = 'He said "no".\n'.repeat(megabyte);
   const body = JSON.stringify({ model: "openai/x", messages: [{ role: "user", content }] });
-  const before = piecesBegun();
+  const before = slicesBegun();
   const answer = await troupe.post(path, body);
   expect(answer.status).toBe(200);
-  expect(piecesBegun() - before).toBeGreaterThanOrEqual(2);
+  expect(slicesBegun() - before).toBeGreaterThanOrEqual(2);
   expect(upstream.last.text === body.replace("openai/x", "x")).toBe(true);
   expect(troupe.server.services.bodyMemory.heldBytes).toBe(0);
 }, 30_000);

@@ -1,8 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { systemClock } from "../../src/lib/clock.ts";
-import { watchFiles } from "../../src/lib/file-watch.ts";
-import { pollMs } from "../../src/lib/watching.ts";
+import { pollMs, watchFiles } from "../../src/lib/file-watch.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 
@@ -38,11 +37,11 @@ describe("events", () => {
     using folder = new TempFolder();
     writeFileSync(folder.file("a"), "one");
     const seen = changes();
-    const stop = watchFiles([folder.file("a"), folder.file("b")], seen.on, systemClock);
+    const watching = watchFiles([folder.file("a"), folder.file("b")], seen.on, systemClock);
     const next = seen.next();
     change(folder);
     await next;
-    stop();
+    watching.close();
     expect(seen.count).toBe(1);
   });
 
@@ -55,12 +54,12 @@ describe("events", () => {
     symlinkSync("..v1", folder.file("..data"));
     symlinkSync("..data/key", folder.file("key"));
     const seen = changes();
-    const stop = watchFiles([folder.file("key")], seen.on, systemClock);
+    const watching = watchFiles([folder.file("key")], seen.on, systemClock);
     const next = seen.next();
     symlinkSync("..v2", folder.file("..new"));
     renameSync(folder.file("..new"), folder.file("..data"));
     await next;
-    stop();
+    watching.close();
   });
 });
 
@@ -71,7 +70,7 @@ describe("without events", () => {
     const path = folder.file("later/a");
     const clock = new ManualClock();
     const seen = changes();
-    const stop = watchFiles([path], seen.on, clock);
+    const watching = watchFiles([path], seen.on, clock);
     mkdirSync(folder.file("later"));
     writeFileSync(path, "one");
     clock.advance(pollMs - 1);
@@ -81,7 +80,7 @@ describe("without events", () => {
     writeFileSync(path, "one");
     clock.advance(pollMs);
     expect(seen.count).toBe(1);
-    stop();
+    watching.close();
     writeFileSync(path, "two");
     clock.advance(pollMs * 2);
     expect(seen.count).toBe(1);

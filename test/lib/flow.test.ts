@@ -10,7 +10,7 @@ import {
   type Sink,
   type Source,
 } from "../../src/lib/flow.ts";
-import { SilenceTimer } from "../../src/lib/silence-timer.ts";
+import { IdleTimer } from "../../src/lib/idle-timer.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 
 const idle: Flow = { pause() {}, resume() {}, cancel() {} };
@@ -176,14 +176,14 @@ test("a flow is folded to what it amounts to; a fold that throws cancels it", as
 test("silence is told of as often as it lasts for the time, and not once it is stopped", () => {
   const clock = new ManualClock();
   let silences = 0;
-  const timer = new SilenceTimer(clock, 1000, () => {
+  const timer = new IdleTimer(clock, 1000, () => {
     silences += 1;
   });
   clock.advance(5000);
-  timer.heard();
+  timer.touch();
   timer.start();
   clock.advance(900);
-  timer.heard();
+  timer.touch();
   clock.advance(900);
   expect(silences).toBe(0);
   clock.advance(100);

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { pollMs } from "../../src/lib/watching.ts";
+import { pollMs } from "../../src/lib/file-watch.ts";
 import { formatDiagnostic } from "../../src/lib/yaml/yaml.ts";
 import { loadFolder, maxFileBytes, maxFiles, PersonaFolder, type ReloadResult } from "../../src/personas/folder.ts";
 import { Personas } from "../../src/personas/registry.ts";

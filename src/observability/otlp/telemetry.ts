@@ -6,7 +6,7 @@
  * Source: https://opentelemetry.io/docs/specs/otlp/ and https://opentelemetry.io/docs/specs/semconv/gen-ai/
  */
 import type { BuildInfo } from "../../build-info.ts";
-import type { Clock } from "../../lib/clock.ts";
+import { type Clock, withTimeout } from "../../lib/clock.ts";
 import type { Logger } from "../../lib/log.ts";
 import type { Snapshot } from "../registry.ts";
 import { metricsPayload } from "./metrics.ts";
@@ -41,7 +41,7 @@ export type TelemetryOptions = {
 
 /** Spans in one message. */
 const maxInBatch = 512;
-const complainEveryMs = 60_000;
+const warnIntervalMs = 60_000;
 /** How long the last messages may take when the server ends. */
 const shutdownTimeoutMs = 2000;
 
@@ -54,8 +54,8 @@ export class Telemetry {
   readonly #resource: unknown;
   readonly #startedAt: number;
   #spans: Span[] = [];
-  #offs: (() => void)[] = [];
-  #complainedAt = Number.NEGATIVE_INFINITY;
+  #cancels: (() => void)[] = [];
+  #warnedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: TelemetryOptions) {
     const { settings, build, clock } = options;
@@ -80,20 +80,16 @@ export class Telemetry {
 
   /** Sends what is left. */
   async close(): Promise<void> {
-    for (const off of this.#offs) off();
-    let off = () => {};
-    const late = new Promise<void>((resolve) => {
-      off = this.#options.clock.setTimer(shutdownTimeoutMs, resolve);
-    });
-    await Promise.race([Promise.all([this.#sendSpans(), this.#sendMetrics()]), late]);
-    off();
+    for (const cancel of this.#cancels) cancel();
+    const sent = Promise.all([this.#sendSpans(), this.#sendMetrics()]);
+    await withTimeout(this.#options.clock, sent, shutdownTimeoutMs);
   }
 
   #repeat(everyMs: number, run: () => Promise<void>): void {
     const { clock } = this.#options;
-    const place = this.#offs.length;
+    const place = this.#cancels.length;
     const wait = () => {
-      this.#offs[place] = clock.setTimer(everyMs, () => {
+      this.#cancels[place] = clock.setTimer(everyMs, () => {
         wait();
         void run();
       });
@@ -133,14 +129,14 @@ export class Telemetry {
       if (!answer.ok) throw new Error(`status ${answer.status}`);
     } catch (error) {
       this.dropped += worth;
-      this.#complain(error);
+      this.#warn(error);
     }
   }
 
-  #complain(error: unknown): void {
+  #warn(error: unknown): void {
     const { clock, log } = this.#options;
-    if (clock.monotonic() - this.#complainedAt < complainEveryMs) return;
-    this.#complainedAt = clock.monotonic();
+    if (clock.monotonic() - this.#warnedAt < warnIntervalMs) return;
+    this.#warnedAt = clock.monotonic();
     log.warn("telemetry could not be sent", { error: (error as Error).message, dropped: this.dropped });
   }
 }

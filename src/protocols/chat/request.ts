@@ -2,10 +2,10 @@
 import { isAscii } from "node:buffer";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { type ParseErrorCode, printParseErrorCode, visit } from "jsonc-parser";
+import { nextSlice } from "../../lib/cooperative-scheduling.ts";
 import { isObject, type JsonObject } from "../../lib/json/json.ts";
 import { type JsonLimits, JsonScan } from "../../lib/json/scan.ts";
 import { formatPath, schemaErrors } from "../../lib/schema-errors.ts";
-import { ownTurn } from "../../lib/turns.ts";
 import { ApiError } from "../errors.ts";
 import type { Source } from "../source.ts";
 import { withoutEmptyMembers } from "./empty-members.ts";
@@ -58,17 +58,17 @@ export function parseBounded(bytes: Uint8Array<ArrayBuffer>): Source {
 
 /** The same in pieces, which others have turns between. */
 export async function parseInTurns(bytes: Uint8Array<ArrayBuffer>): Promise<Source> {
-  await ownTurn();
+  await nextSlice();
   let parsed = parseAscii(bytes);
   let text = "";
   if (parsed === undefined) {
-    await ownTurn();
+    await nextSlice();
     text = textOf(bytes);
-    await ownTurn();
+    await nextSlice();
     parsed = parseJson(text);
   }
   const source = sourceOf(bytes, text, parsed);
-  await ownTurn();
+  await nextSlice();
   return source;
 }
 

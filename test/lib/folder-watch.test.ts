@@ -2,8 +2,7 @@ import { afterEach, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { pollMs } from "../../src/lib/watching.ts";
-import { debounceMs, type Watch, watchFolder } from "../../src/personas/watch.ts";
+import { folderDebounceMs, pollMs, type Watch, watchFolder } from "../../src/lib/file-watch.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 
 /** Tells when a timer is set, and how many are running. */
@@ -18,7 +17,7 @@ class SpyClock extends ManualClock {
       this.running.delete(timer);
       run();
     });
-    if (ms === debounceMs) this.#onSet();
+    if (ms === folderDebounceMs) this.#onSet();
     return () => {
       this.running.delete(timer);
       cancelTimer();
@@ -60,7 +59,7 @@ test("a burst of events is one call, after its last event", async () => {
     const touched = clock.touched();
     writeFileSync(join(folder, name), "");
     await touched;
-    clock.advance(debounceMs - 1);
+    clock.advance(folderDebounceMs - 1);
     expect(calls()).toBe(0);
   }
   clock.advance(1);

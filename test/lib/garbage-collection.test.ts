@@ -1,6 +1,6 @@
 import { edenGC, heapStats } from "bun:jsc";
 import { expect, test } from "bun:test";
-import { dropLarge } from "../../src/lib/collection.ts";
+import { reportGarbage } from "../../src/lib/garbage-collection.ts";
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 /** Objects of a kind that nothing else makes. */
@@ -11,13 +11,13 @@ const left = () => heapStats().objectTypeCounts["Blob"] ?? 0;
 
 test("what was dropped is collected once the turn has ended, when it is worth it", async () => {
   const much = 1024 ** 3;
-  dropLarge(much);
+  reportGarbage(much);
   await turn();
   leave();
-  dropLarge(1024 * 1024);
+  reportGarbage(1024 * 1024);
   await turn();
   expect(left()).toBeGreaterThan(150);
-  dropLarge(much);
+  reportGarbage(much);
   expect(left()).toBeGreaterThan(150);
   await turn();
   expect(left()).toBeLessThan(50);
@@ -27,7 +27,7 @@ test("what is old is collected as well", async () => {
   leave();
   edenGC();
   edenGC();
-  dropLarge(1024 ** 3);
+  reportGarbage(1024 ** 3);
   await turn();
   expect(left()).toBeLessThan(50);
 });
