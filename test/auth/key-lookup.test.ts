@@ -65,7 +65,7 @@ test("however a key was damaged, no other is taken for it, and the error shows n
     }),
     { numRuns: 500 },
   );
-});
+}, 60_000);
 
 test("texts are cleared of keys", () => {
   expect(withoutKeys(`a '${secret}' b ${secret.toUpperCase()}`)).toBe(

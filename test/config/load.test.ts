@@ -287,7 +287,7 @@ describe("whatever a file or a variable holds", () => {
       }),
       { numRuns: 1000 },
     );
-  });
+  }, 60_000);
 
   test("no text stops the reader", () => {
     const pieces = [
@@ -320,7 +320,7 @@ describe("whatever a file or a variable holds", () => {
       }),
       { numRuns: 1000 },
     );
-  });
+  }, 60_000);
 });
 
 describe("workers", () => {

@@ -197,7 +197,7 @@ describe("continuing", () => {
       param: "previous_response_id",
     });
     expect(house.conversations.resume(me, "a2").messages).toHaveLength(6);
-  }, 20_000);
+  }, 60_000);
 });
 
 describe("expiry and deletion", () => {
@@ -343,7 +343,7 @@ describe("the stored-completions routes", () => {
       ),
       { numRuns: 25 },
     );
-  });
+  }, 60_000);
 
   test("messages: what the model was given, with ids to page by", () => {
     using house = new House();

@@ -109,12 +109,12 @@ describe.skipIf(!isPossible)("commands, on a bare machine of their own", () => {
         return outfile;
       },
     });
-  }, 60_000);
+  }, 180_000);
   afterAll(() => folder[Symbol.dispose]());
 
   const withCommands = pages.filter((page) => blocks.some((block) => block.page === page && block.language === "sh"));
 
-  test.each(withCommands)(
+  test.concurrent.each(withCommands)(
     "%s",
     async (page) => {
       const own = blocks.filter((block) => block.page === page && block.language === "sh").map(({ text }) => text);
@@ -140,7 +140,7 @@ describe.skipIf(!isPossible)("commands, on a bare machine of their own", () => {
       ]);
       expect(code, `${out}\n${err}`).toBe(0);
     },
-    60_000,
+    180_000,
   );
 
   test("there is a stand-in for every command of systemd that the pages use", () => {

@@ -144,7 +144,7 @@ describe.each([nginx, caddy])("$name", ({ program, command }) => {
         expect(rest).toEndWith("data: [DONE]\n\n");
       });
     },
-    20_000,
+    60_000,
   );
 
   test.skipIf(Bun.which(program) === null)(
@@ -163,7 +163,7 @@ describe.each([nginx, caddy])("$name", ({ program, command }) => {
         expect(await remaining("203.0.113.2")).toBe(before - 1);
       });
     },
-    20_000,
+    60_000,
   );
 
   test.skipIf(Bun.which(program) === null)(
@@ -180,6 +180,6 @@ describe.each([nginx, caddy])("$name", ({ program, command }) => {
           expect([target, await shown(target)]).toEqual([target, { status: expect.any(Number), hasMetrics: false }]);
       });
     },
-    20_000,
+    60_000,
   );
 });

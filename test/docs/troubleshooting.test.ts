@@ -113,7 +113,7 @@ for (const [text, start] of Object.entries(starts)) {
       const data = folder.file("data");
       expect(await start({ folder, data, database: join(data, "troupe.db") })).toMatch(patternOf(text));
     },
-    20_000,
+    60_000,
   );
 }
 

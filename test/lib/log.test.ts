@@ -78,7 +78,7 @@ describe("createLogger", () => {
         expect(sink.text.endsWith("}\n") && sink.text.trimEnd().split("\n").length).toBe(1);
       }),
     );
-  });
+  }, 60_000);
 
   test("a line that is too long is cut, and still one line of JSON", async () => {
     const long = fc.nat(300_000).map((length) => `${"Ω\n\u0001😀".repeat(length / 5)}`);

@@ -117,7 +117,7 @@ describe("hit", () => {
       }),
       { numRuns: 300 },
     );
-  });
+  }, 60_000);
 
   test("whoever waits as long as told is let in; remaining grows by the moment told", () => {
     fc.assert(
@@ -137,7 +137,7 @@ describe("hit", () => {
       }),
       { numRuns: 200 },
     );
-  });
+  }, 60_000);
 });
 
 describe("memory", () => {

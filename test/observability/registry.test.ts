@@ -61,7 +61,7 @@ describe("the text format", () => {
         }
       }),
     );
-  });
+  }, 60_000);
 
   test("writes numbers as Go reads them", () => {
     const registry = new Registry();
@@ -76,16 +76,20 @@ describe("the text format", () => {
   });
 
   const promtool = Bun.which("promtool");
-  test.skipIf(promtool === null)("passes promtool", async () => {
-    const { own } = twins('A "help" with \\ and\nlines.');
-    own.counter.series('a"b', "c\\d\ne").add();
-    own.histogram.series("x", "y").observe(2);
-    const check = Bun.spawn([promtool!, "check", "metrics"], {
-      stdin: new Blob([renderPrometheus(own.snapshot())]),
-      stderr: "pipe",
-    });
-    expect({ code: await check.exited, words: await new Response(check.stderr).text() }).toMatchObject({ code: 0 });
-  });
+  test.skipIf(promtool === null)(
+    "passes promtool",
+    async () => {
+      const { own } = twins('A "help" with \\ and\nlines.');
+      own.counter.series('a"b', "c\\d\ne").add();
+      own.histogram.series("x", "y").observe(2);
+      const check = Bun.spawn([promtool!, "check", "metrics"], {
+        stdin: new Blob([renderPrometheus(own.snapshot())]),
+        stderr: "pipe",
+      });
+      expect({ code: await check.exited, words: await new Response(check.stderr).text() }).toMatchObject({ code: 0 });
+    },
+    60_000,
+  );
 });
 
 describe("several workers", () => {
@@ -116,7 +120,7 @@ describe("several workers", () => {
         );
       }),
     );
-  });
+  }, 60_000);
 });
 
 describe("registering", () => {

@@ -440,5 +440,5 @@ describe("for any persona and request", () => {
       ),
       { numRuns: 500 },
     );
-  });
+  }, 60_000);
 });

@@ -104,7 +104,7 @@ describe("reading a folder", () => {
         "a/both.yml: This stands beside both.yaml: one of them has to go",
       ],
     });
-  });
+  }, 60_000);
 
   test("a file may have so many bytes and not one more, and is UTF-8", async () => {
     const root = makeRoot();
@@ -147,7 +147,7 @@ describe("reading a folder", () => {
         message: `This holds ${maxFiles + 1} personas; at most ${maxFiles} are taken, so nothing was`,
       },
     ]);
-  });
+  }, 60_000);
 
   test("a folder that is not there, or is none", async () => {
     const root = makeRoot();
@@ -257,7 +257,7 @@ describe("while running", () => {
     rmSync(join(all.root, "b"), { recursive: true });
     expect(await all.next()).toEqual({ ...nothing, removed: ["b/three"] });
     expect(describedIn(all)).toEqual(["a/one first"]);
-  });
+  }, 60_000);
 
   test("a broken file keeps the last good persona, says where it is broken, and lets the others through", async () => {
     const all = await running();

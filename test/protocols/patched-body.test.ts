@@ -173,7 +173,7 @@ test("a number that would be written in another way is seen", () => {
   expect(plain).toBeGreaterThan(250);
   for (const text of ["0.7", "1024", "123456789012345", "-0.5"])
     expect([text, keepsSpelling(text)]).toEqual([text, true]);
-});
+}, 60_000);
 
 const source = (body: string) => ({ body, parsed: JSON.parse(body) as JsonObject });
 const itself = (name: string) => [name];

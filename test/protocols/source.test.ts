@@ -87,7 +87,7 @@ test("what is copied says the same as what would be written anew", () => {
     { numRuns: 2000 },
   );
   expect(copied).toBeGreaterThan(300);
-});
+}, 60_000);
 
 const source = (body: string) => ({ body, parsed: JSON.parse(body) as JsonObject });
 

@@ -80,7 +80,7 @@ describe("two workers on one port and one data folder", () => {
     );
     const remaining = anonymous.map(({ headers }) => Number(headers.get("x-ratelimit-remaining")));
     expect(new Set(remaining).size).toBe(20);
-  });
+  }, 60_000);
 
   test("call upstream once for a service-request-id, and continue each other's conversations", async () => {
     using folder = new TempFolder();
@@ -111,7 +111,7 @@ describe("two workers on one port and one data folder", () => {
       ]);
     }
     expect(asked.length).toBeGreaterThan(3);
-  });
+  }, 60_000);
 
   test("outlive one of them: it is replaced, and what was counted stays counted", async () => {
     using folder = new TempFolder();
@@ -137,7 +137,7 @@ describe("two workers on one port and one data folder", () => {
 
     troupe.signal("SIGTERM");
     expect(await troupe.exited).toBe(0);
-  });
+  }, 60_000);
 
   test("end with their supervisor, however it ends", async () => {
     using folder = new TempFolder();
@@ -153,7 +153,7 @@ describe("two workers on one port and one data folder", () => {
     // What it left behind hinders no one.
     await using next = await WorkerProcesses.start(folder.path);
     expect((await next.call("/v1/models")).status).toBe(200);
-  });
+  }, 60_000);
 });
 
 describe("signals", () => {
@@ -203,7 +203,7 @@ describe("signals", () => {
     expect(await troupe.exited).toBe(0);
     await troupe.allEnded;
     expect(troupe.lines.filter(({ message }) => message === "stopped").map(({ aborted }) => aborted)).toEqual([0, 0]);
-  });
+  }, 60_000);
 
   test("a second one cuts it short", async () => {
     using folder = new TempFolder();
@@ -216,7 +216,7 @@ describe("signals", () => {
     troupe.signal("SIGINT");
     expect(await troupe.exited).toBe(130);
     await response!.text().catch(() => {});
-  });
+  }, 60_000);
 });
 
 test("an upgrade in place refuses nobody, and its limits hold among the new workers", async () => {
@@ -260,7 +260,7 @@ test("an upgrade in place refuses nobody, and its limits hold among the new work
   troupe.signal("SIGTERM");
   troupe.signal("SIGTERM");
   await troupe.allEnded;
-});
+}, 60_000);
 
 test("an address that is taken starts nothing", async () => {
   using folder = new TempFolder();
@@ -270,4 +270,4 @@ test("an address that is taken starts nothing", async () => {
   expect(await troupe.exited).toBe(1);
   await troupe.allEnded;
   expect(troupe.lines.map(({ message }) => message)).toEqual(["could not start"]);
-});
+}, 60_000);

@@ -188,7 +188,7 @@ describe("a legal answer", () => {
       }),
       { numRuns: 1500 },
     );
-  });
+  }, 60_000);
 
   test("ends where it ends: what follows in the same bytes is not its own, and ends the connection", () => {
     fc.assert(
@@ -199,7 +199,7 @@ describe("a legal answer", () => {
       }),
       { numRuns: 500 },
     );
-  });
+  }, 60_000);
 
   test("that is cut off says so, and gives what came before", () => {
     fc.assert(
@@ -217,7 +217,7 @@ describe("a legal answer", () => {
       }),
       { numRuns: 500 },
     );
-  });
+  }, 60_000);
 
   test("is read as Bun's own client reads it", async () => {
     let wire = "";
@@ -248,7 +248,7 @@ describe("a legal answer", () => {
       }),
       { numRuns: 150 },
     );
-  });
+  }, 60_000);
 });
 
 const head = "HTTP/1.1 200 OK\r\n";
@@ -353,7 +353,7 @@ describe("what is no answer", () => {
 test("a head or a line that comes byte by byte costs no more than its bound", () => {
   const drip = new Array<number>(70_000).fill(1);
   expect(parsed(`${head}x-a: ${"b".repeat(70_000)}`, drip).fault).toBe("the answer's head is too large");
-});
+}, 60_000);
 
 test("a receiver that has enough hears nothing more", () => {
   const wires = [`${head}content-length: 4\r\n\r\nmore`, `${chunked}4\r\nmore\r\n0\r\n\r\n`, `${head}\r\nmore`];

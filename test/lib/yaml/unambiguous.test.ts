@@ -178,7 +178,7 @@ describe("whatever is read is what the library reads", () => {
       }),
       { numRuns: runs * 10 },
     );
-  });
+  }, 60_000);
 
   test("in what is shipped, with slips", () => {
     const slip = fc.record({
@@ -222,5 +222,5 @@ describe("whatever is read is what the library reads", () => {
       { numRuns: runs / 10 },
     );
     expect(plain).toBeGreaterThan(runs / 100);
-  });
+  }, 60_000);
 });

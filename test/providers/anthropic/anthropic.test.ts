@@ -193,7 +193,7 @@ describe("streams", () => {
       }),
       { numRuns: 300 },
     );
-  });
+  }, 60_000);
 
   test("what a message leaves for the next turn gives the same blocks again", () => {
     const signed = block.filter(({ type, text }) => type !== "server_tool_use" && (text as string)?.trim() !== "");
@@ -228,7 +228,7 @@ describe("streams", () => {
       ),
       { numRuns: 300 },
     );
-  });
+  }, 60_000);
 
   test("calls whose fragments are mixed stay whole", () => {
     const calls = fc.array(fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 1 }), { minKeys: 1 }), {
@@ -262,7 +262,7 @@ describe("streams", () => {
       }),
       { numRuns: 100 },
     );
-  });
+  }, 60_000);
 
   test("whatever comes, it ends as bodies or as a fault", () => {
     const types = fc.constantFrom(
@@ -313,7 +313,7 @@ describe("streams", () => {
       }),
       { numRuns: 500 },
     );
-  });
+  }, 60_000);
 
   test("nothing is pushed once the stream has finished", () => {
     const decoder = anthropic.streamDecoder(callFor({}));
@@ -473,7 +473,7 @@ describe("requests", () => {
       ),
       { numRuns: 2000 },
     );
-  });
+  }, 60_000);
 
   test("the same request is the same bytes", () => {
     fc.assert(
@@ -483,7 +483,7 @@ describe("requests", () => {
       }),
       { numRuns: 50 },
     );
-  });
+  }, 60_000);
 
   test("every model has a rule for everything", () => {
     const names = [
@@ -614,4 +614,4 @@ test("events cut within a character and between CR and LF give the same bodies",
     }),
     { numRuns: 200 },
   );
-});
+}, 60_000);

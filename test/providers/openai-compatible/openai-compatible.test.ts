@@ -98,7 +98,7 @@ describe("tool calls", () => {
         },
       ),
     );
-  });
+  }, 60_000);
 
   const calls = [
     { id: "a", type: "function" as const, function: { name: "f", arguments: '{"x":1}' } },
@@ -219,7 +219,7 @@ describe("streamed and plain", () => {
         expect(fold(decode(name, events))).toEqual(JSON.parse(JSON.stringify(plain)));
       }),
     );
-  });
+  }, 60_000);
 });
 
 describe("whatever comes", () => {
@@ -251,7 +251,7 @@ describe("whatever comes", () => {
       }),
       { numRuns: 1000 },
     );
-  });
+  }, 60_000);
 
   test("a choice may hold anything", () => {
     const junk = fc.jsonValue({ maxDepth: 3 });
@@ -275,7 +275,7 @@ describe("whatever comes", () => {
       ),
       { numRuns: 1000 },
     );
-  });
+  }, 60_000);
 
   test.each(["<html>", "upstream timed out", '{"choices":[{"delta":{"content":"Do n', "null", "[]", "1"])(
     "an event of %j can't be read, and its words are not told",
@@ -406,7 +406,7 @@ describe("thoughts between tags", () => {
         expect(split(pieces(whole, cuts))).toEqual(split([whole]));
       }),
     );
-  });
+  }, 60_000);
 });
 
 describe("requests", () => {
@@ -444,7 +444,7 @@ describe("requests", () => {
         expect(answered.tool_call_id).toBe(asked.tool_calls[0].id);
       }),
     );
-  });
+  }, 60_000);
 
   test("what answers add to a call does not go back", () => {
     const call = { id: "call_1", type: "function" as const, function: { name: "f", arguments: "{}" } };
@@ -599,4 +599,4 @@ test("any cut of any example stream gives the same bodies", () => {
       expect(read(name, parts)).toEqual(read(name, [bytes]));
     }),
   );
-});
+}, 60_000);

@@ -232,7 +232,7 @@ describe("streamed and plain", () => {
       }),
       { numRuns: 400 },
     );
-  });
+  }, 60_000);
 });
 
 test("fragments of calls stay whole in any interleaving", () => {
@@ -279,7 +279,7 @@ test("fragments of calls stay whole in any interleaving", () => {
     }),
     { numRuns: 200 },
   );
-});
+}, 60_000);
 
 describe("garbage", () => {
   const keys = [
@@ -334,7 +334,7 @@ describe("garbage", () => {
       }),
       { numRuns: 2000 },
     );
-  });
+  }, 60_000);
 
   test("in a stream is passed over, or is a fault", () => {
     const typed = fc.tuple(fc.dictionary(fc.constantFrom(...keys), value), fc.constantFrom(...words));
@@ -353,7 +353,7 @@ describe("garbage", () => {
       }),
       { numRuns: 2000 },
     );
-  });
+  }, 60_000);
 
   test("that is no JSON object is a fault, but for the word of the other format", () => {
     const decoder = xai.streamDecoder(callOf({}));

@@ -268,7 +268,7 @@ describe("when storage fails", () => {
       ["StorageError", "readonly", expect.stringContaining("can't be written")],
       ["StorageError", "missing", expect.stringContaining("check that it is a writable folder")],
     ]);
-  }, 15_000);
+  }, 60_000);
 
   test("a file locked by another connection is busy, and the message says so", () => {
     using folder = new TempFolder();

@@ -375,4 +375,4 @@ test("what is no chunk of one fragment teaches nothing, and throws nothing", () 
       }
     }),
   );
-});
+}, 60_000);
