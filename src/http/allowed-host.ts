@@ -1,7 +1,6 @@
 /**
- * By which names a listener on a loopback address may be called. A page on the web can give its own name a second address,
- * 127.0.0.1, and is then of one origin with whatever listens there: the browser would let it read every answer. What the
- * browser can't change is the name in `Host`.
+ * Checks `Host` on loopback listeners, against DNS rebinding: a web page can point its own name at 127.0.0.1, and the browser
+ * then lets it read answers as its own origin. `Host` still has the page's name.
  * Source: https://www.rfc-editor.org/rfc/rfc9110#section-17.1 and https://en.wikipedia.org/wiki/DNS_rebinding
  */
 import type { ListenerConfig } from "../config/config.ts";
@@ -32,7 +31,7 @@ export function isAllowedHost(header: string | null, allowed: readonly string[])
   return localNames.test(name) || allowed.some((glob) => globMatches(glob.toLowerCase(), name));
 }
 
-/** A proxy that is believed has seen to the names itself. @throws ApiError host_not_allowed, or rate_limit_exceeded */
+/** Skipped for trusted proxies, which check names themselves. @throws ApiError host_not_allowed, or rate_limit_exceeded */
 export function checkHost(services: Services, context: RequestContext): void {
   const host = context.request.headers.get("host");
   if (isAllowedHost(host, services.live.config.allowedHosts) || context.isFromTrustedProxy) return;

@@ -1,4 +1,4 @@
-/** Mounts the surfaces at their bases and turns whatever is thrown into an answer: the one error boundary. */
+/** The HTTP application of one listener: mounts all routes, and is the one error boundary. */
 import { Elysia } from "elysia";
 import type { SurfaceName } from "../config/config.ts";
 import { truncate } from "../lib/truncate.ts";
@@ -7,7 +7,6 @@ import { ApiError } from "../protocols/errors.ts";
 import { ClientDisconnected } from "../upstream/client.ts";
 import { checkHost } from "./allowed-host.ts";
 import { admitAnyone, showAnonymousLimit } from "./authenticate.ts";
-import { baseOf } from "./bases.ts";
 import { type Area, RequestContext, type ServerHandle } from "./context.ts";
 import { allowOrigin, preflightAnswer } from "./cors.ts";
 import { homeRoute } from "./home.ts";
@@ -16,7 +15,7 @@ import { opsRoutes } from "./ops.ts";
 import { asApiError, errorAnswer, type Finish, respondWhole } from "./respond.ts";
 import type { Route } from "./routes.ts";
 import type { Services } from "./services.ts";
-import { surfaceRoutes } from "./surface-routes.ts";
+import { basePath, surfaceRoutes } from "./surface-routes.ts";
 
 /** Settings that keep Elysia and Bun from answering, reading or sharing anything on their own. */
 const elysiaSettings = {
@@ -25,14 +24,14 @@ const elysiaSettings = {
   handler: { standardHostname: false },
 } as const;
 
-/** What a listener's answers depend on besides the request. */
+/** The listener that an application answers for. */
 export type Host = {
   readonly services: Services;
-  /** Absent: nobody is told. */
+  /** Absent: nothing is exported. */
   readonly telemetry: Telemetry | undefined;
-  /** Whether requests must name it by one of the names that it has here. */
+  /** Whether `Host` must be an allowed name. */
   readonly checksNames: boolean;
-  /** Whether connections are asked to end after their next answer, as others take the new ones. */
+  /** Whether connections close after their next answer. */
   readonly draining: boolean;
 };
 
@@ -43,7 +42,7 @@ export function buildApp(host: Host, surfaces: readonly SurfaceName[]) {
   const lost = ({ request, server }: Incoming) =>
     serve(host, { request, server }, areaOf(request, surfaces), "(unknown)", notFound);
   const mounting = { app, native, host, lost };
-  for (const surface of surfaces) mount(mounting, surfaceRoutes[surface], baseOf(surface, surfaces));
+  for (const surface of surfaces) mount(mounting, surfaceRoutes[surface], basePath(surface, surfaces));
   mount(mounting, [homeRoute(surfaces), ...opsRoutes, ...docsRoutes(surfaces)], "");
   // Registered last, so every route of our own comes before it.
   app.all("/*", lost as never, { parse: "none", detail: { hide: true } });

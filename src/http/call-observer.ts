@@ -1,4 +1,4 @@
-/** One call seen from beside: what it took, what it used, and what must be remembered of it. */
+/** Records one upstream call: metrics, log fields, and the whole answer for those who store it. */
 import { truncate } from "../lib/truncate.ts";
 import type { ChunkBody, CompletionBody, Usage } from "../protocols/chat/schema.ts";
 import { ApiError, type UpstreamFault } from "../protocols/errors.ts";
@@ -6,18 +6,18 @@ import type { CallObserver } from "../upstream/call.ts";
 import { StreamFold } from "../upstream/stream/fold.ts";
 import type { Target } from "../upstream/target.ts";
 import type { RequestContext } from "./context.ts";
-import { describeError } from "./failures.ts";
+import { describeError } from "./error-fields.ts";
 import type { Services } from "./services.ts";
 
-/** Takes the whole answer once it is complete. */
+/** Called with the whole answer once it is complete. */
 export type Remember = (answer: CompletionBody, upstreamResponseId: string | undefined) => void;
 
-export class Meter implements CallObserver {
+export class CallRecorder implements CallObserver {
   readonly #services: Services;
   readonly #context: RequestContext;
-  /** Not the target, which has the whole request in it: a stream may be open for long. */
+  /** Not the target itself, which would keep the request in memory for as long as a stream is open. */
   readonly #account: string;
-  /** As metrics name it. Only an answer counts a model, so a name that no upstream knows is none of its labels. */
+  /** The model's label in metrics. It is made at an answer only, so that names that no upstream knows become no labels. */
   #label: string | undefined;
   readonly #model: string;
   readonly #isListed: boolean;
@@ -26,7 +26,7 @@ export class Meter implements CallObserver {
   #sentAt = 0;
   #answeredAt = 0;
 
-  /** @param remember who wants the whole answer; without any, a stream is not folded */
+  /** @param remember called with the whole answer; where empty, a stream is not folded */
   constructor(services: Services, context: RequestContext, target: Target, remember: readonly Remember[]) {
     this.#services = services;
     this.#context = context;
@@ -102,7 +102,7 @@ export class Meter implements CallObserver {
     return this.#label;
   }
 
-  /** Our own time: before the request went upstream, and from the upstream's answer to the end of a plain call. */
+  /** Our own share of the latency: before the request was sent, and for a plain call from the upstream's answer to the end. */
   #overhead(sentAt: number, endedAt = this.#answeredAt): void {
     const own = sentAt - this.#context.startedAt + Math.max(0, endedAt - this.#answeredAt);
     this.#services.metrics.overhead(this.#context.area, own / 1000);

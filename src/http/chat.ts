@@ -16,10 +16,10 @@ import type { CallOptions, Outcome, UpstreamError } from "../upstream/call.ts";
 import { callWithFallback, type FallbackReport } from "../upstream/fallback.ts";
 import type { Target } from "../upstream/target.ts";
 import { admit } from "./authenticate.ts";
-import { Meter, type Remember } from "./call-observer.ts";
+import { CallRecorder, type Remember } from "./call-observer.ts";
 import type { RequestContext } from "./context.ts";
 import { openConversation } from "./conversation.ts";
-import { describeError, describeUpstreamError } from "./failures.ts";
+import { describeError, describeUpstreamError } from "./error-fields.ts";
 import { readJson } from "./request-body.ts";
 import { type Finish, jsonAnswer, respondStream, respondWhole, type StreamRules } from "./respond.ts";
 import type { Services } from "./services.ts";
@@ -62,7 +62,7 @@ export async function createCompletion(
   const request = checkChatRequest(source.parsed);
   context.logFields["model"] = truncate(request.model);
   if (log.content) logContent(context, "messages", request.messages);
-  context.allowSilence(silenceAllowed(request, streams.keepAliveSeconds));
+  context.setIdleTimeout(idleTimeoutOf(request, streams.keepAliveSeconds));
   const envelope = newEnvelope(services, context, request.model);
   const encoder = encoderFor(request, envelope);
   const asked = { caller, request, source, envelope, encoder };
@@ -192,7 +192,7 @@ function callUpstream(
     const memories = memoriesOf(services, caller, target);
     if (plan.store) memories.push(conversation.remember(target, form, envelope));
     if (services.live.config.log.content) memories.push(({ choices }) => logContent(context, "choices", choices));
-    const observer = new Meter(services, context, target, memories);
+    const observer = new CallRecorder(services, context, target, memories);
     return { form, answerId: envelope.id, encoder, signal, observer, onSent, renderFault: surface.fault };
   };
   const report: FallbackReport = (target, failure) => {
@@ -304,7 +304,7 @@ function newEnvelope({ clock }: Services, { uniqueId }: RequestContext, model: s
  * How long the connection may stay without progress. A stream writes at least its keep-alive comments, so one that makes
  * no progress has a reader that went away; without comments, and for plain answers, silence means nothing.
  */
-function silenceAllowed(request: ChatRequest, keepAliveSeconds: number): number {
+function idleTimeoutOf(request: ChatRequest, keepAliveSeconds: number): number {
   return request.stream === true && keepAliveSeconds > 0 ? Math.min(255, Math.max(60, 4 * keepAliveSeconds)) : 0;
 }
 

@@ -1,4 +1,4 @@
-/** One HTTP request on its way: what it is, who sent it, and what its answer must carry. */
+/** The context of one HTTP request: the request, its client, its log fields, and the headers of its answer. */
 import type { SurfaceName } from "../config/config.ts";
 import { clientAddress } from "../lib/addresses.ts";
 import { freeBuffer, reportGarbage } from "../lib/garbage-collection.ts";
@@ -6,13 +6,13 @@ import { largeBody } from "../protocols/chat/request.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { Services } from "./services.ts";
 
-/** What is needed of Bun's server. */
+/** The part of Bun's server that is used. */
 export type ServerHandle = {
   requestIP(request: Request): { address: string } | null;
   timeout(request: Request, seconds: number): void;
 };
 
-/** Where answers that belong to neither surface are counted. */
+/** A surface, or the endpoints that belong to none. */
 export type Area = SurfaceName | "operations";
 
 export class RequestContext {
@@ -20,23 +20,23 @@ export class RequestContext {
   readonly area: Area;
   /** The route's pattern, for metrics and logs. */
   readonly route: string;
-  /** What tells it from all others, in every id that is made for it. */
+  /** Part of every id that is made for this request. */
   readonly uniqueId: string;
   /** In `x-request-id` and in every log line. */
   readonly id: string;
   /** A monotonic reading in milliseconds. */
   readonly startedAt: number;
-  /** Set on the answer, whatever it will be. */
+  /** Headers of the answer, also if it is an error. */
   readonly headers: Record<string, string>;
-  /** A monotonic reading of when the request went upstream last. */
+  /** When the request was last sent upstream, as a monotonic reading. */
   sentAt: number | undefined;
-  /** Goes into the request's log line. */
+  /** Fields of the request's log line. */
   readonly logFields: Record<string, unknown> = {};
   readonly #server: ServerHandle | null;
   readonly #services: Services;
-  /** A large one, as it came, as long as it is held. */
+  /** The bytes of a large body, while it is in memory. */
   body: Uint8Array | undefined;
-  /** Of the request's body, still in memory. */
+  /** Bytes of the body that count as in memory. */
   #heldBytes = 0;
   #isClosed = false;
 
@@ -69,11 +69,11 @@ export class RequestContext {
   }
 
   /**
-   * Bun drops connections that are silent for long, which protects against half-sent requests. Once the request is
-   * here, a model may think for as long as it likes.
-   * @param seconds of silence still allowed; 0 is any
+   * Sets the connection's idle timeout. Bun's default protects against half-sent requests; once the request has arrived, a
+   * model may take longer than that.
+   * @param seconds 0: no timeout
    */
-  allowSilence(seconds: number): void {
+  setIdleTimeout(seconds: number): void {
     this.#server?.timeout(this.request, seconds);
   }
 
@@ -96,26 +96,26 @@ export class RequestContext {
     });
   }
 
-  /** @throws ApiError overloaded where the bodies under way leave no room for so many more bytes */
+  /** @throws ApiError overloaded where other requests' bodies leave no room for so many more bytes */
   checkRoom(bytes: number): void {
     const { bodyMemory } = this.#services;
     bodyMemory.check(bytes, this.#heldBytes);
   }
 
-  /** Says that so many bytes of the body are in memory. */
+  /** Counts bytes of the body as in memory. */
   hold(bytes: number): void {
-    if (this.#isClosed) throw new Error("a body arrives whose request is over");
+    if (this.#isClosed) throw new Error("a body arrived after its request ended");
     this.#heldBytes += bytes;
     this.#services.bodyMemory.add(bytes);
   }
 
-  /** Says that nobody has anything of the body any more. */
+  /** Frees the body's bytes, which nobody may read any more. */
   forgetBody(): void {
     if (this.body !== undefined) freeBuffer(this.body);
     this.release();
   }
 
-  /** Says that nothing of the body is needed once this turn of the event loop has ended. */
+  /** Drops the body, which becomes garbage at the end of this turn of the event loop. */
   release(): void {
     const bytes = this.#heldBytes;
     if (bytes === 0) return;
@@ -125,7 +125,7 @@ export class RequestContext {
     if (bytes >= largeBody) reportGarbage(bytes);
   }
 
-  /** Nothing more is held from now on. */
+  /** Drops the body; none may arrive any more. */
   close(): void {
     this.#isClosed = true;
     this.release();

@@ -1,4 +1,4 @@
-/** One call's place in a stored conversation: what it continues, and how it is kept. */
+/** Stored conversations for one call: resumes the one that the request names, and stores the new turn. */
 
 import type { Caller } from "../auth/keys.ts";
 import type { SurfaceName } from "../config/config.ts";
@@ -12,7 +12,7 @@ import type { Remember } from "./call-observer.ts";
 import type { RequestContext } from "./context.ts";
 import type { Services } from "./services.ts";
 
-/** Whoever stored an exchange: one key on one surface. */
+/** The owner of stored conversations: one key on one surface. */
 export function holderOf(caller: Caller, surface: SurfaceName): Holder {
   return { keyId: caller.keyId, surface };
 }
@@ -30,15 +30,15 @@ export function openConversation(
   const { previous, said } = partedFromPrevious(request);
   const resumed = previous === undefined ? undefined : conversations.resume(holder, previous);
   return {
-    /** The request with all that was said before it. */
+    /** The request with the earlier messages of the conversation. */
     whole: resumed === undefined ? said : { ...said, messages: [...resumed.messages, ...said.messages] },
 
-    /** Before the call is made and billed: an exchange that can't be kept is refused. @throws ApiError */
+    /** Refuses a call that can't be stored before it is made and billed. @throws ApiError */
     checkStorage(): void {
       needsStorage(() => store.check());
     },
 
-    /** Where the upstream holds the conversation, it is sent the new messages only. */
+    /** The target with only the new messages, where the upstream stores the conversation. */
     heldUpstream(target: Target): Target {
       const { account, call } = target;
       const upstream = resumed?.upstream;
@@ -47,7 +47,7 @@ export function openConversation(
       return { ...target, call: { ...call, request, upstreamResponseId: upstream.responseId } };
     },
 
-    /** Keeps the exchange once it is complete. The answer stands even if that fails: it was paid for. */
+    /** Stores the turn once it is complete. If that fails the answer is sent all the same. */
     remember(target: Target, form: NormalForm, envelope: Envelope): Remember {
       const holds = isHeldUpstream(target);
       return (body, upstreamResponseId) => {

@@ -1,8 +1,8 @@
-/** What a browser on another origin may do: nothing, unless its origin is in the configuration. */
+/** CORS: browsers on other origins may call only if their origin is configured. */
 import type { WholeAnswer } from "../upstream/answer.ts";
 import type { RequestContext } from "./context.ts";
 
-/** What scripts may read of an answer besides its body. */
+/** Headers that scripts may read. */
 const exposed = [
   "x-request-id",
   "x-ratelimit-limit",
@@ -15,10 +15,10 @@ const exposed = [
   "x-troupe-error-source",
 ].join(", ");
 
-/** What a browser asks for is said back to it; a list beyond this is no browser's. */
+/** The requested headers are echoed up to this length, which browsers do not exceed. */
 const maxAskedHeaders = 1024;
 
-/** How long a browser may remember what it was allowed; the longest that Chromium takes is two hours. */
+/** How long browsers may cache a preflight; Chromium's maximum is two hours. */
 const rememberedSeconds = 7200;
 
 /**
@@ -35,7 +35,7 @@ export function allowOrigin(context: RequestContext, origins: readonly string[])
   context.headers["access-control-expose-headers"] = exposed;
 }
 
-/** The answer to a browser's question whether it may send a request; undefined where this is none, or from nowhere known. */
+/** The answer to a CORS preflight; undefined where this is none, or from an origin that is not configured. */
 export function preflightAnswer(
   { request, headers }: RequestContext,
   methods: readonly string[],

@@ -1,12 +1,9 @@
-/** The gateway: a provider's model by its name, its errors byte for byte. */
+/** The gateway surface: providers' models by name, with their errors byte for byte. */
 
 import { mayUseModel, mayUseProvider } from "../auth/keys.ts";
 import { ApiError, UpstreamFault } from "../protocols/errors.ts";
-import { formatModelId } from "../protocols/model-id.ts";
-import type { Model } from "../protocols/models.ts";
 import { resolveTarget } from "../upstream/target.ts";
 import { type ChatSurface, errorObjectIn } from "./chat.ts";
-import type { Services } from "./services.ts";
 
 export const gateway: ChatSurface = {
   name: "gateway",
@@ -25,20 +22,3 @@ export const gateway: ChatSurface = {
     return fault instanceof UpstreamFault ? errorObjectIn(fault.payload) : { ...fault.body().error };
   },
 };
-
-/** The models that are known by name; a provider may well take others. */
-export function gatewayModels({ live, build }: Services): Model[] {
-  const created = Math.floor(Date.parse(build.builtAt) / 1000) || 0;
-  return live.accounts.list().flatMap(({ account }) =>
-    account.models.map(
-      (name): Model => ({
-        id: formatModelId({ namespace: account.name, name }),
-        object: "model",
-        created,
-        owned_by: account.name,
-        // Several accounts may have models of one name.
-        name: `${name} (${account.name})`,
-      }),
-    ),
-  );
-}

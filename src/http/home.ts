@@ -1,13 +1,13 @@
-/** What stands at the root: where to go from here, as a page for people and as JSON for programs. */
+/** The root: links to the other endpoints, as a page for browsers and as JSON for programs. */
 import { Type } from "@sinclair/typebox";
 import type { BuildInfo } from "../build-info.ts";
 import type { SurfaceName } from "../config/config.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
 import { showAnonymousLimit } from "./authenticate.ts";
-import { baseOf } from "./bases.ts";
 import { describeOperation } from "./openapi/describe.ts";
 import { jsonAnswer, pageHeaders, textAnswer } from "./respond.ts";
 import type { Route } from "./routes.ts";
+import { basePath } from "./surface-routes.ts";
 
 const homeSchema = Type.Object({
   name: Type.String(),
@@ -29,9 +29,9 @@ const titles: Record<SurfaceName, string> = {
   gateway: "Base address for clients: providers' models",
 };
 
-/** Bases are what a client is set up with; `/models` below one needs a key, so there is nothing to open in a browser. */
+/** Base URLs for clients; not links, since everything below them needs a key. */
 const basesOf = (surfaces: readonly SurfaceName[]): Link[] =>
-  surfaces.map((name) => ({ name, path: `${baseOf(name, surfaces)}/v1`, title: titles[name] }));
+  surfaces.map((name) => ({ name, path: `${basePath(name, surfaces)}/v1`, title: titles[name] }));
 
 const style =
   "body{font:16px/1.6 system-ui,sans-serif;max-width:40rem;margin:4rem auto;padding:0 1rem;color:#222;background:#fff}" +
@@ -44,7 +44,7 @@ const policy = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-/** Addresses are relative: a proxy may have put the server below a path of its own. */
+/** Relative, since a proxy may mount the server below a path. */
 const relative = ({ path }: Link) => path.slice(1);
 
 function page({ version }: BuildInfo, surfaces: readonly SurfaceName[]): string {

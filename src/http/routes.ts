@@ -1,4 +1,4 @@
-/** Every route as data: what is mounted, described and counted comes from these tables. */
+/** The type of a route: what is mounted, described in OpenAPI and counted in metrics comes from tables of it. */
 import type { WholeAnswer } from "../upstream/answer.ts";
 import type { Area, RequestContext } from "./context.ts";
 import type { Finish } from "./respond.ts";
@@ -11,9 +11,9 @@ export type Route = {
   /** Below the surface's base, in Elysia's form. */
   readonly path: string;
   readonly area: Area;
-  /** What the API's description says of it. */
+  /** Its OpenAPI operation. */
   readonly detail: Record<string, unknown>;
-  /** Answers whole, or, where the answer may be a stream, makes the response itself and calls `finish` at its end. */
+  /** Returns a whole answer; a route that may stream makes the Response itself and calls `finish` at its end. */
   readonly run: (
     services: Services,
     context: RequestContext,
@@ -21,7 +21,7 @@ export type Route = {
   ) => WholeAnswer | Promise<WholeAnswer> | Promise<Response>;
 };
 
-/** The part of the path behind the route's fixed one, with `%2F` and the like undone. */
+/** The part of the path after `marker`, percent-decoded. */
 export function restOfPath(context: RequestContext, marker: string): string {
   const { path } = context;
   const rest = path.slice(path.indexOf(marker) + marker.length);

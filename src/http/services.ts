@@ -1,4 +1,4 @@
-/** What every handler is given: the long-lived objects, which the server opens and closes. */
+/** The long-lived objects that every handler gets; `server/services.ts` opens and closes them. */
 
 import type { Keys, NewKey } from "../auth/keys.ts";
 import type { BuildInfo } from "../build-info.ts";
@@ -21,13 +21,13 @@ import type { BodyMemory } from "./body-memory.ts";
 
 export type WorkerStatus = { readonly workers: number; readonly running: number; readonly restarts: number };
 
-/** The processes that serve together with this one, asked through their supervisor; undefined when it does not answer in time. */
+/** All workers, asked through the supervisor. @returns undefined when it does not answer in time */
 export interface Workers {
   ask(about: "metrics"): Promise<string | undefined>;
   ask(about: "status"): Promise<WorkerStatus | undefined>;
 }
 
-/** What a reload replaces, all at once. */
+/** What a reload replaces, atomically. */
 export type Live = {
   readonly config: Config;
   readonly accounts: Accounts;
@@ -39,7 +39,7 @@ export type Services = {
   readonly build: BuildInfo;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Which requests get a line. */
+  /** Decides which successful requests are logged. */
   readonly logSampler: Sampler;
   readonly metrics: Metrics;
   readonly store: Store;
@@ -47,25 +47,25 @@ export type Services = {
   readonly callerLimits: Limiter;
   readonly anonymousLimits: Limiter;
   readonly personas: Personas;
-  /** Until the folder of personas has been read for the first time, and then undefined: what needs them waits for it. */
+  /** Resolves when the personas' folder has been read for the first time; undefined from then on. */
   loading: Promise<void> | undefined;
   /** How many errors the latest reading of the personas' folder found. */
   personaErrors(): number;
-  /** Reads their folder again now, whatever the watch says. */
+  /** Reads their folder again now. */
   rereadPersonas(): Promise<void>;
   readonly upstream: Upstream;
   readonly media: MediaFetcher;
   readonly replayMemory: ReplayMemory;
   readonly idempotency: Idempotency;
   readonly conversations: Conversations;
-  /** Deletes what an upstream holds of a conversation, as well as it can. */
+  /** Deletes an upstream's copy of a conversation; failures are logged. */
   forgetUpstream(state: UpstreamState): Promise<void>;
-  /** The key that a first start made. */
+  /** The API key that a first start created. */
   readonly firstKey: NewKey | undefined;
-  /** The processes that serve together with this one; absent: it serves alone. */
+  /** Present in a worker. */
   readonly workers: Workers | undefined;
   readonly startedAt: number;
-  /** Set when the process has been told to stop: what is running may end, nothing new begins. */
+  /** Set at shutdown: requests under way finish, new ones are refused. */
   draining: boolean;
   /** Requests under way, open streams included. */
   running: number;

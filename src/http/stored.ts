@@ -1,4 +1,4 @@
-/** The stored-completions routes of the public format: an owner's own exchanges, listed, read, labelled and deleted. */
+/** The stored chat completions routes: list, get, update metadata, delete, list messages. */
 import { Value } from "@sinclair/typebox/value";
 import type { SurfaceName } from "../config/config.ts";
 import type { Filter, Paging } from "../conversations/conversations.ts";
@@ -89,7 +89,7 @@ function pagingOf(query: URLSearchParams): Paging {
   }
   return {
     after: query.get("after") ?? undefined,
-    // Digits alone: to a program 1e1 and 0x1 are numbers too.
+    // Digits only: Number() accepts 1e1 and 0x1 too.
     limit: limit === null ? undefined : Number(/^\d+$/.test(limit) ? limit : Number.NaN),
     order: order ?? undefined,
   };

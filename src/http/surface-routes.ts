@@ -1,65 +1,17 @@
-/** The routes that both surfaces have, each below its own base. */
-
-import type { Caller } from "../auth/keys.ts";
-import { mayUseModel } from "../auth/keys.ts";
+/** The routes of each surface, and the base path that they are mounted at. */
 import type { SurfaceName } from "../config/config.ts";
-import { toModel } from "../personas/registry.ts";
-import { ApiError } from "../protocols/errors.ts";
-import type { Model } from "../protocols/models.ts";
-import { admit } from "./authenticate.ts";
 import { type ChatSurface, createCompletion } from "./chat.ts";
-import { gateway, gatewayModels } from "./gateway.ts";
-import { describeCompletion, describeModel, describeModelList } from "./openapi/descriptions.ts";
-import { findPersona, orchestrator, visiblePersonas } from "./orchestrator.ts";
-import { jsonAnswer } from "./respond.ts";
-import { type Route, restOfPath } from "./routes.ts";
-import type { Services } from "./services.ts";
+import { gateway } from "./gateway.ts";
+import { modelRoutes } from "./models.ts";
+import { describeCompletion } from "./openapi/descriptions.ts";
+import { orchestrator } from "./orchestrator.ts";
+import type { Route } from "./routes.ts";
 import { storedRoutes } from "./stored.ts";
 
-type Catalog = {
-  list(services: Services, caller: Caller): Model[];
-  find(services: Services, caller: Caller, id: string): Model | undefined;
-};
-
-const personaCatalog: Catalog = {
-  list: (services, caller) => visiblePersonas(services, caller).map(toModel),
-  find: (services, caller, id) => {
-    const persona = findPersona(services, caller, id);
-    return persona && toModel(persona);
-  },
-};
-
-const gatewayCatalog: Catalog = {
-  list: (services, caller) => gatewayModels(services).filter(({ id }) => mayUseModel(caller, id)),
-  find: (services, caller, id) => gatewayCatalog.list(services, caller).find((model) => model.id === id),
-};
-
-function routesOf(surface: ChatSurface, catalog: Catalog): Route[] {
-  const area = surface.name;
+function routesOf(surface: ChatSurface): Route[] {
+  const { name: area } = surface;
   return [
-    {
-      method: "GET",
-      path: "/v1/models",
-      area,
-      detail: describeModelList(area),
-      run: (services, context) => {
-        const caller = admit(services, context, area);
-        return jsonAnswer({ object: "list", data: catalog.list(services, caller) });
-      },
-    },
-    {
-      method: "GET",
-      path: "/v1/models/*",
-      area,
-      detail: describeModel(area),
-      run: (services, context) => {
-        const caller = admit(services, context, area);
-        const id = restOfPath(context, "/v1/models/");
-        const model = catalog.find(services, caller, id);
-        if (model === undefined) throw ApiError.modelNotFound(id);
-        return jsonAnswer(model);
-      },
-    },
+    ...modelRoutes(area),
     {
       method: "POST",
       path: "/v1/chat/completions",
@@ -72,6 +24,11 @@ function routesOf(surface: ChatSurface, catalog: Catalog): Route[] {
 }
 
 export const surfaceRoutes: Readonly<Record<SurfaceName, readonly Route[]>> = {
-  orchestrator: routesOf(orchestrator, personaCatalog),
-  gateway: routesOf(gateway, gatewayCatalog),
+  orchestrator: routesOf(orchestrator),
+  gateway: routesOf(gateway),
 };
+
+/** The gateway is mounted at `/gateway` where it shares a listener with the orchestrator. */
+export function basePath(surface: SurfaceName, surfaces: readonly SurfaceName[]): string {
+  return surface === "gateway" && surfaces.length > 1 ? "/gateway" : "";
+}

@@ -6,12 +6,11 @@ import { buildInfo } from "../../build-info.ts";
 import type { SurfaceName } from "../../config/config.ts";
 import type { WholeAnswer } from "../../upstream/answer.ts";
 import { showAnonymousLimit } from "../authenticate.ts";
-import { baseOf } from "../bases.ts";
 import { homeRoute } from "../home.ts";
 import { opsRoutes } from "../ops.ts";
 import { pageHeaders, textAnswer } from "../respond.ts";
 import type { Route } from "../routes.ts";
-import { surfaceRoutes } from "../surface-routes.ts";
+import { basePath, surfaceRoutes } from "../surface-routes.ts";
 
 const documentation = {
   // 3.1 takes the JSON Schemas as TypeBox writes them.
@@ -72,7 +71,7 @@ async function describedApp(surfaces: readonly SurfaceName[]): Promise<Elysia> {
       app.route(method, base + path.replace(/\*$/, ":id"), () => "", { parse: "json", detail });
     }
   };
-  for (const surface of surfaces) describe(surfaceRoutes[surface], baseOf(surface, surfaces));
+  for (const surface of surfaces) describe(surfaceRoutes[surface], basePath(surface, surfaces));
   describe([homeRoute(surfaces), ...opsRoutes], "");
   await app.modules;
   return app as unknown as Elysia;

@@ -1,16 +1,16 @@
-/** What the log says of a failure: of which kind it was and where it came from, never what was said. */
+/** Log fields for errors: their kind and origin, never content. */
 
 import type { ApiError } from "../protocols/errors.ts";
 import type { UpstreamError } from "../upstream/call.ts";
 
-/** By their words the errors from 500 on are ours alone; the others may repeat a caller's, and are told by their code. */
+/** Messages of errors below 500 may quote the caller: those are logged by their code. */
 export function describeError(error: ApiError, field: "failure" | "fault"): Record<string, unknown> {
   return { [field]: error.status >= 500 ? error.message : error.code, cause: error.cause };
 }
 
 /**
  * @param error the object in the upstream's error
- * @param withContent whether what was said may be in the log: an upstream's message may quote it, whatever its status
+ * @param withContent whether content may be logged: an upstream's message may quote it
  */
 export function describeUpstreamError(
   { status }: UpstreamError,
