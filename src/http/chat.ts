@@ -59,6 +59,7 @@ export async function createCompletion(
   const caller = admit(services, context, surface.name);
   const { limits, streams, log } = services.live.config;
   const source = await readJson(context, limits);
+  if (source.large !== undefined && (log.content || isIdentified(context))) await source.large.restore([source.parsed]);
   const request = checkChatRequest(source.parsed);
   context.logFields["model"] = truncate(request.model);
   if (log.content) logContent(context, "messages", request.messages);
@@ -205,7 +206,10 @@ function callUpstream(
       ...describeFailure(services, failure),
     });
   };
-  return callWithFallback(services, targets, optionsFor, report);
+  const call = () => callWithFallback(services, targets, optionsFor, report);
+  const { large } = source;
+  if (large === undefined || !plan.store) return call();
+  return large.restore([source.parsed, conversation.whole]).then(call);
 }
 
 /** Made apart from the request, as it lives for as long as an answer is waited for. */
@@ -249,6 +253,8 @@ function keptAnswer(
 
 /** The names of the header, the own one first. */
 const requestIdNames = ["service-request-id", "idempotency-key"];
+
+const isIdentified = ({ request }: RequestContext) => requestIdNames.some((name) => request.headers.has(name));
 
 /** Echoed on the answer. @throws ApiError invalid_value */
 function serviceRequestId({ request, headers }: RequestContext): string | undefined {

@@ -2,6 +2,7 @@
 import type { SurfaceName } from "../config/config.ts";
 import { clientAddress } from "../lib/addresses.ts";
 import { freeBuffer, reportGarbage } from "../lib/garbage-collection.ts";
+import type { LargeStrings } from "../lib/json/large-strings.ts";
 import { largeBody } from "../protocols/chat/request.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { Services } from "./services.ts";
@@ -34,8 +35,8 @@ export class RequestContext {
   readonly logFields: Record<string, unknown> = {};
   readonly #server: ServerHandle | null;
   readonly #services: Services;
-  /** The bytes of a large body, while it is in memory. */
-  body: Uint8Array | undefined;
+  /** A large body, while it is in memory. */
+  body: { readonly parts: readonly Uint8Array[]; readonly large: LargeStrings | undefined } | undefined;
   /** Bytes of the body that count as in memory. */
   #heldBytes = 0;
   #isClosed = false;
@@ -111,18 +112,24 @@ export class RequestContext {
 
   /** Frees the body's bytes, which nobody may read any more. */
   forgetBody(): void {
-    if (this.body !== undefined) freeBuffer(this.body);
-    this.release();
+    const { parts = [], large } = this.body ?? {};
+    for (const part of parts) freeBuffer(part);
+    this.#release(large?.restoredBytes);
   }
 
   /** Drops the body, which becomes garbage at the end of this turn of the event loop. */
   release(): void {
+    this.#release();
+  }
+
+  /** @param garbage bytes that are left to be collected */
+  #release(garbage = this.#heldBytes): void {
     const bytes = this.#heldBytes;
     if (bytes === 0) return;
     this.#heldBytes = 0;
     this.body = undefined;
     this.#services.bodyMemory.release(bytes);
-    if (bytes >= largeBody) reportGarbage(bytes);
+    if (garbage >= largeBody) reportGarbage(garbage);
   }
 
   /** Drops the body; none may arrive any more. */

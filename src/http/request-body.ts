@@ -2,8 +2,20 @@
 import type { Config } from "../config/config.ts";
 import { nextSlice } from "../lib/cooperative-scheduling.ts";
 import { freeBuffer } from "../lib/garbage-collection.ts";
+import { type Bytes, LargeStrings, minLargeString } from "../lib/json/large-strings.ts";
 import { JsonScan } from "../lib/json/scan.ts";
-import { checkBounds, hugeBody, largeBody, parseBody, parseBounded, parseInTurns } from "../protocols/chat/request.ts";
+import type { Span } from "../lib/json/spans.ts";
+import { passedStrings } from "../protocols/chat/passed-strings.ts";
+import {
+  checkBounds,
+  hugeBody,
+  invalidJson,
+  invalidUtf8,
+  largeBody,
+  parseBody,
+  parseBounded,
+  parseInTurns,
+} from "../protocols/chat/request.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { Source } from "../protocols/source.ts";
 import type { RequestContext } from "./context.ts";
@@ -25,9 +37,21 @@ export async function readJson(context: RequestContext, limits: Limits): Promise
     context.hold(bytes.length);
     return parseBody(bytes, limits);
   }
-  const bytes = await context.arrival(new BodyReader(context, limits).read(declared));
-  context.body = bytes;
-  return bytes.length < hugeBody ? parseBounded(bytes) : parseInTurns(bytes);
+  const { parts, strings } = await context.arrival(new BodyReader(context, limits).read());
+  if (strings.length === 0) return parseLarge(context, [join(parts)]);
+  const large = new LargeStrings(parts, strings);
+  const fault = await large.check();
+  if (fault !== undefined) throw fault === "utf8" ? invalidUtf8() : invalidJson();
+  return parseLarge(context, parts, large);
+}
+
+/** @param parts the body, in one part where no large string is left out of it */
+async function parseLarge(context: RequestContext, parts: readonly Bytes[], large?: LargeStrings): Promise<Source> {
+  context.body = { parts, large };
+  const bytes = large?.skeleton() ?? parts[0]!;
+  const source = bytes.length < hugeBody ? parseBounded(bytes, true) : await parseInTurns(bytes);
+  await large?.restore([source.parsed], passedStrings(source.parsed));
+  return { ...source, large };
 }
 
 function checkType(headers: Headers): void {
@@ -40,29 +64,31 @@ function checkType(headers: Headers): void {
 /** Bytes that are looked through in one turn: some 2 ms. */
 const maxScanned = 1024 * 1024;
 
+/** Parts that are shorter are gathered in blocks of this size: each is written to the upstream by a call of its own. */
+const blockBytes = 128 * 1024;
+
 /** Reads a body that is large, or of unknown length. */
 class BodyReader {
   readonly #context: RequestContext;
   readonly #limits: Limits;
   readonly #scan: JsonScan;
-  /** As long as the body is said to be: its memory is taken as it is filled. */
-  #whole: Uint8Array<ArrayBuffer> | undefined;
-  /** Of a body of unknown length. */
-  #parts: Uint8Array[] = [];
+  #parts: Bytes[] = [];
   #size = 0;
+  /** How much of the last part is filled, where it is a block. */
+  #filled = blockBytes;
 
   constructor(context: RequestContext, limits: Limits) {
     this.#context = context;
     this.#limits = limits;
-    this.#scan = new JsonScan(limits);
+    this.#scan = new JsonScan(limits, minLargeString);
   }
 
-  async read(declared: number): Promise<Uint8Array<ArrayBuffer>> {
-    const { body } = this.#context.request;
+  /** @returns the body's parts, and where its large strings stand */
+  async read(): Promise<{ parts: Bytes[]; strings: readonly Span[] }> {
+    const declared = Number(this.#context.request.headers.get("content-length") ?? "0");
     this.#context.checkRoom(declared);
-    if (declared > 0) this.#whole = Buffer.allocUnsafeSlow(declared);
     let refusal: unknown;
-    for await (const part of body ?? []) {
+    for await (const part of this.#context.request.body ?? []) {
       this.#size += part.length;
       if (this.#size > this.#limits.bodyBytes) throw ApiError.requestTooLarge(this.#limits.bodyBytes);
       // What is refused is read to its end all the same, and forgotten: who still writes does not see an answer.
@@ -71,41 +97,59 @@ class BodyReader {
         await this.#take(part);
       } catch (error) {
         refusal = error;
-        this.#whole = undefined;
         this.#parts = [];
         this.#context.release();
       }
     }
     if (refusal !== undefined) throw refusal;
-    return this.#join();
+    this.#endBlock();
+    return { parts: this.#parts, strings: this.#scan.largeStrings };
   }
 
   /** @throws ApiError overloaded or invalid_json */
-  async #take(part: Uint8Array): Promise<void> {
+  async #take(part: Bytes): Promise<void> {
     this.#context.checkRoom(part.length);
     this.#context.hold(part.length);
     for (let at = 0; at < part.length; at += maxScanned) {
       if (part.length > maxScanned) await nextSlice();
       checkBounds(this.#scan, part.subarray(at, at + maxScanned), this.#limits);
     }
-    if (this.#whole === undefined) this.#parts.push(part);
-    else this.#put(part, this.#size - part.length);
+    if (part.length < blockBytes / 2) this.#gather(part);
+    else {
+      this.#endBlock();
+      this.#parts.push(part);
+    }
   }
 
-  #join(): Uint8Array<ArrayBuffer> {
-    if (this.#whole !== undefined) return this.#whole.subarray(0, this.#size);
-    if (this.#parts.length === 1) return this.#parts[0] as Uint8Array<ArrayBuffer>;
-    this.#whole = Buffer.allocUnsafeSlow(this.#size);
-    let at = 0;
-    for (const part of this.#parts.splice(0)) at = this.#put(part, at);
-    return this.#whole;
-  }
-
-  /** @returns where the next part goes; of this one nothing is left, so that the body is never there twice */
-  #put(part: Uint8Array, at: number): number {
-    this.#whole!.set(part, at);
-    const end = at + part.length;
+  #gather(part: Bytes): void {
+    if (this.#filled + part.length > blockBytes) {
+      this.#endBlock();
+      this.#parts.push(Buffer.allocUnsafeSlow(blockBytes));
+      this.#filled = 0;
+    }
+    this.#parts.at(-1)!.set(part, this.#filled);
+    this.#filled += part.length;
     freeBuffer(part);
-    return end;
   }
+
+  #endBlock(): void {
+    const block = this.#filled < blockBytes ? this.#parts.pop() : undefined;
+    if (block !== undefined) this.#parts.push(block.subarray(0, this.#filled));
+    this.#filled = blockBytes;
+  }
+}
+
+/** Nothing is left of the parts, so that the body is never there twice. */
+function join(parts: Bytes[]): Bytes {
+  if (parts.length === 1) return parts[0]!;
+  let size = 0;
+  for (const part of parts) size += part.length;
+  const whole = Buffer.allocUnsafeSlow(size);
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+    freeBuffer(part);
+  }
+  return whole;
 }

@@ -3,9 +3,15 @@
  * copied, and with it all that a parser does not keep (numbers beyond 2^53, the spelling of 1.0, the order).
  */
 import type { JsonObject } from "../lib/json/json.ts";
+import type { LargeStrings } from "../lib/json/large-strings.ts";
 
 /** A body, a large one as the bytes that came, and the object that it was parsed to. */
-export type Source = { readonly body: string | Uint8Array<ArrayBuffer>; readonly parsed: JsonObject };
+export type Source = {
+  readonly body: string | Uint8Array<ArrayBuffer>;
+  readonly parsed: JsonObject;
+  /** What placeholders stand for in both. */
+  readonly large?: LargeStrings | undefined;
+};
 
 /**
  * @param next what is to be said: an object whose unchanged fields hold the very values of `source.parsed`

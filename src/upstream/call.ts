@@ -3,6 +3,7 @@
 import { nextSlice } from "../lib/cooperative-scheduling.ts";
 import type { HeaderFields } from "../lib/http/parser.ts";
 import { isTooDeep, parseJson } from "../lib/json/json.ts";
+import type { LargeStrings } from "../lib/json/large-strings.ts";
 import { downgradeCompletion } from "../protocols/chat/legacy-functions.ts";
 import { hugeBody } from "../protocols/chat/request.ts";
 import type { ChunkBody, CompletionBody, Delta, Usage } from "../protocols/chat/schema.ts";
@@ -99,7 +100,31 @@ async function callRemote(
   const wanted = provider.remoteMedia?.(call);
   const fetched = wanted?.length ? { ...call, media: await media.fetch(wanted, options.signal) } : call;
   if (isHuge(call)) await nextSlice();
-  return exchangeWith(upstream, provider, provider.encode(fetched), withoutInput(target), options);
+  const large = call.source?.large;
+  const request = large === undefined ? provider.encode(fetched) : await encodeAround(large, provider, fetched);
+  return exchangeWith(upstream, provider, request, withoutInput(target), options);
+}
+
+/** Encodes a call around its large strings; with all of its text where that can't be done. */
+async function encodeAround(large: LargeStrings, provider: RemoteProvider, call: Call): Promise<UpstreamRequest> {
+  const around = fillRequest(large, () => provider.encode(call));
+  if (around !== undefined) return around;
+  await large.restore([call.source!.parsed, call.request]);
+  await nextSlice();
+  const request = provider.encode(call);
+  return { ...request, body: large.fill(request.body)! };
+}
+
+/** @returns undefined where a string has to be looked into, by the encoder or by who says what is wrong with it */
+function fillRequest(large: LargeStrings, encode: () => UpstreamRequest): UpstreamRequest | undefined {
+  try {
+    const request = encode();
+    const body = large.fill(request.body);
+    return body && { ...request, body };
+  } catch (error) {
+    if (error instanceof ApiError) return undefined;
+    throw error;
+  }
 }
 
 function isHuge({ source }: Call): boolean {
@@ -185,6 +210,8 @@ async function callLocal(provider: LocalProvider, target: Target, options: CallO
   options.observer.sent(provider.name);
   options.observer.answered();
   const { call } = target;
+  const large = call.source?.large;
+  if (large !== undefined) await large.restore([call.request]);
   if (call.request.stream === true) return openStream(new LocalBodies(provider.stream(call)), target, options);
   return completion(provider.answer(call), undefined, target, options);
 }

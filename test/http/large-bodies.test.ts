@@ -1,10 +1,11 @@
 import { fullGC } from "bun:jsc";
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, spyOn, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { slicesBegun } from "../../src/lib/cooperative-scheduling.ts";
+import { LargeStrings } from "../../src/lib/json/large-strings.ts";
 import { sendRaw } from "../helpers/raw-http.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { UpstreamServer } from "../helpers/upstream-server.ts";
@@ -125,6 +126,104 @@ test("a large body that is legal arrives as it was sent, in pieces of work", asy
   expect(upstream.last.text === body.replace("openai/x", "x")).toBe(true);
   expect(troupe.server.services.bodyMemory.heldBytes).toBe(0);
 }, 30_000);
+
+describe("a large string", () => {
+  const size = 70 * 1024;
+  const text = 'é said "no".\n'.repeat(size / 13);
+  const base64 = "iVBORw0KGgo".repeat(size / 11);
+  const url = (data: string) => ({ type: "image_url", image_url: { url: data } });
+  const file = (data: string, filename: string) => ({ type: "file", file: { file_data: data, filename } });
+  const user = (content: unknown) => ({ role: "user", content });
+  const called = { id: "call_1", type: "function", function: { name: "f", arguments: JSON.stringify({ text }) } };
+
+  /** `isPassed`: nobody has to look into any of them, whoever is called. */
+  const conversations: readonly [what: string, isPassed: boolean, messages: unknown[]][] = [
+    ["a text", true, [user(text)]],
+    ["texts and an image", true, [user([{ type: "text", text }, url(`data:image/png;base64,${base64}`)]), user(text)]],
+    ["a PDF", true, [user([{ type: "text", text: "Read." }, file(`data:application/pdf;base64,${base64}`, "a.pdf")])]],
+    [
+      "a text file, which some read",
+      false,
+      [user([file(`data:text/plain;base64,${btoa("text ".repeat(size))}`, "a.txt")])],
+    ],
+    ["a data URL that is no base64", false, [user([url(`data:image/svg+xml,${"%20".repeat(size)}`)])]],
+    [
+      "blanks",
+      false,
+      [
+        user([
+          { type: "text", text: " ".repeat(2 * size) },
+          { type: "text", text: "Hi." },
+        ]),
+      ],
+    ],
+    ["instructions", false, [{ role: "system", content: text }, user(text)]],
+    ["an answer with blanks at its end", false, [user("Go on."), { role: "assistant", content: `${text}   ` }]],
+    [
+      "a tool's arguments and result",
+      false,
+      [
+        user("Call."),
+        { role: "assistant", content: null, tool_calls: [called] },
+        { role: "tool", tool_call_id: "call_1", content: JSON.stringify({ text }) },
+        user(text),
+      ],
+    ],
+  ];
+  const models = ["openai/x", "anthropic/claude-sonnet-4-5", "google/gemini-2.5-flash", "xai/grok-4", "builtin/echo"];
+  let own: Troupe;
+  beforeAll(async () => {
+    const baseUrl = upstream.url;
+    own = await Troupe.start({
+      providers: { openai: { baseUrl }, anthropic: { baseUrl }, google: { baseUrl }, xai: { baseUrl } },
+    });
+  });
+  afterAll(() => own[Symbol.asyncDispose]());
+
+  describe.each(conversations)("such as %s", (_, isPassed, messages) => {
+    test.each(models)(
+      "reaches %s as it does where all of it is read",
+      async (model) => {
+        const options = model.startsWith("xai") ? { use_responses_api: true } : {};
+        const body = JSON.stringify({ model, messages, max_tokens: 50, seed: 1, ...options });
+        expect(body.length).toBeGreaterThan(64 * 1024);
+        const fill = spyOn(LargeStrings.prototype, "fill");
+        const restore = spyOn(LargeStrings.prototype, "restore");
+        try {
+          const passed = await own.post(path, body);
+          const filled = fill.mock.results.map(({ value }) => value !== undefined);
+          const restored = (restore.mock.contexts as LargeStrings[]).map(({ restoredBytes }) => restoredBytes);
+          const { json, text: sent } = upstream.last;
+          const headers = { "service-request-id": `${crypto.randomUUID()}` };
+          const read = await own.post(path, body, { headers });
+          expect(passed.status).toBe(read.status);
+          const said = async (answer: Response) => {
+            const { choices, error } = (await answer.json()) as { choices?: unknown; error?: unknown };
+            return choices ?? error;
+          };
+          expect(await said(passed)).toEqual(await said(read));
+          if (model === "builtin/echo" || read.status !== 200) return;
+          expect(json).toEqual(upstream.last.json);
+          expect(json).toBeObject();
+          expect(filled.at(-1)).toBe(true);
+          if (isPassed) expect(Math.max(...restored)).toBe(0);
+          if (model === "openai/x") expect(sent).toBe(body.replace("openai/x", "x"));
+        } finally {
+          fill.mockRestore();
+          restore.mockRestore();
+        }
+      },
+      20_000,
+    );
+  });
+
+  test("is kept with an exchange that is stored", async () => {
+    const body = { model: "openai/x", messages: [user(text), user(text)], store: true };
+    const { id } = (await (await own.post(path, JSON.stringify(body))).json()) as { id: string };
+    const stored = (await (await own.fetch(`${path}/${id}/messages`)).json()) as { data: { content: string }[] };
+    expect(stored.data.map(({ content }) => content)).toEqual([text, text]);
+  });
+});
 
 describe("once a body is sent, while its answer is waited for", () => {
   const size = 5 * megabyte;

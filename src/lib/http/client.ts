@@ -199,12 +199,12 @@ class PooledTransfer implements CallReceiver, Flow {
   }
 
   sent(): void {
-    if (sizeOf(this.#pieces) > maxRepeated) this.#pieces = [];
-    this.#receiver.sent?.();
+    if (this.#pieces.length > 0 && sizeOf(this.#pieces) <= maxRepeated) return;
+    this.#forgetPieces();
   }
 
   head(status: number, headers: HeaderFields): void {
-    this.#pieces = [];
+    if (this.#pieces.length > 0) this.#forgetPieces();
     this.#receiver.head(status, headers);
   }
 
@@ -223,6 +223,12 @@ class PooledTransfer implements CallReceiver, Flow {
     if (connection === undefined) reportError(error);
     else if (this.#wasNotTaken(connection)) this.#connection = this.#connect();
     else this.#receiver.fail(error);
+  }
+
+  /** The bytes may be freed from now on. */
+  #forgetPieces(): void {
+    this.#pieces = [];
+    this.#receiver.sent?.();
   }
 
   /** @returns the connection that it leaves */
@@ -250,7 +256,10 @@ class PooledTransfer implements CallReceiver, Flow {
   }
 }
 
-/** Characters or bytes of a call that is not held for a second attempt, once the system has it: the other side took some of it. */
+/**
+ * Characters or bytes of a call. A larger one is not made again once the system has all of it: that takes so many packets that
+ * the other side acknowledged some, and the rest is not worth being held until the answer comes.
+ */
 const maxRepeated = 256 * 1024;
 
 function sizeOf(pieces: Pieces): number {

@@ -13,7 +13,7 @@ export type Pieces = readonly (string | Uint8Array)[];
 export interface CallReceiver extends AnswerReceiver, Sink<Buffer, boolean> {
   /** A new connection is there, TLS included. */
   connected(): void;
-  /** The whole call was handed to the system: nothing of it is held here any more. */
+  /** The whole call was handed to the system, and nothing of it is held here any more: at the answer's head at the latest. */
   sent?(): void;
   fail(error: Error): void;
 }

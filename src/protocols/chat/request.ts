@@ -50,10 +50,10 @@ const excess: Record<keyof JsonLimits, (limit: number) => string> = {
   jsonStringBytes: (limit) => `has a string of more than ${limit} bytes (limits.json_string_bytes)`,
 };
 
-/** A body that is known to be within its bounds. @throws ApiError as `parseBody` does */
-export function parseBounded(bytes: Uint8Array<ArrayBuffer>): Source {
+/** A body that is known to be within its bounds. @throws ApiError as `parseBody` does, naming no place in a large one */
+export function parseBounded(bytes: Uint8Array<ArrayBuffer>, isLarge = bytes.length >= largeBody): Source {
   const text = textOf(bytes);
-  return sourceOf(bytes, text, parseJson(text));
+  return sourceOf(bytes, text, parseJson(text, isLarge));
 }
 
 /** The same in pieces, which others have turns between. */
@@ -65,7 +65,7 @@ export async function parseInTurns(bytes: Uint8Array<ArrayBuffer>): Promise<Sour
     await nextSlice();
     text = textOf(bytes);
     await nextSlice();
-    parsed = parseJson(text);
+    parsed = parseJson(text, true);
   }
   const source = sourceOf(bytes, text, parsed);
   await nextSlice();
@@ -94,9 +94,14 @@ function textOf(bytes: Uint8Array): string {
   try {
     return utf8.decode(bytes);
   } catch {
-    throw ApiError.invalidJson("The request body is not valid UTF-8.");
+    throw invalidUtf8();
   }
 }
+
+export const invalidUtf8 = () => ApiError.invalidJson("The request body is not valid UTF-8.");
+
+/** @param where empty, or what is wrong in which place */
+export const invalidJson = (where = "") => ApiError.invalidJson(`The request body is not valid JSON${where}.`);
 
 /** The byte-order mark is no part of the text: decoding drops it too. */
 function withoutMark(bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
@@ -104,13 +109,12 @@ function withoutMark(bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
   return isMarked ? bytes.subarray(3) : bytes;
 }
 
-function parseJson(text: string): unknown {
+function parseJson(text: string, isLarge: boolean): unknown {
   try {
     return JSON.parse(text);
   } catch {
     // The place is looked for by a slower parser, which a large body would keep busy for seconds.
-    const where = text.length < largeBody ? `: ${locateJsonFault(text)}` : "";
-    throw ApiError.invalidJson(`The request body is not valid JSON${where}.`);
+    throw invalidJson(isLarge ? "" : `: ${locateJsonFault(text)}`);
   }
 }
 

@@ -3,6 +3,7 @@ import { networkInterfaces } from "node:os";
 import type { Socket } from "bun";
 import { systemClock } from "../../../src/lib/clock.ts";
 import type { Flow } from "../../../src/lib/flow.ts";
+import { freeBuffer } from "../../../src/lib/garbage-collection.ts";
 import { ConnectTimeout, HttpClient, type HttpRequest } from "../../../src/lib/http/client.ts";
 import type { CallReceiver } from "../../../src/lib/http/connection.ts";
 import { openLibc } from "../../../src/lib/linux/libc.ts";
@@ -256,6 +257,35 @@ describe("a kept connection that the other side ends", () => {
     expect((await call(client, server)).text).toBe("yes");
     expect(server.requests.map(({ connection }) => connection)).toEqual([1, 1, 2]);
   });
+
+  // The time that a test's clock shows stands still, so that each end comes sooner than the least round trip.
+  test.skipIf(openLibc() === undefined).each([
+    [250_000, 2],
+    [300_000, 1],
+  ])(
+    "sooner than the least round trip gets a call of %i bytes %i times, its bytes freed when it is told so",
+    async (size, times) => {
+      using server = endingServer(answer, (reply) => reply.end());
+      const client = newClient(new ManualClock());
+      await call(client, server);
+      const bytes = new Uint8Array(size).fill(120);
+      const outcome = new Promise<string>((resolve) => {
+        const receiver: CallReceiver = {
+          connected() {},
+          sent: () => freeBuffer(bytes),
+          head() {},
+          push: (part) => resolve(part.toString()),
+          end() {},
+          fail: ({ message }) => resolve(message),
+        };
+        client.send({ method: "POST", url: server.url, headers: {}, body: bytes }, receiver, 5000);
+      });
+      expect(await outcome).toBe(times === 2 ? "yes" : "the connection was closed");
+      const texts = server.requests.slice(1).map(({ text }) => text.slice(text.indexOf("\r\n\r\n") + 4));
+      expect(texts).toEqual(new Array(times).fill("x".repeat(size)));
+      expect(bytes.length).toBe(0);
+    },
+  );
 
   test("after a byte of the answer is told as such", async () => {
     using server = endingServer(answer, (reply) => {

@@ -1,0 +1,265 @@
+/**
+ * Large strings of a JSON text, images in base64 above all. They are checked in pieces, stand as placeholders in what is parsed
+ * and encoded, and are sent as the bytes that came: no text and no copy of them is made. Who looks into them restores them first.
+ */
+import { isAscii, isUtf8 } from "node:buffer";
+import { nextSlice } from "../cooperative-scheduling.ts";
+import type { Span } from "./spans.ts";
+
+/** Shorter strings are parsed with the rest: that costs less than a placeholder. */
+export const minLargeString = 16 * 1024;
+
+export type Bytes = Uint8Array<ArrayBuffer>;
+type Pieces = readonly (string | Bytes)[];
+
+/** A placeholder stands behind a string's first bytes, which tell its kind. No text holds it by chance, or by guessing. */
+const marker = `large-string-${crypto.randomUUID()}-`;
+const placeholder = new RegExp(`${marker}(\\d+);`, "g");
+const semicolon = 0x3b;
+const maxVisibleBytes = 256;
+
+/** Bytes that are checked or decoded in one turn: 1 to 15 ms. */
+const maxPerTurn = 2 * 1024 * 1024;
+
+export class LargeStrings {
+  readonly #parts: readonly Bytes[];
+  /** Where each part begins in the text. */
+  readonly #starts: number[] = [];
+  readonly #size: number;
+  /** What the placeholders stand for. */
+  readonly #spans: readonly Span[];
+  /** Of strings that are not restored. */
+  readonly #kept: Set<number>;
+  readonly #restored: string[] = [];
+  /** Bytes of restored strings. */
+  restoredBytes = 0;
+
+  /** @param strings what stands between the quotes of each, in the order of the text */
+  constructor(parts: readonly Bytes[], strings: readonly Span[]) {
+    this.#parts = parts;
+    let size = 0;
+    for (const part of parts) {
+      this.#starts.push(size);
+      size += part.length;
+    }
+    this.#size = size;
+    this.#spans = strings.map((span) => this.#behindVisible(span));
+    this.#kept = new Set(strings.keys());
+  }
+
+  /** Looks for what a parser would refuse in them, in turns. */
+  async check(): Promise<"utf8" | "json" | undefined> {
+    for await (const piece of this.#inTurns(this.#spans)) {
+      if (!isAscii(piece) && !isUtf8(piece)) return "utf8";
+      if (!isStringContent(piece)) return "json";
+    }
+    return undefined;
+  }
+
+  /** The text with placeholders. */
+  skeleton(): Bytes {
+    const pieces: Uint8Array[] = [];
+    let at = 0;
+    for (const [index, { start, end }] of this.#spans.entries()) {
+      pieces.push(...this.#slices(at, start), Buffer.from(`${marker}${index};`));
+      at = end;
+    }
+    return Buffer.concat([...pieces, ...this.#slices(at, this.#size)]);
+  }
+
+  /**
+   * Puts strings back, in turns.
+   * @param roots changed in place
+   * @param passed strings with placeholders that stay
+   */
+  async restore(roots: readonly object[], passed: readonly string[] = []): Promise<void> {
+    const stay = new Set(passed.flatMap((text) => indexesIn(text)));
+    for (const index of [...this.#kept]) {
+      if (stay.has(index)) continue;
+      const span = this.#spans[index]!;
+      const texts: string[] = [];
+      for await (const piece of this.#inTurns([span])) texts.push(decoded(piece));
+      this.#restored[index] = texts.join("");
+      this.restoredBytes += span.end - span.start;
+      this.#kept.delete(index);
+    }
+    const seen = new Set<object>();
+    for (const root of roots) this.#restoreIn(root, seen);
+  }
+
+  /**
+   * Puts the bytes in the placeholders' places.
+   * @param body JSON that was made of what was parsed
+   * @returns undefined where a string that is not restored does not stand in it exactly once: somebody looked into it
+   */
+  fill(body: string | Bytes | Pieces | undefined): Pieces | undefined {
+    const missing = new Set(this.#kept);
+    const filled: (string | Bytes)[] = [];
+    for (const piece of typeof body === "string" || body instanceof Uint8Array ? [body] : (body ?? [])) {
+      if (typeof piece === "string" && !piece.includes(marker)) {
+        filled.push(piece);
+        continue;
+      }
+      const bytes =
+        typeof piece === "string" ? Buffer.from(piece) : Buffer.from(piece.buffer, piece.byteOffset, piece.length);
+      let from = 0;
+      for (let at = bytes.indexOf(marker); at >= 0; at = bytes.indexOf(marker, from)) {
+        const end = bytes.indexOf(semicolon, at);
+        const index = Number(bytes.toString("latin1", at + marker.length, end));
+        if (this.#kept.has(index) && !missing.delete(index)) return undefined;
+        const { start, end: behind } = this.#spans[index]!;
+        filled.push(bytes.subarray(from, at), ...this.#slices(start, behind));
+        from = end + 1;
+      }
+      filled.push(bytes.subarray(from));
+    }
+    return missing.size === 0 ? filled : undefined;
+  }
+
+  #restoreIn(value: object, seen: Set<object>): void {
+    if (seen.has(value)) return;
+    seen.add(value);
+    const members = value as Record<string, unknown>;
+    for (const key of Object.keys(members)) {
+      const member = members[key];
+      if (typeof member === "object" && member !== null) this.#restoreIn(member, seen);
+      else if (typeof member === "string" && member.includes(marker)) {
+        members[key] = member.replace(placeholder, (found, index) => this.#restored[Number(index)] ?? found);
+      }
+    }
+  }
+
+  /** The span without its first bytes, as far as they are whole characters that need no escape. */
+  #behindVisible({ start, end }: Span): Span {
+    const [first = new Uint8Array()] = this.#slices(start, Math.min(end, start + maxVisibleBytes));
+    let length = 0;
+    while (length < first.length && first[length]! >= 0x20 && first[length] !== backslash) length += 1;
+    return { start: start + wholeLength(first.subarray(0, length)), end };
+  }
+
+  /** Pieces that end with a character or an escape. */
+  async *#inTurns(spans: readonly Span[]): AsyncGenerator<Bytes> {
+    let done = 0;
+    for (const { start, end } of spans) {
+      let rest: Bytes = new Uint8Array();
+      for (const slice of this.#slices(start, end)) {
+        done += slice.length;
+        if (done > maxPerTurn) {
+          done = 0;
+          await nextSlice();
+        }
+        const bytes = rest.length === 0 ? slice : Buffer.concat([rest, slice]);
+        const length = wholeLength(bytes);
+        yield bytes.subarray(0, length);
+        rest = bytes.subarray(length);
+      }
+      if (rest.length > 0) yield rest;
+    }
+  }
+
+  #slices(start: number, end: number): Bytes[] {
+    const slices: Bytes[] = [];
+    for (let part = this.#partAt(start), at = start; at < end; part += 1) {
+      const from = this.#starts[part]!;
+      const slice = this.#parts[part]!.subarray(at - from, end - from);
+      slices.push(slice);
+      at += slice.length;
+    }
+    return slices;
+  }
+
+  #partAt(offset: number): number {
+    let low = 0;
+    let high = this.#starts.length;
+    while (high - low > 1) {
+      const middle = (low + high) >> 1;
+      if (this.#starts[middle]! <= offset) low = middle;
+      else high = middle;
+    }
+    return low;
+  }
+}
+
+function indexesIn(text: string): number[] {
+  return [...text.matchAll(placeholder)].map(([, index]) => Number(index));
+}
+
+const backslash = 0x5c;
+const letterU = 0x75;
+/** The longest escape, `\u0000`, without its last character. */
+const maxEscapeBegun = 5;
+
+/** @returns how many of the bytes end with a whole character that no escape goes on behind; all where nothing is whole */
+function wholeLength(bytes: Uint8Array): number {
+  const { length } = bytes;
+  for (let at = length - 1; at >= Math.max(0, length - maxEscapeBegun); at -= 1) {
+    const byte = bytes[at]!;
+    if (byte === backslash) {
+      let first = at;
+      while (first > 0 && bytes[first - 1] === backslash) first -= 1;
+      const isEscape = (at - first) % 2 === 0;
+      const size = bytes[at + 1] === letterU ? 6 : 2;
+      return isEscape && at + size > length ? at : length;
+    }
+    if (byte < 0x80 || (byte & 0xc0) === 0x80) continue;
+    const size = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2;
+    if (at + size > length) return at;
+  }
+  return length;
+}
+
+/** What may stand behind a backslash, but for `u`, by its character code. */
+const escaped = new Uint8Array(256);
+for (const character of '"\\/bfnrt') escaped[character.charCodeAt(0)] = 1;
+
+/** Whether it holds no control character, and escapes of JSON alone. */
+function isStringContent(bytes: Bytes): boolean {
+  if (!Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).includes(backslash)) return !hasControl(bytes);
+  for (let at = 0; at < bytes.length; at += 1) {
+    const byte = bytes[at]!;
+    if (byte < 0x20) return false;
+    if (byte !== backslash) continue;
+    at += 1;
+    if (bytes[at] !== letterU) {
+      if (escaped[bytes[at] ?? 0] === 0) return false;
+      continue;
+    }
+    for (const end = at + 4; at < end; ) {
+      at += 1;
+      if (!isHexDigit(bytes[at])) return false;
+    }
+  }
+  return true;
+}
+
+function isHexDigit(byte = 0): boolean {
+  return (byte >= 0x30 && byte <= 0x39) || ((byte | 0x20) >= 0x61 && (byte | 0x20) <= 0x66);
+}
+
+/**
+ * Looks at four bytes at once, which takes a third of the time: a byte below 0x20 sets its highest bit as 0x20 is taken from it.
+ * Source: https://graphics.stanford.edu/~seander/bithacks.html#HasLessInWord
+ */
+function hasControl(bytes: Bytes): boolean {
+  const { byteOffset, length } = bytes;
+  const lead = (4 - (byteOffset % 4)) % 4;
+  if (length < 4 + lead) return bytes.some(isControl);
+  const words = new Int32Array(bytes.buffer, byteOffset + lead, (length - lead) >> 2);
+  let found = 0;
+  // An iterator takes thirty times as long.
+  for (let at = 0; at < words.length; at += 1) found |= (words[at]! - 0x20202020) & ~words[at]!;
+  if ((found & 0x80808080) !== 0) return true;
+  const tail = lead + 4 * words.length;
+  return bytes.subarray(0, lead).some(isControl) || bytes.subarray(tail).some(isControl);
+}
+
+const isControl = (byte: number) => byte < 0x20;
+
+const utf8 = new TextDecoder("utf-8", { ignoreBOM: true });
+
+/** Of content that was checked. */
+function decoded(piece: Bytes): string {
+  const bytes = Buffer.from(piece.buffer, piece.byteOffset, piece.length);
+  const text = isAscii(bytes) ? bytes.toString("latin1") : utf8.decode(bytes);
+  return bytes.includes(backslash) ? (JSON.parse(`"${text}"`) as string) : text;
+}
