@@ -90,10 +90,12 @@ describe("the process", () => {
 
   test("says by its exit code whether it was used wrongly or failed", async () => {
     using folder = new TempFolder();
-    expect(await runToEnd(folder, ["version"])).toMatchObject({ code: 0, err: "" });
-    expect(await runToEnd(folder, ["chek"])).toMatchObject({ code: 2, out: "" });
-    expect(await runToEnd(folder, ["--prot", "1"])).toMatchObject({ code: 2, out: "" });
-    expect(await runToEnd(folder, ["keys", "list"])).toMatchObject({ code: 1, out: "" });
+    const commands = [["version"], ["chek"], ["--prot", "1"], ["keys", "list"]];
+    const [version, misspelt, unknown, failed] = await Promise.all(commands.map((args) => runToEnd(folder, args)));
+    expect(version).toMatchObject({ code: 0, err: "" });
+    expect(misspelt).toMatchObject({ code: 2, out: "" });
+    expect(unknown).toMatchObject({ code: 2, out: "" });
+    expect(failed).toMatchObject({ code: 1, out: "" });
   }, 60_000);
 
   test("has written everything when it ends, however slowly it is read", async () => {
@@ -163,10 +165,12 @@ describe("told to stop while a stream runs", () => {
 describe("a file that can't be read", () => {
   test("because it is a folder, or too large, is told as it is", async () => {
     using folder = new TempFolder();
-    const folderIs = await runToEnd(folder, ["check", "--config", "."]);
-    expect(folderIs.err).toMatch(/^\.: can't be read: EISDIR/);
     writeFileSync(folder.file("huge.yaml"), "#".repeat(4 * 1024 * 1024 + 1));
-    const huge = await runToEnd(folder, ["check", "--config", "huge.yaml"]);
+    const [folderIs, huge] = await Promise.all([
+      runToEnd(folder, ["check", "--config", "."]),
+      runToEnd(folder, ["check", "--config", "huge.yaml"]),
+    ]);
+    expect(folderIs.err).toMatch(/^\.: can't be read: EISDIR/);
     expect(huge.err).toBe("huge.yaml: can't be read: it is larger than 4194304 bytes\n");
     expect([folderIs.code, huge.code]).toEqual([1, 1]);
   }, 60_000);

@@ -1,11 +1,11 @@
 /** The real executable, built once and driven from outside, as a user's machine would. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import OpenAI from "openai";
-import { buildExecutable } from "../../build.ts";
+import { executableBuild, testExecutable } from "../helpers/executable.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "troupe-binary-"));
 const binary = join(folder, "troupe");
@@ -58,7 +58,7 @@ async function run(...args: string[]): Promise<{ code: number; out: string; err:
 }
 
 beforeAll(async () => {
-  await buildExecutable({ outfile: binary, builtAt: "2026-01-02T03:04:05Z", commit: "abc123" });
+  copyFileSync(await testExecutable(), binary);
 }, 120_000);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -78,7 +78,7 @@ describe("the executable", () => {
     for await (const chunk of stream) text += chunk.choices[0]?.delta.content ?? "";
     expect(text).toBe("I am sorry to hear that you are lost.");
     const version = (await (await fetch(`${served.url}/version`)).json()) as Record<string, string>;
-    expect(version).toMatchObject({ commit: "abc123", built_at: "2026-01-02T03:04:05Z" });
+    expect(version).toMatchObject({ commit: executableBuild.commit, built_at: executableBuild.builtAt });
     const page = await (await fetch(`${served.url}/docs`)).text();
     expect(page).toContain("/docs/swagger-ui-bundle.js");
     expect((await (await fetch(`${served.url}/docs/swagger-ui-bundle.js`)).bytes()).length).toBeGreaterThan(1_000_000);

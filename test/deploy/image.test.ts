@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { $ } from "bun";
-import { buildExecutable } from "../../build.ts";
+import { testExecutable } from "../helpers/executable.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 
 const file = readFileSync("deploy/Dockerfile", "utf8");
@@ -20,8 +20,7 @@ test.skipIf(!canEnter)(
   "the executable starts in it as that user, answers, is found healthy, and stops",
   async () => {
     using folder = new TempFolder();
-    const executable = folder.file("troupe");
-    await buildExecutable({ outfile: executable, builtAt: "2026-01-01T00:00:00Z", commit: "test" });
+    const executable = await testExecutable();
     const root = folder.file("image");
     await $`sh deploy/image-root.sh ${executable} ${root}`;
     expect(readdirSync(root).toSorted()).toContain("data");

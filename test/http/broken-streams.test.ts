@@ -126,7 +126,7 @@ describe.each(Object.entries(clients))("%s", (_name, client) => {
       act();
       const seen = await reading;
       expect(seen.text).toBe("Do not ");
-      expect(seen.error).toBeTruthy();
+      expect(seen.error).toBeInstanceOf(Error);
     });
 
     test("is told of an error that comes when the 200 is already out", async () => {

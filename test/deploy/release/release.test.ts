@@ -5,6 +5,7 @@ import { basename, join, resolve } from "node:path";
 import { $ } from "bun";
 import { buildExecutable } from "../../../build.ts";
 import { makeRelease, targets } from "../../../deploy/release/release.ts";
+import { executableBuild, testExecutable } from "../../helpers/executable.ts";
 import { TempFolder } from "../../helpers/temp-folder.ts";
 
 const checkout = resolve(import.meta.dir, "../../..");
@@ -80,16 +81,12 @@ describe("a release", () => {
 
 test("the executable is the same bytes when built again, and says what it is", async () => {
   using folder = new TempFolder();
-  const build = async (name: string) => {
-    const outfile = join(folder.file(name), "troupe");
-    await buildExecutable({ outfile, builtAt: "2026-01-02T03:04:05.000Z", commit: "abcdef123456" });
-    return outfile;
-  };
-  const [first, second] = [await build("first"), await build("second")];
+  const [first, second] = [await testExecutable(), folder.file("second/troupe")];
+  await buildExecutable({ outfile: second, ...executableBuild });
   expect(sha256(second)).toBe(sha256(first));
   const said = await $`${first} version`.text();
-  expect(said).toContain("abcdef123456");
-  expect(said).toContain("2026-01-02T03:04:05.000Z");
+  expect(said).toContain(executableBuild.commit);
+  expect(said).toContain(executableBuild.builtAt);
 }, 60_000);
 
 describe("install.sh", () => {
