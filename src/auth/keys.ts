@@ -6,8 +6,8 @@ import type { Clock } from "../lib/clock.ts";
 import { globMatches, globReaches } from "../lib/glob.ts";
 import { writePrivately } from "../lib/write-privately.ts";
 import { type Tier, tiers } from "../protocols/models.ts";
-import type { KeyRepository, KeyRow } from "../store/sqlite/key-repository.ts";
 import { asFolderError, StorageError } from "../store/storage-error.ts";
+import type { KeyRepository, KeyRow } from "../store/store.ts";
 import { KeyError, matchKey } from "./key-lookup.ts";
 import { hashOf, isWellFormed, newSecret, shownLength } from "./key-secret.ts";
 
@@ -87,32 +87,60 @@ export class Keys {
   readonly #tiers: { readonly free: number; readonly pro: number };
   /** By hash; what can't be used any more is not here. */
   #known = new Map<string, Known>();
-  #generation = -1;
+  #version = -1;
+  /** The latest reading of the keys, and the version that it began at. */
+  #loading: { readonly version: number; readonly done: Promise<void> } | undefined;
   readonly #uses = new Map<string, number>();
   #cancelTouch: (() => void) | undefined;
 
-  /**
-   * Reads all keys. @param tiers requests per minute of the plans that have a fixed number
-   * @throws StorageError
-   */
+  /** Knows no key before `load`. @param tiers requests per minute of the plans that have a fixed number */
   constructor(rows: KeyRepository, clock: Clock, tiers: { readonly free: number; readonly pro: number }) {
     this.#rows = rows;
     this.#clock = clock;
     this.#tiers = tiers;
-    this.#load();
+  }
+
+  /** Reads all keys. @throws StorageError */
+  async load(): Promise<void> {
+    // Asked before the keys are read: a change in between is then noticed by the next call.
+    const version = this.#rows.version();
+    const usable = (await this.#rows.list()).filter((row) => row.revokedAt === null);
+    if (version < this.#version) return; // A later reading was quicker.
+    this.#known = new Map(usable.map((row) => [row.hash, this.#knownFrom(row)]));
+    this.#version = version;
+  }
+
+  /**
+   * To be awaited before `find` where there is something to await: a change by any process counts from the next call on.
+   * @returns undefined when no key has changed, or the store can't say: then who was let in before still is, and /health
+   * reports it
+   */
+  refresh(): Promise<void> | undefined {
+    try {
+      const version = this.#rows.version();
+      if (version === this.#version) return undefined;
+      if (this.#loading?.version !== version) this.#loading = { version, done: this.#tryLoading() };
+      return this.#loading.done;
+    } catch {
+      return undefined;
+    }
+  }
+
+  async #tryLoading(): Promise<void> {
+    try {
+      await this.load();
+    } catch {
+      this.#loading = undefined;
+    }
   }
 
   /**
    * @param authorization the header's value
    * @returns undefined for a missing, malformed, unknown, expired or revoked key
-   *
-   * A change by another process counts from the next call on, as the store is asked each time. All in all a call takes
-   * about 3 µs.
    */
   find(authorization: string | null): Caller | undefined {
     const secret = bearerForm.exec(authorization ?? "")?.[1];
     if (secret === undefined || !isWellFormed(secret)) return undefined;
-    this.#refresh();
     // Looked up by hash: how long that takes says nothing about a key, so no comparison needs constant time.
     const known = this.#known.get(hashOf(secret));
     const now = this.#clock.now();
@@ -122,35 +150,35 @@ export class Keys {
   }
 
   /** @throws KeySpecError, StorageError */
-  create(spec: KeySpec): NewKey {
+  async create(spec: KeySpec): Promise<NewKey> {
     const { secret, row } = this.#newRow(spec);
-    this.#rows.insert(row);
+    await this.#rows.insert(row);
     return { secret, key: this.#info(row) };
   }
 
   /** By time of birth. @throws StorageError */
-  list(): KeyInfo[] {
-    return this.#rows.list().map((row) => this.#info(row));
+  async list(): Promise<KeyInfo[]> {
+    return (await this.#rows.list()).map((row) => this.#info(row));
   }
 
   /**
    * @param given an id, a unique name, a whole key, or the beginning of an id or of a key
    * @throws KeyError when it fits none or several, StorageError
    */
-  match(given: string): { readonly key: KeyInfo; readonly isVague: boolean } {
-    const { row, isVague } = matchKey(this.#rows.list(), given);
+  async match(given: string): Promise<{ readonly key: KeyInfo; readonly isVague: boolean }> {
+    const { row, isVague } = matchKey(await this.#rows.list(), given);
     return { key: this.#info(row), isVague };
   }
 
   /** @param given as `match` takes it. @throws KeyError, StorageError */
-  show(given: string): KeyInfo {
-    return this.match(given).key;
+  async show(given: string): Promise<KeyInfo> {
+    return (await this.match(given)).key;
   }
 
   /** From the next request on the key is refused, in every process. @param given as `match` takes it. @throws KeyError, StorageError */
-  revoke(given: string): KeyInfo {
-    const { id } = this.show(given);
-    if (!this.#rows.revoke(id, this.#clock.now())) throw new KeyError(`The key '${id}' was revoked before.`);
+  async revoke(given: string): Promise<KeyInfo> {
+    const { id } = await this.show(given);
+    if (!(await this.#rows.revoke(id, this.#clock.now()))) throw new KeyError(`The key '${id}' was revoked before.`);
     return this.show(id);
   }
 
@@ -158,13 +186,13 @@ export class Keys {
    * A new secret for the same key; the old one is refused from the next request on.
    * @param given as `match` takes it. @throws KeyError, StorageError
    */
-  rotate(given: string): NewKey {
-    const { id } = this.show(given);
+  async rotate(given: string): Promise<NewKey> {
+    const { id } = await this.show(given);
     const secret = newSecret();
-    if (!this.#rows.replaceSecret(id, secret.slice(0, shownLength), hashOf(secret))) {
+    if (!(await this.#rows.replaceSecret(id, secret.slice(0, shownLength), hashOf(secret)))) {
       throw new KeyError(`The key '${id}' is revoked; make a new one.`);
     }
-    return { secret, key: this.show(id) };
+    return { secret, key: await this.show(id) };
   }
 
   /**
@@ -174,15 +202,15 @@ export class Keys {
    * @returns undefined when there are keys
    * @throws StorageError; then there is no key
    */
-  ensureFirstKey(file: string): NewKey | undefined {
+  async ensureFirstKey(file: string): Promise<NewKey | undefined> {
     const { secret, row } = this.#newRow({ name: "first", tier: "pro" });
     const unfinished = `${file}.new`;
     try {
-      const made = this.#rows.insertFirst(row, () => {
+      const made = await this.#rows.insertFirst(row, () => {
         assertPlaceable(file);
         writePrivately(unfinished, `${secret}\n`);
       });
-      if (existsSync(unfinished)) this.#finishFirstKey(unfinished, file);
+      if (existsSync(unfinished)) await this.#finishFirstKey(unfinished, file);
       return made ? { secret, key: this.#info(row) } : undefined;
     } catch (error) {
       throw asFolderError(error, dirname(file), file);
@@ -190,10 +218,10 @@ export class Keys {
   }
 
   /** Of whatever process; one that was stopped before its key was kept leaves a file that tells of none. */
-  #finishFirstKey(unfinished: string, file: string): void {
+  async #finishFirstKey(unfinished: string, file: string): Promise<void> {
     try {
       const hash = hashOf(readFileSync(unfinished, "utf8").trim());
-      if (this.#rows.list().some((row) => row.hash === hash)) renameSync(unfinished, file);
+      if ((await this.#rows.list()).some((row) => row.hash === hash)) renameSync(unfinished, file);
       else rmSync(unfinished, { force: true });
     } catch (error) {
       // Another process that starts has done it.
@@ -202,28 +230,13 @@ export class Keys {
   }
 
   /** Writes when keys were last used. Happens by itself once a minute. @throws StorageError; then nothing is forgotten */
-  flush(): void {
+  async flush(): Promise<void> {
     this.#cancelTouch?.();
     this.#cancelTouch = undefined;
     if (this.#uses.size === 0) return;
-    this.#rows.touch(this.#uses);
-    this.#uses.clear();
-  }
-
-  #refresh(): void {
-    try {
-      if (this.#rows.generation() !== this.#generation) this.#load();
-    } catch {
-      // Storage is lost, which /health reports: who was let in before still is.
-    }
-  }
-
-  #load(): void {
-    // Read before the keys: a change in between is then noticed by the next call.
-    const generation = this.#rows.generation();
-    const usable = this.#rows.list().filter((row) => row.revokedAt === null);
-    this.#known = new Map(usable.map((row) => [row.hash, this.#knownFrom(row)]));
-    this.#generation = generation;
+    const written = new Map(this.#uses);
+    await this.#rows.touch(written);
+    for (const [id, at] of written) if (this.#uses.get(id) === at) this.#uses.delete(id);
   }
 
   #knownFrom(row: KeyRow): Known {
@@ -243,14 +256,8 @@ export class Keys {
 
   #noteUse(keyId: string, now: number): void {
     this.#uses.set(keyId, now);
-    this.#cancelTouch ??= this.#clock.setTimer(touchEveryMs, () => {
-      this.#cancelTouch = undefined;
-      try {
-        this.flush();
-      } catch {
-        // Kept, and tried again with the next use.
-      }
-    });
+    // What can't be written is kept, and tried again with the next use.
+    this.#cancelTouch ??= this.#clock.setTimer(touchEveryMs, () => void this.flush().catch(() => {}));
   }
 
   #newRow(spec: KeySpec): NewKeyRow {

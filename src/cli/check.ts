@@ -35,7 +35,7 @@ async function runChecks(context: Context): Promise<CheckReport> {
     return { summary: {}, errors: format(loaded.errors), warnings: [], code: codeOf(loaded.errors) };
   const { config, file = "none: every default" } = loaded;
   const personas = await loadPersonas(config.personas);
-  const storage = storageOf(config);
+  const storage = await storageOf(config);
   const errors = [...format(personas.errors), ...storage.errors];
   return {
     summary: {
@@ -58,9 +58,9 @@ const format = (errors: readonly Diagnostic[]) => errors.map(formatDiagnostic);
 const unreachableOf = ({ personas }: LoadedPersonas, config: Config) =>
   unreachable(personas, config).map((id) => `${id}: ${noProvider}`);
 
-function storageOf(config: Config): { summary: string; errors: string[] } {
+async function storageOf(config: Config): Promise<{ summary: string; errors: string[] }> {
   try {
-    const { keys } = dryRun(config, systemClock);
+    const { keys } = await dryRun(config, systemClock);
     if (keys === undefined) return { summary: `${config.data}, made at the first start`, errors: [] };
     const active = keys.filter(({ state }) => state === "active").length;
     return { summary: `${config.data} (${active} of ${keys.length} keys active)`, errors: [] };

@@ -10,8 +10,8 @@ import { formatFields } from "./table.ts";
 type Json = { readonly json?: boolean };
 
 export function showDataStats(context: Context, { json }: Json): Promise<ExitCode> {
-  return withStore(context, (store) => {
-    const stats = dataStats(store, systemClock.now());
+  return withStore(context, async (store) => {
+    const stats = await dataStats(store, systemClock.now());
     if (json) {
       printJson(context.io, {
         path: stats.path,
@@ -42,16 +42,16 @@ export function showDataStats(context: Context, { json }: Json): Promise<ExitCod
 }
 
 export function backUpData(context: Context, file: string): Promise<ExitCode> {
-  return withStore(context, (store) => {
+  return withStore(context, async (store) => {
     const target = resolve(context.io.cwd, file);
-    backUp(store, target);
+    await backUp(store, target);
     context.io.stderr.write(`${target} holds everything. It opens every key's conversations: keep it safe.\n`);
   });
 }
 
 export function restoreData(context: Context, file: string): Promise<ExitCode> {
-  return withConfig(context, ({ data }) => {
-    const replaced = restore(resolve(context.io.cwd, file), data);
+  return withConfig(context, async ({ data }) => {
+    const replaced = await restore(resolve(context.io.cwd, file), data);
     const before = replaced === undefined ? "" : `The database that was there before is now ${replaced}.\n`;
     context.io.stderr.write(
       `${join(data, databaseName)} is restored from ${resolve(context.io.cwd, file)}.\n${before}`,
@@ -62,8 +62,8 @@ export function restoreData(context: Context, file: string): Promise<ExitCode> {
 }
 
 export function pruneData(context: Context, { json }: Json): Promise<ExitCode> {
-  return withStore(context, (store, config) => {
-    const { answers, turns, pages, bytes } = prune(store, systemClock.now(), config.idempotency);
+  return withStore(context, async (store, config) => {
+    const { answers, turns, pages, bytes } = await prune(store, systemClock.now(), config.idempotency);
     if (json) printJson(context.io, { answers, conversation_rows: turns, pages, bytes });
     else {
       const removed =

@@ -17,7 +17,7 @@ export function createKey(context: Context, name: string, { json, ...spec }: Cre
   // Before anything is opened, or even made.
   checkSpec({ name, ...spec }, systemClock.now());
   return withConfig(context, async (config) => {
-    const made = await usingStore(config, (store) => keysIn(store, config).create({ name, ...spec }));
+    const made = await usingStore(config, async (store) => (await keysIn(store, config)).create({ name, ...spec }));
     showNewKey(context, made, json);
     return 0;
   });
@@ -26,13 +26,13 @@ export function createKey(context: Context, name: string, { json, ...spec }: Cre
 export function rotateKey(context: Context, given: string, { json, yes }: ChangeOptions): Promise<ExitCode> {
   return withKnownKeys(context, async (keys) => {
     const { id } = await meant(context, keys, given, yes);
-    showNewKey(context, keys.rotate(id), json);
+    showNewKey(context, await keys.rotate(id), json);
   });
 }
 
 export function listKeys(context: Context, { json }: KeyOptions): Promise<ExitCode> {
-  return withKnownKeys(context, (keys) => {
-    const all = keys.list();
+  return withKnownKeys(context, async (keys) => {
+    const all = await keys.list();
     if (json) printJson(context.io, all.map(jsonFrom));
     else if (all.length === 0) context.io.stderr.write("There are no keys yet: troupe keys create <name> makes one.\n");
     else context.io.stdout.write(formatTable(columns, all.map(rowFrom)));
@@ -40,23 +40,23 @@ export function listKeys(context: Context, { json }: KeyOptions): Promise<ExitCo
 }
 
 export function showKey(context: Context, given: string, { json }: KeyOptions): Promise<ExitCode> {
-  return withKnownKeys(context, (keys) => showInfo(context, keys.show(given), json));
+  return withKnownKeys(context, async (keys) => showInfo(context, await keys.show(given), json));
 }
 
 export function revokeKey(context: Context, given: string, { json, yes }: ChangeOptions): Promise<ExitCode> {
   return withKnownKeys(context, async (keys) => {
     const { id } = await meant(context, keys, given, yes);
-    showInfo(context, keys.revoke(id), json);
+    showInfo(context, await keys.revoke(id), json);
   });
 }
 
 function withKnownKeys(context: Context, use: (keys: Keys) => void | Promise<void>): Promise<ExitCode> {
-  return withStore(context, (store, config) => use(keysIn(store, config)));
+  return withStore(context, async (store, config) => use(await keysIn(store, config)));
 }
 
 /** The key to be changed; asked about where so little of it is given that another may be meant. @throws KeyError */
 async function meant({ io }: Context, keys: Keys, given: string, yes = false): Promise<KeyInfo> {
-  const { key, isVague } = keys.match(given);
+  const { key, isVague } = await keys.match(given);
   if (!isVague || yes) return key;
   const found = `'${given}' fits ${key.id} (${key.name}, ${key.prefix}…)`;
   if (io.confirm === undefined) throw new UsageError(`${found}, but is very short: give more of it, or --yes.`);

@@ -52,7 +52,7 @@ export function serve(given: Context, { newDatabase }: ServeOptions = {}): Promi
 
 async function giveUp({ stderr }: Io, { data }: Config): Promise<void> {
   const { giveUpLost } = await import("../store/sqlite/data-folder.ts");
-  const left = giveUpLost(data);
+  const left = await giveUpLost(data);
   if (left !== undefined)
     stderr.write(`warning: a new database takes the place of the one that was lost, ${left}; no old key opens it.\n`);
 }

@@ -4,13 +4,13 @@ import { Keys } from "../auth/keys.ts";
 import type { Config } from "../config/config.ts";
 import { systemClock } from "../lib/clock.ts";
 import { LossGuard } from "../store/sqlite/loss-guard.ts";
-import { databaseName, openStore, type Store } from "../store/sqlite/store.ts";
+import { databaseName, openStore, type SqliteStore } from "../store/sqlite/store.ts";
 import { CommandError, type Context, type ExitCode, withConfig } from "./context.ts";
 
 /** Opens it and closes it again. A wrong folder is told, and not filled with an empty database. */
 export function withStore(
   context: Context,
-  use: (store: Store, config: Config) => void | Promise<void>,
+  use: (store: SqliteStore, config: Config) => void | Promise<void>,
 ): Promise<ExitCode> {
   return withConfig(context, async (config) => {
     if (!context.io.isFolder(config.data)) {
@@ -27,13 +27,17 @@ export function withStore(
 const isNew = (folder: string) => new LossGuard(folder, join(folder, databaseName)).isNew;
 
 /** The same, made where there is none. */
-export async function usingStore<T>(config: Config, use: (store: Store) => T | Promise<T>): Promise<T> {
+export async function usingStore<T>(config: Config, use: (store: SqliteStore) => T | Promise<T>): Promise<T> {
   const store = openStore(config.data);
   try {
     return await use(store);
   } finally {
-    store.close();
+    await store.close();
   }
 }
 
-export const keysIn = (store: Store, { tiers }: Config) => new Keys(store.keys, systemClock, tiers);
+export async function keysIn(store: SqliteStore, { tiers }: Config): Promise<Keys> {
+  const keys = new Keys(store.keys, systemClock, tiers);
+  await keys.load();
+  return keys;
+}

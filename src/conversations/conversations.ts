@@ -9,8 +9,8 @@ import type { AssistantMessage, ChatCompletion, ChatRequest, Message, Metadata }
 import { ApiError } from "../protocols/errors.ts";
 import { damaged, pack, unpackText } from "../store/packing.ts";
 import { asUnavailable, needsStorage } from "../store/require-storage.ts";
-import type { ConversationRepository, Turn } from "../store/sqlite/conversation-repository.ts";
 import { StorageError } from "../store/storage-error.ts";
+import type { ConversationRepository, Turn } from "../store/store.ts";
 
 export type Holder = { readonly keyId: string; readonly surface: SurfaceName };
 
@@ -88,11 +88,11 @@ export class Conversations {
   }
 
   /** @throws ApiError not_found for what is unknown, expired, deleted or another's; storage_unavailable */
-  resume(holder: Holder, id: string): Resumed {
-    const turn = this.#find(holder, id, "previous_response_id");
+  async resume(holder: Holder, id: string): Promise<Resumed> {
+    const turn = await this.#find(holder, id, "previous_response_id");
     const messages: Message[] = [];
     let characters = 0;
-    for (const { input, completion } of needsStorage(() => this.#rows.chain(id))) {
+    for (const { input, completion } of await needsStorage(() => this.#rows.chain(id))) {
       const [said, answered] = [textOf(input), textOf(completion)];
       characters += said.length + answered.length;
       if (characters > maxHistoryCharacters) {
@@ -100,12 +100,12 @@ export class Conversations {
       }
       messages.push(...parsed<Message[]>(said), answerOf(parsed<ChatCompletion>(answered)));
     }
-    this.#touch(id);
+    await this.#touch(id);
     return { id, messages, upstream: upstreamOf(turn) };
   }
 
   /** Keeps an exchange that is complete. Its handle is the completion's id. @throws ApiError storage_unavailable */
-  remember(holder: Holder, exchange: Exchange): void {
+  async remember(holder: Holder, exchange: Exchange): Promise<void> {
     const { request, completion, resumed, upstream } = exchange;
     const input = pack(JSON.stringify(request.messages));
     const turn: Turn = {
@@ -122,16 +122,16 @@ export class Conversations {
       completion: pack(JSON.stringify(completion)),
     };
     const alone = resumed === undefined ? input : pack(JSON.stringify([...resumed.messages, ...request.messages]));
-    needsStorage(() => this.#rows.insert(turn, alone, this.#expiry()));
+    await needsStorage(() => this.#rows.insert(turn, alone, this.#expiry()));
   }
 
   /** @throws ApiError not_found, storage_unavailable */
-  get(holder: Holder, id: string): StoredCompletion {
-    return shown(this.#find(holder, id));
+  async get(holder: Holder, id: string): Promise<StoredCompletion> {
+    return shown(await this.#find(holder, id));
   }
 
   /** @throws ApiError invalid_value naming the parameter; storage_unavailable */
-  list(holder: Holder, filter: Filter): ListOf<StoredCompletion> {
+  async list(holder: Holder, filter: Filter): Promise<ListOf<StoredCompletion>> {
     const limit = checkLimit(filter.limit);
     const page = {
       holder: nameOf(holder),
@@ -141,16 +141,16 @@ export class Conversations {
       after: filter.after ?? null,
       limit: limit + 1,
     };
-    const turns = needsStorage(() => this.#rows.list(page, filter.order ?? "asc"));
+    const turns = await needsStorage(() => this.#rows.list(page, filter.order ?? "asc"));
     if (turns === undefined) throw unknownCursor(filter.after!);
     return pageOf(turns.map(shown), limit);
   }
 
   /** The messages that the model was given for that completion. @throws ApiError */
-  messages(holder: Holder, id: string, paging: Paging): ListOf<StoredMessage> {
+  async messages(holder: Holder, id: string, paging: Paging): Promise<ListOf<StoredMessage>> {
     const limit = checkLimit(paging.limit);
-    this.#find(holder, id);
-    const turns = needsStorage(() => this.#rows.chain(id));
+    await this.#find(holder, id);
+    const turns = await needsStorage(() => this.#rows.chain(id));
     const all = turns.flatMap(({ input, completion }, at) => {
       const said = parsed<Message[]>(textOf(input));
       return at === turns.length - 1 ? said : [...said, answerOf(parsed<ChatCompletion>(textOf(completion)))];
@@ -163,9 +163,9 @@ export class Conversations {
   }
 
   /** @param metadata replaces what there was. @throws ApiError not_found, storage_unavailable */
-  update(holder: Holder, id: string, metadata: Metadata): StoredCompletion {
+  async update(holder: Holder, id: string, metadata: Metadata): Promise<StoredCompletion> {
     const text = JSON.stringify(metadata);
-    const known = needsStorage(() => this.#rows.setMetadata(nameOf(holder), id, text, this.#clock.now()));
+    const known = await needsStorage(() => this.#rows.setMetadata(nameOf(holder), id, text, this.#clock.now()));
     if (!known) throw notFound(id);
     return this.get(holder, id);
   }
@@ -175,15 +175,15 @@ export class Conversations {
    * @returns the state that the upstream holds, so that it can be deleted there too
    * @throws ApiError not_found, storage_unavailable
    */
-  delete(holder: Holder, id: string): UpstreamState | undefined {
-    const turn = this.#find(holder, id);
-    const known = needsStorage(() => this.#rows.markDeleted(nameOf(holder), id, this.#clock.now()));
+  async delete(holder: Holder, id: string): Promise<UpstreamState | undefined> {
+    const turn = await this.#find(holder, id);
+    const known = await needsStorage(() => this.#rows.markDeleted(nameOf(holder), id, this.#clock.now()));
     if (!known) throw notFound(id);
     return upstreamOf(turn);
   }
 
-  #find(holder: Holder, id: string, param = ""): Turn {
-    const turn = needsStorage(() => this.#rows.find(nameOf(holder), id, this.#clock.now()));
+  async #find(holder: Holder, id: string, param = ""): Promise<Turn> {
+    const turn = await needsStorage(() => this.#rows.find(nameOf(holder), id, this.#clock.now()));
     if (turn === undefined) throw notFound(id, param);
     return turn;
   }
@@ -192,9 +192,9 @@ export class Conversations {
     return this.#clock.now() + this.#retentionDays() * dayMs;
   }
 
-  #touch(id: string): void {
+  async #touch(id: string): Promise<void> {
     try {
-      this.#rows.touch(id, this.#expiry());
+      await this.#rows.touch(id, this.#expiry());
     } catch (error) {
       // Reading works on a full disk too; this use then does not count.
       if (!(error instanceof StorageError)) throw error;
@@ -281,7 +281,13 @@ const unknownCursor = (after: string) =>
   ApiError.notFound(`There is no item '${truncate(after)}' to go on after.`, "after");
 
 /** @throws ApiError storage_unavailable when it is damaged */
-const textOf = (packed: Uint8Array): string => needsStorage(() => unpackText(packed));
+function textOf(packed: Uint8Array): string {
+  try {
+    return unpackText(packed);
+  } catch (error) {
+    throw asUnavailable(error);
+  }
+}
 
 /** @throws ApiError storage_unavailable when it is damaged */
 function parsed<T>(text: string): T {

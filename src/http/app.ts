@@ -156,6 +156,8 @@ async function serve(
   allowOrigin(context, services.live.config.cors.origins);
   if (draining) context.headers["connection"] = "close";
   try {
+    const refreshing = area === "operations" ? undefined : services.keys.refresh();
+    if (refreshing !== undefined) await refreshing;
     if (services.loading !== undefined && area === "orchestrator") await services.loading;
     if (host.checksNames) checkHost(services, context);
     const answer = await run(services, context, finish);

@@ -9,8 +9,8 @@ import type { RequestContext } from "./context.ts";
 import { describeError } from "./error-fields.ts";
 import type { Services } from "./services.ts";
 
-/** Called with the whole answer once it is complete. */
-export type Remember = (answer: CompletionBody, upstreamResponseId: string | undefined) => void;
+/** Called with the whole answer once it is complete, whose end waits for a promise. It never rejects. */
+export type Remember = (answer: CompletionBody, upstreamResponseId: string | undefined) => void | Promise<void>;
 
 export class CallRecorder implements CallObserver {
   readonly #services: Services;
@@ -68,7 +68,7 @@ export class CallRecorder implements CallObserver {
     usage: Usage | undefined;
     completion?: CompletionBody;
     upstreamResponseId: string | undefined;
-  }): void {
+  }): Promise<unknown> | undefined {
     const { metrics, clock } = this.#services;
     const now = clock.monotonic();
     metrics.operation(this.#context.area, this.#account, this.#modelLabel, (now - this.#context.startedAt) / 1000);
@@ -79,7 +79,8 @@ export class CallRecorder implements CallObserver {
     }
     if (result.completion !== undefined) this.#overhead(this.#sentAt, now);
     const answer = result.completion ?? this.#fold?.result();
-    if (answer !== undefined) for (const remember of this.#remember) remember(answer, result.upstreamResponseId);
+    if (answer === undefined || this.#remember.length === 0) return undefined;
+    return Promise.all(this.#remember.map((remember) => remember(answer, result.upstreamResponseId)));
   }
 
   upstreamFailed(provider: string, status: number): void {

@@ -18,7 +18,7 @@ import type { Target } from "../upstream/target.ts";
 import { admit } from "./authenticate.ts";
 import { CallRecorder, type Remember } from "./call-observer.ts";
 import type { RequestContext } from "./context.ts";
-import { openConversation } from "./conversation.ts";
+import { type Conversation, openConversation } from "./conversation.ts";
 import { describeError, describeUpstreamError } from "./error-fields.ts";
 import { readJson } from "./request-body.ts";
 import { type Finish, jsonAnswer, respondStream, respondWhole, type StreamRules } from "./respond.ts";
@@ -140,13 +140,37 @@ function answer(
   asked: Asked,
   signal: AbortSignal,
 ): Promise<Answer> {
-  let calling: Promise<Outcome>;
+  const call = (planned: Planned) =>
+    answerOf(
+      services,
+      context,
+      surface,
+      asked.envelope,
+      callUpstream(services, context, surface, asked, planned, signal),
+    );
   try {
-    calling = callUpstream(services, context, surface, asked, signal);
+    const planned = planCall(services, context, surface, asked);
+    return planned instanceof Promise ? planned.then(call) : call(planned);
   } catch (error) {
     return Promise.reject(error);
   }
-  return answerOf(services, context, surface, asked.envelope, calling);
+}
+
+type Planned = { readonly plan: Plan; readonly conversation: Conversation };
+
+/** A promise only where the store is asked. @throws ApiError, as it may reject with */
+function planCall(
+  services: Services,
+  context: RequestContext,
+  surface: ChatSurface,
+  { caller, request, source }: Asked,
+): Planned | Promise<Planned> {
+  const planned = (conversation: Conversation) => {
+    const plan = surface.plan(services, caller, conversation.whole, source);
+    return plan.store ? conversation.checkStorage().then(() => ({ plan, conversation })) : { plan, conversation };
+  };
+  const conversation = openConversation(services, context, caller, surface.name, request);
+  return conversation instanceof Promise ? conversation.then(planned) : planned(conversation);
 }
 
 /** Apart from the request, as are all that wait: what an asynchronous function was given is held until it is done. */
@@ -175,11 +199,9 @@ function callUpstream(
   context: RequestContext,
   surface: ChatSurface,
   { caller, request, source, envelope, encoder }: Asked,
+  { plan, conversation }: Planned,
   signal: AbortSignal,
 ): Promise<Outcome> {
-  const conversation = openConversation(services, context, caller, surface.name, request);
-  const plan = surface.plan(services, caller, conversation.whole, source);
-  if (plan.store) conversation.checkStorage();
   const targets = plan.targets
     .map((target) => (plan.upstreamMayHold ? conversation.heldUpstream(target) : target))
     .map((target) => restoreThinkingState(services, caller, target));

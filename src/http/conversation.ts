@@ -2,7 +2,7 @@
 
 import type { Caller } from "../auth/keys.ts";
 import type { SurfaceName } from "../config/config.ts";
-import type { Holder, UpstreamState } from "../conversations/conversations.ts";
+import type { Holder, Resumed, UpstreamState } from "../conversations/conversations.ts";
 import { chatCompletion } from "../protocols/chat/response.ts";
 import type { ChatRequest, Envelope } from "../protocols/chat/schema.ts";
 import { needsStorage } from "../store/require-storage.ts";
@@ -17,26 +17,38 @@ export function holderOf(caller: Caller, surface: SurfaceName): Holder {
   return { keyId: caller.keyId, surface };
 }
 
-/** @throws ApiError not_found for a previous_response_id that is unknown, expired, deleted or another's */
+export type Conversation = ReturnType<typeof conversationOf>;
+
+/**
+ * A promise only where there is something to wait for. Rejects with ApiError not_found for a previous_response_id that is
+ * unknown, expired, deleted or another's.
+ */
 export function openConversation(
   services: Services,
   context: RequestContext,
   caller: Caller,
   surface: SurfaceName,
   request: ChatRequest,
-) {
-  const { conversations, log, store } = services;
+): Conversation | Promise<Conversation> {
   const holder = holderOf(caller, surface);
   const { previous, said } = partedFromPrevious(request);
-  const resumed = previous === undefined ? undefined : conversations.resume(holder, previous);
+  const open = (resumed?: Resumed) => conversationOf(services, context.id, holder, said, resumed);
+  return previous === undefined ? open() : services.conversations.resume(holder, previous).then(open);
+}
+
+function conversationOf(
+  { conversations, log, store }: Services,
+  requestId: string,
+  holder: Holder,
+  said: ChatRequest,
+  resumed: Resumed | undefined,
+) {
   return {
     /** The request with the earlier messages of the conversation. */
     whole: resumed === undefined ? said : { ...said, messages: [...resumed.messages, ...said.messages] },
 
     /** Refuses a call that can't be stored before it is made and billed. @throws ApiError */
-    checkStorage(): void {
-      needsStorage(() => store.check());
-    },
+    checkStorage: () => needsStorage(() => store.maintenance.check()),
 
     /** The target with only the new messages, where the upstream stores the conversation. */
     heldUpstream(target: Target): Target {
@@ -50,16 +62,16 @@ export function openConversation(
     /** Stores the turn once it is complete. If that fails the answer is sent all the same. */
     remember(target: Target, form: NormalForm, envelope: Envelope): Remember {
       const holds = isHeldUpstream(target);
-      return (body, upstreamResponseId) => {
+      return async (body, upstreamResponseId) => {
         const upstream: UpstreamState | undefined =
           holds && upstreamResponseId !== undefined
             ? { account: target.account.name, responseId: upstreamResponseId }
             : undefined;
         const completion = chatCompletion(normaliseCompletion(body, form), envelope);
         try {
-          conversations.remember(holder, { request: said, requestId: context.id, completion, resumed, upstream });
+          await conversations.remember(holder, { request: said, requestId, completion, resumed, upstream });
         } catch (error) {
-          log.error("an exchange could not be stored", { request_id: context.id, error });
+          log.error("an exchange could not be stored", { request_id: requestId, error });
         }
       };
     },

@@ -14,7 +14,7 @@ type Check = { readonly status: "ok" | "failing"; readonly message?: string };
 /** Storage lost is the one fault that makes the service unhealthy: without it no key can be trusted to be current. */
 async function health(services: Services): Promise<WholeAnswer> {
   await services.loading;
-  const storage = checkStorage(services);
+  const storage = await checkStorage(services);
   const providers = services.live.accounts.list().filter(({ provider }) => provider.kind === "remote").length;
   const checks = {
     storage,
@@ -32,9 +32,9 @@ async function health(services: Services): Promise<WholeAnswer> {
   return jsonAnswer(body, storage.status === "ok" ? 200 : 503);
 }
 
-function checkStorage(services: Services): Check {
+async function checkStorage(services: Services): Promise<Check> {
   try {
-    services.store.check();
+    await services.store.maintenance.check();
     return { status: "ok" };
   } catch (error) {
     services.log.error("storage check failed", { error });

@@ -13,7 +13,7 @@ import type { Sampler } from "../lib/sampler.ts";
 import type { Limiter } from "../limits/limiter.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import type { Personas } from "../personas/registry.ts";
-import type { Store } from "../store/sqlite/store.ts";
+import type { Store } from "../store/store.ts";
 import type { Accounts } from "../upstream/accounts.ts";
 import type { Upstream } from "../upstream/client.ts";
 import type { MediaFetcher } from "../upstream/media.ts";

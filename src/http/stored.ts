@@ -25,9 +25,9 @@ export function storedRoutes(surface: SurfaceName): Route[] {
       path: collection,
       area: surface,
       detail: describeStored(surface, "list"),
-      run: (services, context) => {
+      run: async (services, context) => {
         const holder = admitted(services, context);
-        return jsonAnswer(services.conversations.list(holder, filterOf(context.query)));
+        return jsonAnswer(await services.conversations.list(holder, filterOf(context.query)));
       },
     },
     {
@@ -35,9 +35,9 @@ export function storedRoutes(surface: SurfaceName): Route[] {
       path: `${collection}/:id`,
       area: surface,
       detail: describeStored(surface, "get"),
-      run: (services, context) => {
+      run: async (services, context) => {
         const holder = admitted(services, context);
-        return jsonAnswer(services.conversations.get(holder, idOf(context)));
+        return jsonAnswer(await services.conversations.get(holder, idOf(context)));
       },
     },
     {
@@ -48,7 +48,7 @@ export function storedRoutes(surface: SurfaceName): Route[] {
       run: async (services, context) => {
         const holder = admitted(services, context);
         const metadata = await readMetadata(services, context);
-        return jsonAnswer(services.conversations.update(holder, idOf(context), metadata));
+        return jsonAnswer(await services.conversations.update(holder, idOf(context), metadata));
       },
     },
     {
@@ -56,10 +56,10 @@ export function storedRoutes(surface: SurfaceName): Route[] {
       path: `${collection}/:id`,
       area: surface,
       detail: describeStored(surface, "delete"),
-      run: (services, context) => {
+      run: async (services, context) => {
         const holder = admitted(services, context);
         const id = idOf(context);
-        const upstream = services.conversations.delete(holder, id);
+        const upstream = await services.conversations.delete(holder, id);
         if (upstream !== undefined) void services.forgetUpstream(upstream);
         return jsonAnswer({ object: "chat.completion.deleted", id, deleted: true });
       },
@@ -69,9 +69,9 @@ export function storedRoutes(surface: SurfaceName): Route[] {
       path: `${collection}/:id/messages`,
       area: surface,
       detail: describeStored(surface, "messages"),
-      run: (services, context) => {
+      run: async (services, context) => {
         const holder = admitted(services, context);
-        return jsonAnswer(services.conversations.messages(holder, idOf(context), pagingOf(context.query)));
+        return jsonAnswer(await services.conversations.messages(holder, idOf(context), pagingOf(context.query)));
       },
     },
   ];

@@ -8,14 +8,8 @@ import type { Logger } from "../lib/log.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { damaged, unpackAside } from "../store/packing.ts";
 import { asUnavailable, needsStorage } from "../store/require-storage.ts";
-import type {
-  CallId,
-  IdempotencyRecord,
-  IdempotencyRepository,
-  NewCall,
-} from "../store/sqlite/idempotency-repository.ts";
-import type { LivenessLock } from "../store/sqlite/liveness-lock.ts";
 import { StorageError } from "../store/storage-error.ts";
+import type { CallId, IdempotencyRecord, Lease, NewCall, RunRepository } from "../store/store.ts";
 import type { EventBatch, KeptAnswer, Producer, StreamEnd } from "../upstream/answer.ts";
 import { InFlightRun, idPrefixOf, lost, type RunEnd } from "./in-flight-run.ts";
 import { splitEvents, storedEvents } from "./kept-events.ts";
@@ -50,8 +44,7 @@ const maxPendingWrites = 64 * 1024 * 1024;
 const maxRunning = 10_000;
 
 export class Idempotency {
-  readonly #rows: IdempotencyRepository;
-  readonly #livenessLock: LivenessLock;
+  readonly #rows: RunRepository;
   readonly #clock: Clock;
   readonly #rules: () => IdempotencyRules;
   readonly #log: Logger | undefined;
@@ -62,6 +55,8 @@ export class Idempotency {
   readonly #claiming = new Map<string, Promise<void>>();
   /** Finished, but the store failed. `until` is a monotonic reading. */
   readonly #pendingWrites = new Map<string, { readonly run: InFlightRun; readonly until: number }>();
+  /** Writes that nobody waits for. */
+  readonly #writes = new Set<Promise<void>>();
   #cancelTick: (() => void) | undefined;
   #closed = false;
   #idle: (() => void)[] = [];
@@ -69,24 +64,20 @@ export class Idempotency {
   /** Running totals since the start: ids freed by errors and cancellation, calls found interrupted, failed writes. */
   readonly counts = { released: 0, interrupted: 0, storeFailures: 0 };
 
-  /**
-   * Marks as interrupted what processes left behind that no longer run.
-   * @param rules read anew for each call
-   * @throws StorageError
-   */
-  constructor(
-    store: { readonly idempotency: IdempotencyRepository; livenessLock(): LivenessLock },
-    clock: Clock,
-    rules: () => IdempotencyRules,
-    log?: Logger,
-  ) {
-    this.#rows = store.idempotency;
-    this.#livenessLock = store.livenessLock();
+  /** @param rules read anew for each call */
+  constructor(store: { readonly runs: RunRepository }, clock: Clock, rules: () => IdempotencyRules, log?: Logger) {
+    this.#rows = store.runs;
     this.#clock = clock;
     this.#rules = rules;
     this.#log = log;
     this.#pace = new UnreadPace(clock);
-    for (const owner of this.#rows.owners()) if (!this.#livenessLock.isAlive(owner)) this.#interrupt(owner);
+  }
+
+  /** Marks as interrupted what processes left behind that no longer run. @throws StorageError */
+  async interruptAbandoned(): Promise<void> {
+    const calls = await this.#rows.interruptAbandoned(this.#clock.now());
+    this.counts.interrupted += calls;
+    if (calls > 0) this.#log?.warn("calls of a process that ended were interrupted; a retry calls anew", { calls });
   }
 
   /** Calls that run now, for whoever comes back included. */
@@ -121,7 +112,9 @@ export class Idempotency {
         await claiming;
         continue;
       }
-      const { found, isFree } = needsStorage(() => this.#look(claim));
+      const { found, isFree } = await needsStorage(() => this.#look(claim));
+      // Another caller was quicker meanwhile.
+      if (this.#runs.has(key) || this.#claiming.has(key)) continue;
       if (found === undefined || isFree) {
         const run = await this.#claim(key, claim, found, clientSignal, produce);
         if (run === undefined) continue; // Another process was quicker.
@@ -144,18 +137,21 @@ export class Idempotency {
   }
 
   /** Cancels what still runs, and frees its ids. */
-  close(): void {
+  async close(): Promise<void> {
     this.#closed = true;
     for (const run of [...this.#runs.values()]) run.cancel();
     this.#runs.clear();
     this.#pendingWrites.clear();
     this.#pace.close();
     this.#cancelTick?.();
+    await Promise.all(this.#writes);
   }
 
   /** The call that has the id, and whether it may be taken from it. @throws StorageError */
-  #look({ scope, requestId }: Claim): { found: IdempotencyRecord | undefined; isFree: boolean } {
-    const found = this.#rows.find(scope, requestId);
+  async #look({ scope, requestId }: Claim): Promise<{ found: IdempotencyRecord | undefined; isFree: boolean }> {
+    const found = await this.#rows.find(scope, requestId);
+    if (found?.holder === "gone") await this.interruptAbandoned();
+    if (found?.holder === "gone") return { found: { ...found, state: "interrupted" }, isFree: true };
     return { found, isFree: found !== undefined && this.#isFree(found) };
   }
 
@@ -168,7 +164,7 @@ export class Idempotency {
   async #claim(
     key: string,
     claim: Claim,
-    old: CallId | undefined,
+    old: IdempotencyRecord | undefined,
     clientSignal: AbortSignal,
     produce: Producer,
   ): Promise<InFlightRun | undefined> {
@@ -179,16 +175,16 @@ export class Idempotency {
     const claimed = Promise.withResolvers<void>();
     this.#claiming.set(key, claimed.promise);
     try {
-      const fresh: NewCall = { ...claim, run, owner: this.#livenessLock.id, createdAt: this.#clock.now() };
-      const call = await this.#rows.claim(fresh, old);
-      if (call === undefined) return undefined;
+      const fresh: NewCall = { ...claim, run, createdAt: this.#clock.now() };
+      const lease = await this.#rows.claim(fresh, old);
+      if (lease === undefined) return undefined;
       if (this.#closed || clientSignal.aborted) {
-        this.#tryStoring(() => this.#rows.release({ call, run }));
+        await this.#tryStoring(() => this.#rows.release(lease));
         clientSignal.throwIfAborted();
         throw ApiError.unavailable("draining", "The server is shutting down.");
       }
       // In the same turn as the claim is taken off the list: nobody may find the id in neither place.
-      return this.#start(key, { call, run }, claim.fingerprint, produce);
+      return this.#start(key, lease, claim.fingerprint, produce);
     } catch (error) {
       throw asUnavailable(error);
     } finally {
@@ -197,7 +193,7 @@ export class Idempotency {
     }
   }
 
-  #isFree({ state, owner, expiresAt }: IdempotencyRecord): boolean {
+  #isFree({ state, holder, expiresAt }: IdempotencyRecord): boolean {
     switch (state) {
       case "interrupted":
         return true;
@@ -205,25 +201,13 @@ export class Idempotency {
         return expiresAt! <= this.#clock.now();
       case "running":
         // One of ours that is not running is one whose end could not be written.
-        return owner === this.#livenessLock.id || this.#foundDead(owner!);
+        return holder === "self";
     }
   }
 
-  #foundDead(owner: string): boolean {
-    if (this.#livenessLock.isAlive(owner)) return false;
-    this.#interrupt(owner);
-    return true;
-  }
-
-  #interrupt(owner: string): void {
-    const calls = this.#rows.interrupt(owner, this.#clock.now());
-    this.counts.interrupted += calls;
-    if (calls > 0) this.#log?.warn("calls of a process that ended were interrupted; a retry calls anew", { calls });
-  }
-
-  #start(key: string, id: CallId, fingerprint: string, produce: Producer): InFlightRun {
+  #start(key: string, lease: Lease, fingerprint: string, produce: Producer): InFlightRun {
     const { recordBytes, finishAfterDisconnect } = this.#rules();
-    const run = new InFlightRun(id, fingerprint, this.#rows, {
+    const run = new InFlightRun(lease, fingerprint, this.#rows, {
       recordBytes,
       finishAfterDisconnect,
       pace: this.#pace,
@@ -243,7 +227,7 @@ export class Idempotency {
     }
     if (how === "released") {
       this.counts.released += 1;
-      this.#tryStoring(() => this.#rows.release(run.id));
+      void this.#tryStoring(() => this.#rows.release(run.id));
     }
     this.#forget(key);
   }
@@ -275,15 +259,19 @@ export class Idempotency {
   #tickLater(): void {
     if (this.#runs.size === 0) return;
     this.#cancelTick ??= this.#clock.setTimer(tickMs, async () => {
-      if (this.#runs.size > 0) this.#tryStoring(() => this.#serveWatchers());
-      await this.#savePending();
+      await this.#tryStoring(() => this.#tick());
       this.#cancelTick = undefined;
       this.#tickLater();
     });
   }
 
-  #serveWatchers(): void {
-    const watched = new Set(this.#rows.watched(this.#livenessLock.id));
+  async #tick(): Promise<void> {
+    await this.#serveWatchers();
+    await this.#savePending();
+  }
+
+  async #serveWatchers(): Promise<void> {
+    const watched = new Set(await this.#rows.watched());
     if (watched.size === 0) return;
     for (const run of this.#runs.values()) {
       if (!watched.has(run.id.call)) continue;
@@ -293,9 +281,15 @@ export class Idempotency {
   }
 
   /** What may fail without harm to a caller. */
-  #tryStoring(work: () => void): void {
+  #tryStoring(work: () => Promise<void>): Promise<void> {
+    const writing = this.#caught(work).finally(() => this.#writes.delete(writing));
+    this.#writes.add(writing);
+    return writing;
+  }
+
+  async #caught(work: () => Promise<void>): Promise<void> {
     try {
-      work();
+      await work();
     } catch (error) {
       if (!(error instanceof StorageError)) throw error;
       this.counts.storeFailures += 1;
@@ -305,9 +299,9 @@ export class Idempotency {
 
   /** @returns undefined when the call over there ended without an answer that is kept */
   async #joinElsewhere(id: CallId, from: number, signal: AbortSignal): Promise<KeptAnswer | undefined> {
-    needsStorage(() => this.#rows.watch(id));
+    await needsStorage(() => this.#rows.watch(id));
     for (;;) {
-      const call = needsStorage(() => this.#living(id));
+      const call = await needsStorage(() => this.#living(id));
       if (call === undefined) return undefined;
       if (call.state === "finished" || call.headers !== null) return this.#stored(call, from, signal);
       await this.#pause(signal);
@@ -316,10 +310,10 @@ export class Idempotency {
   }
 
   /** The call, unless it came to nothing. @throws StorageError */
-  #living(id: CallId): IdempotencyRecord | undefined {
-    const call = this.#rows.get(id);
-    if (call === undefined || call.state === "interrupted") return undefined;
-    return call.state === "running" && this.#foundDead(call.owner!) ? undefined : call;
+  async #living(id: CallId): Promise<IdempotencyRecord | undefined> {
+    const call = await this.#rows.get(id);
+    if (call?.holder === "gone") await this.interruptAbandoned();
+    return call?.holder === "gone" || call?.state === "interrupted" ? undefined : call;
   }
 
   /** @throws ApiError storage_unavailable when what begins the answer is damaged */
@@ -351,7 +345,7 @@ export class Idempotency {
         throw asUnavailable(error);
       }
       this.#log?.error("a kept answer is damaged; its id is free for a new call", { service_request: call.run, error });
-      this.#tryStoring(() => this.#rows.release(call));
+      await this.#tryStoring(() => this.#rows.discard(call));
       const message = "The kept answer under this service-request-id was damaged, and is gone. Retry to call anew.";
       throw ApiError.unavailable("storage_unavailable", message, { cause: error });
     }
@@ -374,7 +368,7 @@ export class Idempotency {
     }
     for (;;) {
       if (signal.aborted) return "cancelled";
-      const call = needsStorage(() => this.#living(id));
+      const call = await needsStorage(() => this.#living(id));
       if (call === undefined) throw lost();
       if (call.state === "finished" && next >= call.events!) return "finished";
       const data = await this.#eventsOf(call, next);
@@ -401,7 +395,7 @@ export class Idempotency {
 
   /** Those in a finished call's own row. @throws StorageError */
   async #lastEvents(call: IdempotencyRecord): Promise<string[]> {
-    const events = await splitEvents(this.#bodyOf(call), call);
+    const events = await splitEvents(await this.#bodyOf(call), call);
     if (call.bodyFrom! + events.length !== call.events) throw damaged();
     return events;
   }
@@ -410,18 +404,18 @@ export class Idempotency {
   async #wholeBody(call: IdempotencyRecord): Promise<Uint8Array> {
     const pieces: Uint8Array[] = [];
     while (pieces.length < (call.bodyFrom ?? 0)) {
-      const piece = this.#rows.eventsAt(call, pieces.length);
+      const piece = await this.#rows.eventsAt(call, pieces.length);
       if (piece?.firstId !== pieces.length) throw damaged();
       pieces.push(piece.data);
       await new Promise((resolve) => setImmediate(resolve));
     }
-    const body = this.#bodyOf(call);
+    const body = await this.#bodyOf(call);
     return unpackAside(pieces.length === 0 ? body : Buffer.concat([...pieces, body]));
   }
 
   /** @throws StorageError */
-  #bodyOf(call: IdempotencyRecord): Uint8Array {
-    const body = this.#rows.body(call);
+  async #bodyOf(call: IdempotencyRecord): Promise<Uint8Array> {
+    const body = await this.#rows.body(call);
     if (body === undefined) throw damaged();
     return body;
   }

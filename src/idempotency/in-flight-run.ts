@@ -8,8 +8,8 @@
 import { ApiError } from "../protocols/errors.ts";
 import { packAside } from "../store/packing.ts";
 import { asUnavailable } from "../store/require-storage.ts";
-import type { CallId, FinishedCall, IdempotencyRepository } from "../store/sqlite/idempotency-repository.ts";
 import { StorageError } from "../store/storage-error.ts";
+import type { CallId, FinishedCall, Lease, RunRepository } from "../store/store.ts";
 import type {
   EventAnswer,
   EventBatch,
@@ -36,8 +36,11 @@ export type InFlightRunOptions = {
   ended(run: InFlightRun, how: RunEnd): void;
 };
 
-/** `kept`: the store has it all. `unsaved`: finished, but the store failed. `released`: the id is free again. */
-export type RunEnd = "kept" | "pending" | "released";
+/**
+ * `kept`: the store has it all. `pending`: finished, but the store failed. `released`: the id is to be freed. `lost`: the
+ * lease is another's by now.
+ */
+export type RunEnd = "kept" | "pending" | "released" | "lost";
 
 /** Events beyond this go to the store while the stream runs. */
 const heldBytes = 64 * 1024;
@@ -45,9 +48,9 @@ const heldBytes = 64 * 1024;
 const pieceBytes = 256 * 1024;
 
 export class InFlightRun {
-  readonly id: CallId;
+  readonly id: Lease;
   readonly fingerprint: string;
-  readonly #rows: IdempotencyRepository;
+  readonly #rows: RunRepository;
   readonly #rules: InFlightRunOptions;
   readonly #abort = new AbortController();
   #opened!: Promise<WholeAnswer | EventAnswer>;
@@ -79,7 +82,7 @@ export class InFlightRun {
   #pieces = 0;
   #over = false;
 
-  constructor(id: CallId, fingerprint: string, rows: IdempotencyRepository, rules: InFlightRunOptions) {
+  constructor(id: Lease, fingerprint: string, rows: RunRepository, rules: InFlightRunOptions) {
     this.id = id;
     this.fingerprint = fingerprint;
     this.#rows = rows;
@@ -150,11 +153,19 @@ export class InFlightRun {
     this.#finish("released");
   }
 
+  /** The lease is lost, and another may make the call anew: the upstream call ends, and who reads is told so. */
+  lose(): void {
+    if (this.#over) return;
+    this.#failure = lost();
+    this.#abort.abort();
+    this.#finish("lost");
+  }
+
   /** Stores the finished answer; called again when the store failed. */
   async save(): Promise<RunEnd> {
     try {
       const finished = await (this.#finished === undefined ? this.#streamRow() : this.#wholeRow(this.#finished));
-      return (await this.#rows.finish(this.id, finished)) ? "kept" : "released";
+      return (await this.#rows.finish(this.id, finished)) ? "kept" : "lost";
     } catch (error) {
       if (error instanceof StorageError) return "pending";
       throw error;
@@ -174,7 +185,7 @@ export class InFlightRun {
       return answer;
     } catch (error) {
       this.#finish("released");
-      throw error;
+      throw this.#failure ?? error;
     }
   }
 
@@ -186,7 +197,9 @@ export class InFlightRun {
       this.#heldSize = size;
       this.#finished = answer;
     }
-    this.#finish(keep ? await this.save() : "released");
+    const how = keep ? await this.save() : "released";
+    this.#finish(how);
+    if (how === "lost") throw lost();
   }
 
   async #wholeRow({ status, headers, body: content }: WholeAnswer): Promise<FinishedCall> {
@@ -195,7 +208,7 @@ export class InFlightRun {
     const bytes = packed.byteLength;
     for (; (this.#pieces + 1) * pieceBytes < bytes; this.#pieces += 1) {
       const data = packed.subarray(this.#pieces * pieceBytes, (this.#pieces + 1) * pieceBytes);
-      this.#rows.append(this.id, null, { firstId: this.#pieces, data });
+      await this.#rows.append(this.id, null, { firstId: this.#pieces, data });
       await new Promise((resolve) => setImmediate(resolve));
     }
     const bodyFrom = this.#pieces === 0 ? null : this.#pieces;
@@ -277,10 +290,10 @@ export class InFlightRun {
       this.#hold(events);
       // Nobody sees the last ones before the answer is stored.
       if (end !== undefined) await this.#close(end);
-      this.#count += events.length;
+      if (this.#failure === undefined) this.#count += events.length;
       this.#end = end;
     } catch (error) {
-      this.#failure = error;
+      this.#failure ??= error;
       await this.#close("faulted");
       this.#end = "faulted";
     } finally {
@@ -321,7 +334,9 @@ export class InFlightRun {
     try {
       const data = await packAside(text);
       this.#storedBytes += data.byteLength;
-      return this.#rows.append(this.id, this.#headers, { firstId: this.#heldFrom, data });
+      const isKept = await this.#rows.append(this.id, this.#headers, { firstId: this.#heldFrom, data });
+      if (!isKept) this.lose();
+      return isKept;
     } catch (error) {
       if (error instanceof StorageError) return false;
       throw error;
@@ -333,7 +348,9 @@ export class InFlightRun {
     const fits = !this.#unkept && this.#size + this.#heldSize <= this.#rules.recordBytes;
     const keep = end === "finished" && fits && !this.#over;
     this.#closing = true;
-    this.#finish(keep ? await this.save() : "released");
+    const how = keep ? await this.save() : "released";
+    if (how === "lost") this.#failure = lost();
+    this.#finish(how);
   }
 
   #finish(how: RunEnd): void {

@@ -1,7 +1,7 @@
 /** The events of kept streams, as they stand together in the store. */
 import { formatSseEvent } from "../lib/sse.ts";
 import { unpackTextAside } from "../store/packing.ts";
-import type { IdempotencyRecord, IdempotencyRepository } from "../store/sqlite/idempotency-repository.ts";
+import type { IdempotencyRecord, RunRepository } from "../store/store.ts";
 
 /** Between two events: a control character, which JSON only has escaped, so that it never stands within one. */
 const separator = "\u001e";
@@ -17,7 +17,7 @@ export async function splitEvents(packed: Uint8Array, { wholeEvents }: KeptStrea
 }
 
 /** Those of the batch that holds that number, from it on; none when it is not there. @throws StorageError */
-export async function storedEvents(rows: IdempotencyRepository, call: KeptStream, number: number): Promise<string[]> {
-  const stored = rows.eventsAt(call, number);
+export async function storedEvents(rows: RunRepository, call: KeptStream, number: number): Promise<string[]> {
+  const stored = await rows.eventsAt(call, number);
   return stored === undefined ? [] : (await splitEvents(stored.data, call)).slice(number - stored.firstId);
 }

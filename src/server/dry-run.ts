@@ -21,7 +21,7 @@ const running = "running";
  * @param isThorough whether to check every page of the database, which takes about a second per gigabyte
  * @throws StorageError that a start would throw
  */
-export function dryRun({ data, tiers, workers }: Config, clock: Clock, isThorough = false): DryRun {
+export async function dryRun({ data, tiers, workers }: Config, clock: Clock, isThorough = false): Promise<DryRun> {
   const path = join(data, databaseName);
   for (const name of ["", running, ...(workers > 1 ? ["workers"] : [])]) assertUsable(join(data, name), path);
   try {
@@ -33,15 +33,15 @@ export function dryRun({ data, tiers, workers }: Config, clock: Clock, isThoroug
   }
   const store = openStore(data, { isTrial: true });
   try {
-    const keys = new Keys(store.keys, clock, tiers).list();
-    const damage = isThorough ? store.damage() : undefined;
+    const keys = await new Keys(store.keys, clock, tiers).list();
+    const damage = isThorough ? await store.maintenance.damage() : undefined;
     if (damage !== undefined) throw damaged(path, damage);
-    store.check();
+    await store.maintenance.check();
     // If the folder is missing, the start creates it and can lock in it.
-    if (statSync(join(data, running), { throwIfNoEntry: false }) !== undefined) store.livenessLock();
+    if (statSync(join(data, running), { throwIfNoEntry: false }) !== undefined) await store.maintenance.otherServers();
     return { keys };
   } finally {
-    store.close();
+    await store.close();
   }
 }
 

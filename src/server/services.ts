@@ -20,7 +20,9 @@ import { builtinPersonas } from "../personas/builtin.ts";
 import { PersonaFolder } from "../personas/folder.ts";
 import { Personas } from "../personas/registry.ts";
 import { providers } from "../providers/registry.ts";
+import { firstKeyName } from "../store/sqlite/loss-guard.ts";
 import { openStore } from "../store/sqlite/store.ts";
+import type { Store } from "../store/store.ts";
 import { Sweeper } from "../store/sweeper.ts";
 import { Accounts } from "../upstream/accounts.ts";
 import { Upstream } from "../upstream/client.ts";
@@ -39,77 +41,86 @@ export type ServiceOptions = {
   readonly allowPrivateMedia?: boolean;
 };
 
-/** @throws StorageError when the data folder can't be used; then nothing stays open */
+/** @throws StorageError when the data folder can't be used; whatever was opened before something failed is closed again */
 export async function openServices(config: Config, options: ServiceOptions): Promise<Services> {
   const { build, clock, log, workerChannel } = options;
+  await using opened = new AsyncDisposableStack();
   const live = liveFrom(config);
-  const store = openStore(config.data);
+  const store = opened.adopt(openStore(config.data), (one) => one.close());
+  const sharedState =
+    workerChannel && opened.adopt(openSharedState(workerChannel.settings, clock, log), (one) => one.close());
+  // One worker sweeps for all.
+  const isSweeper = workerChannel === undefined || workerChannel.settings.index === 1;
+  const processes = workerChannel?.settings.workers ?? 1;
+  const limits = opened.adopt(openLimits(config.data, { clock, log, processes, isSweeper }), (one) => one.close());
+  const keys = opened.adopt(new Keys(store.keys, clock, config.tiers), (one) => flushUses(one, log));
+  await keys.load();
+  const firstKey = await keys.ensureFirstKey(join(config.data, firstKeyName));
+  const personas = new Personas();
+  const folder = openPersonas(config.personas, personas, options);
+  opened.defer(() => folder?.close());
+  const ownBodyMemory = defaultBodyMemory(config.workers);
+  const current = () => services.live.config;
+  const sweeper = opened.adopt(new Sweeper(store, clock, () => current().idempotency, log), (one) => one.stop());
+  const transport = options.behindForwardProxy === true ? new FetchTransport() : undefined;
+  const upstream = opened.adopt(new Upstream(clock, transport), (one) => one.close());
+  const idempotency = opened.adopt(new Idempotency(store, clock, () => current().idempotency, log), (one) =>
+    one.close(),
+  );
+  const services: Services = {
+    live,
+    build,
+    clock,
+    log,
+    logSampler: new Sampler(),
+    metrics: new Metrics(build),
+    store,
+    keys,
+    firstKey,
+    callerLimits: limits.callers,
+    anonymousLimits: limits.addresses,
+    workers: workerChannel,
+    personas,
+    loading: undefined,
+    personaErrors: () => folder?.lastErrors.length ?? 0,
+    rereadPersonas: async () => void (await folder?.rescan()),
+    upstream,
+    media: new MediaFetcher({ allowPrivate: options.allowPrivateMedia === true }),
+    replayMemory: new ReplayMemory(clock, sharedState?.states),
+    conversations: new Conversations(store, clock, () => current().conversations.retentionDays),
+    forgetUpstream: (state) => forgetUpstream(services, state),
+    idempotency,
+    startedAt: clock.monotonic(),
+    draining: false,
+    running: 0,
+    bodyMemory: new BodyMemory(() => current().limits.bodyMemoryBytes ?? ownBodyMemory),
+    close: () => closing.disposeAsync(),
+  };
+  await idempotency.interruptAbandoned();
+  services.metrics.sampleGauge(
+    "troupe_requests_running",
+    "Requests under way, open streams included.",
+    () => services.running,
+  );
+  services.metrics.sampleGauge(
+    "troupe_request_body_bytes",
+    "Bytes of request bodies that are held in memory.",
+    () => services.bodyMemory.heldBytes,
+  );
+  sampleStores(services, sweeper, await storeSize(store));
+  services.loading = folder?.start().then(() => {
+    services.loading = undefined;
+  });
+  if (isSweeper) sweeper.start();
+  const closing = opened.move();
+  return services;
+}
+
+async function flushUses(keys: Keys, log: Logger): Promise<void> {
   try {
-    const sharedState = workerChannel && openSharedState(workerChannel.settings, clock, log);
-    // One worker sweeps for all.
-    const isSweeper = workerChannel === undefined || workerChannel.settings.index === 1;
-    const limits = openLimits(config.data, { clock, log, processes: workerChannel?.settings.workers ?? 1, isSweeper });
-    const keys = new Keys(store.keys, clock, config.tiers);
-    const personas = new Personas();
-    const folder = openPersonas(config.personas, personas, options);
-    const ownBodyMemory = defaultBodyMemory(config.workers);
-    const sweeper = new Sweeper(store, clock, () => services.live.config.idempotency, log);
-    const services: Services = {
-      live,
-      build,
-      clock,
-      log,
-      logSampler: new Sampler(),
-      metrics: new Metrics(build),
-      store,
-      keys,
-      firstKey: keys.ensureFirstKey(join(config.data, "first-key")),
-      callerLimits: limits.callers,
-      anonymousLimits: limits.addresses,
-      workers: workerChannel,
-      personas,
-      loading: folder?.start().then(() => {
-        services.loading = undefined;
-      }),
-      personaErrors: () => folder?.lastErrors.length ?? 0,
-      rereadPersonas: async () => void (await folder?.rescan()),
-      upstream: new Upstream(clock, options.behindForwardProxy === true ? new FetchTransport() : undefined),
-      media: new MediaFetcher({ allowPrivate: options.allowPrivateMedia === true }),
-      replayMemory: new ReplayMemory(clock, sharedState?.states),
-      conversations: new Conversations(store, clock, () => services.live.config.conversations.retentionDays),
-      forgetUpstream: (state) => forgetUpstream(services, state),
-      idempotency: new Idempotency(store, clock, () => services.live.config.idempotency, log),
-      startedAt: clock.monotonic(),
-      draining: false,
-      running: 0,
-      bodyMemory: new BodyMemory(() => services.live.config.limits.bodyMemoryBytes ?? ownBodyMemory),
-      async close() {
-        await folder?.close();
-        keys.flush();
-        sweeper.stop();
-        services.idempotency.close();
-        services.upstream.close();
-        limits.close();
-        sharedState?.close();
-        store.close();
-      },
-    };
-    services.metrics.sampleGauge(
-      "troupe_requests_running",
-      "Requests under way, open streams included.",
-      () => services.running,
-    );
-    services.metrics.sampleGauge(
-      "troupe_request_body_bytes",
-      "Bytes of request bodies that are held in memory.",
-      () => services.bodyMemory.heldBytes,
-    );
-    sampleStores(services, sweeper);
-    if (isSweeper) sweeper.start();
-    return services;
+    await keys.flush();
   } catch (error) {
-    store.close();
-    throw error;
+    log.warn("when keys were last used could not be written", { error });
   }
 }
 
@@ -127,7 +138,19 @@ async function forgetUpstream({ live, upstream, log }: Services, { account: name
   }
 }
 
-function sampleStores({ metrics, idempotency, log, store }: Services, sweeper: Sweeper): void {
+/** @returns what gives the size in bytes as it was when last asked, and asks anew */
+async function storeSize({ maintenance }: Store): Promise<() => number> {
+  let { bytes } = await maintenance.size();
+  const ask = async () => {
+    ({ bytes } = await maintenance.size());
+  };
+  return () => {
+    ask().catch(() => {});
+    return bytes;
+  };
+}
+
+function sampleStores({ metrics, idempotency, log }: Services, sweeper: Sweeper, storeBytes: () => number): void {
   const { counts } = idempotency;
   const swept = sweeper.counts;
   metrics.sampleCounter("troupe_swept_answers_total", "Expired idempotency records removed.", () => swept.answers);
@@ -155,7 +178,7 @@ function sampleStores({ metrics, idempotency, log, store }: Services, sweeper: S
     "Calls with a service-request-id in flight.",
     () => idempotency.running,
   );
-  metrics.sampleGauge("troupe_store_bytes", "Size of the database file.", () => store.size().bytes, "max");
+  metrics.sampleGauge("troupe_store_bytes", "Size of the database file.", storeBytes, "max");
 }
 
 /** @returns the watched folder; undefined where the compiled-in personas are used */

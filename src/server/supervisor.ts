@@ -53,7 +53,7 @@ export async function runSupervisor(config: Config, options: SupervisorOptions):
   const log = logFor(config, io, clock);
   try {
     const listen = resolvePorts(config.listen, io.parentId !== undefined);
-    const firstKey = prepareData(config, clock);
+    const firstKey = await prepareData(config, clock);
     using shared = new SharedFolder(config.data);
     return await new Supervisor({ ...config, listen }, shared.path, log, clock, options).run(firstKey);
   } catch (error) {
@@ -75,12 +75,12 @@ function resolvePorts(listen: readonly ListenerConfig[], isUpgrade: boolean): re
 }
 
 /** Opens the data folder once, before any worker does. @throws StorageError */
-function prepareData(config: Config, clock: Clock): NewKey | undefined {
+async function prepareData(config: Config, clock: Clock): Promise<NewKey | undefined> {
   const store = openStore(config.data);
   try {
-    return new Keys(store.keys, clock, config.tiers).ensureFirstKey(join(config.data, "first-key"));
+    return await new Keys(store.keys, clock, config.tiers).ensureFirstKey(join(config.data, "first-key"));
   } finally {
-    store.close();
+    await store.close();
   }
 }
 

@@ -1,10 +1,10 @@
 import { ApiError } from "../protocols/errors.ts";
 import { StorageError } from "./storage-error.ts";
 
-/** Runs what can't be done without the store. @throws ApiError storage_unavailable in place of a StorageError */
-export function needsStorage<T>(work: () => T): T {
+/** Runs what can't be done without the store. Rejects with ApiError storage_unavailable in place of a StorageError. */
+export async function needsStorage<T>(work: () => T | Promise<T>): Promise<T> {
   try {
-    return work();
+    return await work();
   } catch (error) {
     throw asUnavailable(error);
   }

@@ -93,16 +93,3 @@ export function storing<T>(path: string, work: () => T): T {
     throw asStorageError(error, path);
   }
 }
-
-/** The same object, its methods throwing StorageError. @param before runs first, and may throw one */
-export function withStorageErrors<R extends object>(path: string, rows: R, before = () => {}): R {
-  const entries = Object.entries(rows).map(([name, method]) => [
-    name,
-    (...args: unknown[]) =>
-      storing(path, () => {
-        before();
-        return (method as (...args: unknown[]) => unknown)(...args);
-      }),
-  ]);
-  return Object.fromEntries(entries) as R;
-}

@@ -1,8 +1,8 @@
 /** Removes what is past its time, in steps so small that no request waits for one. */
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
-import type { Store } from "./sqlite/store.ts";
 import { StorageError } from "./storage-error.ts";
+import type { Maintenance } from "./store.ts";
 
 const hourMs = 3_600_000;
 const everyMs = 60_000;
@@ -26,32 +26,31 @@ export type SweepCounts = { answers: number; turns: number; pages: number };
  * One small step.
  * @param deletedBefore removes turns that were deleted until then
  * @returns false when nothing is left to do
- * @throws StorageError
+ * Rejects with StorageError
  */
-export function sweepStep(
-  store: Store,
+export async function sweepStep(
+  maintenance: Maintenance,
   now: number,
   { retentionHours, maxBytes = maxDatabaseBytes }: SweepRules,
   counts: SweepCounts,
   deletedBefore = now - deletedKeptMs,
-): boolean {
-  const { idempotency, conversations } = store;
-  const removals: [kind: keyof SweepCounts, remove: () => number][] = [
-    ["answers", () => idempotency.removeExpired(now, rowsPerStep)],
-    ["turns", () => conversations.removeExpired(now, rowsPerStep)],
-    ["turns", () => conversations.removeDeleted(deletedBefore, rowsPerStep)],
+): Promise<boolean> {
+  const removals: [kind: keyof SweepCounts, remove: () => number | Promise<number>][] = [
+    ["answers", () => maintenance.removeExpiredRuns(now, rowsPerStep)],
+    ["turns", () => maintenance.removeExpiredTurns(now, rowsPerStep)],
+    ["turns", () => maintenance.removeDeletedTurns(deletedBefore, rowsPerStep)],
     [
       "answers",
-      () => {
-        const { bytes, freeBytes } = store.size();
+      async () => {
+        const { bytes, freeBytes } = await maintenance.size();
         const finishedHourAgo = now + (retentionHours - 1) * hourMs;
-        return bytes - freeBytes > maxBytes ? idempotency.removeExpired(finishedHourAgo, rowsPerStep) : 0;
+        return bytes - freeBytes > maxBytes ? maintenance.removeExpiredRuns(finishedHourAgo, rowsPerStep) : 0;
       },
     ],
-    ["pages", () => (store.size().freeBytes > reserveBytes ? store.shrink(pagesPerStep) : 0)],
+    ["pages", async () => ((await maintenance.size()).freeBytes > reserveBytes ? maintenance.shrink(pagesPerStep) : 0)],
   ];
   for (const [kind, remove] of removals) {
-    const removed = remove();
+    const removed = await remove();
     counts[kind] += removed;
     if (removed > 0) return true;
   }
@@ -59,17 +58,23 @@ export function sweepStep(
 }
 
 export class Sweeper {
-  readonly #store: Store;
+  readonly #maintenance: Maintenance;
   readonly #clock: Clock;
   readonly #rules: () => SweepRules;
   readonly #log: Logger | undefined;
   #cancelTimer = () => {};
+  #isStopped = false;
 
   /** Running totals since the start; `failures`: sweeps that the store did not let end. */
   readonly counts = { answers: 0, turns: 0, pages: 0, sweeps: 0, failures: 0 };
 
-  constructor(store: Store, clock: Clock, rules: () => SweepRules, log?: Logger) {
-    this.#store = store;
+  constructor(
+    { maintenance }: { readonly maintenance: Maintenance },
+    clock: Clock,
+    rules: () => SweepRules,
+    log?: Logger,
+  ) {
+    this.#maintenance = maintenance;
     this.#clock = clock;
     this.#rules = rules;
     this.#log = log;
@@ -81,23 +86,25 @@ export class Sweeper {
   }
 
   stop(): void {
+    this.#isStopped = true;
     this.#cancelTimer();
   }
 
   #later(ms: number): void {
-    this.#cancelTimer = this.#clock.setTimer(ms, () => this.#step());
+    if (!this.#isStopped) this.#cancelTimer = this.#clock.setTimer(ms, () => this.#step());
   }
 
-  #step(): void {
+  async #step(): Promise<void> {
     try {
-      if (sweepStep(this.#store, this.#clock.now(), this.#rules(), this.counts)) {
+      if (await sweepStep(this.#maintenance, this.#clock.now(), this.#rules(), this.counts)) {
         this.#later(pauseMs);
         return;
       }
-      this.#store.livenessLock().others();
+      await this.#maintenance.otherServers();
       this.counts.sweeps += 1;
     } catch (error) {
       if (!(error instanceof StorageError)) throw error;
+      if (this.#isStopped) return;
       this.counts.failures += 1;
       this.#log?.warn("old answers and conversations could not be removed", { error });
     }

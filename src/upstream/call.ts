@@ -51,12 +51,15 @@ export interface CallObserver {
   readonly wantsBodies: boolean;
   /** A stream's body as it passes. */
   body(body: ChunkBody): void;
-  /** The whole answer went through. `upstreamResponseId` continues it where the upstream holds the conversation. */
+  /**
+   * The whole answer went through. `upstreamResponseId` continues it where the upstream holds the conversation.
+   * @returns what the answer's end waits for; it never rejects
+   */
   completed(result: {
     usage: Usage | undefined;
     completion?: CompletionBody;
     upstreamResponseId: string | undefined;
-  }): void;
+  }): Promise<unknown> | undefined;
   /** An upstream's error or a failure to reach it; status 0 when there was none. */
   upstreamFailed(provider: string, status: number): void;
   /** A stream broke after its first fragment. */
@@ -221,10 +224,12 @@ function completion(
   upstreamResponseId: string | undefined,
   target: Target,
   { form, observer }: CallOptions,
-): Outcome {
+): Outcome | Promise<Outcome> {
   const normal = normaliseCompletion(target.legacyFunctions ? downgradeCompletion(body) : body, form);
-  observer.completed({ usage: body.usage, completion: body, upstreamResponseId });
-  return { kind: "completion", completion: normal };
+  const outcome: Outcome = { kind: "completion", completion: normal };
+  return (
+    observer.completed({ usage: body.usage, completion: body, upstreamResponseId })?.then(() => outcome) ?? outcome
+  );
 }
 
 function typeOf(payload: string): string {

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { KeyError, matchKey } from "../../src/auth/key-lookup.ts";
 import { hashOf, newSecret, shownLength, withoutKeys } from "../../src/auth/key-secret.ts";
-import type { KeyRow } from "../../src/store/sqlite/key-repository.ts";
+import type { KeyRow } from "../../src/store/store.ts";
 
 const secret = newSecret();
 const rowOf = (id: string, name: string, key: string): KeyRow => ({

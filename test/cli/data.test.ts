@@ -55,13 +55,13 @@ Keys are as they were then: revoke again what was revoked since ('troupe keys li
     await shell.run("keys create alice");
     await shell.run("data backup copy.db");
     const server = openStore(folder.file("data"));
-    server.livenessLock();
+    await server.maintenance.otherServers();
     expect(await shell.run("data restore copy.db")).toMatchObject({
       code: 1,
       err: expect.stringContaining("stop it first"),
     });
     expect(JSON.parse((await shell.run("data stats --json")).out).servers).toBe(1);
-    server.close();
+    await server.close();
     expect((await shell.run("data restore copy.db")).code).toBe(0);
   });
 
@@ -87,7 +87,7 @@ Keys are as they were then: revoke again what was revoked since ('troupe keys li
     expect((await shell.run("data restore missing.db")).err).toBe(
       `error: There is no file ${folder.file("missing.db")}.\n`,
     );
-    openStore(folder.file("keyless")).close();
+    await openStore(folder.file("keyless")).close();
     expect((await shell.run("data restore keyless/troupe.db")).err).toContain(
       "holds no keys; it is a backup of nothing.",
     );

@@ -10,10 +10,12 @@ import { Console } from "./console.ts";
 const form = /^trp_[0-9A-Za-z]{46}$/;
 
 /** What a server would find. */
-function findIn(folder: TempFolder, secret: string) {
+async function findIn(folder: TempFolder, secret: string) {
   const store = openStore(folder.file("data"));
-  const found = new Keys(store.keys, systemClock, { free: 10, pro: 100 }).find(`Bearer ${secret}`);
-  store.close();
+  const keys = new Keys(store.keys, systemClock, { free: 10, pro: 100 });
+  await keys.load();
+  const found = keys.find(`Bearer ${secret}`);
+  await store.close();
   return found;
 }
 
@@ -24,7 +26,12 @@ describe("keys create", () => {
     expect(out.trimEnd()).toMatch(form);
     expect(err).toMatch(/^key_[0-9a-f]{32} \(alice, pro\)\. This is the only time that the key is shown\.\n$/);
     expect(code).toBe(0);
-    expect(findIn(folder, out.trim())).toMatchObject({ name: "alice", tier: "pro", perMinute: 100, models: ["*"] });
+    expect(await findIn(folder, out.trim())).toMatchObject({
+      name: "alice",
+      tier: "pro",
+      perMinute: 100,
+      models: ["*"],
+    });
   });
 
   test("takes every right from its flags", async () => {
@@ -49,7 +56,7 @@ describe("keys create", () => {
     // The span is counted from when the flag is read, a moment before the key is made.
     expect(90 * 86_400_000 - lifetime).toBeWithin(0, 5_000);
     expect(made.created_at).toMatch(/\.\d{3}Z$/);
-    expect(findIn(folder, made.key)).toMatchObject({ name: "ci", ownPerMinute: 5000 });
+    expect(await findIn(folder, made.key)).toMatchObject({ name: "ci", ownPerMinute: 5000 });
   });
 
   test("says what a key lacks, and makes neither it nor a data folder", async () => {
@@ -115,12 +122,12 @@ describe("a key that there is", () => {
     const { id } = JSON.parse((await shell.run(`keys show ${prefix} --json`)).out);
 
     const rotated = (await shell.run(`keys rotate ${id}`)).out.trim();
-    expect(findIn(folder, first)).toBeUndefined();
-    expect(findIn(folder, rotated)).toMatchObject({ keyId: id, name: "alice" });
+    expect(await findIn(folder, first)).toBeUndefined();
+    expect(await findIn(folder, rotated)).toMatchObject({ keyId: id, name: "alice" });
 
     expect((await shell.run(`keys revoke ${id}`)).out).toMatch(/^state +revoked$/m);
-    expect(findIn(folder, rotated)).toBeUndefined();
-    expect(findIn(folder, second)).toMatchObject({ name: "bob" });
+    expect(await findIn(folder, rotated)).toBeUndefined();
+    expect(await findIn(folder, second)).toMatchObject({ name: "bob" });
     expect(await shell.run(`keys revoke ${id}`)).toEqual({
       code: 1,
       out: "",
@@ -143,7 +150,7 @@ describe("a key that there is", () => {
       const rotated = (await shell.run(["keys", "rotate", part(key)])).out.trim();
       expect(rotated).toMatch(form);
       expect(await shell.run(["keys", "revoke", part(rotated)])).toMatchObject({ code: 0, err: "" });
-      expect([findIn(folder, key), findIn(folder, rotated)]).toEqual([undefined, undefined]);
+      expect([await findIn(folder, key), await findIn(folder, rotated)]).toEqual([undefined, undefined]);
       // Or the next one would share the name with it.
       rmSync(folder.file("data"), { recursive: true });
     }
@@ -173,7 +180,7 @@ describe("a key that there is", () => {
       }
     }
     expect((await shell.run(key)).err).toContain(`unknown command '${key.slice(0, 12)}…'`);
-    expect(findIn(folder, key)).toBeDefined();
+    expect(await findIn(folder, key)).toBeDefined();
   });
 
   test("is not changed by a very short beginning, unless someone says yes", async () => {

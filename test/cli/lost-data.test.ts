@@ -143,7 +143,7 @@ test("check changes neither an older schema nor a folder that has no database ye
   }
   expect(await shell.run("check")).toMatchObject({ code: 0, err: "" });
   expect((await shell.run("data migrate --dry-run")).out).toContain("schema 2 →");
-  openStore(folder.file("data")).close();
+  await openStore(folder.file("data")).close();
 });
 
 test("the old data come back after a start that was stopped by their loss", async () => {

@@ -45,8 +45,8 @@ describe("troupe data migrate", () => {
     const store = openStore(folder.file("data"));
     const { code } = await new Console(folder.path).run("data migrate --dry-run");
     expect(code).toBe(0);
-    store.check();
-    store.close();
+    await store.maintenance.check();
+    await store.close();
   });
 
   test("a database of a newer version is told, and left alone", async () => {

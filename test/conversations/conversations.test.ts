@@ -9,7 +9,7 @@ import {
 } from "../../src/conversations/conversations.ts";
 import type { AnswerMessage, ChatRequest, Message } from "../../src/protocols/chat/schema.ts";
 import type { ApiError } from "../../src/protocols/errors.ts";
-import { openStore, type Store } from "../../src/store/sqlite/store.ts";
+import { openStore, type SqliteStore } from "../../src/store/sqlite/store.ts";
 import { StorageError } from "../../src/store/storage-error.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
@@ -24,26 +24,34 @@ const others: Holder[] = [
 class House implements Disposable {
   readonly folder = new TempFolder();
   readonly clock = new ManualClock();
-  readonly store: Store = openStore(this.folder.path);
+  readonly store: SqliteStore = openStore(this.folder.path);
   readonly conversations = new Conversations(this.store, this.clock, () => 30);
 
   /** Stores one exchange, and gives the handle. */
-  say(id: string, text: string, options: Partial<Exchange> & { after?: string; holder?: Holder } = {}): string {
+  async say(
+    id: string,
+    text: string,
+    options: Partial<Exchange> & { after?: string; holder?: Holder } = {},
+  ): Promise<string> {
     const holder = options.holder ?? me;
-    const resumed = options.after === undefined ? undefined : this.conversations.resume(holder, options.after);
-    this.conversations.remember(holder, { ...exchange(id, [{ role: "user", content: text }]), resumed, ...options });
+    const resumed = options.after === undefined ? undefined : await this.conversations.resume(holder, options.after);
+    await this.conversations.remember(holder, {
+      ...exchange(id, [{ role: "user", content: text }]),
+      resumed,
+      ...options,
+    });
     return id;
   }
 
   /** Everything the sweeper would remove by now. */
-  sweep(): void {
-    const { conversations } = this.store;
-    while (conversations.removeExpired(this.clock.now(), 3) > 0);
-    while (conversations.removeDeleted(this.clock.now(), 3) > 0);
+  async sweep(): Promise<void> {
+    const { maintenance } = this.store;
+    while ((await maintenance.removeExpiredTurns(this.clock.now(), 3)) > 0);
+    while ((await maintenance.removeDeletedTurns(this.clock.now(), 3)) > 0);
   }
 
   [Symbol.dispose](): void {
-    this.store.close();
+    void this.store.close();
     this.folder[Symbol.dispose]();
   }
 }
@@ -78,9 +86,9 @@ function exchange(
 const user = (content: string): Message => ({ role: "user", content });
 const assistant = (content: string): Message => ({ role: "assistant", content });
 
-function errorOf(work: () => unknown): ApiError {
+async function errorOf(work: () => unknown): Promise<ApiError> {
   try {
-    work();
+    await work();
   } catch (error) {
     return error as ApiError;
   }
@@ -90,15 +98,15 @@ function errorOf(work: () => unknown): ApiError {
 const idsOf = (list: ListOf<{ id: string }>) => list.data.map(({ id }) => id);
 
 describe("continuing", () => {
-  test("gives all messages so far, from any turn, along each branch", () => {
+  test("gives all messages so far, from any turn, along each branch", async () => {
     using house = new House();
-    house.say("a", "1");
-    house.say("b", "2", { after: "a" });
-    house.say("c", "3", { after: "b" });
-    house.say("d", "4", { after: "a" });
-    const messages = (id: string) => house.conversations.resume(me, id).messages;
-    expect(messages("a")).toEqual([user("1"), assistant("answer a")]);
-    expect(messages("c")).toEqual([
+    await house.say("a", "1");
+    await house.say("b", "2", { after: "a" });
+    await house.say("c", "3", { after: "b" });
+    await house.say("d", "4", { after: "a" });
+    const messages = async (id: string) => (await house.conversations.resume(me, id)).messages;
+    expect(await messages("a")).toEqual([user("1"), assistant("answer a")]);
+    expect(await messages("c")).toEqual([
       user("1"),
       assistant("answer a"),
       user("2"),
@@ -106,13 +114,13 @@ describe("continuing", () => {
       user("3"),
       assistant("answer c"),
     ]);
-    expect(messages("d")).toEqual([user("1"), assistant("answer a"), user("4"), assistant("answer d")]);
+    expect(await messages("d")).toEqual([user("1"), assistant("answer a"), user("4"), assistant("answer d")]);
   });
 
-  test("carries tool calls and thinking, and leaves out what only answers have", () => {
+  test("carries tool calls and thinking, and leaves out what only answers have", async () => {
     using house = new House();
     const call = { id: "call_1", type: "function" as const, function: { name: "f", arguments: "{}" } };
-    house.conversations.remember(
+    await house.conversations.remember(
       me,
       exchange(
         "a",
@@ -128,7 +136,7 @@ describe("continuing", () => {
         },
       ),
     );
-    expect(house.conversations.resume(me, "a").messages[1] as unknown).toEqual({
+    expect((await house.conversations.resume(me, "a")).messages[1] as unknown).toEqual({
       role: "assistant",
       content: null,
       tool_calls: [call],
@@ -136,42 +144,42 @@ describe("continuing", () => {
       thinking_blocks: [{ type: "thinking", thinking: "hm", signature: "s" }],
       audio: { id: "audio_1" },
     });
-    house.conversations.remember(me, exchange("b", [user("x")], {}, { content: null, refusal: "no" }));
-    expect(house.conversations.resume(me, "b").messages[1] as unknown).toEqual({
+    await house.conversations.remember(me, exchange("b", [user("x")], {}, { content: null, refusal: "no" }));
+    expect((await house.conversations.resume(me, "b")).messages[1] as unknown).toEqual({
       role: "assistant",
       content: null,
       refusal: "no",
     });
   });
 
-  test("knows the upstream's own id, and whose it is", () => {
+  test("knows the upstream's own id, and whose it is", async () => {
     using house = new House();
-    house.say("a", "1", { upstream: { account: "xai", responseId: "resp_1" } });
-    expect(house.conversations.resume(me, "a").upstream).toEqual({ account: "xai", responseId: "resp_1" });
-    house.say("b", "2", { after: "a" });
-    expect(house.conversations.resume(me, "b").upstream).toBeUndefined();
-    expect(house.conversations.resume(me, "b").messages).toHaveLength(4);
+    await house.say("a", "1", { upstream: { account: "xai", responseId: "resp_1" } });
+    expect((await house.conversations.resume(me, "a")).upstream).toEqual({ account: "xai", responseId: "resp_1" });
+    await house.say("b", "2", { after: "a" });
+    expect((await house.conversations.resume(me, "b")).upstream).toBeUndefined();
+    expect((await house.conversations.resume(me, "b")).messages).toHaveLength(4);
   });
 
-  test("survives a restart", () => {
+  test("survives a restart", async () => {
     using house = new House();
-    house.say("a", "1");
-    house.store.close();
+    await house.say("a", "1");
+    await house.store.close();
     const store = openStore(house.folder.path);
-    const { messages } = new Conversations(store, house.clock, () => 30).resume(me, "a");
+    const { messages } = await new Conversations(store, house.clock, () => 30).resume(me, "a");
     expect(messages).toEqual([user("1"), assistant("answer a")]);
-    store.close();
+    await store.close();
     Object.assign(house, { store: openStore(house.folder.path) });
   });
 
-  test("unknown, another key's, another surface's: 404 not_found naming previous_response_id", () => {
+  test("unknown, another key's, another surface's: 404 not_found naming previous_response_id", async () => {
     using house = new House();
-    house.say("a", "1");
+    await house.say("a", "1");
     for (const attempt of [
       () => house.conversations.resume(me, "z"),
       ...others.map((other) => () => house.conversations.resume(other, "a")),
     ]) {
-      const error = errorOf(attempt);
+      const error = await errorOf(attempt);
       expect([error.status, error.type, error.code, error.param]).toEqual([
         404,
         "invalid_request_error",
@@ -181,51 +189,56 @@ describe("continuing", () => {
     }
   });
 
-  test("a conversation beyond all reason is refused, not loaded", () => {
+  test("a conversation beyond all reason is refused, not loaded", async () => {
     using house = new House();
     const resumed: Resumed = { id: "a0", messages: [], upstream: undefined };
     const huge = "x".repeat(17 * 1024 * 1024);
-    house.say("a0", huge);
+    await house.say("a0", huge);
     for (let at = 1; at < 4; at += 1) {
-      house.conversations.remember(me, {
+      await house.conversations.remember(me, {
         ...exchange(`a${at}`, [user(huge)]),
         resumed: { ...resumed, id: `a${at - 1}` },
       });
     }
-    expect(errorOf(() => house.conversations.resume(me, "a3"))).toMatchObject({
+    expect(await errorOf(() => house.conversations.resume(me, "a3"))).toMatchObject({
       status: 400,
       param: "previous_response_id",
     });
-    expect(house.conversations.resume(me, "a2").messages).toHaveLength(6);
+    expect((await house.conversations.resume(me, "a2")).messages).toHaveLength(6);
   }, 60_000);
 });
 
 describe("expiry and deletion", () => {
-  test("a conversation lives 30 days from its last use, all its turns together", () => {
+  test("a conversation lives 30 days from its last use, all its turns together", async () => {
     using house = new House();
-    house.say("a", "1");
+    await house.say("a", "1");
     house.clock.advance(20 * dayMs);
-    house.say("b", "2", { after: "a" });
+    await house.say("b", "2", { after: "a" });
     house.clock.advance(30 * dayMs - 1);
-    expect(house.conversations.resume(me, "a").messages).toHaveLength(2);
+    expect((await house.conversations.resume(me, "a")).messages).toHaveLength(2);
     house.clock.advance(30 * dayMs - 1);
-    expect(house.conversations.get(me, "b").id).toBe("b");
+    expect((await house.conversations.get(me, "b")).id).toBe("b");
     house.clock.advance(1);
     for (const id of ["a", "b"]) {
-      expect(errorOf(() => house.conversations.resume(me, id)).param).toBe("previous_response_id");
-      expect(errorOf(() => house.conversations.get(me, id)).status).toBe(404);
+      expect((await errorOf(() => house.conversations.resume(me, id))).param).toBe("previous_response_id");
+      expect((await errorOf(() => house.conversations.get(me, id))).status).toBe(404);
     }
-    expect(house.conversations.list(me, {}).data).toEqual([]);
-    house.sweep();
-    expect(house.store.conversations.totals()).toEqual({ conversations: 0, turns: 0, deleted: 0, bytes: 0 });
+    expect((await house.conversations.list(me, {})).data).toEqual([]);
+    await house.sweep();
+    expect(await house.store.maintenance.conversationTotals()).toEqual({
+      conversations: 0,
+      turns: 0,
+      deleted: 0,
+      bytes: 0,
+    });
   });
 
-  test("a deleted turn is gone for its holder; what continues it stays whole, until that is deleted too", () => {
+  test("a deleted turn is gone for its holder; what continues it stays whole, until that is deleted too", async () => {
     using house = new House();
-    house.say("a", "1", { upstream: { account: "xai", responseId: "resp_1" } });
-    house.say("b", "2", { after: "a" });
-    for (const other of others) expect(errorOf(() => house.conversations.delete(other, "a")).status).toBe(404);
-    expect(house.conversations.delete(me, "a")).toEqual({ account: "xai", responseId: "resp_1" });
+    await house.say("a", "1", { upstream: { account: "xai", responseId: "resp_1" } });
+    await house.say("b", "2", { after: "a" });
+    for (const other of others) expect((await errorOf(() => house.conversations.delete(other, "a"))).status).toBe(404);
+    expect(await house.conversations.delete(me, "a")).toEqual({ account: "xai", responseId: "resp_1" });
     for (const attempt of [
       () => house.conversations.resume(me, "a"),
       () => house.conversations.get(me, "a"),
@@ -233,25 +246,25 @@ describe("expiry and deletion", () => {
       () => house.conversations.update(me, "a", {}),
       () => house.conversations.delete(me, "a"),
     ]) {
-      expect(errorOf(attempt)).toMatchObject({ status: 404, code: "not_found" });
+      expect(await errorOf(attempt)).toMatchObject({ status: 404, code: "not_found" });
     }
-    expect(idsOf(house.conversations.list(me, {}))).toEqual(["b"]);
-    house.sweep();
-    expect(house.conversations.resume(me, "b").messages).toHaveLength(4);
-    expect(house.conversations.delete(me, "b")).toBeUndefined();
-    house.sweep();
-    expect(house.store.conversations.totals()).toMatchObject({ turns: 0, bytes: 0 });
+    expect(idsOf(await house.conversations.list(me, {}))).toEqual(["b"]);
+    await house.sweep();
+    expect((await house.conversations.resume(me, "b")).messages).toHaveLength(4);
+    expect(await house.conversations.delete(me, "b")).toBeUndefined();
+    await house.sweep();
+    expect(await house.store.maintenance.conversationTotals()).toMatchObject({ turns: 0, bytes: 0 });
   });
 
-  test("an answer whose forerunner went away while it was made is kept with its whole history", () => {
+  test("an answer whose forerunner went away while it was made is kept with its whole history", async () => {
     using house = new House();
-    house.say("a", "1");
-    const resumed = house.conversations.resume(me, "a");
-    house.conversations.delete(me, "a");
-    house.sweep();
-    expect(house.store.conversations.totals().turns).toBe(0);
-    house.conversations.remember(me, { ...exchange("b", [user("2")]), resumed });
-    expect(house.conversations.resume(me, "b").messages).toEqual([
+    await house.say("a", "1");
+    const resumed = await house.conversations.resume(me, "a");
+    await house.conversations.delete(me, "a");
+    await house.sweep();
+    expect((await house.store.maintenance.conversationTotals()).turns).toBe(0);
+    await house.conversations.remember(me, { ...exchange("b", [user("2")]), resumed });
+    expect((await house.conversations.resume(me, "b")).messages).toEqual([
       user("1"),
       assistant("answer a"),
       user("2"),
@@ -261,13 +274,13 @@ describe("expiry and deletion", () => {
 });
 
 describe("the stored-completions routes", () => {
-  test("get: the completion, and what the request said", () => {
+  test("get: the completion, and what the request said", async () => {
     using house = new House();
-    house.conversations.remember(
+    await house.conversations.remember(
       me,
       exchange("a", [user("x")], { temperature: 0.5, seed: 7, user: "u", metadata: { k: "v" }, tool_choice: "none" }),
     );
-    expect(house.conversations.get(me, "a")).toEqual({
+    expect(await house.conversations.get(me, "a")).toEqual({
       ...exchange("a", []).completion,
       request_id: "req_a",
       tool_choice: "none",
@@ -281,59 +294,63 @@ describe("the stored-completions routes", () => {
       response_format: null,
       metadata: { k: "v" },
     } as never);
-    for (const other of others) expect(errorOf(() => house.conversations.get(other, "a")).status).toBe(404);
+    for (const other of others) expect((await errorOf(() => house.conversations.get(other, "a"))).status).toBe(404);
   });
 
-  test("list: pages in both directions, by model and by metadata, one's own only", () => {
+  test("list: pages in both directions, by model and by metadata, one's own only", async () => {
     using house = new House();
     const models = ["m/1", "m/2"];
     for (let at = 0; at < 25; at += 1) {
       const id = `c${String(at).padStart(2, "0")}`;
       const made = exchange(id, [user("x")], { metadata: { parity: String(at % 2), all: "yes" } });
-      house.conversations.remember(me, {
+      await house.conversations.remember(me, {
         ...made,
         completion: { ...made.completion, model: models[at % 5 === 0 ? 0 : 1]! },
       });
       if (at % 2 === 0) house.clock.advance(1);
     }
-    house.say("theirs", "x", { holder: others[0]! });
-    const first = house.conversations.list(me, {});
+    await house.say("theirs", "x", { holder: others[0]! });
+    const first = await house.conversations.list(me, {});
     expect([first.data.length, first.first_id, first.last_id, first.has_more]).toEqual([20, "c00", "c19", true]);
-    const second = house.conversations.list(me, { after: "c19" });
+    const second = await house.conversations.list(me, { after: "c19" });
     expect([idsOf(second), second.has_more]).toEqual([["c20", "c21", "c22", "c23", "c24"], false]);
-    expect(idsOf(house.conversations.list(me, { order: "desc", limit: 3 }))).toEqual(["c24", "c23", "c22"]);
-    expect(idsOf(house.conversations.list(me, { order: "desc", limit: 2, after: "c22" }))).toEqual(["c21", "c20"]);
-    expect(idsOf(house.conversations.list(me, { model: "m/1" }))).toEqual(["c00", "c05", "c10", "c15", "c20"]);
+    expect(idsOf(await house.conversations.list(me, { order: "desc", limit: 3 }))).toEqual(["c24", "c23", "c22"]);
+    expect(idsOf(await house.conversations.list(me, { order: "desc", limit: 2, after: "c22" }))).toEqual([
+      "c21",
+      "c20",
+    ]);
+    expect(idsOf(await house.conversations.list(me, { model: "m/1" }))).toEqual(["c00", "c05", "c10", "c15", "c20"]);
     const odd = { metadata: { parity: "1", all: "yes" }, model: "m/1" };
-    expect(idsOf(house.conversations.list(me, odd))).toEqual(["c05", "c15"]);
-    expect(idsOf(house.conversations.list(me, { metadata: { parity: "2" } }))).toEqual([]);
-    expect(idsOf(house.conversations.list(me, { metadata: { 'od"d.[0]': "x" } }))).toEqual([]);
-    expect(house.conversations.list(others[1]!, {})).toEqual({
+    expect(idsOf(await house.conversations.list(me, odd))).toEqual(["c05", "c15"]);
+    expect(idsOf(await house.conversations.list(me, { metadata: { parity: "2" } }))).toEqual([]);
+    expect(idsOf(await house.conversations.list(me, { metadata: { 'od"d.[0]': "x" } }))).toEqual([]);
+    expect(await house.conversations.list(others[1]!, {})).toEqual({
       object: "list",
       data: [],
       first_id: null,
       last_id: null,
       has_more: false,
     });
-    house.conversations.delete(me, "c19");
-    expect(idsOf(house.conversations.list(me, { after: "c19", limit: 1 }))).toEqual(["c20"]);
+    await house.conversations.delete(me, "c19");
+    expect(idsOf(await house.conversations.list(me, { after: "c19", limit: 1 }))).toEqual(["c20"]);
   });
 
-  test("list: paging finds everything once, whatever the page size and the times", () => {
-    fc.assert(
-      fc.property(
+  test("list: paging finds everything once, whatever the page size and the times", async () => {
+    await fc.assert(
+      fc.asyncProperty(
         fc.array(fc.integer({ min: 0, max: 2 }), { minLength: 1, maxLength: 30 }),
         fc.integer({ min: 1, max: 7 }),
         fc.constantFrom("asc" as const, "desc" as const),
-        (waits, limit, order) => {
+        async (waits, limit, order) => {
           using house = new House();
-          const ids = waits.map((wait, at) => {
+          const ids: string[] = [];
+          for (const [at, wait] of waits.entries()) {
             house.clock.advance(wait);
-            return house.say(`c${String(at).padStart(2, "0")}`, "x");
-          });
+            ids.push(await house.say(`c${String(at).padStart(2, "0")}`, "x"));
+          }
           const found: string[] = [];
           for (let after: string | undefined; ; ) {
-            const page = house.conversations.list(me, { limit, order, after });
+            const page = await house.conversations.list(me, { limit, order, after });
             found.push(...idsOf(page));
             if (!page.has_more) break;
             after = page.last_id!;
@@ -345,18 +362,18 @@ describe("the stored-completions routes", () => {
     );
   }, 60_000);
 
-  test("messages: what the model was given, with ids to page by", () => {
+  test("messages: what the model was given, with ids to page by", async () => {
     using house = new House();
-    house.say("a", "1");
+    await house.say("a", "1");
     const parts = [
       { type: "text" as const, text: "look" },
       { type: "image_url" as const, image_url: { url: "https://example.com/x.png" } },
     ];
-    house.conversations.remember(me, {
+    await house.conversations.remember(me, {
       ...exchange("b", [{ role: "user", content: parts, name: "ann" }]),
-      resumed: house.conversations.resume(me, "a"),
+      resumed: await house.conversations.resume(me, "a"),
     });
-    const list = house.conversations.messages(me, "b", {});
+    const list = await house.conversations.messages(me, "b", {});
     expect(list).toEqual({
       object: "list",
       data: [
@@ -369,35 +386,40 @@ describe("the stored-completions routes", () => {
       has_more: false,
     });
     const pages = [{ limit: 2 }, { limit: 2, after: "b-1" }, { order: "desc" as const, limit: 1, after: "b-2" }];
-    expect(pages.map((paging) => idsOf(house.conversations.messages(me, "b", paging)))).toEqual([
-      ["b-0", "b-1"],
-      ["b-2"],
-      ["b-1"],
-    ]);
-    expect(house.conversations.messages(me, "b", { limit: 2 }).has_more).toBe(true);
+    const answers = await Promise.all(pages.map((paging) => house.conversations.messages(me, "b", paging)));
+    expect(answers.map(idsOf)).toEqual([["b-0", "b-1"], ["b-2"], ["b-1"]]);
+    expect((await house.conversations.messages(me, "b", { limit: 2 })).has_more).toBe(true);
   });
 
-  test("update: replaces the metadata, and nothing else", () => {
+  test("update: replaces the metadata, and nothing else", async () => {
     using house = new House();
-    house.conversations.remember(me, exchange("a", [user("x")], { metadata: { k: "v" } }));
-    const before = house.conversations.get(me, "a");
-    expect(house.conversations.update(me, "a", { other: "w" })).toEqual({ ...before, metadata: { other: "w" } });
-    expect(house.conversations.get(me, "a").metadata).toEqual({ other: "w" });
-    expect(errorOf(() => house.conversations.update(others[0]!, "a", {})).status).toBe(404);
+    await house.conversations.remember(me, exchange("a", [user("x")], { metadata: { k: "v" } }));
+    const before = await house.conversations.get(me, "a");
+    expect(await house.conversations.update(me, "a", { other: "w" })).toEqual({ ...before, metadata: { other: "w" } });
+    expect((await house.conversations.get(me, "a")).metadata).toEqual({ other: "w" });
+    expect((await errorOf(() => house.conversations.update(others[0]!, "a", {}))).status).toBe(404);
   });
 
-  test("a wrong limit or cursor is named", () => {
+  test("a wrong limit or cursor is named", async () => {
     using house = new House();
-    house.say("a", "1");
-    house.say("theirs", "1", { holder: others[0]! });
+    await house.say("a", "1");
+    await house.say("theirs", "1", { holder: others[0]! });
     for (const limit of [0, 101, 1.5, Number.NaN]) {
-      expect(errorOf(() => house.conversations.list(me, { limit }))).toMatchObject({ status: 400, param: "limit" });
-      expect(errorOf(() => house.conversations.messages(me, "a", { limit }))).toMatchObject({ param: "limit" });
+      expect(await errorOf(() => house.conversations.list(me, { limit }))).toMatchObject({
+        status: 400,
+        param: "limit",
+      });
+      expect(await errorOf(() => house.conversations.messages(me, "a", { limit }))).toMatchObject({ param: "limit" });
     }
     for (const after of ["nothing", "theirs", ""]) {
-      expect(errorOf(() => house.conversations.list(me, { after }))).toMatchObject({ status: 404, param: "after" });
+      expect(await errorOf(() => house.conversations.list(me, { after }))).toMatchObject({
+        status: 404,
+        param: "after",
+      });
     }
-    expect(errorOf(() => house.conversations.messages(me, "a", { after: "a-1" }))).toMatchObject({ param: "after" });
+    expect(await errorOf(() => house.conversations.messages(me, "a", { after: "a-1" }))).toMatchObject({
+      param: "after",
+    });
   });
 });
 
@@ -406,9 +428,9 @@ describe("when storage fails", () => {
     throw new StorageError("full", "troupe.db", "the disk is full");
   };
 
-  test("nothing is pretended: 503 storage_unavailable", () => {
+  test("nothing is pretended: 503 storage_unavailable", async () => {
     using house = new House();
-    house.say("a", "1");
+    await house.say("a", "1");
     const rows = house.store.conversations;
     Object.assign(rows, { find: failing, insert: failing, list: failing, setMetadata: failing });
     for (const attempt of [
@@ -417,14 +439,14 @@ describe("when storage fails", () => {
       () => house.conversations.list(me, {}),
       () => house.conversations.update(me, "a", {}),
     ]) {
-      expect(errorOf(attempt)).toMatchObject({ status: 503, code: "storage_unavailable" });
+      expect(await errorOf(attempt)).toMatchObject({ status: 503, code: "storage_unavailable" });
     }
   });
 
-  test("a full disk does not keep a conversation from being read on", () => {
+  test("a full disk does not keep a conversation from being read on", async () => {
     using house = new House();
-    house.say("a", "1");
+    await house.say("a", "1");
     Object.assign(house.store.conversations, { touch: failing });
-    expect(house.conversations.resume(me, "a").messages).toHaveLength(2);
+    expect((await house.conversations.resume(me, "a")).messages).toHaveLength(2);
   });
 });

@@ -45,7 +45,7 @@ beforeAll(async () => {
     { headers: { "service-request-id": "a" } },
   );
   await ask("/gateway/v1/chat/completions", { model: "openai/broken" });
-  const key = troupe.createKey({ name: "slow", tier: "enterprise", perMinute: 1 });
+  const key = await troupe.createKey({ name: "slow", tier: "enterprise", perMinute: 1 });
   for (let time = 0; time < 2; time += 1) await ask("/v1/chat/completions", { model: "troupe/guide" }, { key });
   for (const line of (await (await troupe.fetch("/metrics")).text()).split("\n")) {
     const [, type] = /^# TYPE (\S+)/.exec(line) ?? [];

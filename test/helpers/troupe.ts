@@ -50,13 +50,13 @@ export class Troupe implements AsyncDisposable {
       allowPrivateMedia: true,
       ...(options.telemetry && { telemetry: options.telemetry }),
     });
-    const made = server.services.keys.create({ name: "test", tier: "enterprise", perMinute: 1_000_000 });
+    const made = await server.services.keys.create({ name: "test", tier: "enterprise", perMinute: 1_000_000 });
     return new Troupe(server, made.secret, data, options.data === undefined);
   }
 
   /** Another key. @returns its secret */
-  createKey(spec: KeySpec): string {
-    return this.server.services.keys.create(spec).secret;
+  async createKey(spec: KeySpec): Promise<string> {
+    return (await this.server.services.keys.create(spec)).secret;
   }
 
   baseUrl(surface: SurfaceName): string {

@@ -131,17 +131,18 @@ export class WorkerProcesses implements AsyncDisposable {
   }
 
   /** Works with the keys beside the running processes. */
-  withKeys<T>(work: (keys: Keys) => T): T {
+  async withKeys<T>(work: (keys: Keys) => Promise<T>): Promise<T> {
     const store = openStore(this.data);
     try {
-      return work(new Keys(store.keys, systemClock, { free: 10, pro: 100 }));
+      return await work(new Keys(store.keys, systemClock, { free: 10, pro: 100 }));
     } finally {
-      store.close();
+      await store.close();
     }
   }
 
-  createKey(spec: Partial<KeySpec> = {}): string {
-    return this.withKeys((keys) => keys.create({ name: "t", tier: "enterprise", perMinute: 100_000, ...spec }).secret);
+  async createKey(spec: Partial<KeySpec> = {}): Promise<string> {
+    const made = { name: "t", tier: "enterprise", perMinute: 100_000, ...spec } as const;
+    return (await this.withKeys((keys) => keys.create(made))).secret;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

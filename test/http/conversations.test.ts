@@ -90,7 +90,7 @@ describe.each([
     })().catch(() => {});
     answer = () => completion("mine");
     const mine = await remember();
-    const other = troupe.client(surface, { apiKey: troupe.createKey({ name: "other", tier: "pro" }) });
+    const other = troupe.client(surface, { apiKey: await troupe.createKey({ name: "other", tier: "pro" }) });
     const before = upstream.requests.length;
     const attempts = [
       () => go(unstored.id),
@@ -113,7 +113,7 @@ describe.each([
   });
 
   test("the stored-completions routes, as the official client calls them", async () => {
-    const key = troupe.createKey({ name: "owner", tier: "enterprise", perMinute: 1000 });
+    const key = await troupe.createKey({ name: "owner", tier: "enterprise", perMinute: 1000 });
     const own = troupe.client(surface, { apiKey: key });
     const made: string[] = [];
     for (const [at, project] of ["a", "b", "a"].entries()) {
@@ -170,11 +170,11 @@ describe.each([
   });
 
   test("an exchange that can't be kept is refused before it is billed; plain calls go on", async () => {
-    const { store } = troupe.server.services;
-    const check = store.check;
+    const { maintenance } = troupe.server.services.store;
+    const { check } = maintenance;
     const { StorageError } = await import("../../src/store/storage-error.ts");
-    store.check = () => {
-      throw new StorageError("full", store.path, "The disk is full.");
+    maintenance.check = async () => {
+      throw new StorageError("full", "troupe.db", "The disk is full.");
     };
     const before = upstream.requests.length;
     try {
@@ -183,7 +183,7 @@ describe.each([
       expect(upstream.requests.length).toBe(before);
       expect((await remember({ store: false })).choices[0]!.message.content).toBeString();
     } finally {
-      store.check = check;
+      maintenance.check = check;
     }
   });
 });
@@ -248,7 +248,7 @@ describe("xAI's own state", () => {
   test("another key can't continue it", async () => {
     answer = () => response("up-4", "one");
     const first = await create({ store: true });
-    const other = troupe.client("gateway", { apiKey: troupe.createKey({ name: "other", tier: "pro" }) });
+    const other = troupe.client("gateway", { apiKey: await troupe.createKey({ name: "other", tier: "pro" }) });
     const call = other.chat.completions.create({
       model: "xai/grok-4.3",
       messages: [user("hi")],

@@ -95,7 +95,7 @@ describe("the table of errors", () => {
 
   test("400 unknown_provider names no provider that the key may not use", async () => {
     const told = async (models: string[]) => {
-      const key = troupe.createKey({ name: "narrow", tier: "pro", models });
+      const key = await troupe.createKey({ name: "narrow", tier: "pro", models });
       const response = await troupe.post("/gateway/v1/chat/completions", { model: "x/y", messages: hello }, { key });
       return (await errorOf(response)).message;
     };
@@ -107,8 +107,8 @@ describe("the table of errors", () => {
   });
 
   test.each(surfaces)("%s: 401 with one message for every kind of wrong key", async (base) => {
-    const revoked = troupe.createKey({ name: "gone", tier: "free" });
-    troupe.server.services.keys.revoke(revoked.slice(0, 12));
+    const revoked = await troupe.createKey({ name: "gone", tier: "free" });
+    await troupe.server.services.keys.revoke(revoked.slice(0, 12));
     const wrong = [null, "", "sk-foreign", `${troupe.key}x`, `trp_${"a".repeat(46)}`, revoked];
     const messages = new Set<string>();
     for (const key of wrong) {
@@ -123,7 +123,7 @@ describe("the table of errors", () => {
   });
 
   test("403 model_not_allowed on the gateway, 404 on the orchestrator: what you may not use does not exist", async () => {
-    const key = troupe.createKey({ name: "narrow", tier: "pro", models: ["openai/*"] });
+    const key = await troupe.createKey({ name: "narrow", tier: "pro", models: ["openai/*"] });
     const gateway = await troupe.post(
       "/gateway/v1/chat/completions",
       { model: "builtin/echo", messages: hello },
@@ -141,7 +141,7 @@ describe("the table of errors", () => {
   });
 
   test("403 surface_not_allowed for a key that does not open the surface", async () => {
-    const key = troupe.createKey({ name: "one door", tier: "pro", surfaces: ["gateway"] });
+    const key = await troupe.createKey({ name: "one door", tier: "pro", surfaces: ["gateway"] });
     const response = await troupe.fetch("/v1/models", { key });
     expect(response.status).toBe(403);
     expect(await errorOf(response)).toMatchObject({ type: "permission_error", code: "surface_not_allowed" });
@@ -149,7 +149,7 @@ describe("the table of errors", () => {
   });
 
   test("404 model_not_found for an unknown persona, and for one above the key's tier", async () => {
-    const free = troupe.createKey({ name: "free", tier: "free" });
+    const free = await troupe.createKey({ name: "free", tier: "free" });
     const listed = (await (await troupe.fetch("/v1/models")).json()) as { data: { id: string; tier: string }[] };
     const above = listed.data.find(({ tier }) => tier === "enterprise")!.id;
     for (const model of ["troupe/nobody", above]) {
@@ -205,7 +205,7 @@ describe("the table of errors", () => {
   });
 
   test("429 with Retry-After", async () => {
-    const key = troupe.createKey({ name: "tiny", tier: "enterprise", perMinute: 1 });
+    const key = await troupe.createKey({ name: "tiny", tier: "enterprise", perMinute: 1 });
     expect((await troupe.fetch("/v1/models", { key })).status).toBe(200);
     const response = await troupe.fetch("/v1/models", { key });
     expect(response.status).toBe(429);

@@ -195,7 +195,7 @@ describe("service-request-id", () => {
     answer = () => completion("mine");
     await (await ask(id)).text();
     const before = upstream.requests.length;
-    const other = troupe.createKey({ name: "other", tier: "pro" });
+    const other = await troupe.createKey({ name: "other", tier: "pro" });
     const theirs = await ask(id, {}, { key: other });
     expect(theirs.headers.get("idempotent-replayed")).toBeNull();
     expect(upstream.requests.length).toBe(before + 1);

@@ -40,7 +40,7 @@ const from = (address: string) => ({ "x-forwarded-for": address });
 
 describe("a free key", () => {
   test("has 10 requests in any 60 seconds, counts errors too, and the window slides", async () => {
-    const key = troupe.createKey({ name: "free", tier: "free" });
+    const key = await troupe.createKey({ name: "free", tier: "free" });
     const start = nowSeconds();
     const call = (body: unknown) => troupe.post("/v1/chat/completions", body, { key });
     for (let taken = 1; taken <= 5; taken += 1) {
@@ -69,7 +69,7 @@ describe("a free key", () => {
   });
 
   test("sent many at once has the same ten, each with a number of its own", async () => {
-    const key = troupe.createKey({ name: "free", tier: "free" });
+    const key = await troupe.createKey({ name: "free", tier: "free" });
     const answers = await Promise.all(Array.from({ length: 30 }, () => troupe.fetch("/v1/models", { key })));
     const taken = answers.filter(({ status }) => status === 200).map((one) => rates(one)[1]);
     expect(taken.toSorted((a, b) => a - b)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
@@ -77,7 +77,7 @@ describe("a free key", () => {
   });
 
   test("sees its headers on a 404 and a 405 as well", async () => {
-    const key = troupe.createKey({ name: "free", tier: "free" });
+    const key = await troupe.createKey({ name: "free", tier: "free" });
     expect(rates(await troupe.fetch("/v1/nothing", { key }))[1]).toBe(9);
     expect(rates(await troupe.fetch("/v1/models", { key, method: "DELETE" }))[1]).toBe(8);
     expect(rates(await troupe.fetch("/v1/models/troupe/nobody", { key }))[1]).toBe(7);
@@ -85,15 +85,15 @@ describe("a free key", () => {
 });
 
 test("tiers: pro has 100, enterprise its own number", async () => {
-  const pro = troupe.createKey({ name: "pro", tier: "pro" });
+  const pro = await troupe.createKey({ name: "pro", tier: "pro" });
   expect(rates(await troupe.fetch("/v1/models", { key: pro }))).toEqual([100, 99, nowSeconds() + 60]);
-  const enterprise = troupe.createKey({ name: "ent", tier: "enterprise", perMinute: 12_345 });
+  const enterprise = await troupe.createKey({ name: "ent", tier: "enterprise", perMinute: 12_345 });
   expect(rates(await troupe.fetch("/v1/models", { key: enterprise }))).toEqual([12_345, 12_344, nowSeconds() + 60]);
 });
 
 describe("the gateway", () => {
   test("has no limit of its own, nor headers", async () => {
-    const key = troupe.createKey({ name: "free", tier: "free" });
+    const key = await troupe.createKey({ name: "free", tier: "free" });
     for (let taken = 1; taken <= 12; taken += 1) {
       const response = await troupe.fetch("/gateway/v1/models", { key });
       expect(response.status).toBe(200);
@@ -102,7 +102,7 @@ describe("the gateway", () => {
   });
 
   test("keeps the number that a key brings", async () => {
-    const key = troupe.createKey({ name: "ent", tier: "enterprise", perMinute: 2 });
+    const key = await troupe.createKey({ name: "ent", tier: "enterprise", perMinute: 2 });
     const statuses = [];
     for (let taken = 1; taken <= 3; taken += 1)
       statuses.push((await troupe.fetch("/gateway/v1/models", { key })).status);

@@ -275,9 +275,9 @@ describe.each([["orchestrator", persona] as const, ["gateway", "openai/x"] as co
       "a key for the other surface",
       OpenAI.PermissionDeniedError,
       { status: 403, code: "surface_not_allowed" },
-      () =>
+      async () =>
         failure({
-          apiKey: troupe.createKey({
+          apiKey: await troupe.createKey({
             name: "o",
             tier: "pro",
             surfaces: [surface === "gateway" ? "orchestrator" : "gateway"],
@@ -289,7 +289,7 @@ describe.each([["orchestrator", persona] as const, ["gateway", "openai/x"] as co
       OpenAI.RateLimitError,
       { status: 429, code: "rate_limit_exceeded", type: "rate_limit_error" },
       async () => {
-        const apiKey = troupe.createKey({ name: "one", tier: "enterprise", perMinute: 1 });
+        const apiKey = await troupe.createKey({ name: "one", tier: "enterprise", perMinute: 1 });
         await failure({ apiKey });
         return failure({ apiKey });
       },

@@ -167,7 +167,7 @@ describe("the API's description, against a running server", () => {
   test("a server that drains or has lost its storage answers as declared too", async () => {
     await using troupe = await Troupe.start();
     const { services } = troupe.server;
-    services.store.check = () => {
+    services.store.maintenance.check = async () => {
       throw new Error("disk I/O error");
     };
     services.draining = true;

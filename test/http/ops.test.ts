@@ -29,9 +29,9 @@ describe("the open endpoints", () => {
   });
 
   test("/health is 503 when storage is lost", async () => {
-    const { store } = troupe.server.services;
-    const check = store.check;
-    store.check = () => {
+    const { maintenance } = troupe.server.services.store;
+    const { check } = maintenance;
+    maintenance.check = async () => {
       throw new Error("disk I/O error");
     };
     try {
@@ -39,7 +39,7 @@ describe("the open endpoints", () => {
       expect(response.status).toBe(503);
       expect(await response.json()).toMatchObject({ status: "degraded", checks: { storage: { status: "failing" } } });
     } finally {
-      store.check = check;
+      maintenance.check = check;
     }
   });
 
@@ -86,7 +86,7 @@ describe("/metrics", () => {
     const grown = async (name: string) => ((await samples()).get(name) ?? 0) - (before.get(name) ?? 0);
     await (await chat()).text();
     await (await chat({ stream: true })).text();
-    const key = troupe.createKey({ name: "tiny", tier: "enterprise", perMinute: 1 });
+    const key = await troupe.createKey({ name: "tiny", tier: "enterprise", perMinute: 1 });
     for (let call = 0; call < 3; call += 1) await troupe.fetch("/v1/models", { key });
 
     const labels = 'gen_ai_provider_name="builtin",gen_ai_request_model="echo"';

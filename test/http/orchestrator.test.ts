@@ -106,7 +106,7 @@ describe("a plan sees the personas of its tier and below", () => {
     ["pro", ["house/butler", "house/cook", "house/far", "house/lost"]],
     ["enterprise", ["house/butler", "house/cook", "house/far", "house/guard", "house/lost"]],
   ] as const)("%s: listed, found and answered; nothing else is", async (tier, ids) => {
-    const key = troupe.createKey({ name: tier, tier, ...(tier === "enterprise" ? { perMinute: 100 } : {}) });
+    const key = await troupe.createKey({ name: tier, tier, ...(tier === "enterprise" ? { perMinute: 100 } : {}) });
     const list = (await (await troupe.fetch("/v1/models", { key })).json()) as { object: string; data: object[] };
     expect(list.object).toBe("list");
     expect(list.data.map((model) => (model as { id: string }).id)).toEqual([...ids]);

@@ -94,7 +94,8 @@ describe("the three headers are there, as integers", () => {
       403,
       "a key for the other surface",
       100,
-      () => troupe.fetch("/v1/models", { key: troupe.createKey({ name: "g", tier: "pro", surfaces: ["gateway"] }) }),
+      async () =>
+        troupe.fetch("/v1/models", { key: await troupe.createKey({ name: "g", tier: "pro", surfaces: ["gateway"] }) }),
     ],
     [404, "an unknown persona", ofKey, () => chat({ model: "no/body" })],
     [404, "an unknown conversation", ofKey, () => chat({ previous_response_id: "chatcmpl-none" })],
@@ -124,7 +125,7 @@ describe("the three headers are there, as integers", () => {
       "one too many",
       1,
       async () => {
-        const key = troupe.createKey({ name: "one", tier: "enterprise", perMinute: 1 });
+        const key = await troupe.createKey({ name: "one", tier: "enterprise", perMinute: 1 });
         await troupe.fetch("/v1/models", { key });
         return troupe.fetch("/v1/models", { key });
       },

@@ -66,8 +66,8 @@ test.each(damages)("%s", async (damage) => {
     const first = await answer();
     using database = new Database(folder.file("troupe.db"));
     if (database.run(damage).changes === 0) {
-      idempotency.close();
-      store.close();
+      await idempotency.close();
+      await store.close();
       continue;
     }
     const fails = ask().then(({ answer: kept }) => textOf(kept));
@@ -79,8 +79,8 @@ test.each(damages)("%s", async (damage) => {
     expect(upstream.calls.length).toBe(calls + 1);
     expect(await textOf((await ask()).answer)).toBe(first);
     expect(upstream.calls.length).toBe(calls + 1);
-    idempotency.close();
-    store.close();
+    await idempotency.close();
+    await store.close();
   }
 });
 

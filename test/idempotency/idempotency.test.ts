@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { fingerprint } from "../../src/idempotency/fingerprint.ts";
 import { Idempotency, type IdempotencyRules, type IdempotentAnswer } from "../../src/idempotency/idempotency.ts";
 import { ApiError } from "../../src/protocols/errors.ts";
-import { openStore, type Store, type StoreOptions } from "../../src/store/sqlite/store.ts";
+import { openStore, type SqliteStore, type StoreOptions } from "../../src/store/sqlite/store.ts";
 import { StorageError } from "../../src/store/storage-error.ts";
 import type { EventBatch, KeptAnswer, StreamEnd } from "../../src/upstream/answer.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
@@ -14,7 +14,7 @@ const usual: IdempotencyRules = { retentionHours: 24, finishAfterDisconnect: tru
 
 /** One process, as far as the store and the locks are concerned. */
 class Process {
-  readonly store: Store;
+  readonly store: SqliteStore;
   readonly idempotency: Idempotency;
 
   constructor(folder: TempFolder, clock: ManualClock, rules: IdempotencyRules, options: StoreOptions = {}) {
@@ -24,14 +24,14 @@ class Process {
 
   /** What `kill -9` leaves: the lock is gone, the rows are as they were, and nothing is written any more. */
   die(): void {
-    for (const name of Object.keys(this.store.idempotency)) {
-      Object.assign(this.store.idempotency, {
-        [name]: () => {
+    for (const name of Object.keys(this.store.runs)) {
+      Object.assign(this.store.runs, {
+        [name]: async () => {
           throw new StorageError("unusable", "", "this process is dead");
         },
       });
     }
-    this.store.close();
+    void this.store.close();
   }
 }
 
@@ -80,8 +80,8 @@ class House implements Disposable {
 
   [Symbol.dispose](): void {
     for (const process of this.#processes) {
-      process.idempotency.close();
-      process.store.close();
+      void process.idempotency.close();
+      void process.store.close();
     }
     this.folder[Symbol.dispose]();
   }
@@ -201,7 +201,7 @@ describe("whole answers", () => {
     leaving.abort(new Error("gone"));
     expect((await asked).message).toBe("gone");
     expect([house.upstream.calls.length, house.process.idempotency.running]).toEqual([0, 0]);
-    expect(house.process.store.idempotency.totals().running).toBe(0);
+    expect((await house.process.store.maintenance.runTotals()).running).toBe(0);
   });
 
   test("another body under the same id is refused, whether the first runs or is over", async () => {
@@ -645,8 +645,9 @@ describe("crashes", () => {
     house.upstream.last.stream().push("a");
     await nextBatch((await streaming).answer);
     house.crash();
+    await house.process.idempotency.interruptAbandoned();
     expect(house.process.idempotency.counts.interrupted).toBe(2);
-    expect(house.process.store.idempotency.totals()).toMatchObject({ running: 0, interrupted: 2 });
+    expect(await house.process.store.maintenance.runTotals()).toMatchObject({ running: 0, interrupted: 2 });
     for (const id of ["waiting", "streaming"]) {
       const retry = house.ask({ id, body: { other: id } });
       await settle();
@@ -791,7 +792,7 @@ describe("when storage fails", () => {
 
   test("a new id can't be taken: 503 storage_unavailable, and nothing is called", async () => {
     using house = new House();
-    Object.assign(house.process.store.idempotency, { claim: failing });
+    Object.assign(house.process.store.runs, { claim: failing });
     const error = await errorOf(house.ask());
     expect([error.status, error.code, error.headers["retry-after"]]).toEqual([503, "storage_unavailable", "5"]);
     expect(house.upstream.calls).toHaveLength(0);
@@ -799,7 +800,7 @@ describe("when storage fails", () => {
 
   test("an answer that can't be stored is given all the same, and to retries until it can", async () => {
     using house = new House();
-    const rows = house.process.store.idempotency;
+    const rows = house.process.store.runs;
     const { finish } = rows;
     Object.assign(rows, { finish: failing });
     const whole = house.ask({ id: "whole" });
@@ -826,7 +827,7 @@ describe("when storage fails", () => {
 
   test("it waits a minute for the store, not for ever; then the id is free again", async () => {
     using house = new House();
-    const rows = house.process.store.idempotency;
+    const rows = house.process.store.runs;
     const { finish } = rows;
     Object.assign(rows, { finish: failing });
     const asked = house.ask();
@@ -847,7 +848,7 @@ describe("when storage fails", () => {
 
   test("an id whose release could not be written is free all the same", async () => {
     using house = new House();
-    const rows = house.process.store.idempotency;
+    const rows = house.process.store.runs;
     const { release } = rows;
     Object.assign(rows, { release: failing });
     const asked = house.ask();
@@ -863,7 +864,7 @@ describe("when storage fails", () => {
 
   test("a stream whose middle can't be stored goes on for its reader", async () => {
     using house = new House();
-    Object.assign(house.process.store.idempotency, { append: failing });
+    Object.assign(house.process.store.runs, { append: failing });
     const asked = house.ask();
     await settle();
     const call = house.upstream.last.stream();
@@ -908,10 +909,15 @@ describe("closing", () => {
     house.upstream.last.stream().push("x");
     const { answer } = await streaming;
     await nextBatch(answer);
-    house.process.idempotency.close();
+    await house.process.idempotency.close();
     await errorOf(waiting);
     expect((await readAll(answer)).end).toBe("cancelled");
     expect(house.upstream.calls.map(({ signal }) => signal.aborted)).toEqual([true, true]);
-    expect(house.process.store.idempotency.totals()).toEqual({ running: 0, finished: 0, interrupted: 0, bytes: 0 });
+    expect(await house.process.store.maintenance.runTotals()).toEqual({
+      running: 0,
+      finished: 0,
+      interrupted: 0,
+      bytes: 0,
+    });
   });
 });

@@ -5,7 +5,7 @@
 import { expect, spyOn, test } from "bun:test";
 import { Idempotency, type IdempotentAnswer } from "../../src/idempotency/idempotency.ts";
 import { ApiError } from "../../src/protocols/errors.ts";
-import { openStore, type Store } from "../../src/store/sqlite/store.ts";
+import { openStore, type SqliteStore } from "../../src/store/sqlite/store.ts";
 import { StorageError } from "../../src/store/storage-error.ts";
 import type { KeptAnswer, StreamEnd } from "../../src/upstream/answer.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
@@ -32,7 +32,7 @@ class JumpingClock extends ManualClock {
 
 /** A real process, but for the operating system. */
 class Process {
-  readonly store: Store;
+  readonly store: SqliteStore;
   readonly idempotency: Idempotency;
 
   constructor(folder: TempFolder, clock: ManualClock) {
@@ -41,14 +41,14 @@ class Process {
   }
 
   die(): void {
-    for (const name of Object.keys(this.store.idempotency)) {
-      Object.assign(this.store.idempotency, {
-        [name]: () => {
+    for (const name of Object.keys(this.store.runs)) {
+      Object.assign(this.store.runs, {
+        [name]: async () => {
           throw new StorageError("unusable", "", "this process is dead");
         },
       });
     }
-    this.store.close();
+    void this.store.close();
   }
 }
 
@@ -451,8 +451,8 @@ class World {
 
   close(): void {
     for (const { idempotency, store } of this.processes) {
-      idempotency.close();
-      store.close();
+      void idempotency.close();
+      void store.close();
     }
     this.folder[Symbol.dispose]();
   }

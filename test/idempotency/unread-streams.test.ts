@@ -1,8 +1,8 @@
 /** What streams that nobody reads may take of a process, counted in pieces. */
 import { expect, test } from "bun:test";
 import { Idempotency } from "../../src/idempotency/idempotency.ts";
-import type { IdempotencyRepository, StoredEvents } from "../../src/store/sqlite/idempotency-repository.ts";
 import { openStore } from "../../src/store/sqlite/store.ts";
+import type { RunRepository, StoredEvents } from "../../src/store/store.ts";
 import type { EventReader, EventSource, Producer } from "../../src/upstream/answer.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { settle } from "../helpers/scripted-upstream.ts";
@@ -57,7 +57,7 @@ class Quick implements EventSource {
 type World = {
   readonly clock: ManualClock;
   readonly idempotency: Idempotency;
-  readonly rows: IdempotencyRepository;
+  readonly rows: RunRepository;
   /** Starts a call, whose caller leaves at once. */
   leave(upstream: Quick, id: string): Promise<void>;
   close(): void;
@@ -70,7 +70,7 @@ function open(folder: TempFolder): World {
   return {
     clock,
     idempotency,
-    rows: store.idempotency,
+    rows: store.runs,
     async leave(upstream, requestId) {
       const leaving = new AbortController();
       const claim = { scope: "s", requestId, fingerprint: "f" };
@@ -78,8 +78,8 @@ function open(folder: TempFolder): World {
       leaving.abort();
     },
     close() {
-      idempotency.close();
-      store.close();
+      void idempotency.close();
+      void store.close();
     },
   };
 }

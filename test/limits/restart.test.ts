@@ -36,7 +36,7 @@ describe.each(["1", "2"])("with %s workers", (workers) => {
       const args = ["--port", "0", "--workers", workers];
       const first = WorkerProcesses.run(folder.path, { args });
       await first.ready;
-      const key = first.createKey({ perMinute: limit });
+      const key = await first.createKey({ perMinute: limit });
       for (let taken = 1; taken <= 5; taken += 1) expect(await ask(first.url, key)).toBe(limit - taken);
       const anonymous = await ask(first.url, "wrong");
       manners[manner]!(first);
@@ -55,7 +55,7 @@ test.skipIf(!canShare())(
     using folder = new TempFolder();
     await using troupe = WorkerProcesses.run(folder.path, { args: ["--port", "0"] });
     await troupe.ready;
-    const key = troupe.createKey({ perMinute: limit });
+    const key = await troupe.createKey({ perMinute: limit });
     for (let taken = 1; taken <= 5; taken += 1) expect(await ask(troupe.url, key)).toBe(limit - taken);
     const anonymous = await ask(troupe.url, "wrong");
     process.kill(troupe.id, "SIGUSR2");

@@ -143,7 +143,7 @@ describe("stopping", () => {
     using upstream = new UpstreamServer(() => held.response());
     const options = { data, providers: { openai: { baseUrl: upstream.url } } };
     const troupe = await Troupe.start(options);
-    const key = troupe.createKey({ name: "caller", tier: "pro" });
+    const key = await troupe.createKey({ name: "caller", tier: "pro" });
     const ask = (server: Troupe, signal?: AbortSignal) =>
       server.fetch("/gateway/v1/chat/completions", {
         method: "POST",

@@ -39,7 +39,7 @@ describe("two workers on one port and one data folder", () => {
   test("share the calls, keys and limits, and count as one", async () => {
     using folder = new TempFolder();
     await using troupe = await WorkerProcesses.start(folder.path);
-    const key = troupe.createKey();
+    const key = await troupe.createKey();
     expect(troupe.workers).toHaveLength(2);
     expect((await troupe.call("/v1/models", undefined, { key: troupe.firstKey })).status).toBe(200);
 
@@ -58,7 +58,7 @@ describe("two workers on one port and one data folder", () => {
       checks: { workers: { status: "ok", workers: 2, running: 2, restarts: 0 } },
     });
 
-    const free = troupe.createKey({ tier: "free", perMinute: 10 });
+    const free = await troupe.createKey({ tier: "free", perMinute: 10 });
     const raced = await Promise.all(
       Array.from({ length: 50 }, () => troupe.call("/v1/models", undefined, { key: free })),
     );
@@ -71,7 +71,7 @@ describe("two workers on one port and one data folder", () => {
     expect(new Set(await Promise.all(refused.map((one) => troupe.workerOf(one)))).size).toBe(2);
 
     await untilBoth(troupe, () => troupe.call("/v1/models", undefined, { key }));
-    troupe.withKeys((keys) => keys.revoke(key.slice(0, 12)));
+    await troupe.withKeys((keys) => keys.revoke(key.slice(0, 12)));
     for (const { status } of (await untilBoth(troupe, () => troupe.call("/v1/models", undefined, { key }))).values()) {
       expect(status).toBe(401);
     }
@@ -90,7 +90,7 @@ describe("two workers on one port and one data folder", () => {
       return completion(`answer ${asked.length}`);
     });
     await using troupe = await WorkerProcesses.start(folder.path, upstream.url);
-    const key = troupe.createKey();
+    const key = await troupe.createKey();
 
     const headers = { "service-request-id": "once" };
     const raced = await Promise.all(Array.from({ length: 30 }, () => troupe.call(chat, ask("hi"), { key, headers })));
@@ -116,7 +116,7 @@ describe("two workers on one port and one data folder", () => {
   test("outlive one of them: it is replaced, and what was counted stays counted", async () => {
     using folder = new TempFolder();
     await using troupe = await WorkerProcesses.start(folder.path);
-    const key = troupe.createKey();
+    const key = await troupe.createKey();
     const list = () => troupe.call("/v1/models", undefined, { key });
     await Promise.all(Array.from({ length: 20 }, list));
     await untilBoth(troupe, list);
@@ -159,7 +159,7 @@ describe("two workers on one port and one data folder", () => {
 describe("signals", () => {
   /** Streams on both workers, each with its first fragment here. */
   async function streaming(troupe: WorkerProcesses, upstream: UpstreamServer, held: readonly HeldStream[]) {
-    const key = troupe.createKey();
+    const key = await troupe.createKey();
     const responses = await Promise.all(
       held.map(async (one, at) => {
         const opening = troupe.open(chat, ask(String(at), { stream: true }), { key });
@@ -229,7 +229,7 @@ test("an upgrade in place refuses nobody, and its limits hold among the new work
     args: ["--workers", "2", "--port", port],
   });
   await troupe.ready;
-  const key = troupe.createKey();
+  const key = await troupe.createKey();
   const opening = troupe.open(chat, ask("hi", { stream: true }), { key });
   await upstream.received(1);
   held.fragment("before");

@@ -29,16 +29,16 @@ export async function examineInstallation(loaded: LoadResult, call: boolean): Pr
   return [
     ok("configuration", file),
     ...warnings.map((one) => warning("configuration", formatDiagnostic(one), "Correct the name, or remove it.")),
-    ...data(config),
+    ...(await data(config)),
     ...(await Promise.all(config.listen.map((listener) => addresses(listener, config)))).flat(),
     ...(await personas(config)),
     ...(await examineUpstreams(config, call)),
   ];
 }
 
-function data(config: Config): Check[] {
+async function data(config: Config): Promise<Check[]> {
   try {
-    const { keys } = dryRun(config, systemClock, true);
+    const { keys } = await dryRun(config, systemClock, true);
     if (keys === undefined) return [ok("data folder", `${config.data}, made at the first start`)];
   } catch (error) {
     if (!(error instanceof StorageError)) throw error;

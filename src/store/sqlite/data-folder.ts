@@ -13,13 +13,12 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { asFolderError, StorageError, storing } from "../storage-error.ts";
+import type { ConversationTotals, RunTotals } from "../store.ts";
 import { type SweepCounts, type SweepRules, sweepStep } from "../sweeper.ts";
-import type { ConversationTotals } from "./conversation-repository.ts";
-import type { IdempotencyTotals } from "./idempotency-repository.ts";
 import { LivenessLock } from "./liveness-lock.ts";
 import { forgetLost } from "./loss-guard.ts";
 import { migrate, migrations, versionOf } from "./migrations.ts";
-import { databaseName, openStore, type Store } from "./store.ts";
+import { databaseName, openStore, type SqliteStore } from "./store.ts";
 
 /** A request about the data folder that can't be met; the message says why. */
 export class DataError extends Error {
@@ -38,27 +37,27 @@ export type DataStats = {
   readonly servers: number;
   readonly keys: { readonly usable: number; readonly revoked: number; readonly expired: number };
   /** Answers kept under a service-request-id. */
-  readonly answers: IdempotencyTotals;
+  readonly answers: RunTotals;
   readonly conversations: ConversationTotals;
 };
 
 /** Reads every row: on a large database it takes a while, and runs beside a server without disturbing it. */
-export function dataStats(store: Store, now: number): DataStats {
-  const keys = store.keys.list();
+export async function dataStats({ path, keys: repository, maintenance }: SqliteStore, now: number): Promise<DataStats> {
+  const keys = await repository.list();
   const revoked = keys.filter(({ revokedAt }) => revokedAt !== null).length;
   const expired = keys.filter(
     ({ revokedAt, expiresAt }) => revokedAt === null && expiresAt !== null && expiresAt <= now,
   );
-  const log = `${store.path}-wal`;
+  const log = `${path}-wal`;
   return {
-    path: store.path,
+    path,
     schemaVersion: migrations.length,
-    ...store.size(),
+    ...(await maintenance.size()),
     logBytes: existsSync(log) ? statSync(log).size : 0,
-    servers: store.livenessLock().others().length,
+    servers: await maintenance.otherServers(),
     keys: { usable: keys.length - revoked - expired.length, revoked, expired: expired.length },
-    answers: store.idempotency.totals(),
-    conversations: store.conversations.totals(),
+    answers: await maintenance.runTotals(),
+    conversations: await maintenance.conversationTotals(),
   };
 }
 
@@ -66,12 +65,12 @@ export function dataStats(store: Store, now: number): DataStats {
  * Copies everything to one new file, readable by this user only, while servers run. The file appears when it is complete.
  * @throws DataError when there is such a file; StorageError
  */
-export function backUp(store: Store, file: string): void {
+export async function backUp({ maintenance }: SqliteStore, file: string): Promise<void> {
   if (existsSync(file)) throw new DataError(`${file} exists already; name another file.`);
   const unfinished = `${file}.unfinished`;
   createEmpty(unfinished);
   try {
-    store.copyTo(unfinished);
+    await maintenance.copyTo(unfinished);
     checkCopy(unfinished, file);
     flushToDisk(unfinished);
     renameSync(unfinished, file);
@@ -87,9 +86,9 @@ export function backUp(store: Store, file: string): void {
  * @returns where the database that was there before is now, if there was one
  * @throws DataError when a server runs, or the file is none of ours; then nothing has changed. StorageError
  */
-export function restore(file: string, folder: string): string | undefined {
+export async function restore(file: string, folder: string): Promise<string | undefined> {
   assertFile(file);
-  return alone(folder, () => {
+  return alone(folder, async () => {
     const incoming = join(folder, `${databaseName}.incoming`);
     try {
       createEmpty(incoming);
@@ -97,7 +96,7 @@ export function restore(file: string, folder: string): string | undefined {
       checkCopy(incoming, file);
       assertKeys(incoming, file);
       flushToDisk(incoming);
-      const replaced = moveAway(join(folder, databaseName));
+      const replaced = await moveAway(join(folder, databaseName));
       renameSync(incoming, join(folder, databaseName));
       flushToDisk(folder);
       return replaced;
@@ -112,24 +111,24 @@ export function restore(file: string, folder: string): string | undefined {
  * @returns where what is left of it is now; undefined: it is sound, and was left alone
  * @throws DataError when a server runs, StorageError when it fails for another reason; then nothing has changed
  */
-export function giveUpLost(folder: string): string | undefined {
+export async function giveUpLost(folder: string): Promise<string | undefined> {
   const path = join(folder, databaseName);
-  if (!isLost(folder)) return undefined;
-  return alone(folder, () => {
-    const replaced = moveAway(path);
+  if (!(await isLost(folder))) return undefined;
+  return alone(folder, async () => {
+    const replaced = await moveAway(path);
     forgetLost(folder);
     return replaced ?? path;
   });
 }
 
-function isLost(folder: string): boolean {
+async function isLost(folder: string): Promise<boolean> {
   if (!existsSync(folder)) return false;
   try {
     const store = openStore(folder, { isTrial: true });
     try {
-      store.keys.list();
+      await store.keys.list();
     } finally {
-      store.close();
+      await store.close();
     }
     return false;
   } catch (error) {
@@ -139,7 +138,7 @@ function isLost(folder: string): boolean {
 }
 
 /** Runs `work` while no server runs on the folder, which is made if it is not there. @throws DataError, StorageError */
-function alone<T>(folder: string, work: () => T): T {
+async function alone<T>(folder: string, work: () => Promise<T>): Promise<T> {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
   } catch (error) {
@@ -148,7 +147,7 @@ function alone<T>(folder: string, work: () => T): T {
   const livenessLock = new LivenessLock(folder);
   try {
     if (livenessLock.others().length > 0) throw new DataError(`A server runs on ${folder}; stop it first.`);
-    return work();
+    return await work();
   } finally {
     livenessLock.leave();
   }
@@ -161,12 +160,13 @@ export type Pruned = SweepCounts & { readonly bytes: number };
  * Removes at once what is past its time or was deleted, and gives the space back. A server may run meanwhile.
  * @throws StorageError
  */
-export function prune(store: Store, now: number, rules: SweepRules): Pruned {
+export async function prune({ maintenance }: SqliteStore, now: number, rules: SweepRules): Promise<Pruned> {
   const counts: SweepCounts = { answers: 0, turns: 0, pages: 0 };
-  const { bytes } = store.size();
-  while (sweepStep(store, now, rules, counts, now));
-  for (let freed = store.shrink(pagesPerStep); freed > 0; freed = store.shrink(pagesPerStep)) counts.pages += freed;
-  return { ...counts, bytes: Math.max(0, bytes - store.size().bytes) };
+  const { bytes } = await maintenance.size();
+  while (await sweepStep(maintenance, now, rules, counts, now));
+  const shrink = () => maintenance.shrink(pagesPerStep);
+  for (let freed = await shrink(); freed > 0; freed = await shrink()) counts.pages += freed;
+  return { ...counts, bytes: Math.max(0, bytes - (await maintenance.size()).bytes) };
 }
 
 const pagesPerStep = 256;
@@ -239,12 +239,12 @@ function assertKeys(path: string, name: string): void {
 }
 
 /** The old database and what belongs to it, kept under another name until the next time. */
-function moveAway(path: string): string | undefined {
+async function moveAway(path: string): Promise<string | undefined> {
   // A log that is left alone counts as well: it would be taken for the next database's.
   if (!databaseParts.some((part) => existsSync(path + part))) return undefined;
   try {
     // Brings what stands in its log into the file; one that can't be opened is moved as it is.
-    if (existsSync(path)) openStore(dirname(path), { isTrial: true }).close();
+    if (existsSync(path)) await openStore(dirname(path), { isTrial: true }).close();
   } catch (error) {
     if (!(error instanceof StorageError)) throw error;
   }

@@ -23,10 +23,10 @@ export type Migration = {
  * @param now a monotonic reading in milliseconds
  * @throws StorageError
  */
-export function migrateData(folder: string, now: () => number): Migration {
+export async function migrateData(folder: string, now: () => number): Promise<Migration> {
   const before = look(folder);
   const startedAt = now();
-  openStore(folder).close();
+  await openStore(folder).close();
   return { ...before, milliseconds: now() - startedAt };
 }
 
@@ -34,14 +34,14 @@ export function migrateData(folder: string, now: () => number): Migration {
  * Does the same to a copy in the data folder, checks the copy, and removes it; servers may run on the original.
  * @throws StorageError, as the migration itself would
  */
-export function rehearseMigration(folder: string, now: () => number): Migration {
+export async function rehearseMigration(folder: string, now: () => number): Promise<Migration> {
   const before = look(folder);
   if (before.from === 0) return { ...before, milliseconds: 0 };
   const rehearsal = mkdtempSync(join(folder, "rehearsal-"));
   try {
     const path = join(folder, databaseName);
     storing(path, () => copy(path, join(rehearsal, databaseName)));
-    return { ...before, milliseconds: migrateData(rehearsal, now).milliseconds };
+    return { ...before, milliseconds: (await migrateData(rehearsal, now)).milliseconds };
   } finally {
     rmSync(rehearsal, { recursive: true, force: true });
   }

@@ -1,6 +1,6 @@
 /**
- * What is remembered, in one SQLite file in the data folder. Every method of its rows is one prepared statement or one
- * synchronous transaction, so nothing can come between its parts, and throws StorageError.
+ * What is remembered, in one SQLite file in the data folder. Every method of its repositories is one prepared statement or
+ * one synchronous transaction, so nothing can come between its parts.
  *
  * WAL with synchronous NORMAL: what was committed survives a killed process; a power cut may lose the last commits,
  * never the file. Source: https://www.sqlite.org/pragma.html#pragma_synchronous
@@ -8,35 +8,21 @@
 import { constants, Database } from "bun:sqlite";
 import { closeSync, mkdirSync, openSync } from "node:fs";
 import { join } from "node:path";
-import { asFolderError, asOpeningError, damaged, StorageError, storing, withStorageErrors } from "../storage-error.ts";
-import { type ConversationRepository, conversationRepository } from "./conversation-repository.ts";
+import { asFolderError, asOpeningError, damaged, StorageError, storing } from "../storage-error.ts";
+import type { ConversationRepository, KeyRepository, Maintenance, RunRepository, Store } from "../store.ts";
+import { asynchronous, type Synchronous } from "./asynchronous.ts";
+import { conversationRepository } from "./conversation-repository.ts";
 import { GroupCommit } from "./group-commit.ts";
-import { type IdempotencyRepository, idempotencyRepository } from "./idempotency-repository.ts";
-import { type KeyRepository, keyRepository } from "./key-repository.ts";
+import { keyRepository, type SqliteKeys } from "./key-repository.ts";
 import { LivenessLock } from "./liveness-lock.ts";
 import { LossGuard } from "./loss-guard.ts";
 import { migrate, migrations, versionOf } from "./migrations.ts";
 import { retryOnBusy } from "./retry-on-busy.ts";
+import { runRepository } from "./run-repository.ts";
 
-export type Store = {
+export type SqliteStore = Store & {
   /** The database file. */
   readonly path: string;
-  readonly keys: KeyRepository;
-  readonly idempotency: IdempotencyRepository;
-  readonly conversations: ConversationRepository;
-  /** This process among those that serve from this folder, from the first call on. @throws StorageError */
-  livenessLock(): LivenessLock;
-  /** Of the database file: how large it is, and how much of that is free for new rows. */
-  size(): { readonly bytes: number; readonly freeBytes: number };
-  /** Gives free pages back to the file system, that many at most. @returns how many */
-  shrink(maxPages: number): number;
-  /** Copies everything, as it is at this moment, into a new file, while others read and write. @throws StorageError */
-  copyTo(path: string): void;
-  /** Reads every page. @returns the first damage, undefined when there is none. @throws StorageError */
-  damage(): string | undefined;
-  /** Writes as much as a usual row. @throws StorageError when nothing can be kept at the moment */
-  check(): void;
-  close(): void;
 };
 
 export const databaseName = "troupe.db";
@@ -57,7 +43,7 @@ const openingBusyMs = 10_000;
  * Opens the data folder's database; makes both if they are not there, readable by this user only.
  * @throws StorageError
  */
-export function openStore(folder: string, options: StoreOptions = {}): Store {
+export function openStore(folder: string, options: StoreOptions = {}): SqliteStore {
   const path = join(folder, databaseName);
   const guard = guarding(folder, path);
   makePrivate(folder, path);
@@ -70,43 +56,57 @@ export function openStore(folder: string, options: StoreOptions = {}): Store {
       database.run(`pragma busy_timeout = ${options.busyMs ?? 1_000}`);
       if (options.maxBytes !== undefined) limitSize(database, options.maxBytes);
       let livenessLock: LivenessLock | undefined;
-      const size = database.prepare<{ pages: number; free: number; pageSize: number }, []>(
-        `select page_count as pages, freelist_count as free, page_size as pageSize
-         from pragma_page_count, pragma_freelist_count, pragma_page_size`,
-      );
+      const lock = () => (livenessLock ??= new LivenessLock(folder));
       const shared = new GroupCommit(database, path);
-      const stillThere = placeCheck(database, path);
       const keys = keyRepository(database);
       const hasKeys = keys.hasAny();
       guard.checkKeys(hasKeys);
       const mark = options.isTrial ? () => {} : () => guard.mark(database);
       if (hasKeys) mark();
-      const check = database.prepare("insert or replace into trials values (1, zeroblob(12000))");
+      const { version, hasAny: _, ...asked } = marking(keys, mark);
+      const {
+        leaseTerms,
+        removeExpired: removeExpiredRuns,
+        totals: runTotals,
+        ...runs
+      } = runRepository(database, shared, lock);
+      const { removeExpired, removeDeleted, totals, ...conversations } = conversationRepository(database);
+      const isThere = placeCheck(database, path);
+      let isClosed = false;
+      const whileOpen = () => {
+        if (isClosed) throw new StorageError("unusable", path, `The database ${path} was closed.`);
+      };
+      const stillThere = () => {
+        whileOpen();
+        isThere();
+      };
       return {
         path,
-        keys: withStorageErrors(path, marking(keys, mark)),
-        idempotency: withStorageErrors(path, idempotencyRepository(database, shared), stillThere),
-        conversations: withStorageErrors(path, conversationRepository(database), stillThere),
-        livenessLock: () => (livenessLock ??= new LivenessLock(folder)),
-        size: () =>
-          storing(path, () => {
-            const { pages, free, pageSize } = size.get()!;
-            return { bytes: pages * pageSize, freeBytes: free * pageSize };
-          }),
-        shrink: (maxPages) =>
-          storing(path, () => {
-            const before = size.get()!.free;
-            if (before > 0) database.run(`pragma incremental_vacuum(${maxPages})`);
-            return before - size.get()!.free;
-          }),
-        copyTo: (target) => storing(path, () => void database.run("vacuum into ?", [target])),
-        damage: () => storing(path, () => damageIn(database)),
-        check: () =>
-          storing(path, () => {
-            stillThere();
-            check.run();
-          }),
-        close: () => {
+        keys: {
+          ...asynchronous<Omit<KeyRepository, "version">>(path, asked, whileOpen),
+          version: () => storing(path, version),
+        },
+        runs: { ...asynchronous<Omit<RunRepository, "leaseTerms">>(path, runs, stillThere), leaseTerms },
+        conversations: asynchronous<ConversationRepository>(path, conversations, stillThere),
+        maintenance: {
+          ...asynchronous<FileMaintenance>(path, maintenanceOf(database), whileOpen),
+          ...asynchronous<Omit<Maintenance, keyof FileMaintenance>>(
+            path,
+            {
+              check: checkOf(database),
+              removeExpiredRuns,
+              runTotals,
+              removeExpiredTurns: removeExpired,
+              removeDeletedTurns: removeDeleted,
+              conversationTotals: totals,
+              otherServers: () => lock().others().length,
+            },
+            stillThere,
+          ),
+        },
+        async close() {
+          if (isClosed) return;
+          isClosed = true;
           shared.flush();
           livenessLock?.leave();
           if (options.isTrial && database.inTransaction) database.run("rollback");
@@ -120,6 +120,33 @@ export function openStore(folder: string, options: StoreOptions = {}): Store {
   }
 }
 
+type FileMaintenance = Pick<Maintenance, "size" | "damage" | "copyTo" | "shrink">;
+
+function maintenanceOf(database: Database): Synchronous<FileMaintenance> {
+  const size = database.prepare<{ pages: number; free: number; pageSize: number }, []>(
+    `select page_count as pages, freelist_count as free, page_size as pageSize
+     from pragma_page_count, pragma_freelist_count, pragma_page_size`,
+  );
+  return {
+    size: () => {
+      const { pages, free, pageSize } = size.get()!;
+      return { bytes: pages * pageSize, freeBytes: free * pageSize };
+    },
+    damage: () => damageIn(database),
+    copyTo: (target) => void database.run("vacuum into ?", [target]),
+    shrink: (maxPages) => {
+      const before = size.get()!.free;
+      if (before > 0) database.run(`pragma incremental_vacuum(${maxPages})`);
+      return before - size.get()!.free;
+    },
+  };
+}
+
+function checkOf(database: Database): () => void {
+  const check = database.prepare("insert or replace into trials values (1, zeroblob(12000))");
+  return () => void check.run();
+}
+
 /** @throws StorageError when a database that was there is lost, or the folder can't be looked at */
 function guarding(folder: string, path: string): LossGuard {
   try {
@@ -130,7 +157,7 @@ function guarding(folder: string, path: string): LossGuard {
 }
 
 /** Every key that is made leaves the mark. */
-function marking(keys: KeyRepository, mark: () => void): KeyRepository {
+function marking(keys: SqliteKeys, mark: () => void): SqliteKeys {
   return {
     ...keys,
     insert(row) {
@@ -138,7 +165,7 @@ function marking(keys: KeyRepository, mark: () => void): KeyRepository {
       mark();
     },
     insertFirst(row, beforeCommit) {
-      const isMade = keys.insertFirst(row, beforeCommit);
+      const isMade = keys.insertFirst(row, beforeCommit) === true;
       if (isMade) mark();
       return isMade;
     },

@@ -81,6 +81,8 @@ export class ShapedStream implements BodyReader {
   #reader: EventReader | undefined;
   #isPaused = false;
   #end: StreamEnd | undefined;
+  /** All was read, and the end waits for what is kept of it. */
+  #isClosing = false;
   #copy: FragmentCopy | undefined;
 
   constructor(bodies: Bodies, target: Target, options: CallOptions) {
@@ -158,7 +160,7 @@ export class ShapedStream implements BodyReader {
   }
 
   taken(more: boolean): void {
-    if (this.#end !== undefined) return;
+    if (this.#end !== undefined || this.#isClosing) return;
     try {
       if (more) this.#give();
       else this.#close();
@@ -168,7 +170,7 @@ export class ShapedStream implements BodyReader {
   }
 
   broken(error: unknown): void {
-    if (this.#end !== undefined) return;
+    if (this.#end !== undefined || this.#isClosing) return;
     if (this.#normaliser.complete && mayBreakOff(error)) this.#close();
     else this.#fail(error);
   }
@@ -181,7 +183,14 @@ export class ShapedStream implements BodyReader {
     }
     this.#bodies.settle();
     const { usage } = this.#normaliser;
-    this.#options.observer.completed({ usage, upstreamResponseId: this.#bodies.upstreamResponseId });
+    this.#isClosing = true;
+    const keeping = this.#options.observer.completed({ usage, upstreamResponseId: this.#bodies.upstreamResponseId });
+    if (keeping === undefined) this.#complete();
+    else void keeping.then(() => this.#complete());
+  }
+
+  #complete(): void {
+    if (this.#end !== undefined) return;
     this.#encoder.push(this.#normaliser.end(), this.#events);
     this.#encoder.end(this.#events);
     this.#finish("finished");

@@ -5,7 +5,7 @@ import { resolve } from "node:path";
 import { Keys } from "../../../src/auth/keys.ts";
 import { backUp, DataError, dataStats, prune, restore } from "../../../src/store/sqlite/data-folder.ts";
 import { migrations } from "../../../src/store/sqlite/migrations.ts";
-import { databaseName, openStore, type Store } from "../../../src/store/sqlite/store.ts";
+import { databaseName, openStore, type SqliteStore } from "../../../src/store/sqlite/store.ts";
 import { StorageError } from "../../../src/store/storage-error.ts";
 import { ManualClock } from "../../helpers/manual-clock.ts";
 import { TempFolder } from "../../helpers/temp-folder.ts";
@@ -13,25 +13,25 @@ import { TempFolder } from "../../helpers/temp-folder.ts";
 const clock = new ManualClock();
 const kept = resolve(import.meta.dir, "../../fixtures/store");
 
-function makeKeys(store: Store, ...names: string[]): void {
+async function makeKeys(store: SqliteStore, ...names: string[]): Promise<void> {
   const keys = new Keys(store.keys, clock, { free: 10, pro: 100 });
-  for (const name of names) keys.create({ name, tier: "pro" });
+  for (const name of names) await keys.create({ name, tier: "pro" });
 }
 
-function namesIn(folder: string): string[] {
+async function namesIn(folder: string): Promise<string[]> {
   const store = openStore(folder);
-  const names = store.keys.list().map(({ name }) => name);
-  store.close();
+  const names = (await store.keys.list()).map(({ name }) => name);
+  await store.close();
   return names;
 }
 
 describe("stats", () => {
-  test("count what is there", () => {
+  test("count what is there", async () => {
     using folder = new TempFolder();
     copyFileSync(`${kept}/v3.db`, folder.file(databaseName));
     const store = openStore(folder.path);
-    makeKeys(store, "a");
-    const stats = dataStats(store, clock.now());
+    await makeKeys(store, "a");
+    const stats = await dataStats(store, clock.now());
     expect(stats).toMatchObject({
       path: folder.file(databaseName),
       schemaVersion: migrations.length,
@@ -43,52 +43,52 @@ describe("stats", () => {
     expect([stats.bytes >= 73_728, stats.bytes % 4096]).toEqual([true, 0]);
     expect(stats.logBytes).toBeGreaterThan(0);
     const server = openStore(folder.path);
-    server.livenessLock();
-    expect(dataStats(store, clock.now()).servers).toBe(1);
-    server.close();
-    store.close();
+    await server.maintenance.otherServers();
+    expect((await dataStats(store, clock.now())).servers).toBe(1);
+    await server.close();
+    await store.close();
   });
 });
 
 describe("backup and restore", () => {
-  test("a backup taken while another process writes is whole, private, and comes back", () => {
+  test("a backup taken while another process writes is whole, private, and comes back", async () => {
     using folder = new TempFolder();
     using elsewhere = new TempFolder();
     const server = openStore(folder.path);
-    server.livenessLock();
-    makeKeys(server, "before");
+    await server.maintenance.otherServers();
+    await makeKeys(server, "before");
     const store = openStore(folder.path);
     const file = elsewhere.file("backup.db");
-    backUp(store, file);
-    store.close();
+    await backUp(store, file);
+    await store.close();
     expect(readdirSync(elsewhere.path)).toEqual(["backup.db"]);
     expect(statSync(file).mode & 0o777).toBe(0o600);
-    makeKeys(server, "after");
-    expect(() => restore(file, folder.path)).toThrow("A server runs on");
-    server.close();
-    expect(namesIn(folder.path)).toEqual(["before", "after"]);
-    const replaced = restore(file, folder.path);
+    await makeKeys(server, "after");
+    await expect(restore(file, folder.path)).rejects.toThrow("A server runs on");
+    await server.close();
+    expect(await namesIn(folder.path)).toEqual(["before", "after"]);
+    const replaced = await restore(file, folder.path);
     expect(replaced).toBe(folder.file(`${databaseName}.replaced`));
-    expect(namesIn(folder.path)).toEqual(["before"]);
+    expect(await namesIn(folder.path)).toEqual(["before"]);
     expect(statSync(folder.file(databaseName)).mode & 0o777).toBe(0o600);
     using old = new Database(replaced!, { readonly: true });
     expect(old.query("select name from keys order by created_at, id").values()).toEqual([["before"], ["after"]]);
     expect(existsSync(folder.file(`${databaseName}.incoming`))).toBe(false);
   });
 
-  test("comes back on an empty machine, and from an older version", () => {
+  test("comes back on an empty machine, and from an older version", async () => {
     using folder = new TempFolder();
     const target = folder.file("new/data");
-    expect(restore(`${kept}/v1.db`, target)).toBeUndefined();
-    expect(namesIn(target)).toEqual(["kept", "withdrawn"]);
+    expect(await restore(`${kept}/v1.db`, target)).toBeUndefined();
+    expect(await namesIn(target)).toEqual(["kept", "withdrawn"]);
     expect(statSync(target).mode & 0o777).toBe(0o700);
   });
 
-  test("what is no sound backup changes nothing", () => {
+  test("what is no sound backup changes nothing", async () => {
     using folder = new TempFolder();
     const store = openStore(folder.path);
-    makeKeys(store, "mine");
-    store.close();
+    await makeKeys(store, "mine");
+    await store.close();
     const files: Record<string, (path: string) => void> = {
       "text.db": (path) => writeFileSync(path, "no database ".repeat(500)),
       "empty.db": (path) => writeFileSync(path, ""),
@@ -112,7 +112,7 @@ describe("backup and restore", () => {
       make(folder.file(name));
       let error: unknown;
       try {
-        restore(folder.file(name), folder.path);
+        await restore(folder.file(name), folder.path);
       } catch (thrown) {
         error = thrown;
       }
@@ -121,26 +121,26 @@ describe("backup and restore", () => {
       expect(existsSync(folder.file(`${databaseName}.incoming`))).toBe(false);
       expect(existsSync(folder.file(`${databaseName}.replaced`))).toBe(false);
     }
-    expect(() => restore(folder.file("nowhere.db"), folder.path)).toThrow("There is no file");
-    expect(namesIn(folder.path)).toEqual(["mine"]);
+    await expect(restore(folder.file("nowhere.db"), folder.path)).rejects.toThrow("There is no file");
+    expect(await namesIn(folder.path)).toEqual(["mine"]);
   });
 
-  test("takes the place of a database that is damaged", () => {
+  test("takes the place of a database that is damaged", async () => {
     using folder = new TempFolder();
     writeFileSync(folder.file(databaseName), "broken ".repeat(900));
-    const replaced = restore(`${kept}/v3.db`, folder.path);
+    const replaced = await restore(`${kept}/v3.db`, folder.path);
     expect(readFileSync(replaced!, "utf8")).toStartWith("broken");
-    expect(namesIn(folder.path)).toEqual(["kept", "withdrawn"]);
+    expect(await namesIn(folder.path)).toEqual(["kept", "withdrawn"]);
   });
 
-  test("an existing file is never written over, and an impossible one is named", () => {
+  test("an existing file is never written over, and an impossible one is named", async () => {
     using folder = new TempFolder();
     const store = openStore(folder.path);
     writeFileSync(folder.file("there"), "precious");
-    expect(() => backUp(store, folder.file("there"))).toThrow("exists already");
+    await expect(backUp(store, folder.file("there"))).rejects.toThrow("exists already");
     expect(readFileSync(folder.file("there"), "utf8")).toBe("precious");
-    expect(() => backUp(store, folder.file("no/such/folder/file"))).toThrow("can't be written (ENOENT)");
-    store.close();
+    await expect(backUp(store, folder.file("no/such/folder/file"))).rejects.toThrow("can't be written (ENOENT)");
+    await store.close();
   });
 });
 
@@ -149,21 +149,31 @@ describe("prune", () => {
     using folder = new TempFolder();
     copyFileSync(`${kept}/v3.db`, folder.file(databaseName));
     const store = openStore(folder.path);
-    const made = { scope: "s", requestId: "large", fingerprint: "f", run: "abcd1234", owner: "o", createdAt: 1 };
-    const call = (await store.idempotency.claim(made))!;
+    const made = { scope: "s", requestId: "large", fingerprint: "f", run: "abcd1234", createdAt: 1 };
+    const call = (await store.runs.claim(made))!;
     const body = new Uint8Array(400_000);
     const expiresAt = clock.now() + 1;
-    await store.idempotency.finish(
-      { call, run: made.run },
-      { status: 200, headers: "{}", events: null, bodyFrom: null, body, bytes: 400_000, expiresAt },
-    );
-    expect(prune(store, clock.now(), { retentionHours: 24 })).toEqual({ answers: 0, turns: 0, pages: 0, bytes: 0 });
-    const counts = prune(store, 5_000_000_000_000, { retentionHours: 24 });
+    await store.runs.finish(call, {
+      status: 200,
+      headers: "{}",
+      events: null,
+      bodyFrom: null,
+      body,
+      bytes: 400_000,
+      expiresAt,
+    });
+    expect(await prune(store, clock.now(), { retentionHours: 24 })).toEqual({
+      answers: 0,
+      turns: 0,
+      pages: 0,
+      bytes: 0,
+    });
+    const counts = await prune(store, 5_000_000_000_000, { retentionHours: 24 });
     expect(counts).toMatchObject({ answers: 3, turns: 3 });
     expect(counts.pages).toBeGreaterThanOrEqual(97);
     expect(counts.bytes).toBe(counts.pages * 4096);
-    expect(store.size().freeBytes).toBe(0);
-    expect(store.idempotency.totals()).toMatchObject({ running: 1, finished: 0 });
-    store.close();
+    expect((await store.maintenance.size()).freeBytes).toBe(0);
+    expect(await store.maintenance.runTotals()).toMatchObject({ running: 1, finished: 0 });
+    await store.close();
   });
 });

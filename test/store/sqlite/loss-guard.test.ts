@@ -22,21 +22,21 @@ import { TempFolder } from "../../helpers/temp-folder.ts";
 const tiers = { free: 10, pro: 100 };
 
 /** What a start does with the data folder. @returns the names of its keys, and whether it made the first one */
-function start(folder: string): { readonly names: string[]; readonly isFirst: boolean } {
+async function start(folder: string): Promise<{ readonly names: string[]; readonly isFirst: boolean }> {
   const store = openStore(folder);
   try {
     const keys = new Keys(store.keys, systemClock, tiers);
-    const first = keys.ensureFirstKey(join(folder, "first-key"));
-    return { names: keys.list().map(({ name }) => name), isFirst: first !== undefined };
+    const first = await keys.ensureFirstKey(join(folder, "first-key"));
+    return { names: (await keys.list()).map(({ name }) => name), isFirst: first !== undefined };
   } finally {
-    store.close();
+    await store.close();
   }
 }
 
 /** @returns the kind of its StorageError, or the names of the keys. Anything else fails the test */
-function outcome(folder: string): string {
+async function outcome(folder: string): Promise<string> {
   try {
-    const { names, isFirst } = start(folder);
+    const { names, isFirst } = await start(folder);
     expect(isFirst).toBe(false);
     return names.join(" ");
   } catch (error) {
@@ -54,24 +54,24 @@ afterAll(() => origin[Symbol.dispose]());
 
 const many = Array.from({ length: 60 }, (_, at) => `key-${at}-${"x".repeat(80)}`);
 const all = ["first", ...many].join(" ");
-start(stopped);
+await start(stopped);
 {
   const store = openStore(stopped);
   const keys = new Keys(store.keys, systemClock, tiers);
-  for (const name of many) keys.create({ name, tier: "pro", models: ["m".repeat(300)] });
+  for (const name of many) await keys.create({ name, tier: "pro", models: ["m".repeat(300)] });
   mkdirSync(killed);
   for (const name of readdirSync(stopped))
     if (!name.endsWith("-shm")) copyFileSync(join(stopped, name), join(killed, name));
-  store.close();
+  await store.close();
 }
 
 /** A copy of a data folder, with one thing done to it. */
-function after(folder: string, damage: (path: string) => void): string {
+async function after(folder: string, damage: (path: string) => void): Promise<string> {
   using copy = new TempFolder();
   for (const name of readdirSync(folder)) if (name !== "running") copyFileSync(join(folder, name), copy.file(name));
   damage(copy.file(databaseName));
   const before = readFileSync(copy.file("first-key"), "utf8");
-  const result = outcome(copy.path);
+  const result = await outcome(copy.path);
   expect(readFileSync(copy.file("first-key"), "utf8")).toBe(before);
   return result;
 }
@@ -79,15 +79,15 @@ function after(folder: string, damage: (path: string) => void): string {
 const sizeOf = (folder: string) => readFileSync(join(folder, databaseName)).length;
 const pageSize = 4096;
 
-test("the folders are as they are meant to be", () => {
-  expect([outcome(stopped), after(killed, () => {})]).toEqual([all, all]);
+test("the folders are as they are meant to be", async () => {
+  expect([await outcome(stopped), await after(killed, () => {})]).toEqual([all, all]);
   expect(existsSync(join(killed, `${databaseName}-wal`))).toBe(true);
   expect(readdirSync(stopped).sort()).toEqual(["first-key", databaseName, `${databaseName}.made`]);
   expect(sizeOf(stopped)).toBeGreaterThan(20 * pageSize);
 });
 
 describe("a database that is damaged", () => {
-  test("cut anywhere, stops the start", () => {
+  test("cut anywhere, stops the start", async () => {
     const cuts = [
       1,
       15,
@@ -99,7 +99,7 @@ describe("a database that is damaged", () => {
       ...Array.from({ length: sizeOf(stopped) / pageSize }, (_, at) => at * pageSize),
     ];
     for (const cut of cuts.flatMap((at) => [at - 1, at, at + 1]).filter((at) => at >= 0 && at < sizeOf(stopped))) {
-      const result = after(stopped, (path) => truncateSync(path, cut));
+      const result = await after(stopped, (path) => truncateSync(path, cut));
       // Of less than a page SQLite makes an empty database.
       expect([cut, result]).toEqual([cut, cut < 16 ? expect.stringMatching(/^(lost|corrupt)$/) : "corrupt"]);
     }
@@ -107,13 +107,13 @@ describe("a database that is damaged", () => {
 
   test.each(["zeros", "garbage"])(
     "with any page full of %s, stops the start or still has every key",
-    (filling) => {
+    async (filling) => {
       const bytes = readFileSync(join(stopped, databaseName));
       const results = new Set<string>();
       for (let at = 0; at < bytes.length; at += pageSize) {
         const page = filling === "zeros" ? Buffer.alloc(pageSize) : crypto.getRandomValues(Buffer.alloc(pageSize));
         results.add(
-          after(stopped, (path) =>
+          await after(stopped, (path) =>
             writeFileSync(path, Buffer.concat([bytes.subarray(0, at), page, bytes.subarray(at + pageSize)])),
           ),
         );
@@ -123,11 +123,11 @@ describe("a database that is damaged", () => {
     60_000,
   );
 
-  test("with any word of its header gone, stops the start or still has every key", () => {
+  test("with any word of its header gone, stops the start or still has every key", async () => {
     const bytes = readFileSync(join(stopped, databaseName));
     for (let at = 0; at < 108; at += 4) {
       for (const fill of [0, 0xff]) {
-        const result = after(stopped, (path) => writeFileSync(path, Buffer.from(bytes).fill(fill, at, at + 4)));
+        const result = await after(stopped, (path) => writeFileSync(path, Buffer.from(bytes).fill(fill, at, at + 4)));
         expect(["corrupt", "lost", "newer", "foreign", all]).toContain(result);
       }
     }
@@ -148,39 +148,39 @@ describe("a database that is damaged", () => {
       "corrupt",
       (path) => edited(path, "update keys set models = '[' where name = 'first'"),
     ],
-  ])("one %s: %s", (_, kind, damage) => {
-    expect(after(stopped, damage)).toBe(kind);
+  ])("one %s: %s", async (_, kind, damage) => {
+    expect(await after(stopped, damage)).toBe(kind);
     // Each of the two files is enough.
     const damageMore = (path: string) => {
       damage(path);
       rmSync(`${path}.made`);
     };
-    expect(after(stopped, damageMore)).toBe(kind);
+    expect(await after(stopped, damageMore)).toBe(kind);
   });
 
-  test("is told from a first start without the first key's file, which is meant to be removed", () => {
+  test("is told from a first start without the first key's file, which is meant to be removed", async () => {
     using folder = new TempFolder();
-    start(folder.path);
+    await start(folder.path);
     rmSync(folder.file("first-key"));
     rmSync(folder.file(databaseName));
-    expect(outcome(folder.path)).toBe("lost");
+    expect(await outcome(folder.path)).toBe("lost");
   });
 });
 
 describe("after a kill", () => {
-  test("a log that is missing or cut loses what it held, and never the first key", () => {
+  test("a log that is missing or cut loses what it held, and never the first key", async () => {
     const log = readFileSync(join(killed, `${databaseName}-wal`));
     for (let cut = 0; cut < log.length; cut += 20_000 + 12) {
-      const result = after(killed, (path) => truncateSync(`${path}-wal`, cut));
+      const result = await after(killed, (path) => truncateSync(`${path}-wal`, cut));
       expect(all).toStartWith(result);
       expect(result).toStartWith("first");
     }
-    expect(after(killed, (path) => rmSync(`${path}-wal`))).toBe("first");
+    expect(await after(killed, (path) => rmSync(`${path}-wal`))).toBe("first");
   }, 60_000);
 
-  test("a database cut beside its log has all its keys, or stops the start", () => {
+  test("a database cut beside its log has all its keys, or stops the start", async () => {
     for (let cut = 0; cut < sizeOf(killed); cut += pageSize / 2) {
-      expect(["corrupt", "lost", all]).toContain(after(killed, (path) => truncateSync(path, cut)));
+      expect(["corrupt", "lost", all]).toContain(await after(killed, (path) => truncateSync(path, cut)));
     }
   }, 60_000);
 });
@@ -188,84 +188,84 @@ describe("after a kill", () => {
 describe("a first start", () => {
   const made = readFileSync(join(stopped, "first-key"), "utf8");
 
-  test.each<[string, (folder: TempFolder) => void]>([
+  test.each<[string, (folder: TempFolder) => unknown]>([
     ["in an empty folder", () => {}],
     ["whose predecessor made only the file", (folder) => writeFileSync(folder.file(databaseName), "")],
     ["whose predecessor made only the tables", (folder) => openStore(folder.path).close()],
     [
       "whose predecessor was stopped before its key was kept",
-      (folder) => {
-        openStore(folder.path).close();
+      async (folder) => {
+        await openStore(folder.path).close();
         writeFileSync(folder.file("first-key.new"), made);
       },
     ],
-  ])("%s, makes the first key", (_, prepare) => {
+  ])("%s, makes the first key", async (_, prepare) => {
     using folder = new TempFolder();
-    prepare(folder);
-    expect(start(folder.path)).toEqual({ names: ["first"], isFirst: true });
+    await prepare(folder);
+    expect(await start(folder.path)).toEqual({ names: ["first"], isFirst: true });
     expect(readdirSync(folder.path).sort()).toEqual(["first-key", databaseName, `${databaseName}.made`]);
   });
 
-  test("that was stopped once its key was kept is finished by the next", () => {
+  test("that was stopped once its key was kept is finished by the next", async () => {
     using folder = new TempFolder();
-    start(folder.path);
+    await start(folder.path);
     copyFileSync(folder.file("first-key"), folder.file("first-key.new"));
     const key = readFileSync(folder.file("first-key"), "utf8");
     rmSync(folder.file("first-key"));
     rmSync(folder.file(`${databaseName}.made`));
-    expect(outcome(folder.path)).toBe("first");
+    expect(await outcome(folder.path)).toBe("first");
     expect(readFileSync(folder.file("first-key"), "utf8")).toBe(key);
     expect(existsSync(folder.file(`${databaseName}.made`))).toBe(true);
   });
 
-  test("a file that another start left, and whose key was never kept, is no key", () => {
+  test("a file that another start left, and whose key was never kept, is no key", async () => {
     using folder = new TempFolder();
-    start(folder.path);
+    await start(folder.path);
     writeFileSync(folder.file("first-key.new"), made);
-    expect(outcome(folder.path)).toBe("first");
+    expect(await outcome(folder.path)).toBe("first");
     expect(readdirSync(folder.path).sort()).toEqual(["first-key", databaseName, `${databaseName}.made`]);
     expect(readFileSync(folder.file("first-key"), "utf8")).not.toBe(made);
   });
 });
 
 describe("giving up what is lost", () => {
-  test("keeps what is left, and lets the next start be the first", () => {
+  test("keeps what is left, and lets the next start be the first", async () => {
     using folder = new TempFolder();
-    start(folder.path);
+    await start(folder.path);
     const old = readFileSync(folder.file("first-key"), "utf8");
     writeFileSync(folder.file(databaseName), "no database");
-    expect(giveUpLost(folder.path)).toBe(folder.file(`${databaseName}.replaced`));
+    expect(await giveUpLost(folder.path)).toBe(folder.file(`${databaseName}.replaced`));
     expect(readFileSync(folder.file(`${databaseName}.replaced`), "utf8")).toBe("no database");
     expect(readFileSync(folder.file("first-key.replaced"), "utf8")).toBe(old);
-    expect(start(folder.path)).toEqual({ names: ["first"], isFirst: true });
+    expect(await start(folder.path)).toEqual({ names: ["first"], isFirst: true });
     expect(readFileSync(folder.file("first-key"), "utf8")).not.toBe(old);
   });
 
-  test("leaves a sound one alone, another program's, and one that a server runs on", () => {
+  test("leaves a sound one alone, another program's, and one that a server runs on", async () => {
     using folder = new TempFolder();
-    start(folder.path);
-    expect(giveUpLost(folder.path)).toBeUndefined();
-    expect(giveUpLost(folder.file("none"))).toBeUndefined();
+    await start(folder.path);
+    expect(await giveUpLost(folder.path)).toBeUndefined();
+    expect(await giveUpLost(folder.file("none"))).toBeUndefined();
     const server = openStore(folder.path);
-    server.livenessLock();
+    await server.maintenance.otherServers();
     rmSync(folder.file(databaseName));
-    expect(() => giveUpLost(folder.path)).toThrow("A server runs on");
-    server.close();
+    await expect(giveUpLost(folder.path)).rejects.toThrow("A server runs on");
+    await server.close();
     mkdirSync(folder.file("other"));
     using other = new Database(folder.file(`other/${databaseName}`), { create: true });
     other.run("create table theirs (a)");
-    expect(() => giveUpLost(folder.file("other"))).toThrow("another program");
+    await expect(giveUpLost(folder.file("other"))).rejects.toThrow("another program");
   });
 
-  test("a restored backup is no lost database, and a log without its database is not taken for its own", () => {
+  test("a restored backup is no lost database, and a log without its database is not taken for its own", async () => {
     using folder = new TempFolder();
-    start(folder.path);
+    await start(folder.path);
     copyFileSync(folder.file(databaseName), folder.file("backup.db"));
     rmSync(folder.file(databaseName));
     copyFileSync(join(killed, `${databaseName}-wal`), folder.file(`${databaseName}-wal`));
-    expect(outcome(folder.path)).toBe("lost");
-    restore(folder.file("backup.db"), folder.path);
-    expect(outcome(folder.path)).toBe("first");
+    expect(await outcome(folder.path)).toBe("lost");
+    await restore(folder.file("backup.db"), folder.path);
+    expect(await outcome(folder.path)).toBe("first");
   });
 });
 

@@ -15,10 +15,10 @@ import { join, resolve } from "node:path";
 import { Conversations } from "../../../src/conversations/conversations.ts";
 import { Idempotency } from "../../../src/idempotency/idempotency.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
-import type { KeyRow } from "../../../src/store/sqlite/key-repository.ts";
 import { migrate, migrations } from "../../../src/store/sqlite/migrations.ts";
 import { databaseName, openStore } from "../../../src/store/sqlite/store.ts";
 import { StorageError } from "../../../src/store/storage-error.ts";
+import type { KeyRow } from "../../../src/store/store.ts";
 import type { NumberedAnswer, WholeAnswer } from "../../../src/upstream/answer.ts";
 import { runScript } from "../../helpers/child-process.ts";
 import { TempFolder } from "../../helpers/temp-folder.ts";
@@ -42,9 +42,9 @@ const row = (id: string, changes: Partial<KeyRow> = {}): KeyRow => ({
 });
 
 /** The error that `work` throws; anything but a StorageError fails the test. */
-function storageErrorOf(work: () => unknown): StorageError {
+async function storageErrorOf(work: () => unknown): Promise<StorageError> {
   try {
-    work();
+    await work();
   } catch (error) {
     expect(error).toBeInstanceOf(StorageError);
     return error as StorageError;
@@ -58,7 +58,7 @@ const versionOf = (path: string): unknown => {
 };
 
 describe("opening", () => {
-  test("makes folder and file, readable by this user only, in WAL mode", () => {
+  test("makes folder and file, readable by this user only, in WAL mode", async () => {
     using folder = new TempFolder();
     const data = folder.file("deep/data");
     const store = openStore(data);
@@ -67,7 +67,7 @@ describe("opening", () => {
     for (const name of readdirSync(data))
       expect([name, statSync(join(data, name)).mode & 0o777]).toEqual([name, 0o600]);
     expect(readdirSync(data).sort()).toEqual(["troupe.db", "troupe.db-shm", "troupe.db-wal"]);
-    store.close();
+    await store.close();
     expect(readdirSync(data)).toEqual(["troupe.db"]);
     using database = new Database(store.path, { readonly: true });
     expect(database.query("pragma auto_vacuum").values()).toEqual([[2]]);
@@ -75,14 +75,14 @@ describe("opening", () => {
     expect(versionOf(store.path)).toBe(migrations.length);
   });
 
-  test("keeps what was written", () => {
+  test("keeps what was written", async () => {
     using folder = new TempFolder();
     const first = openStore(folder.path);
-    first.keys.insert(row("a", { perMinute: 7, expiresAt: 9 }));
-    first.close();
+    await first.keys.insert(row("a", { perMinute: 7, expiresAt: 9 }));
+    await first.close();
     const second = openStore(folder.path);
-    expect(second.keys.list()).toEqual([row("a", { perMinute: 7, expiresAt: 9 })]);
-    second.close();
+    expect(await second.keys.list()).toEqual([row("a", { perMinute: 7, expiresAt: 9 })]);
+    await second.close();
   });
 
   test("processes that start at once make one schema", async () => {
@@ -90,35 +90,35 @@ describe("opening", () => {
     const script = `
       const { openStore } = await import(SRC + "/store/sqlite/store.ts");
       const store = openStore(${JSON.stringify(folder.path)});
-      store.keys.insert({ ...${JSON.stringify(row("x"))}, id: String(process.pid), hash: String(process.pid) });
-      store.close();`;
+      await store.keys.insert({ ...${JSON.stringify(row("x"))}, id: String(process.pid), hash: String(process.pid) });
+      await store.close();`;
     const children = await Promise.all(Array.from({ length: 4 }, () => runScript(script)));
     expect(children.map((child) => [child.exitCode, child.errors])).toEqual(Array(4).fill([0, ""]));
     const store = openStore(folder.path);
-    expect(store.keys.list()).toHaveLength(4);
-    store.close();
+    expect(await store.keys.list()).toHaveLength(4);
+    await store.close();
   }, 30_000);
 });
 
 describe("files of earlier versions", () => {
   for (const name of readdirSync(kept)) {
-    test(`${name} opens, keeps its rows and comes to today's version`, () => {
+    test(`${name} opens, keeps its rows and comes to today's version`, async () => {
       using folder = new TempFolder();
       copyFileSync(join(kept, name), folder.file(databaseName));
       expect(versionOf(folder.file(databaseName))).toBe(Number.parseInt(name.slice(1), 10));
       const store = openStore(folder.path);
-      expect(store.keys.list().map(({ id, name, tier, revokedAt }) => [id, name, tier, revokedAt])).toEqual([
+      expect((await store.keys.list()).map(({ id, name, tier, revokedAt }) => [id, name, tier, revokedAt])).toEqual([
         ["key_1", "kept", "free", null],
         ["key_2", "withdrawn", "enterprise", 1_700_000_300_000],
       ]);
-      store.keys.insert(row("new"));
-      expect(store.keys.list()).toHaveLength(3);
-      store.close();
+      await store.keys.insert(row("new"));
+      expect(await store.keys.list()).toHaveLength(3);
+      await store.close();
       expect(versionOf(folder.file(databaseName))).toBe(migrations.length);
     });
   }
 
-  test("there is one for every version", () => {
+  test("there is one for every version", async () => {
     expect(readdirSync(kept).sort()).toEqual(migrations.map((_, at) => `v${at + 1}.db`));
   });
 
@@ -156,16 +156,17 @@ describe("files of earlier versions", () => {
     for (let step = await stream.next(); step.done !== true; step = await stream.next())
       events.push(...step.value.data);
     expect(events).toEqual([...["a", "b", "c"].map(eventOf), "data: [DONE]\n\n"]);
+    await idempotency.interruptAbandoned();
     expect(idempotency.counts.interrupted).toBe(1);
     expect(await ask("id-3")).toMatchObject({ replayed: false, answer: { body: "called" } });
     const conversations = new Conversations(store, systemClock, () => 30);
-    const { messages } = conversations.resume({ keyId: "key_1", surface: "gateway" }, "chatcmpl-2");
+    const { messages } = await conversations.resume({ keyId: "key_1", surface: "gateway" }, "chatcmpl-2");
     expect(messages.map(({ content }) => content)).toEqual(["1", "answer chatcmpl-1", "2", "answer chatcmpl-2"]);
-    idempotency.close();
-    store.close();
+    await idempotency.close();
+    await store.close();
   });
 
-  test("a step that fails leaves the file as it was", () => {
+  test("a step that fails leaves the file as it was", async () => {
     using folder = new TempFolder();
     const database = new Database(folder.file("a.db"), { strict: true, create: true });
     migrate(database, "a.db", migrations.slice(0, 1));
@@ -176,12 +177,12 @@ describe("files of earlier versions", () => {
     database.close();
   });
 
-  test("a newer file is refused and left alone", () => {
+  test("a newer file is refused and left alone", async () => {
     using folder = new TempFolder();
-    openStore(folder.path).close();
+    await openStore(folder.path).close();
     using database = new Database(folder.file(databaseName));
     database.run("pragma user_version = 999");
-    const error = storageErrorOf(() => openStore(folder.path));
+    const error = await storageErrorOf(() => openStore(folder.path));
     expect(error.kind).toBe("newer");
     expect(error.message).toContain("schema 999");
     expect(database.query("pragma user_version").values()).toEqual([[999]]);
@@ -189,59 +190,60 @@ describe("files of earlier versions", () => {
 });
 
 describe("when storage fails", () => {
-  test("a file that is no database is named, with what to do", () => {
+  test("a file that is no database is named, with what to do", async () => {
     using folder = new TempFolder();
     writeFileSync(folder.file(databaseName), "no database ".repeat(500));
-    const error = storageErrorOf(() => openStore(folder.path));
+    const error = await storageErrorOf(() => openStore(folder.path));
     expect(error.kind).toBe("corrupt");
     expect(error.message).toContain(folder.file(databaseName));
     expect(error.message).toContain("troupe data restore");
     expect(readFileSync(folder.file(databaseName), "utf8")).toStartWith("no database");
   });
 
-  test("another program's database is refused untouched", () => {
+  test("another program's database is refused untouched", async () => {
     using folder = new TempFolder();
     using other = new Database(folder.file(databaseName), { create: true });
     other.run("create table theirs (a)");
-    const error = storageErrorOf(() => openStore(folder.path));
+    const error = await storageErrorOf(() => openStore(folder.path));
     expect([error.kind, error.message]).toEqual(["foreign", expect.stringContaining("another program")]);
     expect(other.query("select name from sqlite_schema").values()).toEqual([["theirs"]]);
   });
 
-  test("pages damaged while running are reported as corrupt", () => {
+  test("pages damaged while running are reported as corrupt", async () => {
     using folder = new TempFolder();
     const writer = openStore(folder.path);
-    for (let at = 0; at < 200; at += 1) writer.keys.insert(row(`k${at}`, { models: `["${"m".repeat(500)}"]` }));
-    writer.close();
+    for (let at = 0; at < 200; at += 1) await writer.keys.insert(row(`k${at}`, { models: `["${"m".repeat(500)}"]` }));
+    await writer.close();
     const bytes = readFileSync(folder.file(databaseName));
     bytes.fill(0xff, 4096);
     writeFileSync(folder.file(databaseName), bytes);
-    expect(storageErrorOf(() => openStore(folder.path).keys.list()).kind).toBe("corrupt");
+    expect((await storageErrorOf(() => openStore(folder.path).keys.list())).kind).toBe("corrupt");
   });
 
-  test("a file where the folder should be", () => {
+  test("a file where the folder should be", async () => {
     using folder = new TempFolder();
     writeFileSync(folder.file("data"), "");
-    const error = storageErrorOf(() => openStore(folder.file("data")));
+    const error = await storageErrorOf(() => openStore(folder.file("data")));
     expect(error.kind).toBe("missing");
     expect(error.message).toContain("--data");
   });
 
-  test("a full disk: the write is undone, reading and later writing go on", () => {
+  test("a full disk: the write is undone, reading and later writing go on", async () => {
     using folder = new TempFolder();
     const store = openStore(folder.path, { maxBytes: 128 * 1024 });
-    const fill = () => {
-      for (let at = 0; at < 1000; at += 1) store.keys.insert(row(`k${at}`, { models: `["${"m".repeat(2000)}"]` }));
+    const fill = async () => {
+      for (let at = 0; at < 1000; at += 1)
+        await store.keys.insert(row(`k${at}`, { models: `["${"m".repeat(2000)}"]` }));
     };
-    expect(storageErrorOf(fill).kind).toBe("full");
-    const written = store.keys.list().length;
+    expect((await storageErrorOf(fill)).kind).toBe("full");
+    const written = (await store.keys.list()).length;
     expect(written).toBeGreaterThan(5);
-    expect(store.keys.list()).toHaveLength(written);
-    store.close();
+    expect(await store.keys.list()).toHaveLength(written);
+    await store.close();
     const roomier = openStore(folder.path);
-    roomier.keys.insert(row("after"));
-    expect(roomier.keys.list()).toHaveLength(written + 1);
-    roomier.close();
+    await roomier.keys.insert(row("after"));
+    expect(await roomier.keys.list()).toHaveLength(written + 1);
+    await roomier.close();
   });
 
   const asOrdinaryUser = process.getuid?.() === 0 ? "process.setgid(65534); process.setuid(65534);" : "";
@@ -251,7 +253,7 @@ describe("when storage fails", () => {
     chmodSync(folder.path, 0o755);
     const data = folder.file("data");
     const closed = folder.file("closed");
-    openStore(data).close();
+    await openStore(data).close();
     mkdirSync(closed, { mode: 0o500 });
     chmodSync(data, 0o555);
     chmodSync(join(data, databaseName), 0o444);
@@ -270,84 +272,83 @@ describe("when storage fails", () => {
     ]);
   }, 60_000);
 
-  test("a file locked by another connection is busy, and the message says so", () => {
+  test("a file locked by another connection is busy, and the message says so", async () => {
     using folder = new TempFolder();
     const store = openStore(folder.path, { busyMs: 20 });
     using other = new Database(store.path);
     other.run("begin immediate");
-    const error = storageErrorOf(() => store.check());
+    const error = await storageErrorOf(() => store.maintenance.check());
     expect([error.kind, error.message]).toEqual(["busy", expect.stringContaining("another process")]);
     other.run("rollback");
-    store.check();
-    store.close();
+    await store.maintenance.check();
+    await store.close();
   });
 
   test("a file that is taken away while in use is missed, but for reading keys", async () => {
     using folder = new TempFolder();
     const store = openStore(folder.path);
-    store.keys.insert(row("a"));
-    store.check();
+    await store.keys.insert(row("a"));
+    await store.maintenance.check();
     renameSync(store.path, folder.file("elsewhere"));
-    const call = { scope: "s", requestId: "r", fingerprint: "f", run: "abcd1234", owner: "o", createdAt: 1 };
-    for (const write of [() => store.check(), () => store.idempotency.claim(call)]) {
-      const error = storageErrorOf(write);
+    const call = { scope: "s", requestId: "r", fingerprint: "f", run: "abcd1234", createdAt: 1 };
+    for (const write of [() => store.maintenance.check(), () => store.runs.claim(call)]) {
+      const error = await storageErrorOf(write);
       expect([error.kind, error.message]).toEqual([
         "missing",
         expect.stringContaining("moved or removed while in use"),
       ]);
     }
-    expect(store.keys.list()).toHaveLength(1);
+    expect(await store.keys.list()).toHaveLength(1);
     renameSync(folder.file("elsewhere"), store.path);
-    store.check();
-    expect(await store.idempotency.claim(call)).toBe(1);
-    store.close();
+    await store.maintenance.check();
+    expect(await store.runs.claim(call)).toEqual({ call: 1, run: "abcd1234" });
+    await store.close();
   });
 
-  test("a constraint is no storage error", () => {
+  test("a constraint is no storage error", async () => {
     using folder = new TempFolder();
     const store = openStore(folder.path);
-    store.keys.insert(row("a"));
-    expect(() => store.keys.insert(row("a"))).toThrow("UNIQUE constraint failed");
-    expect(() => store.keys.insert(row("b", { createdAt: 1.5 }))).toThrow("cannot store REAL");
-    store.close();
+    await store.keys.insert(row("a"));
+    await expect(store.keys.insert(row("a"))).rejects.toThrow("UNIQUE constraint failed");
+    await expect(store.keys.insert(row("b", { createdAt: 1.5 }))).rejects.toThrow("cannot store REAL");
+    await store.close();
   });
 });
 
 describe("key rows", () => {
-  test("the generation grows with every change that matters, and only with those", () => {
+  test("the generation grows with every change that matters, and only with those", async () => {
     using folder = new TempFolder();
     const store = openStore(folder.path);
-    const seen = [store.keys.generation()];
-    const after = (change: () => unknown) => {
-      change();
-      seen.push(store.keys.generation());
+    const seen = [store.keys.version()];
+    const after = async (change: () => unknown) => {
+      await change();
+      seen.push(store.keys.version());
     };
-    after(() => store.keys.insert(row("a")));
-    after(() => store.keys.touch(new Map([["a", 50]])));
-    after(() => store.keys.replaceSecret("a", "p", "other"));
-    after(() => store.keys.revoke("a", 60));
-    after(() => store.keys.revoke("a", 70));
-    after(() => store.keys.replaceSecret("a", "p", "third"));
+    await after(() => store.keys.insert(row("a")));
+    await after(() => store.keys.touch(new Map([["a", 50]])));
+    await after(() => store.keys.replaceSecret("a", "p", "other"));
+    await after(() => store.keys.revoke("a", 60));
+    await after(() => store.keys.revoke("a", 70));
+    await after(() => store.keys.replaceSecret("a", "p", "third"));
     expect(seen).toEqual([0, 1, 1, 2, 3, 3, 3]);
-    expect(store.keys.list()[0]).toMatchObject({ hash: "other", lastUsedAt: 50, revokedAt: 60 });
-    store.keys.touch(new Map([["a", 40]]));
-    expect(store.keys.list()[0]?.lastUsedAt).toBe(50);
-    store.close();
+    expect((await store.keys.list())[0]).toMatchObject({ hash: "other", lastUsedAt: 50, revokedAt: 60 });
+    await store.keys.touch(new Map([["a", 40]]));
+    expect((await store.keys.list())[0]?.lastUsedAt).toBe(50);
+    await store.close();
   });
 
-  test("insertFirst: once only, and not at all when its file can't be written", () => {
+  test("insertFirst: once only, and not at all when its file can't be written", async () => {
     using folder = new TempFolder();
     const store = openStore(folder.path);
-    expect(() =>
-      store.keys.insertFirst(row("a"), () => {
-        throw new Error("no room");
-      }),
-    ).toThrow("no room");
-    expect(store.keys.list()).toEqual([]);
-    expect(store.keys.insertFirst(row("a"), () => {})).toBe(true);
-    expect(store.keys.insertFirst(row("b"), () => {})).toBe(false);
-    expect(store.keys.list().map(({ id }) => id)).toEqual(["a"]);
-    store.close();
+    const full = () => {
+      throw new Error("no room");
+    };
+    await expect(store.keys.insertFirst(row("a"), full)).rejects.toThrow("no room");
+    expect(await store.keys.list()).toEqual([]);
+    expect(await store.keys.insertFirst(row("a"), () => {})).toBe(true);
+    expect(await store.keys.insertFirst(row("b"), () => {})).toBe(false);
+    expect((await store.keys.list()).map(({ id }) => id)).toEqual(["a"]);
+    await store.close();
     expect(existsSync(`${store.path}-wal`)).toBe(false);
   });
 });

@@ -1,0 +1,29 @@
+/** SQLite answers at once, and the interfaces of the store are asynchronous: this stands in between. */
+import { asStorageError } from "../storage-error.ts";
+
+/** A repository whose methods may return at once. */
+export type Synchronous<R> = {
+  [Name in keyof R]: R[Name] extends (...args: infer Args) => Promise<infer T>
+    ? (...args: Args) => T | Promise<T>
+    : R[Name];
+};
+
+/**
+ * The same methods, returning promises; each does its work before it returns. They reject with StorageError in place of
+ * SQLite's errors.
+ * @param before runs first, and may throw
+ */
+export function asynchronous<R>(path: string, methods: Synchronous<R>, before = () => {}): R {
+  const entries = Object.entries(methods).map(([name, method]) => [
+    name,
+    async (...args: unknown[]) => {
+      try {
+        before();
+        return await (method as (...args: unknown[]) => unknown)(...args);
+      } catch (error) {
+        throw asStorageError(error, path);
+      }
+    },
+  ]);
+  return Object.fromEntries(entries) as R;
+}
