@@ -8,8 +8,14 @@ import { endWithInput } from "./processes.ts";
 import { sinceBootMicroseconds } from "./system-clock.ts";
 
 type Bytes = Uint8Array<ArrayBuffer>;
-/** One write of a stream; `timeAt` is where its time of sending goes. */
-type Piece = { readonly bytes: Bytes; readonly timeAt: number };
+/** One write of a stream. */
+type Piece = {
+  readonly bytes: Bytes;
+  /** Where its time of sending goes. */
+  readonly timeAt: number;
+  /** Where the times of all fragments stand again, in an end that repeats the text. */
+  readonly repeatsAt: readonly number[];
+};
 type Prepared = {
   readonly family: FamilyName;
   readonly model: string;
@@ -42,7 +48,8 @@ function prepare(family: FamilyName, model: string, includeUsage: boolean): Prep
       plain: encoder.encode(plain(model, plainText(shape))),
       pieces: texts.map((text) => {
         const bytes = encoder.encode(text);
-        return { bytes, timeAt: Buffer.from(bytes.buffer).indexOf(noTime) };
+        const [timeAt = 0, ...repeatsAt] = placesOf(noTime, bytes);
+        return { bytes, timeAt, repeatsAt };
       }),
       blocks: inBlocks(encoder.encode(texts.join(""))),
       plainHeaders: new Headers({ ...headers, "content-type": "application/json" }),
@@ -51,6 +58,13 @@ function prepare(family: FamilyName, model: string, includeUsage: boolean): Prep
     prepared.set(key, found);
   }
   return found;
+}
+
+function placesOf(text: string, bytes: Bytes): number[] {
+  const buffer = Buffer.from(bytes.buffer);
+  const places: number[] = [];
+  for (let at = buffer.indexOf(text); at >= 0; at = buffer.indexOf(text, at + text.length)) places.push(at);
+  return places;
 }
 
 function inBlocks(bytes: Bytes): Bytes[] {
@@ -73,14 +87,18 @@ function burst(answer: Prepared): ReadableStream<Uint8Array> {
 
 /** One fragment at each beat, each stamped with the time at which it was sent. */
 function paced(answer: Prepared): ReadableStream<Uint8Array> {
+  const times: number[] = [];
   let next = 0;
   let timer: Timer | undefined;
   return new ReadableStream({
     start(controller) {
       const beat = () => {
-        const { bytes, timeAt } = answer.pieces[next++]!;
+        const { bytes, timeAt, repeatsAt } = answer.pieces[next++]!;
         const stamped = bytes.slice();
-        writeDigits(stamped, timeAt, timeDigits, sinceBootMicroseconds(performance.now()));
+        times.push(sinceBootMicroseconds(performance.now()));
+        writeDigits(stamped, timeAt, timeDigits, times.at(-1)!);
+        for (const [at, place] of repeatsAt.entries())
+          writeDigits(stamped, place, timeDigits, times[at % times.length]!);
         controller.enqueue(stamped);
         if (next < answer.pieces.length) return;
         clearInterval(timer);
