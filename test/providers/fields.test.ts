@@ -3,18 +3,16 @@ import { existsSync, readFileSync } from "node:fs";
 import { checkChatRequest } from "../../src/protocols/chat/request.ts";
 import type { ChatRequest } from "../../src/protocols/chat/schema.ts";
 import { ApiError } from "../../src/protocols/errors.ts";
-import type { Call, RemoteProvider, UpstreamRequest } from "../../src/providers/provider.ts";
+import type { Call, UpstreamRequest } from "../../src/providers/provider.ts";
 import { providers } from "../../src/providers/registry.ts";
+import { type Family, fixtureFamilies } from "../helpers/fixtures.ts";
 import {
-  extrasOf,
-  type FieldFate,
+  type FieldHandling,
   fieldsDocPath,
   fieldsToCover,
-  providerBehind,
-  providersWithFates,
-  readFieldFates,
+  readFieldHandling,
   renderFieldsDoc,
-} from "../helpers/field-fates.ts";
+} from "../helpers/request-fields.ts";
 import { textOfBody } from "../helpers/upstream-body.ts";
 
 const plainMessages = [{ role: "user", content: "Hi" }];
@@ -22,9 +20,7 @@ const pixel = { mimeType: "image/png", base64: "iVBORw0KGgo=" };
 
 type Sent = { url: string; body: Record<string, unknown> };
 
-type Mode = { provider: RemoteProvider; extras: Record<string, unknown> };
-
-function encode({ provider, extras: switches }: Mode, row: FieldFate, value: unknown): Sent {
+function encode({ provider, extras: switches }: Family, row: FieldHandling, value: unknown): Sent {
   const fields: Record<string, unknown> = { messages: plainMessages, ...row.with };
   const extras: Record<string, unknown> = { ...switches };
   const key = row.field.split(".")[0]!;
@@ -71,11 +67,11 @@ function valuesAt(value: unknown, path: string): unknown[] {
   return found;
 }
 
-function check(mode: Mode, row: FieldFate): void {
-  if (row.fate === "refused") {
-    expect(() => encode(mode, row, row.example)).toThrow(ApiError);
+function check(family: Family, row: FieldHandling): void {
+  if (row.handling === "refused") {
+    expect(() => encode(family, row, row.example)).toThrow(ApiError);
     try {
-      encode(mode, row, row.example);
+      encode(family, row, row.example);
     } catch (error) {
       const { status, param } = error as ApiError;
       expect(status).toBe(400);
@@ -83,9 +79,9 @@ function check(mode: Mode, row: FieldFate): void {
     }
     return;
   }
-  const sent = encode(mode, row, row.example);
-  const bare = encode(mode, row, row.without);
-  switch (row.fate) {
+  const sent = encode(family, row, row.example);
+  const bare = encode(family, row, row.without);
+  switch (row.handling) {
     case "passed":
       if (row.field === "model") expect(JSON.stringify(sent)).toContain(String(row.example));
       else expect(valuesAt(sent.body, row.to || row.field.split(".")[0]!)).toContainEqual(row.example);
@@ -103,27 +99,27 @@ function check(mode: Mode, row: FieldFate): void {
   }
 }
 
-for (const name of providersWithFates()) {
-  const mode = { provider: providerBehind(name) as RemoteProvider, extras: extrasOf(name) };
-  const rows = readFieldFates(name);
-  describe(name, () => {
-    for (const row of rows) test(`${row.field} ${row.model ?? ""} is ${row.fate}`, () => check(mode, row));
-    test("every field has its fate", () => {
+for (const family of fixtureFamilies()) {
+  const rows = readFieldHandling(family.folder);
+  describe(family.folder, () => {
+    for (const row of rows) test(`${row.field} ${row.model ?? ""} is ${row.handling}`, () => check(family, row));
+    test("every field is handled", () => {
       const said = new Set(rows.map(({ field }) => field));
       expect(fieldsToCover.filter((field) => !said.has(field))).toEqual([]);
-      const options = Object.keys(mode.provider.extras.properties)
-        .filter((option) => !(option in mode.extras))
+      const options = Object.keys(family.provider.extras.properties)
+        .filter((option) => !(option in family.extras))
         .map((option) => `extras.${option}`);
       expect(options.filter((option) => !said.has(option) && !said.has(option.slice("extras.".length)))).toEqual([]);
     });
   });
 }
 
-test("every remote provider says what becomes of each field", () => {
+test("every remote provider says how it handles each field", () => {
   const remote = providers.filter(({ kind }) => kind === "remote").map(({ name }) => name);
-  expect(remote.filter((name) => !providersWithFates().includes(name))).toEqual([]);
+  const described = fixtureFamilies().map(({ folder }) => folder);
+  expect(remote.filter((name) => !described.includes(name))).toEqual([]);
 });
 
-test("docs/fields.md is what the data says (bun test/helpers/field-fates.ts writes it)", () => {
+test("docs/fields.md is what the data says (bun test/helpers/request-fields.ts writes it)", () => {
   expect(existsSync(fieldsDocPath) ? readFileSync(fieldsDocPath, "utf8") : "").toBe(renderFieldsDoc());
 });

@@ -1,22 +1,22 @@
 /**
- * What becomes of each request field at each provider, as data: `test/fixtures/<provider>/fields.json`, and
+ * How each provider handles each request field, as data: `test/fixtures/<provider>/fields.json`, and
  * `test/fixtures/<provider>-<mode>/fields.json` for another of its modes, which the `extras` in that file switch on.
- * `bun test/helpers/field-fates.ts` writes `docs/fields.md` from it; `test/providers/fields.test.ts` proves it.
+ * `bun test/helpers/request-fields.ts` writes `docs/fields.md` from it; `test/providers/fields.test.ts` proves it.
  */
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { ChatRequestBody } from "../../src/protocols/chat/schema.ts";
-import type { Provider } from "../../src/providers/provider.ts";
-import { providerNamed, providers } from "../../src/providers/registry.ts";
+import { providerNamed } from "../../src/providers/registry.ts";
+import { fieldFile, fixtureFamilies } from "./fixtures.ts";
 
-export type FieldFate = {
+export type FieldHandling = {
   /** A key of the request, `messages.<role>…` for what stands in messages, or `extras.<option>`. */
   readonly field: string;
   /**
    * passed: sent under the same name with the same value; mapped: sent in another form;
    * dropped: not sent; refused: answered with a 400 of ours that names the field.
    */
-  readonly fate: "passed" | "mapped" | "dropped" | "refused";
+  readonly handling: "passed" | "mapped" | "dropped" | "refused";
   /** Where it goes in the upstream's body, `[]` for any element (`contents[].parts[].inlineData`), or `url`; "" for nowhere. */
   readonly to: string;
   /** The rule, in a sentence or less. */
@@ -33,9 +33,9 @@ export type FieldFate = {
 
 /** `like` takes over another provider's rows, but for the fields it names itself and options that are not its own. */
 type FieldFile =
-  | readonly FieldFate[]
-  | { readonly like: string; readonly except: readonly FieldFate[] }
-  | { readonly extras: Record<string, unknown>; readonly rows: readonly FieldFate[] };
+  | readonly FieldHandling[]
+  | { readonly like: string; readonly except: readonly FieldHandling[] }
+  | { readonly extras: Record<string, unknown>; readonly rows: readonly FieldHandling[] };
 
 /** Turned into today's form, or answered, before any provider sees the request. */
 export const handledBefore = ["functions", "function_call", "messages.function", "previous_response_id"] as const;
@@ -75,57 +75,32 @@ function isHandledBefore(key: string): boolean {
   return (handledBefore as readonly string[]).includes(key);
 }
 
-const root = resolve(import.meta.dir, "../..");
-const fieldFile = (provider: string) => resolve(root, "test/fixtures", provider, "fields.json");
-
-/** Remote providers whose data is there, in the registry's order, their other modes after them. */
-export function providersWithFates(): string[] {
-  const remote = providers.filter(({ kind }) => kind === "remote").map(({ name }) => name);
-  return remote.flatMap((name) => [name, ...modesOf(name)]).filter((name) => existsSync(fieldFile(name)));
-}
-
-function modesOf(provider: string): string[] {
-  const folders = readdirSync(resolve(root, "test/fixtures"));
-  return folders.filter((name) => name.startsWith(`${provider}-`) && providerNamed(name) === undefined).sort();
-}
-
-/** The provider behind a name of `providersWithFates`. */
-export function providerBehind(name: string): Provider | undefined {
-  return providerNamed(name) ?? providerNamed(name.slice(0, name.indexOf("-")));
-}
-
-/** The extra options that switch the mode on. */
-export function extrasOf(name: string): Record<string, unknown> {
-  const file = readFieldFile(name);
-  return "extras" in file ? file.extras : {};
-}
-
-export function readFieldFates(provider: string): FieldFate[] {
+export function readFieldHandling(provider: string): FieldHandling[] {
   const file = readFieldFile(provider);
   if ("rows" in file) return [...file.rows];
   if (!("like" in file)) return [...file];
   const own = new Set(file.except.map(({ field }) => field));
   const options = providerNamed(provider)!.extras.properties;
-  const shared = readFieldFates(file.like).filter(
+  const shared = readFieldHandling(file.like).filter(
     ({ field }) => !own.has(field) && (!field.startsWith("extras.") || field.slice("extras.".length) in options),
   );
   return [...file.except, ...shared];
 }
 
-function readFieldFile(provider: string): FieldFile {
-  return JSON.parse(readFileSync(fieldFile(provider), "utf8"));
+function readFieldFile(family: string): FieldFile {
+  return JSON.parse(readFileSync(fieldFile(family), "utf8"));
 }
 
-export const fieldsDocPath = resolve(root, "docs/fields.md");
+export const fieldsDocPath = resolve(import.meta.dir, "../../docs/fields.md");
 
 export function renderFieldsDoc(): string {
-  const names = providersWithFates();
+  const names = fixtureFamilies().map(({ folder }) => folder);
   const full = names.filter((name) => !("like" in readFieldFile(name)));
   const others = names.filter((name) => !full.includes(name));
   return `${[
-    "# What becomes of each request field",
+    "# Request fields by provider",
     "",
-    "Written by `bun test/helpers/field-fates.ts` from the `fields.json` of each provider; a test sends every example through",
+    "Written by `bun test/helpers/request-fields.ts` from the `fields.json` of each provider; a test sends every example through",
     "its provider and checks this table, so it can't drift from the code.",
     "",
     "- **as is**: sent under the same name with the same value. If the model can't do it, the upstream's own error comes back unchanged.",
@@ -140,7 +115,7 @@ export function renderFieldsDoc(): string {
     `| --- |${" --- |".repeat(full.length)}`,
     ...fullRows(full),
     "",
-    ...full.flatMap((name) => ["", `## ${name}`, "", ...notesOf(readFieldFates(name))]),
+    ...full.flatMap((name) => ["", `## ${name}`, "", ...notesOf(readFieldHandling(name))]),
     ...others.flatMap((name) => ["", `## ${name}`, "", ...exceptions(name)]),
   ]
     .join("\n")
@@ -149,7 +124,7 @@ export function renderFieldsDoc(): string {
 }
 
 function fullRows(names: readonly string[]): string[] {
-  const byProvider = names.map((name) => readFieldFates(name));
+  const byProvider = names.map((name) => readFieldHandling(name));
   const fields = [...new Set([...fieldsToCover, ...byProvider.flat().map(({ field }) => field)])];
   return fields.map((field) => {
     const cells = byProvider.map((rows) => {
@@ -160,7 +135,7 @@ function fullRows(names: readonly string[]): string[] {
   });
 }
 
-function notesOf(rows: readonly FieldFate[]): string[] {
+function notesOf(rows: readonly FieldHandling[]): string[] {
   return rows.filter(({ note }) => note !== "").map((row) => `- ${label(row)}: ${row.note}`);
 }
 
@@ -174,12 +149,12 @@ function exceptions(name: string): string[] {
   ];
 }
 
-function label({ field, model }: FieldFate): string {
+function label({ field, model }: FieldHandling): string {
   return model === undefined ? code(field) : `${code(field)} (${code(model)})`;
 }
 
-function cell({ fate, to, field }: FieldFate): string {
-  switch (fate) {
+function cell({ handling, to, field }: FieldHandling): string {
+  switch (handling) {
     case "passed":
       return to === "" || to === field.split(".")[0] ? "as is" : `→ ${code(to)}`;
     case "mapped":
