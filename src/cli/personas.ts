@@ -6,8 +6,9 @@ import { type Diagnostic, formatDiagnostic } from "../lib/yaml/yaml.ts";
 import { builtinFiles, builtinPersonas } from "../personas/builtin.ts";
 import { loadFolder } from "../personas/folder.ts";
 import type { Persona } from "../personas/persona.ts";
-import { personaJsonSchema } from "../personas/schema.ts";
+import { personaFileWith, personaJsonSchema } from "../personas/schema.ts";
 import { parseModelId } from "../protocols/model-id.ts";
+import { optionSchemas } from "../providers/options.ts";
 import { providers } from "../providers/registry.ts";
 import { CommandError, type Context, type ExitCode, printDiagnostics, printJson, withConfig } from "./context.ts";
 import { formatTable } from "./table.ts";
@@ -24,7 +25,7 @@ export type LoadedPersonas = {
 /** Those of the configured folder, or else the ones in the executable. */
 export async function loadPersonas(folder: string | undefined): Promise<LoadedPersonas> {
   if (folder === undefined) return { personas: builtinPersonas(), errors: [], from: "the executable" };
-  return { ...(await loadFolder(folder)), from: folder };
+  return { ...(await loadFolder(folder, personaFileWith(optionSchemas(providers)))), from: folder };
 }
 
 export function listPersonas(context: Context, { json }: Json): Promise<ExitCode> {
@@ -87,7 +88,7 @@ export function checkPersonas(context: Context, folder: string | undefined, { js
 }
 
 export function printPersonaSchema({ io }: Context): ExitCode {
-  printJson(io, personaJsonSchema());
+  printJson(io, personaJsonSchema(optionSchemas(providers)));
   return 0;
 }
 

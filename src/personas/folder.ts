@@ -8,6 +8,7 @@ import { type Watch, watchFolder } from "../lib/file-watch.ts";
 import type { Diagnostic } from "../lib/yaml/yaml.ts";
 import { nameProblem, type ParsedPersona, type Persona, parsePersona } from "./persona.ts";
 import type { Personas } from "./registry.ts";
+import { PersonaFile } from "./schema.ts";
 
 export const maxFileBytes = 256 * 1024;
 export const maxFiles = 2000;
@@ -20,13 +21,13 @@ type Read = { readonly hash: string; readonly parsed: ParsedPersona };
 export type LoadedFolder = { readonly personas: readonly Persona[]; readonly errors: readonly Diagnostic[] };
 
 /** Reads a folder once. Invalid files are left out and reported; a folder that can't be read is an error too. */
-export async function loadFolder(path: string): Promise<LoadedFolder> {
-  const { files, errors } = await readFolder(path, new Map());
+export async function loadFolder(path: string, schema = PersonaFile): Promise<LoadedFolder> {
+  const { files, errors } = await readFolder(path, new Map(), schema);
   return { personas: [...files.values()].flatMap(({ parsed }) => ("persona" in parsed ? parsed.persona : [])), errors };
 }
 
-async function readFolder(path: string, known: ReadonlyMap<string, Read>): Promise<Reader> {
-  const reader = new Reader(known);
+async function readFolder(path: string, known: ReadonlyMap<string, Read>, schema = PersonaFile): Promise<Reader> {
+  const reader = new Reader(known, schema);
   await reader.readFolder(path);
   return reader;
 }
@@ -45,6 +46,8 @@ type FolderOptions = {
   readonly path: string;
   /** Where each reading is put in service. */
   readonly personas: Personas;
+  /** Of the files; absent: providers' options are not checked. */
+  readonly schema?: typeof PersonaFile;
   readonly clock?: Clock;
   /** Called when something changed, errors included; for the log. */
   readonly onReload?: (result: ReloadResult) => void;
@@ -98,7 +101,7 @@ export class PersonaFolder {
   }
 
   async #reload(): Promise<ReloadResult> {
-    const { files, errors } = await readFolder(this.#options.path, this.#files);
+    const { files, errors } = await readFolder(this.#options.path, this.#files, this.#options.schema);
     const before = this.#inService;
     const after = new Map<string, Persona>();
     for (const [id, { parsed }] of files) {
@@ -133,9 +136,11 @@ class Reader {
   readonly files = new Map<string, Read>();
   readonly errors: Diagnostic[] = [];
   readonly #known: ReadonlyMap<string, Read>;
+  readonly #schema: typeof PersonaFile;
 
-  constructor(known: ReadonlyMap<string, Read>) {
+  constructor(known: ReadonlyMap<string, Read>, schema: typeof PersonaFile) {
     this.#known = known;
+    this.#schema = schema;
   }
 
   async readFolder(root: string): Promise<void> {
@@ -208,7 +213,7 @@ class Reader {
         return;
       }
       const hash = Bun.SHA256.hash(bytes, "hex");
-      const parsed = known?.hash === hash ? known.parsed : parsePersona(decode(bytes), path, id);
+      const parsed = known?.hash === hash ? known.parsed : parsePersona(decode(bytes), path, id, this.#schema);
       this.files.set(id, { hash, parsed });
       if ("errors" in parsed) this.errors.push(...parsed.errors);
     } catch (error) {

@@ -52,8 +52,9 @@ export function nameProblem(name: string): string | undefined {
 /**
  * @param file names the text in errors
  * @param id `<namespace>/<name>`, which the file's path gives
+ * @param schema of the file, which may know providers' options
  */
-export function parsePersona(text: string, file: string, id: string): ParsedPersona {
+export function parsePersona(text: string, file: string, id: string, schema = PersonaFile): ParsedPersona {
   const { namespace, name } = parseModelId(id) ?? { namespace: "", name: id };
   const misnamed = nameProblem(namespace) ?? nameProblem(name);
   if (misnamed !== undefined) {
@@ -62,7 +63,7 @@ export function parsePersona(text: string, file: string, id: string): ParsedPers
     };
   }
   const source = new YamlSource(text, file);
-  const slips = source.errors.length > 0 ? source.errors : source.check(PersonaFile, source.value ?? {});
+  const slips = source.errors.length > 0 ? source.errors : source.check(schema, source.value ?? {});
   if (slips.length > 0) return { errors: slips.toSorted(byPlace) };
   const value = source.value as PersonaFileValue;
   const errors = [...problemsOf(value, namespace)].map((problem) => ({

@@ -171,33 +171,35 @@ export function misplacedOption(key: string): string | undefined {
 
 const requestOptions = Object.entries(ChatRequestBody.properties).filter(([key]) => misplacedOption(key) === undefined);
 
-const Options = Type.Object(
-  {
-    system_cache_control: Type.Optional(
-      Type.Object(
-        {
-          type: Type.Literal("ephemeral"),
-          ttl: Type.Optional(Type.Union([Type.Literal("5m"), Type.Literal("1h")])),
-        },
-        { ...closed, description: "Anthropic family: cache the system text and the tools." },
+const fileSchema = (options: TProperties) =>
+  Type.Object(
+    {
+      ...own,
+      options: Type.Optional(
+        Type.Object(
+          { ...options, ...eachNarrowed(Object.fromEntries(requestOptions)) },
+          {
+            ...open,
+            description: "Extra options, and request fields that have no place of their own here.",
+          },
+        ),
       ),
-    ),
-    thinking_budget: Type.Optional(
-      Type.Integer({ minimum: -1, description: "Google family: most thinking tokens; -1 lets the model decide." }),
-    ),
-    include_thoughts: Type.Optional(Type.Boolean({ description: "Google family: answer with the thoughts too." })),
-    use_responses_api: Type.Optional(Type.Boolean({ description: "xAI family: the stateful mode." })),
-    ...eachNarrowed(Object.fromEntries(requestOptions)),
-  },
-  { ...open, description: "Extra options, and request fields that have no place of their own here." },
-);
+    },
+    { ...closed, title: "A persona of Troupe" },
+  );
 
-export const PersonaFile = Type.Object(
-  { ...own, options: Type.Optional(Options) },
-  { ...closed, title: "A persona of Troupe" },
-);
+/** A persona file whose extra options may be anything. */
+export const PersonaFile = fileSchema({});
 
-/** For editors: what `docs/persona.schema.json` holds. */
-export function personaJsonSchema(): Record<string, unknown> {
-  return { $schema: "http://json-schema.org/draft-07/schema#", ...JSON.parse(JSON.stringify(PersonaFile)) };
+/** @param options the schemas of the extra options that providers know */
+export function personaFileWith(options: TProperties): typeof PersonaFile {
+  return fileSchema(Object.fromEntries(Object.entries(options).filter(([key]) => misplacedOption(key) === undefined)));
+}
+
+/** For editors: what `docs/persona.schema.json` holds. @param options as for `personaFileWith` */
+export function personaJsonSchema(options: TProperties): Record<string, unknown> {
+  return {
+    $schema: "http://json-schema.org/draft-07/schema#",
+    ...JSON.parse(JSON.stringify(personaFileWith(options))),
+  };
 }

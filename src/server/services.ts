@@ -19,6 +19,8 @@ import { Metrics } from "../observability/metrics.ts";
 import { builtinPersonas } from "../personas/builtin.ts";
 import { PersonaFolder } from "../personas/folder.ts";
 import { Personas } from "../personas/registry.ts";
+import { personaFileWith } from "../personas/schema.ts";
+import { optionSchemas } from "../providers/options.ts";
 import { providers } from "../providers/registry.ts";
 import { firstKeyName } from "../store/sqlite/loss-guard.ts";
 import { openStore } from "../store/sqlite/store.ts";
@@ -192,6 +194,7 @@ function openPersonas(
     return undefined;
   }
   return new PersonaFolder({
+    schema: personaFileWith(optionSchemas(providers)),
     path,
     personas,
     clock,

@@ -3,6 +3,8 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { builtinFiles } from "../../src/personas/builtin.ts";
 import { personaJsonSchema } from "../../src/personas/schema.ts";
+import { optionSchemas } from "../../src/providers/options.ts";
+import { providers } from "../../src/providers/registry.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Console } from "./console.ts";
 
@@ -116,5 +118,5 @@ describe("personas check", () => {
 test("personas schema prints the JSON Schema", async () => {
   using folder = new TempFolder();
   const { out } = await new Console(folder.path).run("personas schema");
-  expect(JSON.parse(out)).toEqual(personaJsonSchema());
+  expect(JSON.parse(out)).toEqual(personaJsonSchema(optionSchemas(providers)));
 });

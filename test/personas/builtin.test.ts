@@ -4,7 +4,10 @@ import { join } from "node:path";
 import { builtinFiles, builtinPersonas, builtinValues } from "../../src/personas/builtin.ts";
 import { loadFolder } from "../../src/personas/folder.ts";
 import { type PersonaFileValue, personaFrom } from "../../src/personas/persona.ts";
+import { personaFileWith } from "../../src/personas/schema.ts";
 import { tiers } from "../../src/protocols/models.ts";
+import { optionSchemas } from "../../src/providers/options.ts";
+import { providers } from "../../src/providers/registry.ts";
 
 const folder = join(import.meta.dir, "../../personas");
 const personas = builtinPersonas();
@@ -18,7 +21,7 @@ test("what is compiled in are exactly the files of personas/", () => {
 });
 
 test("the folder read as a folder gives the same personas", async () => {
-  expect(await loadFolder(folder)).toEqual({ personas, errors: [] });
+  expect(await loadFolder(folder, personaFileWith(optionSchemas(providers)))).toEqual({ personas, errors: [] });
 });
 
 test("what a build bakes in gives the same personas", () => {

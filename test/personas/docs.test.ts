@@ -6,8 +6,10 @@ import { parse } from "yaml";
 import { formatDiagnostic } from "../../src/lib/yaml/yaml.ts";
 import { compose } from "../../src/personas/compose.ts";
 import { parsePersona } from "../../src/personas/persona.ts";
-import { PersonaFile } from "../../src/personas/schema.ts";
+import { PersonaFile, personaFileWith } from "../../src/personas/schema.ts";
 import { checkChatRequest } from "../../src/protocols/chat/request.ts";
+import { optionSchemas } from "../../src/providers/options.ts";
+import { providers } from "../../src/providers/registry.ts";
 
 const page = readFileSync(join(import.meta.dir, "../../docs/personas.md"), "utf8");
 const blocks = [...page.matchAll(/^```(\w+)\n(.*?)^```$/gms)].map((match) => ({ kind: match[1]!, text: match[2]! }));
@@ -25,7 +27,12 @@ const completed = (fragment: string) =>
 
 function errorsOf(text: string): string[] {
   const [, file = "personas/acme/fragment.yaml", id = "acme/fragment"] = whole.exec(text) ?? [];
-  const parsed = parsePersona(whole.test(text) ? text : completed(text), file, id);
+  const parsed = parsePersona(
+    whole.test(text) ? text : completed(text),
+    file,
+    id,
+    personaFileWith(optionSchemas(providers)),
+  );
   return "errors" in parsed ? parsed.errors.map(formatDiagnostic) : [];
 }
 

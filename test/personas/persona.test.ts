@@ -3,19 +3,24 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { formatDiagnostic } from "../../src/lib/yaml/yaml.ts";
 import { type Persona, parsePersona } from "../../src/personas/persona.ts";
-import { PersonaFile, personaJsonSchema } from "../../src/personas/schema.ts";
+import { PersonaFile, personaFileWith, personaJsonSchema } from "../../src/personas/schema.ts";
+import { optionSchemas } from "../../src/providers/options.ts";
+import { providers } from "../../src/providers/registry.ts";
+
+const options = optionSchemas(providers);
+const schema = personaFileWith(options);
 
 const file = "troupe/guide.yaml";
 const least = "description: A guide.\nmodel: builtin/echo\nsystem: You guide.\n";
 
 function personaOf(text: string, id = "troupe/guide"): Persona {
-  const parsed = parsePersona(text, file, id);
+  const parsed = parsePersona(text, file, id, schema);
   if ("errors" in parsed) throw new Error(parsed.errors.map(formatDiagnostic).join("\n"));
   return parsed.persona;
 }
 
 function errorsOf(text: string, id = "troupe/guide"): string[] {
-  const parsed = parsePersona(text, file, id);
+  const parsed = parsePersona(text, file, id, schema);
   return "errors" in parsed
     ? parsed.errors.map(formatDiagnostic).map((diagnostic) => diagnostic.replace(`${file}:`, ""))
     : [];
@@ -262,6 +267,10 @@ const afterLeast: readonly [string, string[]][] = [
   ],
   ["options: { thinking_budget: much }", ["4:29: options.thinking_budget: must be an integer of at least -1"]],
   ["options: { thinking_budget: -2 }", ["4:29: options.thinking_budget: must be an integer of at least -1"]],
+  [
+    "options: { reasoning_summary: long }",
+    ['4:31: options.reasoning_summary: must be one of "auto", "concise", "detailed"'],
+  ],
   ["options: { include_thoughts: 1 }", ["4:30: options.include_thoughts: must be true or false"]],
   ["options: { use_responses_api: no }", ["4:31: options.use_responses_api: must be true or false"]],
   ["options: { system_cache_control: ephemeral }", ["4:34: options.system_cache_control: must be an object"]],
@@ -478,6 +487,6 @@ describe("errors", () => {
 
 test("docs/persona.schema.json is the schema", () => {
   const kept = readFileSync(join(import.meta.dir, "../../docs/persona.schema.json"), "utf8");
-  expect(JSON.parse(kept)).toEqual(personaJsonSchema());
-  expect(Object.keys(personaJsonSchema()["properties"] as object)).toEqual(Object.keys(PersonaFile.properties));
+  expect(JSON.parse(kept)).toEqual(personaJsonSchema(options));
+  expect(Object.keys(personaJsonSchema(options)["properties"] as object)).toEqual(Object.keys(PersonaFile.properties));
 });

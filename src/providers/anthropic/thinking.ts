@@ -5,13 +5,11 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { type KnownEffort, knownEfforts } from "../../protocols/chat/schema.ts";
 import type { Call } from "../provider.ts";
+import { thinkingOptions } from "../thinking-options.ts";
 import type { AnthropicRules, Effort } from "./rules.ts";
 
 export const ThinkingExtras = {
-  thinking_budget: Type.Optional(
-    Type.Integer({ description: "Tokens for thinking; 0 turns it off, -1 leaves the amount to the model." }),
-  ),
-  include_thoughts: Type.Optional(Type.Boolean({ description: "Whether the text of the thoughts is wanted." })),
+  ...thinkingOptions,
   thinking: Type.Optional(
     Type.Object(
       {

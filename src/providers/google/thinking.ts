@@ -5,7 +5,7 @@
 import type { ThinkingConfig, ThinkingLevel } from "@google/genai";
 import { type Static, Type } from "@sinclair/typebox";
 import type { Call } from "../provider.ts";
-import { asksForThoughts } from "../thinking-options.ts";
+import { asksForThoughts, thinkingOptions } from "../thinking-options.ts";
 import type { GoogleRules } from "./rules.ts";
 
 const Level = Type.Union(
@@ -15,10 +15,7 @@ const Level = Type.Union(
 );
 
 export const thinkingExtras = {
-  thinking_budget: Type.Optional(
-    Type.Integer({ minimum: -1, description: "Most tokens to think with; 0 is off, -1 leaves it to the model." }),
-  ),
-  include_thoughts: Type.Optional(Type.Boolean({ description: "true: thoughts are returned, in metadata.thinking." })),
+  ...thinkingOptions,
   thinking_level: Type.Optional(Level),
   // The form of Google's own compatible endpoint: https://ai.google.dev/gemini-api/docs/openai#thinking
   thinking_config: Type.Optional(

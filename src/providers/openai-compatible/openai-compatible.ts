@@ -7,7 +7,7 @@ import { type ModelRule, rulesFor } from "../model-rules.ts";
 import type { Account, Call, ProviderEnvironment, RemoteMedia, RemoteProvider, UpstreamRequest } from "../provider.ts";
 import type { ResponsesQuirks } from "../responses/quirks.ts";
 import { responsesDialect, withResponses } from "../responses/responses.ts";
-import { asksForThoughts } from "../thinking-options.ts";
+import { asksForThoughts, thinkingOptions } from "../thinking-options.ts";
 import { completionOf } from "./answer.ts";
 import { Quirks } from "./quirks.ts";
 import { callerNames, requestBody } from "./request.ts";
@@ -33,21 +33,12 @@ export type CompatibleSpec = {
   readonly responses?: ResponsesQuirks;
 };
 
-/** Who asks for thoughts in the words of another family is understood, as far as the upstream can follow. */
-const thinkingOptions = {
-  include_thoughts: Type.Optional(
-    Type.Boolean({ description: "true: the model's thoughts also go into metadata.thinking." }),
+const thinking = Type.Optional(
+  Type.Object(
+    { type: Type.String() },
+    { additionalProperties: true, description: "Switches thinking where the upstream has a switch." },
   ),
-  thinking: Type.Optional(
-    Type.Object(
-      { type: Type.String() },
-      { additionalProperties: true, description: "Switches thinking where the upstream has a switch." },
-    ),
-  ),
-  thinking_budget: Type.Optional(
-    Type.Integer({ description: "Tokens for thinking, where the upstream takes a number." }),
-  ),
-};
+);
 
 export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
   const { name, baseUrl, environment, options, quirks = {}, modelRules = [] } = spec;
@@ -67,7 +58,7 @@ export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
     environment,
     keyOptional: spec.keyOptional ?? false,
     models: spec.models ?? [],
-    extras: Type.Object({ ...thinkingOptions, ...spec.extras?.properties }),
+    extras: Type.Object({ ...thinkingOptions, thinking, ...spec.extras?.properties }),
     modelRules: Quirks,
     ...(options === undefined ? {} : { options }),
     wantsThoughts: asksForThoughts,
