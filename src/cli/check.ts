@@ -3,6 +3,7 @@ import type { Config } from "../config/config.ts";
 import { formatAddress } from "../config/listeners.ts";
 import { systemClock } from "../lib/clock.ts";
 import { type Diagnostic, formatDiagnostic } from "../lib/yaml/yaml.ts";
+import { limitsDiagnostic } from "../limits/limits.ts";
 import { dryRun } from "../server/dry-run.ts";
 import { StorageError } from "../store/storage-error.ts";
 import { type Context, codeOf, type ExitCode, loadFrom, printJson } from "./context.ts";
@@ -49,7 +50,7 @@ async function runChecks(context: Context): Promise<CheckReport> {
     },
     errors,
     code: errors.length === 0 ? 0 : 1,
-    warnings: [...format(loaded.warnings), ...unreachableOf(personas, config)],
+    warnings: [...format(loaded.warnings), ...unreachableOf(personas, config), ...limitsOf(config)],
   };
 }
 
@@ -57,6 +58,11 @@ const format = (errors: readonly Diagnostic[]) => errors.map(formatDiagnostic);
 
 const unreachableOf = ({ personas }: LoadedPersonas, config: Config) =>
   unreachable(personas, config).map((id) => `${id}: ${noProvider}`);
+
+function limitsOf({ data }: Config): string[] {
+  const found = limitsDiagnostic(data);
+  return found === undefined ? [] : [found];
+}
 
 async function storageOf(config: Config): Promise<{ summary: string; errors: string[] }> {
   try {

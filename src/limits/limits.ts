@@ -1,4 +1,5 @@
 /** Opens the rate limiters of a data folder: one for API keys, one for client addresses. */
+import { accessSync, constants, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
@@ -23,6 +24,9 @@ export type LimitsOptions = {
   readonly isSweeper: boolean;
 };
 
+const folderName = "limits";
+const consequence =
+  ": rate limits would be counted in memory, and a restart would empty them; remove it, or give it to this user.";
 /** After the start, and then from one sweep to the next. */
 const firstSweepMs = 60_000;
 const sweepEveryMs = 3_600_000;
@@ -37,7 +41,7 @@ export function openLimits(dataFolder: string, options: LimitsOptions): Limits {
   }
   let opened: WindowFiles | undefined;
   const files = () => {
-    opened ??= new WindowFiles(join(dataFolder, "limits"), clock);
+    opened ??= new WindowFiles(join(dataFolder, folderName), clock);
     return opened;
   };
   const sweeper = new Sweep(files, clock, log);
@@ -53,6 +57,24 @@ export function openLimits(dataFolder: string, options: LimitsOptions): Limits {
     ),
     close: () => sweeper.stop(),
   };
+}
+
+/**
+ * Looks at the data folder without writing to it.
+ * @returns why the rate limits can't be kept there; undefined where nothing stands against it
+ */
+export function limitsDiagnostic(dataFolder: string): string | undefined {
+  if (!canMapFiles) return undefined;
+  const path = join(dataFolder, folderName);
+  try {
+    const isFolder = statSync(path, { throwIfNoEntry: false })?.isDirectory();
+    if (isFolder === undefined) return undefined;
+    if (isFolder) accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
+    else return `${path} is no folder${consequence}`;
+  } catch (error) {
+    return `${path} can't be used (${(error as NodeJS.ErrnoException).code})${consequence}`;
+  }
+  return undefined;
 }
 
 /** Makes it at the first call; after a failure, at the next. */

@@ -139,8 +139,11 @@ export class Listener {
         maxRequestBodySize: noNativeBodyLimit,
       } as never);
     };
-    const sockets = takesAll ? listenBeside(listen, this.#services.live.config.workers) : [];
-    if (!takesAll) listen();
+    const sockets = namingAddress(address, () => {
+      if (takesAll) return listenBeside(listen, this.#services.live.config.workers);
+      listen();
+      return [];
+    });
     if (address.kind === "unix") chmodSync(address.path, 0o660);
     const instance = { app, sockets, host };
     this.#listening.push(instance);
@@ -170,10 +173,22 @@ export class Listener {
 export function assertFree(address: ListenerConfig["address"]): ListenerConfig["address"] {
   if (address.kind === "unix") return address;
   const { host: hostname, port } = address;
-  const server = Bun.serve({ hostname, port, reusePort: false, development: false, fetch: () => new Response() });
+  const server = namingAddress(address, () =>
+    Bun.serve({ hostname, port, reusePort: false, development: false, fetch: () => new Response() }),
+  );
   const given = server.port ?? port;
   void server.stop(true);
   return { ...address, port: given };
+}
+
+/** @throws what `listen` throws, with the whole address, of which the system's words hold little or nothing */
+function namingAddress<T>(address: ListenerConfig["address"], listen: () => T): T {
+  try {
+    return listen();
+  } catch (error) {
+    const { message } = error as Error;
+    throw new Error(`Can't listen at ${formatAddress(address)}: ${message}`, { cause: error });
+  }
 }
 
 /** As a URL; a unix socket as `unix:` and the path. */

@@ -33,6 +33,17 @@ no errors
     expect(code).toBe(0);
   });
 
+  test("warns where the rate limits can't be kept, which does not stop a start", async () => {
+    using folder = new TempFolder();
+    mkdirSync(folder.file("data"));
+    writeFileSync(folder.file("data/limits"), "");
+    const { code, err } = await new Console(folder.path).run("check");
+    expect(err).toBe(
+      `warning: ${folder.file("data/limits")} is no folder: rate limits would be counted in memory, and a restart would empty them; remove it, or give it to this user.\n`,
+    );
+    expect(code).toBe(0);
+  });
+
   test("tells the configuration's errors, as text and as JSON", async () => {
     using folder = new TempFolder();
     writeFileSync(folder.file("troupe.yaml"), "limits: {body_bytes: 1}\nlistne: a\n");

@@ -6,6 +6,7 @@ import { formatAddress } from "../../config/listeners.ts";
 import type { LoadResult } from "../../config/load.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { formatDiagnostic } from "../../lib/yaml/yaml.ts";
+import { limitsDiagnostic } from "../../limits/limits.ts";
 import { readCertificate } from "../../server/certificate.ts";
 import { dryRun } from "../../server/dry-run.ts";
 import { firstKeyName } from "../../store/sqlite/loss-guard.ts";
@@ -55,7 +56,12 @@ async function data(config: Config): Promise<Check[]> {
           found,
           "On a full disk nothing new is kept and /health answers 503: make room, or move the folder.",
         );
-  return [disk, ...firstKey(config)];
+  return [disk, ...rateLimits(config), ...firstKey(config)];
+}
+
+function rateLimits({ data }: Config): Check[] {
+  const found = limitsDiagnostic(data);
+  return found === undefined ? [] : [warning("rate limits", found, "See docs/troubleshooting.md, under storage.")];
 }
 
 function firstKey({ data }: Config): Check[] {
