@@ -57,6 +57,8 @@ export class Idempotency {
   readonly #pendingWrites = new Map<string, { readonly run: InFlightRun; readonly until: number }>();
   /** Writes that nobody waits for. */
   readonly #writes = new Set<Promise<void>>();
+  /** When the leases were last renewed for sure; a monotonic reading. */
+  #renewedAt = 0;
   #cancelTick: (() => void) | undefined;
   #closed = false;
   #idle: (() => void)[] = [];
@@ -176,6 +178,7 @@ export class Idempotency {
     this.#claiming.set(key, claimed.promise);
     try {
       const fresh: NewCall = { ...claim, run, createdAt: this.#clock.now() };
+      if (this.#runs.size === 0) this.#renewedAt = this.#clock.monotonic();
       const lease = await this.#rows.claim(fresh, old);
       if (lease === undefined) return undefined;
       if (this.#closed || clientSignal.aborted) {
@@ -255,14 +258,31 @@ export class Idempotency {
     if (this.#runs.size === 0) for (const resolve of this.#idle.splice(0)) resolve();
   }
 
-  /** While calls run: serves readers in other processes, and stores what could not be stored. */
+  /** While calls run: renews their leases, serves readers in other processes, and stores what could not be stored. */
   #tickLater(): void {
     if (this.#runs.size === 0) return;
     this.#cancelTick ??= this.#clock.setTimer(tickMs, async () => {
+      await this.#tryStoring(() => this.#renew());
       await this.#tryStoring(() => this.#tick());
       this.#cancelTick = undefined;
       this.#tickLater();
     });
+  }
+
+  /** Ends the calls whose lease is lost, or could not be renewed in time. @throws StorageError */
+  async #renew(): Promise<void> {
+    const { renewMs, lapseMs } = this.#rows.leaseTerms;
+    const now = this.#clock.monotonic();
+    if (now - this.#renewedAt < renewMs) return;
+    const runs = [...this.#runs.values()];
+    try {
+      const lost = new Set((await this.#rows.renew(runs.map(({ id }) => id))).map(({ run }) => run));
+      this.#renewedAt = now;
+      for (const run of runs) if (lost.has(run.id.run)) run.lose();
+    } catch (error) {
+      if (now - this.#renewedAt >= lapseMs) for (const run of runs) run.lose();
+      throw error;
+    }
   }
 
   async #tick(): Promise<void> {

@@ -54,7 +54,7 @@ class Stage {
   readonly code: Promise<number>;
   readonly #signals = new Map<Signal, () => void>();
 
-  constructor(data: string, workers = 2) {
+  private constructor(data: string, workers: number) {
     const listen: Config["listen"] = [
       { address: { kind: "tcp", host: "127.0.0.1", port: 0 }, surfaces: ["orchestrator", "gateway"] },
     ];
@@ -98,9 +98,16 @@ class Stage {
     );
   }
 
-  /** With all workers listening. */
-  static up(data: string, workers?: number): Stage {
+  static async start(data: string, workers = 2): Promise<Stage> {
     const stage = new Stage(data, workers);
+    // The data folder comes first.
+    await new Promise((resolve) => setImmediate(resolve));
+    return stage;
+  }
+
+  /** With all workers listening. */
+  static async up(data: string, workers?: number): Promise<Stage> {
+    const stage = await Stage.start(data, workers);
     for (const worker of stage.workers) worker.says({ kind: "listening" });
     return stage;
   }
@@ -122,7 +129,7 @@ const settled = async () => {
 describe("workers", () => {
   test("each has its slot, with a port and a folder for all", async () => {
     using folder = new TempFolder();
-    const stage = new Stage(folder.path, 3);
+    const stage = await Stage.start(folder.path, 3);
     const settings = stage.workers.map(({ settings }) => settings);
     expect(settings.map(({ index, workers }) => [index, workers])).toEqual([1, 2, 3].map((index) => [index, 3]));
     expect(new Set(settings.map(({ folder }) => folder)).size).toBe(1);
@@ -135,7 +142,7 @@ describe("workers", () => {
 
   test("one that can't start at first ends all", async () => {
     using folder = new TempFolder();
-    const stage = new Stage(folder.path);
+    const stage = await Stage.start(folder.path);
     stage.workers[0]!.says({ kind: "listening" });
     stage.workers[1]!.end(1);
     expect(await stage.code).toBe(1);
@@ -145,7 +152,7 @@ describe("workers", () => {
 
   test("one that ends is replaced, after a pause that grows as long as it keeps ending soon", async () => {
     using folder = new TempFolder();
-    const stage = Stage.up(folder.path, 1);
+    const stage = await Stage.up(folder.path, 1);
     const pauses: number[] = [];
     for (let ends = 0; ends < 12; ends += 1) {
       const { length } = stage.workers;
@@ -183,7 +190,7 @@ describe("workers", () => {
 
   test("one that answers nothing any more is replaced", async () => {
     using folder = new TempFolder();
-    const stage = Stage.up(folder.path);
+    const stage = await Stage.up(folder.path);
     const [quick, stuck] = stage.workers as [FakeWorker, FakeWorker];
     for (let asked = 1; asked <= 6; asked += 1) {
       expect(stuck.killed).toBe(false);
@@ -206,7 +213,7 @@ describe("workers", () => {
 describe("the end", () => {
   test("is told to those that serve; one that only starts is killed, and one that lingers after its time", async () => {
     using folder = new TempFolder();
-    const stage = Stage.up(folder.path, 3);
+    const stage = await Stage.up(folder.path, 3);
     stage.workers[2]!.end(1);
     await settled();
     stage.clock.advance(100);
@@ -224,7 +231,7 @@ describe("the end", () => {
 
   test("comes at once with a second signal, and has its number", async () => {
     using folder = new TempFolder();
-    const stage = Stage.up(folder.path);
+    const stage = await Stage.up(folder.path);
     stage.signal("SIGTERM");
     stage.signal("SIGTERM");
     for (const worker of stage.workers) {
@@ -236,7 +243,7 @@ describe("the end", () => {
 
   test("needs no worker while all are being replaced", async () => {
     using folder = new TempFolder();
-    const stage = Stage.up(folder.path);
+    const stage = await Stage.up(folder.path);
     for (const worker of stage.workers) worker.end(1);
     await settled();
     stage.signal("SIGTERM");

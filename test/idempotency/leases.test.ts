@@ -1,0 +1,128 @@
+import { describe, expect, test } from "bun:test";
+import { readdirSync, rmSync } from "node:fs";
+import { Idempotency, type IdempotentAnswer } from "../../src/idempotency/idempotency.ts";
+import { openStore } from "../../src/store/sqlite/store.ts";
+import { StorageError } from "../../src/store/storage-error.ts";
+import type { RunRepository } from "../../src/store/store.ts";
+import type { WholeAnswer } from "../../src/upstream/answer.ts";
+import { ManualClock } from "../helpers/manual-clock.ts";
+import { ScriptedUpstream, settle } from "../helpers/scripted-upstream.ts";
+import { TempFolder } from "../helpers/temp-folder.ts";
+
+const rules = { retentionHours: 24, finishAfterDisconnect: true, recordBytes: 1_000_000 };
+
+/** One process on the folder. */
+class Node implements AsyncDisposable {
+  readonly upstream = new ScriptedUpstream();
+  readonly store;
+  readonly idempotency;
+
+  constructor(
+    folder: TempFolder,
+    clock: ManualClock,
+    change: (runs: RunRepository) => Partial<RunRepository> = () => ({}),
+  ) {
+    this.store = openStore(folder.path);
+    const runs = { ...this.store.runs, ...change(this.store.runs) };
+    this.idempotency = new Idempotency({ runs }, clock, () => rules);
+  }
+
+  ask(): Promise<IdempotentAnswer> {
+    const claim = { scope: "s", requestId: "r", fingerprint: "f" };
+    return this.idempotency.run(claim, new AbortController().signal, this.upstream.produce);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.idempotency.close();
+    await this.store.close();
+  }
+}
+
+/** All that is read of a stream, and the error that ended it. */
+async function read({ answer }: IdempotentAnswer): Promise<unknown[]> {
+  if (answer.kind !== "numbered") throw new Error("not a stream");
+  const found: unknown[] = [];
+  try {
+    for (let step = await answer.events.next(); step.done !== true; step = await answer.events.next()) {
+      found.push(...step.value.data);
+    }
+  } catch (error) {
+    found.push((error as { code?: string }).code);
+  }
+  return found;
+}
+
+/** Time as a process sees it, from one tick to the next. */
+async function pass(clock: ManualClock, ms: number): Promise<void> {
+  for (let passed = 0; passed < ms; passed += 200) {
+    clock.advance(200);
+    await settle();
+  }
+}
+
+/** What makes others take the process for one that ended. */
+function loseLock(folder: TempFolder): void {
+  for (const name of readdirSync(folder.file("running"))) rmSync(folder.file(`running/${name}`));
+}
+
+describe("a holder that lost its lease", () => {
+  test("ends its call, tells its readers, and writes nothing over the new holder's answer", async () => {
+    using folder = new TempFolder();
+    const clock = new ManualClock();
+    await using first = new Node(folder, clock);
+    const asked = first.ask();
+    await settle();
+    const old = first.upstream.last.stream().push("a");
+    const reading = read(await asked);
+    await settle();
+    loseLock(folder);
+    await using second = new Node(folder, clock);
+    const anew = second.ask();
+    await settle();
+    expect(old.signal.aborted).toBe(false);
+    await pass(clock, 10_200);
+    expect(old.signal.aborted).toBe(true);
+    expect(await reading).toEqual(["a", "upstream_unavailable"]);
+    expect(first.idempotency.running).toBe(0);
+    second.upstream.last.whole("new");
+    expect(((await anew).answer as WholeAnswer).body).toBe("new");
+    const again = await first.ask();
+    expect(again.replayed).toBe(true);
+    expect(Buffer.from((again.answer as WholeAnswer).body as Uint8Array).toString()).toBe("new");
+  });
+
+  test("that comes to its end before it hears of it gives no end: the retry gets the other answer", async () => {
+    using folder = new TempFolder();
+    const clock = new ManualClock();
+    await using first = new Node(folder, clock);
+    const [whole] = [first.ask()];
+    await settle();
+    loseLock(folder);
+    await using second = new Node(folder, clock);
+    const anew = second.ask();
+    await settle();
+    first.upstream.last.whole("old");
+    expect(await whole.catch((error: { code?: string }) => error.code)).toBe("upstream_unavailable");
+    second.upstream.last.whole("new");
+    expect(((await anew).answer as WholeAnswer).body).toBe("new");
+  });
+
+  test("because it could not renew it stops when it lapses, and not before", async () => {
+    using folder = new TempFolder();
+    const clock = new ManualClock();
+    await using node = new Node(folder, clock, () => ({
+      leaseTerms: { renewMs: 1_000, lapseMs: 3_000 },
+      renew: () => Promise.reject(new StorageError("unusable", "", "the database is away")),
+    }));
+    const asked = node.ask();
+    await settle();
+    const call = node.upstream.last.stream().push("a");
+    const reading = read(await asked);
+    await settle();
+    await pass(clock, 2_800);
+    expect(call.signal.aborted).toBe(false);
+    await pass(clock, 400);
+    expect(call.signal.aborted).toBe(true);
+    expect(await reading).toEqual(["a", "upstream_unavailable"]);
+  });
+});
