@@ -5,7 +5,7 @@ import { TempFolder } from "../helpers/temp-folder.ts";
 import { WorkerProcesses } from "../helpers/worker-processes.ts";
 
 const limit = 12;
-const manners: Record<string, (troupe: WorkerProcesses) => void> = {
+const stops: Record<string, (troupe: WorkerProcesses) => void> = {
   "kill -9": ({ id }) => process.kill(id, "SIGKILL"),
   SIGTERM: ({ id }) => process.kill(id, "SIGTERM"),
 };
@@ -30,7 +30,7 @@ async function askAll(url: string, key: string): Promise<number[]> {
 const countDown = (from: number) => Array.from({ length: from }, (_, at) => from - 1 - at);
 
 describe.each(["1", "2"])("with %s workers", (workers) => {
-  describe.skipIf(workers !== "1" && !canShare()).each(Object.keys(manners))("after %s", (manner) => {
+  describe.skipIf(workers !== "1" && !canShare()).each(Object.keys(stops))("after %s", (stop) => {
     test("a key and an address have no more requests than before", async () => {
       using folder = new TempFolder();
       const args = ["--port", "0", "--workers", workers];
@@ -39,7 +39,7 @@ describe.each(["1", "2"])("with %s workers", (workers) => {
       const key = await first.createKey({ perMinute: limit });
       for (let taken = 1; taken <= 5; taken += 1) expect(await ask(first.url, key)).toBe(limit - taken);
       const anonymous = await ask(first.url, "wrong");
-      manners[manner]!(first);
+      stops[stop]!(first);
       await first.allEnded;
       await using second = WorkerProcesses.run(folder.path, { args });
       await second.ready;

@@ -66,9 +66,9 @@ export const strictModels = Object.keys(models);
 /** @param answer what a request that stands every check is answered with */
 export function anthropicUpstream(answer: (body: MessagesBody, request: RecordedRequest) => Response): UpstreamHandler {
   return (request) => {
-    const refusal = refusalOf(request);
-    if (refusal === undefined) return answer(request.json as MessagesBody, request);
-    return errorResponse(...refusal);
+    const rejection = errorFor(request);
+    if (rejection === undefined) return answer(request.json as MessagesBody, request);
+    return errorResponse(...rejection);
   };
 }
 
@@ -82,11 +82,11 @@ export function errorResponse(status: number, type: string, message: string): Re
   return jsonResponse(body, status, { "request-id": requestId, "x-should-retry": String(status >= 429) });
 }
 
-type Refusal = [status: number, type: string, message: string];
+type Rejection = [status: number, type: string, message: string];
 
 class Invalid extends Error {}
 
-function refusalOf(request: RecordedRequest): Refusal | undefined {
+function errorFor(request: RecordedRequest): Rejection | undefined {
   if (request.method !== "POST" || request.path !== "/v1/messages") return [404, "not_found_error", "Not found"];
   const key = request.headers.get("x-api-key");
   if (key === null) return [401, "authentication_error", "x-api-key header is required"];

@@ -7,7 +7,7 @@ import { jsonResponse, type RecordedRequest, type UpstreamHandler } from "../ups
 export type Body = Record<string, unknown>;
 type Message = Body & { role: string };
 
-type Manners = {
+type UpstreamRules = {
   readonly path: string;
   /** What stands before the path's `/chat/completions` without being part of the base address. */
   readonly ownPrefix?: string;
@@ -61,9 +61,9 @@ const asOpenAi = (status: number, message: string, param: string) =>
     "x-request-id": "req_up",
   });
 /** Everything else overlooked, as servers of one's own do. */
-const easy: Manners = { path: "/v1/chat/completions", roles: olderRoles, refuse: asOpenAi };
+const easy: UpstreamRules = { path: "/v1/chat/completions", roles: olderRoles, refuse: asOpenAi };
 
-const manners: Readonly<Record<string, Manners>> = {
+const upstreamRules: Readonly<Record<string, UpstreamRules>> = {
   openai: {
     path: "/v1/chat/completions",
     fields: [...publicFields, ...platformFields],
@@ -178,13 +178,13 @@ const manners: Readonly<Record<string, Manners>> = {
 
 /** The part of its address that stands before `/chat/completions`. */
 export function basePath(name: string): string {
-  const { path, ownPrefix = "" } = manners[name]!;
+  const { path, ownPrefix = "" } = upstreamRules[name]!;
   return path.replace(`${ownPrefix}/chat/completions`, "");
 }
 
 /** @param answer what a request that is in order gets */
 export function strictCompatible(name: string, apiKey: string, answer: (body: Body) => Response): UpstreamHandler {
-  const own = manners[name]!;
+  const own = upstreamRules[name]!;
   return (request) => {
     const { keyHeader } = own;
     const isRight =
@@ -194,11 +194,11 @@ export function strictCompatible(name: string, apiKey: string, answer: (body: Bo
     if (!isRight) return own.refuse(401, "Incorrect API key provided", "");
     if (request.method !== "POST" || request.path !== own.path)
       return own.refuse(404, `no such path: ${request.path}`, "");
-    return faultOf(own, request) ?? answer(request.json as Body);
+    return errorFor(own, request) ?? answer(request.json as Body);
   };
 }
 
-function faultOf(own: Manners, { json, headers }: RecordedRequest): Response | undefined {
+function errorFor(own: UpstreamRules, { json, headers }: RecordedRequest): Response | undefined {
   const body = json as Body;
   if (headers.get("content-type") !== "application/json") return own.refuse(415, "send JSON", "");
   for (const field in body) {
@@ -215,10 +215,10 @@ function faultOf(own: Manners, { json, headers }: RecordedRequest): Response | u
   }
   const broken = own.rules?.(body);
   if (broken !== undefined) return own.refuse(400, broken, "");
-  return messagesFault(own, body["messages"] as Message[]);
+  return messagesError(own, body["messages"] as Message[]);
 }
 
-function messagesFault(own: Manners, messages: readonly Message[]): Response | undefined {
+function messagesError(own: UpstreamRules, messages: readonly Message[]): Response | undefined {
   const open = new Set<string>();
   for (const [at, message] of messages.entries()) {
     const fault = (text: string) => own.refuse(400, text, `messages[${at}]`);

@@ -81,7 +81,7 @@ const known: Readonly<Record<string, readonly string[]>> = {
 const free = new Set(["args", "response", "parametersJsonSchema", "responseJsonSchema", "speechConfig", "imageConfig"]);
 const schemas = new Set(["parameters", "responseSchema", "items", "anyOf"]);
 
-class Refusal extends Error {
+class Rejection extends Error {
   readonly response: Response;
 
   constructor(code: number, status: string, message: string, details?: unknown[]) {
@@ -95,7 +95,7 @@ class Refusal extends Error {
 }
 
 function refuse(message: string): never {
-  throw new Refusal(400, "INVALID_ARGUMENT", message);
+  throw new Rejection(400, "INVALID_ARGUMENT", message);
 }
 
 /** @param answer what comes when nothing is wrong */
@@ -110,7 +110,7 @@ export function strictGemini(answer: (body: GeminiBody, request: RecordedRequest
       checkGeneration(body, model);
       return answer(body, request);
     } catch (error) {
-      if (error instanceof Refusal) return error.response;
+      if (error instanceof Rejection) return error.response;
       throw error;
     }
   };
@@ -127,21 +127,21 @@ export function geminiExample(name: string): Response {
 function authorize({ method, path, headers }: RecordedRequest): Model {
   const [, name = "", action] = /^\/v1beta\/models\/([\w.-]+):(\w+)(?:\?alt=sse)?$/.exec(path) ?? [];
   if (method !== "POST" || (action !== "generateContent" && action !== "streamGenerateContent")) {
-    throw new Refusal(404, "NOT_FOUND", "Requested entity was not found.");
+    throw new Rejection(404, "NOT_FOUND", "Requested entity was not found.");
   }
   const key = headers.get("x-goog-api-key");
   if (key === null) {
     const message = "Method doesn't allow unregistered callers (callers without established identity).";
-    throw new Refusal(403, "PERMISSION_DENIED", message);
+    throw new Rejection(403, "PERMISSION_DENIED", message);
   }
   if (key !== googleKey) {
     const reason = { "@type": "type.googleapis.com/google.rpc.ErrorInfo", reason: "API_KEY_INVALID" };
-    throw new Refusal(400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key.", [reason]);
+    throw new Rejection(400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key.", [reason]);
   }
   const model = models[name];
   if (model !== undefined) return model;
   const message = `models/${name} is not found for API version v1beta, or is not supported for generateContent.`;
-  throw new Refusal(404, "NOT_FOUND", message);
+  throw new Rejection(404, "NOT_FOUND", message);
 }
 
 function checkFields(value: unknown, kind: string, path: string): void {

@@ -9,7 +9,7 @@ type Body = Record<string, unknown>;
 type Item = Record<string, unknown>;
 
 /** What differs between the two. */
-type Manners = {
+type UpstreamRules = {
   readonly fields: ReadonlySet<string>;
   readonly partTypes: ReadonlySet<string>;
   /** Whether an unknown field is an error; where not, it is overlooked. */
@@ -18,7 +18,7 @@ type Manners = {
 };
 type Problem = { message: string; param?: string; code?: string };
 
-class Refusal extends Error {
+class Rejection extends Error {
   readonly status: number;
   readonly problem: Problem;
 
@@ -46,7 +46,7 @@ const shared = [
   ...["service_tier", "prompt_cache_key", "truncation", "metadata", "background"],
 ];
 
-const openai: Manners = {
+const openai: UpstreamRules = {
   fields: new Set([...shared, "safety_identifier", "prompt_cache_retention", "stream_options", "max_tool_calls"]),
   partTypes: new Set(["input_text", "input_image", "input_file"]),
   isStrict: true,
@@ -58,7 +58,7 @@ const openai: Manners = {
     ),
 };
 
-const xai: Manners = {
+const xai: UpstreamRules = {
   fields: new Set([...shared, "logprobs", "search_parameters", "seed"]),
   partTypes: new Set(["input_text", "input_image", "input_file"]),
   isStrict: false,
@@ -78,18 +78,18 @@ export function strictResponses(
   apiKey: string,
   answer: (body: Body, request: RecordedRequest) => Response | Promise<Response>,
 ): UpstreamHandler {
-  const manners = { xai, openai }[family];
+  const upstreamRules = { xai, openai }[family];
   const stored = new Map<string, readonly Item[]>();
   return async (request) => {
     try {
-      checkDoor(request, apiKey);
+      checkCaller(request, apiKey);
       const body = request.json as Body;
-      const input = checkBody(body, manners, stored);
+      const input = checkBody(body, upstreamRules, stored);
       const response = await answer(body, request);
       if (body["store"] !== false) stored.set(await idIn(response.clone()), input);
       return response;
     } catch (error) {
-      if (error instanceof Refusal) return manners.refuse(error.status, error.problem);
+      if (error instanceof Rejection) return upstreamRules.refuse(error.status, error.problem);
       throw error;
     }
   };
@@ -99,30 +99,34 @@ async function idIn(response: { text(): Promise<string> }): Promise<string> {
   return /"id":\s*"((?:resp_)?[0-9a-f-]{20,}[^"]*)"/.exec(await response.text())?.[1] ?? "";
 }
 
-function checkDoor({ method, path, headers, json }: RecordedRequest, apiKey: string): void {
+function checkCaller({ method, path, headers, json }: RecordedRequest, apiKey: string): void {
   if (method !== "POST" || path !== "/v1/responses")
-    throw new Refusal(404, { message: `No such route: ${method} ${path}` });
+    throw new Rejection(404, { message: `No such route: ${method} ${path}` });
   if (headers.get("authorization") !== `Bearer ${apiKey}`) {
-    throw new Refusal(401, { message: "Incorrect API key provided.", code: "invalid_api_key" });
+    throw new Rejection(401, { message: "Incorrect API key provided.", code: "invalid_api_key" });
   }
   if (typeof json !== "object" || json === null)
-    throw new Refusal(400, { message: "We could not parse the JSON body." });
+    throw new Rejection(400, { message: "We could not parse the JSON body." });
 }
 
 /** @returns the whole conversation, what was stored before included */
-function checkBody(body: Body, manners: Manners, stored: ReadonlyMap<string, readonly Item[]>): readonly Item[] {
+function checkBody(
+  body: Body,
+  upstreamRules: UpstreamRules,
+  stored: ReadonlyMap<string, readonly Item[]>,
+): readonly Item[] {
   for (const field in body) {
-    if (manners.isStrict && !manners.fields.has(field)) unknown(field);
+    if (upstreamRules.isStrict && !upstreamRules.fields.has(field)) unknown(field);
   }
-  if (manners === xai) checkXai(body);
+  if (upstreamRules === xai) checkXai(body);
   else checkOpenAi(body);
   const previous = body["previous_response_id"];
   const before = typeof previous === "string" ? stored.get(previous) : [];
-  if (before === undefined) notFound(manners, String(previous));
+  if (before === undefined) notFound(upstreamRules, String(previous));
   if (!Array.isArray(body["input"]))
-    throw new Refusal(400, { message: "Missing required parameter: 'input'.", param: "input" });
+    throw new Rejection(400, { message: "Missing required parameter: 'input'.", param: "input" });
   const input = body["input"] as Item[];
-  for (const [at, item] of input.entries()) checkItem(item, `input[${at}]`, manners);
+  for (const [at, item] of input.entries()) checkItem(item, `input[${at}]`, upstreamRules);
   const all = [...before!, ...input];
   // The answer to a stored call is in the storage, which this stand-in does not read.
   if (previous === undefined) checkPairs(all);
@@ -130,13 +134,13 @@ function checkBody(body: Body, manners: Manners, stored: ReadonlyMap<string, rea
 }
 
 function unknown(param: string): never {
-  throw new Refusal(400, { message: `Unknown parameter: '${param}'.`, param, code: "unknown_parameter" });
+  throw new Rejection(400, { message: `Unknown parameter: '${param}'.`, param, code: "unknown_parameter" });
 }
 
-function notFound(manners: Manners, id: string): never {
-  if (manners === xai) throw new Refusal(404, { message: `Response with id=${id} not found.` });
+function notFound(upstreamRules: UpstreamRules, id: string): never {
+  if (upstreamRules === xai) throw new Rejection(404, { message: `Response with id=${id} not found.` });
   const message = `Previous response with id '${id}' not found.`;
-  throw new Refusal(400, { message, param: "previous_response_id", code: "previous_response_not_found" });
+  throw new Rejection(400, { message, param: "previous_response_id", code: "previous_response_not_found" });
 }
 
 function checkXai(body: Body): void {
@@ -146,30 +150,30 @@ function checkXai(body: Body): void {
     ["stop", "stop"],
   ]) {
     if (body[field!] !== undefined)
-      throw new Refusal(400, { message: `Argument not supported on this model: ${name}` });
+      throw new Rejection(400, { message: `Argument not supported on this model: ${name}` });
   }
   if (body["instructions"] != null && body["previous_response_id"] != null) {
-    throw new Refusal(400, { message: "instructions cannot be used with previous_response_id" });
+    throw new Rejection(400, { message: "instructions cannot be used with previous_response_id" });
   }
   if (body["search_parameters"] !== undefined)
-    throw new Refusal(410, { message: "Live Search is no longer available." });
+    throw new Rejection(410, { message: "Live Search is no longer available." });
 }
 
 function checkOpenAi(body: Body): void {
   const reasons = /^(gpt-[5-9](?!.*chat)|o\d|codex)/.test(String(body["model"]));
   const include = (body["include"] ?? []) as string[];
   if (include.includes("reasoning.encrypted_content") && !reasons) {
-    throw new Refusal(400, { message: "Encrypted content is not supported with this model.", param: "include" });
+    throw new Rejection(400, { message: "Encrypted content is not supported with this model.", param: "include" });
   }
   if (body["reasoning"] !== undefined && !reasons) {
     const param = `reasoning.${Object.keys(body["reasoning"] as object)[0]}`;
     const message = `Unsupported parameter: '${param}' is not supported with this model.`;
-    throw new Refusal(400, { message, param, code: "unsupported_parameter" });
+    throw new Rejection(400, { message, param, code: "unsupported_parameter" });
   }
   for (const [at, tool] of ((body["tools"] ?? []) as Item[]).entries()) {
     if (tool["type"] === "function" && tool["name"] === undefined) {
       const param = `tools[${at}].name`;
-      throw new Refusal(400, {
+      throw new Rejection(400, {
         message: `Missing required parameter: '${param}'.`,
         param,
         code: "missing_required_parameter",
@@ -178,7 +182,7 @@ function checkOpenAi(body: Body): void {
     const { additionalProperties } = (tool["parameters"] ?? {}) as Body;
     if (tool["type"] === "function" && tool["strict"] !== false && additionalProperties !== false) {
       const message = `Invalid schema for function '${tool["name"]}': In context=(), 'additionalProperties' is required to be supplied and to be false.`;
-      throw new Refusal(400, { message, param: `tools[${at}].parameters`, code: "invalid_function_parameters" });
+      throw new Rejection(400, { message, param: `tools[${at}].parameters`, code: "invalid_function_parameters" });
     }
   }
 }
@@ -192,42 +196,42 @@ const itemKeys: Readonly<Record<string, readonly string[]>> = {
   custom_tool_call_output: ["type", "id", "call_id", "output"],
 };
 
-function checkItem(item: Item, path: string, manners: Manners): void {
+function checkItem(item: Item, path: string, upstreamRules: UpstreamRules): void {
   const type = String(item["type"] ?? "message");
   const keys = itemKeys[type];
-  if (keys === undefined || (manners === xai && type.startsWith("custom_"))) {
-    throw new Refusal(400, { message: `Invalid value: '${type}'.`, param: `${path}.type`, code: "invalid_value" });
+  if (keys === undefined || (upstreamRules === xai && type.startsWith("custom_"))) {
+    throw new Rejection(400, { message: `Invalid value: '${type}'.`, param: `${path}.type`, code: "invalid_value" });
   }
   for (const key in item) if (!keys.includes(key)) unknown(`${path}.${key}`);
   if (type === "reasoning" && !item["encrypted_content"]) {
     // Nothing was stored under that id that this stand-in could look up.
-    throw new Refusal(404, { message: `Item with id '${item["id"]}' not found.`, param: "input" });
+    throw new Rejection(404, { message: `Item with id '${item["id"]}' not found.`, param: "input" });
   }
-  if (manners === openai) checkIds(item, path, type);
+  if (upstreamRules === openai) checkIds(item, path, type);
   for (const content of [item["content"], item["output"]]) {
-    if (Array.isArray(content)) checkParts(content, `${path}.content`, manners);
+    if (Array.isArray(content)) checkParts(content, `${path}.content`, upstreamRules);
   }
 }
 
 function checkIds({ id, call_id }: Item, path: string, type: string): void {
   if (type === "function_call" && id !== undefined && !String(id).startsWith("fc")) {
     const message = `Invalid '${path}.id': '${id}'. Expected an ID that begins with 'fc'.`;
-    throw new Refusal(400, { message, param: `${path}.id`, code: "invalid_value" });
+    throw new Rejection(400, { message, param: `${path}.id`, code: "invalid_value" });
   }
   if (typeof call_id === "string" && call_id.length > 64) {
     const message = `Invalid '${path}.call_id': string too long. Expected a string with maximum length 64, but got a string with length ${call_id.length} instead.`;
-    throw new Refusal(400, { message, param: `${path}.call_id`, code: "string_above_max_length" });
+    throw new Rejection(400, { message, param: `${path}.call_id`, code: "string_above_max_length" });
   }
 }
 
-function checkParts(parts: readonly Item[], path: string, manners: Manners): void {
+function checkParts(parts: readonly Item[], path: string, upstreamRules: UpstreamRules): void {
   for (const [at, part] of parts.entries()) {
-    if (!manners.partTypes.has(String(part["type"]))) {
-      const message = `Invalid value: '${part["type"]}'. Supported values are: ${[...manners.partTypes].join(", ")}.`;
-      throw new Refusal(400, { message, param: `${path}[${at}]`, code: "invalid_value" });
+    if (!upstreamRules.partTypes.has(String(part["type"]))) {
+      const message = `Invalid value: '${part["type"]}'. Supported values are: ${[...upstreamRules.partTypes].join(", ")}.`;
+      throw new Rejection(400, { message, param: `${path}[${at}]`, code: "invalid_value" });
     }
-    if (manners === xai && part["file_data"] !== undefined) {
-      throw new Refusal(422, { message: "Failed to deserialize the JSON body into the target type: file_data" });
+    if (upstreamRules === xai && part["file_data"] !== undefined) {
+      throw new Rejection(422, { message: "Failed to deserialize the JSON body into the target type: file_data" });
     }
   }
 }
@@ -241,7 +245,7 @@ function checkPairs(items: readonly Item[]): void {
     const expected = open.get(String(call_id));
     const wanted = type === "function_call_output" ? type : "custom_tool_call_output";
     if (expected !== wanted) {
-      throw new Refusal(400, {
+      throw new Rejection(400, {
         message: `No tool call found for function call output with call_id ${call_id}.`,
         param: "input",
       });
@@ -250,6 +254,6 @@ function checkPairs(items: readonly Item[]): void {
   }
   const [left] = open.keys();
   if (left !== undefined) {
-    throw new Refusal(400, { message: `No tool output found for function call ${left}.`, param: "input" });
+    throw new Rejection(400, { message: `No tool output found for function call ${left}.`, param: "input" });
   }
 }
