@@ -2,16 +2,16 @@
 
 import type { Caller } from "../auth/keys.ts";
 import type { SurfaceName } from "../config/config.ts";
-import { fingerprint } from "../idempotency/fingerprint.ts";
+import { fingerprint, fingerprintInSlices } from "../idempotency/fingerprint.ts";
 import { truncate } from "../lib/truncate.ts";
-import { checkChatRequest } from "../protocols/chat/request.ts";
+import { checkChatRequest, hugeBody } from "../protocols/chat/request.ts";
 import { chatCompletion } from "../protocols/chat/response.ts";
 import type { ChatRequest, Envelope } from "../protocols/chat/schema.ts";
 import { ChatEncoder } from "../protocols/chat/stream.ts";
 import { ApiError, type UpstreamFault } from "../protocols/errors.ts";
 import type { ErrorFields, EventEncoder } from "../protocols/protocol.ts";
-import type { Source } from "../protocols/source.ts";
-import type { Answer, KeptAnswer, Producer, WholeAnswer } from "../upstream/answer.ts";
+import { parsedBytes, type Source } from "../protocols/source.ts";
+import type { Answer, EventSource, KeptAnswer, Producer, WholeAnswer } from "../upstream/answer.ts";
 import type { CallOptions, Outcome, UpstreamError } from "../upstream/call.ts";
 import { callWithFallback, type FallbackReport } from "../upstream/fallback.ts";
 import type { Target } from "../upstream/target.ts";
@@ -128,8 +128,44 @@ function start(
 ): Promise<Answer | KeptAnswer> {
   const requestId = serviceRequestId(context);
   if (requestId === undefined) return answer(services, context, surface, asked, signal);
-  const produce = (until: AbortSignal) => answer(services, context, surface, asked, until);
+  const produce = (until: AbortSignal) =>
+    whileRetained(context, until, () => answer(services, context, surface, asked, until));
   return keptAnswer(services, context, asked, requestId, signal, produce);
+}
+
+/** The call may outlive its client: until it ends, its body counts as in memory. @param until aborts when it is cancelled */
+async function whileRetained(
+  context: RequestContext,
+  until: AbortSignal,
+  call: () => Promise<Answer>,
+): Promise<Answer> {
+  const release = context.retain();
+  until.addEventListener("abort", release, { once: true });
+  try {
+    const answered = await call();
+    if (answered.kind === "events") return { ...answered, events: releasingAtEnd(answered.events, release) };
+    release();
+    return answered;
+  } catch (error) {
+    release();
+    throw error;
+  }
+}
+
+function releasingAtEnd(events: EventSource, release: () => void): EventSource {
+  return {
+    flow: (reader) =>
+      events.flow({
+        batch: (batch) => reader.batch(batch),
+        end(end, batch) {
+          release();
+          reader.end(end, batch);
+        },
+      }),
+    pause: () => events.pause(),
+    resume: () => events.resume(),
+    cancel: () => events.cancel(),
+  };
 }
 
 /** From the checked request to what the upstream makes of it. */
@@ -205,8 +241,8 @@ function callUpstream(
   const targets = plan.targets
     .map((target) => (plan.upstreamMayHold ? conversation.heldUpstream(target) : target))
     .map((target) => restoreThinkingState(services, caller, target));
-  // Another target, what is stored and what a retry joins need the request for longer.
-  const isSentOnce = targets.length === 1 && !plan.store && context.headers["service-request-id"] === undefined;
+  // Another target and what is stored need the request for longer.
+  const isSentOnce = targets.length === 1 && !plan.store;
   const onSent = isSentOnce ? releaseOf(context) : undefined;
   const optionsFor = (target: Target): CallOptions => {
     const { provider, call } = target;
@@ -228,7 +264,10 @@ function callUpstream(
       ...describeFailure(services, failure),
     });
   };
-  const call = () => callWithFallback(services, targets, optionsFor, report);
+  const call = () => {
+    const calling = callWithFallback(services, targets, optionsFor, report);
+    return isSentOnce || plan.store ? calling : calling.finally(() => context.release());
+  };
   const { large } = source;
   if (large === undefined || !plan.store) return call();
   return large.restore([source.parsed, conversation.whole]).then(call);
@@ -258,9 +297,16 @@ function keptAnswer(
   produce: Producer,
 ): Promise<KeptAnswer> {
   const area = context.area;
-  const claim = { scope: `${caller.keyId} ${area}`, requestId, fingerprint: fingerprint(request, source.body) };
   const lastEventId = context.request.headers.get("last-event-id") ?? undefined;
-  return services.idempotency.run(claim, signal, produce, { lastEventId }).then(
+  const run = (print: string) =>
+    services.idempotency.run({ scope: `${caller.keyId} ${area}`, requestId, fingerprint: print }, signal, produce, {
+      lastEventId,
+    });
+  const running =
+    parsedBytes(source) < hugeBody
+      ? run(fingerprint(request, source.body))
+      : fingerprintInSlices(request, source.body).then(run);
+  return running.then(
     ({ answer: kept, replayed, joined }) => {
       if (replayed) context.headers["idempotent-replayed"] = "true";
       services.metrics.idempotentRequest(area, replayed ? "replayed" : joined ? "joined" : "fresh");

@@ -39,6 +39,8 @@ export class RequestContext {
   body: { readonly parts: readonly Uint8Array[]; readonly large: LargeStrings | undefined } | undefined;
   /** Bytes of the body that count as in memory. */
   #heldBytes = 0;
+  /** How many need the body even when the request is over. */
+  #retained = 0;
   #isClosed = false;
 
   constructor(services: Services, request: Request, server: ServerHandle | null, area: Area, route: string) {
@@ -132,10 +134,22 @@ export class RequestContext {
     if (garbage >= largeBody) reportGarbage(garbage);
   }
 
-  /** Drops the body; none may arrive any more. */
+  /** Drops the body, once nobody retains it; none may arrive any more. */
   close(): void {
     this.#isClosed = true;
-    this.release();
+    if (this.#retained === 0) this.release();
+  }
+
+  /** Keeps the body, and what it counts for, beyond the request's end. @returns ends that, once */
+  retain(): () => void {
+    let isRetained = true;
+    this.#retained += 1;
+    return () => {
+      if (!isRetained) return;
+      isRetained = false;
+      this.#retained -= 1;
+      if (this.#isClosed && this.#retained === 0) this.release();
+    };
   }
 
   /**

@@ -13,6 +13,9 @@ export type Source = {
   readonly large?: LargeStrings | undefined;
 };
 
+/** Bytes of a body that are held in what it was parsed to: all but large strings that were left out. */
+export const parsedBytes = ({ body, large }: Source): number => body.length + (large?.restoredBytes ?? 0);
+
 /**
  * @param next what is to be said: an object whose unchanged fields hold the very values of `source.parsed`
  * @returns the source's body with the model's name of `next`, and the fields that `next` has beside; undefined where it

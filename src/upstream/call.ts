@@ -9,6 +9,7 @@ import { hugeBody } from "../protocols/chat/request.ts";
 import type { ChunkBody, CompletionBody, Delta, Usage } from "../protocols/chat/schema.ts";
 import { ApiError, InvalidAnswer, readingError, UpstreamFault } from "../protocols/errors.ts";
 import type { ErrorFields, EventEncoder } from "../protocols/protocol.ts";
+import { parsedBytes } from "../protocols/source.ts";
 import type { AnsweredCall, Call, LocalProvider, RemoteProvider, UpstreamRequest } from "../providers/provider.ts";
 import type { Upstream, UpstreamAnswer } from "./client.ts";
 import type { MediaFetcher } from "./media.ts";
@@ -131,7 +132,7 @@ function fillRequest(large: LargeStrings, encode: () => UpstreamRequest): Upstre
 }
 
 function isHuge({ source }: Call): boolean {
-  return source !== undefined && source.body.length >= hugeBody;
+  return source !== undefined && parsedBytes(source) >= hugeBody;
 }
 
 /**

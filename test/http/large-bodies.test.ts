@@ -368,6 +368,34 @@ describe("the memory of all bodies", () => {
     while (held() > 0) await new Promise((resolve) => setImmediate(resolve));
   });
 
+  test.each([
+    ["once it is sent", {}, 0],
+    ["once it is stored", { store: true }, 200_000],
+  ])("is given back by a call that outlives its client %s", async (_, options, whileCalled) => {
+    const { promise: leave, resolve: letGo } = Promise.withResolvers<void>();
+    using thinking = new UpstreamServer(async () => {
+      await leave;
+      return Response.json(yes);
+    });
+    const { limits } = small.server.services.live.config;
+    await using own = await Troupe.start({ providers: { openai: { baseUrl: thinking.url } }, config: { limits } });
+    const { bodyMemory } = own.server.services;
+    const body = JSON.stringify({ ...JSON.parse(said("x".repeat(200_000))), ...options });
+    const client = new AbortController();
+    const headers = { "service-request-id": "outlives" };
+    const json = { "content-type": "application/json" };
+    const left = own.fetch(path, { method: "POST", body, headers: { ...headers, ...json }, signal: client.signal });
+    await thinking.received(1);
+    client.abort();
+    await expect(left).rejects.toThrow();
+    while (own.server.services.running > 0) await new Promise((resolve) => setImmediate(resolve));
+    expect(Math.floor(bodyMemory.heldBytes / 200_000) * 200_000).toBe(whileCalled);
+    letGo();
+    expect((await own.post(path, body, { headers })).status).toBe(200);
+    expect(thinking.requests).toHaveLength(1);
+    expect(bodyMemory.heldBytes).toBe(0);
+  });
+
   test("is given back by what is refused", async () => {
     for (const body of ["[".repeat(200_000), `${said("x".repeat(200_000))}}`, `{"a":"${"x".repeat(100_000)}"}`, "{"]) {
       const { status } = await sendRaw(small.url, head(body.length), body);

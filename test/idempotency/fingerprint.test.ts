@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { fingerprint } from "../../src/idempotency/fingerprint.ts";
+import { fingerprint, fingerprintInSlices } from "../../src/idempotency/fingerprint.ts";
+import { slicesBegun } from "../../src/lib/cooperative-scheduling.ts";
 
 const of = (body: string) => fingerprint(JSON.parse(body), body);
 const ofValue = (value: unknown) => fingerprint(value, JSON.stringify(value));
@@ -60,3 +61,16 @@ test("it does not depend on the order of keys, and on nothing but the value", ()
   expect(new Set(others.map(ofValue)).size).toBe(others.length);
   for (const other of others) expect(ofValue(other)).not.toBe(ofValue(one));
 });
+
+test("in slices it is the same, and no slice hashes more than a megabyte", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.jsonValue(), async (value) => {
+      const body = JSON.stringify(value);
+      expect(await fingerprintInSlices(value, body)).toBe(fingerprint(value, body));
+    }),
+  );
+  const large = { a: ["x".repeat(2 ** 20 - 1) + '😀"\n'.repeat(2 ** 20), "\ud83d".repeat(2 ** 20 + 1)], b: undefined };
+  const before = slicesBegun();
+  expect(await fingerprintInSlices(large, "")).toBe(fingerprint(large, ""));
+  expect(slicesBegun() - before).toBeGreaterThanOrEqual(6);
+}, 60_000);

@@ -159,6 +159,8 @@ class PooledTransfer implements CallReceiver, Flow {
   readonly #pool: Pool;
   /** For a second attempt: not kept where there can't be one, nor for as long as the answer takes. */
   #pieces: Pieces;
+  /** Whether the system has all of the call. */
+  #isSent = false;
   readonly #receiver: CallReceiver;
   readonly #connectMs: number;
   readonly #clock: Clock;
@@ -199,12 +201,13 @@ class PooledTransfer implements CallReceiver, Flow {
   }
 
   sent(): void {
-    if (this.#pieces.length > 0 && sizeOf(this.#pieces) <= maxRepeated) return;
-    this.#forgetPieces();
+    this.#isSent = true;
+    if (this.#pieces.length === 0 || sizeOf(this.#pieces) > maxRepeated) this.#forgetPieces();
   }
 
   head(status: number, headers: HeaderFields): void {
-    if (this.#pieces.length > 0) this.#forgetPieces();
+    if (this.#isSent && this.#pieces.length > 0) this.#forgetPieces();
+    this.#pieces = [];
     this.#receiver.head(status, headers);
   }
 
@@ -225,7 +228,7 @@ class PooledTransfer implements CallReceiver, Flow {
     else this.#receiver.fail(error);
   }
 
-  /** The bytes may be freed from now on. */
+  /** They may be freed from now on. */
   #forgetPieces(): void {
     this.#pieces = [];
     this.#receiver.sent?.();
