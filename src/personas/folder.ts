@@ -18,7 +18,7 @@ const batchSize = 16;
 /** One file as it was last read. `hash` is of its bytes: an unchanged file is not parsed again. */
 type Read = { readonly hash: string; readonly parsed: ParsedPersona };
 
-export type LoadedFolder = { readonly personas: readonly Persona[]; readonly errors: readonly Diagnostic[] };
+type LoadedFolder = { readonly personas: readonly Persona[]; readonly errors: readonly Diagnostic[] };
 
 /** Reads a folder once. Invalid files are left out and reported; a folder that can't be read is an error too. */
 export async function loadFolder(path: string, schema = PersonaFile): Promise<LoadedFolder> {

@@ -3,7 +3,7 @@ import { parseModelId } from "../protocols/model-id.ts";
 import { type Model, type Tier, tiers } from "../protocols/models.ts";
 import type { Persona } from "./persona.ts";
 
-export type PersonaView = {
+type PersonaView = {
   find(id: string): Persona | undefined;
   /** In order of their ids. */
   list(): readonly Persona[];

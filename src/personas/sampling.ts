@@ -1,7 +1,7 @@
 /** The sampling fields as dials: presets for a caller who leaves one alone, caps for one who turns it too far. */
 import { type ChatRequest, knownEfforts, SamplingFields } from "../protocols/chat/schema.ts";
 
-export type SamplingField = keyof typeof SamplingFields;
+type SamplingField = keyof typeof SamplingFields;
 export type Sampling = Partial<Pick<ChatRequest, SamplingField>>;
 
 export const samplingFields = Object.keys(SamplingFields) as SamplingField[];

@@ -6,7 +6,7 @@ type Segment = { readonly text: string } | { readonly variable: string };
 /** Everything in a text that is not itself, in order: `\{{` (two literal braces), `{{name}}`, and a stray `{{`. */
 const marks = /\\\{\{|\{\{[ \t]*([A-Za-z_][A-Za-z0-9_]*)[ \t]*\}\}|\{\{/g;
 
-export type Mark = {
+type Mark = {
   readonly kind: "escape" | "variable" | "stray";
   readonly index: number;
   readonly length: number;

@@ -45,9 +45,3 @@ export const providers: readonly Provider[] = [
   lmstudio,
   builtin,
 ];
-
-const byName = new Map(providers.map((provider) => [provider.name, provider]));
-
-export function providerNamed(name: string): Provider | undefined {
-  return byName.get(name);
-}

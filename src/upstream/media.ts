@@ -17,7 +17,7 @@ import { ApiError } from "../protocols/errors.ts";
 import type { InlineMedia, RemoteMedia } from "../providers/provider.ts";
 import { ClientDisconnected } from "./client.ts";
 
-export type MediaLimits = {
+type MediaLimits = {
   /** URLs of one request. */
   readonly items: number;
   readonly itemBytes: number;

@@ -6,7 +6,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { ChatRequestBody } from "../../src/protocols/chat/schema.ts";
-import { providerNamed } from "../../src/providers/registry.ts";
+import { providers } from "../../src/providers/registry.ts";
 import { fieldFile, fixtureFamilies } from "./fixtures.ts";
 
 export type FieldHandling = {
@@ -80,7 +80,7 @@ export function readFieldHandling(provider: string): FieldHandling[] {
   if ("rows" in file) return [...file.rows];
   if (!("like" in file)) return [...file];
   const own = new Set(file.except.map(({ field }) => field));
-  const options = providerNamed(provider)!.extras.properties;
+  const options = providers.find(({ name }) => name === provider)!.extras.properties;
   const shared = readFieldHandling(file.like).filter(
     ({ field }) => !own.has(field) && (!field.startsWith("extras.") || field.slice("extras.".length) in options),
   );

@@ -30,7 +30,7 @@ export type FinishedRequest = {
   readonly logFields: Readonly<Record<string, unknown>>;
 };
 
-export type TelemetryOptions = {
+type TelemetryOptions = {
   readonly settings: TelemetrySettings;
   readonly build: BuildInfo;
   readonly clock: Clock;

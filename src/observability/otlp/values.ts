@@ -2,7 +2,7 @@
 import { hostname } from "node:os";
 import type { BuildInfo } from "../../build-info.ts";
 
-export type Attribute = { readonly key: string; readonly value: unknown };
+type Attribute = { readonly key: string; readonly value: unknown };
 
 /** Those that have a value. */
 export function attributes(values: Readonly<Record<string, unknown>>): Attribute[] {

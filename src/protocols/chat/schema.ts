@@ -35,9 +35,9 @@ export const FilePart = Type.Object(
   },
   open,
 );
-export const RefusalPart = Type.Object({ type: Type.Literal("refusal"), refusal: Type.String() }, open);
+const RefusalPart = Type.Object({ type: Type.Literal("refusal"), refusal: Type.String() }, open);
 /** What earlier answers of other gateways may carry in an assistant's content array. */
-export const ThinkingPart = Type.Object(
+const ThinkingPart = Type.Object(
   { type: Type.Union([Type.Literal("thinking"), Type.Literal("redacted_thinking"), Type.Literal("reasoning")]) },
   open,
 );
@@ -109,7 +109,7 @@ export const ToolMessage = Type.Object(
   },
   open,
 );
-export const FunctionMessage = Type.Object(
+const FunctionMessage = Type.Object(
   {
     role: Type.Literal("function"),
     content: Type.Union([Type.String(), Type.Null()]),
@@ -136,14 +136,14 @@ const FunctionDefinition = Type.Object(
   open,
 );
 export const FunctionTool = Type.Object({ type: Type.Literal("function"), function: FunctionDefinition }, open);
-export const CustomTool = Type.Object(
+const CustomTool = Type.Object(
   {
     type: Type.Literal("custom"),
     custom: Type.Object({ name: Type.String({ minLength: 1 }), description: Nullable(Type.String()) }, open),
   },
   open,
 );
-export const OtherTool = Type.Object({ type: OtherType }, open);
+const OtherTool = Type.Object({ type: OtherType }, open);
 export const Tool = Type.Union([FunctionTool, CustomTool, OtherTool]);
 
 export const ToolChoice = Type.Union([
@@ -199,7 +199,7 @@ export const knownEfforts = ["none", "minimal", "low", "medium", "high", "xhigh"
 export type KnownEffort = (typeof knownEfforts)[number];
 
 /** Which efforts there are is for upstreams to say: some have words of their own, and more will come. */
-export const ReasoningEffort = Type.String({
+const ReasoningEffort = Type.String({
   minLength: 1,
   maxLength: 64,
   description: `How much a model that reasons may think: ${knownEfforts.join(", ")}, or a word of the upstream's own.`,
@@ -285,7 +285,7 @@ export type SystemMessage = Static<typeof SystemMessage>;
 export type DeveloperMessage = Static<typeof DeveloperMessage>;
 export type UserMessage = Static<typeof UserMessage>;
 /** What continues a thought in the next turn, in the fields that clients and other gateways already carry. */
-export type ReplayState = {
+type ReplayState = {
   thinking_blocks?: ThinkingBlock[] | null;
   extra_content?: Record<string, unknown> | null;
   reasoning_details?: unknown[] | null;
@@ -411,4 +411,3 @@ export type ChunkBody = {
 /** What names an answer; the same in every chunk of one stream. `created` is Unix time in seconds. */
 export type Envelope = { readonly id: string; readonly created: number; readonly model: string };
 export type ChatCompletion = Envelope & CompletionBody & { object: "chat.completion" };
-export type ChatChunk = Envelope & ChunkBody & { object: "chat.completion.chunk" };

@@ -5,7 +5,7 @@
 import { isObject, type JsonObject, saysNothing, textOf } from "../../lib/json/json.ts";
 
 export type ToolKind = "function" | "custom";
-export type Called = { readonly kind: ToolKind; readonly said: JsonObject };
+type Called = { readonly kind: ToolKind; readonly said: JsonObject };
 
 export const toolKinds: readonly ToolKind[] = ["function", "custom"];
 

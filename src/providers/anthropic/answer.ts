@@ -128,7 +128,7 @@ function toolCall(
 }
 
 /** The text that a custom tool's call carries in its only property. */
-export function freeText(input: unknown): string {
+function freeText(input: unknown): string {
   const { input: text, ...others } = objectOf(input) ?? { input: JSON.stringify(input) };
   if (typeof text === "string") return text;
   return text === undefined && Object.keys(others).length === 0 ? "" : JSON.stringify(input);

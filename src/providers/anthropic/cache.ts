@@ -6,7 +6,7 @@ import type { CacheControlEphemeral, TextBlockParam, Tool } from "@anthropic-ai/
 import type { Turn } from "./messages.ts";
 
 type Marked = { cache_control?: CacheControlEphemeral | null };
-export type CacheableBody = {
+type CacheableBody = {
   tools?: Tool[];
   system?: TextBlockParam[];
   messages: Turn[];

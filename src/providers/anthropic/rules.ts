@@ -79,7 +79,7 @@ type Row = Partial<AnthropicRules> & ModelRule;
  * system turns https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages,
  * structured outputs https://platform.claude.com/docs/en/build-with-claude/structured-outputs.
  */
-export const modelRules: readonly Row[] = [
+const modelRules: readonly Row[] = [
   // https://platform.claude.com/docs/en/models/opus-5-5/whats-new-opus-5-5: always thinks, no forced tools
   { match: "claude-opus-5-5*", thinking_off: "never", forced_tools: false, system_turns: true },
   // https://platform.claude.com/docs/en/models/sonnet-5-5/whats-new-sonnet-5-5

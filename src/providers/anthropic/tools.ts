@@ -12,7 +12,7 @@ import { cacheMarker } from "./parts.ts";
 import type { AnthropicRules } from "./rules.ts";
 import { closedSchema } from "./schema.ts";
 
-export type ToolPlan = { tools: Tool[]; choice: ToolChoice | undefined };
+type ToolPlan = { tools: Tool[]; choice: ToolChoice | undefined };
 
 export function planTools(request: ChatRequest, rules: AnthropicRules, output: OutputPlan): ToolPlan {
   const own = allowedTools(request).map((placed) => encodeTool(placed, rules));

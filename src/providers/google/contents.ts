@@ -23,7 +23,7 @@ export type Conversation = { systemInstruction?: Content; contents: Content[] };
  * Taken in place of a signature that another model made none of, or that a client lost.
  * Source: https://ai.google.dev/gemini-api/docs/thought-signatures#faqs
  */
-export const anySignature = "skip_thought_signature_validator";
+const anySignature = "skip_thought_signature_validator";
 
 /**
  * @param instruction stands behind the caller's own

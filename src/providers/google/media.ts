@@ -10,7 +10,7 @@ import type { AudioPart, FilePart, ImagePart, Message } from "../../protocols/ch
 import { ApiError } from "../../protocols/errors.ts";
 import type { Call, InlineMedia, RemoteMedia } from "../provider.ts";
 
-export type MediaPart = ImagePart | AudioPart | FilePart;
+type MediaPart = ImagePart | AudioPart | FilePart;
 
 /** Where the bytes are: here, where Google finds them, or at a URL that must be fetched before. */
 type Source =

@@ -82,7 +82,7 @@ const first = { ...second, thinks: false, schemas: "openapi", penalties: true } 
  * ids https://ai.google.dev/gemini-api/docs/generate-content/whats-new-gemini-3.6 (from 3.5 on a result must echo its call's id),
  * media in results https://ai.google.dev/gemini-api/docs/function-calling#multimodal.
  */
-export const modelRules: readonly (Partial<GoogleRules> & ModelRule)[] = [
+const modelRules: readonly (Partial<GoogleRules> & ModelRule)[] = [
   // https://ai.google.dev/gemini-api/docs/image-generation#thought-signatures: "Image part is missing a thought_signature"
   { match: "gemini-3-pro-image*", efforts: {}, signatures: "parts" },
   { match: "gemini-3*-image*", efforts: minimalOrHigh, signatures: "parts" },

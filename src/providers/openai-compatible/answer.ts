@@ -83,7 +83,7 @@ export function indexOf(choice: JsonObject, otherwise: number): number {
   return Number.isInteger(index) && (index as number) >= 0 ? (index as number) : otherwise;
 }
 
-export type Texts = { content: string | undefined; thoughts: string | undefined };
+type Texts = { content: string | undefined; thoughts: string | undefined };
 
 /**
  * The text and the thoughts of a message or a fragment of one.

@@ -13,7 +13,7 @@ import { Quirks } from "./quirks.ts";
 import { callerNames, requestBody } from "./request.ts";
 import { ChatStream } from "./stream.ts";
 
-export type CompatibleSpec = {
+type CompatibleSpec = {
   readonly name: string;
   /** "" where every account has its own: then the config or the environment must name it. */
   readonly baseUrl: string;

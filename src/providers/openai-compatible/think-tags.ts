@@ -5,7 +5,7 @@
 const opening = "<think>";
 const closing = "</think>";
 
-export type ThinkSplit = { content: string; thoughts: string };
+type ThinkSplit = { content: string; thoughts: string };
 
 /** One choice's state. Gives back what is sure, whatever the fragments' borders; white space around the tags is dropped. */
 export class ThinkTags {

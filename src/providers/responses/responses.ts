@@ -19,7 +19,7 @@ import type { ResponsesQuirks, ResponsesRules } from "./quirks.ts";
 import { ResponsesStream } from "./stream.ts";
 
 /** The extra options of a family that speaks this format. */
-export const responsesExtras = Type.Object({
+const responsesExtras = Type.Object({
   use_responses_api: Type.Optional(Type.Boolean({ description: "true: the provider's stateful responses mode." })),
   store: Type.Optional(Type.Boolean({ description: "true: the conversation context is kept server-side." })),
   reasoning_summary: Type.Optional(

@@ -9,7 +9,7 @@ import type { ModelRule } from "../../../src/providers/model-rules.ts";
 import { ThinkTags } from "../../../src/providers/openai-compatible/think-tags.ts";
 import * as compatible from "../../../src/providers/openai-compatible/upstreams.ts";
 import type { AnsweredCall, RemoteProvider } from "../../../src/providers/provider.ts";
-import { providerNamed } from "../../../src/providers/registry.ts";
+import { providers } from "../../../src/providers/registry.ts";
 import { StreamFold } from "../../../src/upstream/stream/fold.ts";
 import { answeredCases, exampleResponse } from "../../helpers/fixtures.ts";
 import { UpstreamServer } from "../../helpers/upstream-server.ts";
@@ -20,7 +20,7 @@ const families = [
   "azure",
   ...Object.values(compatible).flatMap((one) => ("name" in one ? one.name : [])),
 ];
-const remote = (name: string) => providerNamed(name) as RemoteProvider;
+const remote = (wanted: string) => providers.find(({ name }) => name === wanted) as RemoteProvider;
 const hello: ChatRequest["messages"] = [{ role: "user", content: "Hi" }];
 
 function callTo(provider: string, fields: Partial<ChatRequest> = {}, modelRules: ModelRule[] = []): AnsweredCall {
