@@ -209,6 +209,7 @@ test(
 test("two processes on one folder: one call for each id, whichever is asked, and when one is killed the other goes on", async () => {
   using folder = new TempFolder();
   using upstream = new NumberedUpstream(random);
+  console.info(`crash: two processes, seed ${random.seed}`);
   const [one, two] = await Promise.all([0, 1].map(() => TroupeProcess.start(folder.path, upstream.url)));
   await using first = one!;
   await using second = two!;
