@@ -65,7 +65,6 @@ export class KeySpecError extends KeyError {
 }
 
 const surfaceNames: readonly SurfaceName[] = ["orchestrator", "gateway"];
-const bearerForm = /^bearer +(\S+) *$/i;
 
 /** @param modelId `<namespace>/<name>` */
 export function mayUseModel(caller: Caller, modelId: string): boolean {
@@ -135,11 +134,10 @@ export class Keys {
   }
 
   /**
-   * @param authorization the header's value
+   * @param secret as the caller gave it
    * @returns undefined for a missing, malformed, unknown, expired or revoked key
    */
-  find(authorization: string | null): Caller | undefined {
-    const secret = bearerForm.exec(authorization ?? "")?.[1];
+  find(secret: string | undefined): Caller | undefined {
     if (secret === undefined || !isWellFormed(secret)) return undefined;
     // Looked up by hash: how long that takes says nothing about a key, so no comparison needs constant time.
     const known = this.#known.get(hashOf(secret));

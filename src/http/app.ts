@@ -3,11 +3,12 @@ import { Elysia } from "elysia";
 import type { SurfaceName } from "../config/config.ts";
 import { truncate } from "../lib/truncate.ts";
 import type { FinishedRequest, Telemetry } from "../observability/otlp/telemetry.ts";
+import { chat } from "../protocols/chat/chat.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { ClientDisconnected } from "../upstream/client.ts";
 import { checkHost } from "./allowed-host.ts";
 import { admitAnyone, showAnonymousLimit } from "./authenticate.ts";
-import { type Area, RequestContext, type ServerHandle } from "./context.ts";
+import { type Area, RequestContext, type ServedRoute, type ServerHandle } from "./context.ts";
 import { allowOrigin, preflightAnswer } from "./cors.ts";
 import { homeRoute } from "./home.ts";
 import { docsRoutes } from "./openapi/openapi.ts";
@@ -40,7 +41,7 @@ export function buildApp(host: Host, surfaces: readonly SurfaceName[]) {
   const native: NativeRoutes = {};
   const app = new Elysia({ ...elysiaSettings, serve: { routes: native } as never });
   const lost = ({ request, server }: Incoming) =>
-    serve(host, { request, server }, areaOf(request, surfaces), "(unknown)", notFound);
+    serve(host, { request, server }, unknownRoute(request, surfaces), notFound);
   const mounting = { app, native, host, lost };
   for (const surface of surfaces) mount(mounting, surfaceRoutes[surface], basePath(surface, surfaces));
   mount(mounting, [homeRoute(surfaces), ...opsRoutes, ...docsRoutes(surfaces)], "");
@@ -49,7 +50,7 @@ export function buildApp(host: Host, surfaces: readonly SurfaceName[]) {
   app.onError(({ request, server, error, code }) => {
     const incoming = { request, server } as Incoming;
     if (code === "NOT_FOUND") return lost(incoming);
-    return serve(host, incoming, areaOf(request, surfaces), "(unknown)", () => {
+    return serve(host, incoming, unknownRoute(request, surfaces), () => {
       throw error;
     });
   });
@@ -96,8 +97,10 @@ function mount({ app, native, host, lost }: Mounting, routes: readonly Route[], 
   const byPath = Map.groupBy(routes, ({ path }) => path);
   for (const [path, sharing] of byPath) {
     const full = base + path;
-    for (const { method, area, detail, run } of sharing) {
-      const answer = (incoming: Incoming) => serve(host, incoming, area, full, run);
+    for (const route of sharing) {
+      const { method, detail } = route;
+      const served = servedRoute(route, full);
+      const answer = (incoming: Incoming) => serve(host, incoming, served, route.run);
       for (const each of method === "GET" ? ["GET", "HEAD"] : [method]) {
         app.route(each, full, exactly(answer) as never, {
           parse: "none",
@@ -107,8 +110,9 @@ function mount({ app, native, host, lost }: Mounting, routes: readonly Route[], 
       }
     }
     const allowed = sharing.flatMap(({ method }) => (method === "GET" ? ["GET", "HEAD"] : [method]));
+    const refused = servedRoute(sharing[0]!, full);
     const refuse = (incoming: Incoming) =>
-      serve(host, incoming, sharing[0]!.area, full, (services, context) => {
+      serve(host, incoming, refused, (services, context) => {
         const allowance = preflightAnswer(context, allowed);
         if (allowance !== undefined) {
           showAnonymousLimit(services, context);
@@ -120,6 +124,14 @@ function mount({ app, native, host, lost }: Mounting, routes: readonly Route[], 
     for (const method of nativeMethods) if (!allowed.includes(method)) nativeRoute(full, method, refuse);
     app.all(full, exactly(refuse) as never, { parse: "none", detail: { hide: true } });
   }
+}
+
+function servedRoute({ area, protocol = chat }: Route, path: string): ServedRoute {
+  return { area, path, protocol };
+}
+
+function unknownRoute(request: Request, surfaces: readonly SurfaceName[]): ServedRoute {
+  return { area: areaOf(request, surfaces), path: "(unknown)", protocol: chat };
 }
 
 function areaOf(request: Request, surfaces: readonly SurfaceName[]): Area {
@@ -144,21 +156,20 @@ const notFound: Route["run"] = (services, context) => {
 async function serve(
   host: Host,
   { request, server }: Incoming,
-  area: Area,
-  route: string,
+  route: ServedRoute,
   run: Route["run"],
 ): Promise<Response> {
   const { services, draining } = host;
-  const context = new RequestContext(services, request, server, area, route);
+  const context = new RequestContext(services, request, server, route);
   startLogFields(context);
   const finish: Finish = (status, end) => close(host, context, status, end);
   services.running += 1;
   allowOrigin(context, services.live.config.cors.origins);
   if (draining) context.headers["connection"] = "close";
   try {
-    const refreshing = area === "operations" ? undefined : services.keys.refresh();
+    const refreshing = route.area === "operations" ? undefined : services.keys.refresh();
     if (refreshing !== undefined) await refreshing;
-    if (services.loading !== undefined && area === "orchestrator") await services.loading;
+    if (services.loading !== undefined && route.area === "orchestrator") await services.loading;
     if (host.checksNames) checkHost(services, context);
     const answer = await run(services, context, finish);
     return answer instanceof Response ? answer : respondWhole(context, answer, finish);
@@ -168,7 +179,7 @@ async function serve(
       finish(499, "cancelled");
       return new Response(null, { status: 499 });
     }
-    return respondWhole(context, errorAnswer(asApiError(services, context, error)), finish);
+    return respondWhole(context, errorAnswer(route.protocol, asApiError(services, context, error)), finish);
   }
 }
 

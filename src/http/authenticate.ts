@@ -12,7 +12,7 @@ import type { Services } from "./services.ts";
  * headers are set in every case
  */
 export function admit(services: Services, context: RequestContext, surface: SurfaceName): Caller {
-  const caller = services.keys.find(context.request.headers.get("authorization"));
+  const caller = callerOf(services, context);
   if (caller !== undefined) context.logFields["key"] = caller.keyId;
   count(services, context, surface, caller);
   if (caller === undefined) throw ApiError.unauthorized();
@@ -25,6 +25,10 @@ export function admit(services: Services, context: RequestContext, surface: Surf
   return caller;
 }
 
+function callerOf(services: Services, context: RequestContext): Caller | undefined {
+  return services.keys.find(context.protocol.credentials(context));
+}
+
 /** For unknown routes and wrong methods: counts against the rate limits, and never refuses for a missing key. */
 export function admitAnyone(services: Services, context: RequestContext): void {
   const surface = context.area;
@@ -32,7 +36,7 @@ export function admitAnyone(services: Services, context: RequestContext): void {
     showAnonymousLimit(services, context);
     return;
   }
-  count(services, context, surface, services.keys.find(context.request.headers.get("authorization")));
+  count(services, context, surface, callerOf(services, context));
 }
 
 /** For open endpoints: shows the anonymous bucket in the rate headers without counting. */

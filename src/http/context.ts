@@ -3,8 +3,9 @@ import type { SurfaceName } from "../config/config.ts";
 import { clientAddress } from "../lib/addresses.ts";
 import { freeBuffer, reportGarbage } from "../lib/garbage-collection.ts";
 import type { LargeStrings } from "../lib/json/large-strings.ts";
-import { largeBody } from "../protocols/chat/request.ts";
+import { largeBody } from "../protocols/body.ts";
 import { ApiError } from "../protocols/errors.ts";
+import type { Protocol } from "../protocols/protocol.ts";
 import type { Services } from "./services.ts";
 
 /** The part of Bun's server that is used. */
@@ -16,11 +17,21 @@ export type ServerHandle = {
 /** A surface, or the endpoints that belong to none. */
 export type Area = SurfaceName | "operations";
 
+/** What a request's answer depends on before it has a handler. */
+export type ServedRoute = {
+  readonly area: Area;
+  /** The pattern, with its base. */
+  readonly path: string;
+  readonly protocol: Protocol;
+};
+
 export class RequestContext {
   readonly request: Request;
   readonly area: Area;
   /** The route's pattern, for metrics and logs. */
   readonly route: string;
+  /** What the caller speaks: the form of its key and of errors. */
+  readonly protocol: Protocol;
   /** Part of every id that is made for this request. */
   readonly uniqueId: string;
   /** In `x-request-id` and in every log line. */
@@ -43,10 +54,11 @@ export class RequestContext {
   #retained = 0;
   #isClosed = false;
 
-  constructor(services: Services, request: Request, server: ServerHandle | null, area: Area, route: string) {
+  constructor(services: Services, request: Request, server: ServerHandle | null, route: ServedRoute) {
     this.request = request;
-    this.area = area;
-    this.route = route;
+    this.area = route.area;
+    this.route = route.path;
+    this.protocol = route.protocol;
     this.uniqueId = services.clock.newId();
     this.id = `req_${this.uniqueId}`;
     this.startedAt = services.clock.monotonic();

@@ -3,9 +3,10 @@
 import { mayUseModel, mayUseProvider } from "../auth/keys.ts";
 import { ApiError, UpstreamFault } from "../protocols/errors.ts";
 import { resolveTarget } from "../upstream/target.ts";
-import { type ChatSurface, errorObjectIn } from "./chat.ts";
+import { errorObjectIn, type Surface } from "./completion.ts";
+import { jsonAnswer } from "./respond.ts";
 
-export const gateway: ChatSurface = {
+export const gateway: Surface = {
   name: "gateway",
   plan(services, caller, request, source) {
     const mayName = (provider: string) => mayUseProvider(caller, provider);
@@ -14,11 +15,13 @@ export const gateway: ChatSurface = {
     const store = target.call.extras["store"] ?? request.store;
     return { targets: [target], store: store === true, upstreamMayHold: true };
   },
-  refusal({ status, headers, body }) {
-    return { kind: "whole", status, headers: { ...headers, "x-troupe-error-source": "upstream" }, body };
+  refusal({ status, headers, body }, protocol) {
+    const marked = { ...headers, "x-troupe-error-source": "upstream" };
+    const own = protocol.upstreamError?.(errorObjectIn(body), status);
+    return own === undefined ? { kind: "whole", status, headers: marked, body } : jsonAnswer(own, status, marked);
   },
   failure: (error) => error,
   fault(fault) {
-    return fault instanceof UpstreamFault ? errorObjectIn(fault.payload) : { ...fault.body().error };
+    return fault instanceof UpstreamFault ? errorObjectIn(fault.payload) : fault.fields();
   },
 };

@@ -8,11 +8,11 @@ import type { Source } from "../protocols/source.ts";
 import type { UpstreamError } from "../upstream/call.ts";
 import { classifyFailure } from "../upstream/fallback.ts";
 import { resolveTarget, type Target } from "../upstream/target.ts";
-import type { ChatSurface } from "./chat.ts";
+import type { Surface } from "./completion.ts";
 import { findPersona } from "./models.ts";
 import type { Services } from "./services.ts";
 
-export const orchestrator: ChatSurface = {
+export const orchestrator: Surface = {
   name: "orchestrator",
   plan(services, caller, request, source) {
     const persona = findPersona(services, caller, request.model);
@@ -27,7 +27,7 @@ export const orchestrator: ChatSurface = {
   failure: hideProvider,
   fault(fault) {
     const ours = fault instanceof ApiError ? hideProvider(fault) : unavailable(false);
-    return { ...ours.body().error };
+    return ours.fields();
   },
 };
 

@@ -5,7 +5,6 @@ import { freeBuffer } from "../lib/garbage-collection.ts";
 import { type Bytes, LargeStrings, minLargeString } from "../lib/json/large-strings.ts";
 import { JsonScan } from "../lib/json/scan.ts";
 import type { Span } from "../lib/json/spans.ts";
-import { passedStrings } from "../protocols/chat/passed-strings.ts";
 import {
   checkBounds,
   hugeBody,
@@ -15,7 +14,7 @@ import {
   parseBody,
   parseBounded,
   parseInTurns,
-} from "../protocols/chat/request.ts";
+} from "../protocols/body.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { Source } from "../protocols/source.ts";
 import type { RequestContext } from "./context.ts";
@@ -50,7 +49,7 @@ async function parseLarge(context: RequestContext, parts: readonly Bytes[], larg
   context.body = { parts, large };
   const bytes = large?.skeleton() ?? parts[0]!;
   const source = bytes.length < hugeBody ? parseBounded(bytes, true) : await parseInTurns(bytes);
-  await large?.restore([source.parsed], passedStrings(source.parsed));
+  await large?.restore([source.parsed], context.protocol.passedStrings?.(source.parsed));
   return { ...source, large };
 }
 

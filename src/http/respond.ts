@@ -1,8 +1,8 @@
 /** From an answer to HTTP. The only place that makes a `Response`. */
 
 import { withTimeout } from "../lib/clock.ts";
-import { keepAliveComment } from "../lib/sse.ts";
 import { ApiError } from "../protocols/errors.ts";
+import type { Protocol } from "../protocols/protocol.ts";
 import type {
   Answer,
   EventAnswer,
@@ -22,7 +22,7 @@ export function jsonAnswer(body: unknown, status = 200, headers: Record<string, 
   return {
     kind: "whole",
     status,
-    headers: { "content-type": "application/json; charset=utf-8", ...headers },
+    headers: { ...headers, "content-type": "application/json; charset=utf-8" },
     body: JSON.stringify(body),
   };
 }
@@ -34,8 +34,8 @@ export function textAnswer(body: string, status = 200, contentType = "text/plain
 /** Of whatever a browser shows. */
 export const pageHeaders = { "x-content-type-options": "nosniff", "referrer-policy": "no-referrer" };
 
-export function errorAnswer(error: ApiError): WholeAnswer {
-  return jsonAnswer(error.body(), error.status, error.headers);
+export function errorAnswer(protocol: Protocol, error: ApiError): WholeAnswer {
+  return jsonAnswer(protocol.error(error), error.status, error.headers);
 }
 
 /** Anything thrown, as an error of our own. What is unknown says nothing to the client and everything to the log. */
@@ -63,8 +63,9 @@ const streamHeaders = {
 };
 
 export type StreamRules = {
-  /** Silence after which a comment is sent; 0 is off. */
+  /** Silence after which `keepAlive` is sent; 0 is off. */
   readonly keepAliveMs: number;
+  readonly keepAlive: string;
   /** The events that tell of an answer that is no stream, when a 200 is already out. */
   readonly lateFault: (answer: WholeAnswer | ApiError) => readonly string[];
   /** Ends the call. */
@@ -265,7 +266,7 @@ function streamBody(
       const left = lastSent + rules.keepAliveMs - clock.monotonic();
       // A comment is for a reader who waits; one who does not read has enough.
       if (left <= 1 && (controller.desiredSize ?? 0) > 0) {
-        controller.enqueue(encoder.encode(keepAliveComment));
+        controller.enqueue(encoder.encode(rules.keepAlive));
         lastSent = clock.monotonic();
       }
       keepAlive(left > 1 ? left : rules.keepAliveMs);
@@ -300,7 +301,7 @@ function streamBody(
   return new ReadableStream<Uint8Array>({
     start(own) {
       controller = own;
-      if (startsLate) controller.enqueue(encoder.encode(keepAliveComment));
+      if (startsLate) controller.enqueue(encoder.encode(rules.keepAlive));
       if (rules.keepAliveMs > 0) keepAlive(rules.keepAliveMs);
       source.flow(reader);
     },

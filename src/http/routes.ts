@@ -1,4 +1,5 @@
 /** The type of a route: what is mounted, described in OpenAPI and counted in metrics comes from tables of it. */
+import type { Protocol } from "../protocols/protocol.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
 import type { Area, RequestContext } from "./context.ts";
 import type { Finish } from "./respond.ts";
@@ -11,6 +12,8 @@ export type Route = {
   /** Below the surface's base, in Elysia's form. */
   readonly path: string;
   readonly area: Area;
+  /** The format of its bodies, errors and credentials. Absent: it has none, and its errors are those of chat completions. */
+  readonly protocol?: Protocol;
   /** Its OpenAPI operation. */
   readonly detail: Record<string, unknown>;
   /** Returns a whole answer; a route that may stream makes the Response itself and calls `finish` at its end. */

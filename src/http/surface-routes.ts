@@ -1,6 +1,8 @@
 /** The routes of each surface, and the base path that they are mounted at. */
 import type { SurfaceName } from "../config/config.ts";
-import { type ChatSurface, createCompletion } from "./chat.ts";
+import { chat } from "../protocols/chat/chat.ts";
+import type { Protocol } from "../protocols/protocol.ts";
+import { createCompletion, type Surface } from "./completion.ts";
 import { gateway } from "./gateway.ts";
 import { modelRoutes } from "./models.ts";
 import { describeCompletion } from "./openapi/descriptions.ts";
@@ -8,17 +10,20 @@ import { orchestrator } from "./orchestrator.ts";
 import type { Route } from "./routes.ts";
 import { storedRoutes } from "./stored.ts";
 
-function routesOf(surface: ChatSurface): Route[] {
+/** The client formats, each with the path by which it asks for completions. */
+const formats = [{ path: "/v1/chat/completions", protocol: chat, describe: describeCompletion }] as const;
+
+export function completionRoute(surface: Surface, path: string, protocol: Protocol, detail: Route["detail"]): Route {
+  const run: Route["run"] = (services, context, finish) =>
+    createCompletion(services, context, surface, protocol, finish);
+  return { method: "POST", path, area: surface.name, protocol, detail, run };
+}
+
+function routesOf(surface: Surface): Route[] {
   const { name: area } = surface;
   return [
     ...modelRoutes(area),
-    {
-      method: "POST",
-      path: "/v1/chat/completions",
-      area,
-      detail: describeCompletion(area),
-      run: (services, context, finish) => createCompletion(services, context, surface, finish),
-    },
+    ...formats.map(({ path, protocol, describe }) => completionRoute(surface, path, protocol, describe(area))),
     ...storedRoutes(area),
   ];
 }

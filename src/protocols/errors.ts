@@ -6,7 +6,6 @@
 import { truncate } from "../lib/truncate.ts";
 
 export type ErrorObject = { message: string; type: string; param: string; code: string };
-export type ErrorBody = { error: ErrorObject };
 
 type Details = { param?: string; headers?: Record<string, string>; cause?: unknown };
 
@@ -32,8 +31,9 @@ export class ApiError extends Error {
     this.headers = details.headers ?? {};
   }
 
-  body(): ErrorBody {
-    return { error: { message: this.message, type: this.type, param: this.param, code: this.code } };
+  /** What clients see of it, in whatever form. */
+  fields(): ErrorObject {
+    return { message: this.message, type: this.type, param: this.param, code: this.code };
   }
 
   static invalidJson(message: string): ApiError {

@@ -2,7 +2,10 @@
  * What a client format is. A protocol is pure: it never fetches, logs, reads the clock or makes an id. Between the floors every
  * call has one inner form, that of chat completions; a protocol turns a request into it, and its answer back.
  */
-import type { ChunkBody } from "./chat/schema.ts";
+import type { JsonObject } from "../lib/json/json.ts";
+import type { ChatRequest, ChunkBody, CompletionBody, Envelope } from "./chat/schema.ts";
+import type { ApiError } from "./errors.ts";
+import type { Source } from "./source.ts";
 
 /** An error as clients see it. An upstream's own may hold more than this. */
 export type ErrorFields = Readonly<Record<string, unknown>>;
@@ -27,4 +30,43 @@ export interface EventEncoder {
   end(events: string[]): void;
   /** Adds what tells of an error in a stream that has begun, the format's terminal event last. */
   fault(error: ErrorFields, events: string[]): void;
+}
+
+/** What a format may read of a request beside its body: some name the model in the path, or the key in the query. */
+export type ClientRequest = {
+  readonly request: { readonly headers: Headers };
+  /** Without the query. */
+  readonly path: string;
+  readonly query: URLSearchParams;
+};
+
+export type ParsedCall<Options> = {
+  /** In the inner form. */
+  readonly request: ChatRequest;
+  /** What its answer depends on and only this format knows. It is held for as long as the answer: nothing large. */
+  readonly options: Options;
+  /** What a retry under the same `service-request-id` must repeat: as JSON another one for every other call, of any format. */
+  readonly identity: unknown;
+};
+
+export interface Protocol<Options = unknown> {
+  readonly name: string;
+  /** What the ids of its answers begin with. */
+  readonly answerIdPrefix: string;
+  /** Sent into a stream that is silent, also before its first event: a comment, or an event that clients pass over. */
+  readonly keepAlive: string;
+  /** @returns the caller's key, as it was given; undefined where there is none */
+  credentials(client: ClientRequest): string | undefined;
+  /** Strings of a body, not checked yet, that are sent on without a look at more than their beginning. Absent: none. */
+  passedStrings?(body: JsonObject): string[];
+  /** @throws ApiError with the path of the value in this format's own body */
+  parse(source: Source, client: ClientRequest): ParsedCall<Options>;
+  /** The body of a plain answer. @param answer normalised */
+  completion(answer: CompletionBody, envelope: Envelope, options: Options): object;
+  /** For one stream. */
+  encoder(envelope: Envelope, options: Options): EventEncoder;
+  /** The body of an error. */
+  error(error: ApiError): object;
+  /** The body of an error that the gateway passes on from an upstream. Absent: what the upstream sent, byte for byte. */
+  upstreamError?(error: ErrorFields, status: number): object;
 }

@@ -53,7 +53,7 @@ test("no static is missing from this list", () => {
 
 test("every body has the four fields, all strings", () => {
   for (const error of made) {
-    const { error: body } = error.body();
+    const body = error.fields();
     expect(Object.keys(body)).toEqual(["message", "type", "param", "code"]);
     for (const value of Object.values(body)) expect(value).toBeString();
   }

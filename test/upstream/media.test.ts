@@ -34,7 +34,7 @@ async function fetchOne(url: string, options: MediaOptions, signal = never) {
     return (await new MediaFetcher(options).fetch([{ url, param }], signal)).get(url);
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    expect(error.body().error).toMatchObject({ type: "invalid_request_error", param, code: "invalid_value" });
+    expect(error.fields()).toMatchObject({ type: "invalid_request_error", param, code: "invalid_value" });
     expect(error.status).toBe(400);
     return error.message.replace(`The URL at ${param} `, "");
   }

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { checkChatRequest, largeBody, parseBody } from "../../../src/protocols/chat/request.ts";
+import { largeBody, parseBody } from "../../../src/protocols/body.ts";
+import { checkChatRequest } from "../../../src/protocols/chat/request.ts";
 import { ApiError } from "../../../src/protocols/errors.ts";
 
 const hello = [{ role: "user", content: "hi" }];

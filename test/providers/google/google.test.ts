@@ -562,7 +562,7 @@ test("what can't be done is refused with its place", () => {
     try {
       google.encode(callOf(request));
     } catch (error) {
-      if (error instanceof ApiError) return error.body().error;
+      if (error instanceof ApiError) return error.fields();
     }
     return undefined;
   };

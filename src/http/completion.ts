@@ -1,15 +1,13 @@
-/** A chat completion, start to end: the one path of both surfaces. */
+/** A completion, start to end: the one path of both surfaces and of every client format. */
 
 import type { Caller } from "../auth/keys.ts";
 import type { SurfaceName } from "../config/config.ts";
 import { fingerprint, fingerprintInSlices } from "../idempotency/fingerprint.ts";
 import { truncate } from "../lib/truncate.ts";
-import { checkChatRequest, hugeBody } from "../protocols/chat/request.ts";
-import { chatCompletion } from "../protocols/chat/response.ts";
-import type { ChatRequest, Envelope } from "../protocols/chat/schema.ts";
-import { ChatEncoder } from "../protocols/chat/stream.ts";
+import { hugeBody } from "../protocols/body.ts";
+import type { ChatRequest, CompletionBody, Envelope } from "../protocols/chat/schema.ts";
 import { ApiError, type UpstreamFault } from "../protocols/errors.ts";
-import type { ErrorFields, EventEncoder } from "../protocols/protocol.ts";
+import type { ErrorFields, EventEncoder, ParsedCall, Protocol } from "../protocols/protocol.ts";
 import { parsedBytes, type Source } from "../protocols/source.ts";
 import type { Answer, EventSource, KeptAnswer, Producer, WholeAnswer } from "../upstream/answer.ts";
 import type { CallOptions, Outcome, UpstreamError } from "../upstream/call.ts";
@@ -34,7 +32,7 @@ export type Plan = {
 };
 
 /** What the two surfaces do differently. */
-export interface ChatSurface {
+export interface Surface {
   readonly name: SurfaceName;
   /**
    * @param request with the messages of the conversation it continues
@@ -43,7 +41,7 @@ export interface ChatSurface {
    */
   plan(services: Services, caller: Caller, request: ChatRequest, source: Source): Plan;
   /** An upstream's error as this surface's callers see it. @throws ApiError in its place */
-  refusal(error: UpstreamError): WholeAnswer;
+  refusal(error: UpstreamError, protocol: Protocol): WholeAnswer;
   /** An error of the relay as this surface's callers see it. */
   failure(error: ApiError): ApiError;
   /** An error within a stream. */
@@ -53,20 +51,21 @@ export interface ChatSurface {
 export async function createCompletion(
   services: Services,
   context: RequestContext,
-  surface: ChatSurface,
+  surface: Surface,
+  protocol: Protocol,
   finish: Finish,
 ): Promise<Response> {
   const caller = admit(services, context, surface.name);
   const { limits, streams, log } = services.live.config;
   const source = await readJson(context, limits);
   if (source.large !== undefined && (log.content || isIdentified(context))) await source.large.restore([source.parsed]);
-  const request = checkChatRequest(source.parsed);
+  const call = protocol.parse(source, context);
+  const { request } = call;
   context.logFields["model"] = truncate(request.model);
   if (log.content) logContent(context, "messages", request.messages);
   context.setIdleTimeout(idleTimeoutOf(request, streams.keepAliveSeconds));
-  const envelope = newEnvelope(services, context, request.model);
-  const encoder = encoderFor(request, envelope);
-  const asked = { caller, request, source, envelope, encoder };
+  const writer = writerFor(protocol, call, newEnvelope(services, context, protocol, request.model));
+  const asked = { caller, call, source, writer };
   if (request.stream !== true) {
     const { signal } = context.request;
     return respondWhole(context, wholeOf(await start(services, context, surface, asked, signal)), finish);
@@ -74,7 +73,7 @@ export async function createCompletion(
   context.logFields["stream"] = true;
   const leaving = abortedWith(context.request.signal);
   const answering = start(services, context, surface, asked, leaving.signal);
-  return respondStream(services, context, answering, streamRules(services, surface, encoder, leaving), finish);
+  return respondStream(services, context, answering, streamRules(services, surface, writer, leaving), finish);
 }
 
 /** `AbortSignal.any` does the same, at several times the cost. */
@@ -85,44 +84,50 @@ function abortedWith(signal: AbortSignal): AbortController {
   return controller;
 }
 
-/** Made apart from the request: what is held by these stays for as long as the stream does. */
-function streamRules(
-  { live }: Services,
-  surface: ChatSurface,
-  encoder: () => EventEncoder,
-  leaving: AbortController,
-): StreamRules {
+/** Writes one call's answer, in whatever form it comes. */
+type Writer = {
+  readonly protocol: Protocol;
+  readonly envelope: Envelope;
+  readonly whole: (answer: CompletionBody) => object;
+  readonly encoder: () => EventEncoder;
+};
+
+/** Made apart from the request, as are the rules of a stream: what is held by these stays for as long as the stream does. */
+function writerFor(protocol: Protocol, { options }: ParsedCall<unknown>, envelope: Envelope): Writer {
+  return {
+    protocol,
+    envelope,
+    whole: (answer) => protocol.completion(answer, envelope, options),
+    encoder: () => protocol.encoder(envelope, options),
+  };
+}
+
+function streamRules({ live }: Services, surface: Surface, writer: Writer, leaving: AbortController): StreamRules {
   return {
     keepAliveMs: live.config.streams.keepAliveSeconds * 1000,
+    keepAlive: writer.protocol.keepAlive,
     lateFault(failure) {
       const error = failure instanceof ApiError ? surface.fault(failure) : errorObjectIn(failure.body);
       const events: string[] = [];
-      encoder().fault(error, events);
+      writer.encoder().fault(error, events);
       return events;
     },
     abandon: () => leaving.abort(),
   };
 }
 
-/** Made apart from the request, too. */
-function encoderFor(request: ChatRequest, envelope: Envelope): () => EventEncoder {
-  const includeUsage = request.stream_options?.include_usage === true;
-  return () => new ChatEncoder(envelope, includeUsage);
-}
-
 type Asked = {
   readonly caller: Caller;
-  readonly request: ChatRequest;
+  readonly call: ParsedCall<unknown>;
   /** The request as it was sent. */
   readonly source: Source;
-  readonly envelope: Envelope;
-  readonly encoder: () => EventEncoder;
+  readonly writer: Writer;
 };
 
 function start(
   services: Services,
   context: RequestContext,
-  surface: ChatSurface,
+  surface: Surface,
   asked: Asked,
   signal: AbortSignal,
 ): Promise<Answer | KeptAnswer> {
@@ -172,18 +177,13 @@ function releasingAtEnd(events: EventSource, release: () => void): EventSource {
 function answer(
   services: Services,
   context: RequestContext,
-  surface: ChatSurface,
+  surface: Surface,
   asked: Asked,
   signal: AbortSignal,
 ): Promise<Answer> {
+  const { writer } = asked;
   const call = (planned: Planned) =>
-    answerOf(
-      services,
-      context,
-      surface,
-      asked.envelope,
-      callUpstream(services, context, surface, asked, planned, signal),
-    );
+    answerOf(services, context, surface, writer, callUpstream(services, context, surface, asked, planned, signal));
   try {
     const planned = planCall(services, context, surface, asked);
     return planned instanceof Promise ? planned.then(call) : call(planned);
@@ -198,8 +198,8 @@ type Planned = { readonly plan: Plan; readonly conversation: Conversation };
 function planCall(
   services: Services,
   context: RequestContext,
-  surface: ChatSurface,
-  { caller, request, source }: Asked,
+  surface: Surface,
+  { caller, call: { request }, source }: Asked,
 ): Planned | Promise<Planned> {
   const planned = (conversation: Conversation) => {
     const plan = surface.plan(services, caller, conversation.whole, source);
@@ -213,8 +213,8 @@ function planCall(
 async function answerOf(
   services: Services,
   context: RequestContext,
-  surface: ChatSurface,
-  envelope: Envelope,
+  surface: Surface,
+  writer: Writer,
   calling: Promise<Outcome>,
 ): Promise<Answer> {
   let outcome: Outcome;
@@ -226,15 +226,15 @@ async function answerOf(
     throw surface.failure(error);
   }
   if (outcome.kind === "upstream-error") Object.assign(context.logFields, describeFailure(services, outcome));
-  return answerFrom(outcome, envelope, surface);
+  return answerFrom(outcome, writer, surface);
 }
 
 /** @throws ApiError before anything is called */
 function callUpstream(
   services: Services,
   context: RequestContext,
-  surface: ChatSurface,
-  { caller, request, source, envelope, encoder }: Asked,
+  surface: Surface,
+  { caller, call: { request }, source, writer }: Asked,
   { plan, conversation }: Planned,
   signal: AbortSignal,
 ): Promise<Outcome> {
@@ -249,10 +249,18 @@ function callUpstream(
     const thinkingRequested = provider.kind === "remote" && provider.wantsThoughts(call);
     const form = { thinkingRequested, choices: call.request.n ?? 1 };
     const memories = memoriesOf(services, caller, target);
-    if (plan.store) memories.push(conversation.remember(target, form, envelope));
+    if (plan.store) memories.push(conversation.remember(target, form, writer.envelope));
     if (services.live.config.log.content) memories.push(({ choices }) => logContent(context, "choices", choices));
     const observer = new CallRecorder(services, context, target, memories);
-    return { form, answerId: envelope.id, encoder, signal, observer, onSent, renderFault: surface.fault };
+    return {
+      form,
+      answerId: writer.envelope.id,
+      encoder: writer.encoder,
+      signal,
+      observer,
+      onSent,
+      renderFault: surface.fault,
+    };
   };
   const report: FallbackReport = (target, failure) => {
     services.metrics.fallback(target.account.name);
@@ -276,14 +284,14 @@ function callUpstream(
 /** Made apart from the request, as it lives for as long as an answer is waited for. */
 const releaseOf = (context: RequestContext) => () => context.forgetBody();
 
-function answerFrom(outcome: Outcome, envelope: Envelope, surface: ChatSurface): Answer {
+function answerFrom(outcome: Outcome, writer: Writer, surface: Surface): Answer {
   switch (outcome.kind) {
     case "completion":
-      return jsonAnswer(chatCompletion(outcome.completion, envelope));
+      return jsonAnswer(writer.whole(outcome.completion));
     case "stream":
       return { kind: "events", headers: {}, events: outcome.events };
     case "upstream-error":
-      return surface.refusal(outcome);
+      return surface.refusal(outcome, writer.protocol);
   }
 }
 
@@ -291,7 +299,7 @@ function answerFrom(outcome: Outcome, envelope: Envelope, surface: ChatSurface):
 function keptAnswer(
   services: Services,
   context: RequestContext,
-  { caller, request, source }: Asked,
+  { caller, call: { identity }, source }: Asked,
   requestId: string,
   signal: AbortSignal,
   produce: Producer,
@@ -304,8 +312,8 @@ function keptAnswer(
     });
   const running =
     parsedBytes(source) < hugeBody
-      ? run(fingerprint(request, source.body))
-      : fingerprintInSlices(request, source.body).then(run);
+      ? run(fingerprint(identity, source.body))
+      : fingerprintInSlices(identity, source.body).then(run);
   return running.then(
     ({ answer: kept, replayed, joined }) => {
       if (replayed) context.headers["idempotent-replayed"] = "true";
@@ -370,8 +378,13 @@ function logContent({ logFields }: RequestContext, name: "messages" | "choices",
   logFields[name] = JSON.stringify(content);
 }
 
-function newEnvelope({ clock }: Services, { uniqueId }: RequestContext, model: string): Envelope {
-  return { id: `chatcmpl-${uniqueId}`, created: Math.floor(clock.now() / 1000), model };
+function newEnvelope(
+  { clock }: Services,
+  { uniqueId }: RequestContext,
+  { answerIdPrefix }: Protocol,
+  model: string,
+): Envelope {
+  return { id: `${answerIdPrefix}${uniqueId}`, created: Math.floor(clock.now() / 1000), model };
 }
 
 /**

@@ -1,0 +1,122 @@
+/** A request's body, of whatever format: decoded, bounded and parsed, or the one `ApiError` that names what is wrong and where. */
+import { isAscii } from "node:buffer";
+import { type ParseErrorCode, printParseErrorCode, visit } from "jsonc-parser";
+import { nextSlice } from "../lib/cooperative-scheduling.ts";
+import { isObject } from "../lib/json/json.ts";
+import { type JsonLimits, JsonScan } from "../lib/json/scan.ts";
+import { ApiError } from "./errors.ts";
+import type { Source } from "./source.ts";
+
+/** Bytes from which on a body stays what it came as: there is no text of it to be kept and made into bytes again. */
+export const largeBody = 64 * 1024;
+
+/** Bytes from which on a body's decoding, parsing and checking are pieces of work, each in a turn of its own. */
+export const hugeBody = 256 * 1024;
+
+/** @throws ApiError invalid_json naming line and column, or the limit that it goes beyond, or that it is no object or no UTF-8 */
+export function parseBody(bytes: Uint8Array<ArrayBuffer>, limits: JsonLimits): Source {
+  checkBounds(new JsonScan(limits), bytes, limits);
+  return parseBounded(bytes);
+}
+
+/** One piece of a body. @throws ApiError invalid_json naming the limit that the body goes beyond */
+export function checkBounds(scan: JsonScan, piece: Uint8Array, limits: JsonLimits): void {
+  const exceeded = scan.push(piece);
+  if (exceeded !== undefined) throw ApiError.invalidJson(`The request body ${excess[exceeded](limits[exceeded])}.`);
+}
+
+const excess: Record<keyof JsonLimits, (limit: number) => string> = {
+  jsonDepth: (limit) => `nests deeper than ${limit} levels (limits.json_depth)`,
+  jsonValues: (limit) => `holds more than ${limit} values (limits.json_values)`,
+  jsonKeys: (limit) => `holds more than ${limit} keys (limits.json_keys)`,
+  jsonStringBytes: (limit) => `has a string of more than ${limit} bytes (limits.json_string_bytes)`,
+};
+
+/** A body that is known to be within its bounds. @throws ApiError as `parseBody` does, naming no place in a large one */
+export function parseBounded(bytes: Uint8Array<ArrayBuffer>, isLarge = bytes.length >= largeBody): Source {
+  const text = textOf(bytes);
+  return sourceOf(bytes, text, parseJson(text, isLarge));
+}
+
+/** The same in pieces, which others have turns between. */
+export async function parseInTurns(bytes: Uint8Array<ArrayBuffer>): Promise<Source> {
+  await nextSlice();
+  let parsed = parseAscii(bytes);
+  let text = "";
+  if (parsed === undefined) {
+    await nextSlice();
+    text = textOf(bytes);
+    await nextSlice();
+    parsed = parseJson(text, true);
+  }
+  const source = sourceOf(bytes, text, parsed);
+  await nextSlice();
+  return source;
+}
+
+/**
+ * The parser of JSON lines, which is the parser of JSON, reads ASCII without making a text of it, as most large bodies are:
+ * https://bun.com/docs/runtime/jsonl. It takes as long as decoding and parsing, and three bodies less of memory.
+ * @returns undefined for what is not one JSON value in ASCII
+ */
+function parseAscii(bytes: Uint8Array): unknown {
+  if (!isAscii(bytes)) return undefined;
+  const { values, done, error } = Bun.JSONL.parseChunk(bytes);
+  return done && error === null && values.length === 1 ? values[0] : undefined;
+}
+
+function sourceOf(bytes: Uint8Array<ArrayBuffer>, text: string, parsed: unknown): Source {
+  if (!isObject(parsed)) throw ApiError.invalidJson("The request body must be a JSON object.");
+  return { body: bytes.length < largeBody ? text : withoutMark(bytes), parsed };
+}
+
+const utf8 = new TextDecoder("utf-8", { fatal: true });
+
+function textOf(bytes: Uint8Array): string {
+  try {
+    return utf8.decode(bytes);
+  } catch {
+    throw invalidUtf8();
+  }
+}
+
+export const invalidUtf8 = () => ApiError.invalidJson("The request body is not valid UTF-8.");
+
+/** @param where empty, or what is wrong in which place */
+export const invalidJson = (where = "") => ApiError.invalidJson(`The request body is not valid JSON${where}.`);
+
+/** The byte-order mark is no part of the text: decoding drops it too. */
+function withoutMark(bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
+  const isMarked = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
+  return isMarked ? bytes.subarray(3) : bytes;
+}
+
+function parseJson(text: string, isLarge: boolean): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // The place is looked for by a slower parser, which a large body would keep busy for seconds.
+    throw invalidJson(isLarge ? "" : `: ${locateJsonFault(text)}`);
+  }
+}
+
+/** Where a text stops being JSON; V8-style messages name no place, so the tolerant parser is asked for its first complaint. */
+function locateJsonFault(text: string): string {
+  if (text.trim() === "") return "it is empty";
+  let fault: { error: ParseErrorCode; offset: number } | undefined;
+  const onError = (error: ParseErrorCode, offset: number) => {
+    fault = { error, offset };
+    throw fault;
+  };
+  try {
+    visit(text, { onError }, { disallowComments: true, allowTrailingComma: false });
+  } catch {}
+  if (fault === undefined) return "it cannot be read";
+  const before = text.slice(0, fault.offset);
+  const line = before.split("\n").length;
+  const column = fault.offset - before.lastIndexOf("\n");
+  const reason = printParseErrorCode(fault.error)
+    .replace(/([a-z])([A-Z])/g, "$1 $2")
+    .toLowerCase();
+  return `${reason} at line ${line}, column ${column}`;
+}

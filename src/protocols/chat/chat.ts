@@ -1,0 +1,32 @@
+/**
+ * Chat completions, the format of OpenAI's chat endpoint, which is also the inner form.
+ * Source: https://platform.openai.com/docs/api-reference/chat
+ */
+import { keepAliveComment } from "../../lib/sse.ts";
+import { bearerToken } from "../credentials.ts";
+import type { Protocol } from "../protocol.ts";
+import { chatError } from "./errors.ts";
+import { passedStrings } from "./passed-strings.ts";
+import { checkChatRequest } from "./request.ts";
+import { chatCompletion } from "./response.ts";
+import { ChatEncoder } from "./stream.ts";
+
+type ChatOptions = {
+  /** Whether a stream's last chunk has the counts. */
+  readonly includeUsage: boolean;
+};
+
+export const chat: Protocol<ChatOptions> = {
+  name: "chat",
+  answerIdPrefix: "chatcmpl-",
+  keepAlive: keepAliveComment,
+  credentials: ({ request }) => bearerToken(request.headers),
+  passedStrings,
+  parse({ parsed }) {
+    const request = checkChatRequest(parsed);
+    return { request, identity: request, options: { includeUsage: request.stream_options?.include_usage === true } };
+  },
+  completion: chatCompletion,
+  encoder: (envelope, { includeUsage }) => new ChatEncoder(envelope, includeUsage),
+  error: chatError,
+};
