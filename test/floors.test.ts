@@ -50,4 +50,16 @@ describe("floors", () => {
     expect(wrong).toEqual([]);
     expect(files.length).toBeGreaterThan(5);
   });
+
+  test("only store/sqlite opens SQLite, and who keeps something knows the interfaces alone", () => {
+    const opening = files.filter((path) => readFileSync(join(src, path), "utf8").includes('"bun:sqlite"'));
+    expect(opening.filter((path) => !path.startsWith("store/sqlite/"))).toEqual([]);
+    expect(opening).not.toEqual([]);
+    // Rooms that keep things do so through the interfaces of store/store.ts.
+    const rooms = ["auth", "idempotency", "http"];
+    const wrong = files.filter(
+      (path) => rooms.includes(floorOf(path)) && importsOf(path).some((target) => target.startsWith("store/sqlite/")),
+    );
+    expect(wrong).toEqual([]);
+  });
 });

@@ -96,7 +96,7 @@ export class Troupe implements AsyncDisposable {
   }
 }
 
-function testConfig(data: string, { providers = {}, personas, config }: TroupeOptions): Config {
+export function testConfig(data: string, { providers = {}, personas, config }: TroupeOptions): Config {
   return {
     listen: [{ address: { kind: "tcp", host: "127.0.0.1", port: 0 }, surfaces: ["orchestrator", "gateway"] }],
     data,

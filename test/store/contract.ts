@@ -1,0 +1,336 @@
+/** What every store does, whatever database it stands on: each one's own test runs this suite on it. */
+import { describe, expect, test } from "bun:test";
+import { StorageError } from "../../src/store/storage-error.ts";
+import type { FinishedCall, KeyRow, Lease, Store, Turn } from "../../src/store/store.ts";
+
+/** One database, for one test. */
+export interface TestDatabase extends AsyncDisposable {
+  /** Opens it once more, as another process would. */
+  open(): Promise<Store>;
+  /** Ends a process as a kill would: its leases are given up, and nothing is tidied. */
+  kill(store: Store): Promise<void>;
+  /** A new file or name that `copyTo` may write to, and the store that it then is. */
+  copyTarget(): { readonly path: string; open(): Promise<Store> };
+}
+
+const hourMs = 3_600_000;
+const start = 1_700_000_000_000;
+
+const keyRow = (id: string, changes: Partial<KeyRow> = {}): KeyRow => ({
+  id,
+  name: id,
+  prefix: `trp_${id}`,
+  hash: `hash-${id}`,
+  tier: "pro",
+  perMinute: null,
+  surfaces: '["gateway"]',
+  models: '["*"]',
+  createdAt: start,
+  expiresAt: null,
+  lastUsedAt: null,
+  revokedAt: null,
+  ...changes,
+});
+
+let runs = 0;
+const newCall = (requestId: string, scope = "s") => {
+  runs += 1;
+  return { scope, requestId, fingerprint: "f", run: runs.toString(16).padStart(8, "0"), createdAt: start };
+};
+const bytes = (text: string) => new TextEncoder().encode(text);
+const finished = (changes: Partial<FinishedCall> = {}): FinishedCall => ({
+  status: 200,
+  headers: '{"a":"b"}',
+  events: null,
+  bodyFrom: null,
+  body: bytes("body"),
+  bytes: 4,
+  expiresAt: start + hourMs,
+  ...changes,
+});
+
+const turn = (id: string, changes: Partial<Turn> = {}): Turn => ({
+  id,
+  parent: null,
+  holder: "key_1 gateway",
+  model: "m/1",
+  createdAt: start,
+  metadata: "{}",
+  upstreamAccount: null,
+  upstreamId: null,
+  request: bytes("request"),
+  input: bytes(`input ${id}`),
+  completion: bytes(`completion ${id}`),
+  ...changes,
+});
+const me = "key_1 gateway";
+
+/** @param prepare makes an empty database */
+export function describeStore(name: string, prepare: () => Promise<TestDatabase>): void {
+  const on = (what: string, work: (database: TestDatabase, store: Store) => Promise<void>) =>
+    test(what, async () => {
+      await using database = await prepare();
+      const store = await database.open();
+      try {
+        await work(database, store);
+      } finally {
+        await store.close();
+      }
+    }, 30_000);
+
+  describe(`${name}: keys`, () => {
+    on("are kept whole, in order of birth, and seen by every process", async (database, store) => {
+      const full = keyRow("b", { perMinute: 7, expiresAt: start + 1, createdAt: start - 1 });
+      await store.keys.insert(keyRow("a"));
+      await store.keys.insert(full);
+      const other = await database.open();
+      expect(await other.keys.list()).toEqual([full, keyRow("a")]);
+      await other.close();
+    });
+
+    on("the version grows with what matters to calls, whichever process did it", async (database, store) => {
+      const other = await database.open();
+      const grows = async (work: () => Promise<unknown>) => {
+        const before = store.keys.version();
+        await work();
+        return store.keys.version() > before;
+      };
+      expect(await grows(() => other.keys.insert(keyRow("a")))).toBe(true);
+      expect(await grows(() => other.keys.touch(new Map([["a", start]])))).toBe(false);
+      expect(await grows(() => other.keys.replaceSecret("a", "p", "h"))).toBe(true);
+      expect(await grows(() => store.keys.revoke("a", start))).toBe(true);
+      expect(await grows(() => other.keys.revoke("a", start))).toBe(false);
+      await other.close();
+    });
+
+    on("a revoked one stays revoked, and a time of use never moves backwards", async (_, store) => {
+      await store.keys.insert(keyRow("a"));
+      await store.keys.touch(new Map([["a", start + 5]]));
+      await store.keys.touch(new Map([["a", start + 4]]));
+      expect(await store.keys.revoke("a", start + 6)).toBe(true);
+      expect(await store.keys.revoke("a", start + 7)).toBe(false);
+      expect(await store.keys.replaceSecret("a", "p", "h")).toBe(false);
+      expect(await store.keys.revoke("none", start)).toBe(false);
+      expect(await store.keys.list()).toEqual([keyRow("a", { lastUsedAt: start + 5, revokedAt: start + 6 })]);
+    });
+
+    on("of several first ones, one is made; and none whose file can't be written", async (database, store) => {
+      const other = await database.open();
+      const full = () => {
+        throw new Error("no room");
+      };
+      await expect(store.keys.insertFirst(keyRow("a"), full)).rejects.toThrow("no room");
+      expect(await store.keys.list()).toEqual([]);
+      const made = await Promise.all(
+        [store, other, store].map(({ keys }, at) => keys.insertFirst(keyRow(`k${at}`), () => {})),
+      );
+      expect(made.filter(Boolean)).toHaveLength(1);
+      expect(await other.keys.list()).toHaveLength(1);
+      await other.close();
+    });
+  });
+
+  describe(`${name}: runs`, () => {
+    on("of all that race for an id, in several processes, one gets the lease", async (database, store) => {
+      const stores = [store, await database.open(), await database.open()];
+      const claims = await Promise.all(
+        Array.from({ length: 30 }, (_, at) => stores[at % 3]!.runs.claim(newCall(`id-${at % 5}`))),
+      );
+      expect(claims.filter((lease) => lease !== undefined)).toHaveLength(5);
+      expect(await store.runs.claim(newCall("id-1", "other"))).toBeDefined();
+      for (const one of stores.slice(1)) await one.close();
+    });
+
+    on("a record tells who holds it, until it is finished", async (database, store) => {
+      const other = await database.open();
+      const lease = (await store.runs.claim(newCall("a")))!;
+      expect(await store.runs.find("s", "a")).toMatchObject({ ...lease, state: "running", holder: "self" });
+      expect(await other.runs.get(lease)).toMatchObject({ state: "running", holder: "other", headers: null });
+      expect(await store.runs.finish(lease, finished())).toBe(true);
+      expect(await other.runs.find("s", "a")).toMatchObject({ state: "finished", holder: null, status: 200 });
+      expect(await other.runs.body(lease)).toEqual(bytes("body"));
+      expect(await other.runs.find("s", "b")).toBeUndefined();
+      await other.close();
+    });
+
+    on("a record gives way to a claim only as it was read", async (_, store) => {
+      const lease = (await store.runs.claim(newCall("a")))!;
+      const seen = (await store.runs.get(lease))!;
+      await store.runs.finish(lease, finished());
+      expect(await store.runs.claim(newCall("a"), seen)).toBeUndefined();
+      const ended = (await store.runs.get(lease))!;
+      const [one, two] = await Promise.all([
+        store.runs.claim(newCall("a"), ended),
+        store.runs.claim(newCall("a"), ended),
+      ]);
+      expect([one, two].filter((found) => found !== undefined)).toHaveLength(1);
+      expect(await store.runs.get(lease)).toBeUndefined();
+      expect(await store.runs.body(lease)).toBeUndefined();
+    });
+
+    on(
+      "the calls of a process that was killed are interrupted, and its lease writes nothing",
+      async (database, store) => {
+        const dead = await database.open();
+        const lease = (await dead.runs.claim(newCall("a")))!;
+        expect(await dead.runs.append(lease, "{}", { firstId: 0, data: bytes("x") })).toBe(true);
+        expect(await store.runs.interruptAbandoned(start)).toBe(0);
+        await database.kill(dead);
+        expect(await store.runs.get(lease)).toMatchObject({ state: "running", holder: "gone" });
+        expect(await store.runs.interruptAbandoned(start)).toBe(1);
+        expect(await store.runs.get(lease)).toMatchObject({ state: "interrupted", holder: null, expiresAt: start });
+        expect(await store.runs.eventsAt(lease, 0)).toBeUndefined();
+        await expectFenced(store, lease);
+        const anew = (await store.runs.claim(newCall("a"), (await store.runs.get(lease))!))!;
+        await expectFenced(store, lease);
+        expect(await store.runs.get(anew)).toMatchObject({ state: "running", holder: "self" });
+        expect(await store.runs.renew([lease, anew])).toEqual([lease]);
+      },
+    );
+
+    on(
+      "events are found by any number within them; a watched call is told to its holder alone",
+      async (database, store) => {
+        const other = await database.open();
+        const lease = (await store.runs.claim(newCall("a")))!;
+        await store.runs.append(lease, '{"x":"y"}', { firstId: 0, data: bytes("0-4") });
+        await store.runs.append(lease, '{"x":"y"}', { firstId: 5, data: bytes("5-9") });
+        const found = await Promise.all([0, 4, 5, 99].map((number) => other.runs.eventsAt(lease, number)));
+        expect(found.map((events) => events?.firstId)).toEqual([0, 0, 5, 5]);
+        expect(found[1]!.data).toEqual(bytes("0-4"));
+        expect((await other.runs.get(lease))!.headers).toBe('{"x":"y"}');
+        expect(await store.runs.watched()).toEqual([]);
+        await other.runs.watch(lease);
+        expect([await store.runs.watched(), await other.runs.watched()]).toEqual([[lease.call], []]);
+        await other.close();
+      },
+    );
+
+    on("release frees a running call, discard a finished one, and neither the other's", async (_, store) => {
+      const running = (await store.runs.claim(newCall("a")))!;
+      await store.runs.discard(running);
+      expect(await store.runs.get(running)).toBeDefined();
+      await store.runs.release(running);
+      expect(await store.runs.get(running)).toBeUndefined();
+      const ended = (await store.runs.claim(newCall("a")))!;
+      await store.runs.finish(ended, finished());
+      await store.runs.release(ended);
+      expect(await store.runs.get(ended)).toBeDefined();
+      await store.runs.discard(ended);
+      expect(await store.runs.get(ended)).toBeUndefined();
+    });
+  });
+
+  describe(`${name}: conversations`, () => {
+    on("a turn is its holder's, until it is deleted or its conversation ends", async (_, store) => {
+      const { conversations } = store;
+      const whole = turn("a", { metadata: '{"k":"v"}', upstreamAccount: "xai", upstreamId: "resp" });
+      await conversations.insert(whole, whole.input, start + hourMs);
+      expect(await conversations.find(me, "a", start)).toEqual(whole);
+      expect(await conversations.find("key_2 gateway", "a", start)).toBeUndefined();
+      expect(await conversations.find(me, "a", start + hourMs)).toBeUndefined();
+      await conversations.touch("a", start + 2 * hourMs);
+      await conversations.touch("a", start + hourMs);
+      expect(await conversations.find(me, "a", start + hourMs)).toEqual(whole);
+      expect(await conversations.setMetadata(me, "a", '{"n":"1"}', start)).toBe(true);
+      expect(await conversations.setMetadata("key_2 gateway", "a", "{}", start)).toBe(false);
+      expect(await conversations.markDeleted(me, "a", start)).toBe(true);
+      expect(await conversations.markDeleted(me, "a", start)).toBe(false);
+      expect(await conversations.find(me, "a", start)).toBeUndefined();
+    });
+
+    on("a chain has all that came before, deleted turns too; without them a turn stands alone", async (_, store) => {
+      const { conversations, maintenance } = store;
+      await conversations.insert(turn("a"), bytes("input a"), start + hourMs);
+      await conversations.insert(turn("b", { parent: "a" }), bytes("b alone"), start + hourMs);
+      await conversations.markDeleted(me, "a", start);
+      const texts = async (id: string) =>
+        (await conversations.chain(id)).map(({ input }) => new TextDecoder().decode(input));
+      expect(await texts("b")).toEqual(["input a", "input b"]);
+      expect(await maintenance.removeDeletedTurns(start, 9)).toBe(0);
+      await conversations.markDeleted(me, "b", start);
+      expect(await maintenance.removeDeletedTurns(start, 9)).toBe(1);
+      expect(await maintenance.removeDeletedTurns(start, 9)).toBe(1);
+      await conversations.insert(turn("c", { parent: "b" }), bytes("c alone"), start + hourMs);
+      expect(await texts("c")).toEqual(["c alone"]);
+    });
+
+    on("pages hold each turn once, in both orders, by model and metadata", async (_, store) => {
+      const { conversations } = store;
+      for (const id of ["a", "b", "c", "d"]) {
+        const model = id === "d" ? "m/2" : "m/1";
+        await conversations.insert(turn(id, { model, metadata: `{"id":"${id}"}` }), bytes(""), start + hourMs);
+      }
+      const page = { holder: me, now: start, model: null, metadata: "{}", after: null, limit: 2 };
+      const ids = async (changes: object, order: "asc" | "desc" = "asc") =>
+        (await conversations.list({ ...page, ...changes }, order))?.map(({ id }) => id);
+      expect(await ids({})).toEqual(["a", "b"]);
+      expect(await ids({ after: "b" })).toEqual(["c", "d"]);
+      expect(await ids({ after: "c" }, "desc")).toEqual(["b", "a"]);
+      expect(await ids({ model: "m/2" })).toEqual(["d"]);
+      expect(await ids({ metadata: '{"id":"c"}' })).toEqual(["c"]);
+      expect(await ids({ after: "none" })).toBeUndefined();
+      expect(await ids({ holder: "key_2 gateway" })).toEqual([]);
+    });
+  });
+
+  describe(`${name}: maintenance`, () => {
+    on("removes what has expired, the earliest first and so many at a time, and never what runs", async (_, store) => {
+      for (let at = 0; at < 5; at += 1) {
+        const lease = (await store.runs.claim(newCall(`id-${at}`)))!;
+        if (at < 4) await store.runs.finish(lease, finished({ expiresAt: start + at }));
+      }
+      const { maintenance } = store;
+      expect(await maintenance.removeExpiredRuns(start + 2, 2)).toBe(2);
+      expect(await store.runs.find("s", "id-1")).toBeUndefined();
+      expect(await maintenance.removeExpiredRuns(start + 2, 9)).toBe(1);
+      expect(await maintenance.runTotals()).toEqual({ running: 1, finished: 1, interrupted: 0, bytes: 4 });
+      await store.conversations.insert(turn("a"), bytes(""), start + 1);
+      await store.conversations.insert(turn("b"), bytes(""), start + 9);
+      while ((await maintenance.removeExpiredTurns(start + 1, 1)) > 0);
+      expect(await maintenance.conversationTotals()).toMatchObject({ conversations: 1, turns: 1, deleted: 0 });
+    });
+
+    on("copies all as it stands, checks, tells its size, and counts those that serve", async (database, store) => {
+      await store.keys.insert(keyRow("a"));
+      const target = database.copyTarget();
+      await store.maintenance.copyTo(target.path);
+      await store.keys.insert(keyRow("b"));
+      const copy = await target.open();
+      expect((await copy.keys.list()).map(({ id }) => id)).toEqual(["a"]);
+      await copy.close();
+      await store.maintenance.check();
+      expect(await store.maintenance.damage()).toBeUndefined();
+      expect((await store.maintenance.size()).bytes).toBeGreaterThan(0);
+      expect(await store.maintenance.otherServers()).toBe(0);
+      const other = await database.open();
+      await other.runs.interruptAbandoned(start);
+      expect(await store.maintenance.otherServers()).toBe(1);
+      await other.close();
+      expect(await store.maintenance.otherServers()).toBe(0);
+    });
+
+    on("once closed, every method rejects with StorageError, and closing again is nothing", async (_, store) => {
+      await store.close();
+      await store.close();
+      const asked = [
+        () => store.keys.list(),
+        () => store.runs.claim(newCall("a")),
+        () => store.conversations.chain("a"),
+        () => store.maintenance.size(),
+        () => store.maintenance.check(),
+      ];
+      for (const ask of asked) await expect(ask()).rejects.toBeInstanceOf(StorageError);
+    });
+  });
+}
+
+/** That nothing can be written with a lease that was lost. */
+async function expectFenced({ runs: repository }: Store, lease: Lease): Promise<void> {
+  const before = await repository.find("s", "a");
+  expect(await repository.append(lease, "{}", { firstId: 1, data: bytes("y") })).toBe(false);
+  expect(await repository.finish(lease, finished({ body: bytes("stale") }))).toBe(false);
+  await repository.release(lease);
+  expect(await repository.find("s", "a")).toEqual(before!);
+  expect(await repository.renew([lease])).toEqual([lease]);
+}
