@@ -37,7 +37,7 @@ function fromFile(name: string, entry: ProviderFile, context: ProviderContext): 
   const at = ["providers", name];
   const misnamed = nameError(name, catalog);
   if (misnamed !== undefined) report(at, misnamed);
-  const dialect = dialectOf(name, entry, context);
+  const dialect = formatOf(name, entry, context);
   if (dialect === undefined) return undefined;
   const { enabled = true, options = {}, model_rules: modelRules = [], headers = {}, models = [] } = entry;
   checkParts(dialect, options, modelRules, at, context);
@@ -94,7 +94,7 @@ function nameError(name: string, catalog: ProviderCatalog): string | undefined {
   return isLocal ? "is always there and takes no settings" : undefined;
 }
 
-function dialectOf(name: string, entry: ProviderFile, { catalog, report }: ProviderContext): RemoteEntry | undefined {
+function formatOf(name: string, entry: ProviderFile, { catalog, report }: ProviderContext): RemoteEntry | undefined {
   const wanted = entry.dialect ?? name;
   const remote = catalog.filter((one) => one.kind === "remote");
   const found = remote.find((one) => one.name === wanted);

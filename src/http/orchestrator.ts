@@ -59,7 +59,7 @@ function mapUpstreamError(error: UpstreamError): ApiError {
       return ApiError.refusedInput(found.code, inputMessages[found.code]);
     case "configuration":
       return ApiError.internal(`${error.provider} answered ${error.status}: its key, address or model name is wrong`);
-    case "passing":
+    case "transient":
       return unavailable(found.timedOut, error.headers["retry-after"]);
   }
 }

@@ -63,8 +63,8 @@ export function parsePersona(text: string, file: string, id: string, schema = Pe
     };
   }
   const source = new YamlSource(text, file);
-  const slips = source.errors.length > 0 ? source.errors : source.check(schema, source.value ?? {});
-  if (slips.length > 0) return { errors: slips.toSorted(byPlace) };
+  const invalid = source.errors.length > 0 ? source.errors : source.check(schema, source.value ?? {});
+  if (invalid.length > 0) return { errors: invalid.toSorted(byPlace) };
   const value = source.value as PersonaFileValue;
   const errors = [...problemsOf(value, namespace)].map((problem) => ({
     file,

@@ -1,4 +1,4 @@
-/** The sampling fields as dials: presets for a caller who leaves one alone, caps for one who turns it too far. */
+/** Sampling fields: defaults for those a caller leaves out, limits for those set too high. */
 import { type ChatRequest, knownEfforts, SamplingFields } from "../protocols/chat/schema.ts";
 
 type SamplingField = keyof typeof SamplingFields;
@@ -8,7 +8,7 @@ export const samplingFields = Object.keys(SamplingFields) as SamplingField[];
 
 const tokenFields: readonly SamplingField[] = ["max_tokens", "max_completion_tokens"];
 
-/** The names of one dial: the most tokens to generate has two. */
+/** The names of one field: the maximum of tokens has two. */
 export const spellingsOf = (field: SamplingField): readonly SamplingField[] =>
   tokenFields.includes(field) ? tokenFields : [field];
 
@@ -47,24 +47,24 @@ export function entriesOf(sampling: Sampling): [SamplingField, Value][] {
 }
 
 /**
- * A default stands in for a dial the caller left alone, under either name; a limit lowers what is above it. A limit is sent
+ * A default stands in for a field the caller left out, under either name; a limit lowers what is above it. A limit is sent
  * by itself too, where what an upstream would do without the field lies above it.
  * @returns the sampling fields to send
  */
 export function applySampling(asked: Sampling, defaults: Sampling, limits: Sampling): Sampling {
-  const settled: Partial<Record<SamplingField, Value>> = Object.fromEntries(entriesOf(asked));
-  const given = (field: SamplingField) => spellingsOf(field).filter((name) => settled[name] !== undefined);
+  const result: Partial<Record<SamplingField, Value>> = Object.fromEntries(entriesOf(asked));
+  const given = (field: SamplingField) => spellingsOf(field).filter((name) => result[name] !== undefined);
   for (const [field, value] of entriesOf(defaults)) {
-    if (given(field).length === 0) settled[field] = value;
+    if (given(field).length === 0) result[field] = value;
   }
   for (const [field, limit] of entriesOf(limits)) {
     const names = given(field);
     if (names.length === 0 && exceeds(field, publicDefaults[field] ?? Number.POSITIVE_INFINITY, limit)) {
-      settled[field] = limit;
+      result[field] = limit;
     }
     for (const name of names) {
-      if (exceeds(name, settled[name]!, limit)) settled[name] = limit;
+      if (exceeds(name, result[name]!, limit)) result[name] = limit;
     }
   }
-  return settled as Sampling;
+  return result as Sampling;
 }

@@ -1,6 +1,6 @@
 /**
  * The schema of a persona file. Where it holds fields of the public format it takes their schemas, made strict: a client's
- * unknown field may mean something to an upstream, an author's is a slip that must not pass in silence.
+ * unknown field may mean something to an upstream, an author's is a mistake that must be reported.
  */
 import { KindGuard, type TProperties, type TSchema, Type } from "@sinclair/typebox";
 import { KeyedRecord } from "../lib/keyed-record.ts";

@@ -113,7 +113,7 @@ export type ProviderEnvironment = {
 type Described = {
   /** The default namespace, left of the slash. */
   readonly name: string;
-  /** The extra options this family understands; those of others are ignored. */
+  /** The extra options this provider understands; those of others are ignored. */
   readonly extras: TObject;
   /** Well-known models, listed when the operator names none. */
   readonly models: readonly string[];
@@ -128,7 +128,7 @@ export interface RemoteProvider extends Described {
   readonly environment: ProviderEnvironment;
   /** True when calls without a key make sense (a server on one's own machine). */
   readonly keyOptional: boolean;
-  /** The keys a config's `model_rules` row may hold for this family (beside `match`), and `options`. */
+  /** The keys a config's `model_rules` row may hold for this provider (beside `match`), and `options`. */
   readonly modelRules?: TObject;
   readonly options?: TObject;
   /** Whether the call asks for the text of the model's thoughts: then it goes into `metadata.thinking` too. */
@@ -139,7 +139,7 @@ export interface RemoteProvider extends Described {
   holdsConversation?(call: Call): boolean;
   /** Deletes what the upstream holds of a conversation. */
   forget?(responseId: string, account: Account): UpstreamRequest;
-  /** @throws ApiError for what this family can't do, naming the field */
+  /** @throws ApiError for what this provider can't do, naming the field */
   encode(call: Call): UpstreamRequest;
   /**
    * @param body the parsed JSON of a 2xx answer

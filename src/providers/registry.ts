@@ -1,4 +1,4 @@
-/** Every family that is compiled in: one line each, and the name is the namespace left of a model's slash. */
+/** Every provider that is compiled in: one line each, and the name is the namespace left of a model's slash. */
 import { anthropic } from "./anthropic/anthropic.ts";
 import { builtin } from "./builtin/builtin.ts";
 import { google } from "./google/google.ts";

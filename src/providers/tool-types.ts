@@ -1,4 +1,4 @@
-/** What a family says to tools that only upstreams of the chat format may know. */
+/** The refusal of tools that only upstreams of the chat format may know. */
 import { ApiError } from "../protocols/errors.ts";
 
 /**

@@ -19,7 +19,7 @@ export class Accounts {
   /** The names under which a caller may place extra options, and the options themselves. */
   readonly catalog: ExtrasCatalog;
 
-  /** @param providers every family that is compiled in; local ones need no configuration */
+  /** @param providers every provider that is compiled in; local ones need no configuration */
   constructor(configured: readonly ProviderConfig[], providers: readonly Provider[]) {
     const byDialect = new Map(providers.map((provider) => [provider.name, provider]));
     const bound = new Map<string, BoundAccount>();

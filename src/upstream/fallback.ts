@@ -9,7 +9,7 @@ export type FailureClass =
   /** Our key, our address or our model name is wrong. */
   | { readonly kind: "configuration" }
   /** It may go better later, or elsewhere. */
-  | { readonly kind: "passing"; readonly timedOut: boolean };
+  | { readonly kind: "transient"; readonly timedOut: boolean };
 
 const tooLong =
   /context.?length|context.?window|maximum context|too (?:long|many tokens)|exceeds? the (?:maximum|max|limit).*tokens|token count.*exceeds|input.*too large/i;
@@ -18,8 +18,8 @@ const againstPolicy = /content.?(?:filter|policy|management)|safety|moderation|p
 /** Reads an upstream's error as its status and words allow. */
 export function classifyFailure(error: UpstreamError): FailureClass {
   const { status } = error;
-  if (status === 408 || status === 504) return { kind: "passing", timedOut: true };
-  if (status === 429 || status >= 500) return { kind: "passing", timedOut: false };
+  if (status === 408 || status === 504) return { kind: "transient", timedOut: true };
+  if (status === 429 || status >= 500) return { kind: "transient", timedOut: false };
   const words = new TextDecoder().decode(error.body.subarray(0, 16_384));
   // Some upstreams answer a wrong key with 400: https://ai.google.dev/gemini-api/docs/troubleshooting
   const isInput = (status === 400 || status === 413 || status === 422) && !/api.?key/i.test(words);
@@ -45,10 +45,10 @@ export function callWithFallback(
   const [only] = targets;
   // Most calls have one target: they need nothing of what follows.
   if (only !== undefined && targets.length === 1) return callUpstream(tools, only, optionsFor(only));
-  return relayInTurn(tools, targets, optionsFor, report);
+  return callInTurn(tools, targets, optionsFor, report);
 }
 
-async function relayInTurn(
+async function callInTurn(
   tools: CallTools,
   targets: readonly Target[],
   optionsFor: (target: Target) => CallOptions,
@@ -58,14 +58,14 @@ async function relayInTurn(
   for (const [at, target] of targets.entries()) {
     try {
       const outcome = await callUpstream(tools, target, optionsFor(target));
-      const settled = outcome.kind !== "upstream-error" || classifyFailure(outcome).kind === "input";
-      if (settled || at === last) return outcome;
+      const isFinal = outcome.kind !== "upstream-error" || classifyFailure(outcome).kind === "input";
+      if (isFinal || at === last) return outcome;
       report(target, outcome);
     } catch (error) {
-      const worthAnother = error instanceof ApiError && error.status >= 500;
-      if (!worthAnother || at === last) throw error;
+      const isRetriable = error instanceof ApiError && error.status >= 500;
+      if (!isRetriable || at === last) throw error;
       report(target, error);
     }
   }
-  throw ApiError.internal("no target to relay to");
+  throw ApiError.internal("no target to call");
 }

@@ -56,10 +56,10 @@ describe("blame", () => {
     [402, {}, { kind: "configuration" }],
     [403, {}, { kind: "configuration" }],
     [404, {}, { kind: "configuration" }],
-    [408, {}, { kind: "passing", timedOut: true }],
-    [504, {}, { kind: "passing", timedOut: true }],
-    [429, {}, { kind: "passing", timedOut: false }],
-    [503, {}, { kind: "passing", timedOut: false }],
-    [529, {}, { kind: "passing", timedOut: false }],
+    [408, {}, { kind: "transient", timedOut: true }],
+    [504, {}, { kind: "transient", timedOut: true }],
+    [429, {}, { kind: "transient", timedOut: false }],
+    [503, {}, { kind: "transient", timedOut: false }],
+    [529, {}, { kind: "transient", timedOut: false }],
   ])("%d %j", (status, body, expected) => expect(classifyFailure(error(status, body))).toEqual(expected));
 });

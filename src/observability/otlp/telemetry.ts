@@ -1,5 +1,5 @@
 /**
- * Traces and metrics for OpenTelemetry, sent as OTLP/JSON over HTTP. A request is told of once, when it is over; all else
+ * Traces and metrics for OpenTelemetry, sent as OTLP/JSON over HTTP. A request is recorded once, when it is over; all else
  * happens on a timer. What can't be sent is counted and forgotten: telemetry never holds a request, nor fills the memory.
  *
  * docs/decisions/telemetry.md says why this is no official package.
@@ -115,7 +115,7 @@ export class Telemetry {
     await this.#post(settings.metricsUrl, { resourceMetrics: [{ resource: this.#resource, scopeMetrics }] }, 1);
   }
 
-  async #post(url: string, message: unknown, worth: number): Promise<void> {
+  async #post(url: string, message: unknown, count: number): Promise<void> {
     const { settings, fetch: send = fetch } = this.#options;
     try {
       const answer = await send(url, {
@@ -128,7 +128,7 @@ export class Telemetry {
       await answer.body?.cancel();
       if (!answer.ok) throw new Error(`status ${answer.status}`);
     } catch (error) {
-      this.dropped += worth;
+      this.dropped += count;
       this.#warn(error);
     }
   }

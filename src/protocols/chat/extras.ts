@@ -1,6 +1,6 @@
 /**
  * The extra options (specification §4). They are read at the top level of the body, in a literal `extra_body` object, and
- * under the namespace of their family (`{"google":{…}}`), in that order; the first place wins. Options of other families
+ * under the name of their provider (`{"google":{…}}`), in that order; the first place wins. Options of other providers
  * are ignored, and none of them travels upstream as it came.
  */
 import type { TObject } from "@sinclair/typebox";
@@ -12,22 +12,22 @@ import type { ChatRequest } from "./schema.ts";
 
 export type Extras = Readonly<Record<string, unknown>>;
 
-/** Which names mean something beside the standard fields: built once from all families. */
+/** Which names mean something beside the standard fields: built once from all providers. */
 export type ExtrasCatalog = {
-  /** Every option name of every family. */
+  /** Every option name of every provider. */
   readonly options: ReadonlySet<string>;
   /** Every namespace that may hold options. */
   readonly namespaces: ReadonlySet<string>;
 };
 
-/** Standard request fields that are extra options of some family too: they stay in the request. */
+/** Standard request fields that are extra options of some provider too: they stay in the request. */
 const sharedWithStandard = new Set(["store"]);
 
 type Split = { request: ChatRequest; extras: Extras };
 
 /**
  * @param namespaces the names under which this target's options may stand, the most specific first
- * @param schema the target family's options
+ * @param schema the options of the target's provider
  * @returns the request as upstreams may see it (itself where it holds no extras), and the checked options
  * @throws ApiError invalid_value naming the option of wrong type
  */

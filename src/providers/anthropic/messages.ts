@@ -15,7 +15,7 @@ import type { AnthropicRules } from "./rules.ts";
 export type Turn = { role: "user" | "assistant" | "system"; content: ContentBlockParam[] };
 export type Conversation = { system: TextBlockParam[]; turns: Turn[] };
 
-/** @throws ApiError for parts that this family can't take, and for a conversation without any content */
+/** @throws ApiError for parts that this provider can't take, and for a conversation without any content */
 export function encodeConversation(messages: readonly Message[], rules: AnthropicRules): Conversation {
   const builder = new ConversationBuilder(rules.system_turns);
   const ids = uniqueCallIds(messages, cleanId);

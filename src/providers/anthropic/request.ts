@@ -14,7 +14,7 @@ import { type AnthropicRules, anthropicRules } from "./rules.ts";
 import { planThinking, type ThinkingPlan } from "./thinking.ts";
 import { demandsCall, planTools } from "./tools.ts";
 
-/** @throws ApiError for what this family can't do, naming the field */
+/** @throws ApiError for what this provider can't do, naming the field */
 export function encodeRequest(call: Call): UpstreamRequest {
   const body = encodeBody(call);
   const { apiKey, options } = call.account;

@@ -99,7 +99,7 @@ function wishOf({ request, extras }: Call): Wish | undefined {
   return effort !== undefined || include_thoughts === true ? { on: true, effort, hidden } : undefined;
 }
 
-/** A word of another family's says nothing here: the model does as it does without one. */
+/** A word of another provider's says nothing here: the model does as it does without one. */
 function levelOf(effort: string | undefined): Level | undefined {
   const known = knownEfforts.find((one) => one === effort);
   return known === "none" ? undefined : known;

@@ -55,10 +55,10 @@ function repliesTo({ model, request }: Call): Reply[] {
 }
 
 function limited(text: string, request: ChatRequest): Reply {
-  const most = request.max_completion_tokens ?? request.max_tokens ?? Number.POSITIVE_INFINITY;
+  const max = request.max_completion_tokens ?? request.max_tokens ?? Number.POSITIVE_INFINITY;
   const fragments = tokensOf(beforeStop(text, request.stop));
-  return fragments.length > most
-    ? { fragments: fragments.slice(0, most), finish_reason: "length" }
+  return fragments.length > max
+    ? { fragments: fragments.slice(0, max), finish_reason: "length" }
     : { fragments, finish_reason: "stop" };
 }
 

@@ -27,7 +27,7 @@ const anySignature = "skip_thought_signature_validator";
 
 /**
  * @param instruction stands behind the caller's own
- * @throws ApiError naming the message or part that this family can't take
+ * @throws ApiError naming the message or part that this provider can't take
  */
 export function conversationOf(call: Call, rules: GoogleRules, instruction?: string): Conversation {
   const system: Part[] = [];
@@ -215,7 +215,7 @@ function responseOf(text: string): JsonObject {
   return parsed ?? { output: text };
 }
 
-/** How other gateways name this family's entries in `reasoning_details`. */
+/** How other gateways name this provider's entries in `reasoning_details`. */
 const detailFormat = "google-gemini-v1";
 
 type Signatures = { message: string | undefined; calls: readonly (string | undefined)[] };

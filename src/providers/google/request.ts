@@ -39,7 +39,7 @@ export const GoogleExtras = Type.Object({
 });
 type GoogleExtras = Static<typeof GoogleExtras>;
 
-/** @throws ApiError naming what this family can't do */
+/** @throws ApiError naming what this provider can't do */
 export function requestBody(call: Call, rules: GoogleRules): JsonObject {
   const { request } = call;
   const { safety_settings, cached_content, continuation_token } = call.extras as GoogleExtras;

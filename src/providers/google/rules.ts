@@ -51,14 +51,14 @@ const lowOrHigh = levels("LOW", "LOW", "HIGH");
 const minimalOrHigh = levels("MINIMAL", "MINIMAL", "HIGH");
 
 /** The steps between are those of https://ai.google.dev/gemini-api/docs/openai#thinking */
-const budgets = (none: number, most: number): Efforts => ({
+const budgets = (none: number, max: number): Efforts => ({
   none,
   minimal: 1024,
   low: 1024,
   medium: 8192,
   high: 24_576,
-  xhigh: most,
-  max: most,
+  xhigh: max,
+  max,
 });
 
 /** The 2.5 generation: a budget of tokens, optional signatures, results matched to calls by their order. */

@@ -28,7 +28,7 @@ export const thinkingExtras = {
       { additionalProperties: true },
     ),
   ),
-  // The form of Anthropic's API, which other gateways take for every family.
+  // The form of Anthropic's API, which other gateways take for every provider.
   thinking: Type.Optional(
     Type.Object(
       { type: Type.String(), budget_tokens: Type.Optional(Type.Integer({ minimum: 0 })) },

@@ -6,7 +6,7 @@ import { idsFor } from "../made-ids.ts";
 import { type ModelRule, rulesFor } from "../model-rules.ts";
 import type { Account, Call, ProviderEnvironment, RemoteMedia, RemoteProvider, UpstreamRequest } from "../provider.ts";
 import type { ResponsesQuirks } from "../responses/quirks.ts";
-import { responsesDialect, withResponses } from "../responses/responses.ts";
+import { responsesFormat, withResponses } from "../responses/responses.ts";
 import { asksForThoughts, thinkingOptions } from "../thinking-options.ts";
 import { completionOf } from "./answer.ts";
 import { Quirks } from "./quirks.ts";
@@ -74,7 +74,7 @@ export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
   if (spec.responses === undefined) return chat;
   return withResponses(
     chat,
-    responsesDialect(spec.responses, (call) => quirksOf(call).efforts),
+    responsesFormat(spec.responses, (call) => quirksOf(call).efforts),
   );
 }
 

@@ -10,7 +10,7 @@ import type { ResponsesQuirks } from "./quirks.ts";
 
 type Part = Extract<UserMessage["content"] | ToolMessage["content"], unknown[]>[number];
 
-/** @throws ApiError unsupported_parameter naming the message or part that this family can't take */
+/** @throws ApiError unsupported_parameter naming the message or part that this provider can't take */
 export function inputItems(messages: readonly Message[], quirks: ResponsesQuirks): JsonObject[] {
   const ids = uniqueCallIds(messages, (id) => fittingId(id, quirks));
   const customCalls = customCallIds(messages, ids);
@@ -181,11 +181,11 @@ type Reasoning = { id: string; encrypted_content: string; summary: string[]; cal
 type ReplayState = { reasoning: Reasoning[]; phase?: string; phases?: readonly Phase[] };
 
 /**
- * What an echoed message carries of this family's own, in the field we write or in another gateway's. Only encrypted
+ * What an echoed message carries of this provider's own, in the field we write or in another gateway's. Only encrypted
  * content counts: an id alone would point into the upstream's storage, which holds other callers' reasoning too.
  */
 function replayState(message: AssistantMessage, quirks: ResponsesQuirks): ReplayState {
-  const own = objectOf(message.extra_content?.[quirks.family]);
+  const own = objectOf(message.extra_content?.[quirks.provider]);
   const phase = textOf(own?.["phase"]);
   const phases = listOf(own?.["phases"]).map((value): Phase => {
     const { length, phase: named } = objectOf(value) ?? {};

@@ -48,7 +48,7 @@ export class Output {
     for (const item of items) this.#item(item);
   }
 
-  /** What the next turn must bring back, under the family's name; undefined when there is nothing. */
+  /** What the next turn must bring back, under the provider's name; undefined when there is nothing. */
   replayState(responseId: unknown): Record<string, unknown> | undefined {
     const [first, ...others] = this.#phases;
     const isOne = others.every(({ phase }) => phase === first?.phase);
@@ -58,7 +58,7 @@ export class Output {
       ...(this.#reasoning.length > 0 && { reasoning: this.#reasoning }),
       ...(isOne ? first?.phase !== undefined && { phase: first.phase } : { phases: this.#phases }),
     };
-    return { [this.#quirks.family]: state };
+    return { [this.#quirks.provider]: state };
   }
 
   #item(item: JsonObject): void {

@@ -1,4 +1,4 @@
-/** In what the two families that speak the Responses format differ, and which of their models take what. */
+/** Differences between the providers that speak the Responses format, and between their models. */
 import type { ModelRule } from "../model-rules.ts";
 
 /** What a model can do on this endpoint; the keys a `model_rules` row may hold for it. */
@@ -11,8 +11,8 @@ export type ResponsesRules = {
 
 export type ResponsesQuirks = {
   /** Under this name an assistant message carries its reasoning in `extra_content`. */
-  readonly family: string;
-  /** The `format` of this family's entries in another gateway's `reasoning_details`. */
+  readonly provider: string;
+  /** The `format` of this provider's entries in another gateway's `reasoning_details`. */
   readonly reasoningFormats: readonly string[];
   readonly developerRole: "developer" | "system";
   /** Whether a system message may hold parts; where not, their texts are joined. */
@@ -46,14 +46,14 @@ export type ResponsesQuirks = {
   readonly metadata: "caller" | "upstream";
   /** Whether a stored conversation is continued there, and not by sending it again. */
   readonly holdsConversation: boolean;
-  /** Request fields without a counterpart, beside those that have none in either family. */
+  /** Request fields without a counterpart, beside those that have none in either. */
   readonly dropped: readonly string[];
   readonly modelRules: readonly (Partial<ResponsesRules> & ModelRule)[];
 };
 
 /** Source: https://docs.x.ai/docs/api-reference#create-new-response, https://docs.x.ai/docs/guides/chat */
 export const xaiResponses: ResponsesQuirks = {
-  family: "xai",
+  provider: "xai",
   reasoningFormats: ["xai-responses-v1"],
   developerRole: "system",
   systemParts: false,
@@ -84,7 +84,7 @@ export const xaiResponses: ResponsesQuirks = {
 
 /** Source: https://platform.openai.com/docs/api-reference/responses/create */
 export const openaiResponses: ResponsesQuirks = {
-  family: "openai",
+  provider: "openai",
   reasoningFormats: ["openai-responses-v1", "azure-openai-responses-v1"],
   developerRole: "developer",
   systemParts: true,

@@ -18,7 +18,7 @@ import { completionOf } from "./output.ts";
 import type { ResponsesQuirks, ResponsesRules } from "./quirks.ts";
 import { ResponsesStream } from "./stream.ts";
 
-/** The extra options of a family that speaks this format. */
+/** The extra options of a provider that speaks this format. */
 const responsesExtras = Type.Object({
   use_responses_api: Type.Optional(Type.Boolean({ description: "true: the provider's stateful responses mode." })),
   store: Type.Optional(Type.Boolean({ description: "true: the conversation context is kept server-side." })),
@@ -47,7 +47,7 @@ const responsesModelRules = Type.Object({
   ),
 });
 
-export type ResponsesDialect = {
+export type ResponsesFormat = {
   /** Whether this call is made in this format: the caller says so, or the model is to be had in no other. */
   speaks(call: Call): boolean;
   /** @throws ApiError unsupported_parameter naming what can't be said in this format */
@@ -61,11 +61,11 @@ export type ResponsesDialect = {
   holdsConversation(call: Call): boolean;
 };
 
-/** @param effortsOf the names of the efforts that the call's model takes, as in the family's other format */
-export function responsesDialect(
+/** @param effortsOf the names of the efforts that the call's model takes, as in the provider's other format */
+export function responsesFormat(
   quirks: ResponsesQuirks,
   effortsOf: (call: Call) => Quirks["efforts"] = () => undefined,
-): ResponsesDialect {
+): ResponsesFormat {
   const speaks = (call: Call) =>
     (call.extras["use_responses_api"] ?? rulesOf(call, quirks).responses_only ?? false) === true;
   return {
@@ -86,8 +86,8 @@ export function responsesDialect(
 }
 
 /** A provider that speaks this format where it is asked to, or has to, and its other one elsewhere. */
-export function withResponses(chat: RemoteProvider, responses: ResponsesDialect): RemoteProvider {
-  const dialectOf = (call: Call) => (responses.speaks(call) ? responses : chat);
+export function withResponses(chat: RemoteProvider, responses: ResponsesFormat): RemoteProvider {
+  const formatOf = (call: Call) => (responses.speaks(call) ? responses : chat);
   return {
     ...chat,
     // No two of these share a field; Type.Composite would look into each, a dozen times a start.
@@ -95,9 +95,9 @@ export function withResponses(chat: RemoteProvider, responses: ResponsesDialect)
     modelRules: Type.Object({ ...chat.modelRules?.properties, ...responsesModelRules.properties }),
     remoteMedia: (call) => (responses.speaks(call) ? [] : (chat.remoteMedia?.(call) ?? [])),
     holdsConversation: responses.holdsConversation,
-    encode: (call) => dialectOf(call).encode(call),
-    decode: (body, text, call) => dialectOf(call).decode(body, text, call),
-    streamDecoder: (call) => dialectOf(call).streamDecoder(call),
+    encode: (call) => formatOf(call).encode(call),
+    decode: (body, text, call) => formatOf(call).decode(body, text, call),
+    streamDecoder: (call) => formatOf(call).streamDecoder(call),
     upstreamResponseId: responses.upstreamResponseId,
     // Source: https://docs.x.ai/docs/api-reference (DELETE /v1/responses/{response_id})
     forget: (responseId, account) => ({

@@ -6,13 +6,13 @@ import type { ChatRequest, ChunkBody, CompletionBody } from "../../../src/protoc
 import { InvalidAnswer, UpstreamFault } from "../../../src/protocols/errors.ts";
 import type { Account, AnsweredCall, StreamDecoder } from "../../../src/providers/provider.ts";
 import { openaiResponses, xaiResponses } from "../../../src/providers/responses/quirks.ts";
-import { type ResponsesDialect, responsesDialect } from "../../../src/providers/responses/responses.ts";
+import { type ResponsesFormat, responsesFormat } from "../../../src/providers/responses/responses.ts";
 import { StreamFold } from "../../../src/upstream/stream/fold.ts";
 import { answeredCases, exampleResponse } from "../../helpers/fixtures.ts";
 import { UpstreamServer } from "../../helpers/upstream-server.ts";
 
-const xai = responsesDialect(xaiResponses);
-const openai = responsesDialect(openaiResponses);
+const xai = responsesFormat(xaiResponses);
+const openai = responsesFormat(openaiResponses);
 
 const account: Account = {
   name: "xai",
@@ -36,7 +36,7 @@ function callOf(request: Partial<ChatRequest>, more: Partial<AnsweredCall> = {})
   };
 }
 
-const sentBy = (dialect: ResponsesDialect, call: AnsweredCall) => JSON.parse(dialect.encode(call).body as string);
+const sentBy = (dialect: ResponsesFormat, call: AnsweredCall) => JSON.parse(dialect.encode(call).body as string);
 
 function bodiesOf(decoder: StreamDecoder, events: readonly unknown[]): ChunkBody[] {
   return events.flatMap((event) => decoder.push({ event: "", id: "", data: JSON.stringify(event) }));
