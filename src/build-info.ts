@@ -1,4 +1,4 @@
-/** What this executable is; `build.ts` bakes the values in, from source they say so. */
+/** The version of this executable; `build.ts` compiles the values in. */
 declare const TROUPE_VERSION: string | undefined;
 declare const TROUPE_COMMIT: string | undefined;
 declare const TROUPE_BUILT_AT: string | undefined;

@@ -1,4 +1,4 @@
-/** What this executable is, and what its API is. */
+/** `troupe version` and `troupe openapi`. */
 import { buildInfo } from "../build-info.ts";
 import { type Context, type ExitCode, printJson } from "./context.ts";
 

@@ -1,4 +1,4 @@
-/** `troupe check`: everything a start would look at, without starting. */
+/** `troupe check`: checks what a start would, without starting. */
 import type { Config } from "../config/config.ts";
 import { formatAddress } from "../config/listeners.ts";
 import { systemClock } from "../lib/clock.ts";

@@ -1,10 +1,10 @@
-/** `troupe config`: what applies, and why. */
+/** `troupe config`: the configuration in force, with the origin of each value. */
 import { configJsonSchema } from "../config/schema.ts";
 import { type Context, type ExitCode, printJson, withConfig } from "./context.ts";
 
 export function printConfig(context: Context, { json }: { readonly json?: boolean }): Promise<ExitCode> {
   return withConfig(context, async (_, loaded) => {
-    // Only now: it brings the YAML library along.
+    // Imported late: it loads the YAML library.
     const { configJson, printConfig: formatConfig } = await import("../config/print.ts");
     if (json) printJson(context.io, configJson(loaded));
     else context.io.stdout.write(formatConfig(loaded));

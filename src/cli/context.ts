@@ -1,4 +1,4 @@
-/** What every command is given, and what it does with a configuration that is invalid. */
+/** The context of every command, and how an invalid configuration is reported. */
 import type { Config } from "../config/config.ts";
 import { commandLine, type Flags, type LoadedConfig, type LoadResult, loadConfig } from "../config/load.ts";
 import type { Io } from "../lib/io.ts";
@@ -11,12 +11,12 @@ export type Context = { readonly io: Io; readonly flags: Flags };
 export type ExitCode = number;
 export const usageError: ExitCode = 2;
 
-/** A reason to stop that the person at the terminal can act on; no error of the program. */
+/** An error that the user can act on: only its message is printed. */
 export class CommandError extends Error {
   override readonly name = "CommandError";
 }
 
-/** A command line that can't be meant as it stands; nothing was done. */
+/** A wrong command line; nothing was done. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
 }
@@ -27,7 +27,7 @@ export function loadFrom({ io, flags }: Context): LoadResult {
   return loadConfig({ flags, env, cwd, isFolder, machine, readFile: (path) => io.readFile(path) }, providers);
 }
 
-/** Loads the configuration for a command that needs nothing else of it than to be right. */
+/** Runs a command with a valid configuration, or reports the errors. */
 export async function withConfig(
   context: Context,
   run: (config: Config, loaded: LoadedConfig) => ExitCode | Promise<ExitCode>,
@@ -41,7 +41,7 @@ export async function withConfig(
   return run(loaded.config, loaded);
 }
 
-/** The exit code of an invalid configuration: what stands on the command line itself was used wrongly. */
+/** The exit code of an invalid configuration: errors on the command line are usage errors. */
 export const codeOf = (errors: readonly Diagnostic[]): ExitCode =>
   errors.some(({ file }) => file === commandLine) ? usageError : 1;
 

@@ -1,4 +1,4 @@
-/** `troupe data`: what is kept, and copies of it. */
+/** `troupe data`: statistics, backup, restore and pruning of the data folder. */
 import { join, resolve } from "node:path";
 import { systemClock } from "../lib/clock.ts";
 import { backUp, dataStats, prune, restore } from "../store/sqlite/data-folder.ts";
@@ -34,7 +34,7 @@ export function showDataStats(context: Context, { json }: Json): Promise<ExitCod
         size: `${megabytes(stats.bytes)}, of which free ${megabytes(stats.freeBytes)}, and a log of ${megabytes(stats.logBytes)}`,
         servers: stats.servers === 0 ? "none running" : `${stats.servers} running`,
         keys: `${keys.usable} usable, ${keys.expired} expired, ${keys.revoked} revoked`,
-        answers: `${answers.finished} kept (${megabytes(answers.bytes)}), ${answers.running} running, ${answers.interrupted} interrupted`,
+        answers: `${answers.finished} stored (${megabytes(answers.bytes)}), ${answers.running} running, ${answers.interrupted} interrupted`,
         conversations: `${conversations.conversations} with ${conversations.turns} turns (${megabytes(conversations.bytes)}), ${conversations.deleted} of them deleted`,
       }),
     );
@@ -68,8 +68,8 @@ export function pruneData(context: Context, { json }: Json): Promise<ExitCode> {
     else {
       const removed =
         answers + turns === 0
-          ? "Nothing was past its time"
-          : `Removed ${counted(answers, "kept answer")} and ${counted(turns, "stored turn")}`;
+          ? "Nothing has expired"
+          : `Removed ${counted(answers, "stored answer")} and ${counted(turns, "stored turn")}`;
       context.io.stdout.write(`${removed}; ${store.path} is ${megabytes(bytes)} smaller.\n`);
     }
   });

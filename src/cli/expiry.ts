@@ -1,4 +1,4 @@
-/** "Until when", as people say it. */
+/** Parses the expiry of a key. */
 
 const spans: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
 

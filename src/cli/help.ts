@@ -1,4 +1,4 @@
-/** Help for each command, with the flags that mean something to it. */
+/** Help of each command, with the global flags that it reads. */
 import type { Command, Option } from "commander";
 import type { Flags } from "../config/load.ts";
 import { suggest } from "../lib/suggest.ts";
@@ -7,7 +7,7 @@ type FlagName = keyof Flags;
 
 const flagsRead = new WeakMap<Command, readonly FlagName[]>();
 
-/** Notes which of the program's own flags a command reads: it is given these alone, and its help shows no others. */
+/** Declares which global flags a command reads: it gets these only, and its help shows no others. */
 export function reading(command: Command, ...names: FlagName[]): Command {
   flagsRead.set(command, names);
   return command;

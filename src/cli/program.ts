@@ -92,7 +92,7 @@ function buildProgram(io: Io, done: (code: ExitCode) => void): Command {
 
   reading(program.command("serve", { isDefault: true }), ...allFlags)
     .description("Run the server (the default)")
-    .option("--new-database", "Make a new database, without the old keys, where the one of before is lost or damaged")
+    .option("--new-database", "Replace a lost or damaged database by a new one, without the old keys")
     // A default command is given every word that is no command, and would only call it one too many.
     .allowExcessArguments()
     .action((options: ServeOptions, command: Command) => {
@@ -102,18 +102,18 @@ function buildProgram(io: Io, done: (code: ExitCode) => void): Command {
     });
 
   reading(program.command("check"), ...allFlags)
-    .description("Look at everything a start would, without starting")
+    .description("Check the configuration, personas and data folder without starting")
     .option("--json", "Answer in JSON")
     .action(act(check));
 
   reading(program.command("doctor"), ...allFlags)
-    .description("Look at the machine, the configuration and everything it names, and say what to do")
+    .description("Diagnose the machine and the installation, and say what to do")
     .option("--call", "Send each provider one small request, which costs a few tokens")
     .option("--json", "Answer in JSON")
     .action(act(doctor));
 
   reading(program.command("health"), "config", "host", "port")
-    .description("Ask the running server whether it takes requests")
+    .description("Check the health of the running server")
     .action(act(checkHealth));
 
   addKeyCommands(program, act);
@@ -121,9 +121,9 @@ function buildProgram(io: Io, done: (code: ExitCode) => void): Command {
   addServiceCommands(program, act);
   addDataCommands(program, act);
 
-  const config = program.command("config").description("What applies, and why");
+  const config = program.command("config").description("The configuration in force");
   reading(config.command("print"), ...allFlags)
-    .description("Print what applies and where it came from, without secrets")
+    .description("Print the configuration and where each value came from, without secrets")
     .option("--json", "Answer in JSON")
     .action(act(printConfig));
   config.command("schema").description("Print the JSON Schema of troupe.yaml").action(act(printConfigSchema));
@@ -159,7 +159,7 @@ type Act = <Given extends unknown[]>(
 ) => (...given: unknown[]) => Promise<void>;
 
 function addKeyCommands(program: Command, act: Act): void {
-  const keys = program.command("keys").description("API keys: who may call");
+  const keys = program.command("keys").description("API keys");
   const json = ["--json", "Answer in JSON"] as const;
   const key = [
     "<key>",
@@ -168,11 +168,11 @@ function addKeyCommands(program: Command, act: Act): void {
   ] as const;
   const yes = ["--yes", "Do not ask where the beginning that is given is very short"] as const;
   reading(keys.command("create"), "config", "data")
-    .description("Make a key; it is shown this once")
+    .description("Create a key; it is shown only once")
     .argument("<name>", "Whose it is, or what for")
     .addOption(new Option("--tier <tier>", "Its plan").choices(tiers).default("pro"))
     .option("--per-minute <number>", "Requests per minute (an enterprise key needs it)", parseCount)
-    .option("--surfaces <names>", `What it opens: ${surfaceNames.join(", ")} (default: both)`, parseSurfaces)
+    .option("--surfaces <names>", `Surfaces it may use: ${surfaceNames.join(", ")} (default: both)`, parseSurfaces)
     .option("--models <globs>", "Models it may use, e.g. 'openai/*,troupe/guide' (default: all)", parseList)
     .option(
       "--expires <when>",
@@ -204,13 +204,13 @@ function addKeyCommands(program: Command, act: Act): void {
     .option(...json)
     .action(act(showKey));
   reading(keys.command("revoke"), "config", "data")
-    .description("Refuse a key from the next request on")
+    .description("Revoke a key, from the next request on")
     .argument(...key)
     .option(...yes)
     .option(...json)
     .action(act(revokeKey));
   reading(keys.command("rotate"), "config", "data")
-    .description("Replace a key by a new one with the same rights; the old one is refused at once")
+    .description("Replace a key by a new one with the same rights; the old one is revoked at once")
     .argument(...key)
     .option(...yes)
     .option(...json)
@@ -223,12 +223,12 @@ function addServiceCommands(program: Command, act: Act): void {
   service.command("print").description("Print the unit").action(act(printService));
   service
     .command("install")
-    .description("Place the unit in /etc/systemd/system, and say what to do next")
+    .description("Install the unit in /etc/systemd/system, and say what to do next")
     .option(...root)
     .action(act(installService));
   service
     .command("status")
-    .description("Tell whether the unit is in place, and what systemd says of it")
+    .description("Show whether the unit is installed, and its state")
     .option(...root)
     .action(act(showServiceStatus));
   service
@@ -239,7 +239,7 @@ function addServiceCommands(program: Command, act: Act): void {
 }
 
 function addPersonaCommands(program: Command, act: Act): void {
-  const personas = program.command("personas").description("Personas: who can be asked");
+  const personas = program.command("personas").description("Personas: list, show and check them");
   const json = ["--json", "Answer in JSON"] as const;
   reading(personas.command("list"), "config", "personas")
     .description("List them, with the model each would use")
@@ -260,10 +260,10 @@ function addPersonaCommands(program: Command, act: Act): void {
 }
 
 function addDataCommands(program: Command, act: Act): void {
-  const data = program.command("data").description("The data folder: keys, kept answers, conversations");
+  const data = program.command("data").description("The data folder: keys, stored answers, conversations");
   const json = ["--json", "Answer in JSON"] as const;
   reading(data.command("stats"), "config", "data")
-    .description("Show what is in it, and how large it is")
+    .description("Show its contents and size")
     .option(...json)
     .action(act(showDataStats));
   reading(data.command("backup"), "config", "data")
@@ -272,15 +272,15 @@ function addDataCommands(program: Command, act: Act): void {
     .addHelpText("after", examples("troupe data backup /var/backups/troupe-$(date +%F).db"))
     .action(act(backUpData));
   reading(data.command("restore"), "config", "data")
-    .description("Put a backup in the database's place, once it is found sound; the server must not run")
+    .description("Restore a backup after checking it; the server must not run")
     .argument("<file>", "What 'troupe data backup' made")
     .action(act(restoreData));
   reading(data.command("migrate"), "config", "data")
-    .description("Bring the database to this version's schema, as the next start would")
-    .option("--dry-run", "Do it to a copy, and tell how it went; the server may run")
+    .description("Migrate the database to this version's schema, as the next start would")
+    .option("--dry-run", "Migrate a copy, and report; the server may run")
     .action(act(migrate));
   reading(data.command("prune"), "config", "data")
-    .description("Remove at once what has expired or was deleted, and make the file smaller")
+    .description("Remove expired and deleted data now, and shrink the file")
     .option(...json)
     .action(act(pruneData));
 }

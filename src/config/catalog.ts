@@ -1,4 +1,4 @@
-/** What the configuration needs to know of the providers that are compiled in; the registry's list fits it. */
+/** The part of the provider registry that the configuration needs. */
 import type { TObject } from "@sinclair/typebox";
 
 export type RemoteEntry = {

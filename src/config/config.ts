@@ -1,4 +1,4 @@
-/** What the operator said, checked and frozen. Nobody below `cli` knows where a value came from. */
+/** The configuration, validated and frozen. Where a value came from is known to `cli` only. */
 import type { JsonLimits } from "../lib/json/scan.ts";
 
 export type SurfaceName = "orchestrator" | "gateway";
@@ -20,7 +20,7 @@ export type Timeouts = {
   readonly connectSeconds: number;
   /** From the request sent to the answer's first byte. */
   readonly firstByteSeconds: number;
-  /** Silence between two events of a stream. */
+  /** Between two events of a stream. */
   readonly idleSeconds: number;
 };
 
@@ -65,13 +65,13 @@ export type Config = {
     readonly gatewayPerMinute?: number;
   };
   readonly streams: {
-    /** Silence after which a comment is sent; 0 is off. */
+    /** Idle time after which a keep-alive comment is sent; 0: never. */
     readonly keepAliveSeconds: number;
   };
   readonly shutdown: { readonly drainSeconds: number };
   readonly idempotency: {
     readonly retentionHours: number;
-    /** Whether a call with a service-request-id runs on when its client leaves. */
+    /** Whether a call with a service-request-id goes on after its client disconnected. */
     readonly finishAfterDisconnect: boolean;
     /** The most bytes of one recorded answer. */
     readonly recordBytes: number;
@@ -79,7 +79,7 @@ export type Config = {
   readonly conversations: { readonly retentionDays: number };
   /** By which names, besides its own, a listener on a loopback address may be called; `*` stands for any characters. */
   readonly allowedHosts: readonly string[];
-  /** CIDR blocks whose X-Forwarded-For is believed. */
+  /** CIDR blocks of proxies whose X-Forwarded-For is trusted. */
   readonly trustedProxies: readonly string[];
   readonly log: {
     readonly level: "debug" | "info" | "warn" | "error";

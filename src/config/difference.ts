@@ -1,4 +1,4 @@
-/** What a reload changed. */
+/** The difference between two configurations, for the log of a reload. */
 import { isObject } from "../lib/json/json.ts";
 import type { Config } from "./config.ts";
 

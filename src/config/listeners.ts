@@ -1,4 +1,4 @@
-/** Where to listen. */
+/** The `listen` setting: addresses, surfaces and TLS files of the listeners. */
 import { isIP } from "node:net";
 import { resolve } from "node:path";
 import type { PathPart } from "../lib/schema-errors.ts";

@@ -1,4 +1,4 @@
-/** Which upstreams are set up: those the file names, and those whose usual variables are there. */
+/** The configured upstreams: those of the file, and those whose environment variables are set. */
 import { type TObject, Type } from "@sinclair/typebox";
 import type { PathPart } from "../lib/schema-errors.ts";
 import { suggest } from "../lib/suggest.ts";
@@ -107,7 +107,7 @@ function formatOf(name: string, entry: ProviderFile, { catalog, report }: Provid
   return undefined;
 }
 
-/** For a name of the operator's own the same custom holds: `MYCORP_API_KEY` and `MYCORP_BASE_URL`. */
+/** A custom name has variables of the same form: `MYCORP_API_KEY` and `MYCORP_BASE_URL`. */
 function environmentOf(name: string, dialect: RemoteEntry): RemoteEntry["environment"] {
   if (name === dialect.name) return dialect.environment;
   const stem = name.toUpperCase().replaceAll(/[^A-Z0-9]/g, "_");
@@ -158,7 +158,7 @@ function optionsFound(
   return given;
 }
 
-/** Where an address has moved, its keeper says whether keys are asked for; the public ones all do. */
+/** Only the public address is known to need a key; a custom one may not. */
 const needsKey = ({ keyOptional, baseUrl }: RemoteEntry, used: string) =>
   !keyOptional && (baseUrl === "" || used === parseBaseUrl(baseUrl));
 

@@ -48,7 +48,7 @@ export const ListenerFile = Type.Object(
     tls: optional(
       Type.Object(
         { cert: text("PEM file of the certificate chain."), key: text("PEM file of the private key.") },
-        { ...closed, description: "Serve HTTPS. A changed certificate is taken over while running." },
+        { ...closed, description: "Serve HTTPS. A changed certificate is reloaded while running." },
       ),
     ),
   },
@@ -57,9 +57,9 @@ export const ListenerFile = Type.Object(
 
 const maxSeconds = 86_400;
 const timeouts = {
-  connect_seconds: (byDefault?: number) => seconds("Until the connection stands.", byDefault),
-  first_byte_seconds: (byDefault?: number) => seconds("From the request to the answer's first byte.", byDefault),
-  idle_seconds: (byDefault?: number) => seconds("Silence between two events of a stream.", byDefault),
+  connect_seconds: (byDefault?: number) => seconds("Connect timeout.", byDefault),
+  first_byte_seconds: (byDefault?: number) => seconds("From the request sent to the answer's first byte.", byDefault),
+  idle_seconds: (byDefault?: number) => seconds("Idle timeout: between two events of a stream.", byDefault),
 };
 
 function seconds(description: string, byDefault?: number) {
@@ -133,7 +133,7 @@ export const ConfigFile = Type.Object(
           "Upstreams by the name left of a model's slash. One whose key is in the environment needs no entry.",
       }),
     ),
-    timeouts: section("Of calls to upstreams.", {
+    timeouts: section("Timeouts of calls to upstreams.", {
       connect_seconds: timeouts.connect_seconds(10),
       first_byte_seconds: timeouts.first_byte_seconds(300),
       idle_seconds: timeouts.idle_seconds(120),
@@ -142,7 +142,7 @@ export const ConfigFile = Type.Object(
       free: whole(1, 1_000_000, 10, "Of the free plan."),
       pro: whole(1, 1_000_000, 100, "Of the pro plan."),
     }),
-    limits: section("What a caller may ask for.", {
+    limits: section("Limits on requests.", {
       body_bytes: whole(1024, 1024 ** 3, 20 * 1024 ** 2, "The largest request body."),
       body_memory_bytes: optional(
         Type.Integer({
@@ -171,19 +171,19 @@ export const ConfigFile = Type.Object(
         }),
       ),
     }),
-    streams: section("Of answers that come in pieces.", {
-      keep_alive_seconds: whole(0, 3600, 15, "Silence after which a comment is sent; 0 is never."),
+    streams: section("Streamed answers.", {
+      keep_alive_seconds: whole(0, 3600, 15, "Idle time after which a keep-alive comment is sent; 0: never."),
     }),
-    shutdown: section("What happens on SIGTERM.", {
-      drain_seconds: whole(0, 3600, 30, "How long running answers may take to end."),
+    shutdown: section("Shutdown on SIGTERM.", {
+      drain_seconds: whole(0, 3600, 30, "Drain timeout: how long requests under way may take to finish."),
     }),
-    idempotency: section("Of requests with a `service-request-id`.", {
-      retention_hours: whole(1, 24 * 30, 24, "How long an answer is kept for retries."),
-      finish_after_disconnect: flag(true, "Whether such a call runs on when its client leaves."),
-      record_bytes: whole(1024, 256 * 1024 ** 2, 16 * 1024 ** 2, "The largest answer that is kept."),
+    idempotency: section("Requests with a `service-request-id`.", {
+      retention_hours: whole(1, 24 * 30, 24, "How long an answer is stored for retries."),
+      finish_after_disconnect: flag(true, "Whether such a call goes on after its client disconnected."),
+      record_bytes: whole(1024, 256 * 1024 ** 2, 16 * 1024 ** 2, "The largest answer that is stored."),
     }),
-    conversations: section("Of exchanges stored with `store: true`.", {
-      retention_days: whole(1, 3650, 30, "How long one is kept after its last use."),
+    conversations: section("Conversations stored with `store: true`.", {
+      retention_days: whole(1, 3650, 30, "How long one is stored after its last use."),
     }),
     allowed_hosts: optional(
       Type.Array(Type.String({ minLength: 1 }), {
@@ -195,11 +195,11 @@ export const ConfigFile = Type.Object(
     trusted_proxies: optional(
       Type.Array(Type.String({ minLength: 1 }), {
         default: [],
-        description: "Addresses or CIDR blocks whose `X-Forwarded-For` is believed.",
+        description: "Addresses or CIDR blocks of proxies whose `X-Forwarded-For` is trusted.",
       }),
     ),
     log: section("One line per request, on stderr.", {
-      level: oneOf(["debug", "info", "warn", "error"], "info", "The least that is written."),
+      level: oneOf(["debug", "info", "warn", "error"], "info", "The lowest level that is written."),
       format: oneOf(["auto", "json", "pretty"], "auto", "auto: pretty on a terminal, JSON lines elsewhere."),
       content: flag(false, "Whether messages may appear in it."),
       sample: optional(
@@ -217,7 +217,7 @@ export const ConfigFile = Type.Object(
         }),
       ),
     }),
-    cors: section("Of browsers on other origins.", {
+    cors: section("Browsers on other origins.", {
       origins: optional(
         Type.Array(Type.String({ minLength: 1 }), {
           default: [],

@@ -36,7 +36,7 @@ export class Variables {
     return undefined;
   }
 
-  /** Whether anybody asked for it. */
+  /** Whether it was looked up. */
   knows(name: string): boolean {
     return this.#found.has(name);
   }

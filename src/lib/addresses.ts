@@ -1,4 +1,4 @@
-/** Client addresses, and whose word about them is believed. */
+/** Client addresses, X-Forwarded-For, and CIDR blocks of trusted proxies. */
 import { BlockList, isIP } from "node:net";
 
 /** A set of CIDR blocks; a bare address is a block of one. */
@@ -34,7 +34,7 @@ function withoutMapping(address: string): string {
 }
 
 /**
- * Who the request is from: the peer itself, or, when the peer is trusted, the last address in X-Forwarded-For that is not.
+ * The client's address: the peer itself, or, when the peer is trusted, the last address in X-Forwarded-For that is not.
  * @param peer undefined on a unix socket, whose other end is always trusted when any proxy is
  */
 export function clientAddress(peer: string | undefined, forwardedFor: string | null, trusted: AddressBlocks): string {

@@ -1,4 +1,4 @@
-/** JSON lines (or readable ones on a terminal), written beside the work and never in its way. */
+/** The log: JSON lines (or readable ones on a terminal), buffered, bounded, and with secrets redacted. */
 import { truncate } from "./truncate.ts";
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
@@ -11,7 +11,7 @@ export interface Logger {
   error(message: string, fields?: LogFields): void;
   /** Resolves when everything written so far has left the process. */
   flush(): Promise<void>;
-  /** Lines lost because nobody read them. */
+  /** Lines dropped because stderr was not read. */
   readonly dropped: number;
 }
 
@@ -185,12 +185,12 @@ function isHarmless(fields: LogFields): boolean {
 }
 
 function withoutSecrets(fields: LogFields): LogFields {
-  const told: Record<string, unknown> = {};
+  const copy: Record<string, unknown> = {};
   for (const name in fields) {
     const value = fields[name];
-    if (value !== undefined) told[name] = typeof value === "string" ? hideSecrets(value) : describe(value);
+    if (value !== undefined) copy[name] = typeof value === "string" ? hideSecrets(value) : describe(value);
   }
-  return told;
+  return copy;
 }
 
 const hideSecrets = (text: string): string => text.replace(secretPatterns, "***");
@@ -213,18 +213,18 @@ const maxCauses = 8;
 /** An error with its stack and causes, as text; other values as they are. */
 function describe(value: unknown): unknown {
   if (!(value instanceof Error)) return value;
-  const told: string[] = [];
-  for (let error: unknown = value; error !== undefined && told.length <= maxCauses; ) {
-    told.push(error instanceof Error ? errorText(error) : String(error));
+  const parts: string[] = [];
+  for (let error: unknown = value; error !== undefined && parts.length <= maxCauses; ) {
+    parts.push(error instanceof Error ? errorText(error) : String(error));
     error = error instanceof Error ? error.cause : undefined;
   }
-  return hideSecrets(told.join("\ncaused by: "));
+  return hideSecrets(parts.join("\ncaused by: "));
 }
 
 function errorText({ name, message, stack = "" }: Error): string {
   const head = (words: string) => (words === "" ? name : `${name}: ${words}`);
-  const said = head(message);
-  const frames = stack.startsWith(said) ? stack.slice(said.length) : "";
+  const headline = head(message);
+  const frames = stack.startsWith(headline) ? stack.slice(headline.length) : "";
   return head(quotingNames.has(name) ? withoutQuotes(message) : message) + frames;
 }
 
@@ -237,7 +237,7 @@ const quotingNames = new Set(["SyntaxError", "TypeError", "RangeError", "Referen
 /** From the first quotation mark to the last, as what is quoted may hold others. */
 const withoutQuotes = (message: string): string => message.replace(/(["'`])[\s\S]*["'`]/, "$1…$1");
 
-/** Takes everything and says nothing: for tests and for commands that have no log. */
+/** Discards everything: for tests and commands without a log. */
 export const silentLogger: Logger = {
   debug: () => {},
   info: () => {},

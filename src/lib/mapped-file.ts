@@ -1,4 +1,4 @@
-/** Files of a fixed size that several processes map into their memory. Where files can't be mapped, all of it throws. */
+/** Memory-mapped files of a fixed size, shared by several processes. */
 import { closeSync, linkSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
 
 /** Whether files can be mapped on this platform. Source: https://bun.com/reference/bun/mmap */

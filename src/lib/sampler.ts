@@ -1,4 +1,4 @@
-/** Takes a share of what it is shown, evenly spread. */
+/** Samples a share of events, evenly spread. */
 export class Sampler {
   #due = 0;
 

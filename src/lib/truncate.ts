@@ -1,4 +1,4 @@
-/** Cuts what callers choose freely: nothing that is kept, counted, logged or repeated grows with their words. */
+/** Truncates text of callers wherever it is stored, counted, logged or quoted. */
 
 /** How much of a caller's text, in UTF-16 code units, stands in a message, a log field, a span or a metric's label. */
 export const maxQuoted = 256;

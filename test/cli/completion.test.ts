@@ -39,7 +39,7 @@ describe("in bash", () => {
 test("in fish, each command and flag stands with its summary, at its place", async () => {
   const lines = (await scriptFor("fish")).trimEnd().split("\n");
   expect(lines).toContain(
-    "complete -c troupe -n '__fish_seen_subcommand_from keys; and not __fish_seen_subcommand_from create list show revoke rotate help' -f -a revoke -d 'Refuse a key from the next request on'",
+    "complete -c troupe -n '__fish_seen_subcommand_from keys; and not __fish_seen_subcommand_from create list show revoke rotate help' -f -a revoke -d 'Revoke a key, from the next request on'",
   );
   const place = "complete -c troupe -n '__fish_seen_subcommand_from keys; and __fish_seen_subcommand_from create'";
   expect(lines).toContain(`${place} -l tier -d 'Its plan'`);
@@ -49,7 +49,7 @@ test("in fish, each command and flag stands with its summary, at its place", asy
 test("in zsh, each place lists its words with their summaries", async () => {
   const script = await scriptFor("zsh");
   expect(script).toStartWith("#compdef troupe\n");
-  expect(script).toContain("'revoke:Refuse a key from the next request on'");
+  expect(script).toContain("'revoke:Revoke a key, from the next request on'");
   expect(script).toContain(`"/keys/create") commands=(); flags=('--tier:Its plan' `);
   expect(script).toContain(`'--models:Models it may use, e.g. '\\''openai/*,troupe/guide'\\'' (default\\: all)'`);
 });

@@ -45,7 +45,7 @@ Keys are as they were then: revoke again what was revoked since ('troupe keys li
     const pruned = await shell.run("data prune --json");
     expect(JSON.parse(pruned.out)).toEqual({ answers: 0, conversation_rows: 0, pages: 0, bytes: 0 });
     expect((await shell.run("data prune")).out).toBe(
-      `Nothing was past its time; ${folder.file("data/troupe.db")} is 0.0 MB smaller.\n`,
+      `Nothing has expired; ${folder.file("data/troupe.db")} is 0.0 MB smaller.\n`,
     );
   });
 

@@ -1,4 +1,4 @@
-/** What `troupe doctor` has to say of one thing. */
+/** The result of one check of `troupe doctor`. */
 export type Check = {
   readonly what: string;
   readonly state: "ok" | "warning" | "error";

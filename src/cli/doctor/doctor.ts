@@ -1,4 +1,4 @@
-/** `troupe doctor`: what may keep a server from doing well here, and what to do about each. */
+/** `troupe doctor`: checks the machine and the installation, with advice for each problem. */
 import { type Context, codeOf, type ExitCode, errorsOf, loadFrom, printJson } from "../context.ts";
 import type { Check } from "./check.ts";
 import { examineInstallation } from "./installation.ts";

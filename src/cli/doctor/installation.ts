@@ -1,4 +1,4 @@
-/** What the configuration leads to: files, addresses, certificates, personas. */
+/** Checks what the configuration names: data folder, addresses, certificates, personas. */
 import { statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Config, ListenerConfig } from "../../config/config.ts";
@@ -54,7 +54,7 @@ async function data(config: Config): Promise<Check[]> {
       : warning(
           "data folder",
           found,
-          "On a full disk nothing new is kept and /health answers 503: make room, or move the folder.",
+          "On a full disk nothing new is stored and /health answers 503: make room, or move the folder.",
         );
   return [disk, ...rateLimits(config), ...firstKey(config)];
 }

@@ -1,4 +1,4 @@
-/** The machine, as far as a server depends on it. */
+/** Checks the machine: open files, memory, clock, user. */
 import { readFileSync } from "node:fs";
 import { freemem } from "node:os";
 import { buildInfo } from "../../build-info.ts";

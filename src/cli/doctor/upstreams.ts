@@ -1,4 +1,4 @@
-/** The providers that are set up, called once where that is wanted. */
+/** Checks the configured providers, with one small call each where that is wanted. */
 import type { Config } from "../../config/config.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { providers } from "../../providers/registry.ts";

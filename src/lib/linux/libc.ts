@@ -1,6 +1,5 @@
 /**
- * The few calls of the C library that Bun has no words for. Linux only; elsewhere, and where no C library is found,
- * there is none, and whoever asks does without.
+ * C library calls that Bun does not offer. Linux only; absent elsewhere and where no C library is found: callers do without.
  */
 import { dlopen, ptr } from "bun:ffi";
 

@@ -1,4 +1,4 @@
-/** One monotonic clock for all processes of a machine, from its boot on. */
+/** The machine's boot clock (CLOCK_BOOTTIME): monotonic, and the same in all processes. */
 import { readFileSync } from "node:fs";
 import { openLibc, ptr } from "./libc.ts";
 

@@ -1,6 +1,6 @@
 /**
- * Several sockets on one port, and who of them gets the new connections. A server that takes over from another listens
- * beside it, is given all new connections, and the other finishes those it has: none is refused or reset between.
+ * Several sockets on one port (SO_REUSEPORT), and which of them get new connections. In an upgrade the new server listens beside
+ * the old one and gets all new connections, while the old one drains: none is refused or reset.
  *
  * The kernel spreads connections over all that listen (SO_REUSEPORT), unless a filter names one of them.
  * Linux only. Source: socket(7), SO_ATTACH_REUSEPORT_CBPF
@@ -13,7 +13,7 @@ const acceptsConnections = 30;
 const attachReuseportFilter = 51;
 const listening = "0A";
 
-/** Whether newcomers can be given all new connections here. */
+/** Whether ports can be shared, and new connections steered, on this platform. */
 export function canShare(): boolean {
   return openLibc() !== undefined;
 }
@@ -22,8 +22,8 @@ export function canShare(): boolean {
 export type Sockets = readonly number[];
 
 /**
- * Runs what begins to listen, with SO_REUSEPORT, and gives the newcomers all new connections of its port.
- * @param processes how many processes serve together: as many of the group's last belong to one round of newcomers
+ * Calls `listen`, which must use SO_REUSEPORT, and steers all new connections of its port to the new sockets.
+ * @param processes how many processes serve together: so many of the group's last sockets are new
  */
 export function listenBeside(listen: () => void, processes: number): Sockets {
   const libc = openLibc();
@@ -31,7 +31,7 @@ export function listenBeside(listen: () => void, processes: number): Sockets {
   listen();
   if (libc === undefined) return [];
   const sockets = listeningSockets(libc).filter((fd) => !before.has(fd));
-  // Whoever joins a group is its last.
+  // New sockets join at the end of the group.
   for (const fd of sockets) {
     const size = groupSize(libc, fd);
     const first = size - 1 - ((size - 1) % processes);

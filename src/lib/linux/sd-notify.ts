@@ -1,5 +1,5 @@
 /**
- * Tells the service manager how the server is doing; says nothing where there is no one to tell.
+ * Notifies systemd of the server's state (sd_notify); does nothing where there is no service manager.
  * Source: https://www.freedesktop.org/software/systemd/man/latest/sd_notify.html
  */
 import type { Clock } from "../clock.ts";
@@ -16,7 +16,7 @@ const dontWait = 0x40;
 export class Notifier {
   readonly #send: (text: string) => void;
   readonly #monotonicMicros: () => bigint;
-  /** Milliseconds between two signs of life; undefined: none are wanted. */
+  /** Milliseconds between two watchdog pings; undefined: no watchdog. */
   readonly #watchdogMs: number | undefined;
 
   /** @param processId this process's own */
@@ -39,7 +39,7 @@ export class Notifier {
     this.#send(`STATUS=${status}`);
   }
 
-  /** `ready` ends it. */
+  /** To be followed by `ready`. */
   reloading(): void {
     this.#send(`RELOADING=1\nMONOTONIC_USEC=${this.#monotonicMicros()}`);
   }
@@ -48,31 +48,31 @@ export class Notifier {
     this.#send("STOPPING=1\nSTATUS=Draining");
   }
 
-  /** Another process has taken over. */
+  /** Names the new main process after an upgrade. */
   mainProcess(id: number): void {
     this.#send(`MAINPID=${id}`);
   }
 
   /**
-   * Gives a sign of life from now on: as the timer runs on the loop that serves requests, a hung server gives none.
-   * @returns how to end it
+   * Sends watchdog pings from the event loop that serves requests, so that a server that hangs sends none.
+   * @returns how to stop
    */
   keepAlive(clock: Clock): () => void {
     const every = this.#watchdogMs;
     if (every === undefined) return () => {};
-    let off = () => {};
+    let cancelTimer = () => {};
     const wait = () => {
-      off = clock.setTimer(every, () => {
+      cancelTimer = clock.setTimer(every, () => {
         this.#send("WATCHDOG=1");
         wait();
       });
     };
     wait();
-    return () => off();
+    return () => cancelTimer();
   }
 }
 
-/** What can't be told is not told: nothing depends on it here. */
+/** Best effort: nothing depends on it. */
 function send(libc: Libc, socket: string, text: string): void {
   const fd = libc.socket(unixFamily, datagram | closeOnExec, 0);
   if (fd < 0) return;
