@@ -390,10 +390,11 @@ describe("the memory of all bodies", () => {
     await expect(left).rejects.toThrow();
     while (own.server.services.running > 0) await new Promise((resolve) => setImmediate(resolve));
     expect(Math.floor(bodyMemory.heldBytes / 200_000) * 200_000).toBe(whileCalled);
+    if (whileCalled > 0) expect((await own.post(path, body, { headers })).status).toBe(503);
     letGo();
+    while (bodyMemory.heldBytes > 0) await new Promise((resolve) => setImmediate(resolve));
     expect((await own.post(path, body, { headers })).status).toBe(200);
     expect(thinking.requests).toHaveLength(1);
-    expect(bodyMemory.heldBytes).toBe(0);
   });
 
   test("is given back by what is refused", async () => {
