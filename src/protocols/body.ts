@@ -4,6 +4,7 @@ import { type ParseErrorCode, printParseErrorCode, visit } from "jsonc-parser";
 import { nextSlice } from "../lib/cooperative-scheduling.ts";
 import { isObject } from "../lib/json/json.ts";
 import { type JsonLimits, JsonScan } from "../lib/json/scan.ts";
+import { parseInSlices } from "../lib/json/sliced-parse.ts";
 import { ApiError } from "./errors.ts";
 import type { Source } from "./source.ts";
 
@@ -41,7 +42,7 @@ export function parseBounded(bytes: Uint8Array<ArrayBuffer>, isLarge = bytes.len
 /** The same in pieces, which others have turns between. */
 export async function parseInTurns(bytes: Uint8Array<ArrayBuffer>): Promise<Source> {
   await nextSlice();
-  let parsed = parseAscii(bytes);
+  let parsed = (await parseLists(bytes)) ?? parseAscii(bytes);
   let text = "";
   if (parsed === undefined) {
     await nextSlice();
@@ -52,6 +53,20 @@ export async function parseInTurns(bytes: Uint8Array<ArrayBuffer>): Promise<Sour
   const source = sourceOf(bytes, text, parsed);
   await nextSlice();
   return source;
+}
+
+/** Bytes that take some 25 ms to be parsed where each character is an escape. */
+const maxAtOnce = 4 * 1024 * 1024;
+
+/** @returns undefined for a body that is parsed at once */
+async function parseLists(bytes: Uint8Array<ArrayBuffer>): Promise<unknown> {
+  if (bytes.length < maxAtOnce) return undefined;
+  try {
+    const { buffer, byteOffset, length } = bytes;
+    return await parseInSlices(Buffer.from(buffer, byteOffset, length), (text) => parseJson(text, true));
+  } catch (error) {
+    throw error instanceof ApiError ? error : invalidUtf8();
+  }
 }
 
 /**

@@ -18,8 +18,8 @@ const placeholder = new RegExp(`${marker}(\\d+);`, "g");
 const semicolon = 0x3b;
 const maxVisibleBytes = 256;
 
-/** Bytes that are checked or decoded in one turn: 1 to 15 ms. */
-const maxPerTurn = 2 * 1024 * 1024;
+/** Bytes that are checked or decoded in one turn: 1 to 5 ms. */
+const maxPerTurn = 512 * 1024;
 
 export class LargeStrings {
   readonly #parts: readonly Bytes[];
