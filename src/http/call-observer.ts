@@ -93,9 +93,8 @@ export class CallRecorder implements CallObserver {
       this.#context.logFields,
       fault instanceof ApiError ? describeError(fault, "fault") : { fault: fault.message },
     );
-    if (fault.name === "UpstreamFault" || fault.status >= 500) {
-      this.#services.metrics.upstreamError(this.#account, fault.name === "UpstreamFault" ? fault.status : 0);
-    }
+    if (fault.name === "UpstreamFault" || fault.status >= 500)
+      this.upstreamFailed(this.#account, streamStatusOf(fault));
   }
 
   get #modelLabel(): string {
@@ -108,4 +107,10 @@ export class CallRecorder implements CallObserver {
     const own = sentAt - this.#context.startedAt + Math.max(0, endedAt - this.#answeredAt);
     this.#services.metrics.overhead(this.#context.area, own / 1000);
   }
+}
+
+/** What a stream's fault is counted as: its own status, or 200, with which the stream began, or 0 where the connection broke. */
+function streamStatusOf(fault: UpstreamFault | ApiError): number {
+  if (!(fault instanceof ApiError)) return fault.status;
+  return fault.code === "upstream_invalid_response" ? 200 : 0;
 }

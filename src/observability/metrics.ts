@@ -52,7 +52,7 @@ export class Metrics {
   );
   readonly #upstreamErrors = this.#registry.counter(
     "troupe_upstream_errors_total",
-    "Errors that upstreams answered; status 0: none was reached, or the answer broke.",
+    "Errors that upstreams answered; status 0: none was reached, or the connection broke.",
     ["gen_ai_provider_name", "status"],
   );
   readonly #fallbacks = this.#registry.counter(

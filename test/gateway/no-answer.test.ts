@@ -171,3 +171,23 @@ test("the log has the status that the provider gave, and nothing of what was sai
   );
   expect(lines.join("\n")).not.toContain(words);
 });
+
+test("a stream that breaks is logged and counted with the status that it began with", async () => {
+  const fragment = event({ choices: [{ index: 0, delta: { content: "Do " }, finish_reason: null }] });
+  const broken: [string[], number][] = [
+    [[fragment, "data: {\n\n"], 200],
+    [[fragment], 200],
+    [[fragment, event({ error: { message: "x", code: 529 } })], 529],
+  ];
+  const { lines, metrics } = await observe({ providers: accounts(upstream.url) }, async (observed) => {
+    for (const [pieces] of broken) {
+      next = () => sseResponse(pieces);
+      const body = { model: "mistral/m", messages: [{ role: "user", content: "Hi" }], stream: true };
+      expect(await (await observed.post("/gateway/v1/chat/completions", body)).text()).toContain('{"error":');
+    }
+  });
+  const told = lines.map((line) => JSON.parse(line)).filter(({ fault }) => fault !== undefined);
+  expect(told.map(({ upstream_status }) => upstream_status)).toEqual(broken.map(([, status]) => status));
+  expect(metrics).toContain('troupe_upstream_errors_total{gen_ai_provider_name="mistral",status="200"} 2');
+  expect(metrics).toContain('troupe_upstream_errors_total{gen_ai_provider_name="mistral",status="529"} 1');
+});
