@@ -7,7 +7,7 @@ import { LossGuard } from "../store/sqlite/loss-guard.ts";
 import { databaseName, openStore, type SqliteStore } from "../store/sqlite/store.ts";
 import { CommandError, type Context, type ExitCode, withConfig } from "./context.ts";
 
-/** Opens it and closes it again. A wrong folder is told, and not filled with an empty database. */
+/** Opens it and closes it again. A wrong folder is an error, and gets no empty database. */
 export function withStore(
   context: Context,
   use: (store: SqliteStore, config: Config) => void | Promise<void>,

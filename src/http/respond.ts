@@ -63,7 +63,7 @@ const streamHeaders = {
 };
 
 export type StreamRules = {
-  /** Silence after which `keepAlive` is sent; 0 is off. */
+  /** Idle time after which `keepAlive` is sent; 0: never. */
   readonly keepAliveMs: number;
   readonly keepAlive: string;
   /** The events that tell of an answer that is no stream, when a 200 is already out. */

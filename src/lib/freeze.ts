@@ -1,4 +1,4 @@
-/** @returns the same value, which from now on nobody can change, in no part of it */
+/** Freezes a value with everything in it. @returns the same value */
 export function deepFreeze<T>(value: T): T {
   if (typeof value === "object" && value !== null && !Object.isFrozen(value)) {
     Object.freeze(value);
