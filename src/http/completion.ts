@@ -107,7 +107,8 @@ function streamRules({ live }: Services, surface: Surface, writer: Writer, leavi
     keepAliveMs: live.config.streams.keepAliveSeconds * 1000,
     keepAlive: writer.protocol.keepAlive,
     lateFault(failure) {
-      const error = failure instanceof ApiError ? surface.fault(failure) : errorObjectIn(failure.body);
+      const error =
+        failure instanceof ApiError ? surface.fault(failure) : (failure.error ?? errorObjectIn(failure.body));
       const events: string[] = [];
       writer.encoder().fault(error, events);
       return events;

@@ -2,6 +2,7 @@
 
 import { mayUseModel, mayUseProvider } from "../auth/keys.ts";
 import { ApiError, UpstreamFault } from "../protocols/errors.ts";
+import type { WholeAnswer } from "../upstream/answer.ts";
 import { resolveTarget } from "../upstream/target.ts";
 import { errorObjectIn, type Surface } from "./completion.ts";
 import { jsonAnswer } from "./respond.ts";
@@ -17,8 +18,11 @@ export const gateway: Surface = {
   },
   refusal({ status, headers, body }, protocol) {
     const marked = { ...headers, "x-troupe-error-source": "upstream" };
-    const own = protocol.upstreamError?.(errorObjectIn(body), status);
-    return own === undefined ? { kind: "whole", status, headers: marked, body } : jsonAnswer(own, status, marked);
+    const error = errorObjectIn(body);
+    const own = protocol.upstreamError?.(error, status);
+    const answer: WholeAnswer =
+      own === undefined ? { kind: "whole", status, headers: marked, body } : jsonAnswer(own, status, marked);
+    return { ...answer, error };
   },
   failure: (error) => error,
   fault(fault) {

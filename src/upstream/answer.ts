@@ -1,4 +1,5 @@
 /** What a call gives back, before it becomes HTTP. */
+import type { ErrorFields } from "../protocols/protocol.ts";
 import type { StreamEnd } from "./call.ts";
 import type { EventReader } from "./stream/shaped-stream.ts";
 
@@ -8,6 +9,8 @@ export type WholeAnswer = {
   /** Lower-case names. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | Uint8Array;
+  /** Of an upstream's error, for a stream that has begun without an answer. */
+  readonly error?: ErrorFields;
 };
 
 export type { EventReader, StreamEnd };
