@@ -62,4 +62,19 @@ describe("floors", () => {
     );
     expect(wrong).toEqual([]);
   });
+
+  test("no file imports itself, however far round", () => {
+    const imports = new Map(files.map((path) => [path, importsOf(path).filter((target) => target.endsWith(".ts"))]));
+    const cycles: string[] = [];
+    const done = new Set<string>();
+    const visit = (path: string, way: readonly string[]): void => {
+      const at = way.indexOf(path);
+      if (at >= 0) cycles.push([...way.slice(at), path].join(" → "));
+      if (at >= 0 || done.has(path)) return;
+      for (const target of imports.get(path) ?? []) visit(target, [...way, path]);
+      done.add(path);
+    };
+    for (const path of files) visit(path, []);
+    expect(cycles).toEqual([]);
+  });
 });

@@ -2,7 +2,7 @@
 import { truncate } from "../lib/truncate.ts";
 import type { ChunkBody, CompletionBody, Usage } from "../protocols/chat/schema.ts";
 import { ApiError, type UpstreamFault } from "../protocols/errors.ts";
-import type { CallObserver } from "../upstream/call.ts";
+import type { CallObserver } from "../upstream/observer.ts";
 import { StreamFold } from "../upstream/stream/fold.ts";
 import type { Target } from "../upstream/target.ts";
 import type { RequestContext } from "./context.ts";

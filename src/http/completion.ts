@@ -3,14 +3,22 @@
 import type { Caller } from "../auth/keys.ts";
 import type { SurfaceName } from "../config/config.ts";
 import { fingerprint, fingerprintInSlices } from "../idempotency/fingerprint.ts";
+import { tellingEnd } from "../lib/flow.ts";
 import { truncate } from "../lib/truncate.ts";
 import { hugeBody } from "../protocols/body.ts";
 import type { ChatRequest, CompletionBody, Envelope } from "../protocols/chat/schema.ts";
 import { ApiError, type UpstreamFault } from "../protocols/errors.ts";
 import type { ErrorFields, EventEncoder, ParsedCall, Protocol } from "../protocols/protocol.ts";
 import { parsedBytes, type Source } from "../protocols/source.ts";
-import type { Answer, EventSource, KeptAnswer, Producer, WholeAnswer } from "../upstream/answer.ts";
-import type { CallOptions, Outcome, UpstreamError } from "../upstream/call.ts";
+import {
+  type Answer,
+  type EventSource,
+  isUpstreamError,
+  type Producer,
+  type UpstreamError,
+  type WholeAnswer,
+} from "../upstream/answer.ts";
+import type { CallOptions } from "../upstream/call.ts";
 import { callWithFallback, type FallbackReport } from "../upstream/fallback.ts";
 import type { Target } from "../upstream/target.ts";
 import { admit } from "./authenticate.ts";
@@ -131,7 +139,7 @@ function start(
   surface: Surface,
   asked: Asked,
   signal: AbortSignal,
-): Promise<Answer | KeptAnswer> {
+): Promise<Answer> {
   const requestId = serviceRequestId(context);
   if (requestId === undefined) return answer(services, context, surface, asked, signal);
   const produce = (until: AbortSignal) =>
@@ -143,35 +151,19 @@ function start(
 async function whileRetained(
   context: RequestContext,
   until: AbortSignal,
-  call: () => Promise<Answer>,
-): Promise<Answer> {
+  call: () => Promise<Answer<EventSource>>,
+): Promise<Answer<EventSource>> {
   const release = context.retain();
   until.addEventListener("abort", release, { once: true });
   try {
     const answered = await call();
-    if (answered.kind === "events") return { ...answered, events: releasingAtEnd(answered.events, release) };
+    if (answered.kind === "stream") return { ...answered, events: tellingEnd(answered.events, release) };
     release();
     return answered;
   } catch (error) {
     release();
     throw error;
   }
-}
-
-function releasingAtEnd(events: EventSource, release: () => void): EventSource {
-  return {
-    flow: (reader) =>
-      events.flow({
-        batch: (batch) => reader.batch(batch),
-        end(end, batch) {
-          release();
-          reader.end(end, batch);
-        },
-      }),
-    pause: () => events.pause(),
-    resume: () => events.resume(),
-    cancel: () => events.cancel(),
-  };
 }
 
 /** From the checked request to what the upstream makes of it. */
@@ -181,7 +173,7 @@ function answer(
   surface: Surface,
   asked: Asked,
   signal: AbortSignal,
-): Promise<Answer> {
+): Promise<Answer<EventSource>> {
   const { writer } = asked;
   const call = (planned: Planned) =>
     answerOf(services, context, surface, writer, callUpstream(services, context, surface, asked, planned, signal));
@@ -215,19 +207,20 @@ async function answerOf(
   services: Services,
   context: RequestContext,
   surface: Surface,
-  writer: Writer,
-  calling: Promise<Outcome>,
-): Promise<Answer> {
-  let outcome: Outcome;
+  { protocol }: Writer,
+  calling: Promise<Answer<EventSource>>,
+): Promise<Answer<EventSource>> {
+  let called: Answer<EventSource>;
   try {
-    outcome = await calling;
+    called = await calling;
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     Object.assign(context.logFields, describeFailure(services, error));
     throw surface.failure(error);
   }
-  if (outcome.kind === "upstream-error") Object.assign(context.logFields, describeFailure(services, outcome));
-  return answerFrom(outcome, writer, surface);
+  if (!isUpstreamError(called)) return called;
+  Object.assign(context.logFields, describeFailure(services, called));
+  return surface.refusal(called, protocol);
 }
 
 /** @throws ApiError before anything is called */
@@ -238,13 +231,14 @@ function callUpstream(
   { caller, call: { request }, source, writer }: Asked,
   { plan, conversation }: Planned,
   signal: AbortSignal,
-): Promise<Outcome> {
+): Promise<Answer<EventSource>> {
   const targets = plan.targets
     .map((target) => (plan.upstreamMayHold ? conversation.heldUpstream(target) : target))
     .map((target) => restoreThinkingState(services, caller, target));
   // Another target and what is stored need the request for longer.
   const isSentOnce = targets.length === 1 && !plan.store;
   const onSent = isSentOnce ? releaseOf(context) : undefined;
+  const completion = completionOf(writer);
   const optionsFor = (target: Target): CallOptions => {
     const { provider, call } = target;
     const thinkingRequested = provider.kind === "remote" && provider.wantsThoughts(call);
@@ -257,6 +251,7 @@ function callUpstream(
       form,
       answerId: writer.envelope.id,
       encoder: writer.encoder,
+      completion,
       signal,
       observer,
       onSent,
@@ -285,16 +280,8 @@ function callUpstream(
 /** Made apart from the request, as it lives for as long as an answer is waited for. */
 const releaseOf = (context: RequestContext) => () => context.forgetBody();
 
-function answerFrom(outcome: Outcome, writer: Writer, surface: Surface): Answer {
-  switch (outcome.kind) {
-    case "completion":
-      return jsonAnswer(writer.whole(outcome.completion));
-    case "stream":
-      return { kind: "events", headers: {}, events: outcome.events };
-    case "upstream-error":
-      return surface.refusal(outcome, writer.protocol);
-  }
-}
+/** Made apart from the request, too. */
+const completionOf = (writer: Writer) => (body: CompletionBody) => jsonAnswer(writer.whole(body));
 
 /** With a service-request-id: called once, joined while it runs, and given again from what is kept. */
 function keptAnswer(
@@ -304,7 +291,7 @@ function keptAnswer(
   requestId: string,
   signal: AbortSignal,
   produce: Producer,
-): Promise<KeptAnswer> {
+): Promise<Answer> {
   const area = context.area;
   const lastEventId = context.request.headers.get("last-event-id") ?? undefined;
   const run = (print: string) =>
@@ -348,7 +335,7 @@ function serviceRequestId({ request, headers }: RequestContext): string | undefi
   return found;
 }
 
-function wholeOf(answered: Answer | KeptAnswer): WholeAnswer {
+function wholeOf(answered: Answer): WholeAnswer {
   if (answered.kind === "whole") return answered;
   throw new Error("a stream where a whole answer was asked for");
 }

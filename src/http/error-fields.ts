@@ -1,7 +1,7 @@
 /** Log fields for errors: their kind and origin, never content. */
 
 import type { ApiError } from "../protocols/errors.ts";
-import type { UpstreamError } from "../upstream/call.ts";
+import type { UpstreamError } from "../upstream/answer.ts";
 
 /** Messages of errors below 500 may quote the caller: those are logged by their code. */
 export function describeError(error: ApiError, field: "failure" | "fault"): Record<string, unknown> {

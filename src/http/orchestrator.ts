@@ -5,7 +5,7 @@ import type { Persona } from "../personas/persona.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { parseModelId } from "../protocols/model-id.ts";
 import type { Source } from "../protocols/source.ts";
-import type { UpstreamError } from "../upstream/call.ts";
+import type { UpstreamError } from "../upstream/answer.ts";
 import { classifyFailure } from "../upstream/fallback.ts";
 import { resolveTarget, type Target } from "../upstream/target.ts";
 import type { Surface } from "./completion.ts";

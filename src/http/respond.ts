@@ -1,14 +1,16 @@
 /** From an answer to HTTP. The only place that makes a `Response`. */
-
 import { withTimeout } from "../lib/clock.ts";
+import type { Sink } from "../lib/flow.ts";
+import { IdleTimer } from "../lib/idle-timer.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { Protocol } from "../protocols/protocol.ts";
 import type {
   Answer,
-  EventAnswer,
-  EventBatch,
-  KeptAnswer,
-  NumberedAnswer,
+  EventSource,
+  Events,
+  KeptEvents,
+  LastEvents,
+  StreamAnswer,
   StreamEnd,
   WholeAnswer,
 } from "../upstream/answer.ts";
@@ -79,243 +81,140 @@ export type StreamRules = {
 export async function respondStream(
   services: Services,
   context: RequestContext,
-  answering: Promise<Answer | KeptAnswer>,
+  answering: Promise<Answer>,
   rules: StreamRules,
   finish: Finish,
 ): Promise<Response> {
   const early = await (rules.keepAliveMs > 0 ? withTimeout(services.clock, answering, rules.keepAliveMs) : answering);
   if (early?.kind === "whole") return respondWhole(context, early, finish);
   const headers = { ...early?.headers, ...streamHeaders, ...context.headers };
-  const source = early === undefined ? new LateSource(answering) : sourceOf(early);
-  return new Response(streamBody(services, context, source, rules, finish, early === undefined), { headers });
+  const body = new StreamBody(services, context, rules, finish);
+  const response = new Response(new ReadableStream(body), { headers });
+  if (early === undefined) body.answerLate(answering);
+  else body.answer(early);
+  return response;
 }
 
-/** Takes the texts that go over the wire. */
-interface TextReader {
-  text(text: string): void;
-  /** The same, as bytes already. */
-  bytes(bytes: Uint8Array): void;
-  end(how: StreamEnd): void;
-  /** Instead of the end. */
-  fail(error: unknown): void;
-}
+const utf8 = new TextEncoder();
 
-/** Gives them, once asked to, until it is told to wait. */
-interface TextSource {
-  flow(reader: TextReader): void;
-  pause(): void;
-  resume(): void;
-  cancel(): void;
-}
-
-function sourceOf(answer: EventAnswer | NumberedAnswer): TextSource {
-  if (answer.kind === "numbered") return new NumberedSource(answer);
-  const { events } = answer;
-  return {
-    flow: (reader) =>
-      events.flow({
-        batch: (texts) => reader.text(texts.join("")),
-        bytes: (bytes) => reader.bytes(bytes),
-        end(how, texts) {
-          if (texts.length > 0) reader.text(texts.join(""));
-          reader.end(how);
-        },
-      }),
-    pause: () => events.pause(),
-    resume: () => events.resume(),
-    cancel: () => events.cancel(),
-  };
-}
-
-/** A kept stream's batches, asked for one by one. */
-class NumberedSource implements TextSource {
-  readonly #answer: NumberedAnswer;
-  #reader: TextReader | undefined;
-  #isPaused = false;
+/**
+ * The body of a streamed answer. What arrives goes out in the same turn. A client that does not keep up stops the source once
+ * one piece waits for it, so that a slow reader slows the upstream and little is held between. A kept stream is asked for its
+ * next events only when the client wants more.
+ */
+class StreamBody implements Sink<Events, LastEvents> {
+  readonly #services: Services;
+  readonly #context: RequestContext;
+  readonly #rules: StreamRules;
+  readonly #finish: Finish;
+  readonly #keepAlive: IdleTimer;
+  #controller!: ReadableStreamDefaultController<Uint8Array>;
+  #source: EventSource | undefined;
+  #kept: KeptEvents | undefined;
   #isAsking = false;
+  #isClosed = false;
+  /** Settles the client's latest wish for more: until then it has no other. */
+  #wish: (() => void) | undefined;
 
-  constructor(answer: NumberedAnswer) {
-    this.#answer = answer;
+  constructor(services: Services, context: RequestContext, rules: StreamRules, finish: Finish) {
+    this.#services = services;
+    this.#context = context;
+    this.#rules = rules;
+    this.#finish = finish;
+    this.#keepAlive = new IdleTimer(services.clock, rules.keepAliveMs, () => {
+      // A comment is for a client that waits; one that does not read has enough.
+      if (this.#wantsMore) this.#controller.enqueue(utf8.encode(this.#rules.keepAlive));
+    });
   }
 
-  flow(reader: TextReader): void {
-    this.#reader = reader;
+  start(controller: ReadableStreamDefaultController<Uint8Array>): void {
+    this.#controller = controller;
+    this.#services.metrics.streamOpened(this.#context.area);
+    this.#keepAlive.start();
+  }
+
+  /** Gives an answer that came before its response. */
+  answer({ events }: StreamAnswer): void {
+    if (Symbol.asyncIterator in events) this.#kept = events;
+    else this.#source = events;
+    if (this.#isClosed) this.#source?.cancel();
+    else this.#source?.flow(this);
     void this.#ask();
   }
 
-  pause(): void {
-    this.#isPaused = true;
-  }
-
-  resume(): void {
-    this.#isPaused = false;
-    void this.#ask();
-  }
-
-  cancel(): void {
-    this.#reader = undefined;
-  }
-
-  async #ask(): Promise<void> {
-    if (this.#isAsking) return;
-    this.#isAsking = true;
-    try {
-      while (this.#reader !== undefined && !this.#isPaused) {
-        const step = await this.#answer.events.next();
-        if (step.done === true) {
-          this.#reader?.end(step.value);
-          this.#reader = undefined;
-        } else this.#reader?.text(joinNumbered(step.value, this.#answer.idPrefix));
-      }
-    } catch (error) {
-      this.#reader?.fail(error);
-      this.#reader = undefined;
-    }
-    this.#isAsking = false;
-  }
-}
-
-function joinNumbered({ firstId, data }: EventBatch, idPrefix: string): string {
-  return data.map((event, at) => `id: ${idPrefix}${firstId + at}\n${event}`).join("");
-}
-
-/** An answer that is still on its way when the 200 has gone out. */
-class LateSource implements TextSource {
-  readonly #answering: Promise<Answer | KeptAnswer>;
-  #source: TextSource | undefined;
-  #isPaused = false;
-  #isCancelled = false;
-
-  constructor(answering: Promise<Answer | KeptAnswer>) {
-    this.#answering = answering;
-  }
-
-  flow(reader: TextReader): void {
-    this.#answering.then(
-      (answer) => {
-        if (answer.kind === "whole") {
-          if (!this.#isCancelled) reader.fail(new LateError(answer));
-          return;
-        }
-        this.#source = sourceOf(answer);
-        if (this.#isPaused) this.#source.pause();
-        if (this.#isCancelled) this.#source.cancel();
-        else this.#source.flow(reader);
-      },
-      (error) => {
-        if (!this.#isCancelled) reader.fail(error);
-      },
+  /** Gives an answer, or what comes instead of it, that comes after its response has begun. */
+  answerLate(answering: Promise<Answer>): void {
+    this.#controller.enqueue(utf8.encode(this.#rules.keepAlive));
+    answering.then(
+      (answer) => (answer.kind === "stream" ? this.answer(answer) : this.#fail(answer)),
+      (error) => this.fail(error),
     );
   }
 
-  pause(): void {
-    this.#isPaused = true;
-    this.#source?.pause();
-  }
-
-  resume(): void {
-    this.#isPaused = false;
+  pull(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#wish = resolve;
     this.#source?.resume();
+    void this.#ask();
+    return promise;
   }
 
   cancel(): void {
-    this.#isCancelled = true;
+    if (this.#isClosed) return;
+    this.#close("cancelled");
     this.#source?.cancel();
+    this.#rules.abandon();
   }
-}
 
-/** A whole answer where a stream has already begun. */
-class LateError extends Error {
-  readonly answer: WholeAnswer;
-
-  constructor(answer: WholeAnswer) {
-    super("the answer is no stream");
-    this.answer = answer;
+  push(events: Events): void {
+    if (this.#isClosed) return;
+    this.#keepAlive.touch();
+    this.#controller.enqueue(events instanceof Uint8Array ? events : utf8.encode(events.join("")));
+    if (this.#wantsMore) return;
+    this.#source?.pause();
+    this.#wish?.();
+    this.#wish = undefined;
   }
-}
 
-const encoder = new TextEncoder();
+  end({ how, events }: LastEvents): void {
+    if (this.#isClosed) return;
+    if (events.length > 0) this.push(events);
+    this.#close(how);
+    this.#controller.close();
+  }
 
-/**
- * What arrives goes out in the same turn. A client that does not keep up stops the source once one piece waits for it, so
- * that a slow reader slows the upstream and little is held between.
- */
-function streamBody(
-  services: Services,
-  context: RequestContext,
-  source: TextSource,
-  rules: StreamRules,
-  finish: Finish,
-  startsLate: boolean,
-): ReadableStream<Uint8Array> {
-  const { clock, metrics } = services;
-  let controller!: ReadableStreamDefaultController<Uint8Array>;
-  let lastSent = clock.monotonic();
-  let offKeepAlive = () => {};
-  let closed = false;
-  /** Settles the stream's latest wish for more: until then it has no other. */
-  let wishGranted = () => {};
-  const close = (end: StreamEnd) => {
-    closed = true;
-    offKeepAlive();
-    metrics.streamClosed(context.area);
-    finish(200, end);
-  };
-  const keepAlive = (waitMs: number) => {
-    offKeepAlive = clock.setTimer(waitMs, () => {
-      const left = lastSent + rules.keepAliveMs - clock.monotonic();
-      // A comment is for a reader who waits; one who does not read has enough.
-      if (left <= 1 && (controller.desiredSize ?? 0) > 0) {
-        controller.enqueue(encoder.encode(rules.keepAlive));
-        lastSent = clock.monotonic();
+  fail(error: unknown): void {
+    if (this.#context.request.signal.aborted) this.end({ how: "cancelled", events: [] });
+    else this.#fail(asApiError(this.#services, this.#context, error));
+  }
+
+  #fail(failure: WholeAnswer | ApiError): void {
+    this.end({ how: "faulted", events: this.#rules.lateFault(failure) });
+  }
+
+  get #wantsMore(): boolean {
+    return (this.#controller.desiredSize ?? 0) > 0;
+  }
+
+  async #ask(): Promise<void> {
+    if (this.#kept === undefined || this.#isAsking) return;
+    this.#isAsking = true;
+    try {
+      while (this.#wish !== undefined && !this.#isClosed) {
+        const { done, value } = await this.#kept.next();
+        if (done === true) this.end({ how: value, events: [] });
+        else this.push(value);
       }
-      keepAlive(left > 1 ? left : rules.keepAliveMs);
-    });
-  };
-  const reader: TextReader = {
-    text: (text) => reader.bytes(encoder.encode(text)),
-    bytes(bytes) {
-      if (closed) return;
-      lastSent = clock.monotonic();
-      controller.enqueue(bytes);
-      if ((controller.desiredSize ?? 0) > 0) return;
-      source.pause();
-      wishGranted();
-    },
-    end(how) {
-      if (closed) return;
-      close(how);
-      controller.close();
-    },
-    fail(error) {
-      if (context.request.signal.aborted) {
-        reader.end("cancelled");
-        return;
-      }
-      const failure = error instanceof LateError ? error.answer : asApiError(services, context, error);
-      reader.text(rules.lateFault(failure).join(""));
-      reader.end("faulted");
-    },
-  };
-  metrics.streamOpened(context.area);
-  return new ReadableStream<Uint8Array>({
-    start(own) {
-      controller = own;
-      if (startsLate) controller.enqueue(encoder.encode(rules.keepAlive));
-      if (rules.keepAliveMs > 0) keepAlive(rules.keepAliveMs);
-      source.flow(reader);
-    },
-    pull() {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      wishGranted = resolve;
-      source.resume();
-      return promise;
-    },
-    cancel() {
-      if (closed) return;
-      close("cancelled");
-      source.cancel();
-      rules.abandon();
-    },
-  });
+    } catch (error) {
+      this.fail(error);
+    }
+    this.#isAsking = false;
+  }
+
+  #close(end: StreamEnd): void {
+    this.#isClosed = true;
+    this.#keepAlive.stop();
+    this.#services.metrics.streamClosed(this.#context.area);
+    this.#finish(200, end);
+  }
 }

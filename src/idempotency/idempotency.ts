@@ -10,9 +10,9 @@ import { damaged, unpackAside } from "../store/packing.ts";
 import { asUnavailable, needsStorage } from "../store/require-storage.ts";
 import { StorageError } from "../store/storage-error.ts";
 import type { CallId, IdempotencyRecord, Lease, NewCall, RunRepository } from "../store/store.ts";
-import type { EventBatch, KeptAnswer, Producer, StreamEnd } from "../upstream/answer.ts";
-import { InFlightRun, idPrefixOf, lost, type RunEnd } from "./in-flight-run.ts";
-import { splitEvents, storedEvents } from "./kept-events.ts";
+import type { Answer, KeptEvents, Producer } from "../upstream/answer.ts";
+import { InFlightRun, lost, type RunEnd } from "./in-flight-run.ts";
+import { idPrefixOf, splitEvents, storedEvents, withIds } from "./kept-events.ts";
 import { UnreadPace } from "./unread-pace.ts";
 
 export type Claim = {
@@ -24,7 +24,7 @@ export type Claim = {
 };
 
 export type IdempotentAnswer = {
-  readonly answer: KeptAnswer;
+  readonly answer: Answer<KeptEvents>;
   /** The call was finished before: these are its stored bytes. */
   readonly replayed: boolean;
   /** Another caller's call was still running, and this is its answer too. */
@@ -318,7 +318,7 @@ export class Idempotency {
   }
 
   /** @returns undefined when the call over there ended without an answer that is kept */
-  async #joinElsewhere(id: CallId, from: number, signal: AbortSignal): Promise<KeptAnswer | undefined> {
+  async #joinElsewhere(id: CallId, from: number, signal: AbortSignal): Promise<Answer<KeptEvents> | undefined> {
     await needsStorage(() => this.#rows.watch(id));
     for (;;) {
       const call = await needsStorage(() => this.#living(id));
@@ -337,7 +337,7 @@ export class Idempotency {
   }
 
   /** @throws ApiError storage_unavailable when what begins the answer is damaged */
-  async #stored(call: IdempotencyRecord, from: number, signal: AbortSignal): Promise<KeptAnswer> {
+  async #stored(call: IdempotencyRecord, from: number, signal: AbortSignal): Promise<Answer<KeptEvents>> {
     const headers = await this.#kept(call, () => headersOf(call));
     if (call.state === "finished" && call.events === null) {
       const body = await this.#kept(call, () => this.#wholeBody(call));
@@ -345,12 +345,7 @@ export class Idempotency {
     }
     const start = call.events !== null && from > call.events ? 0 : from;
     const first = call.state === "finished" && start < call.events! ? await this.#eventsOf(call, start) : [];
-    return {
-      kind: "numbered",
-      headers,
-      idPrefix: idPrefixOf(call),
-      events: this.#readStored(call, start, first, signal),
-    };
+    return { kind: "stream", headers, events: this.#readStored(call, start, first, signal) };
   }
 
   /**
@@ -375,15 +370,10 @@ export class Idempotency {
    * A stream out of the store, finished or still being written by another process.
    * @param first the first events, where they have been read
    */
-  async *#readStored(
-    id: CallId,
-    from: number,
-    first: readonly string[],
-    signal: AbortSignal,
-  ): AsyncGenerator<EventBatch, StreamEnd> {
+  async *#readStored(id: CallId, from: number, first: readonly string[], signal: AbortSignal): KeptEvents {
     let next = from;
     if (first.length > 0) {
-      yield { firstId: next, data: first };
+      yield withIds(first, id, next);
       next += first.length;
     }
     for (;;) {
@@ -391,10 +381,10 @@ export class Idempotency {
       const call = await needsStorage(() => this.#living(id));
       if (call === undefined) throw lost();
       if (call.state === "finished" && next >= call.events!) return "finished";
-      const data = await this.#eventsOf(call, next);
-      if (data.length > 0) {
-        yield { firstId: next, data };
-        next += data.length;
+      const events = await this.#eventsOf(call, next);
+      if (events.length > 0) {
+        yield withIds(events, id, next);
+        next += events.length;
       } else {
         await this.#pause(signal);
       }

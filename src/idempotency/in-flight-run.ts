@@ -5,22 +5,23 @@
  * Events are held in memory up to `heldBytes` and then go to the store, where readers that are behind find them; the
  * whole is stored before anyone sees its last event.
  */
+import { Pulled } from "../lib/flow.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { packAside } from "../store/packing.ts";
 import { asUnavailable } from "../store/require-storage.ts";
 import { StorageError } from "../store/storage-error.ts";
-import type { CallId, FinishedCall, Lease, RunRepository } from "../store/store.ts";
+import type { FinishedCall, Lease, RunRepository } from "../store/store.ts";
 import type {
-  EventAnswer,
-  EventBatch,
-  KeptAnswer,
-  NumberedAnswer,
+  Answer,
+  EventSource,
+  Events,
+  KeptEvents,
+  LastEvents,
   Producer,
   StreamEnd,
   WholeAnswer,
 } from "../upstream/answer.ts";
-import { joinEvents, storedEvents } from "./kept-events.ts";
-import { PulledEvents } from "./pulled-events.ts";
+import { joinEvents, separateEvents, storedEvents, withIds } from "./kept-events.ts";
 import type { UnreadPace } from "./unread-pace.ts";
 
 export type InFlightRunOptions = {
@@ -53,14 +54,14 @@ export class InFlightRun {
   readonly #rows: RunRepository;
   readonly #rules: InFlightRunOptions;
   readonly #abort = new AbortController();
-  #opened!: Promise<WholeAnswer | EventAnswer>;
+  #opened!: Promise<Answer<EventSource>>;
   #readers = 0;
   #watched = false;
   /** The answer outgrew its bound or the store failed: it goes only to those who read it now. */
   #unkept = false;
   #size = 0;
   #storedBytes = 0;
-  #events: PulledEvents | undefined;
+  #events: Pulled<Events, LastEvents> | undefined;
   #headers = "{}";
   /** The events from number `#heldFrom` on; those before are in the store. */
   #held: string[] = [];
@@ -111,7 +112,7 @@ export class InFlightRun {
    * @param signal must abort when the reader leaves
    * @throws what the call throws; the signal's reason; ApiError when the answer is too large to be joined
    */
-  async join(signal: AbortSignal, from: number): Promise<KeptAnswer> {
+  async join(signal: AbortSignal, from: number): Promise<Answer<KeptEvents>> {
     signal.throwIfAborted();
     if (this.#unkept) throw tooLarge();
     this.#readers += 1;
@@ -126,7 +127,11 @@ export class InFlightRun {
     signal.addEventListener("abort", leave);
     try {
       const answer = await unlessAborted(this.#opened, signal);
-      if (answer.kind === "events") return this.#numbered(from, leave, () => left);
+      if (answer.kind === "stream") {
+        const headers = JSON.parse(this.#headers) as Record<string, string>;
+        // No call of this process can have seen an event that has not come yet.
+        return { kind: "stream", headers, events: this.#read(from <= this.#count ? from : 0, leave, () => left) };
+      }
       leave();
       return answer;
     } catch (error) {
@@ -172,14 +177,14 @@ export class InFlightRun {
     }
   }
 
-  async #open(produce: Producer): Promise<WholeAnswer | EventAnswer> {
+  async #open(produce: Producer): Promise<Answer<EventSource>> {
     try {
       const answer = await produce(this.#abort.signal);
       if (answer.kind === "whole") {
         await this.#closeWhole(answer);
         return answer;
       }
-      this.#events = new PulledEvents(answer.events);
+      this.#events = new Pulled(answer.events);
       this.#headers = JSON.stringify(answer.headers);
       if (this.#readers === 0 || this.#watched) this.#goOnAlone();
       return answer;
@@ -230,25 +235,15 @@ export class InFlightRun {
     };
   }
 
-  #numbered(from: number, leave: () => void, hasLeft: () => boolean): NumberedAnswer {
-    return {
-      kind: "numbered",
-      headers: JSON.parse(this.#headers) as Record<string, string>,
-      idPrefix: idPrefixOf(this.id),
-      // No call of this process can have seen an event that has not come yet.
-      events: this.#read(from <= this.#count ? from : 0, leave, hasLeft),
-    };
-  }
-
-  async *#read(from: number, leave: () => void, hasLeft: () => boolean): AsyncGenerator<EventBatch, StreamEnd> {
+  async *#read(from: number, leave: () => void, hasLeft: () => boolean): KeptEvents {
     let next = from;
     try {
       for (;;) {
         if (hasLeft()) return "cancelled";
         if (next < this.#count) {
-          const data = this.#heldEvents(next) ?? (await this.#spiltEvents(next));
-          yield { firstId: next, data };
-          next += data.length;
+          const events = this.#heldEvents(next) ?? (await this.#spiltEvents(next));
+          yield withIds(events, this.id, next);
+          next += events.length;
         } else if (this.#failure !== undefined) {
           throw this.#failure;
         } else if (this.#end !== undefined) {
@@ -286,12 +281,13 @@ export class InFlightRun {
   async #next(): Promise<void> {
     try {
       if (this.#heldSize >= heldBytes) await this.#spill();
-      const { events, end } = await this.#events!.next();
+      const { done, value } = await this.#events!.next();
+      const events = done === true ? value.events : separateEvents(value);
       this.#hold(events);
       // Nobody sees the last ones before the answer is stored.
-      if (end !== undefined) await this.#close(end);
+      if (done === true) await this.#close(value.how);
       if (this.#failure === undefined) this.#count += events.length;
-      this.#end = end;
+      if (done === true) this.#end = value.how;
     } catch (error) {
       this.#failure ??= error;
       await this.#close("faulted");
@@ -384,9 +380,6 @@ export class InFlightRun {
     this.#driving = false;
   }
 }
-
-/** Short, as it stands before every event's number. */
-export const idPrefixOf = ({ run }: CallId): string => `${run}-`;
 
 export function lost(): ApiError {
   return ApiError.unavailable(

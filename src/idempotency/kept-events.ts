@@ -2,11 +2,31 @@
 import { formatSseEvent } from "../lib/sse.ts";
 import { unpackTextAside } from "../store/packing.ts";
 import type { IdempotencyRecord, RunRepository } from "../store/store.ts";
+import type { Events } from "../upstream/answer.ts";
 
 /** Between two events: a control character, which JSON only has escaped, so that it never stands within one. */
 const separator = "\u001e";
 
 type KeptStream = Pick<IdempotencyRecord, "call" | "run" | "wholeEvents">;
+
+const utf8 = new TextDecoder();
+
+/** Short, as it stands before every event's number; an event of an earlier, lost call never continues this one. */
+export const idPrefixOf = ({ run }: Pick<KeptStream, "run">): string => `${run}-`;
+
+/** @param firstId the number of the first one */
+export function withIds(events: readonly string[], call: Pick<KeptStream, "run">, firstId: number): string[] {
+  const prefix = idPrefixOf(call);
+  return events.map((event, at) => `id: ${prefix}${firstId + at}\n${event}`);
+}
+
+/** One text for each event. */
+export function separateEvents(events: Events): readonly string[] {
+  if (!(events instanceof Uint8Array)) return events;
+  const texts = utf8.decode(events).split("\n\n");
+  texts.pop();
+  return texts.map((text) => `${text}\n\n`);
+}
 
 export const joinEvents = (events: readonly string[]): string => events.join(separator);
 

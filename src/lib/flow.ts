@@ -120,17 +120,20 @@ export class Buffered<T, E = void> implements Source<T, E>, Sink<T, E> {
 }
 
 /** A source of what is all there, or is made as it is asked for. */
-export class IterableSource<T> implements Source<T> {
+export class IterableSource<T, E = void> implements Source<T, E> {
   readonly #pieces: Iterator<T>;
-  #sink: Sink<T> | undefined;
+  readonly #how: E;
+  #sink: Sink<T, E> | undefined;
   #isPaused = false;
   #isFlushing = false;
 
-  constructor(pieces: Iterable<T>) {
+  /** @param how the end of its flow */
+  constructor(pieces: Iterable<T>, how: E) {
     this.#pieces = pieces[Symbol.iterator]();
+    this.#how = how;
   }
 
-  flow(sink: Sink<T>): void {
+  flow(sink: Sink<T, E>): void {
     this.#sink = sink;
     this.#flush();
   }
@@ -151,11 +154,14 @@ export class IterableSource<T> implements Source<T> {
   #flush(): void {
     if (this.#isFlushing) return;
     this.#isFlushing = true;
-    while (this.#sink !== undefined && !this.#isPaused) this.#next(this.#sink);
-    this.#isFlushing = false;
+    try {
+      while (this.#sink !== undefined && !this.#isPaused) this.#next(this.#sink);
+    } finally {
+      this.#isFlushing = false;
+    }
   }
 
-  #next(sink: Sink<T>): void {
+  #next(sink: Sink<T, E>): void {
     let next: IteratorResult<T>;
     try {
       next = this.#pieces.next();
@@ -167,49 +173,8 @@ export class IterableSource<T> implements Source<T> {
     if (next.done !== true) sink.push(next.value);
     else {
       this.#sink = undefined;
-      sink.end();
+      sink.end(this.#how);
     }
-  }
-}
-
-/** A source that is still to come. Where it does not, that is what the sink's flow failed with. */
-export class LateSource<T, E = void> implements Source<T, E> {
-  readonly #coming: Promise<Source<T, E>>;
-  #source: Source<T, E> | undefined;
-  #isPaused = false;
-  #isCancelled = false;
-
-  constructor(coming: Promise<Source<T, E>>) {
-    this.#coming = coming;
-  }
-
-  flow(sink: Sink<T, E>): void {
-    this.#coming.then(
-      (source) => {
-        this.#source = source;
-        if (this.#isPaused) source.pause();
-        if (this.#isCancelled) source.cancel();
-        else source.flow(sink);
-      },
-      (error) => {
-        if (!this.#isCancelled) sink.fail(error);
-      },
-    );
-  }
-
-  pause(): void {
-    this.#isPaused = true;
-    this.#source?.pause();
-  }
-
-  resume(): void {
-    this.#isPaused = false;
-    this.#source?.resume();
-  }
-
-  cancel(): void {
-    this.#isCancelled = true;
-    this.#source?.cancel();
   }
 }
 
@@ -293,4 +258,25 @@ export function folded<T, E, R>(source: Source<T, E>, fold: Fold<T, E, R>): Prom
       fail: (error) => (fold.fail === undefined ? reject(error) : settle(() => fold.fail!(error))),
     });
   });
+}
+
+/** The same flow. @param onEnd called before its sink is told of its end or failure; not where it is cancelled */
+export function tellingEnd<T, E>(source: Source<T, E>, onEnd: () => void): Source<T, E> {
+  return {
+    flow: (sink) =>
+      source.flow({
+        push: (piece) => sink.push(piece),
+        end(how) {
+          onEnd();
+          sink.end(how);
+        },
+        fail(error) {
+          onEnd();
+          sink.fail(error);
+        },
+      }),
+    pause: () => source.pause(),
+    resume: () => source.resume(),
+    cancel: () => source.cancel(),
+  };
 }

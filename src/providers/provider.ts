@@ -7,7 +7,6 @@ import type { SseEvent } from "../lib/sse.ts";
 import type { ChatRequest, ChunkBody, CompletionBody } from "../protocols/chat/schema.ts";
 import type { Source } from "../protocols/source.ts";
 import type { ModelRule } from "./model-rules.ts";
-import type { FragmentTemplate } from "./openai-compatible/fragment-template.ts";
 
 /** The extra options of one call (specification §4), checked against the provider's schema. */
 export type Extras = Readonly<Record<string, unknown>>;
@@ -70,6 +69,14 @@ export type UpstreamRequest = {
   readonly body?: string | Uint8Array<ArrayBuffer> | readonly (string | Uint8Array<ArrayBuffer>)[];
 };
 
+/** Where a text stands in an event's JSON. */
+export type TextPlace = {
+  /** The members that lead to it; a number stands for the only element of a list. */
+  readonly path: readonly (string | number)[];
+  /** A member of the outermost object that may hold any text: it means nothing. */
+  readonly padding?: string;
+};
+
 /**
  * One stream's state. Bodies come in the upstream's order and need no envelope, no role and no usage discipline:
  * `upstream/stream/normaliser.ts` gives every stream its one legal form.
@@ -81,12 +88,10 @@ export interface StreamDecoder {
    */
   push(event: SseEvent): ChunkBody[];
   /**
-   * Looks at an event that may be like the last one but for its text, and changes nothing.
-   * @returns that text as `JSON.stringify` writes it; undefined where `push` must see the event
+   * The text of the latest event, if the event gave it as a fragment and did nothing else. Then an event that differs in
+   * nothing but this text gives that text, and does nothing else either.
    */
-  sameBut?(event: SseEvent): string | undefined;
-  /** Fits the events that `sameBut` would give the text of; undefined where none would be. */
-  readonly template?: FragmentTemplate | undefined;
+  readonly textPlace?: TextPlace | undefined;
   /** The upstream closed its stream. @returns what was still held back @throws InvalidAnswer when something is missing */
   end(): ChunkBody[];
   /** True once the terminal event was seen: nothing that follows matters. */

@@ -1,7 +1,6 @@
-/** What a call gives back, before it becomes HTTP. */
+/** What a call comes to, on its way from the upstream to HTTP. */
+import type { Source } from "../lib/flow.ts";
 import type { ErrorFields } from "../protocols/protocol.ts";
-import type { StreamEnd } from "./call.ts";
-import type { EventReader } from "./stream/shaped-stream.ts";
 
 export type WholeAnswer = {
   readonly kind: "whole";
@@ -11,47 +10,46 @@ export type WholeAnswer = {
   readonly body: string | Uint8Array;
   /** Of an upstream's error, for a stream that has begun without an answer. */
   readonly error?: ErrorFields;
+  /** The upstream whose error this is; absent for all else. */
+  readonly provider?: string;
 };
 
-export type { EventReader, StreamEnd };
-
-/** A stream's events, given as they come. */
-export interface EventSource {
-  /** Once: gives the events, beginning before this returns with what is there. */
-  flow(reader: EventReader): void;
-  /** The reader wants nothing for now. */
-  pause(): void;
-  resume(): void;
-  /** Ends the upstream call; the reader is told `cancelled`. */
-  cancel(): void;
-}
-
-/** A 200 stream of whole event texts, in order, ready to send. */
-export type EventAnswer = {
-  readonly kind: "events";
-  readonly headers: Readonly<Record<string, string>>;
-  readonly events: EventSource;
-};
-
-export type Answer = WholeAnswer | EventAnswer;
-
-/** Makes the one upstream call. @param signal ends it in every phase, the stream's events included */
-export type Producer = (signal: AbortSignal) => Promise<Answer>;
-
-/** Consecutive events of a recorded stream: `data[i]` is sent with `id: ${idPrefix}${firstId + i}`. */
-export type EventBatch = { readonly firstId: number; readonly data: readonly string[] };
+/** An error that an upstream answered, with its bytes unchanged and only those headers that a caller may see. */
+export type UpstreamError = WholeAnswer & { readonly provider: string; readonly body: Uint8Array };
 
 /**
- * A stream that is kept under a service-request-id, so that `Last-Event-ID` can continue it. Unlike an `EventAnswer` its
- * `next()` may throw, when what it follows is lost: an ApiError, to be told to the client like any fault in a stream.
+ * How a stream ended. `finished`: every choice came to its end and the format's terminal event went out. `faulted`: an error
+ * went out, and that event.
  */
-export type NumberedAnswer = {
-  readonly kind: "numbered";
+export type StreamEnd = "finished" | "faulted" | "cancelled";
+
+/** The whole texts of consecutive events, or the same as bytes. */
+export type Events = readonly string[] | Uint8Array;
+
+/** The last events, the format's terminal event among them; none where the stream was cancelled. */
+export type LastEvents = { readonly how: StreamEnd; readonly events: readonly string[] };
+
+/** A stream's events, pushed as they come. */
+export type EventSource = Source<Events, LastEvents>;
+
+/**
+ * The events of a kept stream, with their ids, as one of its readers asks for them. Throws an ApiError when what it follows is
+ * lost, to be told to the client like any fault in a stream.
+ */
+export type KeptEvents = AsyncGenerator<readonly string[], StreamEnd>;
+
+/** A 200 stream. */
+export type StreamAnswer<E = EventSource | KeptEvents> = {
+  readonly kind: "stream";
   readonly headers: Readonly<Record<string, string>>;
-  /** Names the upstream call, so that an event of an earlier, lost call never continues this one. */
-  readonly idPrefix: string;
-  readonly events: AsyncGenerator<EventBatch, StreamEnd>;
+  readonly events: E;
 };
 
-/** What a call with a service-request-id gives back. */
-export type KeptAnswer = WholeAnswer | NumberedAnswer;
+export type Answer<E = EventSource | KeptEvents> = WholeAnswer | StreamAnswer<E>;
+
+/** Makes the one upstream call. @param signal ends it in every phase, the stream's events included */
+export type Producer = (signal: AbortSignal) => Promise<Answer<EventSource>>;
+
+export function isUpstreamError(answer: Answer): answer is UpstreamError {
+  return answer.kind === "whole" && answer.provider !== undefined;
+}

@@ -1,84 +1,34 @@
-/** One call, start to end: encode, send, decode, normalise. What comes back is an `Outcome`, before it becomes HTTP. */
-
+/** One call, start to end: encode, send, decode, normalise. What comes back is an `Answer`, before it becomes HTTP. */
 import { nextSlice } from "../lib/cooperative-scheduling.ts";
+import { folded } from "../lib/flow.ts";
 import type { HeaderFields } from "../lib/http/parser.ts";
 import { isTooDeep, parseJson } from "../lib/json/json.ts";
 import type { LargeStrings } from "../lib/json/large-strings.ts";
 import { hugeBody } from "../protocols/body.ts";
 import { downgradeCompletion } from "../protocols/chat/legacy-functions.ts";
-import type { ChunkBody, CompletionBody, Delta, Usage } from "../protocols/chat/schema.ts";
+import type { ChunkBody, CompletionBody, Delta } from "../protocols/chat/schema.ts";
 import { ApiError, InvalidAnswer, readingError, UpstreamFault } from "../protocols/errors.ts";
-import type { ErrorFields, EventEncoder } from "../protocols/protocol.ts";
 import { parsedBytes } from "../protocols/source.ts";
 import type { AnsweredCall, Call, LocalProvider, RemoteProvider, UpstreamRequest } from "../providers/provider.ts";
+import type { Answer, EventSource, StreamAnswer, UpstreamError, WholeAnswer } from "./answer.ts";
 import type { Upstream, UpstreamAnswer } from "./client.ts";
 import type { MediaFetcher } from "./media.ts";
-import { LocalBodies, StreamBodies } from "./stream/decode.ts";
+import type { CallObserver } from "./observer.ts";
+import { ChunkList, type ChunkSource, DecodedStream } from "./stream/decode.ts";
+import { EncodedStream, type EncodingOptions, mayBreakOff } from "./stream/encoded-stream.ts";
 import { StreamFold } from "./stream/fold.ts";
-import { type NormalForm, normaliseCompletion } from "./stream/normaliser.ts";
-import { type Bodies, mayBreakOff, ShapedStream } from "./stream/shaped-stream.ts";
+import { normaliseCompletion } from "./stream/normaliser.ts";
+import { readChunks } from "./stream/passthrough.ts";
 import type { Target } from "./target.ts";
 
-/**
- * How a stream ended. `finished`: every choice came to its end and the format's terminal event went out. `faulted`: an error
- * went out, and that event.
- */
-export type StreamEnd = "finished" | "faulted" | "cancelled";
-
-/** An error that an upstream answered, with its bytes unchanged. */
-export type UpstreamError = {
-  readonly kind: "upstream-error";
-  readonly provider: string;
-  readonly status: number;
-  /** Only those that a caller may see. */
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: Uint8Array;
-};
-
-export type Outcome =
-  | { readonly kind: "completion"; readonly completion: CompletionBody }
-  | { readonly kind: "stream"; readonly events: ShapedStream }
-  | UpstreamError;
-
-/** What happens on the way, for metrics, logs and memory. Every method is called at most once but `body`. */
-export interface CallObserver {
-  /** The request is about to go upstream. */
-  sent(provider: string): void;
-  /** The upstream's headers, or its failure, are there. */
-  answered(): void;
-  /** The first fragment of a stream is about to go to the client. */
-  firstFragment(): void;
-  /** False when `body` does nothing: then most bodies need not be made. */
-  readonly wantsBodies: boolean;
-  /** A stream's body as it passes. */
-  body(body: ChunkBody): void;
-  /**
-   * The whole answer went through. `upstreamResponseId` continues it where the upstream holds the conversation.
-   * @returns what the answer's end waits for; it never rejects
-   */
-  completed(result: {
-    usage: Usage | undefined;
-    completion?: CompletionBody;
-    upstreamResponseId: string | undefined;
-  }): Promise<unknown> | undefined;
-  /** An upstream's error or a failure to reach it; status 0 when there was none. */
-  upstreamFailed(provider: string, status: number): void;
-  /** A stream broke after its first fragment. */
-  faulted(fault: UpstreamFault | ApiError): void;
-}
-
-export type CallOptions = {
-  readonly form: NormalForm;
+export type CallOptions = EncodingOptions & {
   /** Of the answer that the caller gets. */
   readonly answerId: string;
-  /** Makes what writes the stream's events. Called once, and not for plain answers. */
-  readonly encoder: () => EventEncoder;
+  /** Writes a plain answer. */
+  readonly completion: (body: CompletionBody) => WholeAnswer;
   readonly signal: AbortSignal;
-  readonly observer: CallObserver;
   /** Told once the request is out and what was said is not held here any more, where it is not. */
   readonly onSent?: (() => void) | undefined;
-  /** The error that a stream's reader sees after a fault. */
-  readonly renderFault: (fault: UpstreamFault | ApiError) => ErrorFields;
 };
 
 export type CallTools = { readonly upstream: Upstream; readonly media: MediaFetcher };
@@ -87,7 +37,7 @@ export type CallTools = { readonly upstream: Upstream; readonly media: MediaFetc
  * Makes the call. A stream is held back until its first fragment is there, so that an error before it is still an error.
  * @throws ApiError when the upstream can't be reached or is too slow; ClientDisconnected when `options.signal` aborts
  */
-export function callUpstream(tools: CallTools, target: Target, options: CallOptions): Promise<Outcome> {
+export function callUpstream(tools: CallTools, target: Target, options: CallOptions): Promise<Answer<EventSource>> {
   const { provider } = target;
   return provider.kind === "local"
     ? callLocal(provider, target, options)
@@ -99,7 +49,7 @@ async function callRemote(
   provider: RemoteProvider,
   target: Target,
   options: CallOptions,
-): Promise<Outcome> {
+): Promise<Answer<EventSource>> {
   const { call } = target;
   const wanted = provider.remoteMedia?.(call);
   const fetched = wanted?.length ? { ...call, media: await media.fetch(wanted, options.signal) } : call;
@@ -152,24 +102,19 @@ function exchangeWith(
   request: UpstreamRequest,
   target: Target,
   options: CallOptions,
-): Promise<Outcome> {
+): Promise<Answer<EventSource>> {
   const { account, timeouts } = target;
   options.observer.sent(account.name);
-  return outcomeOf(
-    upstream.send(request, account, timeouts, options.signal, options.onSent),
-    provider,
-    target,
-    options,
-  );
+  return answerOf(upstream.send(request, account, timeouts, options.signal, options.onSent), provider, target, options);
 }
 
 /** Apart from the request: what an asynchronous function was given is held until it is done. */
-async function outcomeOf(
+async function answerOf(
   sending: Promise<UpstreamAnswer>,
   provider: RemoteProvider,
   target: Target,
   options: CallOptions,
-): Promise<Outcome> {
+): Promise<Answer<EventSource>> {
   const { account, call } = target;
   const { observer } = options;
   let answer: UpstreamAnswer | undefined;
@@ -183,13 +128,13 @@ async function outcomeOf(
     const answered = { ...call, answerId: options.answerId };
     const streamed = call.request.stream === true;
     if ((streamed || answer.isEventStream) && (await isEventStream(answer, call))) {
-      const bodies = new StreamBodies(answer, provider.streamDecoder(answered));
-      if (streamed) return await openStream(bodies, target, options);
-      return completion(await collect(bodies, account.name), bodies.upstreamResponseId, target, options);
+      const chunks = new DecodedStream(answer, provider.streamDecoder(answered));
+      if (streamed) return await openStream(chunks, target, options);
+      return completion(await collect(chunks, account.name), chunks.upstreamResponseId, target, options);
     }
     const { whole, upstreamResponseId } = decodePlain(await answer.text(), provider, answered);
     // Some upstreams ignore the wish for a stream.
-    if (streamed) return await openStream(new LocalBodies([bodyOf(whole)], upstreamResponseId), target, options);
+    if (streamed) return await openStream(new ChunkList([chunkOf(whole)], upstreamResponseId), target, options);
     return completion(whole, upstreamResponseId, target, options);
   } catch (error) {
     answer?.cancel();
@@ -201,7 +146,7 @@ async function outcomeOf(
     if (!(error instanceof UpstreamFault) || answer === undefined) throw error;
     observer.upstreamFailed(account.name, error.status);
     return {
-      kind: "upstream-error",
+      kind: "whole",
       provider: account.name,
       status: error.status,
       headers: { ...errorHeaders(answer.headers, provider, error.payload), "content-type": typeOf(error.payload) },
@@ -210,13 +155,13 @@ async function outcomeOf(
   }
 }
 
-async function callLocal(provider: LocalProvider, target: Target, options: CallOptions): Promise<Outcome> {
+async function callLocal(provider: LocalProvider, target: Target, options: CallOptions): Promise<Answer<EventSource>> {
   options.observer.sent(provider.name);
   options.observer.answered();
   const { call } = target;
   const large = call.source?.large;
   if (large !== undefined) await large.restore([call.request]);
-  if (call.request.stream === true) return openStream(new LocalBodies(provider.stream(call)), target, options);
+  if (call.request.stream === true) return openStream(new ChunkList(provider.stream(call)), target, options);
   return completion(provider.answer(call), undefined, target, options);
 }
 
@@ -224,13 +169,11 @@ function completion(
   body: CompletionBody,
   upstreamResponseId: string | undefined,
   target: Target,
-  { form, observer }: CallOptions,
-): Outcome | Promise<Outcome> {
+  { form, observer, completion: write }: CallOptions,
+): WholeAnswer | Promise<WholeAnswer> {
   const normal = normaliseCompletion(target.legacyFunctions ? downgradeCompletion(body) : body, form);
-  const outcome: Outcome = { kind: "completion", completion: normal };
-  return (
-    observer.completed({ usage: body.usage, completion: body, upstreamResponseId })?.then(() => outcome) ?? outcome
-  );
+  const answer = write(normal);
+  return observer.completed({ usage: body.usage, completion: body, upstreamResponseId })?.then(() => answer) ?? answer;
 }
 
 function typeOf(payload: string): string {
@@ -251,7 +194,7 @@ async function refusal(
   observer.upstreamFailed(name, status);
   const body = await answer.bytes();
   const headers = errorHeaders(answer.headers, provider, new TextDecoder().decode(body));
-  return { kind: "upstream-error", provider: name, status, headers, body };
+  return { kind: "whole", provider: name, status, headers, body };
 }
 
 /** Headers of an upstream's error that mean something to the caller. Its request id goes under a name of its own beside ours. */
@@ -308,8 +251,8 @@ async function isEventStream(answer: UpstreamAnswer, { request }: Call): Promise
   return request.stream === true && eventBegins.has(await answer.firstByte());
 }
 
-/** A whole answer as a stream's only body. */
-function bodyOf({ choices, ...rest }: CompletionBody): ChunkBody {
+/** A whole answer as a stream's only chunk. */
+function chunkOf({ choices, ...rest }: CompletionBody): ChunkBody {
   return {
     ...rest,
     choices: choices.map(({ message, ...choice }) => ({
@@ -323,30 +266,30 @@ function numbered<T>(call: T, index: number): T & { index: number } {
   return { index, ...call };
 }
 
-function collect(bodies: Bodies, name: string): Promise<CompletionBody> {
-  return new Promise((resolve, reject) => {
-    const fold = new StreamFold();
-    bodies.flow({
-      body: (body) => fold.push([body]),
-      sameBut: () => false,
-      copied: () => 0,
-      broken: (error) => {
-        if (fold.complete && mayBreakOff(error)) resolve(fold.result());
-        else reject(error);
-      },
-      taken(more) {
-        if (more) return;
-        bodies.settle();
-        if (fold.complete) resolve(fold.result());
-        else reject(readingError(new InvalidAnswer("a stream that ended before the answer was finished"), name));
-      },
-    });
+/** @throws what the stream fails with */
+function collect(chunks: ChunkSource, name: string): Promise<CompletionBody> {
+  const fold = new StreamFold();
+  return folded(chunks, {
+    push: (given) => fold.push(readChunks(given)),
+    end(last) {
+      fold.push(last);
+      if (fold.complete) return fold.result();
+      throw readingError(new InvalidAnswer("a stream that ended before the answer was finished"), name);
+    },
+    fail(error) {
+      if (fold.complete && mayBreakOff(error)) return fold.result();
+      throw error;
+    },
   });
 }
 
-async function openStream(bodies: Bodies, target: Target, options: CallOptions): Promise<Outcome> {
-  const events = new ShapedStream(bodies, target, options);
+async function openStream(
+  chunks: ChunkSource,
+  target: Target,
+  options: CallOptions,
+): Promise<StreamAnswer<EventSource>> {
+  const events = new EncodedStream(chunks, target, options);
   await events.open();
   options.observer.firstFragment();
-  return { kind: "stream", events };
+  return { kind: "stream", headers: {}, events };
 }

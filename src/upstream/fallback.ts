@@ -1,6 +1,7 @@
 /** The first of several targets that answers, for callers who named no upstream themselves. */
 import { ApiError } from "../protocols/errors.ts";
-import { type CallOptions, type CallTools, callUpstream, type Outcome, type UpstreamError } from "./call.ts";
+import { type Answer, type EventSource, isUpstreamError, type UpstreamError } from "./answer.ts";
+import { type CallOptions, type CallTools, callUpstream } from "./call.ts";
 import type { Target } from "./target.ts";
 
 /** What an upstream's error means to someone who does not know that there is one. */
@@ -41,7 +42,7 @@ export function callWithFallback(
   targets: readonly Target[],
   optionsFor: (target: Target) => CallOptions,
   report: FallbackReport,
-): Promise<Outcome> {
+): Promise<Answer<EventSource>> {
   const [only] = targets;
   // Most calls have one target: they need nothing of what follows.
   if (only !== undefined && targets.length === 1) return callUpstream(tools, only, optionsFor(only));
@@ -53,14 +54,14 @@ async function callInTurn(
   targets: readonly Target[],
   optionsFor: (target: Target) => CallOptions,
   report: FallbackReport,
-): Promise<Outcome> {
+): Promise<Answer<EventSource>> {
   const last = targets.length - 1;
   for (const [at, target] of targets.entries()) {
     try {
-      const outcome = await callUpstream(tools, target, optionsFor(target));
-      const isFinal = outcome.kind !== "upstream-error" || classifyFailure(outcome).kind === "input";
-      if (isFinal || at === last) return outcome;
-      report(target, outcome);
+      const answer = await callUpstream(tools, target, optionsFor(target));
+      const isFinal = !isUpstreamError(answer) || classifyFailure(answer).kind === "input";
+      if (isFinal || at === last) return answer;
+      report(target, answer);
     } catch (error) {
       const isRetriable = error instanceof ApiError && error.status >= 500;
       if (!isRetriable || at === last) throw error;

@@ -1,20 +1,21 @@
 /** An upstream as the services see it: a test decides, step by step, what each call gives. */
-import type { Answer, EventReader, EventSource, Producer, StreamEnd } from "../../src/upstream/answer.ts";
+import type { Sink } from "../../src/lib/flow.ts";
+import type { Answer, EventSource, Events, LastEvents, Producer, StreamEnd } from "../../src/upstream/answer.ts";
 
 type Step = { events: string[] } | { end: StreamEnd };
 
 /** One call, waiting for its script. */
 export class ScriptedCall implements EventSource {
   readonly signal: AbortSignal;
-  readonly answer: Promise<Answer>;
+  readonly answer: Promise<Answer<EventSource>>;
   /** How many batches were taken from the stream. */
   reads = 0;
   #steps: Step[] = [];
   /** The last events: given together with the end. */
   #closing: string[] = [];
-  #reader: EventReader | undefined;
+  #reader: Sink<Events, LastEvents> | undefined;
   #isPaused = false;
-  #resolve!: (answer: Answer) => void;
+  #resolve!: (answer: Answer<EventSource>) => void;
   #reject!: (error: unknown) => void;
 
   constructor(signal: AbortSignal) {
@@ -39,7 +40,7 @@ export class ScriptedCall implements EventSource {
 
   /** Opens a stream. */
   stream(headers: Record<string, string> = {}): this {
-    this.#resolve({ kind: "events", headers, events: this });
+    this.#resolve({ kind: "stream", headers, events: this });
     return this;
   }
 
@@ -58,7 +59,7 @@ export class ScriptedCall implements EventSource {
     return this;
   }
 
-  flow(reader: EventReader): void {
+  flow(reader: Sink<Events, LastEvents>): void {
     this.#reader = reader;
     this.#give();
   }
@@ -86,14 +87,14 @@ export class ScriptedCall implements EventSource {
       }
       this.reads += 1;
       if (step.events.at(-1) === "[DONE]") this.#closing = step.events;
-      else this.#reader.batch(step.events);
+      else this.#reader.push(step.events);
     }
   }
 
   #end(how: StreamEnd): void {
     const reader = this.#reader;
     this.#reader = undefined;
-    reader?.end(how, this.#closing);
+    reader?.end({ how, events: this.#closing });
   }
 }
 
@@ -111,6 +112,12 @@ export class ScriptedUpstream {
     if (call === undefined) throw new Error("nothing was called");
     return call;
   }
+}
+
+/** An event of a kept stream, taken apart: the name of its call, its number in it, and what was pushed. */
+export function keptEvent(event: string): { readonly prefix: string; readonly number: number; readonly text: string } {
+  const [, prefix, number, text] = /^id: ([^\n]*-)(\d+)\n(.*)$/s.exec(event)!;
+  return { prefix: prefix!, number: Number(number), text: text! };
 }
 
 /** Lets everything run that does not wait for time or the network. */

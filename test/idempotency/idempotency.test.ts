@@ -4,9 +4,9 @@ import { Idempotency, type IdempotencyRules, type IdempotentAnswer } from "../..
 import { ApiError } from "../../src/protocols/errors.ts";
 import { openStore, type SqliteStore, type StoreOptions } from "../../src/store/sqlite/store.ts";
 import { StorageError } from "../../src/store/storage-error.ts";
-import type { EventBatch, KeptAnswer, StreamEnd } from "../../src/upstream/answer.ts";
+import type { Answer, KeptEvents, StreamEnd } from "../../src/upstream/answer.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
-import { ScriptedUpstream, settle } from "../helpers/scripted-upstream.ts";
+import { keptEvent, ScriptedUpstream, settle } from "../helpers/scripted-upstream.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 
 const done = "[DONE]";
@@ -96,7 +96,7 @@ type Asking = {
   lastEventId: string;
 };
 
-const textOf = (answer: KeptAnswer): string => {
+const textOf = (answer: Answer<KeptEvents>): string => {
   if (answer.kind !== "whole") throw new Error("not a whole answer");
   return typeof answer.body === "string" ? answer.body : new TextDecoder().decode(answer.body);
 };
@@ -104,33 +104,38 @@ const textOf = (answer: KeptAnswer): string => {
 type Read = { ids: string[]; data: string[]; end: StreamEnd | Error };
 
 /** All events to the end, with their ids. */
-async function readAll(answer: KeptAnswer): Promise<Read> {
-  if (answer.kind !== "numbered") throw new Error("not a stream");
+async function readAll(answer: Answer<KeptEvents>): Promise<Read> {
+  if (answer.kind !== "stream") throw new Error("not a stream");
   const read: Read = { ids: [], data: [], end: "cancelled" };
   try {
     for (;;) {
       const { value, done } = await answer.events.next();
       if (done === true) return { ...read, end: value };
-      take(read, answer.idPrefix, value);
+      take(read, value);
     }
   } catch (error) {
     return { ...read, end: error as Error };
   }
 }
 
-function take(read: Read, prefix: string, { firstId, data }: EventBatch): void {
-  for (const [at, one] of data.entries()) {
-    read.ids.push(`${prefix}${firstId + at}`);
-    read.data.push(one);
+function take(read: Read, events: readonly string[]): void {
+  for (const { prefix, number, text } of events.map(keptEvent)) {
+    read.ids.push(`${prefix}${number}`);
+    read.data.push(text);
   }
 }
 
-async function nextBatch(answer: KeptAnswer): Promise<readonly string[]> {
-  if (answer.kind !== "numbered") throw new Error("not a stream");
+async function nextRead(answer: Answer<KeptEvents>): Promise<Read> {
+  if (answer.kind !== "stream") throw new Error("not a stream");
   const { value, done } = await answer.events.next();
   if (done === true) throw new Error(`the stream is over: ${value}`);
-  return value.data;
+  const read: Read = { ids: [], data: [], end: "cancelled" };
+  take(read, value);
+  return read;
 }
+
+const nextBatch = async (answer: Answer<KeptEvents>) => (await nextRead(answer)).data;
+const prefixOf = ({ ids }: Read) => ids[0]!.slice(0, ids[0]!.indexOf("-") + 1);
 
 const errorOf = (promise: Promise<unknown>): Promise<ApiError> =>
   promise.then(
@@ -305,7 +310,7 @@ describe("streams", () => {
     const read = await readAll(again.answer);
     expect(read.data).toEqual(["a", "b", "c", "d", done]);
     expect(read.end).toBe("finished");
-    const prefix = answer.kind === "numbered" ? answer.idPrefix : "";
+    const prefix = prefixOf(read);
     expect(prefix).toMatch(/^[0-9a-f]{8}-$/);
     expect(read.ids).toEqual([0, 1, 2, 3, 4].map((number) => `${prefix}${number}`));
   });
@@ -358,8 +363,7 @@ describe("streams", () => {
     await settle();
     const call = house.upstream.last.stream().push("a", "b", "c");
     const { answer } = await asked;
-    await nextBatch(answer);
-    const prefix = answer.kind === "numbered" ? answer.idPrefix : "";
+    const prefix = prefixOf(await nextRead(answer));
     const after = async (lastEventId: string) => (await house.ask({ lastEventId })).answer;
     expect(await nextBatch(await after(`${prefix}1`))).toEqual(["c"]);
     call.push(done).end("finished");
@@ -383,8 +387,7 @@ describe("streams", () => {
     await settle();
     house.upstream.last.stream().push("a", "b");
     const { answer } = await asked;
-    await nextBatch(answer);
-    const lostId = `${answer.kind === "numbered" ? answer.idPrefix : ""}1`;
+    const lostId = `${prefixOf(await nextRead(answer))}1`;
     house.crash();
     const retry = house.ask({ lastEventId: lostId });
     await settle();
@@ -443,8 +446,9 @@ describe("streams", () => {
     expect(await nextBatch(late)).toEqual(events.slice(0, 70));
     call.push(done).end("finished");
     expect((await readAll(first)).data).toEqual([...events.slice(300), done]);
-    expect((await readAll(late)).data).toEqual([...events.slice(70), done]);
-    const prefix = late.kind === "numbered" ? late.idPrefix : "";
+    const read = await readAll(late);
+    expect(read.data).toEqual([...events.slice(70), done]);
+    const prefix = prefixOf(read);
     expect((await readAll((await house.ask()).answer)).data).toEqual([...events, done]);
     for (const from of [68, 69, 70, 71, 139, 250, 489, 490, 498, 499]) {
       const { answer } = await house.ask({ lastEventId: `${prefix}${from}` });
@@ -516,7 +520,7 @@ describe("leaving", () => {
     const call = house.upstream.last.stream().push("a");
     const { answer } = await asked;
     await nextBatch(answer);
-    if (answer.kind === "numbered") await answer.events.return("cancelled");
+    if (answer.kind === "stream") await answer.events.return("cancelled");
     call.push("b", done).end("finished");
     await house.process.idempotency.settled();
     expect((await readAll((await house.ask()).answer)).data).toEqual(["a", "b", done]);

@@ -6,7 +6,7 @@ import { StorageError } from "../../src/store/storage-error.ts";
 import type { RunRepository } from "../../src/store/store.ts";
 import type { WholeAnswer } from "../../src/upstream/answer.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
-import { ScriptedUpstream, settle } from "../helpers/scripted-upstream.ts";
+import { keptEvent, ScriptedUpstream, settle } from "../helpers/scripted-upstream.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 
 const rules = { retentionHours: 24, finishAfterDisconnect: true, recordBytes: 1_000_000 };
@@ -40,11 +40,11 @@ class Node implements AsyncDisposable {
 
 /** All that is read of a stream, and the error that ended it. */
 async function read({ answer }: IdempotentAnswer): Promise<unknown[]> {
-  if (answer.kind !== "numbered") throw new Error("not a stream");
+  if (answer.kind !== "stream") throw new Error("not a stream");
   const found: unknown[] = [];
   try {
     for (let step = await answer.events.next(); step.done !== true; step = await answer.events.next()) {
-      found.push(...step.value.data);
+      found.push(...step.value.map((event) => keptEvent(event).text));
     }
   } catch (error) {
     found.push((error as { code?: string }).code);

@@ -7,10 +7,10 @@ import { Idempotency, type IdempotentAnswer } from "../../src/idempotency/idempo
 import { ApiError } from "../../src/protocols/errors.ts";
 import { openStore, type SqliteStore } from "../../src/store/sqlite/store.ts";
 import { StorageError } from "../../src/store/storage-error.ts";
-import type { KeptAnswer, StreamEnd } from "../../src/upstream/answer.ts";
+import type { Answer, KeptEvents, StreamEnd } from "../../src/upstream/answer.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { Random } from "../helpers/random.ts";
-import { type ScriptedCall, ScriptedUpstream, settle } from "../helpers/scripted-upstream.ts";
+import { keptEvent, type ScriptedCall, ScriptedUpstream, settle } from "../helpers/scripted-upstream.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 
 const done = "[DONE]";
@@ -64,6 +64,8 @@ class Client {
   kept: IdempotentAnswer | undefined;
   error: unknown;
   readonly read: string[] = [];
+  /** What the ids of its events begin with. */
+  prefix: string | undefined;
   end: StreamEnd | Error | undefined;
   gone = false;
 
@@ -84,7 +86,7 @@ class Client {
     }
   }
 
-  async #readAll(answer: KeptAnswer): Promise<void> {
+  async #readAll(answer: Answer<KeptEvents>): Promise<void> {
     if (answer.kind === "whole") return;
     try {
       for (;;) {
@@ -93,8 +95,10 @@ class Client {
           this.end = value;
           return;
         }
-        expect(value.firstId).toBe(this.from + this.read.length);
-        this.read.push(...value.data);
+        const events = value.map(keptEvent);
+        expect(events[0]!.number).toBe(this.from + this.read.length);
+        this.prefix = events[0]!.prefix;
+        this.read.push(...events.map(({ text }) => text));
       }
     } catch (error) {
       this.end = error as Error;
@@ -312,11 +316,11 @@ class World {
 
   /** Sometimes an id of an event of that call, or of an odd one. */
   #lastEventId(call: ModelCall | undefined): [id: string | undefined, from: number] {
-    const knows = call?.clients.find(({ kept }) => kept?.answer.kind === "numbered");
-    if (knows?.kept?.answer.kind !== "numbered" || call?.taken === 0 || this.random.chance(60)) return [undefined, 0];
+    const prefix = call?.clients.find((client) => client.prefix !== undefined)?.prefix;
+    if (prefix === undefined || call?.taken === 0 || this.random.chance(60)) return [undefined, 0];
     if (this.random.chance(20)) return ["00000000-1", 0];
     const number = this.random.below(call!.taken);
-    return [`${knows.kept.answer.idPrefix}${number}`, number + 1];
+    return [`${prefix}${number}`, number + 1];
   }
 
   #reconcile(): void {

@@ -1,9 +1,10 @@
 /** What streams that nobody reads may take of a process, counted in pieces. */
 import { expect, test } from "bun:test";
 import { Idempotency } from "../../src/idempotency/idempotency.ts";
+import type { Sink } from "../../src/lib/flow.ts";
 import { openStore } from "../../src/store/sqlite/store.ts";
 import type { RunRepository, StoredEvents } from "../../src/store/store.ts";
-import type { EventReader, EventSource, Producer } from "../../src/upstream/answer.ts";
+import type { EventSource, Events, LastEvents, Producer } from "../../src/upstream/answer.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { settle } from "../helpers/scripted-upstream.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
@@ -15,7 +16,7 @@ class Quick implements EventSource {
   taken = 0;
   readonly #batches: number;
   readonly #batch: string[];
-  #reader: EventReader | undefined;
+  #reader: Sink<Events, LastEvents> | undefined;
   #isPaused = false;
   #isGiving = false;
 
@@ -23,9 +24,9 @@ class Quick implements EventSource {
     this.#batches = batches;
     this.#batch = [JSON.stringify("x".repeat(characters - 2))];
   }
-  readonly produce: Producer = async () => ({ kind: "events", headers: {}, events: this });
+  readonly produce: Producer = async () => ({ kind: "stream", headers: {}, events: this });
 
-  flow(reader: EventReader): void {
+  flow(reader: Sink<Events, LastEvents>): void {
     this.#reader = reader;
     this.#give();
   }
@@ -47,8 +48,8 @@ class Quick implements EventSource {
       this.taken += 1;
       const reader = this.#reader;
       if (isLast) this.#reader = undefined;
-      if (isLast) reader.end("finished", ["[DONE]"]);
-      else reader.batch([...this.#batch]);
+      if (isLast) reader.end({ how: "finished", events: ["[DONE]"] });
+      else reader.push([...this.#batch]);
     }
     this.#isGiving = false;
   }
@@ -122,7 +123,7 @@ test("all together they take 128 KiB in 10 ms, and what came is kept whole", asy
     () => Promise.reject(new Error("no second call")),
   );
   let events = 0;
-  if (answer.kind === "numbered") for await (const { data } of answer.events) events += data.length;
+  if (answer.kind === "stream") for await (const batch of answer.events) events += batch.length;
   expect(events).toBe(41);
   close();
 });
@@ -137,7 +138,7 @@ test("a reader who comes back reads at its own speed at once", async () => {
   const claim = { scope: "s", requestId: "1", fingerprint: "f" };
   const { answer } = await idempotency.run(claim, new AbortController().signal, upstream.produce);
   let events = 0;
-  if (answer.kind === "numbered") for await (const { data } of answer.events) events += data.length;
+  if (answer.kind === "stream") for await (const batch of answer.events) events += batch.length;
   expect(events).toBe(101);
   close();
 });

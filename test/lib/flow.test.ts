@@ -1,15 +1,6 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import {
-  Buffered,
-  type Flow,
-  folded,
-  IterableSource,
-  LateSource,
-  Pulled,
-  type Sink,
-  type Source,
-} from "../../src/lib/flow.ts";
+import { Buffered, type Flow, folded, IterableSource, Pulled, type Sink, type Source } from "../../src/lib/flow.ts";
 import { IdleTimer } from "../../src/lib/idle-timer.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 
@@ -101,7 +92,7 @@ test("whatever is done in whatever order: pieces come once and in order, none in
 }, 60_000);
 
 test("what is all there is given as it is wanted, and what can't be made is how it fails", () => {
-  const source: Source<number> = new IterableSource([0, 1, 2]);
+  const source: Source<number, string> = new IterableSource([0, 1, 2], "end");
   const sink = new Recorder((piece) => piece === 1 && source.pause());
   source.flow(sink);
   expect(sink.told).toEqual([0, 1]);
@@ -112,25 +103,8 @@ test("what is all there is given as it is wanted, and what can't be made is how 
     yield 0;
     throw new Error("ouch");
   })();
-  new IterableSource(failing).flow(broken);
+  new IterableSource(failing, "end").flow(broken);
   expect(broken.told).toEqual([0, "fail ouch"]);
-});
-
-test("a source that is late is held back or cancelled before it comes, and fails where it does not come", async () => {
-  const told: string[] = [];
-  const coming = Promise.withResolvers<Source<number, string>>();
-  const late = new LateSource(coming.promise);
-  late.flow(new Recorder());
-  late.pause();
-  late.cancel();
-  const note = (what: string) => () => void told.push(what);
-  coming.resolve({ flow: note("flow"), pause: note("pause"), resume: note("resume"), cancel: note("cancel") });
-  await coming.promise;
-  expect(told).toEqual(["pause", "cancel"]);
-  const sink = new Recorder();
-  new LateSource(Promise.reject(new Error("ouch"))).flow(sink);
-  await Promise.resolve();
-  expect(sink.told).toEqual(["fail ouch"]);
 });
 
 test("who asks for one piece at a time gets all, and the end or the failure", async () => {
@@ -161,11 +135,12 @@ test("a flow is folded to what it amounts to; a fold that throws cancels it", as
     if (sum > 5) throw new Error("too much");
   };
   const fold = { push, end: () => sum };
-  expect(await folded(new IterableSource([1, 2]), fold)).toBe(3);
+  expect(await folded(new IterableSource([1, 2], "end"), fold)).toBe(3);
   const endless = new IterableSource(
     (function* () {
       for (;;) yield 1;
     })(),
+    "end",
   );
   await expect(folded(endless, fold)).rejects.toThrow("too much");
   const failing = new Buffered<number>(idle, 1);

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { classifyFailure, type FailureClass } from "../../src/upstream/fallback.ts";
 
 const error = (status: number, body: unknown) => ({
-  kind: "upstream-error" as const,
+  kind: "whole" as const,
   provider: "p",
   status,
   headers: {},

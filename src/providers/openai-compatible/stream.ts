@@ -9,7 +9,7 @@ import { doneData } from "../../protocols/chat/stream.ts";
 import { calledIn, isOtherKind, type ToolKind, toolKinds } from "../../protocols/chat/tools.ts";
 import { InvalidAnswer, UpstreamFault } from "../../protocols/errors.ts";
 import type { MakeId } from "../made-ids.ts";
-import type { StreamDecoder } from "../provider.ts";
+import type { StreamDecoder, TextPlace } from "../provider.ts";
 import { eventIn, objectIn, objectsIn, plainWords, textIn } from "../reading.ts";
 import {
   argumentsOf,
@@ -27,7 +27,6 @@ import {
   textsOf,
   usageOf,
 } from "./answer.ts";
-import { FragmentTemplate } from "./fragment-template.ts";
 import type { Quirks } from "./quirks.ts";
 import { ThinkTags } from "./think-tags.ts";
 
@@ -62,8 +61,8 @@ const perChunk = ["system_fingerprint", "service_tier"] as const;
 const padding = "obfuscation";
 /** Longer than `[DONE]` with some space around it. */
 const maxWord = 16;
-/** An upstream that writes each chunk in another way is read as it comes. */
-const maxLessons = 20;
+/** Of a chunk that is a text fragment and no more. */
+const textPlace: TextPlace = { path: ["choices", 0, "delta", "content"], padding };
 
 export class ChatStream implements StreamDecoder {
   finished = false;
@@ -75,10 +74,7 @@ export class ChatStream implements StreamDecoder {
   /** Fields beyond the format: each goes out once, with the end of a choice or of the stream. */
   #extras: JsonObject = {};
   readonly #sentExtras = new Set<string>();
-  template: FragmentTemplate | undefined;
-  #learned: FragmentTemplate | undefined;
-  #lessons = 0;
-
+  textPlace: TextPlace | undefined;
   /** What the first text may repeat. */
   #echo: string | undefined;
 
@@ -90,6 +86,7 @@ export class ChatStream implements StreamDecoder {
   }
 
   push({ data, event }: SseEvent): ChunkBody[] {
+    this.textPlace = undefined;
     if (data.length <= maxWord) {
       const word = data.trim();
       if (word === doneData) return this.#done();
@@ -102,30 +99,16 @@ export class ChatStream implements StreamDecoder {
     const chunk = eventIn(data);
     if (event === "error" || isFault(chunk)) throw new UpstreamFault(data, faultStatus(chunk));
     const plain = this.#plainFragment(chunk);
-    this.template = plain && this.#templateOf(data, chunk, plain.choices[0]!.index);
-    return plain === undefined ? this.#bodies(chunk, data) : [plain];
+    if (plain === undefined) return this.#bodies(chunk, data);
+    if (plain.choices[0]!.index === 0 && hasCommonKeys(chunk)) this.textPlace = textPlace;
+    return [plain];
   }
 
   /** Without a reason for the end, `[DONE]` itself is the upstream's word that it ended; without an answer it is none. */
   #done(): ChunkBody[] {
     if (this.#choices.size === 0 || this.#complete) this.finished = true;
     else this.closing = true;
-    this.template = undefined;
     return nothing;
-  }
-
-  sameBut({ data, event }: SseEvent): string | undefined {
-    return event === "" ? this.template?.textOf(data) : undefined;
-  }
-
-  /** Fits the fragments that are like this one but for their text. */
-  #templateOf(data: string, chunk: JsonObject, index: number): FragmentTemplate | undefined {
-    if (this.#learned?.textOf(data) !== undefined) return this.#learned;
-    if (index !== 0 || this.#lessons === maxLessons) return undefined;
-    for (const key in chunk) if (!isCommon(key)) return undefined;
-    this.#lessons += 1;
-    this.#learned = FragmentTemplate.learn(data, padding);
-    return this.#learned;
   }
 
   /** A choice without a finish reason stays without one, unless `[DONE]` came: the answer may well have been cut. */
@@ -240,6 +223,11 @@ function dressed(chunk: JsonObject, choices: ChunkChoice[]): ChunkBody {
   const body: ChunkBody = { choices };
   for (const name of perChunk) if (typeof chunk[name] === "string") body[name] = chunk[name];
   return body;
+}
+
+function hasCommonKeys(chunk: JsonObject): boolean {
+  for (const key in chunk) if (!isCommon(key)) return false;
+  return true;
 }
 
 function isCommon(key: string): boolean {

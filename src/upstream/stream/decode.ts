@@ -1,117 +1,142 @@
-/** Where a stream's bodies come from: an upstream's bytes, or what is all there. */
+/** From an upstream's bytes to the chunks of a stream. */
+import { IterableSource, type Sink, type Source } from "../../lib/flow.ts";
 import { type SseEvent, SseParser } from "../../lib/sse.ts";
 import type { ChunkBody } from "../../protocols/chat/schema.ts";
 import { readingError } from "../../protocols/errors.ts";
 import type { StreamDecoder } from "../../providers/provider.ts";
 import type { UpstreamAnswer } from "../client.ts";
-import type { Bodies, BodyReader } from "./shaped-stream.ts";
+import { type Chunks, Passthrough } from "./passthrough.ts";
+import { lastEventIn } from "./text-template.ts";
 
-const nothing: Buffer = Buffer.alloc(0);
+/** A stream's chunks; those that come with its end come as its end. Fails with UpstreamFault, ApiError or ClientDisconnected. */
+export interface ChunkSource extends Source<Chunks, readonly ChunkBody[]> {
+  /** The upstream's own id of the answer, where it can be continued by it. */
+  readonly upstreamResponseId: string | undefined;
+}
 
-/** Decoded as they arrive. */
-export class StreamBodies implements Bodies {
+/** Chunks that are all there, or are made as they are asked for. */
+export class ChunkList extends IterableSource<Chunks, readonly ChunkBody[]> implements ChunkSource {
+  readonly upstreamResponseId: string | undefined;
+
+  constructor(chunks: Iterable<ChunkBody>, upstreamResponseId?: string) {
+    super(
+      Iterator.from(chunks).map((chunk) => [chunk]),
+      [],
+    );
+    this.upstreamResponseId = upstreamResponseId;
+  }
+}
+
+/** Decodes what arrives in the turn in which it arrives. */
+export class DecodedStream implements ChunkSource, Sink<Buffer> {
   readonly #answer: UpstreamAnswer;
   readonly #decoder: StreamDecoder;
   readonly #parser = new SseParser();
-  #reader!: BodyReader;
-  #isPaused = false;
-  /** Whether the form of the stream's fragments is still to be learnt. */
-  #isLearning: boolean;
-  /** Of the first piece, what is left for when its form is known. */
-  #later: Buffer | undefined;
-  /** The beginning of an event that the next bytes go on with. */
-  #cut = nothing;
+  readonly #passthrough = new Passthrough();
+  readonly #repeat = (texts: Chunks) => this.#sink?.push(texts);
+  #sink: Sink<Chunks, readonly ChunkBody[]> | undefined;
+  #isFirst = true;
 
   constructor(answer: UpstreamAnswer, decoder: StreamDecoder) {
     this.#answer = answer;
     this.#decoder = decoder;
-    this.#isLearning = decoder.sameBut !== undefined;
   }
 
   get upstreamResponseId(): string | undefined {
     return this.#decoder.upstreamResponseId;
   }
 
-  flow(reader: BodyReader): void {
-    this.#reader = reader;
-    this.#answer.flow({
-      push: (bytes) => this.#take(bytes),
-      end: () => this.#decode(undefined),
-      fail: (error) => reader.broken(error),
-    });
+  flow(sink: Sink<Chunks, readonly ChunkBody[]>): void {
+    this.#sink = sink;
+    this.#answer.flow(this);
   }
 
   pause(): void {
-    this.#isPaused = true;
     this.#answer.pause();
   }
 
   resume(): void {
-    this.#isPaused = false;
-    this.#goOn();
-    if (!this.#isPaused) this.#answer.resume();
+    this.#answer.resume();
+  }
+
+  cancel(): void {
+    this.#sink = undefined;
+    this.#answer.cancel();
+  }
+
+  push(bytes: Buffer): void {
+    const end = this.#isFirst ? endOfThirdEvent(bytes) : bytes.length;
+    this.#isFirst = false;
+    this.#take(end === bytes.length ? bytes : bytes.subarray(0, end));
+    if (end < bytes.length) this.#take(bytes.subarray(end));
+  }
+
+  end(): void {
+    this.#decode(undefined);
+  }
+
+  fail(error: unknown): void {
+    const sink = this.#sink;
+    this.#sink = undefined;
+    sink?.fail(error);
   }
 
   #take(bytes: Buffer): void {
-    const end = this.#isLearning ? endOfThirdEvent(bytes) : bytes.length;
-    this.#isLearning = false;
-    if (end < bytes.length) this.#later = bytes.subarray(end);
-    this.#decode(end === bytes.length ? bytes : bytes.subarray(0, end));
-    this.#goOn();
-  }
-
-  #goOn(): void {
-    const later = this.#later;
-    if (this.#isPaused || later === undefined) return;
-    this.#later = undefined;
-    this.#decode(later);
+    const rest = this.#parser.isBetweenEvents ? this.#passthrough.take(bytes, this.#repeat) : bytes;
+    if (rest !== undefined && this.#sink !== undefined) this.#decode(rest);
   }
 
   /** @param bytes undefined at the stream's end */
   #decode(bytes: Buffer | undefined): void {
-    const decoder = this.#decoder;
-    const reader = this.#reader;
-    let more = bytes !== undefined;
+    const chunks: ChunkBody[] = [];
+    let isOver: boolean;
     try {
-      for (const event of bytes === undefined ? this.#lastEvents() : this.#events(bytes)) {
-        const text = decoder.sameBut?.(event);
-        if (text !== undefined && reader.sameBut(text)) continue;
-        for (const body of decoder.push(event)) reader.body(body);
-        if (decoder.finished) break;
-      }
-      if (decoder.finished) more = false;
-      if (!more) for (const body of decoder.end()) reader.body(body);
-      else if (decoder.closing === true) this.#answer.endSoon();
+      isOver = bytes === undefined ? this.#readLast(chunks) : this.#read(bytes, chunks);
     } catch (error) {
-      reader.broken(readingError(error, this.#answer.name));
+      if (chunks.length > 0) this.#sink?.push(chunks);
+      this.fail(readingError(error, this.#answer.name));
       return;
     }
-    reader.taken(more);
-  }
-
-  /** Those that can't be copied as they stand. */
-  #events(bytes: Buffer): SseEvent[] {
-    const piece = this.#cut.length === 0 ? bytes : Buffer.concat([this.#cut, bytes]);
-    this.#cut = nothing;
-    const { template } = this.#decoder;
-    if (template === undefined || !this.#parser.isBetweenEvents) return this.#parser.push(piece);
-    const taken = this.#reader.copied(piece, template);
-    const rest = taken === 0 ? piece : piece.subarray(taken);
-    if (taken === 0 || !isCut(rest)) return this.#parser.push(rest);
-    this.#cut = rest;
-    return [];
-  }
-
-  #lastEvents(): SseEvent[] {
-    return [...this.#parser.push(this.#cut), ...this.#parser.end()];
-  }
-
-  cancel(): void {
-    this.#answer.cancel();
-  }
-
-  settle(): void {
+    const sink = this.#sink;
+    if (!isOver) {
+      if (chunks.length > 0) sink?.push(chunks);
+      return;
+    }
+    this.#sink = undefined;
+    // All that matters was read.
     this.#answer.drain();
+    sink?.end(chunks);
+  }
+
+  /** @param chunks takes what comes of the bytes @returns whether nothing that follows matters */
+  #read(bytes: Buffer, chunks: ChunkBody[]): boolean {
+    const decoder = this.#decoder;
+    const beginsEvent = this.#parser.isBetweenEvents;
+    const events = this.#parser.push(bytes);
+    if (this.#push(events, chunks)) return true;
+    const place = decoder.textPlace;
+    const last = place && events.at(-1);
+    this.#passthrough.learn(last && lastEventIn(bytes, beginsEvent, last.data), chunks.at(-1), place);
+    if (decoder.closing === true) this.#answer.endSoon();
+    return false;
+  }
+
+  #readLast(chunks: ChunkBody[]): boolean {
+    const events = [...this.#parser.push(this.#passthrough.rest()), ...this.#parser.end()];
+    if (!this.#push(events, chunks)) for (const chunk of this.#decoder.end()) chunks.push(chunk);
+    return true;
+  }
+
+  /** @returns whether the terminal event was among them: then what was still held back is added too */
+  #push(events: readonly SseEvent[], chunks: ChunkBody[]): boolean {
+    const decoder = this.#decoder;
+    for (const event of events) {
+      for (const chunk of decoder.push(event)) chunks.push(chunk);
+      if (!decoder.finished) continue;
+      for (const chunk of decoder.end()) chunks.push(chunk);
+      return true;
+    }
+    return false;
   }
 }
 
@@ -124,55 +149,4 @@ function endOfThirdEvent(bytes: Buffer): number {
     end = blank + 2;
   }
   return end;
-}
-
-/** Whether it may be the beginning of an event alone: whole ones end with a line. */
-function isCut(rest: Buffer): boolean {
-  const last = rest.at(-1);
-  return last !== 10 && last !== 13 && !rest.includes("\n\n");
-}
-
-/** Bodies that are all there. */
-export class LocalBodies implements Bodies {
-  readonly #bodies: Iterator<ChunkBody>;
-  readonly upstreamResponseId: string | undefined;
-  #reader: BodyReader | undefined;
-  #isPaused = false;
-
-  constructor(bodies: Iterable<ChunkBody>, upstreamResponseId?: string) {
-    this.#bodies = bodies[Symbol.iterator]();
-    this.upstreamResponseId = upstreamResponseId;
-  }
-
-  flow(reader: BodyReader): void {
-    this.#reader = reader;
-    this.#give();
-  }
-
-  pause(): void {
-    this.#isPaused = true;
-  }
-
-  resume(): void {
-    if (!this.#isPaused) return;
-    this.#isPaused = false;
-    this.#give();
-  }
-
-  cancel(): void {
-    this.#reader = undefined;
-  }
-
-  settle(): void {
-    this.#reader = undefined;
-  }
-
-  #give(): void {
-    while (this.#reader !== undefined && !this.#isPaused) {
-      const reader = this.#reader;
-      const { value, done } = this.#bodies.next();
-      if (done !== true) reader.body(value);
-      reader.taken(done !== true);
-    }
-  }
 }

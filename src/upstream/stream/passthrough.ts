@@ -1,116 +1,130 @@
 /**
- * Plain fragments from an upstream's bytes straight into ours: what all of a stream's events have in common is compared
- * once per event and written anew, the text between is copied as it stands.
+ * Plain fragments from an upstream's bytes straight into ours: what all of a stream's events have in common is compared once
+ * per event and written anew, the text between is copied as it stands.
  */
-import { isUtf8 } from "node:buffer";
+import type { ChunkBody } from "../../protocols/chat/schema.ts";
 import type { TextFrame } from "../../protocols/protocol.ts";
-import { type FragmentTemplate, shortEscapes } from "../../providers/openai-compatible/fragment-template.ts";
+import type { TextPlace } from "../../providers/provider.ts";
+import { type RawEvent, TextTemplate } from "./text-template.ts";
 
-type Part = { readonly start: number; readonly end: number; readonly length: number };
+/** An upstream that writes each event in another way is read as it comes. */
+const maxLessons = 20;
+const nothing: Buffer = Buffer.alloc(0);
 
-const quote = 34;
-const backslash = 92;
+/** Chunks that are each like the latest one but for their texts. */
+export class RepeatedText {
+  readonly #piece: Buffer;
+  /** Where the texts begin and end, in turns, each as `JSON.stringify` writes it. */
+  readonly #places: readonly number[];
+  readonly #like: ChunkBody;
 
-export class FragmentCopy {
-  readonly template: FragmentTemplate;
-  readonly frame: TextFrame;
-  /** All that is compared and written, one behind the other: a buffer of its own for each would cost more than they hold. */
-  readonly #parts: Buffer;
-  readonly #before: Part;
-  readonly #between: Part;
-  readonly #after: Part | undefined;
-  readonly #head: Part;
-  readonly #tail: Part;
-  /** Where the texts of the piece at hand begin and end, in turns. */
-  readonly #places: number[] = [];
-
-  constructor(template: FragmentTemplate, frame: TextFrame) {
-    this.template = template;
-    this.frame = frame;
-    const { before, between, after } = template;
-    const texts = [
-      `data: ${before}`,
-      after === undefined ? `${between}\n\n` : between,
-      `${after ?? ""}\n\n`,
-      frame.head,
-      frame.tail,
-    ];
-    this.#parts = Buffer.from(texts.join(""));
-    let end = 0;
-    const [first, second, third, head, tail] = texts.map((text): Part => {
-      const start = end;
-      end += Buffer.byteLength(text);
-      return { start, end, length: end - start };
-    });
-    this.#before = first!;
-    this.#between = second!;
-    this.#after = after === undefined ? undefined : third!;
-    this.#head = head!;
-    this.#tail = tail!;
+  constructor(piece: Buffer, places: readonly number[], like: ChunkBody) {
+    this.#piece = piece;
+    this.#places = places;
+    this.#like = like;
   }
 
-  /**
-   * Copies whole events of the template, each with some text, written as `JSON.stringify` writes it, up to the first that is
-   * none of these.
-   * @param piece begins with an event
-   * @returns what to send, and how many bytes of the piece that is; undefined for none
-   */
-  copy(piece: Buffer): { readonly events: Buffer; readonly taken: number } | undefined {
-    const taken = this.#find(piece);
-    if (taken === 0) return undefined;
+  chunks(): ChunkBody[] {
+    const [choice] = this.#like.choices;
+    const chunks: ChunkBody[] = [];
+    for (let at = 0; at < this.#places.length; at += 2) {
+      const content = JSON.parse(this.#piece.toString("utf8", this.#places[at], this.#places[at + 1])) as string;
+      chunks.push({ ...this.#like, choices: [{ ...choice!, delta: { content } }] });
+    }
+    return chunks;
+  }
+
+  /** The same as events, one behind the other. */
+  events({ bytes, tail }: FrameBytes): Buffer {
     const places = this.#places;
-    const [head, tail] = [this.#head, this.#tail];
-    let size = (places.length / 2) * (head.length + tail.length);
+    let size = (places.length / 2) * bytes.length;
     for (let at = 0; at < places.length; at += 2) size += places[at + 1]! - places[at]!;
     const events = Buffer.allocUnsafe(size);
     let end = 0;
     for (let at = 0; at < places.length; at += 2) {
-      end += this.#parts.copy(events, end, head.start, head.end);
-      end += piece.copy(events, end, places[at], places[at + 1]);
-      end += this.#parts.copy(events, end, tail.start, tail.end);
+      end += bytes.copy(events, end, 0, tail);
+      end += this.#piece.copy(events, end, places[at], places[at + 1]);
+      end += bytes.copy(events, end, tail);
     }
-    return { events, taken };
+    return events;
+  }
+}
+
+/** A frame's head and tail, one behind the other. */
+export class FrameBytes {
+  readonly frame: TextFrame;
+  readonly bytes: Buffer;
+  /** Where the tail begins. */
+  readonly tail: number;
+
+  constructor(frame: TextFrame) {
+    this.frame = frame;
+    this.bytes = Buffer.from(frame.head + frame.tail);
+    this.tail = Buffer.byteLength(frame.head);
+  }
+}
+
+/** Chunks, as read or as repeated. */
+export type Chunks = readonly ChunkBody[] | RepeatedText;
+
+export function readChunks(chunks: Chunks): readonly ChunkBody[] {
+  return chunks instanceof RepeatedText ? chunks.chunks() : chunks;
+}
+
+/** Stands between a stream's bytes and its parser: learns from what was decoded which events can do without. */
+export class Passthrough {
+  #template: TextTemplate | undefined;
+  /** The latest chunk, if the template fits its event. */
+  #like: ChunkBody | undefined;
+  #lessons = 0;
+  /** The beginning of an event that the next bytes go on with. */
+  #cut = nothing;
+
+  /**
+   * @param bytes the next ones, the parser being between two events
+   * @param repeat takes the texts of the events that they begin with
+   * @returns what has to be parsed; undefined where nothing has
+   */
+  take(bytes: Buffer, repeat: (texts: RepeatedText) => void): Buffer | undefined {
+    const piece = this.#cut.length === 0 ? bytes : Buffer.concat([this.#cut, bytes]);
+    this.#cut = nothing;
+    if (this.#like === undefined) return piece;
+    const places: number[] = [];
+    const end = this.#template!.find(piece, places);
+    if (end === 0) return piece;
+    repeat(new RepeatedText(piece, places, this.#like));
+    if (end === piece.length) return undefined;
+    const rest = piece.subarray(end);
+    if (!isCut(rest)) return rest;
+    this.#cut = rest;
+    return undefined;
   }
 
-  /** Fills `#places`. @returns where the last event ends */
-  #find(piece: Buffer): number {
-    const places = this.#places;
-    places.length = 0;
-    let taken = 0;
-    let isAscii = true;
-    for (;;) {
-      const start = taken + this.#before.length;
-      if (!this.#holds(piece, taken, this.#before) || piece[start] !== quote) break;
-      let end = start + 1;
-      let byte = piece[end];
-      for (; byte !== undefined && byte !== quote && byte >= 32; byte = piece[++end]) {
-        if (byte === backslash && !shortEscapes.has(piece[++end]!)) break;
-        if (byte > 127) isAscii = false;
-      }
-      if (byte !== quote || end === start + 1) break;
-      end += 1;
-      const next = this.#endOfEvent(piece, end);
-      if (next < 0) break;
-      places.push(start, end);
-      taken = next;
-    }
-    if (isAscii || isUtf8(piece.subarray(0, taken))) return taken;
-    places.length = 0;
-    return 0;
+  /** At the stream's end: what has still to be parsed. */
+  rest(): Buffer {
+    return this.#cut;
   }
 
-  /** @returns -1 where it goes on in another way */
-  #endOfEvent(piece: Buffer, from: number): number {
-    if (!this.#holds(piece, from, this.#between)) return -1;
-    let at = from + this.#between.length;
-    if (this.#after === undefined) return at;
-    for (let byte = piece[at]; byte !== quote; byte = piece[++at]) {
-      if (byte === undefined || byte === backslash || byte < 32) return -1;
+  /**
+   * Looks whether others may follow that differ from an event in their text alone.
+   * @param event the last one that was parsed; undefined where its beginning is not known
+   * @param like the last chunk that came of it
+   * @param place what the decoder says of it
+   */
+  learn(event: RawEvent | undefined, like: ChunkBody | undefined, place: TextPlace | undefined): void {
+    this.#like = undefined;
+    if (event === undefined || place === undefined) return;
+    if (this.#template?.fits(event.bytes) !== true) {
+      if (this.#lessons === maxLessons) return;
+      this.#lessons += 1;
+      this.#template = TextTemplate.learn(event, place);
     }
-    return this.#holds(piece, at, this.#after) ? at + this.#after.length : -1;
+    if (this.#template !== undefined) this.#like = like;
   }
+}
 
-  #holds(piece: Buffer, at: number, { start, end, length }: Part): boolean {
-    return at + length <= piece.length && this.#parts.compare(piece, at, at + length, start, end) === 0;
-  }
+/** Whether it may be the beginning of an event alone: whole ones end with a line. */
+function isCut(rest: Buffer): boolean {
+  const last = rest.at(-1);
+  return last !== 10 && last !== 13 && !rest.includes("\n\n");
 }

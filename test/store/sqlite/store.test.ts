@@ -19,8 +19,9 @@ import { migrate, migrations } from "../../../src/store/sqlite/migrations.ts";
 import { databaseName, openStore } from "../../../src/store/sqlite/store.ts";
 import { StorageError } from "../../../src/store/storage-error.ts";
 import type { KeyRow } from "../../../src/store/store.ts";
-import type { NumberedAnswer, WholeAnswer } from "../../../src/upstream/answer.ts";
+import type { KeptEvents, StreamAnswer, WholeAnswer } from "../../../src/upstream/answer.ts";
 import { runScript } from "../../helpers/child-process.ts";
+import { keptEvent } from "../../helpers/scripted-upstream.ts";
 import { TempFolder } from "../../helpers/temp-folder.ts";
 
 const kept = resolve(import.meta.dir, "../../fixtures/store");
@@ -152,9 +153,9 @@ describe("files of earlier versions", () => {
     const whole = await ask("id-1");
     expect(new TextDecoder().decode((whole.answer as WholeAnswer).body as Uint8Array)).toBe('{"kept":true}');
     const events: string[] = [];
-    const stream = ((await ask("id-2")).answer as NumberedAnswer).events;
+    const stream = ((await ask("id-2")).answer as StreamAnswer<KeptEvents>).events;
     for (let step = await stream.next(); step.done !== true; step = await stream.next())
-      events.push(...step.value.data);
+      events.push(...step.value.map((event) => keptEvent(event).text));
     expect(events).toEqual([...["a", "b", "c"].map(eventOf), "data: [DONE]\n\n"]);
     await idempotency.interruptAbandoned();
     expect(idempotency.counts.interrupted).toBe(1);

@@ -1,0 +1,183 @@
+/** A stream's chunks in, its events out, in the turn in which they come. */
+import { Buffered, type Sink } from "../../lib/flow.ts";
+import { downgradeChunk } from "../../protocols/chat/legacy-functions.ts";
+import type { ChunkBody } from "../../protocols/chat/schema.ts";
+import { ApiError, readingError, UpstreamFault } from "../../protocols/errors.ts";
+import type { ErrorFields, EventEncoder, TextFrame } from "../../protocols/protocol.ts";
+import type { EventSource, Events, LastEvents, StreamEnd } from "../answer.ts";
+import { ClientDisconnected } from "../client.ts";
+import type { CallObserver } from "../observer.ts";
+import type { Target } from "../target.ts";
+import type { ChunkSource } from "./decode.ts";
+import { type NormalForm, Normaliser } from "./normaliser.ts";
+import { type Chunks, FrameBytes, RepeatedText, readChunks } from "./passthrough.ts";
+
+export type EncodingOptions = {
+  readonly form: NormalForm;
+  /** Makes what writes the stream's events. Called once, and not for plain answers. */
+  readonly encoder: () => EventEncoder;
+  readonly observer: CallObserver;
+  /** The error that a stream's reader sees after a fault. */
+  readonly renderFault: (fault: UpstreamFault | ApiError) => ErrorFields;
+};
+
+/** Whether an answer that came to its end stays whole: its connection no longer matters, but what the upstream says does. */
+export function mayBreakOff(error: unknown): boolean {
+  return error instanceof ApiError && error.code !== "upstream_invalid_response";
+}
+
+export class EncodedStream implements EventSource, Sink<Chunks, readonly ChunkBody[]> {
+  readonly #chunks: ChunkSource;
+  /** Not the target, which has the whole request in it: a stream may be open for long. */
+  readonly #account: string;
+  readonly #legacyFunctions: boolean;
+  readonly #options: EncodingOptions;
+  readonly #normaliser: Normaliser;
+  readonly #encoder: EventEncoder;
+  /** Until someone reads, the first piece is enough. */
+  readonly #events: Buffered<Events, LastEvents>;
+  /** Whether the latest chunk came out as one event. */
+  #isOneEvent = false;
+  #frame: FrameBytes | undefined;
+  #opening: PromiseWithResolvers<void> | undefined;
+  /** Nothing more is taken: the end is given, or waits for what is kept of the answer. */
+  #isOver = false;
+
+  constructor(chunks: ChunkSource, target: Target, options: EncodingOptions) {
+    this.#chunks = chunks;
+    this.#account = target.account.name;
+    this.#legacyFunctions = target.legacyFunctions;
+    this.#options = options;
+    this.#normaliser = new Normaliser(options.form);
+    this.#encoder = options.encoder();
+    this.#events = new Buffered(chunks, 1);
+  }
+
+  /** Waits for the first events, which `flow` then gives. @throws UpstreamFault, ApiError, ClientDisconnected */
+  open(): Promise<void> {
+    const opening = Promise.withResolvers<void>();
+    this.#opening = opening;
+    this.#chunks.flow(this);
+    return opening.promise;
+  }
+
+  flow(sink: Sink<Events, LastEvents>): void {
+    this.#events.flow(sink);
+  }
+
+  pause(): void {
+    this.#events.pause();
+  }
+
+  resume(): void {
+    this.#events.resume();
+  }
+
+  cancel(): void {
+    this.#isOver = true;
+    this.#events.cancel();
+  }
+
+  push(chunks: Chunks): void {
+    if (this.#isOver) return;
+    const frame = chunks instanceof RepeatedText ? this.#textFrame : undefined;
+    if (frame !== undefined) {
+      if (this.#frame?.frame !== frame) this.#frame = new FrameBytes(frame);
+      this.#push((chunks as RepeatedText).events(this.#frame));
+      return;
+    }
+    const events: string[] = [];
+    try {
+      this.#encode(readChunks(chunks), events);
+    } catch (error) {
+      this.#fail(readingError(error, this.#account), events);
+      return;
+    }
+    if (events.length > 0) this.#push(events);
+  }
+
+  end(chunks: readonly ChunkBody[]): void {
+    if (this.#isOver) return;
+    const events: string[] = [];
+    try {
+      this.#encode(chunks, events);
+      this.#close(events);
+    } catch (error) {
+      this.#fail(readingError(error, this.#account), events);
+    }
+  }
+
+  fail(error: unknown): void {
+    if (this.#isOver) return;
+    if (this.#normaliser.complete && mayBreakOff(error)) this.#close([]);
+    else this.#fail(error, []);
+  }
+
+  #encode(chunks: readonly ChunkBody[], events: string[]): void {
+    for (const chunk of chunks) {
+      this.#options.observer.body(chunk);
+      const normal = this.#normaliser.push(this.#legacyFunctions ? downgradeChunk(chunk) : chunk);
+      for (const one of normal) this.#encoder.push(one, events);
+      this.#isOneEvent = normal.length === 1 && chunk.choices.length === 1;
+    }
+  }
+
+  /** What goes around a text that is all that is new in a chunk; undefined where the chunk has to be read. */
+  get #textFrame(): TextFrame | undefined {
+    const isRead = this.#legacyFunctions || this.#options.observer.wantsBodies;
+    return !isRead && this.#isOneEvent ? this.#encoder.textFrame : undefined;
+  }
+
+  #close(events: string[]): void {
+    if (!this.#normaliser.complete) {
+      const message = `${this.#account} ended its stream before the answer was finished.`;
+      this.#fail(ApiError.unavailable("upstream_invalid_response", message), events);
+      return;
+    }
+    const { usage } = this.#normaliser;
+    this.#isOver = true;
+    const keeping = this.#options.observer.completed({ usage, upstreamResponseId: this.#chunks.upstreamResponseId });
+    if (keeping === undefined) this.#complete(events);
+    else void keeping.then(() => this.#complete(events));
+  }
+
+  #complete(events: string[]): void {
+    this.#encoder.push(this.#normaliser.end(), events);
+    this.#encoder.end(events);
+    this.#end("finished", events);
+  }
+
+  /** Before anything was sent, the error is the answer; behind it, the stream tells of it. */
+  #fail(error: unknown, events: string[]): void {
+    this.#chunks.cancel();
+    if (this.#opening !== undefined && events.length === 0) {
+      this.#isOver = true;
+      this.#opening.reject(error);
+      return;
+    }
+    if (error instanceof ClientDisconnected) {
+      this.#end("cancelled", events);
+      return;
+    }
+    const fault = error instanceof UpstreamFault || error instanceof ApiError ? error : ApiError.internal(error);
+    this.#options.observer.faulted(fault);
+    this.#encoder.fault(this.#options.renderFault(fault), events);
+    this.#end("faulted", events);
+  }
+
+  #push(events: Events): void {
+    this.#events.push(events);
+    this.#opened();
+  }
+
+  #end(how: StreamEnd, events: readonly string[]): void {
+    this.#isOver = true;
+    this.#events.end({ how, events });
+    this.#opened();
+  }
+
+  #opened(): void {
+    this.#opening?.resolve();
+    this.#opening = undefined;
+  }
+}

@@ -1,0 +1,160 @@
+/**
+ * What the events of one stream that hold plain text have in common: most upstreams write the same bytes around each text.
+ * Once those are known, an event is a comparison, where reading its JSON costs many times as much.
+ *
+ * A shortcut may only decline: nothing here throws, and what is not certain is left to the parser.
+ */
+import { isUtf8 } from "node:buffer";
+import { elementsAt, membersAt, type Span, valueAt } from "../../lib/json/spans.ts";
+import { SseParser } from "../../lib/sse.ts";
+import type { TextPlace } from "../../providers/provider.ts";
+
+type Part = { readonly start: number; readonly end: number; readonly length: number };
+
+const quote = 34;
+const backslash = 92;
+/** What may follow a backslash in what `JSON.stringify` writes, but for code points. */
+const shortEscapes: ReadonlySet<number> = new Set([...'"\\bfnrt'].map((letter) => letter.charCodeAt(0)));
+const blankLines = ["\n\n", "\r\n\r\n"].map((line) => Buffer.from(line));
+
+export class TextTemplate {
+  /** All that is compared, one behind the other: a buffer of its own for each would cost more than they hold. */
+  readonly #parts: Buffer;
+  /** Up to the text. */
+  readonly #before: Part;
+  /** From the text's end to the padding, or to the end of all. */
+  readonly #between: Part;
+  /** Behind the padding; undefined where there is none. */
+  readonly #after: Part | undefined;
+
+  private constructor(before: Buffer, between: Buffer, after: Buffer | undefined) {
+    this.#parts = Buffer.concat([before, between, after ?? Buffer.alloc(0)]);
+    const middle = before.length + between.length;
+    this.#before = { start: 0, end: before.length, length: before.length };
+    this.#between = { start: before.length, end: middle, length: between.length };
+    this.#after = after && { start: middle, end: middle + after.length, length: after.length };
+  }
+
+  /**
+   * The places are found by the structure of the JSON, not by what stands there: any text may stand elsewhere too.
+   * @returns undefined when it is not certain where they stand
+   */
+  static learn({ bytes: event, data }: RawEvent, { path, padding }: TextPlace): TextTemplate | undefined {
+    const json = isOneEvent(event) ? valueAt(event, data) : undefined;
+    const text = spanAt(event, json, path);
+    if (text === undefined) return undefined;
+    const pad = padding === undefined ? undefined : membersOf(event, json)?.get(padding);
+    const isPadded = pad !== undefined && event[pad.start] === quote;
+    if (isPadded && pad.start < text.end) return undefined;
+    const template = new TextTemplate(
+      event.subarray(0, text.start),
+      event.subarray(text.end, isPadded ? pad.start + 1 : event.length),
+      isPadded ? event.subarray(pad.end - 1) : undefined,
+    );
+    return template.fits(event) ? template : undefined;
+  }
+
+  /** Whether that is one event that differs in nothing but its text. */
+  fits(event: Buffer): boolean {
+    return this.find(event, []) === event.length;
+  }
+
+  /**
+   * Looks for whole events with some text each, written as `JSON.stringify` writes it, up to the first that is none of these.
+   * @param piece begins with an event
+   * @param places takes where the texts begin and end, in turns
+   * @returns where the last event ends
+   */
+  find(piece: Buffer, places: number[]): number {
+    let found = 0;
+    let isAscii = true;
+    for (;;) {
+      const start = found + this.#before.length;
+      if (!this.#holds(piece, found, this.#before) || piece[start] !== quote) break;
+      let end = start + 1;
+      let byte = piece[end];
+      for (; byte !== undefined && byte !== quote && byte >= 32; byte = piece[++end]) {
+        if (byte === backslash && !shortEscapes.has(piece[++end]!)) break;
+        if (byte > 127) isAscii = false;
+      }
+      if (byte !== quote || end === start + 1) break;
+      end += 1;
+      const next = this.#endOfEvent(piece, end);
+      if (next < 0) break;
+      places.push(start, end);
+      found = next;
+    }
+    return isAscii || isUtf8(piece.subarray(0, found)) ? found : 0;
+  }
+
+  /** @returns -1 where it goes on in another way */
+  #endOfEvent(piece: Buffer, from: number): number {
+    if (!this.#holds(piece, from, this.#between)) return -1;
+    let at = from + this.#between.length;
+    if (this.#after === undefined) return at;
+    for (let byte = piece[at]; byte !== quote; byte = piece[++at]) {
+      if (byte === undefined || byte === backslash || byte < 32) return -1;
+    }
+    return this.#holds(piece, at, this.#after) ? at + this.#after.length : -1;
+  }
+
+  #holds(piece: Buffer, at: number, { start, end, length }: Part): boolean {
+    return at + length <= piece.length && this.#parts.compare(piece, at, at + length, start, end) === 0;
+  }
+}
+
+/** The bytes of an event, with the blank line behind it, and where its data begins in them. */
+export type RawEvent = { readonly bytes: Buffer; readonly data: number };
+
+/**
+ * @param piece what was parsed
+ * @param beginsEvent whether it did so from between two events on
+ * @param data of the last event that came of it
+ * @returns undefined where the data does not stand in one line, or it is not certain where its event begins
+ */
+export function lastEventIn(piece: Buffer, beginsEvent: boolean, data: string): RawEvent | undefined {
+  const at = piece.lastIndexOf(data);
+  const end = at + Buffer.byteLength(data);
+  const blank = at < 0 ? undefined : blankLines.find((line) => line.equals(piece.subarray(end, end + line.length)));
+  if (blank === undefined) return undefined;
+  const before = piece.lastIndexOf(blank, at);
+  if (before < 0 && !beginsEvent) return undefined;
+  const start = before < 0 ? 0 : before + blank.length;
+  return { bytes: piece.subarray(start, end + blank.length), data: at - start };
+}
+
+/** A byte-order mark means something at a stream's beginning alone. */
+function isOneEvent(bytes: Buffer): boolean {
+  const parser = new SseParser();
+  return bytes[0]! < 128 && parser.push(bytes).length === 1 && parser.isBetweenEvents;
+}
+
+type Members = ReadonlyMap<string, Span>;
+
+/** @param path a number in it stands for the only element of an array */
+function spanAt(bytes: Buffer, root: Span | undefined, path: TextPlace["path"]): Span | undefined {
+  let span = root;
+  for (const step of path) {
+    span = typeof step === "string" ? membersOf(bytes, span)?.get(step) : onlyElement(bytes, span);
+  }
+  return span;
+}
+
+/** The values' spans by name; undefined where there is no object, or two members have one name. */
+function membersOf(bytes: Buffer, object: Span | undefined): Members | undefined {
+  if (object === undefined) return undefined;
+  const members = new Map<string, Span>();
+  let count = 0;
+  membersAt(bytes, object.start, (name, { value, end }) => {
+    members.set(name, { start: value, end });
+    count += 1;
+  });
+  return members.size === count ? members : undefined;
+}
+
+/** The span of the only element; undefined where that is no array of one. */
+function onlyElement(bytes: Buffer, array: Span | undefined): Span | undefined {
+  const elements: Span[] = [];
+  if (array !== undefined) elementsAt(bytes, array.start, (element) => elements.push(element));
+  return elements.length === 1 ? elements[0] : undefined;
+}
