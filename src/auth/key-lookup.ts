@@ -7,7 +7,7 @@ export class KeyError extends Error {
   override readonly name: string = "KeyError";
 }
 
-export type KeyMatch = {
+type KeyMatch = {
   readonly row: KeyRow;
   /** Whether so little was given that a slip of the fingers would have named a key as well. */
   readonly isVague: boolean;

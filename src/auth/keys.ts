@@ -40,7 +40,7 @@ export type KeySpec = {
   readonly expiresAt?: number;
 };
 
-export type KeyState = "active" | "expired" | "revoked";
+type KeyState = "active" | "expired" | "revoked";
 
 /** All that is known about a key but the key itself. Times are Unix milliseconds. */
 export type KeyInfo = KeySpec & {

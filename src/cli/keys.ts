@@ -6,8 +6,8 @@ import { CommandError, type Context, type ExitCode, printJson, UsageError, withC
 import { keysIn, usingStore, withStore } from "./storage.ts";
 import { formatFields, formatTable } from "./table.ts";
 
-export type KeyOptions = { readonly json?: boolean };
-export type ChangeOptions = KeyOptions & {
+type KeyOptions = { readonly json?: boolean };
+type ChangeOptions = KeyOptions & {
   /** Whether a very short beginning is enough. */
   readonly yes?: boolean;
 };

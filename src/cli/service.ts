@@ -14,7 +14,7 @@ const unitName = "troupe.service";
 const unitPath = `/etc/systemd/system/${unitName}`;
 
 /** The unit that runs this very program. */
-export function unitText({ io }: Context): string {
+function unitText({ io }: Context): string {
   const program = io.processes.program.map(quoted).join(" ");
   return template.replace("ExecStart=/usr/local/bin/troupe", `ExecStart=${program}`);
 }

@@ -19,6 +19,6 @@ export type RemoteEntry = {
 };
 
 /** Needs no upstream, and so takes no settings. */
-export type LocalEntry = { readonly kind: "local"; readonly name: string };
+type LocalEntry = { readonly kind: "local"; readonly name: string };
 
 export type ProviderCatalog = readonly (RemoteEntry | LocalEntry)[];

@@ -12,7 +12,7 @@ export type Address = ListenerConfig["address"];
 /** What the command line or the environment says about the one listener there is. */
 export type Override = { readonly origin: Origin; readonly value: string };
 
-export type ListenerContext = {
+type ListenerContext = {
   readonly report: Report;
   readonly reportOverride: (override: Override, message: string) => void;
   readonly host: Override | undefined;
@@ -86,7 +86,7 @@ export function parseAddress(text: string, folder: string): Address | string {
 }
 
 /** @returns a name or an address, IPv6 without brackets; undefined when it is neither */
-export function parseHost(text = ""): string | undefined {
+function parseHost(text = ""): string | undefined {
   const unwrapped = text.replace(/^\[(.*)\]$/, "$1");
   if (isIP(unwrapped) === 6) return unwrapped;
   if (isIP(text) === 4) return text;

@@ -27,7 +27,7 @@ export type Flags = {
   readonly workers?: string;
 };
 
-export type ConfigInput = {
+type ConfigInput = {
   readonly flags: Flags;
   readonly env: Environment;
   /** Absolute: what relative paths of flags and variables are from. Those in the file are from the file's folder. */

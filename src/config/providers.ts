@@ -10,7 +10,7 @@ import type { FilledConfigFile, ProviderFile } from "./schema.ts";
 import { withDefaults } from "./settings.ts";
 import { environmentDiagnostic, type Found, type Variables } from "./variables.ts";
 
-export type ProviderContext = {
+type ProviderContext = {
   readonly catalog: ProviderCatalog;
   readonly variables: Variables;
   readonly timeouts: FilledConfigFile["timeouts"];
@@ -230,7 +230,7 @@ function completed(text: string, usual: string): string {
 }
 
 /** @returns without a trailing slash; undefined when it can't be called, or would carry a secret into logs */
-export function parseBaseUrl(text: string): string | undefined {
+function parseBaseUrl(text: string): string | undefined {
   if (!URL.canParse(text)) return undefined;
   const { protocol, username, password, search, hash, href } = new URL(text);
   const isPlain = username === "" && password === "" && search === "" && hash === "" && !/[?#]$/.test(href);

@@ -30,7 +30,7 @@ import { readJson } from "./request-body.ts";
 import { type Finish, jsonAnswer, respondStream, respondWhole, type StreamRules } from "./respond.ts";
 import type { Services } from "./services.ts";
 
-export type Plan = {
+type Plan = {
   /** What will be called, in order of preference. */
   readonly targets: readonly Target[];
   /** Whether the exchange is to be kept. */

@@ -11,7 +11,7 @@ export type Watch = { close(): void };
 export const pollMs = 30_000;
 export const folderDebounceMs = 150;
 /** Longer: a certificate and its key are two saves. */
-export const fileDebounceMs = 300;
+const fileDebounceMs = 300;
 
 /** Kubernetes updates a mounted volume by replacing the link `..data`, without an event for the files behind it. */
 const kubernetesLink = "..data";

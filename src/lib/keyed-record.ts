@@ -5,7 +5,7 @@
 import { type TSchema, Type } from "@sinclair/typebox";
 
 /** What a key must be: a regular expression over all of it, and the same in words ("must be …"), for messages and editors. */
-export type KeyRule = { readonly pattern: string; readonly message: string };
+type KeyRule = { readonly pattern: string; readonly message: string };
 
 /** @returns the rule of keys that may hold anything */
 export function keyOfLength(maxLength: number): KeyRule {

@@ -1,7 +1,7 @@
 /** The log: JSON lines (or readable ones on a terminal), buffered, bounded, and with secrets redacted. */
 import { truncate } from "./truncate.ts";
 
-export type LogLevel = "debug" | "info" | "warn" | "error";
+type LogLevel = "debug" | "info" | "warn" | "error";
 export type LogFields = Readonly<Record<string, unknown>>;
 
 export interface Logger {
@@ -18,7 +18,7 @@ export interface Logger {
 /** Where lines go: `Bun.stderr.writer()`, or a test's own. */
 export type LogSink = { write(text: string): unknown; flush(): unknown };
 
-export type LogOptions = {
+type LogOptions = {
   readonly level: LogLevel;
   readonly pretty: boolean;
   readonly now: () => number;
@@ -236,13 +236,3 @@ const quotingNames = new Set(["SyntaxError", "TypeError", "RangeError", "Referen
 
 /** From the first quotation mark to the last, as what is quoted may hold others. */
 const withoutQuotes = (message: string): string => message.replace(/(["'`])[\s\S]*["'`]/, "$1…$1");
-
-/** Discards everything: for tests and commands without a log. */
-export const silentLogger: Logger = {
-  debug: () => {},
-  info: () => {},
-  warn: () => {},
-  error: () => {},
-  flush: async () => {},
-  dropped: 0,
-};

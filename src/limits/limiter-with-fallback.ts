@@ -3,7 +3,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
 import { type Decision, type Limiter, MemoryLimiter } from "./limiter.ts";
 
-export type FallbackOptions = {
+type FallbackOptions = {
   readonly clock: Clock;
   readonly log: Logger;
   /** Among how many processes a limit is divided while the shared windows can't be used. */

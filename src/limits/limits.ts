@@ -15,7 +15,7 @@ export type Limits = {
   close(): void;
 };
 
-export type LimitsOptions = {
+type LimitsOptions = {
   readonly clock: Clock;
   readonly log: Logger;
   /** How many processes share the limits. */

@@ -10,8 +10,8 @@ import { nameProblem, type ParsedPersona, type Persona, parsePersona } from "./p
 import type { Personas } from "./registry.ts";
 import { PersonaFile } from "./schema.ts";
 
-export const maxFileBytes = 256 * 1024;
-export const maxFiles = 2000;
+const maxFileBytes = 256 * 1024;
+const maxFiles = 2000;
 /** Files read at once, and then taken without a pause: few, so that what the process answers meanwhile waits for few. */
 const batchSize = 16;
 

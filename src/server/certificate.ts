@@ -3,7 +3,7 @@ import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { ListenerConfig } from "../config/config.ts";
 
-export type CertificateFiles = NonNullable<ListenerConfig["tls"]>;
+type CertificateFiles = NonNullable<ListenerConfig["tls"]>;
 
 export type Certificate = {
   /** PEM: the chain, the server's own first. */

@@ -8,7 +8,7 @@ import { firstKeyName, LossGuard } from "../store/sqlite/loss-guard.ts";
 import { databaseName, openStore } from "../store/sqlite/store.ts";
 import { asFolderError, damaged } from "../store/storage-error.ts";
 
-export type DryRun = {
+type DryRun = {
   /** undefined: there is no database yet, and a start can make one. */
   readonly keys: readonly KeyInfo[] | undefined;
 };

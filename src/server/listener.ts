@@ -22,7 +22,7 @@ const noNativeBodyLimit = 2 ** 50;
 /** A server on the address, its listening sockets, and whether it drains. */
 type Instance = { readonly app: App; readonly sockets: Sockets; readonly host: { draining: boolean } };
 
-export type ListenerOptions = {
+type ListenerOptions = {
   readonly config: ListenerConfig;
   readonly certificate: Certificate | undefined;
   readonly telemetry: Telemetry | undefined;

@@ -10,7 +10,7 @@ import { type Certificate, readCertificate } from "./certificate.ts";
 import { connectionDrainSeconds, Listener } from "./listener.ts";
 import { liveFrom, openServices, type ServiceOptions } from "./services.ts";
 
-export type ServerOptions = ServiceOptions & {
+type ServerOptions = ServiceOptions & {
   /** The parent process listens on the port already and hands off to this one. */
   readonly isUpgrade?: boolean;
   /** Absent: nothing is exported. */

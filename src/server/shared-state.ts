@@ -7,7 +7,7 @@ import type { Logger } from "../lib/log.ts";
 import { openStateRepository } from "../store/sqlite/state-repository.ts";
 import type { WorkerSettings } from "./worker.ts";
 
-export type SharedState = {
+type SharedState = {
   readonly states: States;
   close(): void;
 };

@@ -36,7 +36,7 @@ const snapshotTimeoutMs = 1_000;
 /** For closing files, after the drain timeout. */
 const closeTimeoutMs = 10_000;
 
-export type SupervisorOptions = Pick<RunOptions, "io" | "build" | "clock" | "notifier">;
+type SupervisorOptions = Pick<RunOptions, "io" | "build" | "clock" | "notifier">;
 
 /** A worker slot: its current process, and how the latest ones have done. */
 type Slot = {

@@ -3,7 +3,7 @@ import { parentVariable } from "../config/settings.ts";
 import type { Child, Io } from "../lib/io.ts";
 import type { Logger } from "../lib/log.ts";
 
-export type UpgradeOptions = {
+type UpgradeOptions = {
   /** Whether an upgrade may begin now. */
   readonly mayStart: boolean;
   /** Whether this process is stopping or has handed off, so that the new process' exit needs no log line. */

@@ -1,5 +1,5 @@
 /**
- * Fetches what a caller named by URL, for upstreams that take bytes only. The caller chooses where this process connects
+ * Fetches the media that a caller named by URL, for upstreams that take bytes only. The caller chooses where this process connects
  * to, so nothing but the public internet may be reached: each host's addresses are looked up here, all of them must be
  * public, and the connection goes to the very address that was checked, on every hop of a redirect.
  * Source: https://cheatsheetseries.owasp.org/cheatsheets/Server_Side_Request_Forgery_Prevention_Cheat_Sheet.html
@@ -98,7 +98,7 @@ export class MediaFetcher {
   async #item({ url, param }: RemoteMedia, budget: Budget, signal: AbortSignal): Promise<InlineMedia> {
     const { seconds } = this.#limits;
     const deadline = new AbortController();
-    const off = this.#clock.setTimer(seconds * 1000, () =>
+    const cancel = this.#clock.setTimer(seconds * 1000, () =>
       deadline.abort(new Unfetchable(`did not answer in full within ${seconds} s`)),
     );
     const both = AbortSignal.any([signal, deadline.signal]);
@@ -106,11 +106,11 @@ export class MediaFetcher {
       return await this.#read(await this.#follow(url, both), budget);
     } catch (error) {
       if (signal.aborted) throw new ClientDisconnected();
-      const fault = deadline.signal.aborted ? deadline.signal.reason : error;
-      const why = fault instanceof Unfetchable ? fault.message : "could not be read to its end";
+      const cause = deadline.signal.aborted ? deadline.signal.reason : error;
+      const why = cause instanceof Unfetchable ? cause.message : "could not be read to its end";
       throw ApiError.invalidValue(param, `The URL at ${param} ${why}.`);
     } finally {
-      off();
+      cancel();
       deadline.abort();
     }
   }
@@ -150,8 +150,8 @@ export class MediaFetcher {
   }
 
   /**
-   * The addresses to try, IPv4 first. A name that is unknown and one that leads inside get the same answer: nothing is to
-   * be learnt here about the inner network.
+   * The addresses to try, IPv4 first. An unknown name and one of a private address get the same error, which
+   * tells nothing about the inner network.
    */
   async #addresses(target: URL, signal: AbortSignal): Promise<string[]> {
     const host = bareHost(target);
@@ -195,7 +195,7 @@ class Unfetchable extends Error {}
 const redirectStatuses = new Set([301, 302, 303, 307, 308]);
 const acceptedTypes = "image/*, audio/*, video/*, application/pdf";
 const acceptedType = /^(?:(?:image|audio|video)\/[\w.+-]+|application\/pdf)$/;
-/** What servers say when they do not know. */
+/** Content types that servers send when they do not know the type. */
 const untyped = new Set(["", "application/octet-stream", "binary/octet-stream"]);
 
 function checkedUrl(url: string, base?: URL): URL {
@@ -228,7 +228,7 @@ function pinned(target: URL, address: string): string {
   return url.href;
 }
 
-/** @returns undefined where the bytes must tell */
+/** @returns undefined where the type has to be sniffed from the bytes */
 function declaredType(header: string | null): string | undefined {
   const type = (header ?? "").split(";")[0]!.trim().toLowerCase();
   if (untyped.has(type)) return undefined;
@@ -236,8 +236,8 @@ function declaredType(header: string | null): string | undefined {
   return type === "image/jpg" ? "image/jpeg" : type;
 }
 
-/** Each with the offset of its mark. Source: https://mimesniff.spec.whatwg.org/#matching-an-image-type-pattern */
-const marks: readonly (readonly [mark: string, at: number, mimeType: string])[] = [
+/** File signatures, each with its offset. Source: https://mimesniff.spec.whatwg.org/#matching-an-image-type-pattern */
+const signatures: readonly (readonly [signature: string, at: number, mimeType: string])[] = [
   ["\x89PNG\r\n\x1a\n", 0, "image/png"],
   ["\xff\xd8\xff", 0, "image/jpeg"],
   ["GIF8", 0, "image/gif"],
@@ -254,16 +254,16 @@ const marks: readonly (readonly [mark: string, at: number, mimeType: string])[] 
 
 function sniffedType(bytes: Buffer): string | undefined {
   const head = bytes.toString("latin1", 0, 16);
-  return marks.find(([mark, at]) => head.startsWith(mark, at))?.[2];
+  return signatures.find(([signature, at]) => head.startsWith(signature, at))?.[2];
 }
 
-/** Settles as the promise does, or rejects once the signal aborts: a look-up itself can't be called off. */
+/** Settles as the promise does, or rejects once the signal aborts: a look-up itself can't be cancelled. */
 function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   signal.throwIfAborted();
   const { promise: aborted, reject } = Promise.withResolvers<never>();
-  const leave = () => reject(signal.reason);
-  signal.addEventListener("abort", leave, { once: true });
-  return Promise.race([promise, aborted]).finally(() => signal.removeEventListener("abort", leave));
+  const abort = () => reject(signal.reason);
+  signal.addEventListener("abort", abort, { once: true });
+  return Promise.race([promise, aborted]).finally(() => signal.removeEventListener("abort", abort));
 }
 
 /** Source: https://www.iana.org/assignments/iana-ipv4-special-registry */
@@ -291,7 +291,7 @@ const globalIpv6 = new AddressBlocks(["2000::/3"]);
 /** Tunnels to IPv4 among them. Source: https://www.iana.org/assignments/iana-ipv6-special-registry */
 const specialIpv6 = new AddressBlocks(["2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"]);
 
-export function isPublicAddress(address: string): boolean {
+function isPublicAddress(address: string): boolean {
   switch (isIP(address)) {
     case 4:
       return !specialIpv4.has(address);

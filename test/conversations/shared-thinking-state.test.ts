@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import { SharedStates } from "../../src/conversations/shared-thinking-state.ts";
 import { ReplayMemory } from "../../src/conversations/thinking-state.ts";
-import { silentLogger } from "../../src/lib/log.ts";
 import type { AnswerMessage, ChatRequest } from "../../src/protocols/chat/schema.ts";
 import { openStateRepository } from "../../src/store/sqlite/state-repository.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
+import { silentLogger } from "../helpers/silent-logger.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 
 const call = (id: string) => ({ id, type: "function" as const, function: { name: "f", arguments: "{}" } });

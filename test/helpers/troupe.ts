@@ -7,9 +7,10 @@ import type { KeySpec } from "../../src/auth/keys.ts";
 import { buildInfo } from "../../src/build-info.ts";
 import type { Config, ProviderConfig, SurfaceName } from "../../src/config/config.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
-import { type Logger, silentLogger } from "../../src/lib/log.ts";
+import type { Logger } from "../../src/lib/log.ts";
 import type { TelemetrySettings } from "../../src/observability/otlp/settings.ts";
 import { RunningServer } from "../../src/server/server.ts";
+import { silentLogger } from "./silent-logger.ts";
 
 export type TroupeOptions = {
   /** Providers by name; `dialect` defaults to the name. */

@@ -2,9 +2,9 @@ import { describe, expect, test } from "bun:test";
 import { connect, type Socket } from "node:net";
 import type { Config } from "../../src/config/config.ts";
 import type { LogFields } from "../../src/lib/log.ts";
-import { silentLogger } from "../../src/lib/log.ts";
 import { HeldStream } from "../helpers/held-stream.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
+import { silentLogger } from "../helpers/silent-logger.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { UpstreamServer } from "../helpers/upstream-server.ts";
 

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, rmSync, truncateSync, utimesSync, writeFileSyn
 import { join } from "node:path";
 import fc from "fast-check";
 import type { Clock } from "../../src/lib/clock.ts";
-import { type Logger, silentLogger } from "../../src/lib/log.ts";
+import type { Logger } from "../../src/lib/log.ts";
 import { mapFile } from "../../src/lib/mapped-file.ts";
 import { type Limiter, MemoryLimiter } from "../../src/limits/limiter.ts";
 import { LimiterWithFallback } from "../../src/limits/limiter-with-fallback.ts";
@@ -12,6 +12,7 @@ import { SharedMemoryLimiter } from "../../src/limits/shared-memory-limiter.ts";
 import { WindowFiles } from "../../src/limits/window-files.ts";
 import { runScript } from "../helpers/child-process.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
+import { silentLogger } from "../helpers/silent-logger.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 
 /** Of the two kinds of callers. Each gives what is opened in one process on that folder. */

@@ -4,9 +4,12 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { pollMs } from "../../src/lib/file-watch.ts";
 import { formatDiagnostic } from "../../src/lib/yaml/yaml.ts";
-import { loadFolder, maxFileBytes, maxFiles, PersonaFolder, type ReloadResult } from "../../src/personas/folder.ts";
+import { loadFolder, PersonaFolder, type ReloadResult } from "../../src/personas/folder.ts";
 import { Personas } from "../../src/personas/registry.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
+
+const maxFileBytes = 256 * 1024;
+const maxFiles = 2000;
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {

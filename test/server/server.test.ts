@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ListenerConfig } from "../../src/config/config.ts";
 import type { Logger } from "../../src/lib/log.ts";
-import { silentLogger } from "../../src/lib/log.ts";
 import { HeldStream } from "../helpers/held-stream.ts";
+import { silentLogger } from "../helpers/silent-logger.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 

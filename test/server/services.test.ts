@@ -3,12 +3,12 @@ import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { Keys } from "../../src/auth/keys.ts";
 import { buildInfo } from "../../src/build-info.ts";
 import { Idempotency } from "../../src/idempotency/idempotency.ts";
-import { silentLogger } from "../../src/lib/log.ts";
 import { Metrics } from "../../src/observability/metrics.ts";
 import { openServices } from "../../src/server/services.ts";
 import { openStore } from "../../src/store/sqlite/store.ts";
 import { Sweeper } from "../../src/store/sweeper.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
+import { silentLogger } from "../helpers/silent-logger.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { testConfig } from "../helpers/troupe.ts";
 

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { ApiError } from "../../src/protocols/errors.ts";
 import { ClientDisconnected } from "../../src/upstream/client.ts";
-import { isPublicAddress, MediaFetcher, type MediaOptions, type Resolve } from "../../src/upstream/media.ts";
+import { MediaFetcher, type MediaOptions, type Resolve } from "../../src/upstream/media.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { type UpstreamHandler, UpstreamServer } from "../helpers/upstream-server.ts";
 
@@ -421,7 +421,7 @@ describe("the address that was checked is the one that is used", () => {
   });
 });
 
-test("only addresses of the public internet are public", () => {
+test("only addresses of the public internet are public", async () => {
   const outside = ["1.1.1.1", "8.8.8.8", "172.15.0.1", "172.32.0.1", "192.169.0.1", "100.128.0.1", "2606:4700::1111"];
   const inside = [
     "",
@@ -433,6 +433,10 @@ test("only addresses of the public internet are public", () => {
     "fe80::1%lo",
     "2001:db8::1",
   ];
-  expect(outside.filter((address) => !isPublicAddress(address))).toEqual([]);
-  expect(inside.filter(isPublicAddress)).toEqual([]);
+  const fetched = (address: string) =>
+    fetchOne("http://media.test/", { resolve: async () => [address], fetch: async () => image() });
+  for (const address of outside)
+    expect([address, await fetched(address)]).toMatchObject([address, { base64: pngBase64 }]);
+  for (const address of inside)
+    expect([address, await fetched(address)]).toEqual([address, "does not lead to port 80 or 443 of a public host."]);
 });

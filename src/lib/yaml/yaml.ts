@@ -2,7 +2,7 @@
  * YAML as operators and authors write it: read strictly, checked against a schema, with every error at its line and column.
  * What the YAML library lets pass but nobody means is an error too: warnings, several documents, cycles, lost digits.
  */
-import type { Static, TSchema } from "@sinclair/typebox";
+import type { TSchema } from "@sinclair/typebox";
 import { Check } from "@sinclair/typebox/value";
 import { formatPath, type PathPart, type SchemaError, schemaErrors } from "../schema-errors.ts";
 import { suggest } from "../suggest.ts";
@@ -28,7 +28,7 @@ export function formatDiagnostic({ file, line, column, path, message }: Diagnost
   return [place, path, message].filter((part) => part !== "").join(": ");
 }
 
-export type YamlLimits = {
+type YamlLimits = {
   /** Of the text, in UTF-16 code units. Default: 1 Mi. */
   readonly maxLength?: number;
 };
@@ -102,29 +102,6 @@ export class YamlSource {
     this.#parsed ??= parseByLibrary(this.#text);
     return this.#parsed;
   }
-}
-
-export type ParsedYaml<S extends TSchema> = {
-  /** Only to be used when there are no errors. */
-  readonly value: Static<S>;
-  readonly errors: readonly Diagnostic[];
-  locate(path: readonly PathPart[]): Position;
-};
-
-/**
- * Reads a text and checks it; all errors at once, unless it is no YAML to begin with. An empty text is an empty mapping.
- * @param file names the text in errors
- */
-export function parseYaml<S extends TSchema>(
-  text: string,
-  file: string,
-  schema: S,
-  limits?: YamlLimits,
-): ParsedYaml<S> {
-  const source = new YamlSource(text, file, limits);
-  const value = source.value ?? {};
-  const errors = source.errors.length > 0 ? source.errors : source.check(schema, value);
-  return { value: value as Static<S>, errors, locate: (path) => source.locate(path) };
 }
 
 /** The library is loaded for the first text that needs it, which no usual start has: it takes 2 ms. */

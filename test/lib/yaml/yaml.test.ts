@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { Type } from "@sinclair/typebox";
-import { formatDiagnostic, parseYaml, YamlSource } from "../../../src/lib/yaml/yaml.ts";
+import { formatDiagnostic, YamlSource } from "../../../src/lib/yaml/yaml.ts";
 
 const closed = { additionalProperties: false } as const;
 const Schema = Type.Object(
@@ -26,7 +26,11 @@ const Schema = Type.Object(
   closed,
 );
 
-const errorsOf = (text: string) => parseYaml(text, "a.yaml", Schema).errors.map(formatDiagnostic);
+function errorsOf(text: string): string[] {
+  const source = new YamlSource(text, "a.yaml");
+  const errors = source.errors.length > 0 ? source.errors : source.check(Schema, source.value ?? {});
+  return errors.map(formatDiagnostic);
+}
 
 describe("a text that can't be read", () => {
   test.each([
@@ -69,7 +73,7 @@ describe("a text that can't be read", () => {
   });
 
   test("what is too large is not even parsed", () => {
-    const { errors } = parseYaml(`name: ${"x".repeat(100)}`, "a.yaml", Schema, { maxLength: 50 });
+    const { errors } = new YamlSource(`name: ${"x".repeat(100)}`, "a.yaml", { maxLength: 50 });
     expect(errors.map(formatDiagnostic)).toEqual(["a.yaml:1:1: is larger than 50 characters"]);
   });
 });
@@ -123,13 +127,14 @@ turns:
 describe("a value that fits", () => {
   test("is given with merges resolved", () => {
     const text = "providers:\n  a: &a {base_url: u, api_key: k}\n  b:\n    <<: *a\n    api_key: l\n";
-    const { value, errors } = parseYaml(text, "a.yaml", Schema);
-    expect(errors).toEqual([]);
+    expect(errorsOf(text)).toEqual([]);
+    const value = new YamlSource(text, "a.yaml").value as { providers: unknown };
     expect(value.providers).toEqual({ a: { base_url: "u", api_key: "k" }, b: { base_url: "u", api_key: "l" } });
   });
 
-  test.each(["", "# nothing yet\n", "---\n"])("an empty text (%p) is an empty mapping", (text) => {
-    expect(parseYaml(text, "a.yaml", Schema)).toMatchObject({ value: {}, errors: [] });
+  test.each(["", "# nothing yet\n", "---\n"])("an empty text (%p) has no value", (text) => {
+    const { value, errors } = new YamlSource(text, "a.yaml");
+    expect([value ?? null, errors]).toEqual([null, []]);
   });
 });
 

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import { buildInfo } from "../../../src/build-info.ts";
-import { silentLogger } from "../../../src/lib/log.ts";
 import { Metrics } from "../../../src/observability/metrics.ts";
 import { type TelemetrySettings, telemetrySettings } from "../../../src/observability/otlp/settings.ts";
 import { type FinishedRequest, Telemetry } from "../../../src/observability/otlp/telemetry.ts";
 import { ManualClock } from "../../helpers/manual-clock.ts";
+import { silentLogger } from "../../helpers/silent-logger.ts";
 import { UpstreamServer } from "../../helpers/upstream-server.ts";
 
 type Attributes = { key: string; value: Record<string, unknown> }[];
