@@ -77,4 +77,9 @@ describe("floors", () => {
     for (const path of files) visit(path, []);
     expect(cycles).toEqual([]);
   });
+
+  test("a format's last event is written in its own folder, and read by those who decode upstreams", () => {
+    const named = files.filter((path) => readFileSync(join(src, path), "utf8").includes("[DONE]"));
+    expect(named.filter((path) => !path.startsWith("providers/"))).toEqual(["protocols/chat/stream.ts"]);
+  });
 });

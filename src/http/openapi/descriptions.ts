@@ -2,6 +2,7 @@
 import { type TSchema, Type } from "@sinclair/typebox";
 import type { SurfaceName } from "../../config/config.ts";
 import { AssistantMessage, ChatRequestBody, Message } from "../../protocols/chat/schema.ts";
+import { doneData } from "../../protocols/chat/stream.ts";
 import { Model, ModelList } from "../../protocols/models.ts";
 import { providers } from "../../providers/registry.ts";
 import { describeOperation, errorSchema } from "./describe.ts";
@@ -151,8 +152,7 @@ function requestSchema(surface: SurfaceName): TSchema {
 }
 
 const streamed = {
-  example:
-    'data: {"id":"chatcmpl-…","object":"chat.completion.chunk","created":1,"model":"troupe/guide","choices":[{"index":0,"delta":{"role":"assistant","content":"Hel"},"finish_reason":null}]}\n\ndata: [DONE]\n\n',
+  example: `data: {"id":"chatcmpl-…","object":"chat.completion.chunk","created":1,"model":"troupe/guide","choices":[{"index":0,"delta":{"role":"assistant","content":"Hel"},"finish_reason":null}]}\n\ndata: ${doneData}\n\n`,
 };
 
 const requestId = {
@@ -216,7 +216,7 @@ export function describeCompletion(surface: SurfaceName): Record<string, unknown
       "Service-Request-Id": "The request's own, said back.",
     },
     response: {
-      description: "The answer: one JSON, or with stream: true one event for each chunk and then data: [DONE].",
+      description: `The answer: one JSON, or with stream: true one event for each chunk and then data: ${doneData}.`,
       schema: Completion,
     },
     also: { "text/event-stream": streamed },
