@@ -9,7 +9,7 @@ import { wholeDetails } from "../../protocols/chat/reasoning-details.ts";
 import type { Annotation, AnswerMessage, AssistantMessage, ThinkingBlock } from "../../protocols/chat/schema.ts";
 import { textBlocks } from "./parts.ts";
 
-/** A text is told by its length within the whole content. */
+/** A text is given by its length within the whole content. */
 type LayoutEntry = "thinking" | "tool_use" | number;
 
 /** How other gateways name these blocks in `reasoning_details`. */
@@ -70,7 +70,7 @@ function isUsualOrder(layout: readonly LayoutEntry[]): boolean {
   return /^t*x?u*$/.test(kinds.join(""));
 }
 
-/** The thinking blocks that an assistant message carries, whichever way its client kept them. */
+/** The thinking blocks that an assistant message carries, in whichever field its client sent them back. */
 export function replayedThinking(message: AssistantMessage): ContentBlockParam[] {
   const places = [
     message.thinking_blocks,

@@ -100,10 +100,10 @@ function canStartThinking(turns: readonly Turn[]): boolean {
 }
 
 /** The thoughts count within max_tokens, so a budget for them is added to what the caller wants for the answer. */
-function outputTokens(request: ChatRequest, rules: AnthropicRules, { thinking, counted }: ThinkingPlan): number {
+function outputTokens(request: ChatRequest, rules: AnthropicRules, { thinking, budgetIncluded }: ThinkingPlan): number {
   const wanted = request.max_completion_tokens ?? request.max_tokens ?? rules.default_output;
   const budget = thinking?.budget_tokens;
-  if (budget === undefined || (counted === true && budget < wanted)) return wanted;
+  if (budget === undefined || (budgetIncluded === true && budget < wanted)) return wanted;
   return Math.max(wanted, Math.min(wanted + budget, rules.max_output));
 }
 

@@ -51,7 +51,7 @@ export class AnthropicStream implements StreamDecoder {
   #hasThoughts = false;
   #begun = false;
   #answered = false;
-  /** The end that the beginning already told. */
+  /** The stop reason that `message_start` already gave. */
   #stopReason: unknown;
   #finished = false;
 

@@ -26,8 +26,7 @@ import { PartialArguments } from "./partial-arguments.ts";
 import { thoughtsWanted } from "./thinking.ts";
 
 /**
- * Every other reason is an end of which nothing more can be said here: "stop", or "tool_calls" where there are some, with the
- * reason itself in `metadata`.
+ * Every other reason becomes "stop", or "tool_calls" where there are calls, with the reason itself in `metadata`.
  * Source: https://ai.google.dev/api/generate-content#FinishReason
  */
 const finishReasons: Readonly<Record<string, FinishReason>> = {
@@ -118,7 +117,7 @@ class AnswerReader {
   #usage: JsonObject | undefined;
   #isBlocked = false;
 
-  /** @param whole whether what is read is all there is: then a missing reason is none to doubt the answer */
+  /** @param whole whether the body is a whole answer, which may lack a finish reason */
   constructor(call: AnsweredCall, whole: boolean) {
     this.#call = call;
     this.#whole = whole;
@@ -132,7 +131,7 @@ class AnswerReader {
     // Running totals: the last ones count.
     this.#usage = objectOf(answer["usageMetadata"]) ?? this.#usage;
     const chunk: ChunkBody = { choices: [] };
-    // In a list a stream came, whose end is told.
+    // A list is a whole stream, which has a finish reason.
     const isWhole = this.#whole && answer === body;
     for (const [at, candidate] of objectsIn(answer, "candidates").entries()) {
       const index = indexOf(candidate["index"]) ?? at;
@@ -194,12 +193,12 @@ class CandidateReader {
     this.#withThoughts = thoughtsWanted(call) === true;
   }
 
-  /** @param whole whether this is all: then a missing reason is none to doubt it, but nothing at all is */
+  /** @param whole whether this is the whole candidate: it may lack a finish reason, but not be empty */
   read(candidate: JsonObject, whole: boolean): ChunkChoice | undefined {
     const delta: Delta = {};
     const content = objectIn(candidate, "content");
     for (const part of content === undefined ? [] : objectsIn(content, "parts")) this.#part(part, delta);
-    const told = reasonOf(textIn(candidate, "finishReason"));
+    const finishReason = reasonOf(textIn(candidate, "finishReason"));
     if (this.finished) {
       if (!isEmpty(delta)) throw new InvalidAnswer("more of the answer behind its end");
       return undefined;
@@ -207,8 +206,8 @@ class CandidateReader {
     this.#text += delta.content ?? "";
     this.#grounding = objectOf(candidate["groundingMetadata"]) ?? this.#grounding;
     this.#continuation = textOf(candidate["continuationToken"]) ?? this.#continuation;
-    if (whole && told === undefined && isEmpty(delta)) throw new InvalidAnswer("an empty answer");
-    const reason = told ?? (whole ? "STOP" : undefined);
+    if (whole && finishReason === undefined && isEmpty(delta)) throw new InvalidAnswer("an empty answer");
+    const reason = finishReason ?? (whole ? "STOP" : undefined);
     const finish_reason = reason === undefined ? null : this.#finish(reason, delta);
     const logprobs = logprobsOf(objectOf(candidate["logprobsResult"]));
     if (finish_reason === null && logprobs === undefined && isEmpty(delta)) return undefined;

@@ -5,7 +5,7 @@
  */
 import { type JsonObject, listOf, objectOf } from "../../lib/json/json.ts";
 
-const keptKeys = new Set([
+const supportedKeys = new Set([
   "title",
   "description",
   "nullable",
@@ -43,7 +43,7 @@ function rewrite(value: unknown, document: Document, above: readonly string[]): 
   const flat = flatten(value, document, within);
   const inner = (one: unknown) => rewrite(one, document, within);
   const rewritten: JsonObject = {};
-  for (const key in flat) if (keptKeys.has(key)) rewritten[key] = flat[key];
+  for (const key in flat) if (supportedKeys.has(key)) rewritten[key] = flat[key];
   setType(rewritten, flat);
   setEnum(rewritten, flat);
   const properties = objectOf(flat["properties"]);

@@ -153,7 +153,7 @@ function requestBody(call: Call, quirks: ResponsesQuirks, effort: string | undef
       tool_choice: toolChoiceOf(request.tool_choice, quirks),
       ...logprobsOf(request, quirks),
       include: includeOf(call, quirks, rules),
-      // Stored unless told otherwise, which no caller of the public format expects.
+      // The upstream's default is true, which no caller of chat completions expects.
       store: isStored(call),
       stream: request.stream,
       stream_options: quirks.streamOptions ? obfuscationOf(request) : undefined,
@@ -210,7 +210,7 @@ function logprobsOf({ logprobs, top_logprobs }: ChatRequest, quirks: ResponsesQu
   };
 }
 
-/** What is not kept upstream comes back encrypted, so that the next turn can bring it along. */
+/** Reasoning that is not stored upstream comes back encrypted, so that the next turn can send it along. */
 function includeOf(call: Call, quirks: ResponsesQuirks, rules: Partial<ResponsesRules>): string[] | undefined {
   const include = new Set(listOf(call.extras["include"]) as string[]);
   if (!isStored(call) && rules.reasoning_items === true) include.add("reasoning.encrypted_content");

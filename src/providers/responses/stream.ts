@@ -21,10 +21,10 @@ import {
 } from "./output.ts";
 import type { ResponsesQuirks } from "./quirks.ts";
 
-/** A call that was announced, and its input as far as it has come. */
+/** A call that has begun, and its input so far. */
 type OpenCall = { readonly index: number; readonly custom: boolean; input: string; isWhole: boolean };
 
-/** One of several texts of an item, as far as it has come. */
+/** One of several texts of an item, so far. */
 type Part = {
   readonly kind: PartKind;
   readonly place: unknown;
@@ -40,13 +40,13 @@ const reasoningParts = [
   ["summary", "summary"],
   ["raw", "content"],
 ] as const;
-/** Items of which something rides on the last chunk. */
-const keptItems = new Set<unknown>(["message", "reasoning", "function_call", "custom_tool_call"]);
+/** Types of the items that the replay state of the last chunk is made of. */
+const replayedTypes = new Set<unknown>(["message", "reasoning", "function_call", "custom_tool_call"]);
 
 /**
- * One stream. Items are told apart by their place in the output: some servers give an item a new id with every event.
- * What came in fragments is not taken again from the `.done` events that repeat it, but must be the same: a fragment that
- * got lost, or came twice or in another order, is found out so.
+ * One stream. Items are identified by their place in the output: some servers give an item a new id with every event.
+ * The `.done` events repeat what came in fragments; the two are compared, which detects fragments that were lost, repeated or
+ * reordered.
  * Source: https://platform.openai.com/docs/api-reference/responses-streaming
  */
 export class ResponsesStream implements StreamDecoder {
@@ -58,7 +58,7 @@ export class ResponsesStream implements StreamDecoder {
   readonly #calls = new Map<unknown, OpenCall>();
   /** Places of items that were announced. */
   readonly #announced = new Set<unknown>();
-  /** Places of items of which something went out. */
+  /** Places of items of which content was emitted. */
   readonly #begun = new Set<unknown>();
   /** Places of items that came to their end. */
   readonly #ended = new Set<unknown>();
@@ -69,7 +69,7 @@ export class ResponsesStream implements StreamDecoder {
   readonly #items: JsonObject[] = [];
   readonly #annotations: Annotation[] = [];
   #images = 0;
-  #spoke = false;
+  #hasText = false;
   #text = "";
   #refusal = "";
   #thoughts = "";
@@ -91,13 +91,13 @@ export class ResponsesStream implements StreamDecoder {
     this.#numbers.see(event["sequence_number"]);
     switch (kind) {
       case "response.output_text.delta":
-        return this.#say("text", event, event["logprobs"]);
+        return this.#textDelta("text", event, event["logprobs"]);
       case "response.refusal.delta":
-        return this.#say("refusal", event);
+        return this.#textDelta("refusal", event);
       case "response.reasoning_summary_text.delta":
-        return this.#think(textAt(event, "delta"), placeOf(event), event["summary_index"], "summary");
+        return this.#emitThought(textAt(event, "delta"), placeOf(event), event["summary_index"], "summary");
       case "response.reasoning_text.delta":
-        return this.#think(textAt(event, "delta"), placeOf(event), event["content_index"], "raw");
+        return this.#emitThought(textAt(event, "delta"), placeOf(event), event["content_index"], "raw");
       case "response.output_text.done":
         return this.#partDone("text", placeOf(event), event["content_index"], event["text"]);
       case "response.refusal.done":
@@ -136,7 +136,7 @@ export class ResponsesStream implements StreamDecoder {
     }
   }
 
-  /** Nothing is held back: a stream that breaks off before its terminal event has no end to tell. */
+  /** Nothing is buffered, so that a stream that breaks off before its terminal event adds nothing. */
   end(): ChunkBody[] {
     return none;
   }
@@ -148,16 +148,16 @@ export class ResponsesStream implements StreamDecoder {
     return none;
   }
 
-  #say(kind: "text" | "refusal", event: JsonObject, logprobs?: unknown): ChunkBody[] {
+  #textDelta(kind: "text" | "refusal", event: JsonObject, logprobs?: unknown): ChunkBody[] {
     const text = textAt(event, "delta");
     const place = placeOf(event);
     this.#grow(kind, place, event["content_index"], text);
-    return this.#spoken(kind === "text" ? { content: text } : { refusal: text }, place, logprobs);
+    return this.#emitText(kind === "text" ? { content: text } : { refusal: text }, place, logprobs);
   }
 
-  #spoken(delta: Delta, place: unknown, logprobs?: unknown): ChunkBody[] {
+  #emitText(delta: Delta, place: unknown, logprobs?: unknown): ChunkBody[] {
     this.#begun.add(place);
-    this.#spoke = true;
+    this.#hasText = true;
     this.#text += delta.content ?? "";
     this.#refusal += delta.refusal ?? "";
     if (!Array.isArray(logprobs) || logprobs.length === 0) return fragment(delta);
@@ -185,28 +185,28 @@ export class ResponsesStream implements StreamDecoder {
     return place !== undefined && this.#ended.has(place);
   }
 
-  /** The whole text must be what its fragments gave. One that never began is told with its item. */
+  /** Compares a whole text with its fragments. One without fragments is emitted with its item. */
   #partDone(kind: PartKind, place: unknown, index: unknown, text: unknown): ChunkBody[] {
     const part = this.#parts.get(partKey(kind, place, index));
     if (part === undefined) return none;
     if (typeof text === "string" && !part.isWhole && part.text !== text) throw lost();
     part.isWhole = true;
-    // Compared, and not needed again.
+    // Freed: it is not compared again.
     part.text = "";
     return none;
   }
 
-  /** Where an item gives both its reasoning and a summary of it, what came first stands. */
-  #think(text: string, place: unknown, part: unknown, kind: "summary" | "raw"): ChunkBody[] {
+  /** Where an item has both its reasoning and a summary of it, the one that came first is emitted. */
+  #emitThought(text: string, place: unknown, part: unknown, kind: "summary" | "raw"): ChunkBody[] {
     const last = this.#thought;
     if (text === "" || (last !== undefined && last.place === place && last.kind !== kind)) return none;
     this.#grow(kind, place, part, text);
     this.#begun.add(place);
     const isNext = last !== undefined && (last.place !== place || last.part !== part);
-    const told = isNext ? `\n\n${text}` : text;
-    this.#thoughts += told;
+    const separated = isNext ? `\n\n${text}` : text;
+    this.#thoughts += separated;
     this.#thought = { place, part, kind };
-    return fragment({ reasoning_content: told });
+    return fragment({ reasoning_content: separated });
   }
 
   #itemAdded(item: JsonObject, place: unknown): ChunkBody[] {
@@ -231,7 +231,7 @@ export class ResponsesStream implements StreamDecoder {
     return fragment({ tool_calls: [opened] });
   }
 
-  /** Undefined for the doings of the server itself. */
+  /** @returns undefined for calls of the server's own tools */
   #callAt(event: JsonObject): OpenCall | undefined {
     const place = placeOf(event);
     const call = this.#calls.get(place);
@@ -262,13 +262,13 @@ export class ResponsesStream implements StreamDecoder {
   #itemDone(item: JsonObject, place: unknown): ChunkBody[] {
     if (this.#hasEnded(place)) throw new InvalidAnswer("an item twice");
     this.#compare(item, place);
-    if (isKept(item)) this.#items.push(item);
-    const bodies = this.#tell(item, place);
+    if (isReplayed(item)) this.#items.push(item);
+    const bodies = this.#emit(item, place);
     this.#ended.add(place);
     return bodies;
   }
 
-  /** A message or a thought of which something was told must have been told whole. */
+  /** Compares a message or a reasoning item with what was emitted of it. @throws InvalidAnswer when parts are missing */
   #compare(item: JsonObject, place: unknown): void {
     if (!this.#begun.has(place)) return;
     if (item["type"] === "reasoning") {
@@ -281,7 +281,7 @@ export class ResponsesStream implements StreamDecoder {
 
   #compareParts(kind: PartKind, place: unknown, parts: readonly JsonObject[], name: string): void {
     const known = parts.map((_, at) => this.#parts.get(partKey(kind, place, at)));
-    // Servers that give their parts no number have one.
+    // Servers that do not number their parts send only one.
     if (known.length > 0) known[0] ??= this.#parts.get(partKey(kind, place, undefined));
     if (known.every((part) => part === undefined)) return;
     for (const [at, part] of known.entries()) {
@@ -290,14 +290,14 @@ export class ResponsesStream implements StreamDecoder {
     }
   }
 
-  /** What of an item was not told yet. */
-  #tell(item: JsonObject, place: unknown): ChunkBody[] {
+  /** The bodies of what was not yet emitted of an item. */
+  #emit(item: JsonObject, place: unknown): ChunkBody[] {
     const opened = this.#announce(item, place);
     const call = this.#calls.get(place);
     if (call !== undefined) return [...opened, ...this.#whole(call, textIn(item, call.custom ? "input" : "arguments"))];
     if (this.#begun.has(place)) return none;
     if (item["type"] === "reasoning") {
-      return thoughtsOf(item).flatMap((text, part) => this.#think(text, place, part, "summary"));
+      return thoughtsOf(item).flatMap((text, part) => this.#emitThought(text, place, part, "summary"));
     }
     const { text, refusal, logprobs, images } = new Output([item], this.#quirks, this.#makeId);
     if (images.length > 0) {
@@ -305,7 +305,11 @@ export class ResponsesStream implements StreamDecoder {
       return fragment({ images: imageParts(images, this.#images - images.length) });
     }
     if (text === "" && refusal === "") return none;
-    return this.#spoken({ ...(text !== "" && { content: text }), ...(refusal !== "" && { refusal }) }, place, logprobs);
+    return this.#emitText(
+      { ...(text !== "" && { content: text }), ...(refusal !== "" && { refusal }) },
+      place,
+      logprobs,
+    );
   }
 
   #finish(kind: unknown, event: JsonObject, data: string): ChunkBody[] {
@@ -313,8 +317,8 @@ export class ResponsesStream implements StreamDecoder {
     const cut = kind === "response.incomplete" ? { status: "incomplete" } : {};
     const response: JsonObject = { ...cut, ...objectIn(event, "response") };
     const items = objectsIn(response, "output");
-    this.#vouch(items);
-    const bodies = [...this.#tellMissing(items), ...[...this.#calls.values()].flatMap((call) => this.#whole(call, ""))];
+    this.#compareResponse(items);
+    const bodies = [...this.#emitMissing(items), ...[...this.#calls.values()].flatMap((call) => this.#whole(call, ""))];
     this.finished = true;
     this.upstreamResponseId = textOf(response["id"]) ?? this.upstreamResponseId;
     const usage = usageOf(response["usage"]);
@@ -327,51 +331,52 @@ export class ResponsesStream implements StreamDecoder {
   }
 
   /**
-   * What the terminal event repeats must be what was told. Where the events' numbers show that some are missing, it has to
-   * repeat all of it; where they do not, servers may leave it out.
+   * Compares the terminal event's output with what was emitted. It may be left out, unless the sequence numbers show that
+   * events are missing.
+   * @throws InvalidAnswer when they differ
    */
-  #vouch(items: readonly JsonObject[]): void {
+  #compareResponse(items: readonly JsonObject[]): void {
     const { text, refusal, calls, thoughts } = new Output(items, this.#quirks, this.#makeId);
     if (this.#text !== "" && text !== "" && text !== this.#text) throw lost();
     if (this.#refusal !== "" && refusal !== "" && refusal !== this.#refusal) throw lost();
     if (this.#calls.size > 0 && calls.length > 0 && calls.length !== this.#calls.size) throw lost();
-    if (!this.#numbers.haveHoles) return;
-    const isWhole = items.filter(isKept).length === this.#items.length && this.#thoughts === thoughts.join("\n\n");
+    if (!this.#numbers.haveGaps) return;
+    const isWhole = items.filter(isReplayed).length === this.#items.length && this.#thoughts === thoughts.join("\n\n");
     if (items.length === 0 || !isWhole) throw new InvalidAnswer("a stream of which events are missing");
   }
 
-  /** What only the terminal event holds: items of a kind of which nothing was told. */
-  #tellMissing(items: readonly JsonObject[]): ChunkBody[] {
-    const told = new Set<unknown>([
-      ...(this.#spoke ? ["message"] : []),
+  /** The bodies of items that only the terminal event has: those of types of which nothing was emitted. */
+  #emitMissing(items: readonly JsonObject[]): ChunkBody[] {
+    const emitted = new Set<unknown>([
+      ...(this.#hasText ? ["message"] : []),
       ...(this.#thought === undefined ? [] : ["reasoning"]),
       ...(this.#calls.size > 0 ? ["function_call", "custom_tool_call"] : []),
       ...(this.#images > 0 ? ["image_generation_call"] : []),
     ]);
-    return items.flatMap((item) => (told.has(item["type"]) ? [] : this.#tell(item, item)));
+    return items.flatMap((item) => (emitted.has(item["type"]) ? [] : this.#emit(item, item)));
   }
 
-  /** What rides on the last chunk, from the finished items or, failing them, from the terminal event's. */
+  /** The delta of the last chunk, from the finished items or, failing them, from the terminal event's. */
   #lastDelta(reported: readonly JsonObject[]): Delta {
-    // Items whose own end is missing are reported all the same.
-    const isAll = reported.filter(isKept).length <= this.#items.length;
+    // The terminal event may list items whose own `.done` event is missing.
+    const isAll = reported.filter(isReplayed).length <= this.#items.length;
     const finished = new Output(isAll ? this.#items : [], this.#quirks, this.#makeId);
     const last = new Output(reported, this.#quirks, this.#makeId);
     const annotations = [finished.annotations, last.annotations, this.#annotations].find((some) => some.length > 0);
     const extra_content = finished.replayState(this.upstreamResponseId) ?? last.replayState(this.upstreamResponseId);
     return {
-      ...(!this.#spoke && this.#calls.size === 0 && this.#images === 0 && { content: "" }),
+      ...(!this.#hasText && this.#calls.size === 0 && this.#images === 0 && { content: "" }),
       ...(annotations && { annotations }),
       ...(extra_content && { extra_content }),
     };
   }
 }
 
-function isKept(item: JsonObject): boolean {
-  return keptItems.has(item["type"]);
+function isReplayed(item: JsonObject): boolean {
+  return replayedTypes.has(item["type"]);
 }
 
-/** Whether the numbers of the events go up by one, as the format has it; there are servers that give them all the same. */
+/** Finds gaps in the events' sequence numbers. Some servers give all events the same number, which is no gap. */
 class EventNumbers {
   #last: number | undefined;
   #areCounting = false;
@@ -386,7 +391,7 @@ class EventNumbers {
     this.#last = number;
   }
 
-  get haveHoles(): boolean {
+  get haveGaps(): boolean {
     return this.#areCounting && this.#isBroken;
   }
 }
@@ -403,7 +408,7 @@ function lost(): InvalidAnswer {
   return new InvalidAnswer("an answer that is not what its fragments were");
 }
 
-/** @param place an item's, or the item itself where it has none: then it is whole */
+/** @param place the item's place, or the item itself where it came whole and without one */
 function partKey(kind: PartKind, place: unknown, index: unknown): string {
   return `${kind} ${isObject(place) ? "" : place} ${typeof index === "number" ? index : ""}`;
 }
