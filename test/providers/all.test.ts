@@ -4,11 +4,11 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { SseParser } from "../../src/lib/sse.ts";
 import type { ChunkBody } from "../../src/protocols/chat/schema.ts";
 import { InvalidAnswer, UpstreamFault } from "../../src/protocols/errors.ts";
 import type { AnsweredCall } from "../../src/providers/provider.ts";
 import { StreamFold } from "../../src/upstream/stream/fold.ts";
+import { decodeStream } from "../helpers/decode-stream.ts";
 import { answeredCases, callOf, type Family, fixtureFamilies } from "../helpers/fixtures.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
@@ -20,16 +20,10 @@ type Decoded = { bodies: ChunkBody[]; fault?: { status: number; payload?: string
 
 /** All bodies until the end or the fault. */
 function decode({ provider }: Family, call: AnsweredCall, pieces: readonly Uint8Array[]): Decoded {
-  const [parser, decoder] = [new SseParser(), provider.streamDecoder(call)];
   const bodies: ChunkBody[] = [];
   try {
-    for (const piece of [...pieces, undefined]) {
-      for (const event of piece === undefined ? parser.end() : parser.push(piece)) {
-        bodies.push(...decoder.push(event));
-        if (decoder.finished) return { bodies: [...bodies, ...decoder.end()] };
-      }
-    }
-    return { bodies: [...bodies, ...decoder.end()] };
+    for (const some of decodeStream(provider.streamDecoder(call), pieces)) bodies.push(...some);
+    return { bodies };
   } catch (error) {
     if (error instanceof InvalidAnswer) return { bodies, fault: { status: 503 } };
     if (!(error instanceof UpstreamFault)) throw error;

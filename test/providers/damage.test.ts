@@ -3,11 +3,11 @@
  * never less. Where a format gives no way to notice a damage, that is said here, and nowhere else.
  */
 import { describe, expect, test } from "bun:test";
-import { type SseEvent, SseParser } from "../../src/lib/sse.ts";
 import type { CompletionBody } from "../../src/protocols/chat/schema.ts";
 import { InvalidAnswer, UpstreamFault } from "../../src/protocols/errors.ts";
 import type { AnsweredCall, RemoteProvider } from "../../src/providers/provider.ts";
 import { StreamFold } from "../../src/upstream/stream/fold.ts";
+import { decodeStream } from "../helpers/decode-stream.ts";
 import { answeredCases, callOf, fixtureFamilies } from "../helpers/fixtures.ts";
 
 type Json = Record<string, unknown>;
@@ -42,14 +42,10 @@ const examples = fixtureFamilies().flatMap((family) =>
 
 /** What a caller gets, as the relay makes it; undefined for an error. */
 function answerOf({ provider, call }: Example, text: string): CompletionBody | undefined {
-  const [parser, decoder, fold] = [new SseParser(), provider.streamDecoder(call), new StreamFold()];
+  const fold = new StreamFold();
   try {
-    const read = (events: readonly SseEvent[]) => {
-      for (const event of events) if (!decoder.finished) fold.push(decoder.push(event));
-    };
-    read(parser.push(new TextEncoder().encode(text)));
-    if (!decoder.finished) read(parser.end());
-    fold.push(decoder.end());
+    const pieces = [new TextEncoder().encode(text)];
+    for (const bodies of decodeStream(provider.streamDecoder(call), pieces)) fold.push(bodies);
   } catch (error) {
     if (error instanceof InvalidAnswer || error instanceof UpstreamFault) return undefined;
     throw error;

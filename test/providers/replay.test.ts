@@ -3,13 +3,13 @@
  * makes, the answer it reads, and a stream cut into pieces in several ways.
  */
 import { describe, expect, test } from "bun:test";
-import { SseParser } from "../../src/lib/sse.ts";
 import { checkChatRequest } from "../../src/protocols/chat/request.ts";
 import type { ChunkBody, CompletionBody } from "../../src/protocols/chat/schema.ts";
 import { ApiError, InvalidAnswer, UpstreamFault } from "../../src/protocols/errors.ts";
 import type { AnsweredCall, RemoteProvider } from "../../src/providers/provider.ts";
 import { StreamFold } from "../../src/upstream/stream/fold.ts";
 import { ChatStreamWriter } from "../helpers/chat-stream.ts";
+import { decodeStream } from "../helpers/decode-stream.ts";
 import {
   type AnsweredCase,
   callOf,
@@ -111,38 +111,22 @@ function lengths(seed: number): () => number {
   };
 }
 
-type Decoded = { bodies: ChunkBody[]; upstreamResponseId: string | undefined };
-
-/** Feeds a decoder as the relay does. */
-function decodeStream(provider: RemoteProvider, call: AnsweredCall, pieces: readonly Uint8Array[]): Decoded {
-  const parser = new SseParser();
-  const decoder = provider.streamDecoder(call);
-  const bodies: ChunkBody[] = [];
-  for (const piece of [...pieces, undefined]) {
-    for (const event of piece === undefined ? parser.end() : parser.push(piece)) {
-      bodies.push(...decoder.push(event));
-      if (decoder.finished) break;
-    }
-    if (decoder.finished) break;
-  }
-  bodies.push(...decoder.end());
-  return { bodies, upstreamResponseId: decoder.upstreamResponseId };
-}
-
 function expectStream(
   provider: RemoteProvider,
   call: AnsweredCall,
   pieces: Uint8Array[],
   wanted: AnsweredCase["expected"],
 ): void {
+  const decoder = provider.streamDecoder(call);
+  const decode = () => [...decodeStream(decoder, pieces)].flat();
   if (wanted.error !== undefined) {
-    expectError(() => decodeStream(provider, call, pieces), wanted.error);
+    expectError(decode, wanted.error);
     return;
   }
-  const { bodies, upstreamResponseId } = decodeStream(provider, call, pieces);
+  const bodies = decode();
   if (wanted.chunks !== undefined) expect(plain(bodies)).toEqual(wanted.chunks);
   expect(plain(folded(bodies))).toEqual(wanted.completion!);
-  if (wanted.upstream_response_id !== undefined) expect(upstreamResponseId).toBe(wanted.upstream_response_id);
+  if (wanted.upstream_response_id !== undefined) expect(decoder.upstreamResponseId).toBe(wanted.upstream_response_id);
 }
 
 function folded(bodies: readonly ChunkBody[]): CompletionBody {
@@ -160,7 +144,7 @@ function expectLegalStream(provider: RemoteProvider, call: AnsweredCall, one: An
     thinkingRequested: one.thinking_requested ?? provider.wantsThoughts(call),
     choices: request.n ?? 1,
   });
-  const { bodies } = decodeStream(provider, call, [encoder.encode(one.upstream)]);
+  const bodies = [...decodeStream(provider.streamDecoder(call), [encoder.encode(one.upstream)])].flat();
   const texts = [...writer.push(bodies), ...writer.end()];
   expect(writer.normaliser.complete).toBe(true);
   expect(texts.pop()).toBe("[DONE]");

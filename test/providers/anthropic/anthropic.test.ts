@@ -2,7 +2,6 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import Anthropic, { APIError } from "@anthropic-ai/sdk";
 import type { ContentBlock, Message } from "@anthropic-ai/sdk/resources/messages";
 import fc from "fast-check";
-import { SseParser } from "../../../src/lib/sse.ts";
 import type {
   AnswerMessage,
   ChatRequest,
@@ -16,7 +15,7 @@ import { anthropic } from "../../../src/providers/anthropic/anthropic.ts";
 import { anthropicRules } from "../../../src/providers/anthropic/rules.ts";
 import type { AnsweredCall } from "../../../src/providers/provider.ts";
 import { StreamFold } from "../../../src/upstream/stream/fold.ts";
-import { type AnsweredCase, answeredCase, answeredCases, exampleResponse } from "../../helpers/fixtures.ts";
+import { type AnsweredCase, answeredCases, exampleResponse } from "../../helpers/fixtures.ts";
 import { UpstreamServer } from "../../helpers/upstream-server.ts";
 import { checkBody, type MessagesBody, strictModels } from "../../helpers/upstreams/anthropic.ts";
 
@@ -597,21 +596,3 @@ describe("the official client", () => {
     });
   }
 });
-
-test("events cut within a character and between CR and LF give the same bodies", () => {
-  const bytes = new TextEncoder().encode(
-    answeredCase("anthropic/text-stream-growing-input").upstream.replaceAll("\n", "\r\n"),
-  );
-  fc.assert(
-    fc.property(fc.array(fc.nat(bytes.length), { maxLength: 20 }), (places) => {
-      const cuts = [0, ...places.sort((a, b) => a - b), bytes.length];
-      const parser = new SseParser();
-      const decoder = anthropic.streamDecoder(callFor({}));
-      const bodies = cuts
-        .slice(1)
-        .flatMap((end, at) => parser.push(bytes.subarray(cuts[at]!, end)).flatMap((event) => decoder.push(event)));
-      expect(foldBodies(bodies).choices[0]!.message.content).toBe("Ünï 😀");
-    }),
-    { numRuns: 200 },
-  );
-}, 60_000);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import OpenAI from "openai";
-import { type SseEvent, SseParser } from "../../../src/lib/sse.ts";
+import type { SseEvent } from "../../../src/lib/sse.ts";
 import type { ChatRequest, ChunkBody, CompletionBody } from "../../../src/protocols/chat/schema.ts";
 import { doneData } from "../../../src/protocols/chat/stream.ts";
 import { InvalidAnswer, UpstreamFault } from "../../../src/protocols/errors.ts";
@@ -578,25 +578,3 @@ describe("the official client reads the example answers alike", () => {
     return { choices: [{ message, finish_reason }], usage };
   }
 });
-
-test("any cut of any example stream gives the same bodies", () => {
-  const streams = families.flatMap((name) => answeredCases(name, "sse").map(({ upstream }) => ({ name, upstream })));
-  expect(streams.length).toBeGreaterThan(30);
-  const read = (name: string, parts: readonly Uint8Array[]) => {
-    const parser = new SseParser();
-    const events = parts.flatMap((part) => parser.push(part));
-    try {
-      return decode(name, [...events, ...parser.end()]);
-    } catch (fault) {
-      return (fault as UpstreamFault).payload;
-    }
-  };
-  fc.assert(
-    fc.property(fc.constantFrom(...streams), fc.array(fc.nat(4000), { maxLength: 12 }), ({ name, upstream }, cuts) => {
-      const bytes = new TextEncoder().encode(upstream);
-      const at = [...cuts.map((cut) => cut % (bytes.length + 1)), bytes.length].sort((a, b) => a - b);
-      const parts = at.map((end, number) => bytes.subarray(at[number - 1] ?? 0, end));
-      expect(read(name, parts)).toEqual(read(name, [bytes]));
-    }),
-  );
-}, 60_000);
