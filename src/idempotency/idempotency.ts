@@ -261,12 +261,14 @@ export class Idempotency {
   /** While calls run: renews their leases, serves readers in other processes, and stores what could not be stored. */
   #tickLater(): void {
     if (this.#runs.size === 0) return;
-    this.#cancelTick ??= this.#clock.setTimer(tickMs, async () => {
-      await this.#tryStoring(() => this.#renew());
-      await this.#tryStoring(() => this.#tick());
-      this.#cancelTick = undefined;
-      this.#tickLater();
-    });
+    this.#cancelTick ??= this.#clock.setTimer(tickMs, () => void this.#renewAndTick());
+  }
+
+  async #renewAndTick(): Promise<void> {
+    await this.#tryStoring(() => this.#renew());
+    await this.#tryStoring(() => this.#tick());
+    this.#cancelTick = undefined;
+    this.#tickLater();
   }
 
   /** Ends the calls whose lease is lost, or could not be renewed in time. @throws StorageError */

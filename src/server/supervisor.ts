@@ -300,17 +300,19 @@ class Supervisor {
   }
 
   #scheduleSnapshots(): void {
-    this.#setTimer(snapshotIntervalMs, async () => {
-      const answered = await this.#collectSnapshots();
-      for (const slot of this.#slots) {
-        slot.missedSnapshots =
-          slot.listensSince === undefined || answered.has(slot.index) ? 0 : slot.missedSnapshots + 1;
-        if (slot.missedSnapshots < maxMissedSnapshots) continue;
-        this.#log.error("worker does not respond and is killed", { worker: slot.index, process: slot.worker?.id });
-        slot.worker?.kill();
-      }
-      if (!this.#isStopping) this.#scheduleSnapshots();
-    });
+    this.#setTimer(snapshotIntervalMs, () => void this.#checkWorkers());
+  }
+
+  /** Collects the workers' snapshots, and kills workers that missed too many of them. */
+  async #checkWorkers(): Promise<void> {
+    const answered = await this.#collectSnapshots();
+    for (const slot of this.#slots) {
+      slot.missedSnapshots = slot.listensSince === undefined || answered.has(slot.index) ? 0 : slot.missedSnapshots + 1;
+      if (slot.missedSnapshots < maxMissedSnapshots) continue;
+      this.#log.error("worker does not respond and is killed", { worker: slot.index, process: slot.worker?.id });
+      slot.worker?.kill();
+    }
+    if (!this.#isStopping) this.#scheduleSnapshots();
   }
 
   async #answer(slot: Slot, id: number, about: "metrics" | "status"): Promise<void> {

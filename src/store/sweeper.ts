@@ -91,7 +91,7 @@ export class Sweeper {
   }
 
   #later(ms: number): void {
-    if (!this.#isStopped) this.#cancelTimer = this.#clock.setTimer(ms, () => this.#step());
+    if (!this.#isStopped) this.#cancelTimer = this.#clock.setTimer(ms, () => void this.#step());
   }
 
   async #step(): Promise<void> {
