@@ -215,10 +215,6 @@ class CandidateReader {
   }
 
   #part(part: JsonObject, delta: Delta): void {
-    if (isPlainText(part)) {
-      if (part.text !== "") delta.content = (delta.content ?? "") + part.text;
-      return;
-    }
     const functionCall = objectIn(part, "functionCall");
     const inlineData = objectIn(part, "inlineData");
     const text = textIn(part, "text") ?? "";
@@ -302,12 +298,6 @@ class CandidateReader {
     const finish = Object.hasOwn(finishReasons, reason) ? finishReasons[reason]! : "stop";
     return finish === "stop" && this.#toolCalls > 0 ? "tool_calls" : finish;
   }
-}
-
-/** By far the most common part. */
-function isPlainText(part: JsonObject): part is { text: string } {
-  for (const name in part) if (name !== "text") return false;
-  return typeof part["text"] === "string";
 }
 
 /**
