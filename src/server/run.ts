@@ -46,7 +46,7 @@ export type RunOptions = {
 export async function runServer(config: Config, options: RunOptions): Promise<number> {
   const { io, build, clock = systemClock, workerChannel } = options;
   const log = logFor(config, io, clock, workerChannel?.settings.index);
-  try {
+  return untilLogged(log, async () => {
     const server = await RunningServer.start(config, {
       build,
       clock,
@@ -59,7 +59,14 @@ export async function runServer(config: Config, options: RunOptions): Promise<nu
     // Ready means all of it; the gateway answers before.
     await server.services.loading;
     logStartup(server, log, io);
-    return await new ServerProcess(server, log, clock, options).run();
+    return new ServerProcess(server, log, clock, options).run();
+  });
+}
+
+/** Runs a server, and logs why it could not start. @returns the exit code, once the log is written */
+export async function untilLogged(log: Logger, run: () => Promise<number>): Promise<number> {
+  try {
+    return await run();
   } catch (error) {
     log.error("could not start", { error: error instanceof Error ? error.message : error });
     return 1;

@@ -19,7 +19,7 @@ import { LivenessLock } from "../store/sqlite/liveness-lock.ts";
 import { openStore } from "../store/sqlite/store.ts";
 import { readCertificate } from "./certificate.ts";
 import { assertFree, connectionDrainSeconds, formatUrl } from "./listener.ts";
-import { announceFirstKey, handOffMessage, logFor, type RunOptions, stopMessages } from "./run.ts";
+import { announceFirstKey, handOffMessage, logFor, type RunOptions, stopMessages, untilLogged } from "./run.ts";
 import { startNewProcess } from "./upgrade.ts";
 import { fixedSettingsOf, type ToSupervisor, type ToWorker, type WorkerSettings } from "./worker.ts";
 
@@ -51,17 +51,12 @@ type Slot = {
 export async function runSupervisor(config: Config, options: SupervisorOptions): Promise<number> {
   const { io, clock = systemClock } = options;
   const log = logFor(config, io, clock);
-  try {
+  return untilLogged(log, async () => {
     const listen = resolvePorts(config.listen, io.parentId !== undefined);
     const firstKey = await prepareData(config, clock);
     using shared = new SharedFolder(config.data);
     return await new Supervisor({ ...config, listen }, shared.path, log, clock, options).run(firstKey);
-  } catch (error) {
-    log.error("could not start", { error: error instanceof Error ? error.message : error });
-    return 1;
-  } finally {
-    await log.flush();
-  }
+  });
 }
 
 /** The listeners with the ports that all workers use. @throws the system's error for an address, or an Error about a certificate */

@@ -69,6 +69,12 @@ export class Troupe implements AsyncDisposable {
     return new OpenAI({ baseURL: this.baseUrl(surface), apiKey: this.key, maxRetries: 0, ...options });
   }
 
+  /** Lets a persona be answered by these models. */
+  setTargets(persona: string, targets: readonly string[]): void {
+    const { personas } = this.server.services;
+    personas.replace(personas.list().map((one) => (one.id === persona ? { ...one, targets } : one)));
+  }
+
   /** @param path below the server's root */
   fetch(path: string, init: RequestInit & { key?: string | null } = {}): Promise<Response> {
     const { key = this.key, ...rest } = init;

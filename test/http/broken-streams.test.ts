@@ -22,8 +22,7 @@ beforeAll(async () => {
     providers: { openai: { baseUrl: upstream.url } },
     config: { streams: { keepAliveSeconds: 0.05 } },
   });
-  const { personas } = troupe.server.services;
-  personas.replace(personas.list().map((one) => (one.id === persona ? { ...one, targets: ["openai/x"] } : one)));
+  troupe.setTargets(persona, ["openai/x"]);
 });
 afterAll(async () => {
   await troupe[Symbol.asyncDispose]();

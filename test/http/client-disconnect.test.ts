@@ -15,9 +15,7 @@ beforeAll(async () => {
   troupe = await Troupe.start({
     providers: { openai: { baseUrl: upstream.url }, second: { dialect: "openai", baseUrl: `${upstream.url}/second` } },
   });
-  const { personas } = troupe.server.services;
-  const targets = ["openai/x", "second/x"];
-  personas.replace(personas.list().map((one) => (one.id === "troupe/tutor" ? { ...one, targets } : one)));
+  troupe.setTargets("troupe/tutor", ["openai/x", "second/x"]);
 });
 afterAll(async () => {
   await troupe[Symbol.asyncDispose]();

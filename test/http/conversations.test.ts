@@ -12,8 +12,7 @@ beforeAll(async () => {
   upstream = new UpstreamServer(() => answer());
   const baseUrl = `${upstream.url}/v1`;
   troupe = await Troupe.start({ providers: { openai: { baseUrl }, xai: { baseUrl } } });
-  const { personas } = troupe.server.services;
-  personas.replace(personas.list().map((one) => (one.id === "troupe/guide" ? { ...one, targets: ["openai/x"] } : one)));
+  troupe.setTargets("troupe/guide", ["openai/x"]);
 });
 afterAll(async () => {
   await troupe[Symbol.asyncDispose]();

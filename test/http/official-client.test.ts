@@ -19,8 +19,7 @@ beforeAll(async () => {
       openai: { baseUrl: upstream.url, timeouts: { connectSeconds: 5, firstByteSeconds: 0.2, idleSeconds: 5 } },
     },
   });
-  const { personas } = troupe.server.services;
-  personas.replace(personas.list().map((one) => (one.id === persona ? { ...one, targets: ["openai/x"] } : one)));
+  troupe.setTargets(persona, ["openai/x"]);
 });
 afterAll(async () => {
   await troupe[Symbol.asyncDispose]();

@@ -24,8 +24,7 @@ beforeAll(async () => {
   upstream = new UpstreamServer(() => answer());
   const timeouts = { connectSeconds: 5, firstByteSeconds: 0.1, idleSeconds: 0.1 };
   troupe = await Troupe.start({ providers: { openai: { baseUrl: upstream.url, timeouts } }, config: { limits } });
-  const { personas } = troupe.server.services;
-  personas.replace(personas.list().map((one) => (one.id === persona ? { ...one, targets: ["openai/x"] } : one)));
+  troupe.setTargets(persona, ["openai/x"]);
 });
 afterAll(async () => {
   await troupe[Symbol.asyncDispose]();

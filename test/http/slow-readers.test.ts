@@ -64,8 +64,7 @@ let troupe: Troupe;
 beforeAll(async () => {
   upstream = new UpstreamServer(() => new Response(torrent.body, { headers: { "content-type": "text/event-stream" } }));
   troupe = await Troupe.start({ providers: { openai: { baseUrl: upstream.url } } });
-  const { personas } = troupe.server.services;
-  personas.replace(personas.list().map((one) => (one.id === "troupe/tutor" ? { ...one, targets: ["openai/x"] } : one)));
+  troupe.setTargets("troupe/tutor", ["openai/x"]);
 });
 afterAll(async () => {
   await troupe[Symbol.asyncDispose]();

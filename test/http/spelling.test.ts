@@ -20,8 +20,7 @@ beforeAll(async () => {
       plain: { baseUrl: upstream.url, dialect: "mistral" },
     },
   });
-  const { personas } = troupe.server.services;
-  personas.replace(personas.list().map((one) => (one.id === persona ? { ...one, targets: ["openai/x"] } : one)));
+  troupe.setTargets(persona, ["openai/x"]);
 });
 afterAll(async () => {
   await troupe[Symbol.asyncDispose]();

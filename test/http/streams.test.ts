@@ -26,8 +26,7 @@ beforeAll(async () => {
     },
     config: { streams: { keepAliveSeconds: 0.05 } },
   });
-  const { personas } = troupe.server.services;
-  personas.replace(personas.list().map((one) => (one.id === offline ? { ...one, targets: ["builtin/eliza"] } : one)));
+  troupe.setTargets(offline, ["builtin/eliza"]);
 });
 afterAll(async () => {
   await troupe[Symbol.asyncDispose]();
