@@ -178,7 +178,7 @@ test("a fragment that is copied comes out as one that is read and written anew",
     ),
     { numRuns: 1500 },
   );
-  expect(copiedPieces).toBeGreaterThan(40);
+  expect(copiedPieces).toBeGreaterThan(20);
 }, 60_000);
 
 /** Texts that also stand elsewhere in a chunk, or that look like parts of one. */
@@ -341,5 +341,5 @@ test("any text in any chunk, in any pieces: with the shortcut the bytes are what
     TextTemplate.learn = learn;
   }
   expect(learnt).toBeGreaterThan(200);
-  expect(copiedPieces).toBeGreaterThan(40);
+  expect(copiedPieces).toBeGreaterThan(20);
 }, 60_000);
