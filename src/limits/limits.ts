@@ -39,11 +39,7 @@ export function openLimits(dataFolder: string, options: LimitsOptions): Limits {
   if (!canMapFiles) {
     return { callers: new MemoryLimiter(clock), addresses: new MemoryLimiter(clock, maxAddresses), close: () => {} };
   }
-  let opened: WindowFiles | undefined;
-  const files = () => {
-    opened ??= new WindowFiles(join(dataFolder, folderName), clock);
-    return opened;
-  };
+  const files = once(() => new WindowFiles(join(dataFolder, folderName), clock));
   const sweeper = new Sweep(files, clock, log);
   if (options.isSweeper) sweeper.later(firstSweepMs);
   return {
