@@ -14,7 +14,7 @@ async function findIn(folder: TempFolder, secret: string) {
   const store = openStore(folder.file("data"));
   const keys = new Keys(store.keys, systemClock, { free: 10, pro: 100 });
   await keys.load();
-  const found = keys.find(`Bearer ${secret}`);
+  const found = keys.find(secret);
   await store.close();
   return found;
 }
