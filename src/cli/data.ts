@@ -5,7 +5,7 @@ import { backUp, dataStats, prune, restore } from "../store/sqlite/data-folder.t
 import { databaseName } from "../store/sqlite/store.ts";
 import { type Context, type ExitCode, printJson, withConfig } from "./context.ts";
 import { withStore } from "./storage.ts";
-import { formatFields } from "./table.ts";
+import { formatFields, megabytes } from "./table.ts";
 
 type Json = { readonly json?: boolean };
 
@@ -76,5 +76,3 @@ export function pruneData(context: Context, { json }: Json): Promise<ExitCode> {
 }
 
 const counted = (count: number, what: string) => `${count} ${what}${count === 1 ? "" : "s"}`;
-
-const megabytes = (bytes: number) => `${(bytes / 1_000_000).toFixed(1)} MB`;

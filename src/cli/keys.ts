@@ -25,7 +25,7 @@ export function createKey(context: Context, name: string, { json, ...spec }: Cre
 
 export function rotateKey(context: Context, given: string, { json, yes }: ChangeOptions): Promise<ExitCode> {
   return withKnownKeys(context, async (keys) => {
-    const { id } = await meant(context, keys, given, yes);
+    const { id } = await findKey(context, keys, given, yes);
     showNewKey(context, await keys.rotate(id), json);
   });
 }
@@ -45,7 +45,7 @@ export function showKey(context: Context, given: string, { json }: KeyOptions): 
 
 export function revokeKey(context: Context, given: string, { json, yes }: ChangeOptions): Promise<ExitCode> {
   return withKnownKeys(context, async (keys) => {
-    const { id } = await meant(context, keys, given, yes);
+    const { id } = await findKey(context, keys, given, yes);
     showInfo(context, await keys.revoke(id), json);
   });
 }
@@ -54,8 +54,8 @@ function withKnownKeys(context: Context, use: (keys: Keys) => void | Promise<voi
   return withStore(context, async (store, config) => use(await keysIn(store, config)));
 }
 
-/** The key to be changed; asked about where so little of it is given that another may be meant. @throws KeyError */
-async function meant({ io }: Context, keys: Keys, given: string, yes = false): Promise<KeyInfo> {
+/** Finds the key to change, and asks for confirmation where so little of it is given that another may be meant. @throws KeyError */
+async function findKey({ io }: Context, keys: Keys, given: string, yes = false): Promise<KeyInfo> {
   const { key, isVague } = await keys.match(given);
   if (!isVague || yes) return key;
   const found = `'${given}' fits ${key.id} (${key.name}, ${key.prefix}…)`;

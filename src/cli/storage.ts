@@ -7,15 +7,13 @@ import { LossGuard } from "../store/sqlite/loss-guard.ts";
 import { databaseName, openStore, type SqliteStore } from "../store/sqlite/store.ts";
 import { CommandError, type Context, type ExitCode, withConfig } from "./context.ts";
 
-/** Opens it and closes it again. A wrong folder is an error, and gets no empty database. */
+/** Opens the database for a command, and closes it again. A wrong folder is an error, and gets no empty database. */
 export function withStore(
   context: Context,
   use: (store: SqliteStore, config: Config) => void | Promise<void>,
 ): Promise<ExitCode> {
   return withConfig(context, async (config) => {
-    if (!context.io.isFolder(config.data)) {
-      throw new CommandError(`There is no data folder ${config.data}; --data names another.`);
-    }
+    assertDataFolder(context, config.data);
     if (isNew(config.data))
       throw new CommandError(`There is no database in ${config.data} yet; --data names another folder.`);
     await usingStore(config, (store) => use(store, config));
@@ -23,10 +21,15 @@ export function withStore(
   });
 }
 
+/** @throws CommandError */
+export function assertDataFolder({ io }: Context, data: string): void {
+  if (!io.isFolder(data)) throw new CommandError(`There is no data folder ${data}; --data names another.`);
+}
+
 /** @throws StorageError when there was a database */
 const isNew = (folder: string) => new LossGuard(folder, join(folder, databaseName)).isNew;
 
-/** The same, made where there is none. */
+/** Opens the database, created where there is none, and closes it again. */
 export async function usingStore<T>(config: Config, use: (store: SqliteStore) => T | Promise<T>): Promise<T> {
   const store = openStore(config.data);
   try {

@@ -1,6 +1,6 @@
-/** Rows as aligned text, the first in capitals. */
+/** Tables, fields and sizes as text for people. */
 
-/** @param rows each with a text for every column; undefined shows as "-" */
+/** Rows as aligned text below the columns' names in capitals. @param rows each with a text for every column; undefined shows as "-" */
 export function formatTable(columns: readonly string[], rows: readonly (readonly (string | undefined)[])[]): string {
   const all = [columns.map((column) => column.toUpperCase()), ...rows.map((row) => row.map((cell) => cell ?? "-"))];
   return formatRows(all);
@@ -21,3 +21,5 @@ function formatRows(rows: readonly (readonly string[])[]): string {
   );
   return lines.map((line) => `${line}\n`).join("");
 }
+
+export const megabytes = (bytes: number): string => `${(bytes / 1_000_000).toFixed(1)} MB`;
