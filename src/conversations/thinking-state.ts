@@ -7,7 +7,7 @@ import { derive } from "../lib/json/json.ts";
 import type { AnswerMessage, AssistantMessage, ChatRequest, Message } from "../protocols/chat/schema.ts";
 
 /** Long enough for a tool to run and its result to come back. */
-const keptForMs = 60 * 60 * 1000;
+const retentionMs = 60 * 60 * 1000;
 /** Together they bound the memory: the oldest entries go first. */
 const maxEntries = 10_000;
 const maxCharacters = 64 * 1024 * 1024;
@@ -42,7 +42,7 @@ export class ReplayMemory {
       const state = stateOf(message);
       if (state === undefined) continue;
       const keys = (message.tool_calls ?? []).map((call) => `${scope}\n${call.id}`);
-      this.#states.put(keys, state, this.#clock.now() + keptForMs);
+      this.#states.put(keys, state, this.#clock.now() + retentionMs);
     }
   }
 

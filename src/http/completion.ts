@@ -3,7 +3,7 @@
 import type { Caller } from "../auth/keys.ts";
 import type { SurfaceName } from "../config/config.ts";
 import { fingerprint, fingerprintInSlices } from "../idempotency/fingerprint.ts";
-import { tellingEnd } from "../lib/flow.ts";
+import { withEndCallback } from "../lib/flow.ts";
 import { truncate } from "../lib/truncate.ts";
 import { hugeBody } from "../protocols/body.ts";
 import type { ChatRequest, CompletionBody, Envelope } from "../protocols/chat/schema.ts";
@@ -49,7 +49,7 @@ export interface Surface {
    */
   plan(services: Services, caller: Caller, request: ChatRequest, source: Source): Plan;
   /** An upstream's error as this surface's callers see it. @throws ApiError in its place */
-  refusal(error: UpstreamError, protocol: Protocol): WholeAnswer;
+  upstreamErrorAnswer(error: UpstreamError, protocol: Protocol): WholeAnswer;
   /** An error of the relay as this surface's callers see it. */
   failure(error: ApiError): ApiError;
   /** An error within a stream. */
@@ -79,9 +79,9 @@ export async function createCompletion(
     return respondWhole(context, wholeOf(await start(services, context, surface, asked, signal)), finish);
   }
   context.logFields["stream"] = true;
-  const leaving = abortedWith(context.request.signal);
-  const answering = start(services, context, surface, asked, leaving.signal);
-  return respondStream(services, context, answering, streamRules(services, surface, writer, leaving), finish);
+  const disconnected = abortedWith(context.request.signal);
+  const answering = start(services, context, surface, asked, disconnected.signal);
+  return respondStream(services, context, answering, streamRules(services, surface, writer, disconnected), finish);
 }
 
 /** `AbortSignal.any` does the same, at several times the cost. */
@@ -110,7 +110,7 @@ function writerFor(protocol: Protocol, { options }: ParsedCall<unknown>, envelop
   };
 }
 
-function streamRules({ live }: Services, surface: Surface, writer: Writer, leaving: AbortController): StreamRules {
+function streamRules({ live }: Services, surface: Surface, writer: Writer, disconnected: AbortController): StreamRules {
   return {
     keepAliveMs: live.config.streams.keepAliveSeconds * 1000,
     keepAlive: writer.protocol.keepAlive,
@@ -121,7 +121,7 @@ function streamRules({ live }: Services, surface: Surface, writer: Writer, leavi
       writer.encoder().fault(error, events);
       return events;
     },
-    abandon: () => leaving.abort(),
+    onDisconnect: () => disconnected.abort(),
   };
 }
 
@@ -144,7 +144,7 @@ function start(
   if (requestId === undefined) return answer(services, context, surface, asked, signal);
   const produce = (until: AbortSignal) =>
     whileRetained(context, until, () => answer(services, context, surface, asked, until));
-  return keptAnswer(services, context, asked, requestId, signal, produce);
+  return idempotentAnswer(services, context, asked, requestId, signal, produce);
 }
 
 /** The call may outlive its client: until it ends, its body counts as in memory. @param until aborts when it is cancelled */
@@ -157,7 +157,7 @@ async function whileRetained(
   until.addEventListener("abort", release, { once: true });
   try {
     const answered = await call();
-    if (answered.kind === "stream") return { ...answered, events: tellingEnd(answered.events, release) };
+    if (answered.kind === "stream") return { ...answered, events: withEndCallback(answered.events, release) };
     release();
     return answered;
   } catch (error) {
@@ -220,7 +220,7 @@ async function answerOf(
   }
   if (!isUpstreamError(called)) return called;
   Object.assign(context.logFields, describeFailure(services, called));
-  return surface.refusal(called, protocol);
+  return surface.upstreamErrorAnswer(called, protocol);
 }
 
 /** @throws ApiError before anything is called */
@@ -284,7 +284,7 @@ const releaseOf = (context: RequestContext) => () => context.forgetBody();
 const completionOf = (writer: Writer) => (body: CompletionBody) => jsonAnswer(writer.whole(body));
 
 /** With a service-request-id: called once, joined while it runs, and given again from what is kept. */
-function keptAnswer(
+function idempotentAnswer(
   services: Services,
   context: RequestContext,
   { caller, call: { identity }, source }: Asked,
@@ -303,10 +303,10 @@ function keptAnswer(
       ? run(fingerprint(identity, source.body))
       : fingerprintInSlices(identity, source.body).then(run);
   return running.then(
-    ({ answer: kept, replayed, joined }) => {
+    ({ answer: shared, replayed, joined }) => {
       if (replayed) context.headers["idempotent-replayed"] = "true";
       services.metrics.idempotentRequest(area, replayed ? "replayed" : joined ? "joined" : "fresh");
-      return kept;
+      return shared;
     },
     (error) => {
       if (error instanceof ApiError && error.status === 422) services.metrics.idempotentRequest(area, "conflict");

@@ -16,7 +16,7 @@ export const gateway: Surface = {
     const store = target.call.extras["store"] ?? request.store;
     return { targets: [target], store: store === true, upstreamMayHold: true };
   },
-  refusal({ status, headers, body }, protocol) {
+  upstreamErrorAnswer({ status, headers, body }, protocol) {
     const marked = { ...headers, "x-troupe-error-source": "upstream" };
     const error = errorObjectIn(body);
     const own = protocol.upstreamError?.(error, status);

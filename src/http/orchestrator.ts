@@ -21,7 +21,7 @@ export const orchestrator: Surface = {
     const { store, ...composed } = compose(persona, request);
     return { targets: targetsOf(services, persona, composed, source), store: store === true, upstreamMayHold: false };
   },
-  refusal(error) {
+  upstreamErrorAnswer(error) {
     throw mapUpstreamError(error);
   },
   failure: hideProvider,

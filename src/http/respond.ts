@@ -8,8 +8,8 @@ import type {
   Answer,
   EventSource,
   Events,
-  KeptEvents,
   LastEvents,
+  RecordedEvents,
   StreamAnswer,
   StreamEnd,
   WholeAnswer,
@@ -71,7 +71,7 @@ export type StreamRules = {
   /** The events that tell of an answer that is no stream, when a 200 is already out. */
   readonly lateFault: (answer: WholeAnswer | ApiError) => readonly string[];
   /** Ends the call. */
-  readonly abandon: () => void;
+  readonly onDisconnect: () => void;
 };
 
 /**
@@ -110,7 +110,7 @@ class StreamBody implements Sink<Events, LastEvents> {
   readonly #keepAlive: IdleTimer;
   #controller!: ReadableStreamDefaultController<Uint8Array>;
   #source: EventSource | undefined;
-  #kept: KeptEvents | undefined;
+  #recorded: RecordedEvents | undefined;
   #isAsking = false;
   #isClosed = false;
   /** Settles the client's latest wish for more: until then it has no other. */
@@ -135,7 +135,7 @@ class StreamBody implements Sink<Events, LastEvents> {
 
   /** Gives an answer that came before its response. */
   answer({ events }: StreamAnswer): void {
-    if (Symbol.asyncIterator in events) this.#kept = events;
+    if (Symbol.asyncIterator in events) this.#recorded = events;
     else this.#source = events;
     if (this.#isClosed) this.#source?.cancel();
     else this.#source?.flow(this);
@@ -163,7 +163,7 @@ class StreamBody implements Sink<Events, LastEvents> {
     if (this.#isClosed) return;
     this.#close("cancelled");
     this.#source?.cancel();
-    this.#rules.abandon();
+    this.#rules.onDisconnect();
   }
 
   push(events: Events): void {
@@ -197,11 +197,11 @@ class StreamBody implements Sink<Events, LastEvents> {
   }
 
   async #ask(): Promise<void> {
-    if (this.#kept === undefined || this.#isAsking) return;
+    if (this.#recorded === undefined || this.#isAsking) return;
     this.#isAsking = true;
     try {
       while (this.#wish !== undefined && !this.#isClosed) {
-        const { done, value } = await this.#kept.next();
+        const { done, value } = await this.#recorded.next();
         if (done === true) this.end({ how: value, events: [] });
         else this.push(value);
       }

@@ -10,9 +10,9 @@ import { damaged, unpackAside } from "../store/packing.ts";
 import { asUnavailable, needsStorage } from "../store/require-storage.ts";
 import { StorageError } from "../store/storage-error.ts";
 import type { CallId, IdempotencyRecord, Lease, NewCall, RunRepository } from "../store/store.ts";
-import type { Answer, KeptEvents, Producer } from "../upstream/answer.ts";
+import type { Answer, Producer, RecordedEvents } from "../upstream/answer.ts";
 import { InFlightRun, lost, type RunEnd } from "./in-flight-run.ts";
-import { idPrefixOf, splitEvents, storedEvents, withIds } from "./kept-events.ts";
+import { idPrefixOf, splitEvents, storedEvents, withIds } from "./recorded-events.ts";
 import { UnreadPace } from "./unread-pace.ts";
 
 export type Claim = {
@@ -24,7 +24,7 @@ export type Claim = {
 };
 
 export type IdempotentAnswer = {
-  readonly answer: Answer<KeptEvents>;
+  readonly answer: Answer<RecordedEvents>;
   /** The call was finished before: these are its stored bytes. */
   readonly replayed: boolean;
   /** Another caller's call was still running, and this is its answer too. */
@@ -127,7 +127,7 @@ export class Idempotency {
       if (found.state === "finished") {
         return { answer: await this.#stored(found, from, clientSignal), replayed: true, joined: false };
       }
-      const answer = await this.#joinElsewhere(found, from, clientSignal);
+      const answer = await this.#joinOtherProcess(found, from, clientSignal);
       if (answer !== undefined) return { answer, replayed: false, joined: true };
       // The call over there came to nothing: this caller's turn.
     }
@@ -186,7 +186,7 @@ export class Idempotency {
         clientSignal.throwIfAborted();
         throw ApiError.unavailable("draining", "The server is shutting down.");
       }
-      // In the same turn as the claim is taken off the list: nobody may find the id in neither place.
+      // In the same turn as the claim leaves `#claiming`: a lookup must always find the id in one of the two maps.
       return this.#start(key, lease, claim.fingerprint, produce);
     } catch (error) {
       throw asUnavailable(error);
@@ -225,7 +225,7 @@ export class Idempotency {
 
   #ended(key: string, run: InFlightRun, how: RunEnd): void {
     if (how === "pending") {
-      this.#keepPending(key, run);
+      this.#addPendingWrite(key, run);
       return;
     }
     if (how === "released") {
@@ -236,7 +236,7 @@ export class Idempotency {
   }
 
   /** The answer stays in memory for a while, for retries and for the store to recover. */
-  #keepPending(key: string, run: InFlightRun): void {
+  #addPendingWrite(key: string, run: InFlightRun): void {
     this.counts.storeFailures += 1;
     this.#log?.error("an answer could not be stored; a retry may be billed again", { service_request: run.id.run });
     let held = run.heldSize;
@@ -320,10 +320,10 @@ export class Idempotency {
   }
 
   /** @returns undefined when the call over there ended without an answer that is kept */
-  async #joinElsewhere(id: CallId, from: number, signal: AbortSignal): Promise<Answer<KeptEvents> | undefined> {
+  async #joinOtherProcess(id: CallId, from: number, signal: AbortSignal): Promise<Answer<RecordedEvents> | undefined> {
     await needsStorage(() => this.#rows.watch(id));
     for (;;) {
-      const call = await needsStorage(() => this.#living(id));
+      const call = await needsStorage(() => this.#findLive(id));
       if (call === undefined) return undefined;
       if (call.state === "finished" || call.headers !== null) return this.#stored(call, from, signal);
       await this.#pause(signal);
@@ -332,18 +332,18 @@ export class Idempotency {
   }
 
   /** The call, unless it came to nothing. @throws StorageError */
-  async #living(id: CallId): Promise<IdempotencyRecord | undefined> {
+  async #findLive(id: CallId): Promise<IdempotencyRecord | undefined> {
     const call = await this.#rows.get(id);
     if (call?.holder === "gone") await this.interruptAbandoned();
     return call?.holder === "gone" || call?.state === "interrupted" ? undefined : call;
   }
 
   /** @throws ApiError storage_unavailable when what begins the answer is damaged */
-  async #stored(call: IdempotencyRecord, from: number, signal: AbortSignal): Promise<Answer<KeptEvents>> {
-    const headers = await this.#kept(call, () => headersOf(call));
+  async #stored(call: IdempotencyRecord, from: number, signal: AbortSignal): Promise<Answer<RecordedEvents>> {
+    const headers = await this.#readRecord(call, () => headersOf(call));
     if (call.state === "finished" && call.events === null) {
-      const body = await this.#kept(call, () => this.#wholeBody(call));
-      return { kind: "whole", status: await this.#kept(call, () => statusOf(call)), headers, body };
+      const body = await this.#readRecord(call, () => this.#wholeBody(call));
+      return { kind: "whole", status: await this.#readRecord(call, () => statusOf(call)), headers, body };
     }
     const start = call.events !== null && from > call.events ? 0 : from;
     const first = call.state === "finished" && start < call.events! ? await this.#eventsOf(call, start) : [];
@@ -354,7 +354,7 @@ export class Idempotency {
    * Reads what was kept of a call. Damage in a finished one frees its id.
    * @throws ApiError storage_unavailable when the store fails, or it is damaged
    */
-  async #kept<T>(call: IdempotencyRecord, read: () => T | Promise<T>): Promise<T> {
+  async #readRecord<T>(call: IdempotencyRecord, read: () => T | Promise<T>): Promise<T> {
     try {
       return await read();
     } catch (error) {
@@ -372,7 +372,7 @@ export class Idempotency {
    * A stream out of the store, finished or still being written by another process.
    * @param first the first events, where they have been read
    */
-  async *#readStored(id: CallId, from: number, first: readonly string[], signal: AbortSignal): KeptEvents {
+  async *#readStored(id: CallId, from: number, first: readonly string[], signal: AbortSignal): RecordedEvents {
     let next = from;
     if (first.length > 0) {
       yield withIds(first, id, next);
@@ -380,7 +380,7 @@ export class Idempotency {
     }
     for (;;) {
       if (signal.aborted) return "cancelled";
-      const call = await needsStorage(() => this.#living(id));
+      const call = await needsStorage(() => this.#findLive(id));
       if (call === undefined) throw lost();
       if (call.state === "finished" && next >= call.events!) return "finished";
       const events = await this.#eventsOf(call, next);
@@ -393,9 +393,9 @@ export class Idempotency {
     }
   }
 
-  /** Those that are there from that number on; of a finished call at least one. @throws ApiError as `#kept` */
+  /** Those that are there from that number on; of a finished call at least one. @throws ApiError as `#readRecord` */
   #eventsOf(call: IdempotencyRecord, number: number): Promise<string[]> {
-    return this.#kept(call, async () => {
+    return this.#readRecord(call, async () => {
       if (call.state === "finished" && number >= call.bodyFrom!) {
         return (await this.#lastEvents(call)).slice(number - call.bodyFrom!);
       }
@@ -435,11 +435,11 @@ export class Idempotency {
   #pause(signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const end = () => {
-        off();
+        cancel();
         signal.removeEventListener("abort", end);
         resolve();
       };
-      const off = this.#clock.setTimer(pollMs, end);
+      const cancel = this.#clock.setTimer(pollMs, end);
       signal.addEventListener("abort", end);
     });
   }

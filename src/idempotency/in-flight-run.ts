@@ -15,13 +15,13 @@ import type {
   Answer,
   EventSource,
   Events,
-  KeptEvents,
   LastEvents,
   Producer,
+  RecordedEvents,
   StreamEnd,
   WholeAnswer,
 } from "../upstream/answer.ts";
-import { joinEvents, separateEvents, storedEvents, withIds } from "./kept-events.ts";
+import { joinEvents, separateEvents, storedEvents, withIds } from "./recorded-events.ts";
 import type { UnreadPace } from "./unread-pace.ts";
 
 export type InFlightRunOptions = {
@@ -38,10 +38,10 @@ export type InFlightRunOptions = {
 };
 
 /**
- * `kept`: the store has it all. `pending`: finished, but the store failed. `released`: the id is to be freed. `lost`: the
+ * `stored`: the store has it all. `pending`: finished, but the store failed. `released`: the id is to be freed. `lost`: the
  * lease is another's by now.
  */
-export type RunEnd = "kept" | "pending" | "released" | "lost";
+export type RunEnd = "stored" | "pending" | "released" | "lost";
 
 /** Events beyond this go to the store while the stream runs. */
 const heldBytes = 64 * 1024;
@@ -58,7 +58,7 @@ export class InFlightRun {
   #readers = 0;
   #watched = false;
   /** The answer outgrew its bound or the store failed: it goes only to those who read it now. */
-  #unkept = false;
+  #isUnstorable = false;
   #size = 0;
   #storedBytes = 0;
   #events: Pulled<Events, LastEvents> | undefined;
@@ -112,30 +112,34 @@ export class InFlightRun {
    * @param signal must abort when the reader leaves
    * @throws what the call throws; the signal's reason; ApiError when the answer is too large to be joined
    */
-  async join(signal: AbortSignal, from: number): Promise<Answer<KeptEvents>> {
+  async join(signal: AbortSignal, from: number): Promise<Answer<RecordedEvents>> {
     signal.throwIfAborted();
-    if (this.#unkept) throw tooLarge();
+    if (this.#isUnstorable) throw tooLarge();
     this.#readers += 1;
-    let left = false;
-    const leave = () => {
-      if (left) return;
-      left = true;
-      signal.removeEventListener("abort", leave);
+    let isDisconnected = false;
+    const disconnect = () => {
+      if (isDisconnected) return;
+      isDisconnected = true;
+      signal.removeEventListener("abort", disconnect);
       this.#readers -= 1;
-      if (this.#readers === 0) this.#goOnAlone();
+      if (this.#readers === 0) this.#driveOrCancel();
     };
-    signal.addEventListener("abort", leave);
+    signal.addEventListener("abort", disconnect);
     try {
       const answer = await unlessAborted(this.#opened, signal);
       if (answer.kind === "stream") {
         const headers = JSON.parse(this.#headers) as Record<string, string>;
         // No call of this process can have seen an event that has not come yet.
-        return { kind: "stream", headers, events: this.#read(from <= this.#count ? from : 0, leave, () => left) };
+        return {
+          kind: "stream",
+          headers,
+          events: this.#read(from <= this.#count ? from : 0, disconnect, () => isDisconnected),
+        };
       }
-      leave();
+      disconnect();
       return answer;
     } catch (error) {
-      leave();
+      disconnect();
       throw error;
     }
   }
@@ -143,12 +147,12 @@ export class InFlightRun {
   /** Someone in another process reads along: what comes is written down soon, and does not wait for readers here. */
   watch(): void {
     this.#watched = true;
-    this.#goOnAlone();
+    this.#driveOrCancel();
   }
 
   /** Writes down what is held, if someone in another process waits for it. */
   flush(): void {
-    if (this.#watched && !this.#unkept && !this.#closing && !this.#over) void this.#spill();
+    if (this.#watched && !this.#isUnstorable && !this.#closing && !this.#over) void this.#spill();
   }
 
   /** Ends the upstream call; what came of it is forgotten. */
@@ -170,7 +174,7 @@ export class InFlightRun {
   async save(): Promise<RunEnd> {
     try {
       const finished = await (this.#finished === undefined ? this.#streamRow() : this.#wholeRow(this.#finished));
-      return (await this.#rows.finish(this.id, finished)) ? "kept" : "lost";
+      return (await this.#rows.finish(this.id, finished)) ? "stored" : "lost";
     } catch (error) {
       if (error instanceof StorageError) return "pending";
       throw error;
@@ -186,7 +190,7 @@ export class InFlightRun {
       }
       this.#events = new Pulled(answer.events);
       this.#headers = JSON.stringify(answer.headers);
-      if (this.#readers === 0 || this.#watched) this.#goOnAlone();
+      if (this.#readers === 0 || this.#watched) this.#driveOrCancel();
       return answer;
     } catch (error) {
       this.#finish("released");
@@ -196,13 +200,13 @@ export class InFlightRun {
 
   async #closeWhole(answer: WholeAnswer): Promise<void> {
     const size = answer.body.length;
-    const keep = !this.#over && answer.status >= 200 && answer.status < 300 && size <= this.#rules.recordBytes;
-    if (keep) {
+    const isStorable = !this.#over && answer.status >= 200 && answer.status < 300 && size <= this.#rules.recordBytes;
+    if (isStorable) {
       this.#closing = true;
       this.#heldSize = size;
       this.#finished = answer;
     }
-    const how = keep ? await this.save() : "released";
+    const how = isStorable ? await this.save() : "released";
     this.#finish(how);
     if (how === "lost") throw lost();
   }
@@ -235,13 +239,13 @@ export class InFlightRun {
     };
   }
 
-  async *#read(from: number, leave: () => void, hasLeft: () => boolean): KeptEvents {
+  async *#read(from: number, disconnect: () => void, isDisconnected: () => boolean): RecordedEvents {
     let next = from;
     try {
       for (;;) {
-        if (hasLeft()) return "cancelled";
+        if (isDisconnected()) return "cancelled";
         if (next < this.#count) {
-          const events = this.#heldEvents(next) ?? (await this.#spiltEvents(next));
+          const events = this.#heldEvents(next) ?? (await this.#spilledEvents(next));
           yield withIds(events, this.id, next);
           next += events.length;
         } else if (this.#failure !== undefined) {
@@ -253,7 +257,7 @@ export class InFlightRun {
         }
       }
     } finally {
-      leave();
+      disconnect();
     }
   }
 
@@ -263,8 +267,8 @@ export class InFlightRun {
   }
 
   /** At least one. */
-  async #spiltEvents(number: number): Promise<string[]> {
-    if (this.#unkept) throw tooLarge();
+  async #spilledEvents(number: number): Promise<string[]> {
+    if (this.#isUnstorable) throw tooLarge();
     const events = await storedEvents(this.#rows, { ...this.id, wholeEvents: 1 }, number).catch((error) => {
       throw asUnavailable(error);
     });
@@ -318,8 +322,9 @@ export class InFlightRun {
     const count = events.length;
     if (count === 0) return;
     this.#size += size;
-    if (!this.#unkept && this.#size <= this.#rules.recordBytes) this.#unkept = !(await this.#store(joinEvents(events)));
-    else this.#unkept = true;
+    if (!this.#isUnstorable && this.#size <= this.#rules.recordBytes)
+      this.#isUnstorable = !(await this.#store(joinEvents(events)));
+    else this.#isUnstorable = true;
     // Others may have come meanwhile.
     this.#heldFrom += count;
     this.#held = events.slice(count);
@@ -330,9 +335,9 @@ export class InFlightRun {
     try {
       const data = await packAside(text);
       this.#storedBytes += data.byteLength;
-      const isKept = await this.#rows.append(this.id, this.#headers, { firstId: this.#heldFrom, data });
-      if (!isKept) this.lose();
-      return isKept;
+      const isStored = await this.#rows.append(this.id, this.#headers, { firstId: this.#heldFrom, data });
+      if (!isStored) this.lose();
+      return isStored;
     } catch (error) {
       if (error instanceof StorageError) return false;
       throw error;
@@ -341,10 +346,10 @@ export class InFlightRun {
 
   async #close(end: StreamEnd): Promise<void> {
     await this.#spilling;
-    const fits = !this.#unkept && this.#size + this.#heldSize <= this.#rules.recordBytes;
-    const keep = end === "finished" && fits && !this.#over;
+    const fits = !this.#isUnstorable && this.#size + this.#heldSize <= this.#rules.recordBytes;
+    const isStorable = end === "finished" && fits && !this.#over;
     this.#closing = true;
-    const how = keep ? await this.save() : "released";
+    const how = isStorable ? await this.save() : "released";
     if (how === "lost") this.#failure = lost();
     this.#finish(how);
   }
@@ -356,26 +361,26 @@ export class InFlightRun {
   }
 
   /** Nobody reads: the answer is finished for whoever comes back, unless it could not be given to them. */
-  #goOnAlone(): void {
+  #driveOrCancel(): void {
     if (this.#over || this.#closing) return;
-    if (this.#readers === 0 && (this.#unkept || !this.#rules.finishAfterDisconnect)) this.cancel();
+    if (this.#readers === 0 && (this.#isUnstorable || !this.#rules.finishAfterDisconnect)) this.cancel();
     if (this.#events !== undefined && !this.#driving) void this.#drive();
   }
 
-  get #goesAlone(): boolean {
+  get #drivesItself(): boolean {
     return this.#end === undefined && (this.#readers === 0 || this.#watched);
   }
 
   async #drive(): Promise<void> {
     this.#driving = true;
     // To the stream's very end, a cancelled one's too, so that its generator can let go of the upstream.
-    while (this.#goesAlone) {
+    while (this.#drivesItself) {
       await this.#rules.pace.turn();
-      if (!this.#goesAlone) break;
+      if (!this.#drivesItself) break;
       const before = this.#size + this.#heldSize;
       await this.#advance();
       this.#rules.pace.took(this.#size + this.#heldSize - before);
-      if (this.#readers === 0 && this.#unkept) this.cancel();
+      if (this.#readers === 0 && this.#isUnstorable) this.cancel();
     }
     this.#driving = false;
   }

@@ -261,7 +261,7 @@ export function folded<T, E, R>(source: Source<T, E>, fold: Fold<T, E, R>): Prom
 }
 
 /** The same flow. @param onEnd called before its sink is told of its end or failure; not where it is cancelled */
-export function tellingEnd<T, E>(source: Source<T, E>, onEnd: () => void): Source<T, E> {
+export function withEndCallback<T, E>(source: Source<T, E>, onEnd: () => void): Source<T, E> {
   return {
     flow: (sink) =>
       source.flow({

@@ -7,7 +7,7 @@ import type { FunctionTool, Message, Metadata, ResponseFormat } from "../protoco
 import { parseModelId } from "../protocols/model-id.ts";
 import type { Tier } from "../protocols/models.ts";
 import { createdByDefault, parseCreated } from "./created.ts";
-import { type Problem, problemsOf } from "./rules.ts";
+import { type RuleError, validationErrors } from "./rules.ts";
 import type { Sampling } from "./sampling.ts";
 import { PersonaFile } from "./schema.ts";
 import { findMarks, parseTemplate, type Template } from "./template.ts";
@@ -66,11 +66,11 @@ export function parsePersona(text: string, file: string, id: string, schema = Pe
   const invalid = source.errors.length > 0 ? source.errors : source.check(schema, source.value ?? {});
   if (invalid.length > 0) return { errors: invalid.toSorted(byPlace) };
   const value = source.value as PersonaFileValue;
-  const errors = [...problemsOf(value, namespace)].map((problem) => ({
+  const errors = [...validationErrors(value, namespace)].map((error) => ({
     file,
-    ...placeOf(problem, source, text),
-    path: formatPath(problem.path),
-    message: problem.message,
+    ...placeOf(error, source, text),
+    path: formatPath(error.path),
+    message: error.message,
   }));
   if (errors.length > 0) return { errors: errors.toSorted(byPlace) };
   return { persona: personaFrom(value, id) };
@@ -83,7 +83,7 @@ export function personaFrom(value: PersonaFileValue, id: string): Persona {
 
 const byPlace = (a: Diagnostic, b: Diagnostic) => a.line - b.line || a.column - b.column;
 
-function placeOf({ path, at }: Problem, source: YamlSource, text: string): Position {
+function placeOf({ path, at }: RuleError, source: YamlSource, text: string): Position {
   const value = source.locate(path);
   if (at === undefined) return value;
   return at === "key" ? source.locateKey(path) : (placeOfMark(text, value, at) ?? value);

@@ -6,9 +6,9 @@ import { parseCreated } from "./created.ts";
 import { entriesOf, exceeds, type Sampling, spellingsOf } from "./sampling.ts";
 import { misplacedOption, type PersonaFile } from "./schema.ts";
 import { findMarks, parseTemplate } from "./template.ts";
-import { defaultMaxLength, problemOf } from "./variables.ts";
+import { defaultMaxLength, validationError } from "./variables.ts";
 
-export type Problem = {
+export type RuleError = {
   readonly path: readonly PathPart[];
   /** A sentence without its subject. */
   readonly message: string;
@@ -17,10 +17,10 @@ export type Problem = {
 };
 
 type File = Static<typeof PersonaFile>;
-type Problems = Generator<Problem, void>;
+type RuleErrors = Generator<RuleError, void>;
 
 /** @param namespace where the file stands */
-export function* problemsOf(file: File, namespace: string): Problems {
+export function* validationErrors(file: File, namespace: string): RuleErrors {
   if (file.owned_by !== undefined && file.owned_by !== namespace) {
     yield { path: ["owned_by"], message: `must be ${namespace}, the namespace the file stands in` };
   }
@@ -28,10 +28,10 @@ export function* problemsOf(file: File, namespace: string): Problems {
     yield { path: ["created"], message: "must be a date such as 2026-11-21 or 2026-11-21T10:00:00Z, or Unix seconds" };
   }
   yield* repeated(["model"], [file.model].flat());
-  yield* systemProblems(file);
-  yield* variableProblems(file.variables ?? {});
-  yield* exampleProblems(file);
-  yield* samplingProblems((file.defaults ?? {}) as Sampling, (file.limits ?? {}) as Sampling);
+  yield* systemErrors(file);
+  yield* variableErrors(file.variables ?? {});
+  yield* exampleErrors(file);
+  yield* samplingErrors((file.defaults ?? {}) as Sampling, (file.limits ?? {}) as Sampling);
   for (const key of Object.keys(file.options ?? {})) {
     const message = misplacedOption(key);
     if (message !== undefined) yield { path: ["options", key], at: "key", message };
@@ -48,13 +48,13 @@ export function* problemsOf(file: File, namespace: string): Problems {
 
 const toolNames = ({ tools }: File) => (tools ?? []).map((tool) => tool.function.name);
 
-function* repeated(path: readonly PathPart[], values: readonly string[], within: readonly PathPart[] = []): Problems {
+function* repeated(path: readonly PathPart[], values: readonly string[], within: readonly PathPart[] = []): RuleErrors {
   for (const [at, value] of values.entries()) {
     if (values.indexOf(value) < at) yield { path: [...path, at, ...within], message: `repeats ${value}` };
   }
 }
 
-function* systemProblems({ system, variables = {} }: File): Problems {
+function* systemErrors({ system, variables = {} }: File): RuleErrors {
   const marks = findMarks(system);
   for (const [at, { kind, name }] of marks.entries()) {
     if (kind === "stray") {
@@ -74,18 +74,21 @@ function* systemProblems({ system, variables = {} }: File): Problems {
   }
 }
 
-function* variableProblems(variables: NonNullable<File["variables"]>): Problems {
+function* variableErrors(variables: NonNullable<File["variables"]>): RuleErrors {
   for (const [name, variable] of Object.entries(variables)) {
     const path = ["variables", name];
     if (variable.default === undefined) continue;
     if (variable.required) yield { path: [...path, "default"], message: "can't be used: the variable is required" };
-    const problem = problemOf({ ...variable, maxLength: variable.max_length ?? defaultMaxLength }, variable.default);
-    if (problem !== undefined) yield { path: [...path, "default"], message: problem };
+    const error = validationError(
+      { ...variable, maxLength: variable.max_length ?? defaultMaxLength },
+      variable.default,
+    );
+    if (error !== undefined) yield { path: [...path, "default"], message: error };
   }
 }
 
 /** Upstreams take turns in one order: user, then assistant; after tool calls a result for each, then assistant again. */
-function* exampleProblems(file: File): Problems {
+function* exampleErrors(file: File): RuleErrors {
   const { examples = [] } = file;
   const declared = new Set(toolNames(file));
   let due = "user";
@@ -101,7 +104,7 @@ function* exampleProblems(file: File): Problems {
         due = "assistant";
         break;
       case "assistant":
-        yield* assistantProblems(turn, path, declared);
+        yield* assistantErrors(turn, path, declared);
         unanswered = [...new Set((turn.tool_calls ?? []).map((call) => call.id))];
         due = unanswered.length > 0 ? "tool" : "user";
         break;
@@ -120,7 +123,7 @@ function* exampleProblems(file: File): Problems {
 
 type AssistantTurn = Extract<NonNullable<File["examples"]>[number], { role: "assistant" }>;
 
-function* assistantProblems(turn: AssistantTurn, path: readonly PathPart[], declared: ReadonlySet<string>): Problems {
+function* assistantErrors(turn: AssistantTurn, path: readonly PathPart[], declared: ReadonlySet<string>): RuleErrors {
   const calls = turn.tool_calls ?? [];
   if (turn.content === undefined && calls.length === 0) yield { path, message: "must have content or tool_calls" };
   const ids = calls.map((call) => call.id);
@@ -143,7 +146,7 @@ function isJsonObject(given: unknown): boolean {
   }
 }
 
-function* samplingProblems(defaults: Sampling, limits: Sampling): Problems {
+function* samplingErrors(defaults: Sampling, limits: Sampling): RuleErrors {
   for (const [section, sampling] of Object.entries({ defaults, limits })) {
     if (sampling.max_tokens !== undefined && sampling.max_completion_tokens !== undefined) {
       yield {

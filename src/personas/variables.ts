@@ -40,13 +40,13 @@ function checked(param: string, variable: Variable, value: unknown): string {
     return variable.default;
   }
   if (typeof value !== "string") throw ApiError.invalidValue(param, `${param} must be a string.`);
-  const problem = problemOf(variable, value);
-  if (problem !== undefined) throw ApiError.invalidValue(param, `${param} ${problem}.`);
+  const error = validationError(variable, value);
+  if (error !== undefined) throw ApiError.invalidValue(param, `${param} ${error}.`);
   return value;
 }
 
 /** @returns what is wrong with a value, as a sentence without its subject */
-export function problemOf(variable: Pick<Variable, "enum" | "maxLength">, value: string): string | undefined {
+export function validationError(variable: Pick<Variable, "enum" | "maxLength">, value: string): string | undefined {
   if (variable.enum !== undefined && !variable.enum.includes(value)) {
     return `must be one of ${variable.enum.map((allowed) => JSON.stringify(allowed)).join(", ")}`;
   }

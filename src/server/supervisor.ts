@@ -96,7 +96,7 @@ class SharedFolder implements Disposable {
 
   [Symbol.dispose](): void {
     rmSync(this.path, { recursive: true, force: true });
-    this.#livenessLock.leave();
+    this.#livenessLock.release();
   }
 }
 

@@ -13,7 +13,7 @@ const pagesPerStep = 64;
 /** Free space that stays in the file for what comes next; on a full disk it is all there is. */
 const reserveBytes = 16 * 1024 ** 2;
 /** A deleted turn can still be named as the end of a page that long. */
-const deletedKeptMs = hourMs;
+const deletedRetentionMs = hourMs;
 /** Beyond this size of the database, kept answers go before their time, the oldest first, but none of the last hour. */
 const maxDatabaseBytes = 16 * 1024 ** 3;
 
@@ -33,7 +33,7 @@ export async function sweepStep(
   now: number,
   { retentionHours, maxBytes = maxDatabaseBytes }: SweepRules,
   counts: SweepCounts,
-  deletedBefore = now - deletedKeptMs,
+  deletedBefore = now - deletedRetentionMs,
 ): Promise<boolean> {
   const removals: [kind: keyof SweepCounts, remove: () => number | Promise<number>][] = [
     ["answers", () => maintenance.removeExpiredRuns(now, rowsPerStep)],

@@ -36,16 +36,16 @@ export type EventSource = Source<Events, LastEvents>;
  * The events of a kept stream, with their ids, as one of its readers asks for them. Throws an ApiError when what it follows is
  * lost, to be told to the client like any fault in a stream.
  */
-export type KeptEvents = AsyncGenerator<readonly string[], StreamEnd>;
+export type RecordedEvents = AsyncGenerator<readonly string[], StreamEnd>;
 
 /** A 200 stream. */
-export type StreamAnswer<E = EventSource | KeptEvents> = {
+export type StreamAnswer<E = EventSource | RecordedEvents> = {
   readonly kind: "stream";
   readonly headers: Readonly<Record<string, string>>;
   readonly events: E;
 };
 
-export type Answer<E = EventSource | KeptEvents> = WholeAnswer | StreamAnswer<E>;
+export type Answer<E = EventSource | RecordedEvents> = WholeAnswer | StreamAnswer<E>;
 
 /** Makes the one upstream call. @param signal ends it in every phase, the stream's events included */
 export type Producer = (signal: AbortSignal) => Promise<Answer<EventSource>>;

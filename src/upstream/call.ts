@@ -124,7 +124,8 @@ async function answerOf(
     } finally {
       observer.answered();
     }
-    if (answer.status < 200 || answer.status >= 300) return await refusal(answer, provider, account.name, observer);
+    if (answer.status < 200 || answer.status >= 300)
+      return await readUpstreamError(answer, provider, account.name, observer);
     const answered = { ...call, answerId: options.answerId };
     const streamed = call.request.stream === true;
     if ((streamed || answer.isEventStream) && (await isEventStream(answer, call))) {
@@ -181,7 +182,7 @@ function typeOf(payload: string): string {
 }
 
 /** What the upstream refused, as it said it. A redirect is no answer: following it could carry the key elsewhere. */
-async function refusal(
+async function readUpstreamError(
   answer: UpstreamAnswer,
   provider: RemoteProvider,
   name: string,

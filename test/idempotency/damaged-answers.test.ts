@@ -8,7 +8,7 @@ import { ApiError } from "../../src/protocols/errors.ts";
 import { pack, unpack, unpackText } from "../../src/store/packing.ts";
 import { openStore } from "../../src/store/sqlite/store.ts";
 import { StorageError } from "../../src/store/storage-error.ts";
-import type { Answer, KeptEvents } from "../../src/upstream/answer.ts";
+import type { Answer, RecordedEvents } from "../../src/upstream/answer.ts";
 import { keptEvent, ScriptedUpstream, settle } from "../helpers/scripted-upstream.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 
@@ -16,7 +16,7 @@ const rules = { retentionHours: 24, finishAfterDisconnect: true, recordBytes: 1 
 const claim = { scope: "s", requestId: "id", fingerprint: "f" };
 const events = [...Array.from({ length: 200 }, (_, at) => `{"n":${at},"text":"${"x".repeat(1_000)}"}`), "[DONE]"];
 
-async function textOf(answer: Answer<KeptEvents>): Promise<string> {
+async function textOf(answer: Answer<RecordedEvents>): Promise<string> {
   if (answer.kind === "whole") return Buffer.from(answer.body as string).toString();
   const read: string[] = [];
   for await (const batch of answer.events) read.push(...batch.map((event) => keptEvent(event).text));

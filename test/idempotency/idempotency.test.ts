@@ -4,7 +4,7 @@ import { Idempotency, type IdempotencyRules, type IdempotentAnswer } from "../..
 import { ApiError } from "../../src/protocols/errors.ts";
 import { openStore, type SqliteStore, type StoreOptions } from "../../src/store/sqlite/store.ts";
 import { StorageError } from "../../src/store/storage-error.ts";
-import type { Answer, KeptEvents, StreamEnd } from "../../src/upstream/answer.ts";
+import type { Answer, RecordedEvents, StreamEnd } from "../../src/upstream/answer.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { keptEvent, ScriptedUpstream, settle } from "../helpers/scripted-upstream.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
@@ -96,7 +96,7 @@ type Asking = {
   lastEventId: string;
 };
 
-const textOf = (answer: Answer<KeptEvents>): string => {
+const textOf = (answer: Answer<RecordedEvents>): string => {
   if (answer.kind !== "whole") throw new Error("not a whole answer");
   return typeof answer.body === "string" ? answer.body : new TextDecoder().decode(answer.body);
 };
@@ -104,7 +104,7 @@ const textOf = (answer: Answer<KeptEvents>): string => {
 type Read = { ids: string[]; data: string[]; end: StreamEnd | Error };
 
 /** All events to the end, with their ids. */
-async function readAll(answer: Answer<KeptEvents>): Promise<Read> {
+async function readAll(answer: Answer<RecordedEvents>): Promise<Read> {
   if (answer.kind !== "stream") throw new Error("not a stream");
   const read: Read = { ids: [], data: [], end: "cancelled" };
   try {
@@ -125,7 +125,7 @@ function take(read: Read, events: readonly string[]): void {
   }
 }
 
-async function nextRead(answer: Answer<KeptEvents>): Promise<Read> {
+async function nextRead(answer: Answer<RecordedEvents>): Promise<Read> {
   if (answer.kind !== "stream") throw new Error("not a stream");
   const { value, done } = await answer.events.next();
   if (done === true) throw new Error(`the stream is over: ${value}`);
@@ -134,7 +134,7 @@ async function nextRead(answer: Answer<KeptEvents>): Promise<Read> {
   return read;
 }
 
-const nextBatch = async (answer: Answer<KeptEvents>) => (await nextRead(answer)).data;
+const nextBatch = async (answer: Answer<RecordedEvents>) => (await nextRead(answer)).data;
 const prefixOf = ({ ids }: Read) => ids[0]!.slice(0, ids[0]!.indexOf("-") + 1);
 
 const errorOf = (promise: Promise<unknown>): Promise<ApiError> =>

@@ -7,7 +7,7 @@ import { Idempotency, type IdempotentAnswer } from "../../src/idempotency/idempo
 import { ApiError } from "../../src/protocols/errors.ts";
 import { openStore, type SqliteStore } from "../../src/store/sqlite/store.ts";
 import { StorageError } from "../../src/store/storage-error.ts";
-import type { Answer, KeptEvents, StreamEnd } from "../../src/upstream/answer.ts";
+import type { Answer, RecordedEvents, StreamEnd } from "../../src/upstream/answer.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { Random } from "../helpers/random.ts";
 import { keptEvent, type ScriptedCall, ScriptedUpstream, settle } from "../helpers/scripted-upstream.ts";
@@ -86,7 +86,7 @@ class Client {
     }
   }
 
-  async #readAll(answer: Answer<KeptEvents>): Promise<void> {
+  async #readAll(answer: Answer<RecordedEvents>): Promise<void> {
     if (answer.kind === "whole") return;
     try {
       for (;;) {

@@ -123,7 +123,7 @@ class Pool implements ConnectionOwner {
     this.#cancelSweep ??= this.#clock.setTimer(sweepEveryMs, () => this.#sweep());
   }
 
-  gone(connection: Connection): void {
+  closed(connection: Connection): void {
     const at = this.#idle.lastIndexOf(connection);
     if (at >= 0) this.#idle.splice(at, 1);
   }
@@ -175,11 +175,11 @@ class PooledTransfer implements CallReceiver, Flow {
     this.#receiver = receiver;
     this.#connectMs = connectMs;
     this.#clock = clock;
-    const kept = pool.take();
-    this.#connection = kept ?? this.#connect();
-    if (kept !== undefined) {
+    const reused = pool.take();
+    this.#connection = reused ?? this.#connect();
+    if (reused !== undefined) {
       this.#writtenAt = clock.monotonic();
-      kept.send(pieces, this);
+      reused.send(pieces, this);
     }
   }
 
@@ -192,7 +192,7 @@ class PooledTransfer implements CallReceiver, Flow {
   }
 
   cancel(): void {
-    this.#leave()?.destroy();
+    this.#detach()?.destroy();
   }
 
   connected(): void {
@@ -216,12 +216,12 @@ class PooledTransfer implements CallReceiver, Flow {
   }
 
   end(isProven: boolean): void {
-    this.#leave();
+    this.#detach();
     this.#receiver.end(isProven);
   }
 
   fail(error: Error): void {
-    const connection = this.#leave();
+    const connection = this.#detach();
     // The receiver threw at its answer's end, and was told all.
     if (connection === undefined) reportError(error);
     else if (this.#wasNotTaken(connection)) this.#connection = this.#connect();
@@ -235,7 +235,7 @@ class PooledTransfer implements CallReceiver, Flow {
   }
 
   /** @returns the connection that it leaves */
-  #leave(): Connection | undefined {
+  #detach(): Connection | undefined {
     this.#cancelConnecting?.();
     const connection = this.#connection;
     this.#connection = undefined;

@@ -25,7 +25,7 @@ export interface ConnectionOwner {
   /** Its call is over, and another one may follow. */
   freed(connection: Connection): void;
   /** It can't be used any more. */
-  gone(connection: Connection): void;
+  closed(connection: Connection): void;
 }
 
 /**
@@ -39,7 +39,7 @@ export class Connection implements Pick<Flow, "pause" | "resume"> {
   readonly #address: Address;
   #socket: Socket<Connection> | undefined;
   #isOpen = false;
-  #isGone = false;
+  #isClosed = false;
   #receiver: CallReceiver | undefined;
   #parser: AnswerParser | undefined;
   #unsent: (string | Uint8Array)[] = [];
@@ -81,7 +81,7 @@ export class Connection implements Pick<Flow, "pause" | "resume"> {
    * next call would take for its answer. The kernel is asked, as it may know before the event loop tells of it.
    */
   get isReusable(): boolean {
-    return !this.#isGone && !hasUnread(descriptorOf(this.#socket));
+    return !this.#isClosed && !hasUnread(descriptorOf(this.#socket));
   }
 
   /**
@@ -109,13 +109,13 @@ export class Connection implements Pick<Flow, "pause" | "resume"> {
 
   /** Stops reading, so that the other side has to wait. */
   pause(): void {
-    if (this.#isPaused || this.#isGone) return;
+    if (this.#isPaused || this.#isClosed) return;
     this.#isPaused = true;
     this.#socket?.pause();
   }
 
   resume(): void {
-    if (!this.#isPaused || this.#isGone) return;
+    if (!this.#isPaused || this.#isClosed) return;
     this.#isPaused = false;
     this.#socket?.resume();
   }
@@ -124,14 +124,14 @@ export class Connection implements Pick<Flow, "pause" | "resume"> {
   destroy(): void {
     this.#receiver = undefined;
     this.#parser?.stop();
-    this.#leave();
+    this.#close();
   }
 
-  #leave(): void {
-    if (this.#isGone) return;
-    this.#isGone = true;
+  #close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
     this.#socket?.terminate();
-    this.#owner.gone(this);
+    this.#owner.closed(this);
   }
 
   #fail(error: Error): void {
@@ -143,7 +143,7 @@ export class Connection implements Pick<Flow, "pause" | "resume"> {
 
   #open(socket: Socket<Connection>): void {
     this.#socket = socket;
-    if (this.#isGone) {
+    if (this.#isClosed) {
       socket.terminate();
       return;
     }
@@ -160,7 +160,7 @@ export class Connection implements Pick<Flow, "pause" | "resume"> {
     if (!this.#isOpen) return;
     const unsent = this.#unsent;
     if (unsent.length === 0) return;
-    while (unsent.length > 0 && !this.#isGone) {
+    while (unsent.length > 0 && !this.#isClosed) {
       const piece = unsent[0]!;
       const sent = this.#socket!.write(piece);
       // Closed: that is told of by itself.
@@ -173,14 +173,14 @@ export class Connection implements Pick<Flow, "pause" | "resume"> {
       }
       unsent.shift();
     }
-    if (!this.#isGone) this.#receiver?.sent?.();
+    if (!this.#isClosed) this.#receiver?.sent?.();
   }
 
   #read(bytes: Buffer): void {
     const parser = this.#parser;
     // Nobody asked: whoever sends this can't be trusted with a call.
     if (parser === undefined) {
-      this.#leave();
+      this.#close();
       return;
     }
     try {
@@ -198,11 +198,11 @@ export class Connection implements Pick<Flow, "pause" | "resume"> {
     this.#idleSeconds = parser.idleSeconds;
     // An answer that came before its request was read to the end leaves bytes that the next call would run into.
     if (!parser.lasts || this.#unsent.length > 0) {
-      this.#leave();
+      this.#close();
       return;
     }
     this.resume();
-    if (!this.#isGone) this.#owner.freed(this);
+    if (!this.#isClosed) this.#owner.freed(this);
   }
 
   /**
@@ -243,7 +243,7 @@ export class Connection implements Pick<Flow, "pause" | "resume"> {
     open: (socket) => {
       // Known now already, so that it can be ended while the handshake goes on.
       socket.data.#socket = socket;
-      if (socket.data.#isGone) socket.terminate();
+      if (socket.data.#isClosed) socket.terminate();
     },
     handshake: (socket, trusted, error) => {
       const { data: connection } = socket;

@@ -17,7 +17,7 @@ import type { PathPart } from "../schema-errors.ts";
 export type Position = { readonly line: number; readonly column: number };
 /** What of a value is looked for; its "name" is its key where it is a mapping, and else itself. */
 export type Wanted = "key" | "value" | "name";
-export type Problem = { readonly offset: number; readonly message: string };
+export type DocumentError = { readonly offset: number; readonly message: string };
 
 /** How often aliases may multiply a part of the file; the usual sharing of a block stays far below. */
 const maxAliases = 20;
@@ -40,7 +40,7 @@ export class YamlDocument {
   }
 
   /** The value, or what is wrong with the text. */
-  read(): { value?: unknown; problems: readonly Problem[] } {
+  read(): { value?: unknown; errors: readonly DocumentError[] } {
     return readValue(this.#document);
   }
 
@@ -88,22 +88,22 @@ export class YamlDocument {
 
 type Step = { readonly key: Node; readonly node: Node | null };
 
-function readValue(document: Document): { value?: unknown; problems: readonly Problem[] } {
-  const problems = [...document.errors, ...document.warnings].map(({ code, message, pos }) => ({
+function readValue(document: Document): { value?: unknown; errors: readonly DocumentError[] } {
+  const errors = [...document.errors, ...document.warnings].map(({ code, message, pos }) => ({
     offset: pos[0],
     message: wordings[code] ?? message,
   }));
   // Too deep a file makes one error for each bracket: the first tells it all.
-  const exhausted = problems.find((_, at) => document.errors[at]?.code === "RESOURCE_EXHAUSTION");
-  if (exhausted !== undefined) return { problems: [exhausted] };
-  if (problems.length > 0) return { problems };
+  const exhausted = errors.find((_, at) => document.errors[at]?.code === "RESOURCE_EXHAUSTION");
+  if (exhausted !== undefined) return { errors: [exhausted] };
+  if (errors.length > 0) return { errors };
   try {
-    const slips = slipsIn(document);
-    return slips.length > 0 ? { problems: slips } : { value: document.toJS({ maxAliasCount: maxAliases }), problems };
+    const semantic = semanticErrors(document);
+    return semantic.length > 0 ? { errors: semantic } : { value: document.toJS({ maxAliasCount: maxAliases }), errors };
   } catch (error) {
-    if (error instanceof RangeError) return { problems: [{ offset: 0, message: wordings.RESOURCE_EXHAUSTION! }] };
+    if (error instanceof RangeError) return { errors: [{ offset: 0, message: wordings.RESOURCE_EXHAUSTION! }] };
     const { message } = error as Error;
-    return { problems: [{ offset: 0, message: message.startsWith("Excessive alias") ? tooManyAliases : message }] };
+    return { errors: [{ offset: 0, message: message.startsWith("Excessive alias") ? tooManyAliases : message }] };
   }
 }
 
@@ -118,9 +118,9 @@ const wordings: Readonly<Record<string, string>> = {
 };
 
 /** What parses, but can't be meant or can't be kept. */
-function slipsIn(document: Document): Problem[] {
-  const slips: Problem[] = [];
-  const report = (node: Node, message: string) => slips.push({ offset: node.range?.[0] ?? 0, message });
+function semanticErrors(document: Document): DocumentError[] {
+  const errors: DocumentError[] = [];
+  const report = (node: Node, message: string) => errors.push({ offset: node.range?.[0] ?? 0, message });
   visit(document, {
     Alias(_, alias: Alias, path) {
       const target = alias.resolve(document);
@@ -130,9 +130,12 @@ function slipsIn(document: Document): Problem[] {
     Scalar(_, { value, source = "", range }) {
       if (typeof value !== "number") return;
       const offset = range?.[0] ?? 0;
-      if (!Number.isFinite(value)) slips.push({ offset, message: `${source} is no number that can be used` });
+      if (!Number.isFinite(value)) errors.push({ offset, message: `${source} is no number that can be used` });
       else if (/^[-+]?\d+$/.test(source) && !Number.isSafeInteger(value)) {
-        slips.push({ offset, message: `${source} has too many digits for a number; put it in quotes if it is text` });
+        errors.push({
+          offset,
+          message: `${source} has too many digits for a number; put it in quotes if it is text`,
+        });
       }
     },
     Pair(_, { key, value }) {
@@ -141,7 +144,7 @@ function slipsIn(document: Document): Problem[] {
       if (odd) report(key as Node, "<< takes a mapping, or an alias of one");
     },
   });
-  return slips;
+  return errors;
 }
 
 const isMergeKey = (key: unknown) => isScalar(key) && key.type === "PLAIN" && key.source === "<<";

@@ -60,9 +60,9 @@ export class YamlSource {
       this.errors = [];
       return;
     }
-    const { value, problems } = this.#document.read();
-    this.value = problems.length === 0 ? value : undefined;
-    this.errors = problems
+    const { value, errors } = this.#document.read();
+    this.value = errors.length === 0 ? value : undefined;
+    this.errors = errors
       .toSorted((a, b) => a.offset - b.offset)
       .slice(0, maxErrors)
       .map(({ offset, message }) => ({ file, ...this.#document.position(offset), path: "", message }));

@@ -149,7 +149,7 @@ async function alone<T>(folder: string, work: () => Promise<T>): Promise<T> {
     if (livenessLock.others().length > 0) throw new DataError(`A server runs on ${folder}; stop it first.`);
     return await work();
   } finally {
-    livenessLock.leave();
+    livenessLock.release();
   }
 }
 

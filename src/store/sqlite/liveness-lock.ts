@@ -59,7 +59,7 @@ export class LivenessLock {
     });
   }
 
-  leave(): void {
+  release(): void {
     this.#lock.close();
     rmSync(join(this.#folder, this.id + suffix), { force: true });
   }

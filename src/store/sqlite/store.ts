@@ -108,7 +108,7 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
           if (isClosed) return;
           isClosed = true;
           shared.flush();
-          livenessLock?.leave();
+          livenessLock?.release();
           if (options.isTrial && database.inTransaction) database.run("rollback");
           storing(path, () => database.close(true));
         },

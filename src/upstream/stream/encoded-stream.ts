@@ -136,9 +136,9 @@ export class EncodedStream implements EventSource, Sink<Chunks, readonly ChunkBo
     }
     const { usage } = this.#normaliser;
     this.#isOver = true;
-    const keeping = this.#options.observer.completed({ usage, upstreamResponseId: this.#chunks.upstreamResponseId });
-    if (keeping === undefined) this.#complete(events);
-    else void keeping.then(() => this.#complete(events));
+    const storing = this.#options.observer.completed({ usage, upstreamResponseId: this.#chunks.upstreamResponseId });
+    if (storing === undefined) this.#complete(events);
+    else void storing.then(() => this.#complete(events));
   }
 
   #complete(events: string[]): void {

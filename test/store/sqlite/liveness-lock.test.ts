@@ -28,10 +28,10 @@ describe("livenessLock", () => {
     const two = new LivenessLock(folder.path);
     expect([one.isAlive(one.id), one.isAlive(two.id), two.isAlive(one.id)]).toEqual([true, true, true]);
     expect(one.others()).toEqual([two.id]);
-    two.leave();
+    two.release();
     expect([one.isAlive(two.id), one.others()]).toEqual([false, []]);
     expect(one.isAlive("never-was")).toBe(false);
-    one.leave();
+    one.release();
     expect(readdirSync(folder.file("running"))).toEqual([]);
   });
 
@@ -46,7 +46,7 @@ describe("livenessLock", () => {
     expect(here.isAlive(other.id)).toBe(false);
     expect(here.others()).toEqual([]);
     expect(readdirSync(folder.file("running"))).toEqual([`${here.id}.lock`]);
-    here.leave();
+    here.release();
   }, 60_000);
 
   test("a stopped process is alive: it may go on at any time", async () => {
@@ -57,7 +57,7 @@ describe("livenessLock", () => {
     expect(here.isAlive(other.id)).toBe(true);
     await other.kill();
     expect(here.isAlive(other.id)).toBe(false);
-    here.leave();
+    here.release();
   }, 60_000);
 
   test("a folder that can't be used is a storage error", () => {

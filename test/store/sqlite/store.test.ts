@@ -19,7 +19,7 @@ import { migrate, migrations } from "../../../src/store/sqlite/migrations.ts";
 import { databaseName, openStore } from "../../../src/store/sqlite/store.ts";
 import { StorageError } from "../../../src/store/storage-error.ts";
 import type { KeyRow } from "../../../src/store/store.ts";
-import type { KeptEvents, StreamAnswer, WholeAnswer } from "../../../src/upstream/answer.ts";
+import type { RecordedEvents, StreamAnswer, WholeAnswer } from "../../../src/upstream/answer.ts";
 import { runScript } from "../../helpers/child-process.ts";
 import { keptEvent } from "../../helpers/scripted-upstream.ts";
 import { TempFolder } from "../../helpers/temp-folder.ts";
@@ -153,7 +153,7 @@ describe("files of earlier versions", () => {
     const whole = await ask("id-1");
     expect(new TextDecoder().decode((whole.answer as WholeAnswer).body as Uint8Array)).toBe('{"kept":true}');
     const events: string[] = [];
-    const stream = ((await ask("id-2")).answer as StreamAnswer<KeptEvents>).events;
+    const stream = ((await ask("id-2")).answer as StreamAnswer<RecordedEvents>).events;
     for (let step = await stream.next(); step.done !== true; step = await stream.next())
       events.push(...step.value.map((event) => keptEvent(event).text));
     expect(events).toEqual([...["a", "b", "c"].map(eventOf), "data: [DONE]\n\n"]);

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { separateEvents } from "../../../src/idempotency/kept-events.ts";
+import { separateEvents } from "../../../src/idempotency/recorded-events.ts";
 import type { Sink } from "../../../src/lib/flow.ts";
 import type { SseEvent } from "../../../src/lib/sse.ts";
 import type { ChunkBody } from "../../../src/protocols/chat/schema.ts";
