@@ -1,4 +1,4 @@
-/** What tells two requests of one id apart: SHA-256 in hexadecimal, the same for the same JSON value whatever the order of its keys. */
+/** Request fingerprints: SHA-256 in hexadecimal, equal for equal JSON values whatever the order of their keys. */
 import { nextSlice } from "../lib/cooperative-scheduling.ts";
 
 type Body = string | Uint8Array<ArrayBuffer>;
@@ -11,10 +11,10 @@ export function fingerprint(value: unknown, body: Body): string {
   return Bun.SHA256.hash([canonical(value), ...longNumbers(body)].join("\n"), "hex");
 }
 
-/** Characters that are hashed in one slice: some 3 ms. */
+/** Characters hashed in one slice, which takes about 3 ms. */
 const maxPerSlice = 1024 * 1024;
 
-/** The same of a large request, in slices of work. */
+/** `fingerprint` of a large request; yields to the event loop between slices. */
 export async function fingerprintInSlices(value: unknown, body: Body): Promise<string> {
   const hash = new Bun.SHA256();
   let text = "";
@@ -28,10 +28,10 @@ export async function fingerprintInSlices(value: unknown, body: Body): Promise<s
   return hash.update([text, ...longNumbers(body)].join("\n")).digest("hex");
 }
 
-/** A number of 16 digits and more, which a parser may round to another one. */
+/** Matches a number of 16 digits or more, which a JSON parser may round. */
 const longNumber = /[:,[][ \t\r\n]*(-?\d[\d.]{15,}(?:[eE][-+]?\d+)?)(?=[ \t\r\n]*[,\]}])/g;
 
-/** Numbers as they were sent, where they may be sent on so; sorted, as the order of keys does not matter. */
+/** Long numbers as sent, since the body may be passed through unparsed; sorted, as the order of keys does not matter. */
 function longNumbers(body: Body): string[] {
   const text =
     typeof body === "string" ? body : Buffer.from(body.buffer, body.byteOffset, body.length).toString("latin1");
@@ -53,7 +53,7 @@ const namesOf = (fields: Record<string, unknown>) =>
     .filter((name) => fields[name] !== undefined)
     .sort();
 
-/** The same, piece by piece. */
+/** `canonical`, token by token. */
 function* tokens(value: unknown): Generator<string> {
   if (typeof value === "string" && value.length > maxPerSlice) yield* quoted(value);
   else if (typeof value !== "object" || value === null) yield canonical(value);

@@ -1,6 +1,6 @@
 /**
- * `service-request-id`: one upstream call for each id, however many callers race, in this process and in others on the
- * same data folder. Callers of a running call join it; callers of a finished one get its stored bytes.
+ * Idempotency by `service-request-id`: makes one upstream call for each id, however many callers race in this process and in
+ * others on the same data folder. Callers join a running call; callers of a finished one get its stored bytes.
  */
 import type { Config } from "../config/config.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -16,29 +16,28 @@ import { idPrefixOf, splitEvents, storedEvents, withIds } from "./recorded-event
 import { UnreadPace } from "./unread-pace.ts";
 
 export type Claim = {
-  /** Whose id it is: the key's id and the surface. */
+  /** The owner of the id: the API key's id and the surface. */
   readonly scope: string;
   readonly requestId: string;
-  /** Of the request. */
   readonly fingerprint: string;
 };
 
 export type IdempotentAnswer = {
   readonly answer: Answer<RecordedEvents>;
-  /** The call was finished before: these are its stored bytes. */
+  /** Whether the answer comes from the stored record of a finished call. */
   readonly replayed: boolean;
-  /** Another caller's call was still running, and this is its answer too. */
+  /** Whether this caller joined a call that was still running. */
   readonly joined: boolean;
 };
 
-/** An answer longer than `recordBytes` goes to its first caller only, and frees its id. */
+/** An answer longer than `recordBytes` is not stored: it goes to its current readers only, and its id is released. */
 export type IdempotencyRules = Config["idempotency"];
 
-/** How often readers in other processes are looked for, and written for. */
+/** Interval for finding readers in other processes and flushing events to the store for them. */
 const tickMs = 200;
-/** How often a reader looks for what another process wrote. */
+/** Interval at which a reader polls the store for events of another process. */
 const pollMs = 50;
-/** How long finished answers wait in memory for a store that failed, and the most characters of them. */
+/** How long finished answers are held in memory for a retry after a failed write, and their maximum size in characters. */
 const pendingWriteMs = 60_000;
 const maxPendingWrites = 64 * 1024 * 1024;
 const maxRunning = 10_000;
@@ -51,22 +50,22 @@ export class Idempotency {
   /** By scope and request id. */
   readonly #runs = new Map<string, InFlightRun>();
   readonly #pace: UnreadPace;
-  /** Whose claims are being written; by key too. */
+  /** Claims that are being written, by the same key. */
   readonly #claiming = new Map<string, Promise<void>>();
-  /** Finished, but the store failed. `until` is a monotonic reading. */
+  /** Finished runs whose write failed. `until` is a monotonic reading. */
   readonly #pendingWrites = new Map<string, { readonly run: InFlightRun; readonly until: number }>();
-  /** Writes that nobody waits for. */
+  /** Background writes, awaited by `close`. */
   readonly #writes = new Set<Promise<void>>();
-  /** When the leases were last renewed for sure; a monotonic reading. */
+  /** When the leases were last renewed successfully; a monotonic reading. */
   #renewedAt = 0;
   #cancelTick: (() => void) | undefined;
   #closed = false;
   #idle: (() => void)[] = [];
 
-  /** Running totals since the start: ids freed by errors and cancellation, calls found interrupted, failed writes. */
+  /** Counters since the start: ids released by errors and cancellation, interrupted calls found, failed writes. */
   readonly counts = { released: 0, interrupted: 0, storeFailures: 0 };
 
-  /** @param rules read anew for each call */
+  /** @param rules read for each call, as a reload may change them */
   constructor(store: { readonly runs: RunRepository }, clock: Clock, rules: () => IdempotencyRules, log?: Logger) {
     this.#rows = store.runs;
     this.#clock = clock;
@@ -75,21 +74,22 @@ export class Idempotency {
     this.#pace = new UnreadPace(clock);
   }
 
-  /** Marks as interrupted what processes left behind that no longer run. @throws StorageError */
+  /** Marks the running calls of dead processes as interrupted. @throws StorageError */
   async interruptAbandoned(): Promise<void> {
     const calls = await this.#rows.interruptAbandoned(this.#clock.now());
     this.counts.interrupted += calls;
     if (calls > 0) this.#log?.warn("calls of a process that ended were interrupted; a retry calls anew", { calls });
   }
 
-  /** Calls that run now, for whoever comes back included. */
+  /** Number of running calls, those that run on after a disconnect included. */
   get running(): number {
     return this.#runs.size;
   }
 
   /**
-   * The answer to a request with an id: by calling, by joining, or from the store. What is not a finished 2xx frees the id.
-   * @param clientSignal must abort when this caller leaves; the call itself may run on
+   * Answers a request that has an id: calls, joins a running call, or reads the store. Anything but a finished 2xx releases the
+   * id.
+   * @param clientSignal must abort when this caller disconnects; the call itself may run on
    * @param produce makes the upstream call; called at most once
    * @throws what `produce` throws; the signal's reason; ApiError idempotency_key_reused, storage_unavailable, overloaded
    */
@@ -115,11 +115,11 @@ export class Idempotency {
         continue;
       }
       const { found, isFree } = await needsStorage(() => this.#look(claim));
-      // Another caller was quicker meanwhile.
+      // Another caller claimed the id meanwhile.
       if (this.#runs.has(key) || this.#claiming.has(key)) continue;
       if (found === undefined || isFree) {
         const run = await this.#claim(key, claim, found, clientSignal, produce);
-        if (run === undefined) continue; // Another process was quicker.
+        if (run === undefined) continue; // Another process claimed the id.
         return { answer: await run.join(clientSignal, 0), replayed: false, joined: false };
       }
       if (found.fingerprint !== claim.fingerprint) throw ApiError.idempotencyKeyReused();
@@ -129,16 +129,16 @@ export class Idempotency {
       }
       const answer = await this.#joinOtherProcess(found, from, clientSignal);
       if (answer !== undefined) return { answer, replayed: false, joined: true };
-      // The call over there came to nothing: this caller's turn.
+      // The other process' call ended without an answer: try to claim the id.
     }
   }
 
-  /** Resolves when no call runs any more. */
+  /** Resolves when no call is running. */
   async settled(): Promise<void> {
     while (this.#runs.size > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
-  /** Cancels what still runs, and frees its ids. */
+  /** Cancels the running calls and releases their ids. */
   async close(): Promise<void> {
     this.#closed = true;
     for (const run of [...this.#runs.values()]) run.cancel();
@@ -149,7 +149,7 @@ export class Idempotency {
     await Promise.all(this.#writes);
   }
 
-  /** The call that has the id, and whether it may be taken from it. @throws StorageError */
+  /** Finds the record that holds the id, and whether the id may be claimed anew. @throws StorageError */
   async #look({ scope, requestId }: Claim): Promise<{ found: IdempotencyRecord | undefined; isFree: boolean }> {
     const found = await this.#rows.find(scope, requestId);
     if (found?.holder === "gone") await this.interruptAbandoned();
@@ -158,9 +158,9 @@ export class Idempotency {
   }
 
   /**
-   * Makes the call, if the id can be had.
-   * @param old what stands in the way
-   * @returns undefined when another process was quicker
+   * Claims the id and starts the call.
+   * @param old the record that the claim replaces
+   * @returns undefined when another process claimed the id first
    * @throws the signal's reason; ApiError storage_unavailable, overloaded, draining
    */
   async #claim(
@@ -203,7 +203,7 @@ export class Idempotency {
       case "finished":
         return expiresAt! <= this.#clock.now();
       case "running":
-        // One of ours that is not running is one whose end could not be written.
+        // A record of this process without a run is one whose end could not be written.
         return holder === "self";
     }
   }
@@ -235,7 +235,7 @@ export class Idempotency {
     this.#forget(key);
   }
 
-  /** The answer stays in memory for a while, for retries and for the store to recover. */
+  /** Holds a finished answer in memory until the store recovers or `pendingWriteMs` pass; retries are answered from it. */
   #addPendingWrite(key: string, run: InFlightRun): void {
     this.counts.storeFailures += 1;
     this.#log?.error("an answer could not be stored; a retry may be billed again", { service_request: run.id.run });
@@ -258,7 +258,7 @@ export class Idempotency {
     if (this.#runs.size === 0) for (const resolve of this.#idle.splice(0)) resolve();
   }
 
-  /** While calls run: renews their leases, serves readers in other processes, and stores what could not be stored. */
+  /** Schedules the next tick while calls run: renews leases, flushes for readers in other processes, retries pending writes. */
   #tickLater(): void {
     if (this.#runs.size === 0) return;
     this.#cancelTick ??= this.#clock.setTimer(tickMs, () => void this.#renewAndTick());
@@ -271,7 +271,7 @@ export class Idempotency {
     this.#tickLater();
   }
 
-  /** Ends the calls whose lease is lost, or could not be renewed in time. @throws StorageError */
+  /** Renews the leases; aborts the calls whose lease is lost or could not be renewed in time. @throws StorageError */
   async #renew(): Promise<void> {
     const { renewMs, lapseMs } = this.#rows.leaseTerms;
     const now = this.#clock.monotonic();
@@ -302,7 +302,7 @@ export class Idempotency {
     }
   }
 
-  /** What may fail without harm to a caller. */
+  /** Runs a background write, whose failure is logged and counted but harms no caller. */
   #tryStoring(work: () => Promise<void>): Promise<void> {
     const writing = this.#caught(work).finally(() => this.#writes.delete(writing));
     this.#writes.add(writing);
@@ -319,7 +319,7 @@ export class Idempotency {
     }
   }
 
-  /** @returns undefined when the call over there ended without an answer that is kept */
+  /** Reads a call of another process from the store. @returns undefined when that call ended without a stored answer */
   async #joinOtherProcess(id: CallId, from: number, signal: AbortSignal): Promise<Answer<RecordedEvents> | undefined> {
     await needsStorage(() => this.#rows.watch(id));
     for (;;) {
@@ -331,14 +331,14 @@ export class Idempotency {
     }
   }
 
-  /** The call, unless it came to nothing. @throws StorageError */
+  /** Gets the record unless its call was interrupted or released. @throws StorageError */
   async #findLive(id: CallId): Promise<IdempotencyRecord | undefined> {
     const call = await this.#rows.get(id);
     if (call?.holder === "gone") await this.interruptAbandoned();
     return call?.holder === "gone" || call?.state === "interrupted" ? undefined : call;
   }
 
-  /** @throws ApiError storage_unavailable when what begins the answer is damaged */
+  /** Answers from the store. @throws ApiError storage_unavailable when the beginning of the record is damaged */
   async #stored(call: IdempotencyRecord, from: number, signal: AbortSignal): Promise<Answer<RecordedEvents>> {
     const headers = await this.#readRecord(call, () => headersOf(call));
     if (call.state === "finished" && call.events === null) {
@@ -351,8 +351,8 @@ export class Idempotency {
   }
 
   /**
-   * Reads what was kept of a call. Damage in a finished one frees its id.
-   * @throws ApiError storage_unavailable when the store fails, or it is damaged
+   * Reads a part of an idempotency record. Damage in a finished call's record discards it, which releases the id.
+   * @throws ApiError storage_unavailable when the store fails or the record is damaged
    */
   async #readRecord<T>(call: IdempotencyRecord, read: () => T | Promise<T>): Promise<T> {
     try {
@@ -361,16 +361,20 @@ export class Idempotency {
       if (!(error instanceof StorageError && error.kind === "corrupt") || call.state !== "finished") {
         throw asUnavailable(error);
       }
-      this.#log?.error("a kept answer is damaged; its id is free for a new call", { service_request: call.run, error });
+      this.#log?.error("a stored answer is damaged; its id is released for a new call", {
+        service_request: call.run,
+        error,
+      });
       await this.#tryStoring(() => this.#rows.discard(call));
-      const message = "The kept answer under this service-request-id was damaged, and is gone. Retry to call anew.";
+      const message =
+        "The stored answer under this service-request-id was damaged and has been removed. Retry to call again.";
       throw ApiError.unavailable("storage_unavailable", message, { cause: error });
     }
   }
 
   /**
-   * A stream out of the store, finished or still being written by another process.
-   * @param first the first events, where they have been read
+   * Streams events from the store, of a finished call or of one that another process is still writing.
+   * @param first the first events, where already read
    */
   async *#readStored(id: CallId, from: number, first: readonly string[], signal: AbortSignal): RecordedEvents {
     let next = from;
@@ -393,7 +397,7 @@ export class Idempotency {
     }
   }
 
-  /** Those that are there from that number on; of a finished call at least one. @throws ApiError as `#readRecord` */
+  /** The stored events from that number on; of a finished call at least one. @throws ApiError as `#readRecord` */
   #eventsOf(call: IdempotencyRecord, number: number): Promise<string[]> {
     return this.#readRecord(call, async () => {
       if (call.state === "finished" && number >= call.bodyFrom!) {
@@ -405,14 +409,14 @@ export class Idempotency {
     });
   }
 
-  /** Those in a finished call's own row. @throws StorageError */
+  /** The last events of a finished call, which are in its own row. @throws StorageError */
   async #lastEvents(call: IdempotencyRecord): Promise<string[]> {
     const events = await splitEvents(await this.#bodyOf(call), call);
     if (call.bodyFrom! + events.length !== call.events) throw damaged();
     return events;
   }
 
-  /** Of a whole answer. @throws StorageError */
+  /** The body of a whole answer, joined from its pieces. @throws StorageError */
   async #wholeBody(call: IdempotencyRecord): Promise<Uint8Array> {
     const pieces: Uint8Array[] = [];
     while (pieces.length < (call.bodyFrom ?? 0)) {
@@ -445,7 +449,7 @@ export class Idempotency {
   }
 }
 
-/** @throws StorageError when they are none */
+/** @throws StorageError when they are not valid headers */
 function headersOf({ headers }: IdempotencyRecord): Record<string, string> {
   try {
     const found = JSON.parse(headers!) as Record<string, string>;
@@ -456,13 +460,13 @@ function headersOf({ headers }: IdempotencyRecord): Record<string, string> {
   }
 }
 
-/** @throws StorageError when it is none of an answer that is kept */
+/** @throws StorageError when it is not 2xx, as only such answers are stored */
 function statusOf({ status }: IdempotencyRecord): number {
   if (status === null || status < 200 || status > 299) throw damaged();
   return status;
 }
 
-/** The number after the `Last-Event-ID`; 0 when there is none, or when it is of another call. */
+/** The event number after `Last-Event-ID`; 0 when the header is absent or names another call. */
 function firstWanted(id: CallId, lastEventId: string | undefined): number {
   const prefix = idPrefixOf(id);
   if (lastEventId?.startsWith(prefix) !== true) return 0;

@@ -1,9 +1,9 @@
 /**
- * One running call that has a service-request-id: however many read its answer, the upstream is called once.
+ * A running call with a service-request-id: calls the upstream once and shares the answer among its readers.
  *
- * The fastest reader drives it, so that a slow reader slows the upstream; without readers it drives itself to its end.
- * Events are held in memory up to `heldBytes` and then go to the store, where readers that are behind find them; the
- * whole is stored before anyone sees its last event.
+ * The fastest reader drives the run, so a slow reader slows the upstream; without readers the run drives itself to its end.
+ * Events are held in memory up to `heldBytes` and then spilled to the store, where slower readers find them. The whole answer
+ * is stored before any reader gets its last event.
  */
 import { Pulled } from "../lib/flow.ts";
 import { ApiError } from "../protocols/errors.ts";
@@ -25,27 +25,27 @@ import { joinEvents, separateEvents, storedEvents, withIds } from "./recorded-ev
 import type { UnreadPace } from "./unread-pace.ts";
 
 export type InFlightRunOptions = {
-  /** The most bytes of an answer that is kept. */
+  /** Maximum bytes of a stored answer. */
   readonly recordBytes: number;
-  /** Whether the call runs on when its last reader leaves. */
+  /** Whether the call runs on after its last reader disconnects. */
   readonly finishAfterDisconnect: boolean;
-  /** When an answer that is finished now expires, in Unix milliseconds. */
+  /** When an answer that finishes now expires, in Unix milliseconds. */
   expiresAt(): number;
-  /** How fast it goes on while nobody reads. */
+  /** Paces the run while it has no reader. */
   readonly pace: UnreadPace;
-  /** Called once. */
+  /** Called once, at the end. */
   ended(run: InFlightRun, how: RunEnd): void;
 };
 
 /**
- * `stored`: the store has it all. `pending`: finished, but the store failed. `released`: the id is to be freed. `lost`: the
- * lease is another's by now.
+ * `stored`: the record is complete. `pending`: finished, but the write failed. `released`: the id is to be released. `lost`:
+ * the lease was lost.
  */
 export type RunEnd = "stored" | "pending" | "released" | "lost";
 
-/** Events beyond this go to the store while the stream runs. */
+/** Held events beyond this size are spilled to the store while the stream runs. */
 const heldBytes = 64 * 1024;
-/** A larger answer is written in pieces, each in a turn of the event loop of its own: a megabyte at once takes 5 to 50 ms. */
+/** A larger answer is written in pieces, each in its own turn of the event loop: a megabyte at once takes 5 to 50 ms. */
 const pieceBytes = 256 * 1024;
 
 export class InFlightRun {
@@ -57,7 +57,7 @@ export class InFlightRun {
   #opened!: Promise<Answer<EventSource>>;
   #readers = 0;
   #watched = false;
-  /** The answer outgrew its bound or the store failed: it goes only to those who read it now. */
+  /** The answer outgrew `recordBytes` or a write failed: only its current readers get it. */
   #isUnstorable = false;
   #size = 0;
   #storedBytes = 0;
@@ -71,9 +71,9 @@ export class InFlightRun {
   #count = 0;
   #step: Promise<void> | undefined;
   #driving = false;
-  /** What is held goes to the store. */
+  /** The spill under way. */
   #spilling: Promise<void> | undefined;
-  /** Being stored: what is held stays as it is. */
+  /** The final write is under way: the held events must not change. */
   #closing = false;
   #end: StreamEnd | undefined;
   #failure: unknown;
@@ -90,14 +90,14 @@ export class InFlightRun {
     this.#rules = rules;
   }
 
-  /** Makes the call. Once, before anyone joins. */
+  /** Starts the upstream call. Called once, before any `join`. */
   start(produce: Producer): void {
     this.#opened = this.#open(produce);
-    // Everyone who waited may have left.
+    // Every reader may have disconnected: the rejection is then unhandled.
     this.#opened.catch(() => {});
   }
 
-  /** Whether the call has ended: who joins now gets an answer that waits to be stored. */
+  /** Whether the call has ended; a run that is still found then has its write pending. */
   get isOver(): boolean {
     return this.#over;
   }
@@ -108,8 +108,9 @@ export class InFlightRun {
   }
 
   /**
-   * The answer, from its first event or from number `from` on.
-   * @param signal must abort when the reader leaves
+   * Adds a reader.
+   * @param signal must abort when the reader disconnects
+   * @param from number of the first event to give
    * @throws what the call throws; the signal's reason; ApiError when the answer is too large to be joined
    */
   async join(signal: AbortSignal, from: number): Promise<Answer<RecordedEvents>> {
@@ -129,7 +130,7 @@ export class InFlightRun {
       const answer = await unlessAborted(this.#opened, signal);
       if (answer.kind === "stream") {
         const headers = JSON.parse(this.#headers) as Record<string, string>;
-        // No call of this process can have seen an event that has not come yet.
+        // A number beyond the events so far can't be from this call: start from the first.
         return {
           kind: "stream",
           headers,
@@ -144,25 +145,25 @@ export class InFlightRun {
     }
   }
 
-  /** Someone in another process reads along: what comes is written down soon, and does not wait for readers here. */
+  /** Marks the run as read by another process: events are flushed to the store, without waiting for readers here. */
   watch(): void {
     this.#watched = true;
     this.#driveOrCancel();
   }
 
-  /** Writes down what is held, if someone in another process waits for it. */
+  /** Writes the held events to the store if another process reads them. */
   flush(): void {
     if (this.#watched && !this.#isUnstorable && !this.#closing && !this.#over) void this.#spill();
   }
 
-  /** Ends the upstream call; what came of it is forgotten. */
+  /** Cancels the upstream call and releases the id. */
   cancel(): void {
     if (this.#over) return;
     this.#abort.abort();
     this.#finish("released");
   }
 
-  /** The lease is lost, and another may make the call anew: the upstream call ends, and who reads is told so. */
+  /** Aborts the upstream call because the lease is lost and another process may repeat it; readers get an error. */
   lose(): void {
     if (this.#over) return;
     this.#failure = lost();
@@ -170,7 +171,7 @@ export class InFlightRun {
     this.#finish("lost");
   }
 
-  /** Stores the finished answer; called again when the store failed. */
+  /** Stores the finished answer; may be called again after a failure. */
   async save(): Promise<RunEnd> {
     try {
       const finished = await (this.#finished === undefined ? this.#streamRow() : this.#wholeRow(this.#finished));
@@ -261,12 +262,12 @@ export class InFlightRun {
     }
   }
 
-  /** @returns undefined when they are in the store */
+  /** @returns undefined when they were spilled to the store */
   #heldEvents(number: number): string[] | undefined {
     return number >= this.#heldFrom ? this.#held.slice(number - this.#heldFrom) : undefined;
   }
 
-  /** At least one. */
+  /** Reads events from the store; at least one. */
   async #spilledEvents(number: number): Promise<string[]> {
     if (this.#isUnstorable) throw tooLarge();
     const events = await storedEvents(this.#rows, { ...this.id, wholeEvents: 1 }, number).catch((error) => {
@@ -276,7 +277,7 @@ export class InFlightRun {
     return events;
   }
 
-  /** One more read of the upstream's events; those who ask at the same time share it. */
+  /** Reads the upstream's next events; concurrent callers share one read. */
   #advance(): Promise<void> {
     this.#step ??= this.#next();
     return this.#step;
@@ -288,7 +289,7 @@ export class InFlightRun {
       const { done, value } = await this.#events!.next();
       const events = done === true ? value.events : separateEvents(value);
       this.#hold(events);
-      // Nobody sees the last ones before the answer is stored.
+      // Readers get the last events only once the answer is stored.
       if (done === true) await this.#close(value.how);
       if (this.#failure === undefined) this.#count += events.length;
       if (done === true) this.#end = value.how;
@@ -308,7 +309,7 @@ export class InFlightRun {
     }
   }
 
-  /** Moves what is held to the store, or out of memory if the answer is not kept. */
+  /** Moves the held events to the store, or drops them if the answer is not stored. */
   #spill(): Promise<void> {
     this.#spilling ??= this.#spillNow().finally(() => {
       this.#spilling = undefined;
@@ -325,7 +326,7 @@ export class InFlightRun {
     if (!this.#isUnstorable && this.#size <= this.#rules.recordBytes)
       this.#isUnstorable = !(await this.#store(joinEvents(events)));
     else this.#isUnstorable = true;
-    // Others may have come meanwhile.
+    // More events may have been held meanwhile.
     this.#heldFrom += count;
     this.#held = events.slice(count);
     this.#heldSize -= size;
@@ -360,7 +361,7 @@ export class InFlightRun {
     this.#rules.ended(this, how);
   }
 
-  /** Nobody reads: the answer is finished for whoever comes back, unless it could not be given to them. */
+  /** Without readers: drives the run to its end so that a retry finds the answer, or cancels it if it would not be stored. */
   #driveOrCancel(): void {
     if (this.#over || this.#closing) return;
     if (this.#readers === 0 && (this.#isUnstorable || !this.#rules.finishAfterDisconnect)) this.cancel();
@@ -373,7 +374,7 @@ export class InFlightRun {
 
   async #drive(): Promise<void> {
     this.#driving = true;
-    // To the stream's very end, a cancelled one's too, so that its generator can let go of the upstream.
+    // Reads to the end of the stream, even when cancelled, so that the upstream connection is released.
     while (this.#drivesItself) {
       await this.#rules.pace.turn();
       if (!this.#drivesItself) break;
@@ -397,7 +398,7 @@ function tooLarge(): ApiError {
   return ApiError.unavailable("overloaded", "The answer under this service-request-id is too large to be shared.");
 }
 
-/** Rejects with the signal's reason when that comes first. */
+/** Rejects with the signal's reason if it aborts first. */
 function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = () => reject(signal.reason);

@@ -1,14 +1,14 @@
 /**
- * How fast streams go on that nobody reads. A reader slows its upstream by reading; without one the upstream's speed would be
- * that of its network, and whoever is served meanwhile would wait. So all of them together take one batch in each turn of
- * the event loop, and so many characters in a while.
+ * Limits the rate of streams without a reader. A reader applies back-pressure to its upstream; without one the upstream would
+ * send at network speed and delay other requests. So all unread streams together read one batch in each turn of the event loop,
+ * and `charactersPerWindow` in each window.
  */
 import type { Clock } from "../lib/clock.ts";
 
-/** 12 MB/s: a hundred times what a model writes, and some fifth of a core's time. */
+/** 12 MB/s: a hundred times the rate of a model, at about a fifth of a core. */
 const charactersPerWindow = 128 * 1024;
 const windowMs = 10;
-/** What a batch counts for at least, and as what it counts until it is there. */
+/** Minimum characters that a batch counts for; reserved before its size is known. */
 const minCharacters = 256;
 
 export class UnreadPace {
@@ -33,12 +33,12 @@ export class UnreadPace {
     });
   }
 
-  /** What came of a turn. @param characters of the batch */
+  /** Charges the batch of a turn. @param characters of the batch */
   took(characters: number): void {
     this.#left -= Math.max(0, characters - minCharacters);
   }
 
-  /** Nobody is made to wait any more. */
+  /** Resolves all waiting turns; later ones resolve at once. */
   close(): void {
     this.#isClosed = true;
     this.#cancelTimer();
@@ -48,7 +48,7 @@ export class UnreadPace {
   #pump(): void {
     if (this.#isPumping || this.#waiting.length === 0) return;
     this.#begin();
-    // The window's end will go on with it.
+    // The end of the window pumps again.
     if (this.#left <= 0) return;
     this.#isPumping = true;
     setImmediate(() => {

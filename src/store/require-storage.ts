@@ -1,7 +1,7 @@
 import { ApiError } from "../protocols/errors.ts";
 import { StorageError } from "./storage-error.ts";
 
-/** Runs what can't be done without the store. Rejects with ApiError storage_unavailable in place of a StorageError. */
+/** Runs work that needs the store. Rejects with ApiError storage_unavailable in place of a StorageError. */
 export async function needsStorage<T>(work: () => T | Promise<T>): Promise<T> {
   try {
     return await work();

@@ -1,4 +1,4 @@
-/** What can go wrong with the database, in words that a person can act on. */
+/** Storage errors: their kinds, and messages that tell an operator what to do. */
 
 export type StorageErrorKind =
   | "full"
@@ -9,7 +9,7 @@ export type StorageErrorKind =
   | "newer"
   | "foreign"
   | "unusable"
-  /** There was a database, and what is in its place is none, or an empty one. */
+  /** There was a database; its file is now missing or empty. */
   | "lost";
 
 export class StorageError extends Error {
@@ -61,7 +61,7 @@ export function asStorageError(error: unknown, path: string): unknown {
 }
 
 /**
- * What it means that the schema can't be read, brought forward or used: no statement of ours fails on a sound database.
+ * Maps an error of opening or migrating. Any SQLite error there means damage, as our statements don't fail on a sound database.
  * @returns anything else as it is
  */
 export function asOpeningError(error: unknown, path: string): unknown {

@@ -1,7 +1,7 @@
 /**
- * What is remembered, behind interfaces that every database can keep. A method is one atomic step: it happens whole or not
- * at all, and its promise resolves once others can read what it wrote. It rejects with StorageError when the database fails;
- * then it may have happened all the same, so a write that matters is one that may be repeated. Times are Unix milliseconds.
+ * The repositories of stored data, independent of the database. Each method is atomic, and its promise resolves once its write
+ * is visible to other processes. It rejects with StorageError when the database fails; the write may have happened all the same,
+ * so important writes must be repeatable. Times are Unix milliseconds.
  */
 import type { Tier } from "../protocols/models.ts";
 
@@ -10,11 +10,11 @@ export interface Store {
   readonly runs: RunRepository;
   readonly conversations: ConversationRepository;
   readonly maintenance: Maintenance;
-  /** Gives up this process' leases. Nothing may be called afterwards. */
+  /** Releases this process' leases. No method may be called afterwards. */
   close(): Promise<void>;
 }
 
-/** An API key as it is kept: never the key itself, only its SHA-256. */
+/** An API key as stored: never the key itself, only its SHA-256. */
 export type KeyRow = {
   id: string;
   name: string;
@@ -41,7 +41,7 @@ export interface KeyRepository {
    * @throws StorageError
    */
   version(): number;
-  /** All keys, revoked ones included, by time of birth. Rejects with StorageError also when the rights of one can't be read. */
+  /** All keys, revoked ones included, by creation time. Rejects with StorageError also when the rights of one can't be read. */
   list(): Promise<KeyRow[]>;
   insert(row: KeyRow): Promise<void>;
   /**
@@ -74,11 +74,11 @@ export type NewCall = {
   readonly createdAt: number;
 };
 
-/** The rest is null unless known. */
+/** The stored record of a call. Fields are null until known. */
 export type IdempotencyRecord = CallId & {
   fingerprint: string;
   state: "running" | "finished" | "interrupted";
-  /** Of a running call: who has its lease; `gone`: a process that ended, or whose lease lapsed. */
+  /** Who holds the lease of a running call; `gone`: a process that ended or whose lease lapsed. */
   holder: "self" | "other" | "gone" | null;
   expiresAt: number | null;
   status: number | null;
@@ -88,7 +88,7 @@ export type IdempotencyRecord = CallId & {
   events: number | null;
   /** The number of the first event in the body; the ones before are rows of their own. Likewise a whole answer's pieces. */
   bodyFrom: number | null;
-  /** 1: the stream's events are kept as whole texts; 0: as their data alone, by an older version. */
+  /** 1: the stream's events are stored as whole texts; 0: as their data alone, by an older version. */
   wholeEvents: 0 | 1;
 };
 
@@ -98,7 +98,7 @@ export type FinishedCall = {
   readonly events: number | null;
   readonly bodyFrom: number | null;
   readonly body: Uint8Array;
-  /** Of all that is kept of the answer. */
+  /** Stored size of the whole answer. */
   readonly bytes: number;
   readonly expiresAt: number;
 };
@@ -116,37 +116,37 @@ export type LeaseTerms = {
 export interface RunRepository {
   readonly leaseTerms: LeaseTerms;
   /**
-   * Of all that race for scope and request id, in whatever process, one gets the lease.
-   * @param old the record in the way, which gives way if it is still as it was read
-   * @returns undefined when scope and request id are taken
+   * Claims scope and request id: of concurrent claims in all processes one gets the lease.
+   * @param old the record to replace, if it is unchanged since it was read
+   * @returns undefined when the id is already claimed
    */
   claim(call: NewCall, old?: CallId & Pick<IdempotencyRecord, "state">): Promise<Lease | undefined>;
-  /** @returns those of the leases that are lost: their holder must stop at once */
+  /** @returns the leases that are lost; their holder must stop at once */
   renew(leases: readonly Lease[]): Promise<Lease[]>;
   /**
-   * Marks the running calls of holders that are gone as interrupted, from that time on expired. A start calls it before all
-   * else: it rejects where leases can't be held.
+   * Marks the running calls of dead holders as interrupted, expiring at `at`. Called first at start, as it rejects where leases
+   * can't be held.
    * @returns how many
    */
   interruptAbandoned(at: number): Promise<number>;
   find(scope: string, requestId: string): Promise<IdempotencyRecord | undefined>;
   get(id: CallId): Promise<IdempotencyRecord | undefined>;
   body(id: CallId): Promise<Uint8Array | undefined>;
-  /** Asks the holder to write events down as they come. */
+  /** Asks the holder to flush events to the store as they arrive. */
   watch(id: CallId): Promise<void>;
-  /** This process' calls that someone watches. */
+  /** This process' calls that other processes watch. */
   watched(): Promise<number[]>;
   /**
-   * Keeps events of a running call, or a piece of a whole answer.
-   * @param headers those of a stream, which others may read from now on; null: of a whole answer, which is not for reading yet
+   * Appends events of a running call, or a piece of a whole answer.
+   * @param headers of a stream, which becomes readable for other processes; null for a whole answer, readable once finished
    * @returns false when the lease is lost
    */
   append(lease: Lease, headers: string | null, events: StoredEvents): Promise<boolean>;
-  /** The kept events that begin at or before that number, the latest of them. */
+  /** The latest stored batch of events that begins at or before that number. */
   eventsAt(id: CallId, number: number): Promise<StoredEvents | undefined>;
   /** @returns false when the lease is lost */
   finish(lease: Lease, finished: FinishedCall): Promise<boolean>;
-  /** Removes the record of a running call, which frees its id; nothing happens when the lease is lost. */
+  /** Removes the record of a running call, which releases its id; does nothing when the lease is lost. */
   release(lease: Lease): Promise<void>;
   /** Removes the record of a finished call. */
   discard(id: CallId): Promise<void>;
@@ -166,7 +166,7 @@ export type Turn = {
   /** Where the upstream holds the conversation too: which account's, and its id there. */
   readonly upstreamAccount: string | null;
   readonly upstreamId: string | null;
-  /** What a reader may want to know of the request. */
+  /** The request's fields that the stored-completions routes return. */
   readonly request: Uint8Array;
   /** The messages that came with this turn. */
   readonly input: Uint8Array;
@@ -191,14 +191,14 @@ export interface ConversationRepository {
   find(holder: string, id: string, now: number): Promise<Turn | undefined>;
   /** The turn and all that it continues, deleted ones included: oldest first. */
   chain(id: string): Promise<TurnText[]>;
-  /** The conversation of that turn was used; never moves its end forward in time. */
+  /** Extends the expiry of the turn's conversation; never shortens it. */
   touch(id: string, expiresAt: number): Promise<void>;
   /**
-   * @param alone the turn's input if the one it continues is gone by now
+   * @param alone the turn's input if its parent no longer exists
    * @param expiresAt of the whole conversation
    */
   insert(turn: Turn, alone: Uint8Array, expiresAt: number): Promise<void>;
-  /** In order of birth. @returns undefined when `after` is no turn of that holder */
+  /** Ordered by creation time. @returns undefined when `after` is no turn of that holder */
   list(page: Page, order: "asc" | "desc"): Promise<Turn[] | undefined>;
   /** @returns false when there is no such turn */
   setMetadata(holder: string, id: string, metadata: string, now: number): Promise<boolean>;
@@ -209,17 +209,17 @@ export interface ConversationRepository {
 export type RunTotals = { running: number; finished: number; interrupted: number; bytes: number };
 export type ConversationTotals = { conversations: number; turns: number; deleted: number; bytes: number };
 
-/** What an operator and the sweeper do with it; nothing of it is needed to answer a call but `check`. */
+/** Operations for operators and the sweeper; calls need only `check`. */
 export interface Maintenance {
-  /** How large it is, and how much of that is free for new rows. */
+  /** Size of the database, and how much of it is free for new rows. */
   size(): Promise<{ readonly bytes: number; readonly freeBytes: number }>;
-  /** Writes as much as a usual row. Rejects when nothing can be kept at the moment. */
+  /** Writes as much as a usual row. Rejects when writes fail at the moment. */
   check(): Promise<void>;
   /** Reads everything. @returns the first damage, undefined when there is none */
   damage(): Promise<string | undefined>;
   /** Copies everything, as it is at this moment, into a new file, while others read and write. */
   copyTo(path: string): Promise<void>;
-  /** Gives free pages back to the file system, that many at most. @returns how many */
+  /** Returns at most `maxPages` free pages to the file system. @returns how many */
   shrink(maxPages: number): Promise<number>;
   /** Removes finished and interrupted calls that expire by then, the earliest first. @returns how many */
   removeExpiredRuns(now: number, max: number): Promise<number>;
@@ -229,6 +229,6 @@ export interface Maintenance {
   removeDeletedTurns(before: number, max: number): Promise<number>;
   runTotals(): Promise<RunTotals>;
   conversationTotals(): Promise<ConversationTotals>;
-  /** How many other processes serve from this store; what those that ended left behind is removed. */
+  /** Counts the other processes that serve from this store, and removes the lock files of dead ones. */
   otherServers(): Promise<number>;
 }

@@ -1,4 +1,4 @@
-/** Removes what is past its time, in steps so small that no request waits for one. */
+/** Removes expired and deleted rows, in steps too small to delay a request. */
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
 import { StorageError } from "./storage-error.ts";
@@ -10,20 +10,20 @@ const everyMs = 60_000;
 const pauseMs = 20;
 const rowsPerStep = 50;
 const pagesPerStep = 64;
-/** Free space that stays in the file for what comes next; on a full disk it is all there is. */
+/** Free space left in the file for new rows; on a full disk there is no other. */
 const reserveBytes = 16 * 1024 ** 2;
-/** A deleted turn can still be named as the end of a page that long. */
+/** How long a deleted turn stays, since a client may still pass it as the `after` of a page. */
 const deletedRetentionMs = hourMs;
-/** Beyond this size of the database, kept answers go before their time, the oldest first, but none of the last hour. */
+/** Beyond this database size idempotency records are removed before they expire, oldest first, except those of the last hour. */
 const maxDatabaseBytes = 16 * 1024 ** 3;
 
 export type SweepRules = { readonly retentionHours: number; readonly maxBytes?: number };
 
-/** What sweeps removed: rows of kept answers, rows of conversations, pages given back to the file system. */
+/** Totals removed: idempotency records, conversation rows, and pages returned to the file system. */
 export type SweepCounts = { answers: number; turns: number; pages: number };
 
 /**
- * One small step.
+ * Runs one small step of a sweep.
  * @param deletedBefore removes turns that were deleted until then
  * @returns false when nothing is left to do
  * Rejects with StorageError
