@@ -141,7 +141,7 @@ describe("the API's description, against a running server", () => {
       await expectDeclared(operation, response);
       tried += 1;
     }
-    expect(tried).toBe(9);
+    expect(tried).toBeGreaterThanOrEqual(9);
   });
 
   test("an answer that was stored is reached by its links", async () => {

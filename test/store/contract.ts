@@ -313,16 +313,61 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
     on("once closed, every method rejects with StorageError, and closing again is nothing", async (_, store) => {
       await store.close();
       await store.close();
-      const asked = [
-        () => store.keys.list(),
-        () => store.runs.claim(newCall("a")),
-        () => store.conversations.chain("a"),
-        () => store.maintenance.size(),
-        () => store.maintenance.check(),
-      ];
-      for (const ask of asked) await expect(ask()).rejects.toBeInstanceOf(StorageError);
+      for (const ask of Object.values(everyMethod(store))) await expect(ask()).rejects.toBeInstanceOf(StorageError);
     });
   });
+}
+
+type MethodOf<Part> = Exclude<keyof Part, "version" | "leaseTerms">;
+type AnyMethod =
+  | MethodOf<Store["keys"]>
+  | MethodOf<Store["runs"]>
+  | `conversations.${keyof Store["conversations"]}`
+  | keyof Store["maintenance"];
+
+/** Every asynchronous method, called once; the type fails where one is missing. */
+function everyMethod({ keys, runs, conversations, maintenance }: Store): Record<AnyMethod, () => Promise<unknown>> {
+  const id = { call: 1, run: "00000001" };
+  const page = { holder: me, now: start, model: null, metadata: "{}", after: null, limit: 2 };
+  return {
+    list: () => keys.list(),
+    insert: () => keys.insert(keyRow("a")),
+    insertFirst: () => keys.insertFirst(keyRow("a"), () => {}),
+    revoke: () => keys.revoke("a", start),
+    replaceSecret: () => keys.replaceSecret("a", "p", "h"),
+    touch: () => keys.touch(new Map([["a", start]])),
+    claim: () => runs.claim(newCall("a")),
+    renew: () => runs.renew([id]),
+    interruptAbandoned: () => runs.interruptAbandoned(start),
+    find: () => runs.find("s", "a"),
+    get: () => runs.get(id),
+    body: () => runs.body(id),
+    watch: () => runs.watch(id),
+    watched: () => runs.watched(),
+    append: () => runs.append(id, "{}", { firstId: 0, data: bytes("x") }),
+    eventsAt: () => runs.eventsAt(id, 0),
+    finish: () => runs.finish(id, finished()),
+    release: () => runs.release(id),
+    discard: () => runs.discard(id),
+    "conversations.find": () => conversations.find(me, "a", start),
+    "conversations.chain": () => conversations.chain("a"),
+    "conversations.touch": () => conversations.touch("a", start),
+    "conversations.insert": () => conversations.insert(turn("a"), bytes(""), start),
+    "conversations.list": () => conversations.list(page, "asc"),
+    "conversations.setMetadata": () => conversations.setMetadata(me, "a", "{}", start),
+    "conversations.markDeleted": () => conversations.markDeleted(me, "a", start),
+    size: () => maintenance.size(),
+    check: () => maintenance.check(),
+    damage: () => maintenance.damage(),
+    copyTo: () => maintenance.copyTo("/nowhere/copy.db"),
+    shrink: () => maintenance.shrink(1),
+    removeExpiredRuns: () => maintenance.removeExpiredRuns(start, 1),
+    removeExpiredTurns: () => maintenance.removeExpiredTurns(start, 1),
+    removeDeletedTurns: () => maintenance.removeDeletedTurns(start, 1),
+    runTotals: () => maintenance.runTotals(),
+    conversationTotals: () => maintenance.conversationTotals(),
+    otherServers: () => maintenance.otherServers(),
+  };
 }
 
 /** That nothing can be written with a lease that was lost. */
