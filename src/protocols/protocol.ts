@@ -65,7 +65,10 @@ export interface Protocol<Options = unknown> {
   completion(answer: CompletionBody, envelope: Envelope, options: Options): object;
   /** For one stream. */
   encoder(envelope: Envelope, options: Options): EventEncoder;
-  /** The body of an error. */
+  /**
+   * The body of an error. Its `param` is a path of this format where `parse` threw it, and of the inner form (`model`,
+   * `messages[0].content`) where a later check did: a format with other names translates those.
+   */
   error(error: ApiError): object;
   /** The body of an error that the gateway passes on from an upstream. Absent: what the upstream sent, byte for byte. */
   upstreamError?(error: ErrorFields, status: number): object;
