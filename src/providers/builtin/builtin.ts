@@ -19,6 +19,10 @@ const speakers: Readonly<Record<string, Speaker>> = {
 /** A token of these models: a word or one other sign, with the white space before it. They share one count. */
 const token = /\s*(?:[\p{L}\p{M}\p{N}'’]+|[^\s\p{L}\p{M}\p{N}'’])|\s+$/gu;
 
+/** Longer texts are cut into pieces of a fixed length, each of which counts as a token: words of 20 MB would hold up all others. */
+const maxTokenized = 64 * 1024;
+const piece = /[\s\S]{1,4096}/gu;
+
 export const builtin: LocalProvider = {
   kind: "local",
   name: "builtin",
@@ -75,7 +79,7 @@ function usageOf(request: ChatRequest, replies: readonly Reply[]): Usage {
 }
 
 function tokensOf(text: string): string[] {
-  return text.match(token) ?? [];
+  return text.match(text.length > maxTokenized ? piece : token) ?? [];
 }
 
 function textOf(content: ChatRequest["messages"][number]["content"]): string {

@@ -62,6 +62,15 @@ describe("builtin/echo", () => {
   });
 });
 
+test("a long text is repeated in pieces of a fixed length, whole characters each", () => {
+  const text = "a😀".repeat(40_000);
+  const bodies = [...builtin.stream(callTo("echo", said(text)))];
+  const fragments = bodies.flatMap(({ choices }) => choices.map(({ delta }) => delta.content ?? ""));
+  expect(fragments.join("")).toBe(text);
+  expect(fragments.every((fragment) => fragment.isWellFormed() && fragment.length <= 8192)).toBe(true);
+  expect(bodies.at(-1)?.usage).toEqual({ prompt_tokens: 20, completion_tokens: 20, total_tokens: 40 });
+});
+
 describe("builtin/eliza", () => {
   test("answers the weightiest pattern and turns the speaker's words around", () => {
     expect(textsOf(callTo("eliza", said("I think you're mocking me.")))).toEqual([
