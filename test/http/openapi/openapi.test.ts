@@ -28,6 +28,15 @@ describe("the API's description", () => {
     expect(document.openapi).toBe("3.1.0");
   });
 
+  test("gives each operation an id of its own, by which clients are generated and links lead on", async () => {
+    const { paths } = (await openApiDocument()) as Document;
+    const ids = Object.values(paths).flatMap((methods) =>
+      Object.values(methods).flatMap(({ operationId }) => operationId ?? []),
+    );
+    expect(ids.filter((id, at) => ids.indexOf(id) !== at)).toEqual([]);
+    expect(ids).toContain("gatewayCreateChatCompletion");
+  });
+
   test("names every route that is mounted, each with its keys and errors", async () => {
     const { paths } = (await openApiDocument()) as Document;
     const mounted = troupe.server.services && (await routesOf(troupe));
