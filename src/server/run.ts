@@ -9,6 +9,7 @@ import type { Child, Io, Signal } from "../lib/io.ts";
 import type { Notifier } from "../lib/linux/sd-notify.ts";
 import { createLogger, type Logger, type LogSink, withFields } from "../lib/log.ts";
 import type { TelemetrySettings } from "../observability/otlp/settings.ts";
+import { firstKeyName } from "../store/sqlite/loss-guard.ts";
 import { RunningServer } from "./server.ts";
 import { startNewProcess } from "./upgrade.ts";
 import type { WorkerChannel } from "./worker.ts";
@@ -89,7 +90,7 @@ function logStartup({ services, urls }: RunningServer, log: Logger, io: ServerIo
 }
 
 export function announceFirstKey(firstKey: NewKey, config: Config, log: Logger, { isTerminal, say }: ServerIo): void {
-  const file = `${config.data}/first-key`;
+  const file = `${config.data}/${firstKeyName}`;
   log.info("made the first API key", { file, tier: firstKey.key.tier });
   // The log redacts keys; this one is shown once, to a person at the terminal.
   if (isTerminal) say(`\n  Your API key: ${firstKey.secret}\n  (kept in ${file})\n\n`);

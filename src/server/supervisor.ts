@@ -16,6 +16,7 @@ import { Metrics } from "../observability/metrics.ts";
 import { MetricsSum } from "../observability/metrics-sum.ts";
 import type { Snapshot } from "../observability/registry.ts";
 import { LivenessLock } from "../store/sqlite/liveness-lock.ts";
+import { firstKeyName } from "../store/sqlite/loss-guard.ts";
 import { openStore } from "../store/sqlite/store.ts";
 import { readCertificate } from "./certificate.ts";
 import { assertFree, connectionDrainSeconds, formatUrl } from "./listener.ts";
@@ -73,7 +74,7 @@ function resolvePorts(listen: readonly ListenerConfig[], isUpgrade: boolean): re
 async function prepareData(config: Config, clock: Clock): Promise<NewKey | undefined> {
   const store = openStore(config.data);
   try {
-    return await new Keys(store.keys, clock, config.tiers).ensureFirstKey(join(config.data, "first-key"));
+    return await new Keys(store.keys, clock, config.tiers).ensureFirstKey(join(config.data, firstKeyName));
   } finally {
     await store.close();
   }
