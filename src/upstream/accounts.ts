@@ -1,4 +1,4 @@
-/** Who can be called: the operator's accounts, each bound to the provider whose format it speaks. */
+/** The configured upstream accounts, each bound to the provider adapter for its format. */
 import type { ProviderConfig, Timeouts } from "../config/config.ts";
 import type { ExtrasCatalog } from "../protocols/chat/extras.ts";
 import type { Account, Provider } from "../providers/provider.ts";
@@ -9,11 +9,11 @@ export type BoundAccount = {
   readonly timeouts: Timeouts;
   /** The names under which a caller may place its extra options, the most specific first. */
   readonly namespaces: readonly string[];
-  /** The models that are known by name; it may well take others. */
+  /** The models known by name; the account may accept others. */
   readonly models: ReadonlySet<string>;
 };
 
-/** A whole set, replaced by a new one on reload. */
+/** An immutable set of accounts, replaced as a whole on reload. */
 export class Accounts {
   readonly #byName: ReadonlyMap<string, BoundAccount>;
   /** The names under which a caller may place extra options, and the options themselves. */

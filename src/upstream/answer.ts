@@ -1,4 +1,4 @@
-/** What a call comes to, on its way from the upstream to HTTP. */
+/** The answer to a call, between the upstream and HTTP. */
 import type { Source } from "../lib/flow.ts";
 import type { ErrorFields } from "../protocols/protocol.ts";
 
@@ -8,13 +8,13 @@ export type WholeAnswer = {
   /** Lower-case names. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | Uint8Array;
-  /** Of an upstream's error, for a stream that has begun without an answer. */
+  /** The error's fields, for a stream whose response began before the answer was there. */
   readonly error?: ErrorFields;
-  /** The upstream whose error this is; absent for all else. */
+  /** The upstream that answered an error; absent otherwise. */
   readonly provider?: string;
 };
 
-/** An error that an upstream answered, with its bytes unchanged and only those headers that a caller may see. */
+/** An upstream's error answer: its bytes unchanged, and only the headers that a caller may see. */
 export type UpstreamError = WholeAnswer & { readonly provider: string; readonly body: Uint8Array };
 
 /**
@@ -33,8 +33,8 @@ export type LastEvents = { readonly how: StreamEnd; readonly events: readonly st
 export type EventSource = Source<Events, LastEvents>;
 
 /**
- * The events of a kept stream, with their ids, as one of its readers asks for them. Throws an ApiError when what it follows is
- * lost, to be told to the client like any fault in a stream.
+ * Pulls the events of an idempotent stream for one reader, with their ids. Throws an ApiError when the run is lost, which is
+ * sent to the client like any fault in a stream.
  */
 export type RecordedEvents = AsyncGenerator<readonly string[], StreamEnd>;
 
@@ -47,7 +47,7 @@ export type StreamAnswer<E = EventSource | RecordedEvents> = {
 
 export type Answer<E = EventSource | RecordedEvents> = WholeAnswer | StreamAnswer<E>;
 
-/** Makes the one upstream call. @param signal ends it in every phase, the stream's events included */
+/** Makes the upstream call. @param signal aborts it in every phase, while events stream included */
 export type Producer = (signal: AbortSignal) => Promise<Answer<EventSource>>;
 
 export function isUpstreamError(answer: Answer): answer is UpstreamError {

@@ -1,4 +1,4 @@
-/** One call, start to end: encode, send, decode, normalise. What comes back is an `Answer`, before it becomes HTTP. */
+/** Makes one upstream call: encodes, sends, decodes and normalises. Gives an `Answer`, which `http/respond` turns into HTTP. */
 import { nextSlice } from "../lib/cooperative-scheduling.ts";
 import { folded } from "../lib/flow.ts";
 import type { HeaderFields } from "../lib/http/parser.ts";
@@ -22,12 +22,12 @@ import { readChunks } from "./stream/passthrough.ts";
 import type { Target } from "./target.ts";
 
 export type CallOptions = EncodingOptions & {
-  /** Of the answer that the caller gets. */
+  /** The id of the answer that the caller gets. */
   readonly answerId: string;
   /** Writes a plain answer. */
   readonly completion: (body: CompletionBody) => WholeAnswer;
   readonly signal: AbortSignal;
-  /** Told once the request is out and what was said is not held here any more, where it is not. */
+  /** Called once the request is sent and its body is no longer held here. Not called where it is held for longer. */
   readonly onSent?: (() => void) | undefined;
 };
 
@@ -69,7 +69,7 @@ async function encodeAround(large: LargeStrings, provider: RemoteProvider, call:
   return { ...request, body: large.fill(request.body)! };
 }
 
-/** @returns undefined where a string has to be looked into, by the encoder or by who says what is wrong with it */
+/** @returns undefined where the encoder, or an error message, needs the text of a large string */
 function fillRequest(large: LargeStrings, encode: () => UpstreamRequest): UpstreamRequest | undefined {
   try {
     const request = encode();
@@ -86,8 +86,8 @@ function isHuge({ source }: Call): boolean {
 }
 
 /**
- * What reading the answer takes of the target. What was said may be large, and an upstream may think for long: it is not held
- * for that time. An assistant's last message stays, as some upstreams begin their answer with it.
+ * The part of the target that decoding the answer needs, so that a large request is not held in memory while the upstream thinks.
+ * A final assistant message stays, as some upstreams begin their answer with it.
  */
 function withoutInput(target: Target): Target {
   const { source: _, ...call } = target.call;
@@ -108,7 +108,7 @@ function exchangeWith(
   return answerOf(upstream.send(request, account, timeouts, options.signal, options.onSent), provider, target, options);
 }
 
-/** Apart from the request: what an asynchronous function was given is held until it is done. */
+/** Does not take the request, as an asynchronous function holds its arguments until it settles. */
 async function answerOf(
   sending: Promise<UpstreamAnswer>,
   provider: RemoteProvider,
@@ -134,13 +134,13 @@ async function answerOf(
       return completion(await collect(chunks, account.name), chunks.upstreamResponseId, target, options);
     }
     const { whole, upstreamResponseId } = decodePlain(await answer.text(), provider, answered);
-    // Some upstreams ignore the wish for a stream.
+    // Some upstreams ignore `stream: true`.
     if (streamed) return await openStream(new ChunkList([chunkOf(whole)], upstreamResponseId), target, options);
     return completion(whole, upstreamResponseId, target, options);
   } catch (error) {
     answer?.cancel();
     if (error instanceof ApiError && error.status >= 500) {
-      // What can't be read came with a status; where there was no answer, there was none.
+      // An unreadable answer had a status; without an answer it is 0.
       const isAnswered = answer !== undefined && error.code === "upstream_invalid_response";
       observer.upstreamFailed(account.name, isAnswered ? answer!.status : 0);
     }
@@ -181,7 +181,7 @@ function typeOf(payload: string): string {
   return parseJson(payload) === undefined ? "text/plain; charset=utf-8" : "application/json";
 }
 
-/** What the upstream refused, as it said it. A redirect is no answer: following it could carry the key elsewhere. */
+/** Reads an upstream's error unchanged. A redirect is never followed: that could send the key to another host. */
 async function readUpstreamError(
   answer: UpstreamAnswer,
   provider: RemoteProvider,
@@ -198,7 +198,7 @@ async function readUpstreamError(
   return { kind: "whole", provider: name, status, headers, body };
 }
 
-/** Headers of an upstream's error that mean something to the caller. Its request id goes under a name of its own beside ours. */
+/** Headers of an upstream's error that are passed on. Its request id becomes `x-upstream-request-id`, beside ours. */
 const passedHeaders = ["content-type", "retry-after", "retry-after-ms", "x-should-retry", "request-id"];
 const requestIdHeaders = ["x-request-id", "request-id", "x-goog-request-id", "apim-request-id", "cf-ray"];
 
@@ -235,18 +235,18 @@ function decodePlain(text: string, provider: RemoteProvider, call: AnsweredCall)
   }
 }
 
-/** What is wrong with it is not told: that would repeat what was said. */
+/** Parses a plain answer. The error does not quote it, as it may hold conversation text. */
 function plainJson(text: string): unknown {
   const json = isTooDeep(text) ? undefined : parseJson(text);
   if (json === undefined) throw new InvalidAnswer("something else than JSON, or JSON that nests too deep");
   return json;
 }
 
-/** With which bytes events begin (`data`, `event`, `id`, `retry`, a comment), and with which JSON does. */
+/** First bytes of an event stream (`data`, `event`, `id`, `retry`, a comment), and of JSON. */
 const eventBegins = new Set<number | undefined>([..."deir:"].map((letter) => letter.charCodeAt(0)));
 const jsonBegins = new Set<number | undefined>([..."{["].map((letter) => letter.charCodeAt(0)));
 
-/** Some servers and proxies name another content type than that of the body: its beginning tells. */
+/** Decides by the first byte too, as some servers and proxies send a wrong content type. */
 async function isEventStream(answer: UpstreamAnswer, { request }: Call): Promise<boolean> {
   if (answer.isEventStream) return !jsonBegins.has(await answer.firstByte());
   return request.stream === true && eventBegins.has(await answer.firstByte());

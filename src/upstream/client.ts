@@ -1,4 +1,4 @@
-/** The only file that talks to an upstream: one request out, one answer back, with deadlines and cancellation. */
+/** Sends one request to an upstream and reads its answer, with deadlines and cancellation. No other file does. */
 import type { Timeouts } from "../config/config.ts";
 import type { Clock } from "../lib/clock.ts";
 import { Buffered, type Flow, folded, type Sink, type Source } from "../lib/flow.ts";
@@ -11,36 +11,36 @@ import { IdleTimer } from "../lib/idle-timer.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { Account, UpstreamRequest } from "../providers/provider.ts";
 
-/** The caller left: nobody is there to be told. */
+/** The client disconnected, so no response is sent. */
 export class ClientDisconnected extends Error {
   constructor() {
-    super("the client is gone");
+    super("the client disconnected");
     this.name = "ClientDisconnected";
   }
 }
 
-/** More than any answer in this format; a body beyond it is a broken upstream. */
+/** Maximum bytes of a plain answer; no valid answer is as large. */
 const maxBody = 256 * 1024 * 1024;
 
-/** Bytes from which on what an answer leaves behind is worth collecting. */
+/** Minimum bytes of an answer that is reported as garbage. */
 const largeAnswer = 64 * 1024;
 
-/** How long the end of a body is waited for once all that matters was read. */
+/** How long to wait for the end of a body after its terminal event. */
 const drainMs = 1000;
 
 export class Upstream {
   readonly #clock: Clock;
   readonly #transport: Transport;
 
-  /** @param transport default: own connections; behind a forward proxy, what knows the way through it */
+  /** @param transport default: pooled connections; `FetchTransport` behind a forward proxy */
   constructor(clock: Clock, transport: Transport = new HttpClient(clock)) {
     this.#clock = clock;
     this.#transport = transport;
   }
 
   /**
-   * Sends one request and resolves when the answer's headers are there.
-   * @param onSent told once the whole request is out, and nothing of it is held here
+   * Sends one request and resolves with the answer's headers.
+   * @param onSent called once the whole request is sent and nothing of it is held here
    * @throws ApiError upstream_unreachable or upstream_timeout; ClientDisconnected when `signal` aborts
    */
   send(
@@ -62,7 +62,7 @@ export class Upstream {
     });
   }
 
-  /** Lets go of the connections that carry no call. */
+  /** Closes the idle connections, and the others after their calls. */
   close(): void {
     this.#transport.close();
   }
@@ -84,7 +84,7 @@ function headersOf({ headers, listHeaders = [] }: UpstreamRequest, account: Acco
   return sent;
 }
 
-/** Pieces that wait for a reader who has not come yet; the next ones wait at the other side. */
+/** Maximum pieces buffered before a reader is attached; then the socket is paused. */
 const maxAhead = 4;
 
 const spaces = new Set([9, 10, 13, 32]);
@@ -97,7 +97,7 @@ type Opened = {
   readonly onSent: (() => void) | undefined;
 };
 
-/** An answer whose headers are there and whose body is still to be taken, at once or as it comes. */
+/** An upstream's answer: headers, and a body that is read whole or streamed. */
 export class UpstreamAnswer implements CallReceiver, Source<Buffer> {
   status = 0;
   headers!: HeaderFields;
@@ -107,16 +107,16 @@ export class UpstreamAnswer implements CallReceiver, Source<Buffer> {
   readonly #signal: AbortSignal;
   readonly #onAbort = () => this.#break(new ClientDisconnected());
   readonly #opened: Opened;
-  /** The call, and the decompression of its body where it is compressed. */
+  /** The transfer, or the decompressor in front of it. */
   #transfer: Flow | undefined;
   #decompressor: Decompressor | undefined;
   #body: Buffered<Buffer> | undefined;
   #cancelTimer: () => void;
-  /** A slow client that wants nothing is no silence of the upstream. */
+  /** Does not fire while the client applies back-pressure: that is no silence of the upstream. */
   readonly #idleTimer: IdleTimer;
-  /** Nothing more will come. */
+  /** The body has ended, failed or been cancelled. */
   #isOver = false;
-  /** Whether the body's end is certain without a look at its form. */
+  /** Whether the framing proves that the body is complete. */
   #isProven = true;
   #fault: Error | undefined;
   #isDraining = false;
@@ -148,7 +148,7 @@ export class UpstreamAnswer implements CallReceiver, Source<Buffer> {
     }
   }
 
-  /** The upstream's, as the configuration has it. */
+  /** The account's name in the configuration. */
   get name(): string {
     return this.#name;
   }
@@ -157,11 +157,11 @@ export class UpstreamAnswer implements CallReceiver, Source<Buffer> {
     return this.headers.get("content-type")?.includes("text/event-stream") ?? false;
   }
 
-  /** The body's first byte that is no white space; undefined where there is none. It is still to be taken. @throws as `bytes` does */
+  /** Peeks at the body's first byte that is not white space; undefined where there is none. @throws as `bytes` does */
   async firstByte(): Promise<number | undefined> {
     const body = this.#body!;
     for (;;) {
-      // Some upstreams send line feeds while they think: those must not take up the room of what follows.
+      // Some upstreams send line feeds while they think: drop them, as the buffer is bounded.
       body.filterHeld((part) => part.some((byte) => !spaces.has(byte)));
       for (const part of body.held) {
         const found = part.find((byte) => !blanks.has(byte));
@@ -177,7 +177,7 @@ export class UpstreamAnswer implements CallReceiver, Source<Buffer> {
     }
   }
 
-  /** Gives the body. It fails with what `bytes` throws. */
+  /** Streams the body. Fails with what `bytes` throws. */
   flow(sink: Sink<Buffer>): void {
     if (!this.#isOver && !this.#isClosing) this.#idleTimer.start();
     this.#body!.flow(sink);
@@ -194,7 +194,7 @@ export class UpstreamAnswer implements CallReceiver, Source<Buffer> {
   }
 
   /**
-   * The whole body.
+   * Reads the whole body.
    * @throws ApiError upstream_unreachable on a broken connection, upstream_timeout on silence; ClientDisconnected
    */
   bytes(): Promise<Uint8Array<ArrayBuffer>> {
@@ -212,12 +212,12 @@ export class UpstreamAnswer implements CallReceiver, Source<Buffer> {
         if (size >= largeAnswer) reportGarbage(3 * size);
         const body = (parts.length === 1 ? parts[0]! : Buffer.concat(parts, size)) as Uint8Array<ArrayBuffer>;
         if (this.#isProven || isWholeJson(body)) return body;
-        throw networkFault(new HttpFault("nothing tells the end of the body"), this.#name, this.#timeouts);
+        throw networkFault(new HttpFault("the end of the body is not certain"), this.#name, this.#timeouts);
       },
     });
   }
 
-  /** The whole body, as text; at once where it is all there. @throws as `bytes` does */
+  /** Reads the whole body as text; synchronously if it has arrived. @throws as `bytes` does */
   text(): string | Promise<string> {
     const held = this.#body!.held;
     if (this.#isOver && this.#isProven && this.#fault === undefined && held.length === 1) return utf8.decode(held[0]);
@@ -231,7 +231,7 @@ export class UpstreamAnswer implements CallReceiver, Source<Buffer> {
     this.#end();
   }
 
-  /** Reads what is left of the body for a moment, although it does not matter, so that the connection can serve again. */
+  /** Discards the rest of the body, for at most `drainMs`, so that the connection can be reused. */
   drain(): void {
     if (this.#isOver || this.#isDraining) return;
     this.#isDraining = true;
@@ -240,7 +240,7 @@ export class UpstreamAnswer implements CallReceiver, Source<Buffer> {
     this.#endWithin(() => this.#end());
   }
 
-  /** The upstream said that it ended: what else comes is given for a moment more, and then the body counts as ended, however. */
+  /** After the terminal event: passes on what follows for at most `drainMs`, then ends the body. */
   endSoon(): void {
     if (this.#isOver || this.#isClosing) return;
     this.#isClosing = true;
@@ -301,7 +301,7 @@ export class UpstreamAnswer implements CallReceiver, Source<Buffer> {
     this.#onArrival?.();
   }
 
-  /** Ends the call with an error that its reader is told of, behind what came before. */
+  /** Ends the call with an error, which the reader gets after the pieces before it. */
   #break(fault: Error): void {
     if (this.#isOver) return;
     if (this.#isClosing && !(fault instanceof ClientDisconnected)) {
@@ -337,7 +337,7 @@ export class UpstreamAnswer implements CallReceiver, Source<Buffer> {
 
 const utf8 = new TextDecoder();
 
-/** Whether it is an object or a list from its first bracket to its last: half a number is a number too. */
+/** Whether it is a complete JSON object or array. Other values don't count: half a number is a number too. */
 function isWholeJson(body: Uint8Array): boolean {
   try {
     return typeof JSON.parse(utf8.decode(body)) === "object";

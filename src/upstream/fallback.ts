@@ -1,22 +1,22 @@
-/** The first of several targets that answers, for callers who named no upstream themselves. */
+/** Tries several targets until one answers, for personas that name more than one model. */
 import { ApiError } from "../protocols/errors.ts";
 import { type Answer, type EventSource, isUpstreamError, type UpstreamError } from "./answer.ts";
 import { type CallOptions, type CallTools, callUpstream } from "./call.ts";
 import type { Target } from "./target.ts";
 
-/** What an upstream's error means to someone who does not know that there is one. */
+/** Classes of upstream errors, for callers that do not know the upstream. */
 export type FailureClass =
   | { readonly kind: "input"; readonly code: "context_length_exceeded" | "content_filter" | "invalid_value" }
   /** Our key, our address or our model name is wrong. */
   | { readonly kind: "configuration" }
-  /** It may go better later, or elsewhere. */
+  /** A retry, later or at another upstream, may succeed. */
   | { readonly kind: "transient"; readonly timedOut: boolean };
 
 const tooLong =
   /context.?length|context.?window|maximum context|too (?:long|many tokens)|exceeds? the (?:maximum|max|limit).*tokens|token count.*exceeds|input.*too large/i;
 const againstPolicy = /content.?(?:filter|policy|management)|safety|moderation|prohibited|usage policies/i;
 
-/** Reads an upstream's error as its status and words allow. */
+/** Classifies an upstream's error by its status and text. */
 export function classifyFailure(error: UpstreamError): FailureClass {
   const { status } = error;
   if (status === 408 || status === 504) return { kind: "transient", timedOut: true };
@@ -29,7 +29,7 @@ export function classifyFailure(error: UpstreamError): FailureClass {
   return { kind: "input", code: againstPolicy.test(words) ? "content_filter" : "invalid_value" };
 }
 
-/** Takes the error that made the next target be tried. */
+/** Called with the error of a target before the next one is tried. */
 export type FallbackReport = (target: Target, failure: UpstreamError | ApiError) => void;
 
 /**
@@ -44,7 +44,7 @@ export function callWithFallback(
   report: FallbackReport,
 ): Promise<Answer<EventSource>> {
   const [only] = targets;
-  // Most calls have one target: they need nothing of what follows.
+  // Fast path: most calls have one target.
   if (only !== undefined && targets.length === 1) return callUpstream(tools, only, optionsFor(only));
   return callInTurn(tools, targets, optionsFor, report);
 }

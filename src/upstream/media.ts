@@ -138,7 +138,7 @@ export class MediaFetcher {
           redirect: "manual",
           decompress: false,
           timeout: false,
-          // Connections are kept by address; another host at the same address must not find this one's.
+          // Connections are pooled by address; another host at the same address must not reuse this one.
           keepalive: false,
           tls: identifying(bareHost(target)),
         } as BunFetchRequestInit);
@@ -151,7 +151,7 @@ export class MediaFetcher {
 
   /**
    * The addresses to try, IPv4 first. An unknown name and one of a private address get the same error, which
-   * tells nothing about the inner network.
+   * reveals nothing about the internal network.
    */
   async #addresses(target: URL, signal: AbortSignal): Promise<string[]> {
     const host = bareHost(target);

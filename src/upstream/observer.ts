@@ -1,29 +1,29 @@
-/** A call seen from beside. */
+/** The observer of an upstream call. */
 import type { ChunkBody, CompletionBody, Usage } from "../protocols/chat/schema.ts";
 import type { ApiError, UpstreamFault } from "../protocols/errors.ts";
 
-/** What happens on the way, for metrics, logs and memory. Every method is called at most once but `body`. */
+/** Notified of the events of a call, for metrics, logs and storage. Every method but `body` is called at most once. */
 export interface CallObserver {
   /** The request is about to go upstream. */
   sent(provider: string): void;
-  /** The upstream's headers, or its failure, are there. */
+  /** The upstream's headers arrived, or the call failed. */
   answered(): void;
   /** The first fragment of a stream is about to go to the client. */
   firstFragment(): void;
-  /** False when `body` does nothing: then most bodies need not be made. */
+  /** False when `body` does nothing, so that most chunks need not be parsed. */
   readonly wantsBodies: boolean;
-  /** A stream's body as it passes. */
+  /** A chunk of a stream. */
   body(body: ChunkBody): void;
   /**
-   * The whole answer went through. `upstreamResponseId` continues it where the upstream holds the conversation.
-   * @returns what the answer's end waits for; it never rejects
+   * The whole answer was decoded. `upstreamResponseId` continues it where the upstream stores the conversation.
+   * @returns a promise that the end of the answer waits for; it never rejects
    */
   completed(result: {
     usage: Usage | undefined;
     completion?: CompletionBody;
     upstreamResponseId: string | undefined;
   }): Promise<unknown> | undefined;
-  /** An upstream's error or a failure to reach it; status 0 when there was none. */
+  /** The upstream answered an error or could not be reached; status 0 without an answer. */
   upstreamFailed(provider: string, status: number): void;
   /** A stream broke after its first fragment. */
   faulted(fault: UpstreamFault | ApiError): void;

@@ -1,4 +1,4 @@
-/** From a model's name and a caller's request to the one call that will be made. */
+/** Resolves a model's name and a request to a target: an account and the call to make there. */
 
 import { truncate } from "../lib/truncate.ts";
 import { splitExtras } from "../protocols/chat/extras.ts";
@@ -12,14 +12,14 @@ import type { Accounts, BoundAccount } from "./accounts.ts";
 
 export type Target = BoundAccount & {
   readonly call: Call;
-  /** The caller used the deprecated `functions`: the answer speaks it too. */
+  /** The caller used the deprecated `functions`, so the answer uses it too. */
   readonly legacyFunctions: boolean;
 };
 
 /**
  * @param modelId `<provider>/<model>`
- * @param source what the caller sent, which the request was made of
- * @param mayName the providers that an error may tell the caller of
+ * @param source the request as sent
+ * @param mayName whether an error message may name that provider to the caller
  * @throws ApiError unknown_provider, or invalid_value for an extra option of wrong type
  */
 export function resolveTarget(
@@ -49,7 +49,7 @@ export function resolveTarget(
 
 const noMedia: Call["media"] = new Map();
 
-/** What was said before is in the messages. */
+/** Removes `previous_response_id`, as the earlier turns are already in the messages. */
 function withoutPrevious(request: ChatRequest): ChatRequest {
   if (request.previous_response_id === undefined) return request;
   const { previous_response_id: _, ...rest } = request;
@@ -60,7 +60,7 @@ function explainUnknown(accounts: Accounts, modelId: string, mayName: (provider:
   const known = accounts.list().flatMap(({ account: { name } }) => (mayName(name) ? [name] : []));
   const list = known.length === 0 ? "" : `; providers set up here: ${known.join(", ")}`;
   const asked = truncate(modelId);
-  const problem =
+  const reason =
     parseModelId(modelId) === undefined ? `'${asked}' names no provider.` : `No provider is set up for '${asked}'.`;
-  return `${problem} Name it as <provider>/<model>${list}.`;
+  return `${reason} Name it as <provider>/<model>${list}.`;
 }

@@ -1,4 +1,4 @@
-/** From an upstream's bytes to the chunks of a stream. */
+/** Decodes an upstream's bytes to the chunks of a stream. */
 import { IterableSource, type Sink, type Source } from "../../lib/flow.ts";
 import { type SseEvent, SseParser } from "../../lib/sse.ts";
 import type { ChunkBody } from "../../protocols/chat/schema.ts";
@@ -14,7 +14,7 @@ export interface ChunkSource extends Source<Chunks, readonly ChunkBody[]> {
   readonly upstreamResponseId: string | undefined;
 }
 
-/** Chunks that are all there, or are made as they are asked for. */
+/** Chunks from an iterable. */
 export class ChunkList extends IterableSource<Chunks, readonly ChunkBody[]> implements ChunkSource {
   readonly upstreamResponseId: string | undefined;
 
@@ -27,7 +27,7 @@ export class ChunkList extends IterableSource<Chunks, readonly ChunkBody[]> impl
   }
 }
 
-/** Decodes what arrives in the turn in which it arrives. */
+/** Decodes bytes in the turn of the event loop in which they arrive. */
 export class DecodedStream implements ChunkSource, Sink<Buffer> {
   readonly #answer: UpstreamAnswer;
   readonly #decoder: StreamDecoder;

@@ -1,4 +1,4 @@
-/** A stream's chunks in, its events out, in the turn in which they come. */
+/** Encodes a stream's chunks as events, in the turn of the event loop in which they arrive. */
 import { Buffered, type Sink } from "../../lib/flow.ts";
 import { downgradeChunk } from "../../protocols/chat/legacy-functions.ts";
 import type { ChunkBody } from "../../protocols/chat/schema.ts";
@@ -14,33 +14,33 @@ import { type Chunks, FrameBytes, RepeatedText, readChunks } from "./passthrough
 
 export type EncodingOptions = {
   readonly form: NormalForm;
-  /** Makes what writes the stream's events. Called once, and not for plain answers. */
+  /** Makes the stream's encoder. Called once, and not for plain answers. */
   readonly encoder: () => EventEncoder;
   readonly observer: CallObserver;
-  /** The error that a stream's reader sees after a fault. */
+  /** Maps a fault to the error fields that the client sees. */
   readonly renderFault: (fault: UpstreamFault | ApiError) => ErrorFields;
 };
 
-/** Whether an answer that came to its end stays whole: its connection no longer matters, but what the upstream says does. */
+/** Whether an answer whose choices all ended survives this error: a broken connection is ignored, an invalid event is not. */
 export function mayBreakOff(error: unknown): boolean {
   return error instanceof ApiError && error.code !== "upstream_invalid_response";
 }
 
 export class EncodedStream implements EventSource, Sink<Chunks, readonly ChunkBody[]> {
   readonly #chunks: ChunkSource;
-  /** Not the target, which has the whole request in it: a stream may be open for long. */
+  /** Not the target, which would hold the whole request in memory while the stream is open. */
   readonly #account: string;
   readonly #legacyFunctions: boolean;
   readonly #options: EncodingOptions;
   readonly #normaliser: Normaliser;
   readonly #encoder: EventEncoder;
-  /** Until someone reads, the first piece is enough. */
+  /** Buffers one piece until a reader is attached. */
   readonly #events: Buffered<Events, LastEvents>;
-  /** Whether the latest chunk came out as one event. */
+  /** Whether the latest chunk was encoded as one event. */
   #isOneEvent = false;
   #frame: FrameBytes | undefined;
   #opening: PromiseWithResolvers<void> | undefined;
-  /** Nothing more is taken: the end is given, or waits for what is kept of the answer. */
+  /** No more chunks are accepted: the end was sent, or waits for the observer to store the answer. */
   #isOver = false;
 
   constructor(chunks: ChunkSource, target: Target, options: EncodingOptions) {
@@ -53,7 +53,7 @@ export class EncodedStream implements EventSource, Sink<Chunks, readonly ChunkBo
     this.#events = new Buffered(chunks, 1);
   }
 
-  /** Waits for the first events, which `flow` then gives. @throws UpstreamFault, ApiError, ClientDisconnected */
+  /** Waits for the first events, which `flow` then delivers. @throws UpstreamFault, ApiError, ClientDisconnected */
   open(): Promise<void> {
     const opening = Promise.withResolvers<void>();
     this.#opening = opening;
@@ -122,7 +122,7 @@ export class EncodedStream implements EventSource, Sink<Chunks, readonly ChunkBo
     }
   }
 
-  /** What goes around a text that is all that is new in a chunk; undefined where the chunk has to be read. */
+  /** The frame around the text of a chunk that differs in its text only; undefined where chunks have to be parsed. */
   get #textFrame(): TextFrame | undefined {
     const isRead = this.#legacyFunctions || this.#options.observer.wantsBodies;
     return !isRead && this.#isOneEvent ? this.#encoder.textFrame : undefined;
@@ -147,7 +147,7 @@ export class EncodedStream implements EventSource, Sink<Chunks, readonly ChunkBo
     this.#end("finished", events);
   }
 
-  /** Before anything was sent, the error is the answer; behind it, the stream tells of it. */
+  /** Before the first events the error rejects `open`; after them it becomes an error event. */
   #fail(error: unknown, events: string[]): void {
     this.#chunks.cancel();
     if (this.#opening !== undefined && events.length === 0) {

@@ -1,4 +1,4 @@
-/** A stream's bodies folded into the plain answer they amount to. */
+/** Folds the chunks of a stream into a plain answer. */
 import { isObject } from "../../lib/json/json.ts";
 import { wholeDetails } from "../../protocols/chat/reasoning-details.ts";
 import type {
@@ -23,7 +23,7 @@ type Building = {
   finished: boolean;
 };
 
-/** Takes bodies as they pass; `result` is what a plain call would have given. */
+/** Takes the chunks of a stream; `result` gives the equivalent plain answer. */
 export class StreamFold {
   readonly #choices = new Map<number, Building>();
   readonly #body: CompletionBody = { choices: [] };
@@ -120,7 +120,7 @@ function openedCall({ index: _, ...delta }: ToolCallDelta): AnyToolCall {
   return { id, type: "function", function: called, ...(extra_content && { extra_content }) };
 }
 
-/** Of calls whose members nobody knows: texts are joined at any depth, as those of known ones are. */
+/** Joins the texts of unknown kinds of tool calls at any depth, as those of known ones are. */
 function grown(known: unknown, more: unknown): unknown {
   if (!isObject(known) || !isObject(more)) return joined(known, more);
   const names = Object.keys({ ...known, ...more });

@@ -16,7 +16,7 @@ import type {
   Usage,
 } from "../../protocols/chat/schema.ts";
 
-/** What a request says about the order of its answer. */
+/** The request's options that affect normalisation. */
 export type NormalForm = {
   /** The caller asked for the model's thoughts: they go into `metadata.thinking` too. */
   readonly thinkingRequested: boolean;
@@ -37,7 +37,7 @@ function withThinking(metadata: Metadata | undefined, thoughts: ReadonlyMap<numb
   return { ...metadata, ...thinking };
 }
 
-/** Gives a plain answer its last details. */
+/** Normalises a plain answer. */
 export function normaliseCompletion(body: CompletionBody, { thinkingRequested }: NormalForm): CompletionBody {
   const { choices, usage, metadata, ...rest } = body;
   const thoughts = new Map<number, string>();
@@ -57,7 +57,7 @@ export function normaliseCompletion(body: CompletionBody, { thinkingRequested }:
   };
 }
 
-/** One stream's normaliser. */
+/** Normalises the chunks of one stream. */
 export class Normaliser {
   readonly #form: NormalForm;
   readonly #started = new Set<number>();
@@ -70,7 +70,7 @@ export class Normaliser {
     this.#form = form;
   }
 
-  /** The counts that the upstream reported last. */
+  /** The usage that the upstream reported last. */
   get usage(): Usage | undefined {
     return this.#usage;
   }
@@ -94,7 +94,7 @@ export class Normaliser {
     return chunks;
   }
 
-  /** What closes a complete stream: the counts, in a chunk without choices. */
+  /** The final chunk of a complete stream: the usage, without choices. */
   end(): ChunkBody {
     return { choices: [], usage: this.#usage ?? noUsage };
   }
@@ -106,7 +106,7 @@ export class Normaliser {
     }
     const ends = finish_reason !== null && !this.#finished.has(index);
     const isSilent = isEmptyLogprobs(logprobs);
-    // An answer without a word still has its role.
+    // An empty answer still has its role.
     const fragment = fragmentOf(delta) ?? (isSilent && ends && !this.#started.has(index) ? { content: "" } : undefined);
     if (fragment !== undefined || !isSilent) {
       const fragmentChoice = {
@@ -129,7 +129,7 @@ export class Normaliser {
     });
   }
 
-  /** The role rides on the first fragment; beside tool calls the format wants a null content. */
+  /** Adds the role to the first fragment; with tool calls the format requires a null content. */
   #opened(index: number, fragment: Delta): Delta {
     if (this.#started.has(index)) return fragment;
     this.#started.add(index);
@@ -140,9 +140,9 @@ export class Normaliser {
   }
 }
 
-/** Whether a body goes out as it is, after the first. */
+/** Whether a chunk after the first needs no change. */
 function isNormal({ choices, usage, metadata }: ChunkBody): boolean {
-  // An empty text is none.
+  // An empty text is left out.
   return choices.length === 1 && usage == null && metadata === undefined && Boolean(plainText(choices[0]!));
 }
 

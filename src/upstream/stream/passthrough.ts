@@ -1,20 +1,20 @@
 /**
- * Plain fragments from an upstream's bytes straight into ours: what all of a stream's events have in common is compared once
- * per event and written anew, the text between is copied as it stands.
+ * Copies plain text fragments from upstream events into ours without parsing: the bytes that all events of a stream share are
+ * compared and replaced by our frame, and the text between them is copied unchanged.
  */
 import type { ChunkBody } from "../../protocols/chat/schema.ts";
 import type { TextFrame } from "../../protocols/protocol.ts";
 import type { TextPlace } from "../../providers/provider.ts";
 import { type RawEvent, TextTemplate } from "./text-template.ts";
 
-/** An upstream that writes each event in another way is read as it comes. */
+/** Maximum templates learnt; a stream whose events vary more is parsed. */
 const maxLessons = 20;
 const nothing: Buffer = Buffer.alloc(0);
 
-/** Chunks that are each like the latest one but for their texts. */
+/** Chunks that equal the latest one except for their texts. */
 export class RepeatedText {
   readonly #piece: Buffer;
-  /** Where the texts begin and end, in turns, each as `JSON.stringify` writes it. */
+  /** Alternating start and end offsets of the texts, each as `JSON.stringify` writes it. */
   readonly #places: readonly number[];
   readonly #like: ChunkBody;
 
@@ -34,7 +34,7 @@ export class RepeatedText {
     return chunks;
   }
 
-  /** The same as events, one behind the other. */
+  /** The chunks as events, concatenated. */
   events({ bytes, tail }: FrameBytes): Buffer {
     const places = this.#places;
     let size = (places.length / 2) * bytes.length;
@@ -50,7 +50,7 @@ export class RepeatedText {
   }
 }
 
-/** A frame's head and tail, one behind the other. */
+/** A frame's head and tail, concatenated. */
 export class FrameBytes {
   readonly frame: TextFrame;
   readonly bytes: Buffer;
@@ -64,26 +64,26 @@ export class FrameBytes {
   }
 }
 
-/** Chunks, as read or as repeated. */
+/** Chunks, parsed or as repeated text. */
 export type Chunks = readonly ChunkBody[] | RepeatedText;
 
 export function readChunks(chunks: Chunks): readonly ChunkBody[] {
   return chunks instanceof RepeatedText ? chunks.chunks() : chunks;
 }
 
-/** Stands between a stream's bytes and its parser: learns from what was decoded which events can do without. */
+/** Filters a stream's bytes before the parser: learns from decoded events which ones need no parsing. */
 export class Passthrough {
   #template: TextTemplate | undefined;
   /** The latest chunk, if the template fits its event. */
   #like: ChunkBody | undefined;
   #lessons = 0;
-  /** The beginning of an event that the next bytes go on with. */
+  /** The beginning of an event that the next bytes continue. */
   #cut = nothing;
 
   /**
-   * @param bytes the next ones, the parser being between two events
-   * @param repeat takes the texts of the events that they begin with
-   * @returns what has to be parsed; undefined where nothing has
+   * @param bytes the next ones; the parser must be between two events
+   * @param repeat receives the texts of the leading events that match
+   * @returns the bytes that have to be parsed; undefined if none
    */
   take(bytes: Buffer, repeat: (texts: RepeatedText) => void): Buffer | undefined {
     const piece = this.#cut.length === 0 ? bytes : Buffer.concat([this.#cut, bytes]);
@@ -100,16 +100,16 @@ export class Passthrough {
     return undefined;
   }
 
-  /** At the stream's end: what has still to be parsed. */
+  /** The bytes still to be parsed at the stream's end. */
   rest(): Buffer {
     return this.#cut;
   }
 
   /**
-   * Looks whether others may follow that differ from an event in their text alone.
-   * @param event the last one that was parsed; undefined where its beginning is not known
-   * @param like the last chunk that came of it
-   * @param place what the decoder says of it
+   * Learns a template from an event, for later events that differ in their text only.
+   * @param event the last parsed event; undefined where its beginning is not known
+   * @param like its last chunk
+   * @param place where its text is, according to the decoder
    */
   learn(event: RawEvent | undefined, like: ChunkBody | undefined, place: TextPlace | undefined): void {
     this.#like = undefined;
@@ -123,7 +123,7 @@ export class Passthrough {
   }
 }
 
-/** Whether it may be the beginning of an event alone: whole ones end with a line. */
+/** Whether it may be an incomplete event: complete ones end with a line ending. */
 function isCut(rest: Buffer): boolean {
   const last = rest.at(-1);
   return last !== 10 && last !== 13 && !rest.includes("\n\n");

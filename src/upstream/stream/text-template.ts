@@ -1,8 +1,8 @@
 /**
- * What the events of one stream that hold plain text have in common: most upstreams write the same bytes around each text.
- * Once those are known, an event is a comparison, where reading its JSON costs many times as much.
+ * Matches the plain text events of a stream against a byte template, as most upstreams write the same bytes around each text.
+ * A comparison costs a fraction of parsing the JSON.
  *
- * A shortcut may only decline: nothing here throws, and what is not certain is left to the parser.
+ * It may only decline: nothing here throws, and uncertain events are left to the parser.
  */
 import { isUtf8 } from "node:buffer";
 import { elementsAt, membersAt, type Span, valueAt } from "../../lib/json/spans.ts";
@@ -18,7 +18,7 @@ const shortEscapes: ReadonlySet<number> = new Set([...'"\\bfnrt'].map((letter) =
 const blankLines = ["\n\n", "\r\n\r\n"].map((line) => Buffer.from(line));
 
 export class TextTemplate {
-  /** All that is compared, one behind the other: a buffer of its own for each would cost more than they hold. */
+  /** The parts, concatenated: a buffer for each would cost more memory than they hold. */
   readonly #parts: Buffer;
   /** Up to the text. */
   readonly #before: Part;
