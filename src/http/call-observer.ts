@@ -1,4 +1,4 @@
-/** Records one upstream call: metrics, log fields, and the whole answer for those who store it. */
+/** Records one upstream call: metrics, log fields, and the whole answer for storage. */
 import { truncate } from "../lib/truncate.ts";
 import type { ChunkBody, CompletionBody, Usage } from "../protocols/chat/schema.ts";
 import { ApiError, type UpstreamFault } from "../protocols/errors.ts";
@@ -9,15 +9,15 @@ import type { RequestContext } from "./context.ts";
 import { describeError } from "./error-fields.ts";
 import type { Services } from "./services.ts";
 
-/** Called with the whole answer once it is complete, whose end waits for a promise. It never rejects. */
+/** Stores the complete answer. The end of the answer waits for the returned promise, which never rejects. */
 export type Remember = (answer: CompletionBody, upstreamResponseId: string | undefined) => void | Promise<void>;
 
 export class CallRecorder implements CallObserver {
   readonly #services: Services;
   readonly #context: RequestContext;
-  /** Not the target itself, which would keep the request in memory for as long as a stream is open. */
+  /** Not the target itself, which would hold the request in memory while a stream is open. */
   readonly #account: string;
-  /** The model's label in metrics. It is made at an answer only, so that names that no upstream knows become no labels. */
+  /** The model's metric label; set only once the upstream answered, so that unknown names add no labels. */
   #label: string | undefined;
   readonly #model: string;
   readonly #isListed: boolean;
@@ -102,14 +102,14 @@ export class CallRecorder implements CallObserver {
     return this.#label;
   }
 
-  /** Our own share of the latency: before the request was sent, and for a plain call from the upstream's answer to the end. */
+  /** Records the gateway's overhead: the time before the request was sent, and for a plain call after the upstream's answer. */
   #overhead(sentAt: number, endedAt = this.#answeredAt): void {
     const own = sentAt - this.#context.startedAt + Math.max(0, endedAt - this.#answeredAt);
     this.#services.metrics.overhead(this.#context.area, own / 1000);
   }
 }
 
-/** What a stream's fault is counted as: its own status, or 200, with which the stream began, or 0 where the connection broke. */
+/** The metric's status of a stream's fault: its own, 200 for an invalid event, 0 for a broken connection. */
 function streamStatusOf(fault: UpstreamFault | ApiError): number {
   if (!(fault instanceof ApiError)) return fault.status;
   return fault.code === "upstream_invalid_response" ? 200 : 0;

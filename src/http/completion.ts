@@ -1,4 +1,4 @@
-/** A completion, start to end: the one path of both surfaces and of every client format. */
+/** Handles a completion from request to response, for both surfaces and every client format. */
 
 import type { Caller } from "../auth/keys.ts";
 import type { SurfaceName } from "../config/config.ts";
@@ -31,15 +31,15 @@ import { type Finish, jsonAnswer, respondStream, respondWhole, type StreamRules 
 import type { Services } from "./services.ts";
 
 type Plan = {
-  /** What will be called, in order of preference. */
+  /** The targets to call, in order of preference. */
   readonly targets: readonly Target[];
-  /** Whether the exchange is to be kept. */
+  /** Whether to store the exchange. */
   readonly store: boolean;
-  /** Whether an upstream that holds conversations may hold this one. */
+  /** Whether the upstream may store the conversation too. */
   readonly upstreamMayHold: boolean;
 };
 
-/** What the two surfaces do differently. */
+/** The differences between the two surfaces. */
 export interface Surface {
   readonly name: SurfaceName;
   /**
@@ -48,11 +48,11 @@ export interface Surface {
    * @throws ApiError
    */
   plan(services: Services, caller: Caller, request: ChatRequest, source: Source): Plan;
-  /** An upstream's error as this surface's callers see it. @throws ApiError in its place */
+  /** Maps an upstream's error to the answer for this surface's callers. @throws ApiError in its place */
   upstreamErrorAnswer(error: UpstreamError, protocol: Protocol): WholeAnswer;
-  /** An error of the relay as this surface's callers see it. */
+  /** Maps an error of the call itself, such as a timeout, for this surface's callers. */
   failure(error: ApiError): ApiError;
-  /** An error within a stream. */
+  /** Maps an error within a stream. */
   fault(fault: UpstreamFault | ApiError): ErrorFields;
 }
 
@@ -92,7 +92,7 @@ function abortedWith(signal: AbortSignal): AbortController {
   return controller;
 }
 
-/** Writes one call's answer, in whatever form it comes. */
+/** Writes a call's answer in the client's format, plain or streamed. */
 type Writer = {
   readonly protocol: Protocol;
   readonly envelope: Envelope;
@@ -100,7 +100,7 @@ type Writer = {
   readonly encoder: () => EventEncoder;
 };
 
-/** Made apart from the request, as are the rules of a stream: what is held by these stays for as long as the stream does. */
+/** Does not take the request, and neither does `streamRules`: their closures live as long as the stream. */
 function writerFor(protocol: Protocol, { options }: ParsedCall<unknown>, envelope: Envelope): Writer {
   return {
     protocol,
@@ -147,7 +147,7 @@ function start(
   return idempotentAnswer(services, context, asked, requestId, signal, produce);
 }
 
-/** The call may outlive its client: until it ends, its body counts as in memory. @param until aborts when it is cancelled */
+/** Counts the request's body as in memory until the call ends, as it may outlive its client. @param until aborts on cancel */
 async function whileRetained(
   context: RequestContext,
   until: AbortSignal,
@@ -166,7 +166,7 @@ async function whileRetained(
   }
 }
 
-/** From the checked request to what the upstream makes of it. */
+/** Plans and makes the call. */
 function answer(
   services: Services,
   context: RequestContext,
@@ -187,7 +187,7 @@ function answer(
 
 type Planned = { readonly plan: Plan; readonly conversation: Conversation };
 
-/** A promise only where the store is asked. @throws ApiError, as it may reject with */
+/** Returns a promise only where the store is read. @throws ApiError; rejects with the same */
 function planCall(
   services: Services,
   context: RequestContext,
@@ -202,7 +202,7 @@ function planCall(
   return conversation instanceof Promise ? conversation.then(planned) : planned(conversation);
 }
 
-/** Apart from the request, as are all that wait: what an asynchronous function was given is held until it is done. */
+/** Does not take the request, as an asynchronous function holds its arguments until it settles. */
 async function answerOf(
   services: Services,
   context: RequestContext,
@@ -235,7 +235,7 @@ function callUpstream(
   const targets = plan.targets
     .map((target) => (plan.upstreamMayHold ? conversation.heldUpstream(target) : target))
     .map((target) => restoreThinkingState(services, caller, target));
-  // Another target and what is stored need the request for longer.
+  // A fallback target, or storing the exchange, needs the request for longer.
   const isSentOnce = targets.length === 1 && !plan.store;
   const onSent = isSentOnce ? releaseOf(context) : undefined;
   const completion = completionOf(writer);
@@ -260,7 +260,7 @@ function callUpstream(
   };
   const report: FallbackReport = (target, failure) => {
     services.metrics.fallback(target.account.name);
-    services.log.warn("a persona's model failed; the next one is asked", {
+    services.log.warn("a persona's model failed; trying the next one", {
       request_id: context.id,
       persona: truncate(request.model),
       provider: target.account.name,
@@ -277,13 +277,13 @@ function callUpstream(
   return large.restore([source.parsed, conversation.whole]).then(call);
 }
 
-/** Made apart from the request, as it lives for as long as an answer is waited for. */
+/** Its closure does not hold the request, as it lives until the answer is there. */
 const releaseOf = (context: RequestContext) => () => context.forgetBody();
 
-/** Made apart from the request, too. */
+/** Its closure does not hold the request either. */
 const completionOf = (writer: Writer) => (body: CompletionBody) => jsonAnswer(writer.whole(body));
 
-/** With a service-request-id: called once, joined while it runs, and given again from what is kept. */
+/** Answers a request with a service-request-id: calls once, joins a running call, or replays the stored answer. */
 function idempotentAnswer(
   services: Services,
   context: RequestContext,
@@ -315,12 +315,12 @@ function idempotentAnswer(
   );
 }
 
-/** The names of the header, the own one first. */
+/** The header's names, in order of precedence. */
 const requestIdNames = ["service-request-id", "idempotency-key"];
 
 const isIdentified = ({ request }: RequestContext) => requestIdNames.some((name) => request.headers.has(name));
 
-/** Echoed on the answer. @throws ApiError invalid_value */
+/** Reads the service-request-id and echoes it on the response. @throws ApiError invalid_value */
 function serviceRequestId({ request, headers }: RequestContext): string | undefined {
   let found: string | undefined;
   for (const name of requestIdNames) {
@@ -337,18 +337,18 @@ function serviceRequestId({ request, headers }: RequestContext): string | undefi
 
 function wholeOf(answered: Answer): WholeAnswer {
   if (answered.kind === "whole") return answered;
-  throw new Error("a stream where a whole answer was asked for");
+  throw new Error("a stream in place of a plain answer");
 }
 
 const scopeOf = (caller: Caller, target: Target) => `${caller.keyId} ${target.account.name} ${target.call.model}`;
 
-/** Gives back the thinking state that a client's library stripped from the history. */
+/** Restores the thinking state that a client's library stripped from the history. */
 function restoreThinkingState(services: Services, caller: Caller, target: Target): Target {
   const request = services.replayMemory.restore(scopeOf(caller, target), target.call.request);
   return request === target.call.request ? target : { ...target, call: { ...target.call, request } };
 }
 
-/** Who wants the whole answer. Thinking state matters only where tools may be called. */
+/** Stores thinking state of the whole answer. It matters only where tools may be called. */
 function memoriesOf(services: Services, caller: Caller, target: Target): Remember[] {
   if (target.call.request.tools === undefined) return [];
   const scope = scopeOf(caller, target);
@@ -361,7 +361,7 @@ function memoriesOf(services: Services, caller: Caller, target: Target): Remembe
   ];
 }
 
-/** For an operator who chose to read along; as a text, in which the log hides keys as it does everywhere. */
+/** Logs content where `log.content` is set, as text, so that the log redacts keys in it. */
 function logContent({ logFields }: RequestContext, name: "messages" | "choices", content: unknown): void {
   logFields[name] = JSON.stringify(content);
 }
@@ -376,8 +376,8 @@ function newEnvelope(
 }
 
 /**
- * How long the connection may stay without progress. A stream writes at least its keep-alive comments, so one that makes
- * no progress has a reader that went away; without comments, and for plain answers, silence means nothing.
+ * The connection's idle timeout in seconds; 0: none. A stream with keep-alive comments that makes no progress has lost its client;
+ * without comments, and for plain answers, silence is normal.
  */
 function idleTimeoutOf(request: ChatRequest, keepAliveSeconds: number): number {
   return request.stream === true && keepAliveSeconds > 0 ? Math.min(255, Math.max(60, 4 * keepAliveSeconds)) : 0;
@@ -389,7 +389,7 @@ function describeFailure({ live }: Services, failure: UpstreamError | ApiError):
     : describeUpstreamError(failure, errorObjectIn(failure.body), live.config.log.content);
 }
 
-/** The error object inside an upstream's own body, in whatever form it is kept there. */
+/** Extracts the error object from an upstream's error body, in any of the usual forms. */
 export function errorObjectIn(body: string | Uint8Array): Record<string, unknown> {
   const text = typeof body === "string" ? body : new TextDecoder().decode(body);
   const known = { message: text.slice(0, 2000), type: "server_error", param: "", code: "" };
@@ -399,7 +399,7 @@ export function errorObjectIn(body: string | Uint8Array): Record<string, unknown
     const inner = outer?.["error"];
     if (typeof inner === "object" && inner !== null) {
       const { message } = inner as { message?: unknown };
-      // Clients show nothing of an error whose message is no text.
+      // Clients can't show an error whose message is not text.
       return { ...known, ...inner, message: typeof message === "string" ? message : known.message };
     }
     if (typeof inner === "string") return { ...known, message: inner, code: String(outer?.["code"] ?? "") };

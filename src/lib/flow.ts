@@ -1,36 +1,35 @@
 /**
- * The protocol between the stages of a stream: a source pushes pieces into a sink, in the turn of the event loop in which
- * they came, until it is told to wait. No promise stands between two stages, so a piece costs a call.
+ * Push streams with back-pressure: a source pushes pieces into a sink in the turn of the event loop in which they arrived, until
+ * the sink pauses it. There are no promises between stages, so a piece costs one call.
  */
 
-/** Controls who gives pieces: to be called at any time, any number of times. */
+/** Controls a source. Each method may be called at any time, any number of times. */
 export interface Flow {
-  /** Nothing more is wanted for now. What is under way already may still be pushed. */
+  /** Asks the source to stop for now. Pieces under way may still be pushed. */
   pause(): void;
-  /** More is wanted again. It may be pushed before this returns, unless this was called within a push. */
+  /** Asks for more. Pieces may be pushed before this returns, unless it is called within a push. */
   resume(): void;
-  /** Nothing is wanted any more: nothing is pushed from now on, not even the end. */
+  /** Ends the source: nothing is pushed from now on, not even the end. */
   cancel(): void;
 }
 
-/** Takes pieces in order: any number of `push`, one inside another never; then one `end` or `fail`, and nothing more. */
+/** Receives pieces in order: any number of `push`, never nested; then one `end` or `fail`, and nothing more. */
 export interface Sink<T, E = void> {
   push(piece: T): void;
-  /** All pieces were pushed. @param how what the last stage knows of the end */
+  /** All pieces were pushed. @param how the source's result, such as whether it finished */
   end(how: E): void;
-  /** Comes instead of the end, behind the pieces that came before it. */
+  /** Called in place of `end`, after the pieces before the error. */
   fail(error: unknown): void;
 }
 
 export interface Source<T, E = void> extends Flow {
-  /** To be called once: pushes into the sink, beginning before this returns with what is there. */
+  /** Starts pushing into the sink, synchronously with the pieces already there. Called once. */
   flow(sink: Sink<T, E>): void;
 }
 
 /**
- * A stage that holds pieces back while its sink is not there or waits. Its source is told to wait once `max` pieces are held
- * before the sink has come, and at the first piece that comes while the sink waits: a sink that waits for a moment only
- * costs its source nothing.
+ * Buffers pieces while its sink is absent or paused. It pauses its source once `max` pieces are held before the sink is attached,
+ * and at the first piece that arrives while the sink is paused, so that a short pause does not reach the source.
  */
 export class Buffered<T, E = void> implements Source<T, E>, Sink<T, E> {
   readonly #source: Flow;
@@ -39,7 +38,7 @@ export class Buffered<T, E = void> implements Source<T, E>, Sink<T, E> {
   #held: T[] = [];
   #isPaused = false;
   #isFlushing = false;
-  /** Tells the sink of the end, once it is there. */
+  /** Calls the sink's `end` or `fail`; set once the source has ended. */
   #ending: ((sink: Sink<T, E>) => void) | undefined;
 
   constructor(source: Flow, max: number) {
@@ -55,7 +54,7 @@ export class Buffered<T, E = void> implements Source<T, E>, Sink<T, E> {
     return this.#isPaused;
   }
 
-  /** Drops what is held but for the pieces that `isWanted`. */
+  /** Drops the held pieces that are not `isWanted`. */
   filterHeld(isWanted: (piece: T) => boolean): void {
     this.#held = this.#held.filter(isWanted);
   }
@@ -119,7 +118,7 @@ export class Buffered<T, E = void> implements Source<T, E>, Sink<T, E> {
   }
 }
 
-/** A source of what is all there, or is made as it is asked for. */
+/** A source over an iterable, which is read as the sink takes pieces. */
 export class IterableSource<T, E = void> implements Source<T, E> {
   readonly #pieces: Iterator<T>;
   readonly #how: E;
@@ -127,7 +126,7 @@ export class IterableSource<T, E = void> implements Source<T, E> {
   #isPaused = false;
   #isFlushing = false;
 
-  /** @param how the end of its flow */
+  /** @param how given to `end` */
   constructor(pieces: Iterable<T>, how: E) {
     this.#pieces = pieces[Symbol.iterator]();
     this.#how = how;
@@ -178,10 +177,10 @@ export class IterableSource<T, E = void> implements Source<T, E> {
   }
 }
 
-/** Asks a source for one piece at a time: the source waits between two of them. */
+/** Pulls a source one piece at a time; the source is paused in between. */
 export class Pulled<T, E = void> implements Sink<T, E> {
   readonly #source: Source<T, E>;
-  /** Pushed before it was asked for. */
+  /** Pieces that were pushed before `next` was called. */
   readonly #ahead: ((asked: PromiseWithResolvers<IteratorResult<T, E>>) => void)[] = [];
   #asked: PromiseWithResolvers<IteratorResult<T, E>> | undefined;
   #flows = false;
@@ -190,7 +189,7 @@ export class Pulled<T, E = void> implements Sink<T, E> {
     this.#source = source;
   }
 
-  /** To be called again once it has settled, and not after the end. @throws what the source failed with */
+  /** Must not be called before the last call settled, nor after the end. @throws what the source failed with */
   next(): Promise<IteratorResult<T, E>> {
     const asked = Promise.withResolvers<IteratorResult<T, E>>();
     const settle = this.#ahead.shift();
@@ -227,15 +226,15 @@ export class Pulled<T, E = void> implements Sink<T, E> {
   }
 }
 
-/** Adds up the pieces of a flow. Each of its methods may throw what the result is rejected with. */
+/** Reduces the pieces of a source to a result, which is rejected with what any of the methods throws. */
 export interface Fold<T, E, R> {
   push(piece: T): void;
   end(how: E): R;
-  /** What came of a flow that failed, where that is a result all the same. */
+  /** The result of a source that failed, where there is one. */
   fail?(error: unknown): R;
 }
 
-/** What a whole flow amounts to. @throws what it failed with, or what the fold threw: then the source is cancelled */
+/** Folds a whole source. @throws what it failed with, or what the fold threw, which cancels the source */
 export function folded<T, E, R>(source: Source<T, E>, fold: Fold<T, E, R>): Promise<R> {
   return new Promise((resolve, reject) => {
     const settle = (result: () => R) => {
@@ -260,7 +259,7 @@ export function folded<T, E, R>(source: Source<T, E>, fold: Fold<T, E, R>): Prom
   });
 }
 
-/** The same flow. @param onEnd called before its sink is told of its end or failure; not where it is cancelled */
+/** Wraps a source. @param onEnd called before the sink's `end` or `fail`; not on `cancel` */
 export function withEndCallback<T, E>(source: Source<T, E>, onEnd: () => void): Source<T, E> {
   return {
     flow: (sink) =>

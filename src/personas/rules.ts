@@ -1,4 +1,4 @@
-/** What a schema can't say of a persona file: the rules between its fields. */
+/** Validates persona files beyond their schema: the rules between fields. */
 import type { Static } from "@sinclair/typebox";
 import { isObject } from "../lib/json/json.ts";
 import type { PathPart } from "../lib/schema-errors.ts";
@@ -12,14 +12,14 @@ export type RuleError = {
   readonly path: readonly PathPart[];
   /** A sentence without its subject. */
   readonly message: string;
-  /** What it is about: the key at that path, one of the marks in the text there (by its number), or else the value. */
+  /** The place of the error: the key at that path, a mark in the text there (by its number), or by default the value. */
   readonly at?: "key" | number;
 };
 
 type File = Static<typeof PersonaFile>;
 type RuleErrors = Generator<RuleError, void>;
 
-/** @param namespace where the file stands */
+/** @param namespace of the file */
 export function* validationErrors(file: File, namespace: string): RuleErrors {
   if (file.owned_by !== undefined && file.owned_by !== namespace) {
     yield { path: ["owned_by"], message: `must be ${namespace}, the namespace the file stands in` };
@@ -87,7 +87,7 @@ function* variableErrors(variables: NonNullable<File["variables"]>): RuleErrors 
   }
 }
 
-/** Upstreams take turns in one order: user, then assistant; after tool calls a result for each, then assistant again. */
+/** Checks the order that upstreams require: user, then assistant; after tool calls a result for each, then assistant again. */
 function* exampleErrors(file: File): RuleErrors {
   const { examples = [] } = file;
   const declared = new Set(toolNames(file));

@@ -160,7 +160,7 @@ describe("what is said stays out of the log", () => {
         });
       },
     );
-    expect(told.lines.join("\n")).toContain("the next one is asked");
+    expect(told.lines.join("\n")).toContain("trying the next one");
     expectSilence(told);
   });
 

@@ -1,6 +1,6 @@
 /**
- * HTTP/1.1 calls over kept connections, without a thread or a promise in between: what arrives is handed on in the turn in
- * which it arrived. Redirects, compression and cookies are the caller's business.
+ * An HTTP/1.1 client with keep-alive connection pools. It passes data on in the turn of the event loop in which it arrives,
+ * without threads or promises. Redirects, compression and cookies are left to the caller.
  */
 import type { Clock } from "../clock.ts";
 import type { Flow } from "../flow.ts";
@@ -11,35 +11,33 @@ export type HttpRequest = {
   readonly method: string;
   /** Absolute, http or https. */
   readonly url: string;
-  /** By lower-case names. Those that frame the message are set here, whatever these say; `host` is if these don't. */
+  /** By lower-case names. Framing headers are always set by the client, `host` if it is absent. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Absent: none. */
   readonly body?: string | Uint8Array | Pieces;
 };
 
-/** Whatever carries calls. */
+/** A transport for HTTP requests. */
 export interface Transport {
   /**
-   * Begins a call. A paused call lets the other side wait, a cancelled one ends its connection.
-   * @param receiver given its answer after this returned
-   * @param connectMs how long making a connection may take
+   * Sends a request. Pausing the flow applies back-pressure to the server; cancelling it closes the connection.
+   * @param receiver receives the response, after this returned
+   * @param connectMs connect timeout
    * @throws TypeError for a header or URL that can't be sent
    */
   send(request: HttpRequest, receiver: CallReceiver, connectMs: number): Flow;
-  /** For good: ends the connections that carry no call, and the others with their calls. */
+  /** Closes idle connections now, and each of the others when its call ends. */
   close(): void;
 }
 
-/** No connection within the time. */
+/** No connection was made within the connect timeout. */
 export class ConnectTimeout extends Error {
   override readonly name = "ConnectTimeout";
 }
 
 /**
- * Seconds that a connection without a call is kept, where the other side does not say for how long it keeps it: less than
- * it does, so that it seldom ends one as a call is on its way. What stands before providers keeps connections for 60 s or
- * longer: AWS's load balancers 60, nginx 75, Cloudflare 400, Google's 600. Servers of one's own, called without TLS, keep
- * them for as little as 5 s and do not always say so: Uvicorn, and vLLM on it.
+ * Maximum idle seconds of a pooled connection where the server sends no `Keep-Alive: timeout`. Less than the server's own idle
+ * timeout, so that it seldom closes a connection while a request is sent. Load balancers of providers have 60 s or more: AWS 60,
+ * nginx 75, Cloudflare 400, Google 600. Local servers, called without TLS, may have 5 s and not say so: Uvicorn, and vLLM on it.
  * Sources: https://docs.aws.amazon.com/elasticloadbalancing/latest/application/edit-load-balancer-attributes.html,
  * https://nginx.org/en/docs/http/ngx_http_core_module.html#keepalive_timeout,
  * https://developers.cloudflare.com/fundamentals/reference/connection-limits/,
@@ -47,10 +45,10 @@ export class ConnectTimeout extends Error {
  * https://www.uvicorn.org/settings/#timeouts
  */
 const maxIdleSeconds = { secure: 45, plain: 4 };
-/** Before the other side's own time is over, since its closing needs time to arrive. */
+/** Subtracted from the server's idle timeout, as its FIN needs time to arrive. */
 const marginSeconds = 1;
 const sweepEveryMs = 5_000;
-/** Idle connections to one address; more are closed. */
+/** Maximum idle connections to one address. */
 const maxIdle = 512;
 
 export class HttpClient implements Transport {
@@ -82,7 +80,7 @@ export class HttpClient implements Transport {
 }
 
 class Pool implements ConnectionOwner {
-  /** As the `host` header says it. */
+  /** The `host` header. */
   readonly host: string;
   readonly #address: Address;
   readonly #clock: Clock;
@@ -99,7 +97,7 @@ class Pool implements ConnectionOwner {
     this.#clock = clock;
   }
 
-  /** The one that was used last, as it is the least likely to be closed. None on which something came without a call. */
+  /** Takes the most recently used connection, the least likely to have been closed. Skips those with unsolicited bytes. */
   take(): Connection | undefined {
     for (;;) {
       const connection = this.#idle.pop();
@@ -149,22 +147,22 @@ class Pool implements ConnectionOwner {
 }
 
 /**
- * One call, on a kept connection if there is one. A kept one may be ended by the other side as the call is written to it.
- * Then the call goes out once more, over a new connection, but only where the end can't be a reaction to it: the kernel took
- * nothing of the call, or the end arrived sooner after the write than anything ever came back over this connection. In all
- * other cases an upstream may have taken the call, and it is for the caller to say whether it is made again
+ * One request, on a pooled connection if there is one. The server may close a pooled connection while the request is written.
+ * The request is then sent again on a new connection, but only where the close can't be a reaction to it: the kernel took no
+ * byte of it, or the close arrived sooner after the write than the minimum round trip of this connection. Otherwise the server
+ * may have processed the request, and the caller decides whether to retry
  * (https://www.rfc-editor.org/rfc/rfc9110#section-9.2.2, https://www.rfc-editor.org/rfc/rfc9112#section-9.3.1).
  */
 class PooledTransfer implements CallReceiver, Flow {
   readonly #pool: Pool;
-  /** For a second attempt: not kept where there can't be one, nor for as long as the answer takes. */
+  /** Held for a second attempt; freed where there can't be one, and at the response's head at the latest. */
   #pieces: Pieces;
-  /** Whether the system has all of the call. */
+  /** Whether the kernel took the whole request. */
   #isSent = false;
   readonly #receiver: CallReceiver;
   readonly #connectMs: number;
   readonly #clock: Clock;
-  /** Undefined once the call is over: its connection may carry another one by then. */
+  /** Undefined once the call is over, as the connection may then carry another. */
   #connection: Connection | undefined;
   #writtenAt = 0;
   #cancelConnecting: (() => void) | undefined;
@@ -222,19 +220,19 @@ class PooledTransfer implements CallReceiver, Flow {
 
   fail(error: Error): void {
     const connection = this.#detach();
-    // The receiver threw at its answer's end, and was told all.
+    // The receiver threw in `end`, after the whole response: there is no call to fail.
     if (connection === undefined) reportError(error);
     else if (this.#wasNotTaken(connection)) this.#connection = this.#connect();
     else this.#receiver.fail(error);
   }
 
-  /** They may be freed from now on. */
+  /** Frees the request. */
   #forgetPieces(): void {
     this.#pieces = [];
     this.#receiver.sent?.();
   }
 
-  /** @returns the connection that it leaves */
+  /** Ends the use of the connection. @returns it */
   #detach(): Connection | undefined {
     this.#cancelConnecting?.();
     const connection = this.#connection;
@@ -260,8 +258,8 @@ class PooledTransfer implements CallReceiver, Flow {
 }
 
 /**
- * Characters or bytes of a call. A larger one is not made again once the system has all of it: that takes so many packets that
- * the other side acknowledged some, and the rest is not worth being held until the answer comes.
+ * Maximum size of a request held for a second attempt once the kernel took all of it. For a larger one the server must have
+ * acknowledged some packets already, so it is not held until the response.
  */
 const maxRepeated = 256 * 1024;
 
@@ -276,7 +274,7 @@ const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]*$/;
 const isAscii = /^[\0-\x7f]*$/;
 const fieldValue = /^[\t\x20-\x7e\x80-\xff]*$/;
 
-/** Bodies up to this many characters go out in one piece with their head. */
+/** Maximum characters of a body that is sent in one piece with its head. */
 const maxJoined = 64 * 1024;
 
 function messageOf({ method, headers, body = [] }: HttpRequest, host: string, path: string): Pieces {
@@ -291,7 +289,7 @@ function messageOf({ method, headers, body = [] }: HttpRequest, host: string, pa
     values += value;
     head += `${name}: ${value}\r\n`;
   }
-  // One look at all of them costs a fraction of a look at each.
+  // One check of all headers costs a fraction of a check of each.
   if (!token.test(names) || !fieldValue.test(values)) refuse(headers);
   const pieces = typeof body === "string" || body instanceof Uint8Array ? [body] : body;
   let length = 0;

@@ -9,27 +9,27 @@ import { checkAlternativeNames } from "./tls-identity.ts";
 /** Bytes to send, in order. Strings go as UTF-8. */
 export type Pieces = readonly (string | Uint8Array)[];
 
-/** Takes one call's answer. It fails where the connection breaks, or where what comes is no HTTP. */
+/** Receives one call's response. Fails if the connection breaks or the response is not valid HTTP. */
 export interface CallReceiver extends AnswerReceiver, Sink<Buffer, boolean> {
-  /** A new connection is there, TLS included. */
+  /** A new connection is established, TLS included. */
   connected(): void;
-  /** The whole call was handed to the system, and nothing of it is held here any more: at the answer's head at the latest. */
+  /** The kernel took the whole request and nothing of it is held here: at the response's head at the latest. */
   sent?(): void;
   fail(error: Error): void;
 }
 
 export type Address = { readonly hostname: string; readonly port: number; readonly tls: boolean };
 
-/** Who hears how a connection fares. */
+/** Notified of a connection's state. */
 export interface ConnectionOwner {
-  /** Its call is over, and another one may follow. */
+  /** Its call ended and it may carry another. */
   freed(connection: Connection): void;
-  /** It can't be used any more. */
+  /** It was closed. */
   closed(connection: Connection): void;
 }
 
 /**
- * The one protocol that is offered, behind its length.
+ * The only ALPN protocol offered, with its length prefix.
  * Source: https://www.rfc-editor.org/rfc/rfc7301#section-3.1
  */
 const onlyHttp1 = "\x08http/1.1";
@@ -49,10 +49,10 @@ export class Connection implements Pick<Flow, "pause" | "resume"> {
   #isPaused = false;
   #answers = 0;
   #idleSeconds: number | undefined;
-  /** For its owner's use: a monotonic reading. */
+  /** Set by its owner: a monotonic reading. */
   idleSince = 0;
 
-  /** Begins to connect. A call may be given to it at once. */
+  /** Starts to connect. `send` may be called at once. */
   constructor(address: Address, owner: ConnectionOwner) {
     const { hostname, port, tls } = address;
     this.#owner = owner;
@@ -78,7 +78,7 @@ export class Connection implements Pick<Flow, "pause" | "resume"> {
 
   /**
    * Whether it can carry another call: the other side has neither ended it nor sent bytes that no call asked for, which the
-   * next call would take for its answer. The kernel is asked, as it may know before the event loop tells of it.
+   * next call would take for its response. Asks the kernel, which may know before the event loop reports it.
    */
   get isReusable(): boolean {
     return !this.#isClosed && !hasUnread(descriptorOf(this.#socket));
@@ -92,12 +92,12 @@ export class Connection implements Pick<Flow, "pause" | "resume"> {
     return this.#isBegun ? this.#reactionMs : Number.POSITIVE_INFINITY;
   }
 
-  /** For how many seconds the other side said that it keeps an idle connection. */
+  /** The server's idle timeout in seconds, where it sent one. */
   get idleSeconds(): number | undefined {
     return this.#idleSeconds;
   }
 
-  /** One call at a time. */
+  /** Sends a request. One call at a time. */
   send(pieces: Pieces, receiver: CallReceiver): void {
     this.#receiver = receiver;
     this.#parser = new AnswerParser(receiver);
@@ -107,7 +107,7 @@ export class Connection implements Pick<Flow, "pause" | "resume"> {
     this.#write();
   }
 
-  /** Stops reading, so that the other side has to wait. */
+  /** Stops reading, which applies back-pressure to the server. */
   pause(): void {
     if (this.#isPaused || this.#isClosed) return;
     this.#isPaused = true;
@@ -120,7 +120,7 @@ export class Connection implements Pick<Flow, "pause" | "resume"> {
     this.#socket?.resume();
   }
 
-  /** Ends it at once; its call hears nothing more. */
+  /** Closes it at once, without notifying its receiver. */
   destroy(): void {
     this.#receiver = undefined;
     this.#parser?.stop();
@@ -136,7 +136,7 @@ export class Connection implements Pick<Flow, "pause" | "resume"> {
 
   #fail(error: Error): void {
     const receiver = this.#receiver;
-    // Leaving closes the socket, and that is no end of the answer.
+    // Drop the receiver first: closing the socket must not count as the response's end.
     this.destroy();
     receiver?.fail(error);
   }
@@ -156,14 +156,14 @@ export class Connection implements Pick<Flow, "pause" | "resume"> {
   }
 
   #write(): void {
-    // Nothing goes out before it is known who is there.
+    // Nothing is sent before the handshake has verified the server.
     if (!this.#isOpen) return;
     const unsent = this.#unsent;
     if (unsent.length === 0) return;
     while (unsent.length > 0 && !this.#isClosed) {
       const piece = unsent[0]!;
       const sent = this.#socket!.write(piece);
-      // Closed: that is told of by itself.
+      // Closed: the close event follows.
       if (sent < 0) return;
       this.#isBegun = true;
       const size = typeof piece === "string" ? Buffer.byteLength(piece) : piece.byteLength;
@@ -178,7 +178,7 @@ export class Connection implements Pick<Flow, "pause" | "resume"> {
 
   #read(bytes: Buffer): void {
     const parser = this.#parser;
-    // Nobody asked: whoever sends this can't be trusted with a call.
+    // Unsolicited bytes: the connection can't be trusted with another call.
     if (parser === undefined) {
       this.#close();
       return;
@@ -241,7 +241,7 @@ export class Connection implements Pick<Flow, "pause" | "resume"> {
   static readonly #securely: SocketHandler<Connection> = {
     ...Connection.#handlers,
     open: (socket) => {
-      // Known now already, so that it can be ended while the handshake goes on.
+      // Set before the handshake, so that the connection can be closed during it.
       socket.data.#socket = socket;
       if (socket.data.#isClosed) socket.terminate();
     },
@@ -261,7 +261,7 @@ function descriptorOf(socket: Socket<Connection> | undefined): number {
   return (socket as { readonly fd?: number } | undefined)?.fd ?? -1;
 }
 
-/** A server is told the name that is wanted of it, and never an address: https://www.rfc-editor.org/rfc/rfc6066#section-3 */
+/** The TLS server name indication; never an IP address: https://www.rfc-editor.org/rfc/rfc6066#section-3 */
 function serverNameOf(hostname: string): string {
   return isIP(hostname) === 0 ? hostname : "";
 }

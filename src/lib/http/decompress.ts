@@ -1,4 +1,4 @@
-/** Bodies that come compressed although nobody asked for it. */
+/** Decompresses bodies that are compressed although the request did not allow it. */
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from "node:zlib";
 import type { Flow, Sink } from "../flow.ts";
 
@@ -10,7 +10,7 @@ const makers = {
   zstd: createZstdDecompress,
 };
 
-/** A stage that takes a compressed body. Little of it can be much once it is unpacked: it waits here too while its sink does. */
+/** A stage that decompresses a body. It pauses with its sink, as few compressed bytes can expand to many. */
 export type Decompressor = Sink<Buffer> & Flow;
 
 /**

@@ -1,4 +1,4 @@
-/** Calls by `fetch`, which knows the way through a forward proxy. */
+/** A transport by `fetch`, which supports forward proxies. */
 import type { Flow } from "../flow.ts";
 import type { HttpRequest, Transport } from "./client.ts";
 import type { CallReceiver } from "./connection.ts";
@@ -12,7 +12,7 @@ export class FetchTransport implements Transport {
     this.#fetch = fetch;
   }
 
-  /** The time for connecting can't be told: `fetch` says nothing of it, and the proxy connects on its own. */
+  /** Has no connect timeout: `fetch` does not report the connection, and the proxy makes its own. */
   send(request: HttpRequest, receiver: CallReceiver): Flow {
     const transfer = new FetchTransfer(receiver);
     void transfer.run(this.#fetch, request);
@@ -42,7 +42,7 @@ class FetchTransfer implements Flow {
         ...(body !== undefined && { body: Array.isArray(body) ? new Blob(body) : body }),
         signal,
         redirect: "manual",
-        // Deadlines are the caller's business, and so is compression.
+        // The caller handles deadlines and compression.
         timeout: false,
         decompress: false,
       } as BunFetchRequestInit);
@@ -83,8 +83,8 @@ class FetchTransfer implements Flow {
 }
 
 /**
- * Whether a body that `fetch` has read to its end is whole for sure. Over TLS anybody on the way can end a connection, and
- * `fetch` does not say who did, so there its length or its last chunk must have told
+ * Whether a body that `fetch` read to its end is certainly complete. Over TLS a third party can close the connection, and
+ * `fetch` does not report a missing close_notify, so the body must have a length or be chunked
  * (https://www.rfc-editor.org/rfc/rfc9112#section-9.8).
  */
 export function provesEnd(url: string, { status, headers }: Response): boolean {

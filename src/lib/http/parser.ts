@@ -1,10 +1,10 @@
 /**
- * The answering side of HTTP/1.1: bytes in, one answer out, whatever the packets.
+ * Parses one HTTP/1.1 response from bytes, independent of packet boundaries.
  * Source: https://www.rfc-editor.org/rfc/rfc9112
  */
 import type { Sink } from "../flow.ts";
 
-/** What the other side sent is no HTTP, or not all of it. */
+/** The response is not valid HTTP, or incomplete. */
 export class HttpFault extends Error {
   override readonly name = "HttpFault";
 }
@@ -16,8 +16,8 @@ export interface HeaderFields {
 }
 
 /**
- * Takes one answer: its head, then its body in pieces that are never empty and the receiver's to keep. The body's end tells
- * whether it `isProven`: false where only the body's own form can tell whether it is whole, as anybody could have ended it.
+ * Receives one response: its head, then its body in non-empty pieces that the receiver owns. `end` gives `isProven`: false where
+ * the framing does not prove that the body is complete, as a third party could have closed the connection.
  */
 export interface AnswerReceiver extends Pick<Sink<Buffer, boolean>, "push" | "end"> {
   head(status: number, headers: HeaderFields): void;
@@ -32,9 +32,9 @@ type State =
   | "chunk-end"
   | "trailers"
   | "last-chunk-read"
-  /** The answer is whole. */
+  /** The response is complete. */
   | "ended"
-  /** What comes does not matter. */
+  /** Further bytes are ignored. */
   | "stopped";
 
 const maxHeadBytes = 64 * 1024;
@@ -49,7 +49,7 @@ export class AnswerParser {
   #state: State = "head";
   /** The beginning of a head or of a line. */
   #partial = nothing;
-  /** Bytes that the body or the chunk still has. */
+  /** Remaining bytes of the body or chunk. */
   #left = 0;
   #trailerBytes = 0;
   #begun = false;
@@ -60,7 +60,7 @@ export class AnswerParser {
     this.#receiver = receiver;
   }
 
-  /** Whether any byte of the answer came. */
+  /** Whether any byte of the response arrived. */
   get begun(): boolean {
     return this.#begun;
   }
@@ -69,17 +69,17 @@ export class AnswerParser {
     return this.#state === "ended";
   }
 
-  /** Once it has ended: whether the connection may serve again. */
+  /** After the end: whether the connection may be reused. */
   get lasts(): boolean {
     return this.#lasts;
   }
 
-  /** For how many seconds the other side said that it keeps an idle connection. */
+  /** The server's idle timeout in seconds, from its `Keep-Alive` header. */
   get idleSeconds(): number | undefined {
     return this.#idleSeconds;
   }
 
-  /** Nothing more is given to the receiver. */
+  /** Stops: the receiver gets nothing more. */
   stop(): void {
     this.#state = "stopped";
   }
@@ -100,7 +100,7 @@ export class AnswerParser {
           this.#receiver.push(at === 0 ? bytes : bytes.subarray(at));
           return;
         case "ended":
-          // Bytes that nobody asked for: whoever sends them can't be trusted with another call.
+          // Unsolicited bytes: the connection can't be trusted with another call.
           this.#lasts = false;
           return;
         case "stopped":
@@ -112,7 +112,7 @@ export class AnswerParser {
   }
 
   /**
-   * The other side closed the connection.
+   * The server closed the connection.
    * @param provesEnd whether a body without a length ends with it for sure
    * @throws HttpFault where the answer is not whole
    */
@@ -124,7 +124,7 @@ export class AnswerParser {
   }
 
   #end(isProven = true): void {
-    // The receiver may have had enough.
+    // The receiver may have stopped the parser.
     if (this.#state === "stopped") return;
     this.#state = "ended";
     this.#receiver.end(isProven);
@@ -170,7 +170,7 @@ export class AnswerParser {
     const coding = fields.get("transfer-encoding")?.toLowerCase() ?? "identity";
     const length = fields.get("content-length");
     if (coding !== "identity") {
-      if (coding !== "chunked") throw new HttpFault(`a transfer coding that nobody asked for: ${coding.slice(0, 100)}`);
+      if (coding !== "chunked") throw new HttpFault(`an unsupported transfer coding: ${coding.slice(0, 100)}`);
       // Both may be an attempt at smuggling a second answer, and HTTP/1.0 has no chunks: the connection ends with this one.
       if (length !== null || minor === "0") this.#lasts = false;
       return "chunk-size";
@@ -224,7 +224,7 @@ export class AnswerParser {
     return at;
   }
 
-  /** What stands between chunks, and behind the last one. */
+  /** Reads chunk sizes, chunk ends and trailers. */
   #line(bytes: Buffer, from: number): number {
     const feed = bytes.indexOf(lineFeed, from);
     const end = feed < 0 ? bytes.length : feed;
@@ -269,7 +269,7 @@ const statusLine = /^HTTP\/1\.([01]) ([1-5]\d\d)(?: [^\r\n]*)?\r?\n/;
  */
 const wellFormed = /^(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\0-\x08\n-\x1f\x7f]*\r?\n)*\r?\n$/;
 
-/** Few of them are ever looked at: they are found in the text when they are. */
+/** Header fields, searched in the text on demand, as few are ever read. */
 class HeadFields implements HeaderFields {
   readonly #text: string;
 
@@ -292,7 +292,7 @@ class HeadFields implements HeaderFields {
   }
 }
 
-/** Names come from this program alone, so there are few. */
+/** By header name; bounded, as the names are constants of this program. */
 const patterns = new Map<string, RegExp>();
 
 function patternOf(name: string): RegExp {

@@ -1,4 +1,4 @@
-/** A text as the YAML library reads it, and where in the text each part of it stands. */
+/** Parses YAML with the `yaml` library, and finds the position of each value in the text. */
 import {
   type Alias,
   type Document,
@@ -15,11 +15,11 @@ import type { PathPart } from "../schema-errors.ts";
 
 /** Counted from 1. */
 export type Position = { readonly line: number; readonly column: number };
-/** What of a value is looked for; its "name" is its key where it is a mapping, and else itself. */
+/** The node to locate; "name" is the key of a mapping, and the value otherwise. */
 export type Wanted = "key" | "value" | "name";
 export type DocumentError = { readonly offset: number; readonly message: string };
 
-/** How often aliases may multiply a part of the file; the usual sharing of a block stays far below. */
+/** Maximum expansion of a part of the file by aliases; usual files stay far below. */
 const maxAliases = 20;
 
 export class YamlDocument {
@@ -39,18 +39,18 @@ export class YamlDocument {
     });
   }
 
-  /** The value, or what is wrong with the text. */
+  /** The value, or the errors in the text. */
   read(): { value?: unknown; errors: readonly DocumentError[] } {
     return readValue(this.#document);
   }
 
-  /** Where a value or its name stands; for one that is absent, the nearest thing around it. */
+  /** Position of a value or its name; of the nearest enclosing node where it is absent. */
   find(path: readonly PathPart[], what: Wanted): Position {
     let node: Node | null | undefined = this.#document.contents;
     let key: Node | null | undefined = node;
     for (const part of path) {
       const found = this.#step(node, part);
-      // An absent value belongs to what should hold it, which is named by its key.
+      // An absent value is reported at the key of the node that should hold it.
       if (found === undefined) return this.#positionOf(key);
       ({ key, node } = found);
     }
@@ -93,7 +93,7 @@ function readValue(document: Document): { value?: unknown; errors: readonly Docu
     offset: pos[0],
     message: wordings[code] ?? message,
   }));
-  // Too deep a file makes one error for each bracket: the first tells it all.
+  // A file that nests too deeply gives one error for each bracket: report the first.
   const exhausted = errors.find((_, at) => document.errors[at]?.code === "RESOURCE_EXHAUSTION");
   if (exhausted !== undefined) return { errors: [exhausted] };
   if (errors.length > 0) return { errors };
@@ -109,7 +109,7 @@ function readValue(document: Document): { value?: unknown; errors: readonly Docu
 
 const tooManyAliases = `Aliases repeat parts of the file more than ${maxAliases} times`;
 
-/** Where the library's own words speak to its user, not to the author of a file. */
+/** Messages for authors of files, in place of the library's for developers. */
 const wordings: Readonly<Record<string, string>> = {
   DUPLICATE_KEY: "This key stands here for the second time",
   MULTIPLE_DOCS: "A second document begins here; there may be only one",
@@ -117,7 +117,7 @@ const wordings: Readonly<Record<string, string>> = {
   RESOURCE_EXHAUSTION: "This is nested too deeply",
 };
 
-/** What parses, but can't be meant or can't be kept. */
+/** Errors in text that parses: unresolved or cyclic aliases, numbers that lose digits, invalid merges. */
 function semanticErrors(document: Document): DocumentError[] {
   const errors: DocumentError[] = [];
   const report = (node: Node, message: string) => errors.push({ offset: node.range?.[0] ?? 0, message });

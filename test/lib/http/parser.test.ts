@@ -285,12 +285,12 @@ describe("what is no answer", () => {
     [
       "a compressing transfer",
       `${head}transfer-encoding: gzip, chunked\r\n\r\n`,
-      "a transfer coding that nobody asked for: gzip, chunked",
+      "an unsupported transfer coding: gzip, chunked",
     ],
     [
       "chunks in chunks",
       `${head}transfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n\r\n`,
-      "a transfer coding that nobody asked for: chunked, chunked",
+      "an unsupported transfer coding: chunked, chunked",
     ],
     ["an endless head", `${head}${"x-a: b\r\n".repeat(9000)}`, "the answer's head is too large"],
     ["an endless field", `${head}x-a: ${"b".repeat(66_000)}`, "the answer's head is too large"],
