@@ -1,6 +1,6 @@
 /**
  * Stored completions: `store: true` keeps an exchange, `previous_response_id` continues it with only the new messages, and
- * the stored-completions routes read it. Whoever may see one is its holder: one key on one surface.
+ * the stored-completions routes read it. Only its holder may read one: one key on one surface.
  */
 import type { SurfaceName } from "../config/config.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -29,7 +29,7 @@ export type Resumed = {
   readonly upstream: UpstreamState | undefined;
 };
 
-/** What is kept of one exchange. */
+/** The stored parts of one exchange. */
 export type Exchange = {
   /** As the caller sent it: `messages` are the new ones only. */
   readonly request: ChatRequest;
@@ -104,7 +104,7 @@ export class Conversations {
     return { id, messages, upstream: upstreamOf(turn) };
   }
 
-  /** Keeps an exchange that is complete. Its handle is the completion's id. @throws ApiError storage_unavailable */
+  /** Stores a complete exchange. Its handle is the completion's id. @throws ApiError storage_unavailable */
   async remember(holder: Holder, exchange: Exchange): Promise<void> {
     const { request, completion, resumed, upstream } = exchange;
     const input = pack(JSON.stringify(request.messages));

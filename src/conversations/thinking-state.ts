@@ -19,9 +19,9 @@ export type State = {
   /** `extra_content` of the calls themselves, by call id. */
   readonly calls: Readonly<Record<string, Record<string, unknown>>>;
 };
-/** Where states are kept. What is past its time is not found. */
+/** A store of states. Expired ones are not found. */
 export interface States {
-  /** Whether nothing is kept for sure. */
+  /** Whether it is certainly empty. */
   readonly isEmpty: boolean;
   get(key: string): State | undefined;
   put(keys: readonly string[], state: State, expiresAt: number): void;
@@ -36,7 +36,7 @@ export class ReplayMemory {
     this.#states = states;
   }
 
-  /** @param scope whose it is and whose model made it: state never crosses either */
+  /** @param scope the API key and the upstream model: state is never shared across either */
   remember(scope: string, messages: readonly AnswerMessage[]): void {
     for (const message of messages) {
       const state = stateOf(message);

@@ -1,5 +1,5 @@
 /**
- * A database that several processes share while they run, and nobody misses afterwards: nothing waits for the disk.
+ * A database shared by running processes whose content need not survive them, so writes don't wait for the disk.
  */
 import { Database } from "bun:sqlite";
 import { closeSync, mkdirSync, openSync } from "node:fs";

@@ -5,7 +5,7 @@ type Write = { run(): void; done(): void; failed(error: unknown): void };
 
 /**
  * Writes that come in the same turn of the event loop are committed together, as most of a small write's cost is its
- * commit: alone one takes 50 µs, in a company of eight 12 µs. Whoever waits hears of its write once it is kept.
+ * commit: one alone takes 50 µs, in a group of eight 12 µs. Each write's promise resolves once it is committed.
  */
 export class GroupCommit {
   readonly #path: string;
@@ -20,7 +20,7 @@ export class GroupCommit {
     this.#commit = (writes) => all.immediate(writes);
   }
 
-  /** @returns what `write` returned. Rejects with a StorageError, and then nothing of its company is kept either */
+  /** @returns what `write` returned. Rejects with a StorageError, and then the whole group is rolled back */
   run<T>(write: () => T): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       let result: T;

@@ -1,6 +1,6 @@
 /**
- * Which processes serve from a data folder. Each holds a lock on a file of its own, which the operating system gives up
- * when the process ends, however it ends. So a dead process is told from a slow one, without clocks and heartbeats.
+ * Tracks which processes serve from a data folder. Each locks a file of its own, which the operating system unlocks when the
+ * process ends, however it ends. So dead processes are distinguished from slow ones without clocks and heartbeats.
  */
 import { Database } from "bun:sqlite";
 import { closeSync, existsSync, mkdirSync, openSync, readdirSync, rmSync } from "node:fs";
@@ -17,7 +17,7 @@ export class LivenessLock {
   /** Holds the lock for as long as this object is reachable. */
   readonly #lock: Database;
 
-  /** Enters. @throws StorageError */
+  /** Takes the lock. @throws StorageError */
   constructor(dataFolder: string) {
     this.#folder = join(dataFolder, folderName);
     const id = crypto.randomUUID();
@@ -49,7 +49,7 @@ export class LivenessLock {
     }
   }
 
-  /** The other processes that run. What dead ones left is removed. */
+  /** The other live processes. Removes the lock files of dead ones. */
   others(): string[] {
     return processesIn(this.#folder).filter((id) => {
       if (id === this.id) return false;

@@ -1,4 +1,4 @@
-/** Texts that several processes keep for each other for a while. */
+/** Stores expiring texts that several processes share. */
 import { openEphemeralDatabase } from "./ephemeral-database.ts";
 
 export type StateRepository = {
