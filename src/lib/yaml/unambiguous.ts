@@ -10,7 +10,7 @@ import { isObject } from "../json/json.ts";
 export function readUnambiguousYaml(text: string): { readonly value: unknown } | undefined {
   if (unusualCharacters.test(text)) return undefined;
   const structure = text.replace(textBlocks, cutOut).replace(listedTextBlocks, cutOut).replace(commentLines, "");
-  if (unusualForms.test(structure)) return undefined;
+  if (unusualForms.test(structure) || !withoutBrackets(structure).split("\n").every(isPlainLine)) return undefined;
   try {
     const value: unknown = Bun.YAML.parse(text);
     // Each key that was written has its colon, so a key that was written twice leaves a colon over.
@@ -30,8 +30,29 @@ const cutOut = "$1text\n";
 const commentLines = /^ *#.*$/gm;
 /** Where a key ends, and wherever else one may. */
 const colons = /:(?=[\s,[\]{}]|$)|["']:/g;
-/** Tags, anchors, aliases, explicit keys, reserved signs, text blocks that were not cut out, and marks of documents. */
-const unusualForms = /(?:^|[\s[\]{},:-])[!&*?%@`|>]|^(?:---|\.\.\.)/m;
+/** Tags, anchors, aliases, explicit keys, reserved signs, text blocks that were not cut out, hexadecimal and octal numbers, and marks of documents. */
+const unusualForms = /(?:^|[\s[\]{},:-])[!&*?%@`|>]|0[xo]|^(?:---|\.\.\.)/m;
+
+/** On one line, as Bun's parser checks no indentation within brackets, and with a colon for each key, as `{a}` has a key without. */
+const flowLists = /\[[^[\]{}\n]*\]/g;
+const flowMappings = /\{ *\}|\{ *[\w-]+: [^{}[\],\n]*(?:, *[\w-]+: [^{}[\],\n]*)*\}/g;
+const maxNesting = 8;
+
+/** Cuts lists and mappings in brackets out, the innermost first. @returns a text with brackets where one has another form */
+function withoutBrackets(structure: string): string {
+  let text = structure;
+  for (let level = 0; level < maxNesting; level += 1) {
+    text = text.replace(flowLists, "text").replace(flowMappings, "text");
+  }
+  return text;
+}
+
+/** Text without quotes: no sign at its beginning, and neither `: ` nor ` #` in it. */
+const plainText = String.raw`(?:[^\s"'#&*!|>%@\x60,[\]{}?:-]|-(?=\S))(?:[^\s:#[\]{}]|:(?=\S)|#| +(?=[^\s#]))*`;
+const value = `(?:"[^"\\\\]*"|'[^']*'|${plainText})`;
+const plainLine = new RegExp(`^ *(?:(?:- +)*[A-Za-z_][\\w./-]*:(?: +${value})?|(?:- +)+${value})?(?: +#.*)? *$`);
+/** A key, a list item, or both, on a line of its own: what goes on from line to line is left to the strict reading. */
+const isPlainLine = (line: string) => plainLine.test(line);
 
 const doubtful = new Error("This may be read otherwise.");
 /** What can only be text: no number, and none of the words that mean something. */
