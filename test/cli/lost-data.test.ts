@@ -34,6 +34,11 @@ const sqlite = (path: string, sql: string) => {
   opened.run(sql);
 };
 
+const keysIn = (path: string): number => {
+  using opened = new Database(path, { readonly: true });
+  return opened.query<{ count: number }, []>("select count(*) as count from keys").get()!.count;
+};
+
 /** What may have become of a data folder in which a server ran. */
 const damages: Readonly<Record<string, (folder: TempFolder) => void>> = {
   "a database that is gone": (folder) => rmSync(folder.file(database)),
@@ -81,16 +86,17 @@ describe("a data folder with", () => {
         expect.stringMatching(/could not start.*(is missing|is empty|has no|is damaged|failed \(SQLITE)/),
       ]);
       const shell = new Console(folder.path);
+      const isSound = ["no keys", "rights that can't be read"].includes(name);
       for (const line of ["check", "doctor", "keys list", "keys create a", "data stats", "data migrate --dry-run"]) {
         const told = await shell.run(line);
         // A rehearsal is about the schema alone.
-        const isFine = line.startsWith("data migrate") && ["no keys", "rights that can't be read"].includes(name);
+        const isFine = line.startsWith("data migrate") && isSound;
         expect([line, told.code]).toEqual([line, isFine ? 0 : 1]);
         if (told.code === 1) expect(told.err + told.out).toMatch(/data restore|could not|is damaged|troubleshooting/);
       }
-      // Where the schema is sound, doctor's trial write is there.
-      if (before !== undefined && !name.startsWith("rights"))
-        expect(readFileSync(folder.file(database)).equals(before)).toBe(true);
+      // Where the schema is sound, doctor's trial write is there, and what was in the write-ahead log.
+      if (isSound) expect(keysIn(folder.file(database))).toBe(name === "no keys" ? 0 : 1);
+      else if (before !== undefined) expect(readFileSync(folder.file(database)).equals(before)).toBe(true);
       expect(readFileSync(folder.file("data/first-key"), "utf8")).toBe(key);
       const anew = await serve(folder, "--new-database");
       expect(anew).toMatchObject({ code: 0, err: expect.stringContaining("warning: a new database takes the place") });
