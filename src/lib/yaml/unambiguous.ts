@@ -42,7 +42,9 @@ const maxNesting = 8;
 function withoutBrackets(structure: string): string {
   let text = structure;
   for (let level = 0; level < maxNesting; level += 1) {
-    text = text.replace(flowLists, "text").replace(flowMappings, "text");
+    const next = text.replace(flowLists, "text").replace(flowMappings, "text");
+    if (next === text) break;
+    text = next;
   }
   return text;
 }
