@@ -2,23 +2,11 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { KeyError, matchKey } from "../../src/auth/key-lookup.ts";
 import { hashOf, newSecret, shownLength, withoutKeys } from "../../src/auth/key-secret.ts";
-import type { KeyRow } from "../../src/store/store.ts";
+import { keyRow } from "../helpers/key-row.ts";
 
 const secret = newSecret();
-const rowOf = (id: string, name: string, key: string): KeyRow => ({
-  id,
-  name,
-  prefix: key.slice(0, shownLength),
-  hash: hashOf(key),
-  tier: "pro",
-  perMinute: null,
-  surfaces: "[]",
-  models: "[]",
-  createdAt: 1,
-  expiresAt: null,
-  lastUsedAt: null,
-  revokedAt: null,
-});
+const rowOf = (id: string, name: string, key: string) =>
+  keyRow(id, { name, prefix: key.slice(0, shownLength), hash: hashOf(key) });
 const rows = [
   rowOf("key_0a", "alice", secret),
   rowOf("key_0b", "trp_team", newSecret()),

@@ -2,6 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { StorageError } from "../../src/store/storage-error.ts";
 import type { FinishedCall, KeyRow, Lease, Store, Turn } from "../../src/store/store.ts";
+import { keyRow } from "../helpers/key-row.ts";
 
 /** One database, for one test. */
 export interface TestDatabase extends AsyncDisposable {
@@ -16,21 +17,9 @@ export interface TestDatabase extends AsyncDisposable {
 const hourMs = 3_600_000;
 const start = 1_700_000_000_000;
 
-const keyRow = (id: string, changes: Partial<KeyRow> = {}): KeyRow => ({
-  id,
-  name: id,
-  prefix: `trp_${id}`,
-  hash: `hash-${id}`,
-  tier: "pro",
-  perMinute: null,
-  surfaces: '["gateway"]',
-  models: '["*"]',
-  createdAt: start,
-  expiresAt: null,
-  lastUsedAt: null,
-  revokedAt: null,
-  ...changes,
-});
+/** A key of the gateway, made at the clock's start. */
+const gatewayKey = (id: string, changes: Partial<KeyRow> = {}): KeyRow =>
+  keyRow(id, { surfaces: '["gateway"]', models: '["*"]', createdAt: start, ...changes });
 
 let runs = 0;
 const newCall = (requestId: string, scope = "s") => {
@@ -80,11 +69,11 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
 
   describe(`${name}: keys`, () => {
     on("are kept whole, in order of birth, and seen by every process", async (database, store) => {
-      const full = keyRow("b", { perMinute: 7, expiresAt: start + 1, createdAt: start - 1 });
-      await store.keys.insert(keyRow("a"));
+      const full = gatewayKey("b", { perMinute: 7, expiresAt: start + 1, createdAt: start - 1 });
+      await store.keys.insert(gatewayKey("a"));
       await store.keys.insert(full);
       const other = await database.open();
-      expect(await other.keys.list()).toEqual([full, keyRow("a")]);
+      expect(await other.keys.list()).toEqual([full, gatewayKey("a")]);
       await other.close();
     });
 
@@ -95,7 +84,7 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
         await work();
         return store.keys.version() > before;
       };
-      expect(await grows(() => other.keys.insert(keyRow("a")))).toBe(true);
+      expect(await grows(() => other.keys.insert(gatewayKey("a")))).toBe(true);
       expect(await grows(() => other.keys.touch(new Map([["a", start]])))).toBe(false);
       expect(await grows(() => other.keys.replaceSecret("a", "p", "h"))).toBe(true);
       expect(await grows(() => store.keys.revoke("a", start))).toBe(true);
@@ -104,14 +93,14 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
     });
 
     on("a revoked one stays revoked, and a time of use never moves backwards", async (_, store) => {
-      await store.keys.insert(keyRow("a"));
+      await store.keys.insert(gatewayKey("a"));
       await store.keys.touch(new Map([["a", start + 5]]));
       await store.keys.touch(new Map([["a", start + 4]]));
       expect(await store.keys.revoke("a", start + 6)).toBe(true);
       expect(await store.keys.revoke("a", start + 7)).toBe(false);
       expect(await store.keys.replaceSecret("a", "p", "h")).toBe(false);
       expect(await store.keys.revoke("none", start)).toBe(false);
-      expect(await store.keys.list()).toEqual([keyRow("a", { lastUsedAt: start + 5, revokedAt: start + 6 })]);
+      expect(await store.keys.list()).toEqual([gatewayKey("a", { lastUsedAt: start + 5, revokedAt: start + 6 })]);
     });
 
     on("of several first ones, one is made; and none whose file can't be written", async (database, store) => {
@@ -119,10 +108,10 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
       const full = () => {
         throw new Error("no room");
       };
-      await expect(store.keys.insertFirst(keyRow("a"), full)).rejects.toThrow("no room");
+      await expect(store.keys.insertFirst(gatewayKey("a"), full)).rejects.toThrow("no room");
       expect(await store.keys.list()).toEqual([]);
       const made = await Promise.all(
-        [store, other, store].map(({ keys }, at) => keys.insertFirst(keyRow(`k${at}`), () => {})),
+        [store, other, store].map(({ keys }, at) => keys.insertFirst(gatewayKey(`k${at}`), () => {})),
       );
       expect(made.filter(Boolean)).toHaveLength(1);
       expect(await other.keys.list()).toHaveLength(1);
@@ -292,10 +281,10 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
     });
 
     on("copies all as it stands, checks, tells its size, and counts those that serve", async (database, store) => {
-      await store.keys.insert(keyRow("a"));
+      await store.keys.insert(gatewayKey("a"));
       const target = database.copyTarget();
       await store.maintenance.copyTo(target.path);
-      await store.keys.insert(keyRow("b"));
+      await store.keys.insert(gatewayKey("b"));
       const copy = await target.open();
       expect((await copy.keys.list()).map(({ id }) => id)).toEqual(["a"]);
       await copy.close();
@@ -331,8 +320,8 @@ function everyMethod({ keys, runs, conversations, maintenance }: Store): Record<
   const page = { holder: me, now: start, model: null, metadata: "{}", after: null, limit: 2 };
   return {
     list: () => keys.list(),
-    insert: () => keys.insert(keyRow("a")),
-    insertFirst: () => keys.insertFirst(keyRow("a"), () => {}),
+    insert: () => keys.insert(gatewayKey("a")),
+    insertFirst: () => keys.insertFirst(gatewayKey("a"), () => {}),
     revoke: () => keys.revoke("a", start),
     replaceSecret: () => keys.replaceSecret("a", "p", "h"),
     touch: () => keys.touch(new Map([["a", start]])),

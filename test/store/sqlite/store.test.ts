@@ -18,29 +18,13 @@ import { systemClock } from "../../../src/lib/clock.ts";
 import { migrate, migrations } from "../../../src/store/sqlite/migrations.ts";
 import { databaseName, openStore } from "../../../src/store/sqlite/store.ts";
 import { StorageError } from "../../../src/store/storage-error.ts";
-import type { KeyRow } from "../../../src/store/store.ts";
 import type { RecordedEvents, StreamAnswer, WholeAnswer } from "../../../src/upstream/answer.ts";
 import { runScript } from "../../helpers/child-process.ts";
+import { keyRow } from "../../helpers/key-row.ts";
 import { keptEvent } from "../../helpers/scripted-upstream.ts";
 import { TempFolder } from "../../helpers/temp-folder.ts";
 
 const kept = resolve(import.meta.dir, "../../fixtures/store");
-
-const row = (id: string, changes: Partial<KeyRow> = {}): KeyRow => ({
-  id,
-  name: id,
-  prefix: `trp_${id}`,
-  hash: `hash-${id}`,
-  tier: "pro",
-  perMinute: null,
-  surfaces: "[]",
-  models: "[]",
-  createdAt: 1,
-  expiresAt: null,
-  lastUsedAt: null,
-  revokedAt: null,
-  ...changes,
-});
 
 /** The error that `work` throws; anything but a StorageError fails the test. */
 async function storageErrorOf(work: () => unknown): Promise<StorageError> {
@@ -79,10 +63,10 @@ describe("opening", () => {
   test("keeps what was written", async () => {
     using folder = new TempFolder();
     const first = openStore(folder.path);
-    await first.keys.insert(row("a", { perMinute: 7, expiresAt: 9 }));
+    await first.keys.insert(keyRow("a", { perMinute: 7, expiresAt: 9 }));
     await first.close();
     const second = openStore(folder.path);
-    expect(await second.keys.list()).toEqual([row("a", { perMinute: 7, expiresAt: 9 })]);
+    expect(await second.keys.list()).toEqual([keyRow("a", { perMinute: 7, expiresAt: 9 })]);
     await second.close();
   });
 
@@ -91,7 +75,7 @@ describe("opening", () => {
     const script = `
       const { openStore } = await import(SRC + "/store/sqlite/store.ts");
       const store = openStore(${JSON.stringify(folder.path)});
-      await store.keys.insert({ ...${JSON.stringify(row("x"))}, id: String(process.pid), hash: String(process.pid) });
+      await store.keys.insert({ ...${JSON.stringify(keyRow("x"))}, id: String(process.pid), hash: String(process.pid) });
       await store.close();`;
     const children = await Promise.all(Array.from({ length: 4 }, () => runScript(script)));
     expect(children.map((child) => [child.exitCode, child.errors])).toEqual(Array(4).fill([0, ""]));
@@ -112,7 +96,7 @@ describe("files of earlier versions", () => {
         ["key_1", "kept", "free", null],
         ["key_2", "withdrawn", "enterprise", 1_700_000_300_000],
       ]);
-      await store.keys.insert(row("new"));
+      await store.keys.insert(keyRow("new"));
       expect(await store.keys.list()).toHaveLength(3);
       await store.close();
       expect(versionOf(folder.file(databaseName))).toBe(migrations.length);
@@ -213,7 +197,8 @@ describe("when storage fails", () => {
   test("pages damaged while running are reported as corrupt", async () => {
     using folder = new TempFolder();
     const writer = openStore(folder.path);
-    for (let at = 0; at < 200; at += 1) await writer.keys.insert(row(`k${at}`, { models: `["${"m".repeat(500)}"]` }));
+    for (let at = 0; at < 200; at += 1)
+      await writer.keys.insert(keyRow(`k${at}`, { models: `["${"m".repeat(500)}"]` }));
     await writer.close();
     const bytes = readFileSync(folder.file(databaseName));
     bytes.fill(0xff, 4096);
@@ -234,7 +219,7 @@ describe("when storage fails", () => {
     const store = openStore(folder.path, { maxBytes: 128 * 1024 });
     const fill = async () => {
       for (let at = 0; at < 1000; at += 1)
-        await store.keys.insert(row(`k${at}`, { models: `["${"m".repeat(2000)}"]` }));
+        await store.keys.insert(keyRow(`k${at}`, { models: `["${"m".repeat(2000)}"]` }));
     };
     expect((await storageErrorOf(fill)).kind).toBe("full");
     const written = (await store.keys.list()).length;
@@ -242,7 +227,7 @@ describe("when storage fails", () => {
     expect(await store.keys.list()).toHaveLength(written);
     await store.close();
     const roomier = openStore(folder.path);
-    await roomier.keys.insert(row("after"));
+    await roomier.keys.insert(keyRow("after"));
     expect(await roomier.keys.list()).toHaveLength(written + 1);
     await roomier.close();
   });
@@ -288,7 +273,7 @@ describe("when storage fails", () => {
   test("a file that is taken away while in use is missed, but for reading keys", async () => {
     using folder = new TempFolder();
     const store = openStore(folder.path);
-    await store.keys.insert(row("a"));
+    await store.keys.insert(keyRow("a"));
     await store.maintenance.check();
     renameSync(store.path, folder.file("elsewhere"));
     const call = { scope: "s", requestId: "r", fingerprint: "f", run: "abcd1234", createdAt: 1 };
@@ -309,9 +294,9 @@ describe("when storage fails", () => {
   test("a constraint is no storage error", async () => {
     using folder = new TempFolder();
     const store = openStore(folder.path);
-    await store.keys.insert(row("a"));
-    await expect(store.keys.insert(row("a"))).rejects.toThrow("UNIQUE constraint failed");
-    await expect(store.keys.insert(row("b", { createdAt: 1.5 }))).rejects.toThrow("cannot store REAL");
+    await store.keys.insert(keyRow("a"));
+    await expect(store.keys.insert(keyRow("a"))).rejects.toThrow("UNIQUE constraint failed");
+    await expect(store.keys.insert(keyRow("b", { createdAt: 1.5 }))).rejects.toThrow("cannot store REAL");
     await store.close();
   });
 });
@@ -325,7 +310,7 @@ describe("key rows", () => {
       await change();
       seen.push(store.keys.version());
     };
-    await after(() => store.keys.insert(row("a")));
+    await after(() => store.keys.insert(keyRow("a")));
     await after(() => store.keys.touch(new Map([["a", 50]])));
     await after(() => store.keys.replaceSecret("a", "p", "other"));
     await after(() => store.keys.revoke("a", 60));
@@ -344,10 +329,10 @@ describe("key rows", () => {
     const full = () => {
       throw new Error("no room");
     };
-    await expect(store.keys.insertFirst(row("a"), full)).rejects.toThrow("no room");
+    await expect(store.keys.insertFirst(keyRow("a"), full)).rejects.toThrow("no room");
     expect(await store.keys.list()).toEqual([]);
-    expect(await store.keys.insertFirst(row("a"), () => {})).toBe(true);
-    expect(await store.keys.insertFirst(row("b"), () => {})).toBe(false);
+    expect(await store.keys.insertFirst(keyRow("a"), () => {})).toBe(true);
+    expect(await store.keys.insertFirst(keyRow("b"), () => {})).toBe(false);
     expect((await store.keys.list()).map(({ id }) => id)).toEqual(["a"]);
     await store.close();
     expect(existsSync(`${store.path}-wal`)).toBe(false);

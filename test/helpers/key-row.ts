@@ -1,0 +1,18 @@
+import type { KeyRow } from "../../src/store/store.ts";
+
+/** A key of the pro tier that never expires, as the store holds it. */
+export const keyRow = (id: string, changes: Partial<KeyRow> = {}): KeyRow => ({
+  id,
+  name: id,
+  prefix: `trp_${id}`,
+  hash: `hash-${id}`,
+  tier: "pro",
+  perMinute: null,
+  surfaces: "[]",
+  models: "[]",
+  createdAt: 1,
+  expiresAt: null,
+  lastUsedAt: null,
+  revokedAt: null,
+  ...changes,
+});
