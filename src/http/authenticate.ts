@@ -3,6 +3,7 @@
 import type { Caller } from "../auth/keys.ts";
 import type { SurfaceName } from "../config/config.ts";
 import { anonymousCaller, type Decision } from "../limits/limiter.ts";
+import { callerKey } from "../protocols/credentials.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { RequestContext } from "./context.ts";
 import type { Services } from "./services.ts";
@@ -26,7 +27,9 @@ export function admit(services: Services, context: RequestContext, surface: Surf
 }
 
 function callerOf(services: Services, context: RequestContext): Caller | undefined {
-  return services.keys.find(context.protocol.credentials(context));
+  const { protocol, request } = context;
+  const key = protocol.credentials === undefined ? callerKey(request.headers) : protocol.credentials(context);
+  return services.keys.find(key);
 }
 
 /** For unknown routes and wrong methods: counts against the rate limits, and never refuses for a missing key. */

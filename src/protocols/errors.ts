@@ -65,7 +65,7 @@ export class ApiError extends Error {
       401,
       "authentication_error",
       "invalid_api_key",
-      "Missing or invalid API key. Send it as 'Authorization: Bearer <API_KEY>'.",
+      "Missing or invalid API key. Send it as 'Authorization: Bearer <API_KEY>', or in x-api-key, x-goog-api-key or api-key.",
       { headers: { "www-authenticate": "Bearer" } },
     );
   }

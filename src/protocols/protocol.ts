@@ -55,8 +55,11 @@ export interface Protocol<Options = unknown> {
   readonly answerIdPrefix: string;
   /** Sent into a stream that is silent, also before its first event: a comment, or an event that clients pass over. */
   readonly keepAlive: string;
-  /** @returns the caller's key, as it was given; undefined where there is none */
-  credentials(client: ClientRequest): string | undefined;
+  /**
+   * Where this format has the caller's key; absent: in any of the headers that `callerKey` reads.
+   * @returns as it was given; undefined where there is none
+   */
+  credentials?(client: ClientRequest): string | undefined;
   /** Strings of a body, not checked yet, that are sent on without a look at more than their beginning. Absent: none. */
   passedStrings?(body: JsonObject): string[];
   /** @throws ApiError with the path of the value in this format's own body */

@@ -83,6 +83,12 @@ describe("a request", () => {
     expect((await send("GET /v1/models HTTP/1.1", [authorization])).status).toBe(200);
   });
 
+  test.each(["x-api-key", "x-goog-api-key", "api-key"])("is taken with its key in %s", async (name) => {
+    expect((await send("GET /v1/models HTTP/1.1", [`${name}: ${troupe.key}`])).status).toBe(200);
+    expect((await send(`POST ${path} HTTP/1.1`, [`${name}: ${troupe.key}`, json, size(body)], body)).status).toBe(200);
+    expect((await send("GET /v1/models HTTP/1.1", [`${name}: Bearer ${troupe.key}`])).status).toBe(401);
+  });
+
   test.each(["KEY", "Basic KEY", "Bearer", "Bearer KEY x", "Bearer KEY, Bearer KEY", "Bearer  "])(
     "is not taken with %p",
     async (value) => {

@@ -10,13 +10,18 @@ type Content = Record<string, { schema?: Schema; examples?: Record<string, { val
 type Header = { required?: boolean; schema: Schema };
 type Answer = { content?: Content; headers?: Record<string, Header> };
 type Parameter = { name: string; in: "path" | "query" | "header"; schema: Schema; example?: string };
+type SecurityScheme = { type: "http"; scheme: "bearer" } | { type: "apiKey"; in: "header"; name: string };
 type Operation = {
   operationId: string;
+  security: Record<string, []>[];
   parameters?: Parameter[];
   requestBody?: { content: Content };
   responses: Record<string, Answer>;
 };
-type Document = { paths: Record<string, Record<string, Operation>>; components: object };
+type Document = {
+  paths: Record<string, Record<string, Operation>>;
+  components: { securitySchemes: Record<string, SecurityScheme> };
+};
 
 const document = (await openApiDocument()) as Document;
 const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
@@ -53,6 +58,11 @@ async function expectDeclared(operation: Operation, response: Response): Promise
 }
 
 type Sent = { readonly path: string; readonly headers: [string, string][]; readonly body?: string };
+
+function keyHeader(name: string, key: string): [string, string] {
+  const scheme = document.components.securitySchemes[name]!;
+  return scheme.type === "http" ? ["authorization", `Bearer ${key}`] : [scheme.name, key];
+}
 
 /** Names that lead somewhere, among those that do not. */
 const models = fc.constantFrom("builtin/echo", "builtin/eliza", "troupe/guide", "troupe/translator", "no/such", "x");
@@ -96,22 +106,31 @@ describe("the API's description, against a running server", () => {
     { timeout: 60_000 },
     async (_id, { path, method, operation }) => {
       await using troupe = await Troupe.start();
-      const send = (sent: Sent, key?: string) =>
+      const send = (sent: Sent, key = troupe.key, scheme = "apiKey") =>
         troupe.fetch(sent.path, {
           method,
+          key: null,
           headers: [
             ...sent.headers,
+            keyHeader(scheme, key),
             ...(sent.body === undefined ? [] : [["content-type", "application/json"]]),
           ] as never,
           ...(sent.body !== undefined && { body: sent.body }),
-          ...(key !== undefined && { key }),
         });
       await fc.assert(
         fc.asyncProperty(requests(path, operation), async (sent) => expectDeclared(operation, await send(sent))),
         { numRuns: operation.requestBody === undefined ? 60 : 150 },
       );
       const [some] = fc.sample(requests(path, operation), { numRuns: 1, seed: 1 });
-      await expectDeclared(operation, await send(some!, "no key"));
+      const open = operation.security.length === 0;
+      for (const scheme of open ? ["apiKey"] : operation.security.flatMap(Object.keys)) {
+        const refused = await send(some!, "no key", scheme);
+        if (!open) expect(refused.status).toBe(401);
+        await expectDeclared(operation, refused);
+        const taken = await send(some!, troupe.key, scheme);
+        expect(taken.status).not.toBe(401);
+        await expectDeclared(operation, taken);
+      }
       const other = await troupe.fetch(some!.path, { method: "PUT" });
       expect(other.status).toBe(405);
       await expectDeclared(operation, other);

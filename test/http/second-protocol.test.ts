@@ -134,7 +134,8 @@ test("a kept stream is replayed and resumed with its names, and is another call 
 
 test("the key is where the format has it, and nowhere else", async () => {
   answer = () => said("hello");
-  const wrong = "Missing or invalid API key. Send it as 'Authorization: Bearer <API_KEY>'.";
+  const wrong =
+    "Missing or invalid API key. Send it as 'Authorization: Bearer <API_KEY>', or in x-api-key, x-goog-api-key or api-key.";
   const bearer = await troupe.post("/gateway/v1/notes", { who: "openai/x", ask: "hi" });
   expect([bearer.status, await bearer.json()]).toEqual([401, { wrong, at: "" }]);
   const inQuery = await troupe.post(

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { bearerToken } from "../../src/protocols/credentials.ts";
+import { bearerToken, callerKey } from "../../src/protocols/credentials.ts";
 
 const tokenIn = (authorization?: string) =>
   bearerToken(new Headers(authorization === undefined ? {} : { authorization }));
@@ -12,4 +12,15 @@ test("what is no bearer token is none", () => {
   for (const given of [undefined, "", "trp_x", "Basic trp_x", "Bearer", "Bearer ", "Bearer trp_x x", "Bearertrp_x"]) {
     expect(tokenIn(given)).toBeUndefined();
   }
+});
+
+test.each(["x-api-key", "X-Goog-Api-Key", "api-key"])("a key in %s counts where there is no bearer token", (name) => {
+  expect(callerKey(new Headers({ [name]: "trp_x" }))).toBe("trp_x");
+  expect(callerKey(new Headers({ [name]: "trp_x", authorization: "Basic abc" }))).toBe("trp_x");
+  expect(callerKey(new Headers({ [name]: "trp_x", authorization: "Bearer trp_y" }))).toBe("trp_y");
+});
+
+test("an empty header is passed over", () => {
+  expect(callerKey(new Headers({ "x-api-key": "", "api-key": "trp_x" }))).toBe("trp_x");
+  expect(callerKey(new Headers({ "x-api-key": "" }))).toBeUndefined();
 });

@@ -1,5 +1,6 @@
 /** The words and schemas of the API's description, put beside each route. Plain text throughout: not every reader renders more. */
 import type { TSchema } from "@sinclair/typebox";
+import { keyHeaders } from "../../protocols/credentials.ts";
 
 type Media = Readonly<Record<string, { readonly schema?: unknown; readonly example?: unknown }>>;
 type Answer = { readonly description: string; readonly headers?: object; readonly content?: Media };
@@ -65,6 +66,9 @@ const errorHeaders: Record<number, object> = {
   503: retryAfter,
 };
 
+/** One of them will do. */
+const anyKey = ["apiKey", ...keyHeaders].map((name) => ({ [name]: [] }));
+
 /** The reference to the form of our own errors. */
 export const errorSchema = { $ref: "#/components/schemas/Error" };
 
@@ -90,7 +94,7 @@ export function describeOperation(operation: Operation): Record<string, unknown>
     ...(operation.description === undefined ? {} : { description: operation.description }),
     ...(operation.operationId === undefined ? {} : { operationId: operation.operationId }),
     ...(operation.parameters === undefined ? {} : { parameters: operation.parameters }),
-    security: operation.open === true ? [] : [{ apiKey: [] }],
+    security: operation.open === true ? [] : anyKey,
     ...(operation.body === undefined
       ? {}
       : {

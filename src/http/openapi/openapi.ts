@@ -4,6 +4,7 @@ import stylePath from "swagger-ui-dist/swagger-ui.css" with { type: "file" };
 import bundlePath from "swagger-ui-dist/swagger-ui-bundle.js" with { type: "file" };
 import { buildInfo } from "../../build-info.ts";
 import type { SurfaceName } from "../../config/config.ts";
+import { keyHeaders } from "../../protocols/credentials.ts";
 import type { WholeAnswer } from "../../upstream/answer.ts";
 import { showAnonymousLimit } from "../authenticate.ts";
 import { homeRoute } from "../home.ts";
@@ -11,6 +12,10 @@ import { opsRoutes } from "../ops.ts";
 import { pageHeaders, textAnswer } from "../respond.ts";
 import type { Route } from "../routes.ts";
 import { basePath, surfaceRoutes } from "../surface-routes.ts";
+
+const keySchemes = Object.fromEntries(
+  keyHeaders.map((name) => [name, { type: "apiKey", in: "header", name, description: "The same key." }]),
+);
 
 const documentation = {
   // 3.1 takes the JSON Schemas as TypeBox writes them.
@@ -30,6 +35,7 @@ const documentation = {
   components: {
     securitySchemes: {
       apiKey: { type: "http", scheme: "bearer", description: "An API key of this server: trp_…" },
+      ...keySchemes,
     },
     schemas: {
       Error: {

@@ -3,7 +3,6 @@
  * Source: https://platform.openai.com/docs/api-reference/chat
  */
 import { keepAliveComment } from "../../lib/sse.ts";
-import { bearerToken } from "../credentials.ts";
 import type { Protocol } from "../protocol.ts";
 import { chatError } from "./errors.ts";
 import { passedStrings } from "./passed-strings.ts";
@@ -20,7 +19,6 @@ export const chat: Protocol<ChatOptions> = {
   name: "chat",
   answerIdPrefix: "chatcmpl-",
   keepAlive: keepAliveComment,
-  credentials: ({ request }) => bearerToken(request.headers),
   passedStrings,
   parse({ parsed }) {
     const request = checkChatRequest(parsed);

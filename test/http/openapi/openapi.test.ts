@@ -60,7 +60,7 @@ describe("the API's description", () => {
         expect(Object.keys(responses)).toEqual(expect.arrayContaining(["200", "403", "405", "500"]));
       }
     }
-    expect(create.security).toEqual([{ apiKey: [] }]);
+    expect(create.security).toEqual([{ apiKey: [] }, { "x-api-key": [] }, { "x-goog-api-key": [] }, { "api-key": [] }]);
     expect(paths["/health"]!["get"]!.security).toEqual([]);
   });
 

@@ -1,0 +1,40 @@
+/**
+ * Seals: one maker's thinking state (signed blocks, encrypted reasoning, thought signatures) in a slot that another client
+ * format has for its own maker's. An envelope is told from a native seal by its prefix, and names the family that made its
+ * content, which alone can read it: `trp1.<family>.<JSON in base64url>`. It is neither secret nor signed: makers check theirs.
+ */
+import { parseJson } from "../lib/json/json.ts";
+import { JsonScan } from "../lib/json/scan.ts";
+
+export const sealFamilies = ["anthropic", "google", "openai", "xai"] as const;
+export type SealFamily = (typeof sealFamilies)[number];
+
+export type Seal = { readonly family: SealFamily; readonly content: unknown };
+
+const prefix = "trp1.";
+const form = /^trp1\.([a-z]+)\.([\w-]+)$/;
+
+/** What one envelope may hold. Its length is bounded by that of the body it came in, whose other bounds it would pass by. */
+const limits = { jsonDepth: 64, jsonValues: 1000, jsonKeys: 1000, jsonStringBytes: Number.POSITIVE_INFINITY };
+
+/** @param content JSON, of few values @returns one word of letters, digits, `.`, `_` and `-` */
+export function seal(family: SealFamily, content: unknown): string {
+  return `${prefix}${family}.${Buffer.from(JSON.stringify(content)).toString("base64url")}`;
+}
+
+/** Whether that is an envelope of ours, be it one that can't be opened: no upstream takes it for its own seal. */
+export function isSeal(text: string): boolean {
+  return text.startsWith(prefix);
+}
+
+/** @param text a caller's @returns undefined for a native seal, and for an envelope of an unknown family or a damaged one */
+export function unseal(text: string): Seal | undefined {
+  if (!isSeal(text)) return undefined;
+  const [, maker, encoded] = form.exec(text) ?? [];
+  const family = sealFamilies.find((one) => one === maker);
+  if (family === undefined || encoded === undefined) return undefined;
+  const json = Buffer.from(encoded, "base64url");
+  if (new JsonScan(limits).push(json) !== undefined) return undefined;
+  const content = parseJson(json.toString());
+  return content === undefined ? undefined : { family, content };
+}
