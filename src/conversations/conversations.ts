@@ -110,6 +110,8 @@ export class Conversations {
     const input = pack(JSON.stringify(request.messages));
     const turn: Turn = {
       id: completion.id,
+      format: "chat",
+      state: "finished",
       parent: resumed?.id ?? null,
       holder: nameOf(holder),
       model: completion.model,
@@ -120,6 +122,7 @@ export class Conversations {
       request: pack(JSON.stringify(shownOf(request, exchange.requestId))),
       input,
       completion: pack(JSON.stringify(completion)),
+      shown: null,
     };
     const alone = resumed === undefined ? input : pack(JSON.stringify([...resumed.messages, ...request.messages]));
     await needsStorage(() => this.#rows.insert(turn, alone, this.#expiry()));
@@ -135,6 +138,7 @@ export class Conversations {
     const limit = checkLimit(filter.limit);
     const page = {
       holder: nameOf(holder),
+      format: "chat",
       now: this.#clock.now(),
       model: filter.model ?? null,
       metadata: JSON.stringify(filter.metadata ?? {}),

@@ -152,9 +152,15 @@ export interface RunRepository {
   discard(id: CallId): Promise<void>;
 }
 
-/** A stored completion, as one turn of a conversation. The last three are packed JSON. */
+/** `running`: answered in the background; only a finished turn can be continued. */
+export type TurnState = "running" | "finished" | "failed" | "cancelled";
+
+/** A stored answer, as one turn of a conversation. The last four are packed JSON. */
 export type Turn = {
   readonly id: string;
+  /** The client format that it was asked in: only that format's routes show it. */
+  readonly format: string;
+  readonly state: TurnState;
   /** The turn that this one continues. */
   readonly parent: string | null;
   /** Who may see it. */
@@ -166,17 +172,29 @@ export type Turn = {
   /** Where the upstream holds the conversation too: which account's, and its id there. */
   readonly upstreamAccount: string | null;
   readonly upstreamId: string | null;
-  /** The request's fields that the stored-completions routes return. */
+  /** The parts of the request that its format's routes return. */
   readonly request: Uint8Array;
   /** The messages that came with this turn. */
   readonly input: Uint8Array;
+  /** In the inner form; empty until the turn has finished. */
   readonly completion: Uint8Array;
+  /** The answer as its format's routes return it; null where that is the completion. */
+  readonly shown: Uint8Array | null;
+};
+
+/** What a running turn came to. */
+export type SettledTurn = Pick<Turn, "model" | "upstreamAccount" | "upstreamId" | "completion"> & {
+  readonly state: Exclude<TurnState, "running">;
+  readonly shown: Uint8Array;
 };
 
 export type TurnText = Pick<Turn, "id" | "input" | "completion">;
+/** What a turn shows through its format's routes, and what another format may show of it. */
+export type TurnShown = TurnText & Pick<Turn, "format" | "request" | "shown">;
 
 export type Page = {
   readonly holder: string;
+  readonly format: string;
   readonly now: number;
   readonly model: string | null;
   /** JSON object: only turns whose metadata has all of its pairs. */
@@ -191,6 +209,8 @@ export interface ConversationRepository {
   find(holder: string, id: string, now: number): Promise<Turn | undefined>;
   /** The turn and all that it continues, deleted ones included: oldest first. */
   chain(id: string): Promise<TurnText[]>;
+  /** The same, with what the routes show of each. */
+  shownChain(id: string): Promise<TurnShown[]>;
   /** Extends the expiry of the turn's conversation; never shortens it. */
   touch(id: string, expiresAt: number): Promise<void>;
   /**
@@ -198,6 +218,10 @@ export interface ConversationRepository {
    * @param expiresAt of the whole conversation
    */
   insert(turn: Turn, alone: Uint8Array, expiresAt: number): Promise<void>;
+  /** Ends a running turn. @returns false when it does not run any more, or was deleted */
+  settle(id: string, settled: SettledTurn): Promise<boolean>;
+  /** @returns which of those turns do not run, or were deleted */
+  stopped(ids: readonly string[]): Promise<string[]>;
   /** Ordered by creation time. @returns undefined when `after` is no turn of that holder */
   list(page: Page, order: "asc" | "desc"): Promise<Turn[] | undefined>;
   /** @returns false when there is no such turn */

@@ -40,6 +40,8 @@ const finished = (changes: Partial<FinishedCall> = {}): FinishedCall => ({
 
 const turn = (id: string, changes: Partial<Turn> = {}): Turn => ({
   id,
+  format: "chat",
+  state: "finished",
   parent: null,
   holder: "key_1 gateway",
   model: "m/1",
@@ -50,6 +52,7 @@ const turn = (id: string, changes: Partial<Turn> = {}): Turn => ({
   request: bytes("request"),
   input: bytes(`input ${id}`),
   completion: bytes(`completion ${id}`),
+  shown: null,
   ...changes,
 });
 const me = "key_1 gateway";
@@ -244,19 +247,50 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
       expect(await texts("c")).toEqual(["c alone"]);
     });
 
+    on("a running turn ends once, whoever ends it, and then stands", async (database, store) => {
+      const running = { format: "responses", state: "running", completion: bytes(""), shown: bytes("queued") } as const;
+      for (const id of ["a", "b", "c"]) {
+        await store.conversations.insert(turn(id, { ...running }), bytes("alone"), start + hourMs);
+      }
+      const other = await database.open();
+      const { conversations } = other;
+      expect(await conversations.stopped(["a", "b", "none"])).toEqual(["none"]);
+      const how = { model: "m/3", upstreamAccount: "openai", upstreamId: "resp_1", completion: bytes("said") };
+      const settled = { ...how, state: "finished", shown: bytes("done") } as const;
+      expect(await conversations.settle("a", settled)).toBe(true);
+      expect(await store.conversations.settle("a", { ...settled, state: "cancelled" })).toBe(false);
+      expect(await store.conversations.find(me, "a", start)).toEqual(
+        turn("a", { ...running, ...settled, input: bytes("alone") }),
+      );
+      await conversations.markDeleted(me, "b", start);
+      expect(await store.conversations.settle("b", settled)).toBe(false);
+      expect((await store.conversations.stopped(["a", "b", "c"])).sort()).toEqual(["a", "b"]);
+      expect((await store.conversations.shownChain("a"))[0]).toEqual({
+        id: "a",
+        format: "responses",
+        request: bytes("request"),
+        input: bytes("alone"),
+        completion: bytes("said"),
+        shown: bytes("done"),
+      });
+      await other.close();
+    });
+
     on("pages hold each turn once, in both orders, by model and metadata", async (_, store) => {
       const { conversations } = store;
       for (const id of ["a", "b", "c", "d"]) {
         const model = id === "d" ? "m/2" : "m/1";
         await conversations.insert(turn(id, { model, metadata: `{"id":"${id}"}` }), bytes(""), start + hourMs);
       }
-      const page = { holder: me, now: start, model: null, metadata: "{}", after: null, limit: 2 };
+      await conversations.insert(turn("e", { format: "responses" }), bytes(""), start + hourMs);
+      const page = { holder: me, format: "chat", now: start, model: null, metadata: "{}", after: null, limit: 2 };
       const ids = async (changes: object, order: "asc" | "desc" = "asc") =>
         (await conversations.list({ ...page, ...changes }, order))?.map(({ id }) => id);
       expect(await ids({})).toEqual(["a", "b"]);
       expect(await ids({ after: "b" })).toEqual(["c", "d"]);
       expect(await ids({ after: "c" }, "desc")).toEqual(["b", "a"]);
       expect(await ids({ model: "m/2" })).toEqual(["d"]);
+      expect(await ids({ format: "responses" })).toEqual(["e"]);
       expect(await ids({ metadata: '{"id":"c"}' })).toEqual(["c"]);
       expect(await ids({ after: "none" })).toBeUndefined();
       expect(await ids({ holder: "key_2 gateway" })).toEqual([]);
@@ -317,7 +351,9 @@ type AnyMethod =
 /** Every asynchronous method, called once; the type fails where one is missing. */
 function everyMethod({ keys, runs, conversations, maintenance }: Store): Record<AnyMethod, () => Promise<unknown>> {
   const id = { call: 1, run: "00000001" };
-  const page = { holder: me, now: start, model: null, metadata: "{}", after: null, limit: 2 };
+  const page = { holder: me, format: "chat", now: start, model: null, metadata: "{}", after: null, limit: 2 };
+  const { model, upstreamAccount, upstreamId, completion } = turn("a");
+  const settled = { state: "failed", model, upstreamAccount, upstreamId, completion, shown: completion } as const;
   return {
     list: () => keys.list(),
     insert: () => keys.insert(gatewayKey("a")),
@@ -340,6 +376,9 @@ function everyMethod({ keys, runs, conversations, maintenance }: Store): Record<
     discard: () => runs.discard(id),
     "conversations.find": () => conversations.find(me, "a", start),
     "conversations.chain": () => conversations.chain("a"),
+    "conversations.shownChain": () => conversations.shownChain("a"),
+    "conversations.settle": () => conversations.settle("a", settled),
+    "conversations.stopped": () => conversations.stopped(["a"]),
     "conversations.touch": () => conversations.touch("a", start),
     "conversations.insert": () => conversations.insert(turn("a"), bytes(""), start),
     "conversations.list": () => conversations.list(page, "asc"),

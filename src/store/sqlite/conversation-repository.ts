@@ -1,7 +1,15 @@
-/** Stored completions, each a turn of a conversation. */
+/** Stored answers, each a turn of a conversation. */
 import type { Database } from "bun:sqlite";
 
-import type { ConversationRepository, ConversationTotals, Page, Turn, TurnText } from "../store.ts";
+import type {
+  ConversationRepository,
+  ConversationTotals,
+  Page,
+  SettledTurn,
+  Turn,
+  TurnShown,
+  TurnText,
+} from "../store.ts";
 import type { Synchronous } from "./asynchronous.ts";
 
 export type SqliteConversations = Synchronous<ConversationRepository> & {
@@ -11,28 +19,34 @@ export type SqliteConversations = Synchronous<ConversationRepository> & {
 };
 
 const columns = `t.id, t.parent, t.holder, t.model, t.created_at as createdAt, t.metadata, t.upstream_account as upstreamAccount,
-  t.upstream_id as upstreamId, t.request, t.input, t.completion`;
+  t.upstream_id as upstreamId, t.request, t.input, t.completion,
+  ifnull(a.format, 'chat') as format, ifnull(a.state, 'finished') as state, a.shown`;
+const joined = "turns t join conversations c using (conversation) left join answers a on a.id = t.id";
 const visible = "t.holder = $holder and t.deleted_at is null and c.expires_at > $now";
 
 const pageOf = (comparison: "<" | ">", direction: "asc" | "desc") => `
-  select ${columns} from turns t join conversations c using (conversation)
-  where ${visible} and ($model is null or t.model = $model)
+  select ${columns} from ${joined}
+  where ${visible} and ifnull(a.format, 'chat') = $format and ($model is null or t.model = $model)
   and ($after is null or (t.created_at, t.id) ${comparison} (select created_at, id from turns where id = $after))
   and not exists (
     select 1 from json_each($metadata) wanted where not exists (
       select 1 from json_each(t.metadata) found where found.key = wanted.key and found.value = wanted.value))
   order by t.created_at ${direction}, t.id ${direction} limit $limit`;
 
+const chainOf = (selected: string) => `
+  with recursive chain (id, parent, depth) as (
+    select id, parent, 0 from turns where id = $id
+    union all
+    select t.id, t.parent, depth + 1 from turns t join chain on t.id = chain.parent)
+  select ${selected} from chain join turns t using (id) left join answers a on a.id = t.id order by depth desc`;
+
 export function conversationRepository(database: Database): SqliteConversations {
   const find = database.prepare<Turn, { holder: string; id: string; now: number }>(
-    `select ${columns} from turns t join conversations c using (conversation) where t.id = $id and ${visible}`,
+    `select ${columns} from ${joined} where t.id = $id and ${visible}`,
   );
-  const chain = database.prepare<TurnText, { id: string }>(
-    `with recursive chain (id, parent, depth) as (
-       select id, parent, 0 from turns where id = $id
-       union all
-       select t.id, t.parent, depth + 1 from turns t join chain on t.id = chain.parent)
-     select t.id, t.input, t.completion from chain join turns t using (id) order by depth desc`,
+  const chain = database.prepare<TurnText, { id: string }>(chainOf("t.id, t.input, t.completion"));
+  const shownChain = database.prepare<TurnShown, { id: string }>(
+    chainOf("t.id, t.input, t.completion, t.request, ifnull(a.format, 'chat') as format, a.shown"),
   );
   const touch = database.prepare(
     `update conversations set expires_at = $expiresAt
@@ -45,8 +59,29 @@ export function conversationRepository(database: Database): SqliteConversations 
     "select conversation from turns where id = $id",
   );
   const insert = database.prepare<unknown, Turn & { conversation: number }>(
-    `insert into turns values ($id, $conversation, $parent, $holder, $model, $createdAt, null, $metadata,
-      $upstreamAccount, $upstreamId, $request, $input, $completion)`,
+    `insert into turns (id, conversation, parent, holder, model, created_at, metadata, upstream_account, upstream_id, request,
+      input, completion) values ($id, $conversation, $parent, $holder, $model, $createdAt, $metadata, $upstreamAccount,
+      $upstreamId, $request, $input, $completion)`,
+  );
+  const insertAnswer = database.prepare<unknown, Turn>(
+    "insert into answers (id, format, state, shown) values ($id, $format, $state, $shown)",
+  );
+  const settleAnswer = database.prepare<unknown, SettledTurn & { id: string }>(
+    `update answers set state = $state, shown = $shown where id = $id and state = 'running'
+     and exists (select 1 from turns t where t.id = $id and deleted_at is null)`,
+  );
+  const settleTurn = database.prepare<unknown, SettledTurn & { id: string }>(
+    `update turns set model = $model, upstream_account = $upstreamAccount, upstream_id = $upstreamId,
+     completion = $completion where id = $id`,
+  );
+  const settle = database.transaction((settled: SettledTurn & { id: string }) => {
+    if (settleAnswer.run(settled).changes === 0) return false;
+    settleTurn.run(settled);
+    return true;
+  });
+  const stopped = database.prepare<{ id: string }, { ids: string }>(
+    `select value as id from json_each($ids) where not exists (
+       select 1 from turns t join answers using (id) where id = value and state = 'running' and deleted_at is null)`,
   );
   const belongs = database.prepare("select 1 from turns where id = $id and holder = $holder");
   const pages = {
@@ -69,16 +104,18 @@ export function conversationRepository(database: Database): SqliteConversations 
   );
   const totals = database.prepare<ConversationTotals, []>(
     `select (select count(*) from conversations) as conversations, count(*) as turns, count(deleted_at) as deleted,
-     ifnull(sum(length(request) + length(input) + length(completion)), 0) as bytes from turns`,
+     ifnull(sum(length(request) + length(input) + length(completion) + ifnull(length(shown), 0)), 0)
+     as bytes from turns left join answers using (id)`,
   );
   const insertTurn = database.transaction((turn: Turn, alone: Uint8Array, expiresAt: number) => {
     const continued = turn.parent === null ? null : conversationOf.get({ id: turn.parent });
     if (continued === null) {
       insert.run({ ...turn, parent: null, input: alone, conversation: begin.get({ expiresAt })!.conversation });
-      return;
+    } else {
+      insert.run({ ...turn, conversation: continued.conversation });
+      touch.run({ id: turn.id, expiresAt });
     }
-    insert.run({ ...turn, conversation: continued.conversation });
-    touch.run({ id: turn.id, expiresAt });
+    if (turn.format !== "chat") insertAnswer.run(turn);
   });
   const removeExpired = database.transaction((now: number, max: number) => {
     const { changes } = removeTurns.run({ now, max });
@@ -87,8 +124,11 @@ export function conversationRepository(database: Database): SqliteConversations 
   return {
     find: (holder, id, now) => find.get({ holder, id, now }) ?? undefined,
     chain: (id) => chain.all({ id }),
+    shownChain: (id) => shownChain.all({ id }),
     touch: (id, expiresAt) => void touch.run({ id, expiresAt }),
     insert: (turn, alone, expiresAt) => insertTurn.immediate(turn, alone, expiresAt),
+    settle: (id, settled) => settle.immediate({ ...settled, id }),
+    stopped: (ids) => stopped.all({ ids: JSON.stringify(ids) }).map(({ id }) => id),
     list: (page, order) => {
       if (page.after !== null && belongs.get({ id: page.after, holder: page.holder }) === null) return undefined;
       return pages[order].all(page);

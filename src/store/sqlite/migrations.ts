@@ -93,6 +93,15 @@ export const migrations: readonly string[] = [
   // 5: Kept events are whole texts, with names. Of older calls, and of those of an older process that still runs, each event is
   // its data alone: they are told apart here, as writing them anew would hold up the start.
   "alter table kept_calls add column whole_events integer not null default 0;",
+
+  // 6: Of turns in other client formats than chat's: what their routes return, and where an answer in the background stands. A
+  // table of its own, as a process of the version before may still insert turns.
+  `create table answers (
+    id text primary key references turns on delete cascade,
+    format text not null,
+    state text not null check (state in ('running', 'finished', 'failed', 'cancelled')),
+    shown blob
+  ) strict;`,
 ];
 
 /** "trpe": tells our files from any other SQLite database. */

@@ -15,6 +15,7 @@ import { join, resolve } from "node:path";
 import { Conversations } from "../../../src/conversations/conversations.ts";
 import { Idempotency } from "../../../src/idempotency/idempotency.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
+import { unpackText } from "../../../src/store/packing.ts";
 import { migrate, migrations } from "../../../src/store/sqlite/migrations.ts";
 import { databaseName, openStore } from "../../../src/store/sqlite/store.ts";
 import { StorageError } from "../../../src/store/storage-error.ts";
@@ -114,6 +115,7 @@ describe("files of earlier versions", () => {
     [3, plain],
     [4, plain],
     [5, named],
+    [6, named],
   ])("kept answers and conversations of version %d are still given", async (version, eventOf) => {
     using folder = new TempFolder();
     copyFileSync(join(kept, `v${version}.db`), folder.file(databaseName));
@@ -148,6 +150,16 @@ describe("files of earlier versions", () => {
     const { messages } = await conversations.resume({ keyId: "key_1", surface: "gateway" }, "chatcmpl-2");
     expect(messages.map(({ content }) => content)).toEqual(["1", "answer chatcmpl-1", "2", "answer chatcmpl-2"]);
     await idempotency.close();
+    await store.close();
+  });
+
+  test("a response of version 6 is still found", async () => {
+    using folder = new TempFolder();
+    copyFileSync(join(kept, "v6.db"), folder.file(databaseName));
+    const store = openStore(folder.path);
+    const turn = await store.conversations.find("key_1 gateway", "resp_kept", 0);
+    expect(turn).toMatchObject({ format: "responses", state: "finished" });
+    expect(JSON.parse(unpackText(turn!.shown!))).toMatchObject({ id: "resp_kept", status: "completed" });
     await store.close();
   });
 
