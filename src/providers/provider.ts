@@ -58,7 +58,7 @@ export type AnsweredCall<E extends Extras = Extras> = Call<E> & {
 
 export type UpstreamRequest = {
   /** Default: POST. */
-  readonly method?: "DELETE";
+  readonly method?: string;
   /** Absolute; the query holds no secret. */
   readonly url: string;
   /** Lower-case names. `content-type: application/json` and the account's headers are added by the sender. */

@@ -3,7 +3,7 @@ import type { Timeouts } from "../config/config.ts";
 import type { Clock } from "../lib/clock.ts";
 import { Buffered, type Flow, folded, type Sink, type Source } from "../lib/flow.ts";
 import { reportGarbage } from "../lib/garbage-collection.ts";
-import { ConnectTimeout, HttpClient, type Transport } from "../lib/http/client.ts";
+import { ConnectTimeout, HttpClient, type HttpRequest, type Transport } from "../lib/http/client.ts";
 import type { CallReceiver } from "../lib/http/connection.ts";
 import { type Decompressor, decompressor } from "../lib/http/decompress.ts";
 import { type HeaderFields, HttpFault } from "../lib/http/parser.ts";
@@ -28,6 +28,13 @@ const largeAnswer = 64 * 1024;
 /** How long to wait for the end of a body after its terminal event. */
 const drainMs = 1000;
 
+/** A request that is passed on: its body may be streamed. */
+export type PassedRequest = Omit<UpstreamRequest, "body"> & {
+  readonly body?: HttpRequest["body"];
+  /** Whether nothing is added to its headers but what the operator configured. */
+  readonly isBare?: boolean;
+};
+
 export class Upstream {
   readonly #clock: Clock;
   readonly #transport: Transport;
@@ -44,7 +51,7 @@ export class Upstream {
    * @throws ApiError upstream_unreachable or upstream_timeout; ClientDisconnected when `signal` aborts
    */
   send(
-    request: UpstreamRequest,
+    request: PassedRequest,
     account: Account,
     timeouts: Timeouts,
     signal: AbortSignal,
@@ -69,7 +76,8 @@ export class Upstream {
 }
 
 /** The operator's headers go before an adapter's; lists are joined. */
-function headersOf({ headers, listHeaders = [] }: UpstreamRequest, account: Account): Record<string, string> {
+function headersOf({ headers, listHeaders = [], isBare }: PassedRequest, account: Account): Record<string, string> {
+  if (isBare === true) return { ...headers, ...account.headers };
   const sent: Record<string, string> = {
     "content-type": "application/json",
     accept: "*/*",
@@ -121,6 +129,7 @@ export class UpstreamAnswer implements CallReceiver, Source<Buffer> {
   #fault: Error | undefined;
   #isDraining = false;
   #isClosing = false;
+  #isUploading = false;
   #onArrival: (() => void) | undefined;
 
   constructor(name: string, timeouts: Timeouts, clock: Clock, signal: AbortSignal, opened: Opened) {
@@ -130,17 +139,26 @@ export class UpstreamAnswer implements CallReceiver, Source<Buffer> {
     this.#signal = signal;
     this.#opened = opened;
     signal.addEventListener("abort", this.#onAbort, { once: true });
-    const { firstByteSeconds, idleSeconds } = timeouts;
-    this.#cancelTimer = clock.setTimer(firstByteSeconds * 1000, () =>
-      this.#break(ApiError.upstreamTimeout(`${name} sent no answer within ${firstByteSeconds} s.`)),
-    );
+    const { idleSeconds } = timeouts;
+    this.#cancelTimer = this.#awaitHead();
     this.#idleTimer = new IdleTimer(clock, idleSeconds * 1000, () => {
       if (this.#body?.isPaused !== true)
         this.#break(ApiError.upstreamTimeout(`${name} fell silent for ${idleSeconds} s.`));
     });
   }
 
+  #awaitHead(): () => void {
+    const { firstByteSeconds } = this.#timeouts;
+    return this.#clock.setTimer(firstByteSeconds * 1000, () =>
+      this.#break(ApiError.upstreamTimeout(`${this.#name} sent no answer within ${firstByteSeconds} s.`)),
+    );
+  }
+
   begin(transport: Transport, request: Parameters<Transport["send"]>[0]): void {
+    const { body } = request;
+    // Until a streamed body is sent the client, who sends it, decides how long that takes.
+    this.#isUploading = typeof body === "object" && "source" in body;
+    if (this.#isUploading) this.#cancelTimer();
     try {
       this.#transfer = transport.send(request, this, this.#timeouts.connectSeconds * 1000);
     } catch (error) {
@@ -253,6 +271,7 @@ export class UpstreamAnswer implements CallReceiver, Source<Buffer> {
   connected(): void {}
 
   sent(): void {
+    if (this.#isUploading && !this.#isOver && this.status === 0) this.#cancelTimer = this.#awaitHead();
     this.#opened.onSent?.();
   }
 
@@ -347,6 +366,8 @@ function isWholeJson(body: Uint8Array): boolean {
 }
 
 function networkFault(error: Error, name: string, { connectSeconds }: Timeouts): Error {
+  // Of a streamed body, whose client is told what is wrong with it.
+  if (error instanceof ApiError) return error;
   if (error instanceof ConnectTimeout) {
     return ApiError.upstreamTimeout(`${name} took no connection within ${connectSeconds} s.`);
   }

@@ -390,7 +390,7 @@ describe("a body of which only its form can tell whether it is whole", () => {
   const answering = (body: string, isProven: boolean): Transport => ({
     send(_, receiver) {
       queueMicrotask(() => {
-        receiver.head(400, { get: () => null });
+        receiver.head(400, { get: () => null, entries: () => [] });
         receiver.push(Buffer.from(body));
         receiver.end(isProven);
       });

@@ -4,8 +4,9 @@
  */
 import type { Clock } from "../clock.ts";
 import type { Flow } from "../flow.ts";
-import { type Address, type CallReceiver, Connection, type ConnectionOwner, type Pieces } from "./connection.ts";
+import { type Address, type CallReceiver, Connection, type ConnectionOwner } from "./connection.ts";
 import type { HeaderFields } from "./parser.ts";
+import type { Pieces, StreamedBody } from "./upload.ts";
 
 export type HttpRequest = {
   readonly method: string;
@@ -13,7 +14,7 @@ export type HttpRequest = {
   readonly url: string;
   /** By lower-case names. Framing headers are always set by the client, `host` if it is absent. */
   readonly headers: Readonly<Record<string, string>>;
-  readonly body?: string | Uint8Array | Pieces;
+  readonly body?: string | Uint8Array | Pieces | StreamedBody;
 };
 
 /** A transport for HTTP requests. */
@@ -71,7 +72,9 @@ export class HttpClient implements Transport {
     }
     const path = slash < 0 ? "/" : url.slice(slash);
     const pieces = messageOf(request, pool.host, isSendable(path) ? path : normalised(url));
-    return new PooledTransfer(pool, pieces, receiver, connectMs, this.#clock);
+    const { method, body } = request;
+    const outgoing = { pieces, hasAnswerBody: method !== "HEAD", streamed: isStreamed(body) ? body : undefined };
+    return new PooledTransfer(pool, outgoing, receiver, connectMs, this.#clock);
   }
 
   close(): void {
@@ -146,17 +149,27 @@ class Pool implements ConnectionOwner {
   }
 }
 
+/** A request as it goes out. */
+type Outgoing = {
+  /** The head, and the body unless it is streamed. */
+  readonly pieces: Pieces;
+  readonly streamed: StreamedBody | undefined;
+  readonly hasAnswerBody: boolean;
+};
+
 /**
  * One request, on a pooled connection if there is one. The server may close a pooled connection while the request is written.
  * The request is then sent again on a new connection, but only where the close can't be a reaction to it: the kernel took no
  * byte of it, or the close arrived sooner after the write than the minimum round trip of this connection. Otherwise the server
- * may have processed the request, and the caller decides whether to retry
+ * may have processed the request, and the caller decides whether to retry. A streamed body can't be sent again, and so always
+ * gets a new connection
  * (https://www.rfc-editor.org/rfc/rfc9110#section-9.2.2, https://www.rfc-editor.org/rfc/rfc9112#section-9.3.1).
  */
 class PooledTransfer implements CallReceiver, Flow {
   readonly #pool: Pool;
   /** Held for a second attempt; freed where there can't be one, and at the response's head at the latest. */
   #pieces: Pieces;
+  readonly #outgoing: Outgoing;
   /** Whether the kernel took the whole request. */
   #isSent = false;
   readonly #receiver: CallReceiver;
@@ -167,17 +180,20 @@ class PooledTransfer implements CallReceiver, Flow {
   #writtenAt = 0;
   #cancelConnecting: (() => void) | undefined;
 
-  constructor(pool: Pool, pieces: Pieces, receiver: CallReceiver, connectMs: number, clock: Clock) {
+  constructor(pool: Pool, outgoing: Outgoing, receiver: CallReceiver, connectMs: number, clock: Clock) {
+    const { pieces, streamed, hasAnswerBody } = outgoing;
     this.#pool = pool;
     this.#pieces = pieces;
+    // Of the whole request nothing may be held longer than its pieces are.
+    this.#outgoing = { pieces: [], streamed, hasAnswerBody };
     this.#receiver = receiver;
     this.#connectMs = connectMs;
     this.#clock = clock;
-    const reused = pool.take();
+    const reused = streamed === undefined ? pool.take() : undefined;
     this.#connection = reused ?? this.#connect();
     if (reused !== undefined) {
       this.#writtenAt = clock.monotonic();
-      reused.send(pieces, this);
+      reused.send(outgoing, this);
     }
   }
 
@@ -242,7 +258,7 @@ class PooledTransfer implements CallReceiver, Flow {
 
   #connect(): Connection {
     const connection = this.#pool.connect();
-    connection.send(this.#pieces, this);
+    connection.send({ ...this.#outgoing, pieces: this.#pieces }, this);
     this.#pieces = [];
     this.#cancelConnecting = this.#clock.setTimer(this.#connectMs, () => {
       this.cancel();
@@ -291,14 +307,27 @@ function messageOf({ method, headers, body = [] }: HttpRequest, host: string, pa
   }
   // One check of all headers costs a fraction of a check of each.
   if (!token.test(names) || !fieldValue.test(values)) refuse(headers);
-  const pieces = typeof body === "string" || body instanceof Uint8Array ? [body] : body;
-  let length = 0;
-  for (const piece of pieces) length += typeof piece === "string" ? Buffer.byteLength(piece) : piece.byteLength;
-  if (length > 0 || method === "POST") head += `content-length: ${length}\r\n`;
+  const pieces = isStreamed(body) ? [] : typeof body === "string" || body instanceof Uint8Array ? [body] : body;
+  const length = isStreamed(body) ? body.length : sizeInBytes(pieces);
+  if (length === undefined) head += "transfer-encoding: chunked\r\n";
+  else if (length > 0 || bodyMethods.has(method)) head += `content-length: ${length}\r\n`;
   head += "\r\n";
   // Strings go out as UTF-8, header fields as they are.
   if (!isAscii.test(values)) return [Buffer.from(head, "latin1"), ...pieces];
   return typeof body === "string" && body.length <= maxJoined ? [head + body] : [head, ...pieces];
+}
+
+/** Those whose body is expected, and so said to be empty: https://www.rfc-editor.org/rfc/rfc9110#section-8.6 */
+const bodyMethods = new Set(["POST", "PUT", "PATCH"]);
+
+function sizeInBytes(pieces: Pieces): number {
+  let length = 0;
+  for (const piece of pieces) length += typeof piece === "string" ? Buffer.byteLength(piece) : piece.byteLength;
+  return length;
+}
+
+function isStreamed(body: HttpRequest["body"]): body is StreamedBody {
+  return typeof body === "object" && "source" in body;
 }
 
 /** @throws TypeError naming the header that can't be sent */

@@ -5,9 +5,7 @@ import type { Flow, Sink } from "../flow.ts";
 import { hasUnread, minRoundTripMs } from "../linux/tcp-info.ts";
 import { AnswerParser, type AnswerReceiver, HttpFault } from "./parser.ts";
 import { checkAlternativeNames } from "./tls-identity.ts";
-
-/** Bytes to send, in order. Strings go as UTF-8. */
-export type Pieces = readonly (string | Uint8Array)[];
+import { type Pieces, type StreamedBody, Upload } from "./upload.ts";
 
 /** Receives one call's response. Fails if the connection breaks or the response is not valid HTTP. */
 export interface CallReceiver extends AnswerReceiver, Sink<Buffer, boolean> {
@@ -17,6 +15,15 @@ export interface CallReceiver extends AnswerReceiver, Sink<Buffer, boolean> {
   sent?(): void;
   fail(error: Error): void;
 }
+
+/** One request, as it is written. */
+export type Sending = {
+  readonly pieces: Pieces;
+  /** Sent behind the pieces, as it comes. */
+  readonly streamed?: StreamedBody | undefined;
+  /** Default: true. */
+  readonly hasAnswerBody?: boolean;
+};
 
 export type Address = { readonly hostname: string; readonly port: number; readonly tls: boolean };
 
@@ -43,6 +50,9 @@ export class Connection implements Pick<Flow, "pause" | "resume"> {
   #receiver: CallReceiver | undefined;
   #parser: AnswerParser | undefined;
   #unsent: (string | Uint8Array)[] = [];
+  /** The kernel took all of the call. */
+  #isSent = true;
+  #upload: Upload | undefined;
   /** Whether the kernel took, or may have taken, a byte of the call. */
   #isBegun = false;
   #reactionMs = 0;
@@ -98,10 +108,18 @@ export class Connection implements Pick<Flow, "pause" | "resume"> {
   }
 
   /** Sends a request. One call at a time. */
-  send(pieces: Pieces, receiver: CallReceiver): void {
+  send({ pieces, streamed, hasAnswerBody }: Sending, receiver: CallReceiver): void {
     this.#receiver = receiver;
-    this.#parser = new AnswerParser(receiver);
+    this.#parser = new AnswerParser(receiver, hasAnswerBody);
     this.#unsent = [...pieces];
+    this.#isSent = false;
+    this.#upload =
+      streamed &&
+      new Upload(
+        streamed,
+        (framed) => this.#take(framed),
+        (error) => this.#fail(error),
+      );
     this.#isBegun = false;
     this.#reactionMs = 0;
     this.#write();
@@ -124,6 +142,7 @@ export class Connection implements Pick<Flow, "pause" | "resume"> {
   destroy(): void {
     this.#receiver = undefined;
     this.#parser?.stop();
+    this.#upload?.stop();
     this.#close();
   }
 
@@ -157,9 +176,8 @@ export class Connection implements Pick<Flow, "pause" | "resume"> {
 
   #write(): void {
     // Nothing is sent before the handshake has verified the server.
-    if (!this.#isOpen) return;
+    if (!this.#isOpen || this.#isSent) return;
     const unsent = this.#unsent;
-    if (unsent.length === 0) return;
     while (unsent.length > 0 && !this.#isClosed) {
       const piece = unsent[0]!;
       const sent = this.#socket!.write(piece);
@@ -173,7 +191,20 @@ export class Connection implements Pick<Flow, "pause" | "resume"> {
       }
       unsent.shift();
     }
-    if (!this.#isClosed) this.#receiver?.sent?.();
+    if (this.#isClosed) return;
+    if (this.#upload?.isOver === false) {
+      this.#upload.more();
+      return;
+    }
+    this.#isSent = true;
+    this.#receiver?.sent?.();
+  }
+
+  /** Writes more of a streamed body. @returns whether the kernel took all of it */
+  #take(pieces: Pieces): boolean {
+    this.#unsent.push(...pieces);
+    this.#write();
+    return this.#unsent.length === 0;
   }
 
   #read(bytes: Buffer): void {
@@ -197,7 +228,8 @@ export class Connection implements Pick<Flow, "pause" | "resume"> {
     this.#answers += 1;
     this.#idleSeconds = parser.idleSeconds;
     // An answer that came before its request was read to the end leaves bytes that the next call would run into.
-    if (!parser.lasts || this.#unsent.length > 0) {
+    if (!parser.lasts || !this.#isSent) {
+      this.#upload?.stop();
       this.#close();
       return;
     }

@@ -1,5 +1,5 @@
 /** A transport by `fetch`, which supports forward proxies. */
-import type { Flow } from "../flow.ts";
+import type { Flow, Source } from "../flow.ts";
 import type { HttpRequest, Transport } from "./client.ts";
 import type { CallReceiver } from "./connection.ts";
 
@@ -39,7 +39,7 @@ class FetchTransfer implements Flow {
       const answer = await fetch(url, {
         method,
         headers: { ...headers },
-        ...(body !== undefined && { body: Array.isArray(body) ? new Blob(body) : body }),
+        ...(body !== undefined && { body: bodyOf(body) }),
         signal,
         redirect: "manual",
         // The caller handles deadlines and compression.
@@ -80,6 +80,34 @@ class FetchTransfer implements Flow {
     this.#abort.abort();
     this.resume();
   }
+}
+
+function bodyOf(body: NonNullable<HttpRequest["body"]>): unknown {
+  if (typeof body === "object" && "source" in body) return readableOf(body.source);
+  return Array.isArray(body) ? new Blob(body) : body;
+}
+
+/** A source as `fetch` takes it: paused while the one before has not been taken. */
+function readableOf(source: Source<Uint8Array>): ReadableStream<Uint8Array> {
+  let isFlowing = false;
+  return new ReadableStream({
+    pull(controller) {
+      if (isFlowing) {
+        source.resume();
+        return;
+      }
+      isFlowing = true;
+      source.flow({
+        push(bytes) {
+          if (bytes.length > 0) controller.enqueue(bytes);
+          if ((controller.desiredSize ?? 0) <= 0) source.pause();
+        },
+        end: () => controller.close(),
+        fail: (error) => controller.error(error),
+      });
+    },
+    cancel: () => source.cancel(),
+  });
 }
 
 /**

@@ -13,6 +13,8 @@ export class HttpFault extends Error {
 export interface HeaderFields {
   /** @param name in lower case */
   get(name: string): string | null;
+  /** All of them: name, in lower case where the client is ours, and value. */
+  entries(): Iterable<[string, string]>;
 }
 
 /**
@@ -46,6 +48,7 @@ const nothing: Buffer = Buffer.alloc(0);
 
 export class AnswerParser {
   readonly #receiver: AnswerReceiver;
+  readonly #hasBody: boolean;
   #state: State = "head";
   /** The beginning of a head or of a line. */
   #partial = nothing;
@@ -56,8 +59,10 @@ export class AnswerParser {
   #lasts = false;
   #idleSeconds: number | undefined;
 
-  constructor(receiver: AnswerReceiver) {
+  /** @param hasBody false for the answer to HEAD, whose fields tell of a body that does not come */
+  constructor(receiver: AnswerReceiver, hasBody = true) {
     this.#receiver = receiver;
+    this.#hasBody = hasBody;
   }
 
   /** Whether any byte of the response arrived. */
@@ -166,7 +171,7 @@ export class AnswerParser {
   /** https://www.rfc-editor.org/rfc/rfc9112#section-6.3 */
   #framing(status: number, minor: string, fields: HeaderFields): State {
     this.#left = 0;
-    if (status === 204 || status === 304) return "length";
+    if (status === 204 || status === 304 || !this.#hasBody) return "length";
     const coding = fields.get("transfer-encoding")?.toLowerCase() ?? "identity";
     const length = fields.get("content-length");
     if (coding !== "identity") {
@@ -289,6 +294,15 @@ class HeadFields implements HeaderFields {
       value += `, ${more[1] ?? ""}`;
     }
     return value;
+  }
+
+  entries(): Iterable<[string, string]> {
+    const all = new Map<string, string>();
+    for (const [, name, value = ""] of this.#text.matchAll(/^([^:\r\n]+):[ \t]*(.*[^ \t\r\n])?/gm)) {
+      const known = all.get(name!.toLowerCase());
+      all.set(name!.toLowerCase(), known === undefined ? value : `${known}, ${value}`);
+    }
+    return all;
   }
 }
 
