@@ -16,7 +16,7 @@ import { opsRoutes } from "./ops.ts";
 import { asApiError, errorAnswer, type Finish, respondWhole } from "./respond.ts";
 import type { Route } from "./routes.ts";
 import type { Services } from "./services.ts";
-import { basePath, surfaceRoutes } from "./surface-routes.ts";
+import { basePath, protocolAt, surfaceRoutes } from "./surface-routes.ts";
 
 /** Settings that keep Elysia and Bun from answering, reading or sharing anything on their own. */
 const elysiaSettings = {
@@ -131,12 +131,13 @@ function servedRoute({ area, protocol = chat }: Route, path: string): ServedRout
 }
 
 function unknownRoute(request: Request, surfaces: readonly SurfaceName[]): ServedRoute {
-  return { area: areaOf(request, surfaces), path: "(unknown)", protocol: chat };
+  const { pathname } = new URL(request.url, "http://localhost");
+  return { area: areaOf(pathname, surfaces), path: "(unknown)", protocol: protocolAt(pathname, surfaces) };
 }
 
-function areaOf(request: Request, surfaces: readonly SurfaceName[]): Area {
+function areaOf(path: string, surfaces: readonly SurfaceName[]): Area {
   if (surfaces.length === 1) return surfaces[0]!;
-  return new URL(request.url, "http://localhost").pathname.startsWith("/gateway/") ? "gateway" : "orchestrator";
+  return path.startsWith("/gateway/") ? "gateway" : "orchestrator";
 }
 
 /** Where people look for what stands elsewhere: relative, so that it holds below a proxy's prefix too. */

@@ -62,7 +62,7 @@ export class RequestContext {
     this.uniqueId = services.clock.newId();
     this.id = `req_${this.uniqueId}`;
     this.startedAt = services.clock.monotonic();
-    this.headers = { "x-request-id": this.id };
+    this.headers = { "x-request-id": this.id, ...route.protocol.responseHeaders?.(this.id) };
     this.#server = server;
     this.#services = services;
   }

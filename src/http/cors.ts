@@ -5,6 +5,7 @@ import type { RequestContext } from "./context.ts";
 /** Headers that scripts may read. */
 const exposed = [
   "x-request-id",
+  "request-id",
   "x-ratelimit-limit",
   "x-ratelimit-remaining",
   "x-ratelimit-reset",

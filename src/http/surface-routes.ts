@@ -10,8 +10,14 @@ import { orchestrator } from "./orchestrator.ts";
 import type { Route } from "./routes.ts";
 import { storedRoutes } from "./stored.ts";
 
+type Format = {
+  readonly path: string;
+  readonly protocol: Protocol;
+  readonly describe: (surface: SurfaceName) => Route["detail"];
+};
+
 /** The client formats, each with the path by which it asks for completions. */
-const formats = [{ path: "/v1/chat/completions", protocol: chat, describe: describeCompletion }] as const;
+const formats: readonly Format[] = [{ path: "/v1/chat/completions", protocol: chat, describe: describeCompletion }];
 
 export function completionRoute(surface: Surface, path: string, protocol: Protocol, detail: Route["detail"]): Route {
   const run: Route["run"] = (services, context, finish) =>
@@ -36,4 +42,15 @@ export const surfaceRoutes: Readonly<Record<SurfaceName, readonly Route[]>> = {
 /** The gateway is mounted at `/gateway` where it shares a listener with the orchestrator. */
 export function basePath(surface: SurfaceName, surfaces: readonly SurfaceName[]): string {
   return surface === "gateway" && surfaces.length > 1 ? "/gateway" : "";
+}
+
+/** The format of the route that has this path, or one above it: what does not exist there is told in its form. */
+export function protocolAt(path: string, surfaces: readonly SurfaceName[]): Protocol {
+  for (const surface of surfaces) {
+    const base = basePath(surface, surfaces);
+    const isAt = (route: Route) => path === base + route.path || path.startsWith(`${base}${route.path}/`);
+    const found = surfaceRoutes[surface].find((route) => route.protocol !== undefined && isAt(route));
+    if (found !== undefined) return found.protocol!;
+  }
+  return chat;
 }

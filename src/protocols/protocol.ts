@@ -3,7 +3,8 @@
  * call has one inner form, that of chat completions; a protocol turns a request into it, and its answer back.
  */
 import type { JsonObject } from "../lib/json/json.ts";
-import type { ChatRequest, ChunkBody, CompletionBody, Envelope } from "./chat/schema.ts";
+import type { SseEvent } from "../lib/sse.ts";
+import type { ChatRequest, ChunkBody, CompletionBody, Envelope, Message } from "./chat/schema.ts";
 import type { ApiError } from "./errors.ts";
 import type { Source } from "./source.ts";
 
@@ -49,6 +50,37 @@ export type ParsedCall<Options> = {
   readonly identity: unknown;
 };
 
+/** What a call to an upstream of the client's own format says in other words than the client's body. */
+export type NativeChange = {
+  /** The upstream's name of the model. */
+  readonly model: string;
+  /** A persona's system text and examples, in the inner form: they go before the caller's turns, the system text first of all. */
+  readonly before: readonly Message[];
+  /** Fields of the inner form that a persona set to another value; undefined: it removed them (`variables`). */
+  readonly fields: Readonly<Record<string, unknown>>;
+};
+
+/** Follows a stream of the client's own format, whose events pass as they come. */
+export interface NativeEncoder {
+  /**
+   * Adds what tells of an error behind events that passed, the format's terminal event last.
+   * @param last the latest event that the client got, for formats that number theirs; undefined: it got none
+   */
+  fault(error: ErrorFields, last: SseEvent | undefined, events: string[]): void;
+}
+
+/** What a format needs for upstreams that speak it too. */
+export interface NativeForm<Options> {
+  /**
+   * @param body the client's, parsed and checked; never changed
+   * @returns a body whose unchanged fields hold the very values of `body`, so that they are copied as they were written, and which
+   *   has no seals of other makers; undefined where the change can't be said in this format, so that the call is translated
+   */
+  patch(body: JsonObject, change: NativeChange): JsonObject | undefined;
+  /** For one stream. */
+  encoder(envelope: Envelope, options: Options): NativeEncoder;
+}
+
 export interface Protocol<Options = unknown> {
   readonly name: string;
   /** What the ids of its answers begin with. */
@@ -64,6 +96,12 @@ export interface Protocol<Options = unknown> {
   passedStrings?(body: JsonObject): string[];
   /** @throws ApiError with the path of the value in this format's own body */
   parse(source: Source, client: ClientRequest): ParsedCall<Options>;
+  /** Absent: every call is translated. */
+  readonly native?: NativeForm<Options>;
+  /** Lower-case names of request headers that go to upstreams which speak this format. */
+  readonly passedRequestHeaders?: readonly string[];
+  /** Headers of every answer of this format, errors too. @param requestId as in `x-request-id` */
+  responseHeaders?(requestId: string): Readonly<Record<string, string>>;
   /** The body of a plain answer. @param answer normalised */
   completion(answer: CompletionBody, envelope: Envelope, options: Options): object;
   /** For one stream. */

@@ -69,6 +69,25 @@ export type UpstreamRequest = {
   readonly body?: string | Uint8Array<ArrayBuffer> | readonly (string | Uint8Array<ArrayBuffer>)[];
 };
 
+/** A caller's own body, patched: JSON that is sent as it is. */
+export type NativeBody = NonNullable<UpstreamRequest["body"]>;
+
+/**
+ * How a call is made whose client speaks the upstream's own format: nothing is translated. The client gets the answer and each
+ * event byte for byte; they are decoded for usage, metrics, storage and the proof of their end alone. Text fragments are cheap
+ * only where the decoder names their `textPlace`: all other events are parsed.
+ */
+export type NativeRoute = {
+  /** @param headers of the caller's, those that its format passes on (`passedRequestHeaders`), by their lower-case names */
+  encode(body: NativeBody, call: Call, headers: Readonly<Record<string, string>>): UpstreamRequest;
+  /** As the provider's own `decode`. */
+  decode(body: unknown, text: string, call: AnsweredCall): CompletionBody;
+  /** As the provider's own `streamDecoder`. */
+  streamDecoder(call: AnsweredCall): StreamDecoder;
+  /** The upstream's own id in a plain answer: the id that the client gets. In a stream the decoder has it. */
+  upstreamResponseId?(body: unknown): string | undefined;
+};
+
 /** Where a text stands in an event's JSON. */
 export type TextPlace = {
   /** The members that lead to it; a number stands for the only element of a list. */
@@ -146,6 +165,8 @@ export interface RemoteProvider extends Described {
   forget?(responseId: string, account: Account): UpstreamRequest;
   /** @throws ApiError for what this provider can't do, naming the field */
   encode(call: Call): UpstreamRequest;
+  /** @param format the client's (`Protocol.name`) @returns undefined where this call's upstream does not speak it: it is translated */
+  native?(format: string, call: Call): NativeRoute | undefined;
   /**
    * @param body the parsed JSON of a 2xx answer
    * @param text the same, as it came, for faults

@@ -50,6 +50,7 @@ const notes: Protocol<{ readonly loud: boolean }> = {
       fault: (error, events) => void events.push(json("wrong", { told: error["message"] }), json("close", {})),
     };
   },
+  responseHeaders: (requestId) => ({ "note-id": requestId }),
   error: (error) => ({ wrong: error.message, at: error.param }),
   upstreamError: ({ message }, status) => ({ wrong: message, status }),
 };
@@ -157,6 +158,20 @@ test("errors are in the format's own form: its own paths, the surface's, the ups
   expect([bad.status, await bad.json()]).toEqual([400, { wrong: "ask must be a string.", at: "ask" }]);
   const method = await troupe.fetch("/gateway/v1/notes", { key: null, headers: { "x-notes-key": troupe.key } });
   expect([method.status, await method.json()]).toEqual([405, { wrong: "GET is not allowed here; use POST.", at: "" }]);
+  const notJson = await troupe.post("/gateway/v1/notes", "who?", {
+    key: null,
+    headers: { "x-notes-key": troupe.key, "content-type": "text/plain" },
+  });
+  expect([notJson.status, await notJson.json()]).toMatchObject([415, { wrong: expect.stringContaining("text/plain") }]);
+  for (const response of [bad, method, notJson]) {
+    expect(response.headers.get("note-id")).toBe(response.headers.get("x-request-id"));
+  }
+  for (const path of ["/gateway/v1/notes/x", "/v1/notes/x", "/v1/notes/"]) {
+    const lost = await ask({}, {}, path);
+    expect([lost.status, await lost.json()]).toEqual([404, { wrong: `There is nothing at POST ${path}.`, at: "" }]);
+  }
+  const beside = await ask({}, {}, "/gateway/v1/notesx");
+  expect(await beside.json()).toMatchObject({ error: { code: "not_found" } });
   const unknown = await ask({ who: "nobody/x" });
   expect([unknown.status, await unknown.json()]).toMatchObject([400, { at: "model" }]);
   answer = () => jsonResponse({ error: { message: "No such model." } }, 404, { "x-request-id": "up-1" });
