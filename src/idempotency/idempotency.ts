@@ -56,7 +56,7 @@ export class Idempotency {
   readonly #pendingWrites = new Map<string, { readonly run: InFlightRun; readonly until: number }>();
   /** Background writes, awaited by `close`. */
   readonly #writes = new Set<Promise<void>>();
-  /** When the leases were last renewed successfully; a monotonic reading. */
+  /** When the leases were last renewed, or it was tried; a monotonic reading. */
   #renewedAt = 0;
   #cancelTick: (() => void) | undefined;
   #closed = false;
@@ -271,20 +271,15 @@ export class Idempotency {
     this.#tickLater();
   }
 
-  /** Renews the leases; aborts the calls whose lease is lost or could not be renewed in time. @throws StorageError */
+  /** Aborts the calls whose lease is lost, and renews the others. @throws StorageError */
   async #renew(): Promise<void> {
-    const { renewMs, lapseMs } = this.#rows.leaseTerms;
+    for (const run of this.#runs.values()) if (!this.#rows.holds(run.id)) run.lose();
     const now = this.#clock.monotonic();
-    if (now - this.#renewedAt < renewMs) return;
+    if (now - this.#renewedAt < this.#rows.leaseTerms.renewMs) return;
+    this.#renewedAt = now;
     const runs = [...this.#runs.values()];
-    try {
-      const lost = new Set((await this.#rows.renew(runs.map(({ id }) => id))).map(({ run }) => run));
-      this.#renewedAt = now;
-      for (const run of runs) if (lost.has(run.id.run)) run.lose();
-    } catch (error) {
-      if (now - this.#renewedAt >= lapseMs) for (const run of runs) run.lose();
-      throw error;
-    }
+    const lost = new Set((await this.#rows.renew(runs.map(({ id }) => id))).map(({ run }) => run));
+    for (const run of runs) if (lost.has(run.id.run)) run.lose();
   }
 
   async #tick(): Promise<void> {

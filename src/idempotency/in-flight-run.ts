@@ -287,6 +287,8 @@ export class InFlightRun {
     try {
       if (this.#heldSize >= heldBytes) await this.#spill();
       const { done, value } = await this.#events!.next();
+      // After a pause of this process another one may have called anew.
+      if (!this.#over && !this.#rows.holds(this.id)) this.lose();
       const events = done === true ? value.events : separateEvents(value);
       this.#hold(events);
       // Readers get the last events only once the answer is stored.

@@ -10,11 +10,15 @@ export type StorageErrorKind =
   | "foreign"
   | "unusable"
   /** There was a database; its file is now missing or empty. */
-  | "lost";
+  | "lost"
+  /** A database server does not answer, or not in time: what was asked may have happened. */
+  | "away"
+  /** What is known of the keys was read too long ago to be trusted. */
+  | "outdated";
 
 export class StorageError extends Error {
   readonly kind: StorageErrorKind;
-  /** The database file. */
+  /** The database file, or a database server's address without its password. */
   readonly path: string;
 
   constructor(kind: StorageErrorKind, path: string, message: string, cause?: unknown) {

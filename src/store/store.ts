@@ -64,7 +64,10 @@ export type CallId = { readonly call: number; readonly run: string };
  * The right to write the record of a call. `run` is its fencing token: new with each claim, so what is written with a lease
  * that was lost meets no record.
  */
-export type Lease = CallId;
+export type Lease = CallId & {
+  /** Under which name it is held, where the store gives names. */
+  readonly owner?: string;
+};
 
 export type NewCall = {
   readonly scope: string;
@@ -108,8 +111,6 @@ export type StoredEvents = { readonly firstId: number; readonly data: Uint8Array
 export type LeaseTerms = {
   /** How often a lease has to be renewed, in milliseconds. */
   readonly renewMs: number;
-  /** After how many milliseconds without renewal it is lost. Infinity: it holds for as long as the process lives. */
-  readonly lapseMs: number;
 };
 
 /** Idempotency records: calls that carry a service-request-id, and their answers. */
@@ -121,6 +122,11 @@ export interface RunRepository {
    * @returns undefined when the id is already claimed
    */
   claim(call: NewCall, old?: CallId & Pick<IdempotencyRecord, "state">): Promise<Lease | undefined>;
+  /**
+   * Whether the lease may still be held, by this process' own clock: false once it was not renewed for too long, as after a pause
+   * of the process. Synchronous, as each batch of a stream asks: it takes a microsecond and no network.
+   */
+  holds(lease: Lease): boolean;
   /** @returns the leases that are lost; their holder must stop at once */
   renew(leases: readonly Lease[]): Promise<Lease[]>;
   /**

@@ -110,8 +110,9 @@ describe("a holder that lost its lease", () => {
   test("because it could not renew it stops when it lapses, and not before", async () => {
     using folder = new TempFolder();
     const clock = new ManualClock();
+    const lapsesAt = clock.monotonic() + 3_000;
     await using node = new Node(folder, clock, () => ({
-      leaseTerms: { renewMs: 1_000, lapseMs: 3_000 },
+      holds: () => clock.monotonic() < lapsesAt,
       renew: () => Promise.reject(new StorageError("unusable", "", "the database is away")),
     }));
     const asked = node.ask();

@@ -95,7 +95,9 @@ export function runRepository(database: Database, shared: GroupCommit, lock: () 
     return { ...rest, holder: holderOf(owner) };
   };
   return {
-    leaseTerms: { renewMs: 10_000, lapseMs: Number.POSITIVE_INFINITY },
+    leaseTerms: { renewMs: 10_000 },
+    // By the lock of a process, for as long as it lives.
+    holds: () => true,
     claim: (call, old) => {
       const owner = lock().id;
       return shared.run(() => {

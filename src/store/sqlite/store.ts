@@ -66,6 +66,7 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
       const { version, hasAny: _, ...asked } = marking(keys, mark);
       const {
         leaseTerms,
+        holds,
         removeExpired: removeExpiredRuns,
         totals: runTotals,
         ...runs
@@ -86,7 +87,11 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
           ...asynchronous<Omit<KeyRepository, "version">>(path, asked, whileOpen),
           version: () => storing(path, version),
         },
-        runs: { ...asynchronous<Omit<RunRepository, "leaseTerms">>(path, runs, stillThere), leaseTerms },
+        runs: {
+          ...asynchronous<Omit<RunRepository, "leaseTerms" | "holds">>(path, runs, stillThere),
+          leaseTerms,
+          holds,
+        },
         conversations: asynchronous<ConversationRepository>(path, conversations, stillThere),
         maintenance: {
           ...asynchronous<FileMaintenance>(path, maintenanceOf(database), whileOpen),

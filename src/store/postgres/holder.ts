@@ -1,0 +1,107 @@
+/**
+ * The lease of this process, under which it holds all of its calls: one row, renewed at a third of its time, however many calls run.
+ * It lapses by the server's clock. Here it is taken to lapse before that, as it counts from when its renewal was sent; who finds
+ * it lapsed, after a pause or a cut, has lost what was held, and goes on under a new name.
+ */
+import type { Clock } from "../../lib/clock.ts";
+import { StorageError } from "../storage-error.ts";
+import { away } from "./errors.ts";
+import type { QueryPool } from "./query-pool.ts";
+
+export const defaultLapseMs = 15_000;
+
+export class Holder {
+  readonly #pool: QueryPool;
+  readonly #clock: Clock;
+  readonly #place: string;
+  readonly lapseMs: number;
+  #id = "";
+  /** A monotonic reading; before it the lease holds. */
+  #until = Number.NEGATIVE_INFINITY;
+  #registering: Promise<string> | undefined;
+  #cancelTimer = () => {};
+  #isClosed = false;
+
+  constructor(pool: QueryPool, place: string, clock: Clock, lapseMs: number) {
+    this.#pool = pool;
+    this.#place = place;
+    this.#clock = clock;
+    this.lapseMs = lapseMs;
+  }
+
+  /** The name under which calls are held now; "" where none was needed yet. */
+  get id(): string {
+    return this.#id;
+  }
+
+  /** Whether what was claimed under that name may still be held. */
+  holds(id: string): boolean {
+    return id === this.#id && this.#clock.monotonic() < this.#until;
+  }
+
+  /** The name to claim under. @throws StorageError */
+  current(): Promise<string> | string {
+    if (this.holds(this.#id)) return this.#id;
+    this.#registering ??= this.#register().finally(() => {
+      this.#registering = undefined;
+    });
+    return this.#registering;
+  }
+
+  /** Renews the lease, if it can still be. @throws StorageError */
+  async renew(): Promise<void> {
+    const id = this.#id;
+    if (!this.holds(id)) return;
+    const askedAt = this.#clock.monotonic();
+    const { count } = await this.#pool.run(
+      `update troupe.holders set lapses_at = clock_timestamp() + $2::float8 * interval '1 ms'
+       where holder = $1::text and lapses_at > clock_timestamp()`,
+      [id, this.lapseMs],
+    );
+    if (this.#id !== id) return;
+    this.#until = count === 0 ? Number.NEGATIVE_INFINITY : askedAt + this.lapseMs;
+  }
+
+  /** Goes on under a new name from the next claim on. */
+  lose(): void {
+    this.#until = Number.NEGATIVE_INFINITY;
+  }
+
+  /** Gives the name up: others may take over what it holds at once. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#cancelTimer();
+    const id = this.#id;
+    this.#until = Number.NEGATIVE_INFINITY;
+    if (id === "") return;
+    await this.#pool.run("delete from troupe.holders where holder = $1::text", [id]);
+  }
+
+  async #register(): Promise<string> {
+    if (this.#isClosed) throw new StorageError("unusable", this.#place, `The database ${this.#place} was closed.`);
+    const id = this.#clock.newId();
+    const askedAt = this.#clock.monotonic();
+    await this.#pool.run(
+      `insert into troupe.holders values ($1::text, clock_timestamp() + $2::float8 * interval '1 ms')
+       on conflict (holder) do nothing`,
+      [id, this.lapseMs],
+    );
+    this.#id = id;
+    this.#until = askedAt + this.lapseMs;
+    if (!this.holds(id)) throw away(this.#place, "it answers too late for a lease");
+    this.#renewLater();
+    return id;
+  }
+
+  #renewLater(): void {
+    this.#cancelTimer();
+    if (this.#isClosed) return;
+    this.#cancelTimer = this.#clock.setTimer(this.lapseMs / 3, () => void this.#renewAgain());
+  }
+
+  /** A lease that lapsed is not renewed: the next claim registers anew. */
+  async #renewAgain(): Promise<void> {
+    await this.renew().catch(() => {});
+    if (this.holds(this.#id)) this.#renewLater();
+  }
+}

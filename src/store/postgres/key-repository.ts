@@ -1,0 +1,105 @@
+/** API keys. What changes them is counted by a trigger; the count is asked for twice a second, so that no call has to. */
+import { damaged, StorageError } from "../storage-error.ts";
+import type { KeyRepository, KeyRow } from "../store.ts";
+import type { QueryPool } from "./query-pool.ts";
+
+const columns = `id, name, prefix, hash, tier, per_minute as "perMinute", surfaces, models, created_at::float8 as "createdAt",
+  expires_at::float8 as "expiresAt", last_used_at::float8 as "lastUsedAt", revoked_at::float8 as "revokedAt"`;
+
+const insertion = `insert into troupe.keys (id, name, prefix, hash, tier, per_minute, surfaces, models, created_at, expires_at,
+  last_used_at, revoked_at) values ($1::text, $2::text, $3::text, $4::text, $5::text, $6::int, $7::text, $8::text, $9::bigint,
+  $10::bigint, $11::bigint, $12::bigint) on conflict (id) do nothing`;
+
+const valuesOf = (row: KeyRow) => [
+  row.id,
+  row.name,
+  row.prefix,
+  row.hash,
+  row.tier,
+  row.perMinute,
+  row.surfaces,
+  row.models,
+  row.createdAt,
+  row.expiresAt,
+  row.lastUsedAt,
+  row.revokedAt,
+];
+
+export type KeyVersion = {
+  /** What was learned last. @throws StorageError where that is too long ago */
+  known(): number;
+  /** Asks now. @throws StorageError */
+  ask(): Promise<void>;
+};
+
+export function keyRepository(pool: QueryPool, place: string, version: KeyVersion): KeyRepository {
+  /** This process knows of its own change before the next poll. */
+  const changing = async <T>(work: () => Promise<T>): Promise<T> => {
+    const result = await work();
+    await version.ask().catch(() => {});
+    return result;
+  };
+  return {
+    version: () => version.known(),
+    async list() {
+      const rows = await pool.run<KeyRow>(`select ${columns} from troupe.keys order by created_at, id`);
+      for (const row of rows) assertReadable(row, place);
+      return rows.map((row) => ({ ...row }));
+    },
+    insert: (row) => changing(async () => void (await pool.run(insertion, valuesOf(row)))),
+    insertFirst: (row, beforeCommit) => changing(() => insertFirst(pool, row, beforeCommit)),
+    revoke: (id, at) =>
+      changing(async () => {
+        const text = `update troupe.keys set revoked_at = $2::bigint
+          where id = $1::text and (revoked_at is null or ($3::boolean and revoked_at = $2::bigint))`;
+        return (await pool.run(text, (again) => [id, at, again])).count > 0;
+      }),
+    replaceSecret: (id, prefix, hash) =>
+      changing(async () => {
+        const text =
+          "update troupe.keys set prefix = $2::text, hash = $3::text where id = $1::text and revoked_at is null";
+        return (await pool.run(text, [id, prefix, hash])).count > 0;
+      }),
+    async touch(uses) {
+      // In one order everywhere: two nodes that write the same keys do not wait for each other in a circle.
+      const sorted = [...uses].toSorted(([a], [b]) => (a < b ? -1 : 1));
+      const text = `with used as materialized (
+          select k.id, (u.value)::bigint as at from jsonb_each_text($1::text::jsonb) u join troupe.keys k on k.id = u.key
+          where k.last_used_at is null or k.last_used_at < (u.value)::bigint order by k.id for update of k)
+        update troupe.keys k set last_used_at = greatest(coalesce(k.last_used_at, 0), used.at) from used where k.id = used.id`;
+      await pool.run(text, [JSON.stringify(Object.fromEntries(sorted))]);
+    },
+  };
+}
+
+/** Any number for which no other lock is taken. */
+const firstKeyLock = 0x74727066;
+
+async function insertFirst(pool: QueryPool, row: KeyRow, beforeCommit: () => void): Promise<boolean> {
+  try {
+    return await pool.transaction(async (ask) => {
+      await ask("select pg_advisory_xact_lock($1::bigint)", [firstKeyLock]);
+      if ((await ask("select 1 from troupe.keys limit 1")).length > 0) return false;
+      await ask(insertion, valuesOf(row));
+      beforeCommit();
+      return true;
+    });
+  } catch (error) {
+    if (!(error instanceof StorageError && error.kind === "away")) throw error;
+    // The commit may have been applied all the same.
+    if ((await pool.run("select 1 from troupe.keys where id = $1::text", [row.id])).length === 0) throw error;
+    return true;
+  }
+}
+
+function assertReadable({ id, surfaces, models }: KeyRow, place: string): void {
+  if (![surfaces, models].every(isList)) throw damaged(place, `the rights of ${id} can't be read`);
+}
+
+function isList(json: string): boolean {
+  try {
+    return Array.isArray(JSON.parse(json));
+  } catch {
+    return false;
+  }
+}

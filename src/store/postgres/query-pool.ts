@@ -1,0 +1,194 @@
+/**
+ * Asks a PostgreSQL server. Bun's client has no time limit for a query, and gives up neither a connection that went silent nor the
+ * place it has in its pool. So each query has a deadline here, and one that passes on a query that was sent ends in a new pool.
+ *
+ * Every statement is one that may be sent twice: one whose connection broke is, once, as nobody can say whether it was applied.
+ */
+import type { SQL } from "bun";
+import type { Clock } from "../../lib/clock.ts";
+import { StorageError } from "../storage-error.ts";
+import { asPostgresError, away, isAway, isReadOnly, isUndone } from "./errors.ts";
+
+export type Parameter = string | number | boolean | null | Uint8Array;
+/** The rows, and how many were returned or changed. */
+export type Rows<R> = readonly R[] & { readonly count: number };
+/** @param again whether the statement may have been applied before */
+export type Parameters = readonly Parameter[] | ((again: boolean) => readonly Parameter[]);
+type Ask = <R>(text: string, parameters?: readonly Parameter[]) => Promise<Rows<R>>;
+
+export type QueryPoolOptions = {
+  /** Opens the client's pool, of as many connections. */
+  readonly connect: () => SQL;
+  readonly connections: number;
+  /** From the call of a method to its end, in milliseconds, the wait for a connection included. */
+  readonly deadlineMs: number;
+  /** The server's address, for messages. */
+  readonly place: string;
+  readonly clock: Clock;
+  /** Whether the server is known to be away, so that asking would only wait. */
+  readonly isAway?: () => boolean;
+  /** Told of each error of the client or the server. */
+  readonly onError?: (error: unknown) => void;
+};
+
+/** One pool of the client, from its first query to its last. */
+type Generation = { readonly sql: SQL; busy: number; isRetired: boolean };
+/** A connection's place in a pool, until what it is held for ends or is late. */
+type Place = { readonly generation: Generation; isFree: boolean };
+/** One caller's question. */
+type Question = { readonly expiry: AbortController; held: Place | undefined };
+
+/** Beyond it nobody waits for a connection. */
+const maxWaiting = 10_000;
+
+export class QueryPool {
+  readonly #options: QueryPoolOptions;
+  #current: Generation;
+  readonly #waiting = new Set<(generation: Generation) => void>();
+  #isClosed = false;
+
+  /** Counters since the start: deadlines that passed, and pools that were thrown away for it. */
+  readonly counts = { late: 0, replaced: 0 };
+
+  constructor(options: QueryPoolOptions) {
+    this.#options = options;
+    this.#current = this.#open();
+  }
+
+  /**
+   * Runs one statement that may be sent twice.
+   * @throws StorageError: `away` when it may have been applied or not
+   */
+  run<R>(text: string, parameters: Parameters = []): Promise<Rows<R>> {
+    const given = (again: boolean) => [...(typeof parameters === "function" ? parameters(again) : parameters)];
+    return this.#withinDeadline(async (question) => {
+      for (let again = false; ; again = true) {
+        try {
+          return await this.#on(question, ({ sql }) => sql.unsafe(text, given(again)) as Promise<Rows<R>>);
+        } catch (error) {
+          const mayWork = isAway(error) || isUndone(error);
+          if (again || !mayWork || question.expiry.signal.aborted) throw error;
+        }
+      }
+    });
+  }
+
+  /**
+   * Runs statements as one, on one connection. What was committed may still be rejected.
+   * @param work may throw, which undoes all of it
+   * @throws what `work` throws, StorageError
+   */
+  transaction<T>(work: (ask: Ask) => Promise<T>): Promise<T> {
+    return this.#withinDeadline(
+      (question) =>
+        this.#on(question, ({ sql }) =>
+          sql.begin((own) =>
+            work(<R>(text: string, parameters: readonly Parameter[] = []) => {
+              return own.unsafe(text, [...parameters]) as Promise<Rows<R>>;
+            }),
+          ),
+        ) as Promise<T>,
+    );
+  }
+
+  /** Throws the connections away, those with a query in flight too. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#current.sql.close({ timeout: 0 });
+  }
+
+  async #withinDeadline<T>(work: (question: Question) => Promise<T>): Promise<T> {
+    const { place, clock, deadlineMs } = this.#options;
+    if (this.#isClosed) throw new StorageError("unusable", place, `The database ${place} was closed.`);
+    if (this.#options.isAway?.() === true) throw away(place, "it did not answer before");
+    const question: Question = { expiry: new AbortController(), held: undefined };
+    const working = work(question);
+    // What ends after the deadline has nobody left to be told.
+    working.catch(() => {});
+    const late = Promise.withResolvers<never>();
+    const cancelTimer = clock.setTimer(deadlineMs, () => {
+      const { held } = question;
+      late.reject(away(place, held === undefined ? "every connection is busy" : `no answer within ${deadlineMs} ms`));
+      this.#expire(question);
+    });
+    try {
+      return await Promise.race([working, late.promise]);
+    } catch (error) {
+      this.#options.onError?.(error);
+      throw asPostgresError(error, place);
+    } finally {
+      cancelTimer();
+    }
+  }
+
+  /** Of a pool with a silent connection, nothing less than a new pool gives the connection's place back. */
+  #expire({ expiry, held }: Question): void {
+    this.counts.late += 1;
+    expiry.abort();
+    if (held === undefined) return;
+    this.#retire(held.generation);
+    this.#free(held);
+  }
+
+  #retire(generation: Generation): void {
+    if (generation.isRetired || this.#isClosed) return;
+    this.counts.replaced += 1;
+    generation.isRetired = true;
+    this.#current = this.#open();
+    this.#grant();
+  }
+
+  async #on<T>(question: Question, use: (generation: Generation) => Promise<T>): Promise<T> {
+    const generation = await this.#take(question.expiry.signal);
+    const held: Place = { generation, isFree: false };
+    question.held = held;
+    try {
+      return await use(generation);
+    } catch (error) {
+      // A standby that was the primary before: new connections may lead to the one that is it now.
+      if (isReadOnly(error)) this.#retire(generation);
+      throw error;
+    } finally {
+      question.held = undefined;
+      this.#free(held);
+    }
+  }
+
+  /** One query has a connection at a time: none waits behind another's, to be cut off or held up with it. */
+  async #take(expired: AbortSignal): Promise<Generation> {
+    if (this.#current.busy < this.#options.connections) {
+      this.#current.busy += 1;
+      return this.#current;
+    }
+    const { promise, resolve, reject } = Promise.withResolvers<Generation>();
+    if (this.#waiting.size >= maxWaiting) throw away(this.#options.place, "too many wait for a connection");
+    this.#waiting.add(resolve);
+    expired.addEventListener("abort", () => {
+      this.#waiting.delete(resolve);
+      reject(expired.reason);
+    });
+    return promise;
+  }
+
+  #free(held: Place): void {
+    if (held.isFree) return;
+    held.isFree = true;
+    const { generation } = held;
+    generation.busy -= 1;
+    if (!generation.isRetired) this.#grant();
+    else if (generation.busy === 0) void generation.sql.close({ timeout: 0 }).catch(() => {});
+  }
+
+  #grant(): void {
+    for (const resolve of this.#waiting) {
+      if (this.#current.busy >= this.#options.connections) return;
+      this.#waiting.delete(resolve);
+      this.#current.busy += 1;
+      resolve(this.#current);
+    }
+  }
+
+  #open(): Generation {
+    return { sql: this.#options.connect(), busy: 0, isRetired: false };
+  }
+}

@@ -1,0 +1,185 @@
+/**
+ * Calls that carry a service-request-id, and their answers. A lease is the call's own row, as it was claimed: `run` is its fencing
+ * token, and each write is one statement that finds the row by it or changes nothing.
+ */
+import type {
+  CallId,
+  FinishedCall,
+  IdempotencyRecord,
+  Lease,
+  NewCall,
+  RunRepository,
+  RunTotals,
+  StoredEvents,
+} from "../store.ts";
+import type { Holder } from "./holder.ts";
+import type { QueryPool } from "./query-pool.ts";
+
+type Row = Omit<IdempotencyRecord, "holder" | "wholeEvents"> & { owner: string | null; isAlive: boolean };
+
+const columns = `call::float8 as call, run, fingerprint, state, owner, expires_at::float8 as "expiresAt", status, headers, events,
+  body_from as "bodyFrom",
+  exists (select 1 from troupe.holders h where h.holder = owner and h.lapses_at > clock_timestamp()) as "isAlive"`;
+const identified = "call = $1::bigint and run = $2::text";
+/** Of a statement that is sent again the first one's effect counts. */
+const running = (again: string) => `(state = 'running' or (${again}::boolean and state = 'finished'))`;
+
+/** Both ways to claim tell as well whether the holder's lease still holds. */
+const holding = `(select 1 from troupe.holders where holder = $6::text and lapses_at > clock_timestamp())`;
+const claimed = `select (select call::float8 from claimed) as call, exists ${holding} as "isHolding"`;
+const claimNew = `with claimed as (
+    insert into troupe.kept_calls as k (scope, request_id, fingerprint, run, state, owner, created_at)
+    select $1::text, $2::text, $3::text, $4::text, 'running', $6::text, $5::bigint where exists ${holding}
+    on conflict (scope, request_id) do update set state = k.state
+    where k.run = excluded.run and k.owner = excluded.owner and k.state = 'running'
+    returning call)
+  ${claimed}`;
+const claimOld = `with claimed as (
+    update troupe.kept_calls set fingerprint = $3::text, run = $4::text, state = 'running', owner = $6::text, watched = false,
+      created_at = $5::bigint, expires_at = null, status = null, headers = null, events = null, body_from = null, body = null,
+      bytes = 0
+    where call = $7::bigint and scope = $1::text and request_id = $2::text and exists ${holding}
+      and ((run = $8::text and state = $9::text) or (run = $4::text and owner = $6::text and state = 'running'))
+    returning call),
+  gone as (delete from troupe.kept_events where call = (select call from claimed) and run = $8::text)
+  ${claimed}`;
+
+export type RunPools = { readonly path: QueryPool; readonly background: QueryPool };
+
+export function runRepository({ path, background }: RunPools, holder: Holder): RunRepository {
+  const recordOf = (row: Row | undefined): IdempotencyRecord | undefined => {
+    if (row === undefined) return undefined;
+    const { owner, isAlive, ...rest } = row;
+    const by = owner === null ? null : owner === holder.id ? "self" : isAlive ? "other" : "gone";
+    return { ...rest, holder: by, wholeEvents: 1 };
+  };
+  type Replaced = CallId & Pick<IdempotencyRecord, "state">;
+  const claimUnder = async (owner: string, call: NewCall, old?: Replaced): Promise<Lease | "lapsed" | undefined> => {
+    const fresh = [call.scope, call.requestId, call.fingerprint, call.run, call.createdAt, owner];
+    const replaced = old === undefined ? [] : [old.call, old.run, old.state];
+    const text = old === undefined ? claimNew : claimOld;
+    const [found] = await path.run<{ call: number | null; isHolding: boolean }>(text, [...fresh, ...replaced]);
+    const { call: number, isHolding } = found!;
+    if (!isHolding) return "lapsed";
+    return number === null ? undefined : { call: number, run: call.run, owner };
+  };
+  return {
+    leaseTerms: { renewMs: holder.lapseMs / 3 },
+    holds: ({ owner }) => owner !== undefined && holder.holds(owner),
+    async claim(call, old) {
+      const lease = await claimUnder(await holder.current(), call, old);
+      if (lease !== "lapsed") return lease;
+      // By the server's clock alone, which may have been set.
+      holder.lose();
+      const again = await claimUnder(await holder.current(), call, old);
+      return again === "lapsed" ? undefined : again;
+    },
+    async renew(leases) {
+      await holder.renew();
+      const rows = await background.run<CallId>(
+        "select call::float8 as call, run from troupe.kept_calls where owner = $1::text and state = 'running'",
+        [holder.id],
+      );
+      const held = new Map(rows.map(({ call, run }) => [call, run]));
+      return leases.filter(({ call, run }) => held.get(call) !== run);
+    },
+    async interruptAbandoned(at) {
+      await holder.current();
+      const { count } = await background.run(
+        `with gone as (
+           select call, run from troupe.kept_calls k where owner is not null
+           and not exists (select 1 from troupe.holders h where h.holder = k.owner and h.lapses_at > clock_timestamp())
+           for update skip locked),
+         dropped as (delete from troupe.kept_events e using gone where e.call = gone.call and e.run = gone.run)
+         update troupe.kept_calls k set state = 'interrupted', owner = null, watched = false, expires_at = $1::bigint
+         from gone where k.call = gone.call and k.run = gone.run and k.state = 'running'`,
+        [at],
+      );
+      return count;
+    },
+    async find(scope, requestId) {
+      const text = `select ${columns} from troupe.kept_calls where scope = $1::text and request_id = $2::text`;
+      return recordOf((await path.run<Row>(text, [scope, requestId]))[0]);
+    },
+    async get({ call, run }) {
+      return recordOf(
+        (await path.run<Row>(`select ${columns} from troupe.kept_calls where ${identified}`, [call, run]))[0],
+      );
+    },
+    async body({ call, run }) {
+      const text = `select body from troupe.kept_calls where ${identified}`;
+      const [row] = await path.run<{ body: Uint8Array | null }>(text, [call, run]);
+      return plain(row?.body);
+    },
+    async watch({ call, run }) {
+      await path.run(`update troupe.kept_calls set watched = true where ${identified} and not watched`, [call, run]);
+    },
+    async watched() {
+      const text = "select call::float8 as call from troupe.kept_calls where owner = $1::text and watched";
+      return (await background.run<{ call: number }>(text, [holder.id])).map(({ call }) => call);
+    },
+    async append({ call, run }, headers, { firstId, data }) {
+      const [found] = await path.run<{ isHeld: boolean }>(
+        `with opened as (
+           update troupe.kept_calls set status = 200, headers = $3::text where ${identified} and state = 'running'
+           returning call, run),
+         appended as (
+           insert into troupe.kept_events select call, run, $4::int, $5::bytea from opened on conflict do nothing)
+         select exists (select 1 from opened) as "isHeld"`,
+        [call, run, headers, firstId, data],
+      );
+      return found!.isHeld;
+    },
+    async eventsAt({ call, run }, number) {
+      const text = `select first_id as "firstId", data from troupe.kept_events e where ${identified} and first_id <= $3::int
+        and exists (select 1 from troupe.kept_calls k where k.call = e.call and k.run = e.run and k.state <> 'interrupted')
+        order by first_id desc limit 1`;
+      const [row] = await path.run<StoredEvents>(text, [call, run, number]);
+      return row && { firstId: row.firstId, data: plain(row.data)! };
+    },
+    async finish({ call, run }, finished) {
+      const text = `update troupe.kept_calls set state = 'finished', owner = null, watched = false, status = $3::int,
+        headers = $4::text, events = $5::int, body_from = $6::int, body = $7::bytea, bytes = $8::bigint, expires_at = $9::bigint
+        where ${identified} and ${running("$10")}`;
+      return (await path.run(text, (again) => [call, run, ...valuesOf(finished), again])).count > 0;
+    },
+    async release({ call, run }) {
+      await path.run(`delete from troupe.kept_calls where ${identified} and state = 'running'`, [call, run]);
+    },
+    async discard({ call, run }) {
+      await path.run(`delete from troupe.kept_calls where ${identified} and state = 'finished'`, [call, run]);
+    },
+  };
+}
+
+const valuesOf = ({ status, headers, events, bodyFrom, body, bytes, expiresAt }: FinishedCall) => [
+  status,
+  headers,
+  events,
+  bodyFrom,
+  body,
+  bytes,
+  expiresAt,
+];
+
+/** The client gives Buffers. */
+const plain = (bytes: Uint8Array | null | undefined): Uint8Array | undefined =>
+  bytes ? new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength) : undefined;
+
+/** Calls that expire by then, the earliest first. @returns how many were removed */
+export async function removeExpiredRuns(pool: QueryPool, now: number, max: number): Promise<number> {
+  // Several nodes sweep at once: each takes other rows.
+  const text = `delete from troupe.kept_calls where call in (
+    select call from troupe.kept_calls where expires_at <= $1::bigint order by expires_at limit $2::int for update skip locked)`;
+  return (await pool.run(text, [now, max])).count;
+}
+
+export async function runTotals(pool: QueryPool): Promise<RunTotals> {
+  const [row] = await pool.run<RunTotals>(
+    `select count(*) filter (where state = 'running')::float8 as running,
+     count(*) filter (where state = 'finished')::float8 as finished,
+     count(*) filter (where state = 'interrupted')::float8 as interrupted, coalesce(sum(bytes), 0)::float8 as bytes
+     from troupe.kept_calls`,
+  );
+  return { ...row! };
+}

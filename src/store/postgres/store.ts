@@ -1,0 +1,252 @@
+/**
+ * What is remembered, in a PostgreSQL database that several nodes share. Every method is one statement, so that it is atomic, can be
+ * sent twice, and needs no connection of its own: a pooler in transaction mode may stand in between.
+ *
+ * The process listens to nothing: what others changed it learns by asking twice a second, which works through every pooler.
+ */
+import { SQL } from "bun";
+import { type Clock, systemClock } from "../../lib/clock.ts";
+import { StorageError } from "../storage-error.ts";
+import type { Maintenance, Store } from "../store.ts";
+import {
+  conversationRepository,
+  conversationTotals,
+  removeDeletedTurns,
+  removeExpiredTurns,
+} from "./conversation-repository.ts";
+import { refusesParameters } from "./errors.ts";
+import { defaultLapseMs, Holder } from "./holder.ts";
+import { type KeyVersion, keyRepository } from "./key-repository.ts";
+import { migrate } from "./migrations.ts";
+import { QueryPool } from "./query-pool.ts";
+import { removeExpiredRuns, runRepository, runTotals } from "./run-repository.ts";
+import { type PostgresSettings, placeOf } from "./settings.ts";
+
+export type PostgresStore = Store & {
+  /** The server's address without user and password. */
+  readonly path: string;
+  /** The name under which it holds its calls; "" before the first. */
+  readonly holder: string;
+  /** Asks now what other processes changed, as it does twice a second. @throws StorageError */
+  refresh(): Promise<void>;
+};
+
+export type PostgresOptions = {
+  readonly clock?: Clock;
+  /** How long a lease holds without renewal, in milliseconds. */
+  readonly lapseMs?: number;
+};
+
+const pollMs = 500;
+/** Of maintenance, and of whatever no call waits for. */
+const backgroundMs = 10_000;
+const backgroundConnections = 2;
+
+/**
+ * Connects, and brings the schema forward. Programs of the version before may serve on.
+ * @throws StorageError
+ */
+export async function openPostgresStore(
+  settings: PostgresSettings,
+  options: PostgresOptions = {},
+): Promise<PostgresStore> {
+  const { clock = systemClock, lapseMs = defaultLapseMs } = options;
+  const place = placeOf(settings.url);
+  const takesLimits = await takesParameters(settings);
+  let isServerAway = () => false;
+  const poolOf = (connections: number, deadlineMs: number, isAway?: () => boolean) =>
+    new QueryPool({
+      connect: () => connect(settings.url, connections, takesLimits ? deadlineMs : undefined),
+      connections,
+      deadlineMs,
+      place,
+      clock,
+      ...(isAway && { isAway }),
+    });
+  await using opened = new AsyncDisposableStack();
+  const path = opened.adopt(
+    poolOf(settings.pool, settings.statementMs, () => isServerAway()),
+    (pool) => pool.close(),
+  );
+  const background = opened.adopt(poolOf(backgroundConnections, backgroundMs), (pool) => pool.close());
+  // Beside long work of the background a poll would come late.
+  const watch = opened.adopt(poolOf(1, settings.statementMs), (pool) => pool.close());
+  await migrate(background, place);
+  const poll = opened.adopt(new KeyPoll(watch, place, clock, settings.keysWithoutDatabaseMs), (one) => one.close());
+  isServerAway = () => poll.isFailing;
+  await poll.ask();
+  const holder = new Holder(watch, place, clock, lapseMs);
+  const pools = opened.move();
+  let closing: Promise<void> | undefined;
+  return {
+    path: place,
+    get holder() {
+      return holder.id;
+    },
+    refresh: () => poll.ask(),
+    keys: keyRepository(background, place, poll),
+    runs: runRepository({ path, background }, holder),
+    conversations: conversationRepository(path),
+    maintenance: maintenanceOf(background, place, holder),
+    close: () => {
+      closing ??= holder
+        .close()
+        .catch(() => {})
+        .then(() => pools.disposeAsync());
+      return closing;
+    },
+  };
+}
+
+/** Source: https://www.postgresql.org/docs/current/runtime-config-client.html */
+const limitsOf = (deadlineMs: number) => ({
+  // Before our own deadline, which costs a connection.
+  statement_timeout: Math.ceil(deadlineMs * 0.9),
+  idle_in_transaction_session_timeout: 2 * deadlineMs,
+});
+
+/** @param deadlineMs absent: the server is told of no limits */
+function connect(url: string, max: number, deadlineMs: number | undefined): SQL {
+  return new SQL(url, {
+    max,
+    // Prepared statements stay with a connection, which a pooler gives to others.
+    prepare: false,
+    connectionTimeout: 3,
+    // So that connections go that died without a word.
+    idleTimeout: 30,
+    maxLifetime: 600,
+    connection: { application_name: "troupe", ...(deadlineMs !== undefined && limitsOf(deadlineMs)) },
+  });
+}
+
+/** Whether limits may be named at the start of a connection; a pooler may refuse them, and then the server's own apply. */
+async function takesParameters({ url, statementMs }: PostgresSettings): Promise<boolean> {
+  const place = placeOf(url);
+  let isRefused = false;
+  const probe = new QueryPool({
+    connect: () => connect(url, 1, statementMs),
+    connections: 1,
+    deadlineMs: 5_000,
+    place,
+    clock: systemClock,
+    onError: (error) => {
+      isRefused ||= refusesParameters(error);
+    },
+  });
+  try {
+    await probe.run("select 1");
+    return true;
+  } catch (error) {
+    if (isRefused) return false;
+    throw error;
+  } finally {
+    await probe.close();
+  }
+}
+
+/** Learns of changes of keys, and by it whether the server is there. */
+class KeyPoll implements KeyVersion {
+  readonly #pool: QueryPool;
+  readonly #place: string;
+  readonly #clock: Clock;
+  readonly #goOnMs: number;
+  #value = 0;
+  /** A monotonic reading. */
+  #knownAt = Number.NEGATIVE_INFINITY;
+  #isFailing = false;
+  #isClosed = false;
+  #cancelTimer = () => {};
+
+  constructor(pool: QueryPool, place: string, clock: Clock, goOnMs: number) {
+    this.#pool = pool;
+    this.#place = place;
+    this.#clock = clock;
+    this.#goOnMs = goOnMs;
+    this.#later();
+  }
+
+  get isFailing(): boolean {
+    return this.#isFailing;
+  }
+
+  known(): number {
+    const sinceMs = this.#clock.monotonic() - this.#knownAt;
+    if (sinceMs <= this.#goOnMs) return this.#value;
+    const message = `Keys were last read ${Math.round(sinceMs / 1000)} s ago, as the database ${this.#place} can't be reached.`;
+    throw new StorageError("outdated", this.#place, message);
+  }
+
+  async ask(): Promise<void> {
+    const askedAt = this.#clock.monotonic();
+    const [row] = await this.#pool.run<{ value: number }>(
+      "select value::float8 as value from troupe.generations where name = 'keys'",
+    );
+    this.#isFailing = false;
+    if (askedAt < this.#knownAt) return;
+    this.#knownAt = askedAt;
+    this.#value = row!.value;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#cancelTimer();
+  }
+
+  #later(): void {
+    if (!this.#isClosed) this.#cancelTimer = this.#clock.setTimer(pollMs, () => void this.#askAgain());
+  }
+
+  async #askAgain(): Promise<void> {
+    await this.ask().catch(() => {
+      this.#isFailing = true;
+    });
+    this.#later();
+  }
+}
+
+function maintenanceOf(pool: QueryPool, place: string, holder: Holder): Maintenance {
+  return {
+    async size() {
+      const [row] = await pool.run<{ bytes: number }>(
+        `select coalesce(sum(pg_total_relation_size(oid)), 0)::float8 as bytes from pg_class
+         where relnamespace = 'troupe'::regnamespace and relkind = 'r'`,
+      );
+      return { bytes: row!.bytes, freeBytes: 0 };
+    },
+    async check() {
+      await holder.current();
+      await holder.renew();
+    },
+    async damage() {
+      try {
+        await runTotals(pool);
+        await conversationTotals(pool);
+        await pool.run("select sum(octet_length(data)) from troupe.kept_events");
+        return undefined;
+      } catch (error) {
+        if (error instanceof StorageError && error.kind === "corrupt") return error.message;
+        throw error;
+      }
+    },
+    copyTo: () => {
+      const message = `The database ${place} is copied by PostgreSQL's own tools: pg_dump --schema=troupe.`;
+      return Promise.reject(new StorageError("unusable", place, message));
+    },
+    // The server's own vacuum does it.
+    shrink: async () => (await pool.run("select 1")).length - 1,
+    removeExpiredRuns: (now, max) => removeExpiredRuns(pool, now, max),
+    removeExpiredTurns: (now, max) => removeExpiredTurns(pool, now, max),
+    removeDeletedTurns: (before, max) => removeDeletedTurns(pool, before, max),
+    runTotals: () => runTotals(pool),
+    conversationTotals: () => conversationTotals(pool),
+    async otherServers() {
+      await pool.run("delete from troupe.holders where lapses_at < clock_timestamp() - interval '1 hour'");
+      const [row] = await pool.run<{ servers: number }>(
+        `select count(*)::float8 as servers from troupe.holders
+         where holder <> $1::text and lapses_at > clock_timestamp()`,
+        [holder.id],
+      );
+      return row!.servers;
+    },
+  };
+}

@@ -1,0 +1,112 @@
+/** A real PostgreSQL server in a temporary folder, from Debian's package or one found in the PATH. */
+import { chownSync, existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { SQL } from "bun";
+import { freePort } from "./free-port.ts";
+import { TempFolder } from "./temp-folder.ts";
+
+const versions = "/usr/lib/postgresql";
+const folders = [
+  ...(existsSync(versions) ? readdirSync(versions).map((version) => join(versions, version, "bin")) : []),
+  ...(process.env["PATH"] ?? "").split(":"),
+];
+const programs = folders.find((folder) => ["initdb", "postgres"].every((name) => existsSync(join(folder, name))));
+
+/** The server refuses to run as root; Debian's package comes with a user. */
+const isRoot = process.getuid?.() === 0;
+const passwd = isRoot ? await Bun.file("/etc/passwd").text() : "";
+const [, uid, gid] = /^postgres:[^:]*:(\d+):(\d+):/m.exec(passwd) ?? /^nobody:[^:]*:(\d+):(\d+):/m.exec(passwd) ?? [];
+export const asUser = isRoot ? ["setpriv", "--reuid", uid!, "--regid", gid!, "--clear-groups"] : [];
+
+/** Whether tests can have a server; without one they are skipped by name. */
+export const hasPostgres = programs !== undefined && (!isRoot || Bun.which("setpriv") !== null);
+
+export class PostgresServer implements AsyncDisposable {
+  readonly folder = new TempFolder();
+  readonly port = freePort();
+  #child!: Bun.Subprocess<"ignore", "ignore", "pipe">;
+  #databases = 0;
+
+  /** Resolves once it takes connections. */
+  static async start(): Promise<PostgresServer> {
+    const server = new PostgresServer();
+    server.own(server.folder.path);
+    const made = Bun.spawnSync([
+      ...[...asUser, join(programs!, "initdb"), "-D", server.folder.file("data"), "-U", "troupe"],
+      ...["--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync"],
+    ]);
+    if (made.exitCode !== 0) throw new Error(`initdb: ${made.stderr}`);
+    await server.run();
+    return server;
+  }
+
+  /** Gives a file to the user that the server runs as. */
+  own(path: string): void {
+    if (isRoot) chownSync(path, Number(uid), Number(gid));
+  }
+
+  /** Starts it, the first time or again. */
+  async run(): Promise<void> {
+    const settings = {
+      listen_addresses: "127.0.0.1",
+      port: this.port,
+      unix_socket_directories: "",
+      fsync: "off",
+      max_connections: 200,
+    };
+    const flags = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
+    const child = Bun.spawn([...asUser, join(programs!, "postgres"), "-D", this.folder.file("data"), ...flags], {
+      cwd: "/",
+      env: { PATH: process.env["PATH"] ?? "", TZ: "UTC" },
+      stdin: "ignore",
+      stdout: "ignore",
+      stderr: "pipe",
+    });
+    this.#child = child;
+    let log = "";
+    const isReady = Promise.withResolvers<void>();
+    void (async () => {
+      for await (const part of child.stderr) {
+        if (log.length < 100_000) log += new TextDecoder().decode(part);
+        if (log.includes("ready to accept connections")) isReady.resolve();
+      }
+      isReady.reject(new Error(`postgres: ${log}`));
+    })();
+    await isReady.promise;
+  }
+
+  /** @param database default: a new and empty one */
+  async createDatabase(): Promise<string> {
+    this.#databases += 1;
+    const name = `test_${this.#databases}`;
+    await this.ask("postgres", `create database ${name}`);
+    return this.url(name);
+  }
+
+  url(database: string, port = this.port): string {
+    return `postgres://troupe:secret@127.0.0.1:${port}/${database}`;
+  }
+
+  /** Runs statements on a connection of their own. @param target a database's name, or its address */
+  async ask<R = Record<string, unknown>>(target: string, text: string, parameters: unknown[] = []): Promise<R[]> {
+    await using sql = new SQL(target.includes(":") ? target : this.url(target), { max: 1 });
+    return [...(await sql.unsafe<R[]>(text, parameters))];
+  }
+
+  /** `kill -9` by default; SIGINT ends it and cuts its clients off. */
+  async stop(signal: NodeJS.Signals = "SIGKILL"): Promise<void> {
+    this.#child.kill(signal);
+    await this.#child.exited;
+  }
+
+  /** SIGSTOP or SIGCONT for it and all of its processes. */
+  signal(name: "SIGSTOP" | "SIGCONT"): void {
+    this.#child.kill(name);
+    Bun.spawnSync(["pkill", `-${name.slice(3)}`, "-P", String(this.#child.pid)]);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop("SIGQUIT");
+    this.folder[Symbol.dispose]();
+  }
+}
