@@ -2,10 +2,12 @@
 import type { SurfaceName } from "../config/config.ts";
 import { chat } from "../protocols/chat/chat.ts";
 import type { Protocol } from "../protocols/protocol.ts";
+import { responses } from "../protocols/responses/responses.ts";
 import { createCompletion, type Surface } from "./completion.ts";
 import { gateway } from "./gateway.ts";
 import { modelRoutes } from "./models.ts";
 import { describeCompletion } from "./openapi/descriptions.ts";
+import { describeResponses } from "./openapi/responses.ts";
 import { orchestrator } from "./orchestrator.ts";
 import type { Route } from "./routes.ts";
 import { storedRoutes } from "./stored.ts";
@@ -17,7 +19,10 @@ type Format = {
 };
 
 /** The client formats, each with the path by which it asks for completions. */
-const formats: readonly Format[] = [{ path: "/v1/chat/completions", protocol: chat, describe: describeCompletion }];
+const formats: readonly Format[] = [
+  { path: "/v1/chat/completions", protocol: chat, describe: describeCompletion },
+  { path: "/v1/responses", protocol: responses, describe: describeResponses },
+];
 
 export function completionRoute(surface: Surface, path: string, protocol: Protocol, detail: Route["detail"]): Route {
   const run: Route["run"] = (services, context, finish) =>

@@ -7,9 +7,9 @@ import { Model, ModelList } from "../../protocols/models.ts";
 import { providers } from "../../providers/registry.ts";
 import { describeOperation, errorSchema } from "./describe.ts";
 
-const tags: Record<SurfaceName, string> = { orchestrator: "Orchestrator", gateway: "Gateway" };
-const exampleModel: Record<SurfaceName, string> = { orchestrator: "troupe/guide", gateway: "builtin/echo" };
-const keyed = [401, 429, 503];
+export const tags: Record<SurfaceName, string> = { orchestrator: "Orchestrator", gateway: "Gateway" };
+export const exampleModel: Record<SurfaceName, string> = { orchestrator: "troupe/guide", gateway: "builtin/echo" };
+export const keyed = [401, 429, 503];
 
 const Completion = Type.Object(
   {
@@ -97,7 +97,7 @@ function familyOptions(): Record<string, TSchema> {
 
 const nullable = (schema: TSchema) => Type.Optional(Type.Union([schema, Type.Null()]));
 
-const variables = nullable(
+export const variables = nullable(
   Type.Record(Type.String(), Type.String(), {
     description: "Values for the variables that the persona declares; they may stand in extra_body too.",
   }),
@@ -160,7 +160,7 @@ const requestId = {
   schema: { type: "string", minLength: 1, maxLength: 255, pattern: "^[!-~]+$" },
 };
 
-const callHeaders = [
+export const callHeaders = [
   {
     ...requestId,
     name: "service-request-id",
@@ -176,13 +176,13 @@ const callHeaders = [
   },
 ];
 
-const ownOrUpstreams = {
+export const ownOrUpstreams = {
   "application/json": { schema: { anyOf: [errorSchema, { description: "A provider's own error, as it came." }] } },
   "*/*": {},
 };
 
 /** Of a provider, on the gateway: any status, any form. */
-const upstreamError = {
+export const upstreamError = {
   description: "An error of the provider, byte for byte.",
   headers: { "X-Troupe-Error-Source": { description: "upstream", schema: { type: "string" } } },
 };
@@ -239,7 +239,7 @@ const linksFrom = (surface: SurfaceName) =>
     ]),
   );
 
-const withVariables = { model: "troupe/translator", variables: { language: "French" } };
+export const withVariables = { model: "troupe/translator", variables: { language: "French" } };
 
 const stored = {
   list: {

@@ -1,0 +1,313 @@
+/**
+ * The items of a request as messages of the inner form. What one answer of the model was made of (reasoning, texts, calls) is
+ * one message there, and the results of its calls follow right behind it, in the order of the calls.
+ */
+import { type JsonObject, objectOf } from "../../lib/json/json.ts";
+import { formatPath, type PathPart } from "../../lib/schema-errors.ts";
+import type { AssistantMessage, Message, ToolCall, ToolMessage, UserMessage } from "../chat/schema.ts";
+import { ApiError } from "../errors.ts";
+import { checked, refuseKind } from "./check.ts";
+import { answerOfItem } from "./ids.ts";
+import { type ItemType, itemSchemas, MessageItem, type Part, type PartType, partSchemas, partsOf } from "./schema.ts";
+import { TurnState } from "./state.ts";
+import { freeTextArguments, type ToolNames } from "./tools.ts";
+
+export type Conversation = {
+  readonly messages: Message[];
+  /** Where in the request each message stands: its content, and its calls. */
+  readonly places: readonly MessagePlace[];
+  /** The first item that only upstreams of this format know. */
+  readonly foreign?: ApiError | undefined;
+};
+export type MessagePlace = { readonly content: string; readonly calls?: readonly string[] };
+
+/**
+ * @param input checked to be a text or a list
+ * @param continues whether the calls that results answer may be in the earlier part of the conversation
+ * @throws ApiError
+ */
+export function conversationOf(
+  instructions: string | null | undefined,
+  input: string | readonly unknown[],
+  names: ToolNames,
+  continues: boolean,
+): Conversation {
+  const builder = new ConversationBuilder(names, continues);
+  if (instructions != null && instructions !== "") {
+    builder.message({ role: "system", content: instructions }, "instructions");
+  }
+  if (typeof input === "string") builder.message({ role: "user", content: input }, "input");
+  else for (const [at, item] of input.entries()) builder.item(objectOf(item) ?? {}, ["input", at]);
+  return builder.finish();
+}
+
+type Result = { readonly message: ToolMessage; readonly place: string };
+type Call = { readonly call: ToolCall; readonly place: string; result?: Result };
+
+/** What the model said in one answer. */
+type Turn = {
+  readonly kind: "turn";
+  place: string;
+  text: string;
+  refusal: string;
+  isSaid: boolean;
+  readonly calls: Call[];
+  readonly state: TurnState;
+  /** Results of it have come: what the model says next is another answer. */
+  isAnswered: boolean;
+  /** Of an answer of ours, which names it in the ids of its items. */
+  answer: string | undefined;
+};
+type Said = { readonly kind: "said"; readonly message: Message; readonly place: string };
+
+class ConversationBuilder {
+  readonly #names: ToolNames;
+  readonly #continues: boolean;
+  readonly #entries: (Turn | Said)[] = [];
+  /** Calls that wait for their result, by their id; the last one is meant first. */
+  readonly #open = new Map<string, Call[]>();
+  readonly #turnOf = new Map<Call, Turn>();
+  #turn: Turn | undefined;
+  #foreign: ApiError | undefined;
+
+  constructor(names: ToolNames, continues: boolean) {
+    this.#names = names;
+    this.#continues = continues;
+  }
+
+  message(message: Message, place: string): void {
+    this.#turn = undefined;
+    this.#entries.push({ kind: "said", message, place });
+  }
+
+  item(item: JsonObject, path: readonly PathPart[]): void {
+    const type = item["type"] ?? (item["role"] === undefined ? undefined : "message");
+    if (type === undefined) throw ApiError.missingField(formatPath([...path, "type"]));
+    if (typeof type !== "string") {
+      const at = formatPath([...path, "type"]);
+      throw ApiError.invalidValue(at, `${at} must be a string.`);
+    }
+    if (type === "message") this.#messageItem(item, path);
+    else if (type in itemSchemas) this.#known(type as ItemType, item, path);
+    else this.#other(type, path);
+  }
+
+  finish(): Conversation {
+    const written = this.#entries.flatMap((entry) => (entry.kind === "said" ? [saidOf(entry)] : writtenTurn(entry)));
+    return {
+      messages: written.map(({ message }) => message),
+      places: written.map(({ place }) => place),
+      foreign: this.#foreign,
+    };
+  }
+
+  #messageItem(item: JsonObject, path: readonly PathPart[]): void {
+    const { role, content } = checked(MessageItem, item, path);
+    const place = formatPath([...path, "content"]);
+    const parts = typeof content === "string" ? content : checkedParts(content, partsOf[role], [...path, "content"]);
+    if (role === "assistant") this.#say(parts, place, item["id"]);
+    else this.message({ role, content: this.#content(parts, [...path, "content"]) } as Message, place);
+  }
+
+  #say(parts: string | readonly Part[], place: string, id: unknown): void {
+    const turn = this.#turnFor(id, place);
+    const answer = answerOfItem(id);
+    const isOneAnswer = answer !== undefined && turn.answer === answer;
+    const texts = typeof parts === "string" ? [parts] : parts.map((part) => ("text" in part ? part.text : ""));
+    const text = texts.join("");
+    turn.text += turn.text !== "" && text !== "" && !isOneAnswer ? `\n\n${text}` : text;
+    if (typeof parts !== "string") {
+      for (const part of parts) if (part.type === "refusal") turn.refusal += part.refusal;
+    }
+    turn.isSaid = true;
+    turn.place = place;
+    turn.state.text();
+  }
+
+  #known(type: ItemType, item: JsonObject, path: readonly PathPart[]): void {
+    switch (type) {
+      case "function_call": {
+        const { call_id, name, arguments: written, namespace } = checked(itemSchemas[type], item, path);
+        this.#call(call_id, this.#names.innerName(name, namespace), written, path, item["id"]);
+        return;
+      }
+      case "custom_tool_call": {
+        const { call_id, name, input, namespace } = checked(itemSchemas[type], item, path);
+        const written = freeTextArguments(input);
+        this.#call(call_id, this.#names.innerName(name, namespace), written, path, item["id"]);
+        return;
+      }
+      case "function_call_output":
+      case "custom_tool_call_output":
+        this.#result(item, type, path);
+        return;
+      case "reasoning": {
+        const reasoning = checked(itemSchemas[type], item, path);
+        this.#turnFor(item["id"], formatPath(path)).state.add(reasoning);
+      }
+    }
+  }
+
+  #call(id: string, name: string, written: string, path: readonly PathPart[], itemId: unknown): void {
+    const turn = this.#turnFor(itemId, formatPath(path));
+    const call: Call = {
+      call: { id, type: "function", function: { name, arguments: written }, ...turn.state.call(id) },
+      place: formatPath(path),
+    };
+    turn.calls.push(call);
+    this.#turnOf.set(call, turn);
+    const open = this.#open.get(id);
+    if (open === undefined) this.#open.set(id, [call]);
+    else open.push(call);
+  }
+
+  #result(item: JsonObject, type: "function_call_output" | "custom_tool_call_output", path: readonly PathPart[]): void {
+    const output = item["output"];
+    const place = formatPath([...path, "output"]);
+    const parts = Array.isArray(output) ? checkedParts(output, partsOf.output, [...path, "output"]) : undefined;
+    const { call_id } = checked(itemSchemas[type], item, path);
+    const content = parts === undefined ? (output as string) : this.#content(parts, [...path, "output"]);
+    const message = { role: "tool", content, tool_call_id: call_id } as ToolMessage;
+    const open = this.#open.get(call_id) ?? [];
+    // Two calls of one turn that share an id are answered in their order; of two turns the later one is meant.
+    const last = open.at(-1);
+    const call = last && open.find((one) => this.#turnOf.get(one) === this.#turnOf.get(last));
+    if (call === undefined) {
+      this.#orphan(message, place);
+      return;
+    }
+    open.splice(open.indexOf(call), 1);
+    call.result = { message, place };
+    this.#turnOf.get(call)!.isAnswered = true;
+  }
+
+  /** No upstream takes a result without its call, which may have been cut off the history: it is told as text. */
+  #orphan(message: ToolMessage, place: string): void {
+    if (this.#continues) {
+      this.message(message, place);
+      return;
+    }
+    const told = `Result of the tool call ${message.tool_call_id}:`;
+    const { content } = message;
+    const said =
+      typeof content === "string" ? `${told}\n${content}` : [{ type: "text" as const, text: told }, ...content];
+    this.message({ role: "user", content: said } as UserMessage, place);
+  }
+
+  /** One text is a text, as most upstreams are used to it. */
+  #content(parts: string | readonly Part[], path: readonly PathPart[]): string | JsonObject[] {
+    if (typeof parts === "string") return parts;
+    const [first] = parts;
+    if (first === undefined) return "";
+    if (parts.length === 1 && first.type === "input_text") return first.text;
+    return parts.map((part, at) => this.#part(part, [...path, at]));
+  }
+
+  #part(part: Part, path: readonly PathPart[]): JsonObject {
+    switch (part.type) {
+      case "input_image":
+        return { type: "image_url", image_url: { url: this.#imageUrl(part, path), ...given(part, ["detail"]) } };
+      case "input_file": {
+        const file_data = part.file_data ?? part.file_url;
+        return { type: "file", file: { ...given(part, ["filename", "file_id"]), ...(file_data && { file_data }) } };
+      }
+      case "input_audio":
+        return { type: "input_audio", input_audio: part.input_audio };
+      case "refusal":
+        return { type: "text", text: part.refusal };
+      default:
+        return { type: "text", text: part.text };
+    }
+  }
+
+  /** An image by its id lies with the provider that it was uploaded to. */
+  #imageUrl(
+    { image_url, file_id }: { image_url?: string | null; file_id?: string | null },
+    path: readonly PathPart[],
+  ): string {
+    if (image_url != null) return image_url;
+    if (file_id == null) throw ApiError.missingField(formatPath([...path, "image_url"]));
+    const at = formatPath([...path, "file_id"]);
+    this.#foreign ??= ApiError.unsupported(at, `${at}: this provider takes images by their URL or as data URLs alone.`);
+    return file_id;
+  }
+
+  #other(type: string, path: readonly PathPart[]): void {
+    const at = formatPath([...path, "type"]);
+    const what =
+      type === "item_reference"
+        ? `${at}: items are not kept here to be referred to by their id; send the item itself.`
+        : `${at}: '${type.slice(0, 64)}' is an item that only providers with this API of their own take.`;
+    this.#foreign ??= ApiError.unsupported(at, what);
+  }
+
+  #turnFor(id: unknown, place: string): Turn {
+    const answer = answerOfItem(id);
+    const last = this.#turn;
+    const isSame = last !== undefined && (!last.isAnswered || (answer !== undefined && last.answer === answer));
+    if (isSame) {
+      last.answer ??= answer;
+      return last;
+    }
+    const turn: Turn = {
+      kind: "turn",
+      place,
+      text: "",
+      refusal: "",
+      isSaid: false,
+      calls: [],
+      state: new TurnState(),
+      isAnswered: false,
+      answer,
+    };
+    this.#turn = turn;
+    this.#entries.push(turn);
+    return turn;
+  }
+}
+
+/** The members of these names that say something. */
+function given<T extends object>(value: T, names: readonly (keyof T & string)[]): JsonObject {
+  return Object.fromEntries(names.flatMap((name) => (value[name] == null ? [] : [[name, value[name]]])));
+}
+
+/** @throws ApiError naming the part */
+function checkedParts(
+  parts: readonly { type: string }[],
+  allowed: readonly PartType[],
+  path: readonly PathPart[],
+): Part[] {
+  return parts.map((part, at) => {
+    const type = objectOf(part)?.["type"];
+    const kind = allowed.find((one) => one === type);
+    if (kind !== undefined) return checked(partSchemas[kind], part, [...path, at]) as Part;
+    if (typeof type !== "string") throw ApiError.missingField(formatPath([...path, at, "type"]));
+    return refuseKind(type, [...path, at], allowed);
+  });
+}
+
+type Written = { readonly message: Message; readonly place: MessagePlace };
+
+const saidOf = ({ message, place }: Said): Written => ({ message, place: { content: place } });
+
+/** What stands for a result that is missing, as after an agent was interrupted: no upstream takes a call without one. */
+const noResult = "No result was given.";
+
+function writtenTurn({ text, refusal, isSaid, calls, state, place }: Turn): Written[] {
+  const fields = state.fields();
+  const saysNothing = !isSaid && calls.length === 0;
+  // Thoughts that led to nothing are worth nothing to the next turn, and some upstreams refuse them.
+  if (saysNothing) return [];
+  const message: AssistantMessage = {
+    role: "assistant",
+    content: text === "" && (calls.length > 0 || refusal !== "") ? null : text,
+    ...(refusal !== "" && { refusal }),
+    ...(calls.length > 0 && { tool_calls: calls.map(({ call }) => call) }),
+    ...fields,
+  };
+  const results = calls.map(({ call, place: at, result }): Written => {
+    const missing: Message = { role: "tool", content: noResult, tool_call_id: call.id };
+    return { message: result?.message ?? missing, place: { content: result?.place ?? at } };
+  });
+  return [{ message, place: { content: place, calls: calls.map((call) => call.place) } }, ...results];
+}

@@ -1,0 +1,135 @@
+/** A parsed body of this format as a call of the inner form, or the one `ApiError` that names what is wrong and where. */
+import { type JsonObject, objectOf, textOf } from "../../lib/json/json.ts";
+import type { ChatRequest, ResponseFormat } from "../chat/schema.ts";
+import { ApiError } from "../errors.ts";
+import { checked, refuseKind } from "./check.ts";
+import { conversationOf, type MessagePlace } from "./input.ts";
+import { optionsOf, type ResponsesOptions } from "./options.ts";
+import { formatSchemas, RequestFields } from "./schema.ts";
+import { innerChoice, innerTools, ToolNames } from "./tools.ts";
+
+export type ParsedRequest = {
+  readonly request: ChatRequest;
+  readonly options: ResponsesOptions;
+  readonly places: { readonly messages: readonly MessagePlace[]; readonly tools: readonly string[] };
+  /** Why the call can't be translated: it holds what only upstreams of this format know. */
+  readonly foreign?: ApiError | undefined;
+};
+
+/** @throws ApiError invalid_value or missing_field */
+export function parseResponsesRequest(parsed: JsonObject): ParsedRequest {
+  const body = checked(RequestFields, parsed, []);
+  if (parsed["conversation"] != null) {
+    throw ApiError.unsupported("conversation", "conversation: continue an answer by previous_response_id instead.");
+  }
+  const model = body.model ?? textOf(objectOf(parsed["prompt"])?.["id"]);
+  if (model === undefined) throw ApiError.missingField("model");
+  if (body.input == null) throw ApiError.missingField("input");
+  if (body.input.length === 0 && body.previous_response_id == null) {
+    throw ApiError.invalidValue("input", "input must not be empty.");
+  }
+  const names = new ToolNames(body.tools);
+  const { tools, places } = innerTools(body.tools, names);
+  const continues = body.previous_response_id != null;
+  const conversation = conversationOf(body.instructions, body.input, names, continues);
+  const request = {
+    model,
+    messages: conversation.messages,
+    ...samplingOf(body),
+    ...toolsOf(body, tools, names),
+    ...outputOf(body),
+    ...labelsOf(body, parsed),
+  } as ChatRequest;
+  return {
+    request,
+    options: optionsOf(parsed),
+    places: { messages: conversation.places, tools: places },
+    foreign: conversation.foreign,
+  };
+}
+
+/** Members that are null or absent are left out. */
+function present(fields: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value != null));
+}
+
+function samplingOf({
+  temperature,
+  top_p,
+  max_output_tokens,
+  reasoning,
+  stream,
+  stream_options,
+}: RequestFields): JsonObject {
+  return present({
+    temperature,
+    top_p,
+    max_completion_tokens: max_output_tokens,
+    reasoning_effort: reasoning?.effort,
+    // A summary is what asks for the text of the thoughts; an effort alone does not.
+    include_thoughts: reasoning?.summary == null ? undefined : true,
+    reasoning_summary: summaryKinds.find((kind) => kind === reasoning?.summary),
+    stream,
+    stream_options: stream === true ? { include_usage: true, ...stream_options } : undefined,
+  });
+}
+
+const summaryKinds = ["auto", "concise", "detailed"];
+
+function toolsOf(
+  { tool_choice, parallel_tool_calls }: RequestFields,
+  tools: ReturnType<typeof innerTools>["tools"],
+  names: ToolNames,
+): JsonObject {
+  const choice = innerChoice(tool_choice, names);
+  // Without tools a choice is refused elsewhere.
+  return tools.length === 0 ? {} : present({ tools, tool_choice: choice, parallel_tool_calls });
+}
+
+/** Log probabilities are asked for by `include` here; where that says nothing of them, a number of them does. */
+const logprobsIncluded = "message.output_text.logprobs";
+
+function outputOf({ text, include, top_logprobs }: RequestFields): JsonObject {
+  const logprobs = include?.includes(logprobsIncluded) === true || (top_logprobs != null && top_logprobs > 0);
+  return present({
+    response_format: formatOf(text?.format),
+    verbosity: text?.verbosity,
+    logprobs: logprobs ? true : undefined,
+    top_logprobs: logprobs ? top_logprobs : undefined,
+  });
+}
+
+/** @throws ApiError */
+function formatOf(format: { type: string } | null | undefined): ResponseFormat | undefined {
+  if (format == null) return undefined;
+  const path = ["text", "format"];
+  switch (format.type) {
+    case "text":
+      return undefined;
+    case "json_object":
+      return { type: "json_object" };
+    case "json_schema": {
+      const { name, description, schema, strict } = checked(formatSchemas.json_schema, format, path);
+      return { type: "json_schema", json_schema: { name, schema, ...present({ description, strict }) } };
+    }
+    default:
+      return refuseKind(format.type, path, Object.keys(formatSchemas));
+  }
+}
+
+function labelsOf(body: RequestFields, parsed: JsonObject): JsonObject {
+  const { metadata, user, safety_identifier, prompt_cache_key, prompt_cache_retention, service_tier } = body;
+  return present({
+    metadata,
+    user,
+    safety_identifier,
+    prompt_cache_key,
+    prompt_cache_retention,
+    service_tier,
+    previous_response_id: body.previous_response_id,
+    // Here an answer is kept unless its caller says otherwise.
+    store: body.store !== false,
+    variables: parsed["variables"] ?? objectOf(parsed["prompt"])?.["variables"],
+    extra_body: parsed["extra_body"],
+  });
+}

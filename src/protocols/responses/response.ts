@@ -1,0 +1,44 @@
+/** A normalised plain answer as a response object. */
+import type { JsonObject } from "../../lib/json/json.ts";
+import type { AnswerMessage, CompletionBody, Delta, Envelope, FinishReason } from "../chat/schema.ts";
+import { type ResponseStatus, responseObject } from "./object.ts";
+import type { ResponsesOptions } from "./options.ts";
+import { Output } from "./output.ts";
+import { ToolNames } from "./tools.ts";
+
+export function responseOf(
+  { choices, usage, service_tier }: CompletionBody,
+  envelope: Envelope,
+  options: ResponsesOptions,
+): JsonObject {
+  const output = new Output(envelope.id, new ToolNames(options.tools), () => {});
+  const choice = choices.find(({ index }) => index === 0);
+  if (choice !== undefined) {
+    output.push(wholeDelta(choice.message), choice.logprobs);
+    output.finish(choice.finish_reason);
+  }
+  const { status, reason } = endOf(choice?.finish_reason ?? "stop", output.items);
+  const state = { output: output.items, usage, reason, serviceTier: service_tier };
+  return responseObject(state, envelope, options, status);
+}
+
+/** A message as a stream's only fragment. */
+function wholeDelta({ tool_calls, role: _, ...message }: AnswerMessage): Delta {
+  return {
+    ...message,
+    ...(tool_calls && { tool_calls: tool_calls.map((call, index) => ({ index, ...call })) }),
+  } as Delta;
+}
+
+type End = { readonly status: ResponseStatus; readonly reason?: string };
+
+/** A refusal is an answer: it is no reason to be called incomplete. */
+export function endOf(reason: FinishReason, items: readonly JsonObject[]): End {
+  if (reason === "length") return { status: "incomplete", reason: "max_output_tokens" };
+  if (reason !== "content_filter" || items.some(isRefusal)) return { status: "completed" };
+  return { status: "incomplete", reason: "content_filter" };
+}
+
+function isRefusal({ type, content }: JsonObject): boolean {
+  return type === "message" && (content as JsonObject[]).some((part) => part["type"] === "refusal");
+}

@@ -1,0 +1,113 @@
+/** A normalised stream as events of this format, numbered from 0. */
+import type { JsonObject } from "../../lib/json/json.ts";
+import { formatSseEvent } from "../../lib/sse.ts";
+import { plainText } from "../chat/plain-text.ts";
+import type { ChunkBody, Envelope, FinishReason, Usage } from "../chat/schema.ts";
+import type { ErrorFields, EventEncoder } from "../protocol.ts";
+import { responseError } from "./errors.ts";
+import { type ResponseState, type ResponseStatus, responseObject } from "./object.ts";
+import type { ResponsesOptions } from "./options.ts";
+import { Output } from "./output.ts";
+import { endOf } from "./response.ts";
+import { ToolNames } from "./tools.ts";
+
+/** What stands around a fragment's number and its text in most events, and the part that it was made for. */
+type DeltaFrame = { readonly item: string; readonly part: number; readonly middle: string };
+
+const deltaHead = 'event: response.output_text.delta\ndata: {"type":"response.output_text.delta","sequence_number":';
+const deltaTail = ',"logprobs":[]}\n\n';
+
+/**
+ * There is no `textFrame`, as each event has a number of its own and the last ones repeat the whole text; the shorter way for
+ * plain text is here.
+ */
+export class ResponsesEncoder implements EventEncoder {
+  readonly #envelope: Envelope;
+  readonly #options: ResponsesOptions;
+  readonly #output: Output;
+  #number = 0;
+  /** Where the events of the chunk that is encoded go. */
+  #events: string[] = [];
+  #begun = false;
+  #finish: FinishReason | undefined;
+  #usage: Usage | undefined;
+  #serviceTier: unknown;
+  #frame: DeltaFrame | undefined;
+
+  constructor(envelope: Envelope, options: ResponsesOptions) {
+    this.#envelope = envelope;
+    this.#options = options;
+    const announce = (type: string, fields: JsonObject) => this.#event(type, fields);
+    this.#output = new Output(envelope.id, new ToolNames(options.tools), announce);
+  }
+
+  push(chunk: ChunkBody, events: string[]): void {
+    const [choice] = chunk.choices;
+    if (choice !== undefined && chunk.choices.length === 1) {
+      const text = plainText(choice);
+      if (text !== undefined && this.#pushText(text, events)) return;
+    }
+    this.#events = events;
+    this.#begin();
+    if (chunk.service_tier !== undefined) this.#serviceTier = chunk.service_tier;
+    if (chunk.usage != null) this.#usage = chunk.usage;
+    // Other choices have no place here, and are not asked for.
+    if (choice === undefined || choice.index !== 0) return;
+    this.#output.push(choice.delta, choice.logprobs);
+    if (choice.finish_reason === null || this.#finish !== undefined) return;
+    this.#finish = choice.finish_reason;
+    this.#output.finish(choice.finish_reason);
+  }
+
+  end(events: string[]): void {
+    this.#events = events;
+    this.#begin();
+    const { status, reason } = endOf(this.#finish ?? "stop", this.#output.items);
+    this.#last(status, { reason });
+  }
+
+  /** The event of the error itself, at which most clients stop, and the one that ends every stream. */
+  fault(error: ErrorFields, events: string[]): void {
+    this.#events = events;
+    const { code, message, param } = responseError(error);
+    this.#event("error", { code, message, param });
+    this.#last("failed", { error: { code, message } });
+  }
+
+  /** @returns whether the text continues the part that is open */
+  #pushText(text: string, events: string[]): boolean {
+    const open = this.#output.openText;
+    if (open === undefined) return false;
+    if (this.#frame?.item !== open.id || this.#frame.part !== open.part) {
+      const place = { item_id: open.id, output_index: open.at, content_index: open.part };
+      this.#frame = { item: open.id, part: open.part, middle: `,${JSON.stringify(place).slice(1, -1)},"delta":` };
+    }
+    this.#output.addText(text);
+    events.push(deltaHead + this.#number + this.#frame.middle + JSON.stringify(text) + deltaTail);
+    this.#number += 1;
+    return true;
+  }
+
+  #begin(): void {
+    if (this.#begun) return;
+    this.#begun = true;
+    const response = this.#response("in_progress", {});
+    this.#event("response.created", { response });
+    this.#event("response.in_progress", { response });
+  }
+
+  #last(status: ResponseStatus, state: ResponseState): void {
+    const { items: output } = this.#output;
+    const response = this.#response(status, { ...state, output, usage: this.#usage, serviceTier: this.#serviceTier });
+    this.#event(`response.${status}`, { response });
+  }
+
+  #response(status: ResponseStatus, state: ResponseState): JsonObject {
+    return responseObject(state, this.#envelope, this.#options, status);
+  }
+
+  #event(type: string, fields: JsonObject): void {
+    this.#events.push(formatSseEvent(JSON.stringify({ type, sequence_number: this.#number, ...fields }), type));
+    this.#number += 1;
+  }
+}

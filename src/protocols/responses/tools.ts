@@ -1,0 +1,164 @@
+/**
+ * Tools, their choice and their names. The inner form knows functions: a tool with free text is one with a single string, and
+ * the tools of a namespace are functions whose names begin with its own. Both are told again by the request's tools.
+ * Source: https://platform.openai.com/docs/guides/function-calling
+ */
+import { isObject, type JsonObject, listOf, objectOf, parseJson, textOf } from "../../lib/json/json.ts";
+import { formatPath, type PathPart } from "../../lib/schema-errors.ts";
+import type { Tool, ToolChoice } from "../chat/schema.ts";
+import { ApiError } from "../errors.ts";
+import { checked, refuseKind } from "./check.ts";
+import { type CustomTool, choiceSchemas, type FunctionTool, type RequestFields, toolSchemas } from "./schema.ts";
+
+/** A tool as its caller knows it. */
+export type CallersTool = { readonly kind: "function" | "custom"; readonly name: string; readonly namespace?: string };
+
+/** The names of a request's tools, in the inner form and as its caller gave them. */
+export class ToolNames {
+  readonly #byInner = new Map<string, CallersTool>();
+  readonly #inner = new Map<string, string>();
+
+  /** @param tools of a request, as they were sent and checked */
+  constructor(tools: unknown) {
+    for (const tool of listOf(tools)) {
+      const { type, name, tools: within } = objectOf(tool) ?? {};
+      if (type !== "namespace") this.#add(tool);
+      else for (const one of listOf(within)) this.#add(one, textOf(name));
+    }
+  }
+
+  /** @param name as in an answer @returns the caller's tool of this name; a function where there is none */
+  callersTool(name: string): CallersTool {
+    return this.#byInner.get(name) ?? { kind: "function", name };
+  }
+
+  innerName(name: string, namespace?: string | null): string {
+    return this.#inner.get(keyOf(name, namespace)) ?? flatName(name, namespace);
+  }
+
+  #add(tool: unknown, namespace?: string): void {
+    const { type, name } = objectOf(tool) ?? {};
+    if (typeof name !== "string" || (type !== "function" && type !== "custom")) return;
+    let inner = flatName(name, namespace);
+    if (this.#byInner.has(inner)) inner = shortened(inner, keyOf(name, namespace));
+    this.#byInner.set(inner, { kind: type, name, ...(namespace !== undefined && { namespace }) });
+    this.#inner.set(keyOf(name, namespace), inner);
+  }
+}
+
+const keyOf = (name: string, namespace?: string | null) => JSON.stringify([namespace ?? null, name]);
+
+/** What names of functions may be in every format. */
+const maxName = 64;
+
+function flatName(name: string, namespace?: string | null): string {
+  if (namespace == null) return name;
+  const flat = `${namespace}${namespace.endsWith("__") ? "" : "__"}${name}`;
+  const isLegal = flat.length <= maxName && /^[a-zA-Z0-9_-]+$/.test(flat);
+  return isLegal ? flat : shortened(flat, flat);
+}
+
+/** @returns a legal name, the same for the same text */
+function shortened(name: string, text: string): string {
+  const mark = Bun.hash(text).toString(36);
+  return `${name.replace(/[^a-zA-Z0-9_-]/g, "_").slice(0, maxName - mark.length - 1)}_${mark}`;
+}
+
+export type InnerTools = {
+  readonly tools: Tool[];
+  /** Where in the request each of them stands. */
+  readonly places: string[];
+};
+
+/** @throws ApiError */
+export function innerTools(tools: RequestFields["tools"], names: ToolNames): InnerTools {
+  const placed = (tools ?? []).flatMap((tool, at) => {
+    const path = ["tools", at];
+    if (tool.type !== "namespace") return [{ tool: innerTool(tool, path, names), path }];
+    const { name: namespace, tools: within } = checked(toolSchemas.namespace, tool, path);
+    return within.map((one, index) => {
+      const place = [...path, "tools", index];
+      if (one.type !== "function" && one.type !== "custom") refuseKind(one.type, place, ["function", "custom"]);
+      return { tool: innerTool(one, place, names, namespace), path: place };
+    });
+  });
+  return { tools: placed.map(({ tool }) => tool), places: placed.map(({ path }) => formatPath(path)) };
+}
+
+function innerTool(tool: { type: string }, path: readonly PathPart[], names: ToolNames, namespace?: string): Tool {
+  if (tool.type === "function") return functionTool(checked(toolSchemas.function, tool, path), names, namespace);
+  if (tool.type === "custom") return customTool(checked(toolSchemas.custom, tool, path), names, namespace);
+  return tool as Tool;
+}
+
+/**
+ * Left out, `strict` means yes to the makers of this format, who then rewrite the schema; elsewhere a schema that is not made
+ * for it is refused.
+ */
+function functionTool(
+  { name, description, parameters, strict }: FunctionTool,
+  names: ToolNames,
+  namespace?: string,
+): Tool {
+  return {
+    type: "function",
+    function: {
+      name: names.innerName(name, namespace),
+      ...(description != null && { description }),
+      parameters: parameters ?? { type: "object", properties: {} },
+      ...(strict != null && { strict }),
+    },
+  };
+}
+
+function customTool({ name, description, format }: CustomTool, names: ToolNames, namespace?: string): Tool {
+  const isGrammar = format != null && (format as JsonObject)["type"] !== "text";
+  const grammar = isGrammar ? `The input must follow this grammar: ${JSON.stringify(format)}` : "";
+  const words = [description ?? "", grammar].filter((text) => text !== "").join("\n\n");
+  return {
+    type: "function",
+    function: {
+      name: names.innerName(name, namespace),
+      ...(words !== "" && { description: words }),
+      parameters: { type: "object", properties: { input: { type: "string" } }, required: ["input"] },
+    },
+  };
+}
+
+/** A custom tool's free text as the arguments of its function. */
+export const freeTextArguments = (input: string) => JSON.stringify({ input });
+
+/** @param written arguments, as a model gave them @returns the free text in them; all of it where there is none */
+export function freeTextIn(written: string): string {
+  const said = parseJson(written);
+  return (isObject(said) ? textOf(said["input"]) : textOf(said)) ?? written;
+}
+
+/** @throws ApiError */
+export function innerChoice(choice: RequestFields["tool_choice"], names: ToolNames): ToolChoice | undefined {
+  if (choice == null) return undefined;
+  if (typeof choice === "string") return choice as ToolChoice;
+  const path = ["tool_choice"];
+  switch (choice.type) {
+    case "function":
+    case "custom": {
+      const { name, ...rest } = checked(choiceSchemas[choice.type], choice, path);
+      const inner = names.innerName(name, textOf((rest as JsonObject)["namespace"]));
+      return { type: "function", function: { name: inner } };
+    }
+    case "allowed_tools": {
+      const { mode, tools } = checked(choiceSchemas.allowed_tools, choice, path);
+      const allowed = tools.map((tool, at) => allowedTool(tool, [...path, "tools", at], names));
+      return { type: "allowed_tools", allowed_tools: { mode, tools: allowed } };
+    }
+    default:
+      return choice as ToolChoice;
+  }
+}
+
+function allowedTool(tool: JsonObject, path: readonly PathPart[], names: ToolNames): JsonObject {
+  if (tool["type"] !== "function" && tool["type"] !== "custom") return tool;
+  const name = textOf(tool["name"]);
+  if (name === undefined) throw ApiError.missingField(formatPath([...path, "name"]));
+  return { type: "function", function: { name: names.innerName(name, textOf(tool["namespace"])) } };
+}

@@ -1,0 +1,149 @@
+/** The `openai` package's `responses`, unmodified, against upstreams of other formats. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { Response as ResponseObject, ResponseStreamEvent } from "openai/resources/responses/responses";
+import { Troupe } from "../helpers/troupe.ts";
+import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+
+const persona = "troupe/tutor";
+let upstream: UpstreamServer;
+let troupe: Troupe;
+let answer: () => Response | Promise<Response>;
+
+beforeAll(async () => {
+  upstream = new UpstreamServer(() => answer());
+  troupe = await Troupe.start({ providers: { groq: { baseUrl: upstream.url } } });
+  troupe.setTargets(persona, ["groq/x"]);
+});
+afterAll(async () => {
+  await troupe[Symbol.asyncDispose]();
+  upstream[Symbol.dispose]();
+});
+
+const usage = {
+  prompt_tokens: 7,
+  completion_tokens: 5,
+  total_tokens: 12,
+  prompt_tokens_details: { cached_tokens: 3 },
+  completion_tokens_details: { reasoning_tokens: 2 },
+};
+const completion = (message: object, finish_reason = "stop") =>
+  jsonResponse({ id: "up", choices: [{ index: 0, message: { role: "assistant", ...message }, finish_reason }], usage });
+const event = (choice: object) =>
+  `data: ${JSON.stringify({ id: "up", choices: [{ index: 0, finish_reason: null, ...choice }] })}\n\n`;
+const delta = (value: object) => event({ delta: value });
+const end = (finish_reason = "stop") =>
+  `${event({ delta: {}, finish_reason })}data: ${JSON.stringify({ id: "up", choices: [], usage })}\n\ndata: [DONE]\n\n`;
+const streamed = (...pieces: string[]) => sseResponse(pieces);
+
+const countsOf = {
+  input_tokens: 7,
+  input_tokens_details: { cached_tokens: 3 },
+  output_tokens: 5,
+  output_tokens_details: { reasoning_tokens: 2 },
+  total_tokens: 12,
+};
+
+describe.each([["orchestrator", persona] as const, ["gateway", "groq/x"] as const])("%s", (surface, model) => {
+  const client = () => troupe.client(surface);
+
+  test("create gives a whole response object, with all members that the format requires", async () => {
+    answer = () => completion({ content: "Hello." });
+    const response = await client().responses.create({
+      model,
+      input: "hi",
+      instructions: "Be brief.",
+      metadata: { a: "b" },
+    });
+    const { id } = response;
+    expect(id).toMatch(/^resp_/);
+    expect(response).toMatchObject({
+      object: "response",
+      status: "completed",
+      error: null,
+      incomplete_details: null,
+      instructions: "Be brief.",
+      metadata: { a: "b" },
+      model,
+      parallel_tool_calls: true,
+      temperature: 1,
+      top_p: 1,
+      tool_choice: "auto",
+      tools: [],
+      text: { format: { type: "text" } },
+      output: [
+        {
+          id: `msg_${id.slice(5)}_0`,
+          type: "message",
+          status: "completed",
+          role: "assistant",
+          content: [{ type: "output_text", text: "Hello.", annotations: [], logprobs: [] }],
+        },
+      ],
+      usage: countsOf,
+      output_text: "Hello.",
+    });
+    expect(upstream.last.path).toBe("/chat/completions");
+    const { messages } = upstream.last.json as { messages: object[] };
+    expect(messages.slice(-2)).toEqual([
+      { role: "system", content: "Be brief." },
+      { role: "user", content: "hi" },
+    ]);
+  });
+
+  test("a stream has every event in its order, and its numbers from 0", async () => {
+    answer = () =>
+      streamed(delta({ reasoning_content: "Hm." }), delta({ content: "Hel" }), delta({ content: "lo." }), end());
+    const stream = await client().responses.create({ model, input: [{ role: "user", content: "hi" }], stream: true });
+    const events: ResponseStreamEvent[] = [];
+    for await (const one of stream) events.push(one);
+    expect(events.map(({ sequence_number }) => sequence_number)).toEqual(events.map((_, at) => at));
+    expect(events.map(({ type }) => type)).toEqual([
+      "response.created",
+      "response.in_progress",
+      "response.output_item.added",
+      "response.reasoning_summary_part.added",
+      "response.reasoning_summary_text.delta",
+      "response.reasoning_summary_text.done",
+      "response.reasoning_summary_part.done",
+      "response.output_item.done",
+      "response.output_item.added",
+      "response.content_part.added",
+      "response.output_text.delta",
+      "response.output_text.delta",
+      "response.output_text.done",
+      "response.content_part.done",
+      "response.output_item.done",
+      "response.completed",
+    ]);
+    const last = events.at(-1) as { response: ResponseObject };
+    expect(last.response).toMatchObject({ status: "completed", usage: countsOf });
+    expect(last.response.output.map(({ type }) => type)).toEqual(["reasoning", "message"]);
+  });
+
+  test("stream() accumulates a call of a function", async () => {
+    const call = (value: object) => delta({ tool_calls: [{ index: 0, ...value }] });
+    answer = () =>
+      streamed(
+        call({ id: "call_1", type: "function", function: { name: "add", arguments: "" } }),
+        call({ function: { arguments: '{"a":' } }),
+        call({ function: { arguments: "1}" } }),
+        end("tool_calls"),
+      );
+    const parameters = { type: "object", properties: { a: { type: "number" } } };
+    const tools = [{ type: "function" as const, name: "add", parameters, strict: false }];
+    const stream = client().responses.stream({ model, input: "1?", tools });
+    let written = "";
+    stream.on("response.function_call_arguments.delta", ({ delta: text }) => {
+      written += text;
+    });
+    const response = await stream.finalResponse();
+    expect(written).toBe('{"a":1}');
+    expect(response.output).toMatchObject([
+      { type: "function_call", call_id: "call_1", name: "add", arguments: '{"a":1}', status: "completed" },
+    ]);
+    expect(response.tools).toEqual([{ description: null, ...tools[0]! }]);
+    expect(upstream.last.json).toMatchObject({
+      tools: [{ type: "function", function: { name: "add", parameters, strict: false } }],
+    });
+  });
+});
