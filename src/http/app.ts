@@ -180,7 +180,7 @@ async function serve(
       finish(499, "cancelled");
       return new Response(null, { status: 499 });
     }
-    return respondWhole(context, errorAnswer(route.protocol, asApiError(services, context, error)), finish);
+    return respondWhole(context, errorAnswer(route.protocol, asApiError(services, context, error), context.id), finish);
   }
 }
 

@@ -49,7 +49,7 @@ export interface Surface {
    */
   plan(services: Services, caller: Caller, request: ChatRequest, source: Source): Plan;
   /** Maps an upstream's error to the answer for this surface's callers. @throws ApiError in its place */
-  upstreamErrorAnswer(error: UpstreamError, protocol: Protocol): WholeAnswer;
+  upstreamErrorAnswer(error: UpstreamError, protocol: Protocol, requestId: string): WholeAnswer;
   /** Maps an error of the call itself, such as a timeout, for this surface's callers. */
   failure(error: ApiError): ApiError;
   /** Maps an error within a stream. */
@@ -220,7 +220,7 @@ async function answerOf(
   }
   if (!isUpstreamError(called)) return called;
   Object.assign(context.logFields, describeFailure(services, called));
-  return surface.upstreamErrorAnswer(called, protocol);
+  return surface.upstreamErrorAnswer(called, protocol, context.id);
 }
 
 /** @throws ApiError before anything is called */

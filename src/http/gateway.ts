@@ -16,10 +16,10 @@ export const gateway: Surface = {
     const store = target.call.extras["store"] ?? request.store;
     return { targets: [target], store: store === true, upstreamMayHold: true };
   },
-  upstreamErrorAnswer({ status, headers, body }, protocol) {
+  upstreamErrorAnswer({ status, headers, body }, protocol, requestId) {
     const marked = { ...headers, "x-troupe-error-source": "upstream" };
     const error = errorObjectIn(body);
-    const own = protocol.upstreamError?.(error, status);
+    const own = protocol.upstreamError?.(error, status, requestId);
     const answer: WholeAnswer =
       own === undefined ? { kind: "whole", status, headers: marked, body } : jsonAnswer(own, status, marked);
     return { ...answer, error };

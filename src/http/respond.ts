@@ -36,8 +36,8 @@ export function textAnswer(body: string, status = 200, contentType = "text/plain
 /** Of whatever a browser shows. */
 export const pageHeaders = { "x-content-type-options": "nosniff", "referrer-policy": "no-referrer" };
 
-export function errorAnswer(protocol: Protocol, error: ApiError): WholeAnswer {
-  return jsonAnswer(protocol.error(error), error.status, error.headers);
+export function errorAnswer(protocol: Protocol, error: ApiError, requestId: string): WholeAnswer {
+  return jsonAnswer(protocol.error(error, requestId), error.status, error.headers);
 }
 
 /** Anything thrown, as an error of our own. What is unknown says nothing to the client and everything to the log. */

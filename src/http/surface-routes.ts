@@ -1,12 +1,14 @@
 /** The routes of each surface, and the base path that they are mounted at. */
 import type { SurfaceName } from "../config/config.ts";
 import { chat } from "../protocols/chat/chat.ts";
+import { messages } from "../protocols/messages/messages.ts";
 import type { Protocol } from "../protocols/protocol.ts";
 import { responses } from "../protocols/responses/responses.ts";
 import { createCompletion, type Surface } from "./completion.ts";
 import { gateway } from "./gateway.ts";
 import { modelRoutes } from "./models.ts";
 import { describeCompletion } from "./openapi/descriptions.ts";
+import { describeMessages } from "./openapi/messages.ts";
 import { describeResponses } from "./openapi/responses.ts";
 import { orchestrator } from "./orchestrator.ts";
 import type { Route } from "./routes.ts";
@@ -22,6 +24,7 @@ type Format = {
 const formats: readonly Format[] = [
   { path: "/v1/chat/completions", protocol: chat, describe: describeCompletion },
   { path: "/v1/responses", protocol: responses, describe: describeResponses },
+  { path: "/v1/messages", protocol: messages, describe: describeMessages },
 ];
 
 export function completionRoute(surface: Surface, path: string, protocol: Protocol, detail: Route["detail"]): Route {

@@ -109,8 +109,9 @@ export interface Protocol<Options = unknown> {
   /**
    * The body of an error. Its `param` is a path of this format where `parse` threw it, and of the inner form (`model`,
    * `messages[0].content`) where a later check did: a format with other names translates those.
+   * @param requestId as in `x-request-id`
    */
-  error(error: ApiError): object;
+  error(error: ApiError, requestId: string): object;
   /** The body of an error that the gateway passes on from an upstream. Absent: what the upstream sent, byte for byte. */
-  upstreamError?(error: ErrorFields, status: number): object;
+  upstreamError?(error: ErrorFields, status: number, requestId: string): object;
 }

@@ -1,0 +1,143 @@
+/** System text and turns of this format as messages of the inner form. */
+import { truncate } from "../../lib/truncate.ts";
+import type { AssistantMessage, Message, ToolCall, ToolMessage, UserPart } from "../chat/schema.ts";
+import type { NativeOnly } from "./native-only.ts";
+import { documentParts, imagePart, marker, searchResultPart, textPart } from "./parts.ts";
+import type { ContentBlock, MessagesBody, TextBlock, ToolResultBlock, ToolUseBlock, Turn } from "./schema.ts";
+import { ReturnedThinking } from "./thinking.ts";
+
+/** @param nativeOnly takes what no other provider can be sent */
+export function conversationOf({ system, messages }: MessagesBody, nativeOnly: NativeOnly): Message[] {
+  return [...systemMessage(system), ...messages.flatMap((turn, at) => messagesOf(turn, `messages[${at}]`, nativeOnly))];
+}
+
+function systemMessage(content: MessagesBody["system"]): Message[] {
+  if (typeof content === "string") return content === "" ? [] : [{ role: "system", content }];
+  const parts = (content ?? []).filter(({ text }) => text !== "").map(textPart);
+  return parts.length === 0 ? [] : [{ role: "system", content: parts }];
+}
+
+function messagesOf({ role, content }: Turn, path: string, nativeOnly: NativeOnly): Message[] {
+  if (role === "system") return laterSystem(content, path, nativeOnly);
+  if (typeof content === "string") return content === "" ? [] : [{ role, content }];
+  return role === "user" ? userMessages(content, path, nativeOnly) : assistantMessages(content);
+}
+
+/** What else a system turn may hold changes the tools of the provider's own conversation. */
+function laterSystem(content: Turn["content"], path: string, nativeOnly: NativeOnly): Message[] {
+  if (typeof content === "string") return systemMessage(content);
+  for (const [at, block] of content.entries())
+    if (!isText(block)) refuseBlock(block, `${path}.content[${at}]`, nativeOnly);
+  return systemMessage(content.filter(isText));
+}
+
+const isText = (block: ContentBlock): block is TextBlock => block.type === "text";
+
+/** Results stand first, right behind the calls that they answer; what was said beside them follows. */
+function userMessages(content: readonly ContentBlock[], path: string, nativeOnly: NativeOnly): Message[] {
+  const results: Message[] = [];
+  const parts: UserPart[] = [];
+  for (const [at, block] of content.entries()) {
+    const place = `${path}.content[${at}]`;
+    if (block.type === "tool_result") results.push(toolMessage(block, place, nativeOnly));
+    else parts.push(...partsOf(block, place, nativeOnly));
+  }
+  return parts.length === 0 ? results : [...results, { role: "user", content: parts }];
+}
+
+function partsOf(block: ContentBlock, path: string, nativeOnly: NativeOnly): UserPart[] {
+  switch (block.type) {
+    case "text":
+      return block.text === "" ? [] : [textPart(block)];
+    case "image":
+      return imagePart(block, path, nativeOnly);
+    case "document":
+      return documentParts(block, path, nativeOnly);
+    case "search_result":
+      return [searchResultPart(block)];
+    // Misplaced: only an assistant thinks and calls.
+    case "thinking":
+    case "redacted_thinking":
+    case "tool_use":
+    case "tool_result":
+      return [];
+    default:
+      refuseBlock(block, path, nativeOnly);
+      return [];
+  }
+}
+
+function refuseBlock({ type }: ContentBlock, path: string, nativeOnly: NativeOnly): void {
+  nativeOnly.part(`${path}.type`, `a block of type '${truncate(type)}' is known to Anthropic alone.`);
+}
+
+/** `is_error` has no field in the public format: it is the inner form's own, and providers that have a place for it take it. */
+function toolMessage(block: ToolResultBlock, path: string, nativeOnly: NativeOnly): Message {
+  const { tool_use_id, content, is_error } = block;
+  const parts =
+    typeof content === "string"
+      ? []
+      : (content ?? []).flatMap((one, at) => partsOf(one as ContentBlock, `${path}.content[${at}]`, nativeOnly));
+  return {
+    role: "tool",
+    tool_call_id: tool_use_id,
+    content: typeof content === "string" ? content : parts.length === 0 ? "" : (parts as ToolMessage["content"]),
+    ...(is_error === true && { is_error: true }),
+    ...marker(block),
+  } as Message;
+}
+
+/** Blocks of server tools tell what the provider did by itself: they mean nothing to another one, and are left out. */
+function assistantMessages(content: readonly ContentBlock[]): Message[] {
+  const thinking = new ReturnedThinking();
+  const layout: (string | number)[] = [];
+  const texts: TextBlock[] = [];
+  const uses: ToolUseBlock[] = [];
+  for (const block of content) {
+    if (block.type === "text" && block.text !== "") {
+      texts.push(block);
+      layout.push(block.text.length);
+    } else if (block.type === "tool_use") {
+      uses.push(block);
+      layout.push("tool_use");
+    } else if (
+      block.type === "thinking" ? thinking.thinking(block.thinking, block.signature) : isRedacted(block, thinking)
+    ) {
+      layout.push("thinking");
+    }
+  }
+  const unusual = !isUsualOrder(layout);
+  const said = unusual ? texts.map(({ text }) => text).join("") : spoken(texts);
+  const fields = thinking.fields(unusual ? layout : undefined);
+  const tool_calls = uses.map((use) => thinking.sign(toolCall(use)));
+  if (said === undefined && tool_calls.length === 0 && Object.keys(fields).length === 0) return [];
+  const message = {
+    role: "assistant",
+    content: said ?? (tool_calls.length > 0 ? null : ""),
+    ...fields,
+    ...(tool_calls.length > 0 && { tool_calls }),
+  };
+  return [message as AssistantMessage];
+}
+
+function isRedacted(block: ContentBlock, thinking: ReturnedThinking): boolean {
+  return block.type === "redacted_thinking" && thinking.redacted(block.data);
+}
+
+/** One text is a string, as all upstreams take it; several, and marked ones, stay parts. */
+function spoken(texts: readonly TextBlock[]): AssistantMessage["content"] | undefined {
+  const [only] = texts;
+  if (only === undefined) return undefined;
+  return texts.length === 1 && only.cache_control == null ? only.text : texts.map(textPart);
+}
+
+/** Thoughts, then texts, then calls. */
+function isUsualOrder(layout: readonly (string | number)[]): boolean {
+  const kinds = layout.map((entry) => (entry === "thinking" ? "t" : entry === "tool_use" ? "u" : "x"));
+  return /^t*x*u*$/.test(kinds.join(""));
+}
+
+function toolCall({ id, name, input, ...block }: ToolUseBlock): ToolCall {
+  const called = { name, arguments: JSON.stringify(input ?? {}) };
+  return { id, type: "function", function: called, ...marker(block) } as ToolCall;
+}

@@ -1,0 +1,30 @@
+/**
+ * Messages, the format of Anthropic's clients.
+ * Source: https://platform.claude.com/docs/en/api/messages
+ */
+import type { Protocol } from "../protocol.ts";
+import { apiErrorBody, errorBody, typeOfStatus } from "./errors.ts";
+import { checkMessages, innerRequest } from "./request.ts";
+import { type AnswerOptions, messageBody } from "./response.ts";
+import { MessagesEncoder, ping } from "./stream.ts";
+import { thinkingShown } from "./thinking.ts";
+
+export const messages: Protocol<AnswerOptions> = {
+  name: "messages",
+  answerIdPrefix: "msg_",
+  keepAlive: ping,
+  parse({ parsed }) {
+    const body = checkMessages(parsed);
+    const { request, nativeOnly } = innerRequest(body);
+    const refusal = nativeOnly.refusal ?? nativeOnly.toolRefusal;
+    if (refusal !== undefined) throw refusal;
+    const options = { thinking: thinkingShown(body), stops: body.stop_sequences ?? [] };
+    return { request, identity: ["messages", parsed], options };
+  },
+  completion: messageBody,
+  encoder: (envelope, options) => new MessagesEncoder(envelope, options),
+  responseHeaders: (requestId) => ({ "request-id": requestId }),
+  error: apiErrorBody,
+  upstreamError: ({ message }, status, requestId) =>
+    errorBody(typeOfStatus(status), typeof message === "string" ? message : "", requestId),
+};

@@ -1,0 +1,100 @@
+/** A parsed body, checked and translated: the inner form, or the one `ApiError` that names what is wrong and where. */
+import type { TObject } from "@sinclair/typebox";
+import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
+import type { JsonObject } from "../../lib/json/json.ts";
+import { formatPath, schemaErrors } from "../../lib/schema-errors.ts";
+import type { ChatRequest, ResponseFormat } from "../chat/schema.ts";
+import { ApiError } from "../errors.ts";
+import { conversationOf } from "./conversation.ts";
+import { NativeOnly } from "./native-only.ts";
+import { marker } from "./parts.ts";
+import { CountBody, MessagesBody } from "./schema.ts";
+import { thinkingOptions } from "./thinking.ts";
+import { isStrictSchema, toolFields } from "./tools.ts";
+
+/** Made for the first call: it takes milliseconds, which a start should not wait for. */
+const compiled = new Map<TObject, TypeCheck<TObject>>();
+
+/** @throws ApiError invalid_value or missing_field */
+export const checkMessages = (body: JsonObject): MessagesBody => checked(MessagesBody, body) as MessagesBody;
+
+/** A prompt to be counted, which needs no max_tokens. @throws ApiError invalid_value or missing_field */
+export function checkCount(body: JsonObject): MessagesBody {
+  return { max_tokens: 1, ...(checked(CountBody, body) as CountBody) };
+}
+
+function checked(schema: TObject, body: JsonObject): unknown {
+  let check = compiled.get(schema);
+  if (check === undefined) {
+    check = TypeCompiler.Compile(schema);
+    compiled.set(schema, check);
+  }
+  if (check.Check(body)) return body;
+  const fault = schemaErrors(schema, body, 1)[0];
+  if (fault === undefined) throw ApiError.invalidJson("The request body is not a Messages request.");
+  const param = formatPath(fault.path);
+  throw fault.kind === "missing"
+    ? ApiError.missingField(param)
+    : ApiError.invalidValue(param, `${param} ${fault.message}.`);
+}
+
+export type Translated = { readonly request: ChatRequest; readonly nativeOnly: NativeOnly };
+
+/** @param body checked */
+export function innerRequest(body: MessagesBody): Translated {
+  const nativeOnly = new NativeOnly();
+  const { model, max_tokens, temperature, top_p, top_k, stop_sequences, stream } = body;
+  const messages = conversationOf(body, nativeOnly);
+  // The official client's tool runner asks for one, and sends all turns itself where it is refused.
+  if (body.thread != null)
+    nativeOnly.part("thread", "conversations that the provider keeps are known to Anthropic alone.");
+  if (messages.length === 0) nativeOnly.refuse(ApiError.invalidValue("messages", "messages must hold some content."));
+  const request = {
+    model,
+    messages,
+    max_completion_tokens: max_tokens,
+    ...(temperature != null && { temperature }),
+    ...(top_p != null && { top_p }),
+    ...(top_k != null && { top_k }),
+    ...(stop_sequences != null && stop_sequences.length > 0 && { stop: stop_sequences }),
+    ...(stream != null && { stream }),
+    ...toolFields(body, nativeOnly),
+    ...thinkingOptions(body),
+    ...responseFormat(body),
+    ...userOf(body),
+    ...tierOf(body),
+    ...variablesOf(body),
+    ...marker(body),
+  };
+  return { request: request as ChatRequest, nativeOnly };
+}
+
+/** The schema by which all of an answer is made; its name is asked for elsewhere. */
+function responseFormat({ output_config, output_format }: MessagesBody): { response_format?: ResponseFormat } {
+  const format = output_config?.format ?? output_format;
+  if (format == null) return {};
+  const schema = format.schema as JsonObject;
+  const json_schema = { name: "answer", schema, ...(isStrictSchema(schema) && { strict: true }) };
+  return { response_format: { type: "json_schema", json_schema } };
+}
+
+/** "Invalid 'user': string too long. Expected a string with maximum length 64": a longer one is named by its hash. */
+const maxUser = 64;
+
+function userOf({ metadata }: MessagesBody): { user?: string } {
+  const id = metadata?.user_id;
+  if (id == null || id === "") return {};
+  return { user: id.length <= maxUser ? id : new Bun.CryptoHasher("sha256").update(id).digest("hex") };
+}
+
+/** https://platform.claude.com/docs/en/api/service-tiers */
+function tierOf({ service_tier }: MessagesBody): { service_tier?: string } {
+  if (service_tier == null) return {};
+  return { service_tier: service_tier === "standard_only" ? "default" : service_tier };
+}
+
+/** Values for a persona's variables, this server's own field. */
+function variablesOf(body: MessagesBody): JsonObject {
+  const { variables } = body as JsonObject;
+  return variables == null ? {} : { variables };
+}

@@ -1,0 +1,81 @@
+/** A normalised plain answer as a message of this format. */
+import { isTooDeep, type JsonObject, objectOf, parseJson } from "../../lib/json/json.ts";
+import type { AnswerMessage, CompletionBody, Delta, Envelope } from "../chat/schema.ts";
+import { type BlockSink, Blocks } from "./blocks.ts";
+import { notStopped, stopFields, stoppedAt, usageFields } from "./ending.ts";
+import type { ThinkingShown } from "./thinking.ts";
+
+/** What an answer depends on beside the model's own. */
+export type AnswerOptions = {
+  readonly thinking: ThinkingShown;
+  /** The stop sequences that were asked for. */
+  readonly stops: readonly string[];
+};
+
+export function messageBody(body: CompletionBody, { id, model }: Envelope, { thinking, stops }: AnswerOptions): object {
+  const [choice] = body.choices;
+  const content = choice === undefined ? [] : contentOf(choice.message, thinking);
+  const calls = content.some(({ type }) => type === "tool_use");
+  const stop =
+    choice === undefined
+      ? notStopped
+      : stopFields(
+          { finish: choice.finish_reason, calls, refusal: choice.message.refusal ?? "", stoppedAt: stoppedAt(choice) },
+          stops,
+        );
+  return { id, type: "message", role: "assistant", model, content, ...stop, usage: usageFields(body.usage, body) };
+}
+
+/** The blocks of a stream that gives the whole message at once. */
+function contentOf(message: AnswerMessage, shown: ThinkingShown): JsonObject[] {
+  const collected = new Collected();
+  const blocks = new Blocks(collected, shown);
+  const { tool_calls, thinking_blocks, ...rest } = message;
+  const delta: JsonObject = { ...rest, tool_calls: tool_calls?.map((call, index) => ({ index, ...call })) };
+  if (shown !== "none" && thinking_blocks?.length) {
+    blocks.native(thinking_blocks);
+    delta["reasoning_content"] = undefined;
+  }
+  blocks.push(delta as Delta);
+  blocks.finish();
+  return collected.content;
+}
+
+/** Puts blocks together as an official client does. */
+class Collected implements BlockSink {
+  readonly content: JsonObject[] = [];
+  #input = "";
+
+  start(_index: number, block: JsonObject): void {
+    this.content.push(block);
+    this.#input = "";
+  }
+
+  delta(index: number, delta: JsonObject): void {
+    const block = this.content[index]!;
+    switch (delta["type"]) {
+      case "text_delta":
+        block["text"] += delta["text"] as string;
+        return;
+      case "thinking_delta":
+        block["thinking"] += delta["thinking"] as string;
+        return;
+      case "signature_delta":
+        block["signature"] = delta["signature"];
+        return;
+      case "input_json_delta":
+        this.#input += delta["partial_json"] as string;
+    }
+  }
+
+  stop(index: number): void {
+    const block = this.content[index]!;
+    if (block["type"] === "tool_use") block["input"] = inputOf(this.#input);
+  }
+}
+
+/** Arguments that are no JSON object, as a model may have left them when it was cut off, are kept as they are under one key. */
+function inputOf(written: string): JsonObject {
+  if (written.trim() === "") return {};
+  return objectOf(isTooDeep(written) ? undefined : parseJson(written)) ?? { _raw: written };
+}

@@ -1,0 +1,123 @@
+/**
+ * A normalised stream as the events of this format.
+ * Source: https://platform.claude.com/docs/en/build-with-claude/streaming
+ */
+import type { JsonObject } from "../../lib/json/json.ts";
+import { formatSseEvent } from "../../lib/sse.ts";
+import { plainText } from "../chat/plain-text.ts";
+import type { ChunkBody, ChunkChoice, Envelope, FinishReason, Usage } from "../chat/schema.ts";
+import type { ErrorFields, EventEncoder, TextFrame } from "../protocol.ts";
+import { Blocks } from "./blocks.ts";
+import { notStopped, stopFields, stoppedAt, usageFields } from "./ending.ts";
+import { errorBody, typeOfFields } from "./errors.ts";
+import type { AnswerOptions } from "./response.ts";
+
+const eventOf = (value: JsonObject & { type: string }): string => formatSseEvent(JSON.stringify(value), value.type);
+
+/** Clients pass over it wherever it stands, also before the first event of the answer. */
+export const ping = eventOf({ type: "ping" });
+
+export class MessagesEncoder implements EventEncoder {
+  readonly #envelope: Envelope;
+  readonly #options: AnswerOptions;
+  readonly #blocks: Blocks;
+  /** Where the blocks' events go. */
+  #events: string[] = [];
+  #begun = false;
+  #finish: FinishReason | undefined;
+  #refusal = "";
+  #stoppedAt: unknown;
+  #usage: Usage | undefined;
+  #tier: Pick<ChunkBody, "service_tier"> = {};
+  #lastIsText = false;
+  #frame: TextFrame | undefined;
+  #frameIndex = -1;
+
+  constructor(envelope: Envelope, options: AnswerOptions) {
+    this.#envelope = envelope;
+    this.#options = options;
+    const add = (type: string, index: number, rest: JsonObject = {}) =>
+      void this.#events.push(eventOf({ type, index, ...rest }));
+    this.#blocks = new Blocks(
+      {
+        start: (index, content_block) => add("content_block_start", index, { content_block }),
+        delta: (index, delta) => add("content_block_delta", index, { delta }),
+        stop: (index) => add("content_block_stop", index),
+      },
+      options.thinking,
+    );
+  }
+
+  push(chunk: ChunkBody, events: string[]): void {
+    const { choices, usage, service_tier } = chunk;
+    const [choice] = choices;
+    const text = choice === undefined ? undefined : plainText(choice);
+    this.#lastIsText = text !== undefined;
+    const frame = text === undefined ? undefined : this.textFrame;
+    if (frame !== undefined) {
+      events.push(frame.head + JSON.stringify(text) + frame.tail);
+      return;
+    }
+    this.#events = events;
+    if (usage != null) this.#usage = usage;
+    if (service_tier !== undefined) this.#tier = { service_tier };
+    this.#begin();
+    if (choice?.index === 0) this.#take(choice);
+  }
+
+  get textFrame(): TextFrame | undefined {
+    const index = this.#blocks.textIndex;
+    if (!this.#lastIsText || index === undefined) return undefined;
+    if (this.#frame === undefined || this.#frameIndex !== index) {
+      this.#frameIndex = index;
+      this.#frame = textFrameOf(index);
+    }
+    return this.#frame;
+  }
+
+  end(events: string[]): void {
+    this.#events = events;
+    this.#begin();
+    this.#blocks.finish();
+    const ending = {
+      finish: this.#finish,
+      calls: this.#blocks.calls > 0,
+      refusal: this.#refusal,
+      stoppedAt: this.#stoppedAt,
+    };
+    const delta = stopFields(ending, this.#options.stops);
+    const usage = usageFields(this.#usage);
+    events.push(eventOf({ type: "message_delta", delta, usage }), eventOf({ type: "message_stop" }));
+  }
+
+  fault(error: ErrorFields, events: string[]): void {
+    events.push(eventOf(errorBody(typeOfFields(error), String(error["message"] ?? ""))));
+  }
+
+  /** Counts come with the end: those of the start are what is known then, which is nothing. */
+  #begin(): void {
+    if (this.#begun) return;
+    this.#begun = true;
+    const { id, model } = this.#envelope;
+    const message = { id, type: "message", role: "assistant", model, content: [], ...notStopped };
+    this.#events.push(
+      eventOf({ type: "message_start", message: { ...message, usage: usageFields(undefined, this.#tier) } }),
+    );
+  }
+
+  #take(choice: ChunkChoice): void {
+    const { delta, finish_reason } = choice;
+    this.#refusal += delta.refusal ?? "";
+    this.#blocks.push(delta);
+    if (finish_reason === null) return;
+    this.#finish = finish_reason;
+    this.#stoppedAt = stoppedAt(choice);
+    this.#blocks.finish();
+  }
+}
+
+function textFrameOf(index: number): TextFrame {
+  const event = eventOf({ type: "content_block_delta", index, delta: { type: "text_delta", text: "" } });
+  const text = event.lastIndexOf('""');
+  return { head: event.slice(0, text), tail: event.slice(text + 2) };
+}
