@@ -14,6 +14,7 @@ const floors: readonly (readonly string[])[] = [
   ["upstream"],
   ["auth", "limits", "idempotency", "conversations", "observability"],
   ["http"],
+  ["admin"],
   ["server"],
   ["cli"],
 ];

@@ -1,13 +1,14 @@
 /** Who may call: API keys, looked up in memory, kept in the store. */
 import { existsSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
-import type { SurfaceName } from "../config/config.ts";
+import type { ServedSurface } from "../config/config.ts";
+import { modelSurfaces, surfaceNames } from "../config/schema.ts";
 import type { Clock } from "../lib/clock.ts";
 import { globMatches, globReaches } from "../lib/glob.ts";
 import { writePrivately } from "../lib/write-privately.ts";
 import { type Tier, tiers } from "../protocols/models.ts";
 import { asFolderError, StorageError } from "../store/storage-error.ts";
-import type { KeyRepository, KeyRow } from "../store/store.ts";
+import type { KeyRepository, KeyRights, KeyRow } from "../store/store.ts";
 import { KeyError, matchKey } from "./key-lookup.ts";
 import { hashOf, isWellFormed, newSecret, shownLength } from "./key-secret.ts";
 
@@ -20,11 +21,15 @@ export type Caller = {
   readonly perMinute: number;
   /** Only where the key itself names a number: what applies on the gateway. */
   readonly ownPerMinute: number | undefined;
-  readonly surfaces: ReadonlySet<SurfaceName>;
+  /** Tokens per minute on all surfaces together; undefined: no limit. */
+  readonly tokensPerMinute: number | undefined;
+  readonly surfaces: ReadonlySet<ServedSurface>;
   /** Globs over model ids. */
   readonly models: readonly string[];
+  /** What its calls are counted under, beside the key itself. */
+  readonly tags: readonly string[];
   /** Under which names its calls are counted. */
-  readonly buckets: Readonly<Record<SurfaceName, string>>;
+  readonly buckets: Readonly<Record<ServedSurface, string>>;
 };
 
 export type KeySpec = {
@@ -32,15 +37,26 @@ export type KeySpec = {
   readonly tier: Tier;
   /** Requests per minute; enterprise keys must name it. */
   readonly perMinute?: number;
-  /** Default: both. */
-  readonly surfaces?: readonly SurfaceName[];
+  /** Tokens per minute. Default: no limit. */
+  readonly tokensPerMinute?: number;
+  /** Default: those of models. */
+  readonly surfaces?: readonly ServedSurface[];
   /** Globs over model ids. Default: every model. */
   readonly models?: readonly string[];
+  /** Default: none. */
+  readonly tags?: readonly string[];
   /** Unix milliseconds. Default: never. */
   readonly expiresAt?: number;
 };
 
-type KeyState = "active" | "expired" | "revoked";
+/** What changes of a key; null takes a number or an expiry away. */
+export type KeyChanges = Partial<Pick<KeySpec, "name" | "tier" | "surfaces" | "models" | "tags">> & {
+  readonly perMinute?: number | null;
+  readonly tokensPerMinute?: number | null;
+  readonly expiresAt?: number | null;
+};
+
+export type KeyState = "active" | "expired" | "revoked";
 
 /** All that is known about a key but the key itself. Times are Unix milliseconds. */
 export type KeyInfo = KeySpec & {
@@ -48,8 +64,9 @@ export type KeyInfo = KeySpec & {
   /** The key's first characters. */
   readonly prefix: string;
   readonly state: KeyState;
-  readonly surfaces: readonly SurfaceName[];
+  readonly surfaces: readonly ServedSurface[];
   readonly models: readonly string[];
+  readonly tags: readonly string[];
   readonly createdAt: number;
   /** To the minute. */
   readonly lastUsedAt?: number;
@@ -62,9 +79,14 @@ export type NewKey = { readonly secret: string; readonly key: KeyInfo };
 /** A key that nobody can make as it was asked for: a wrong use. */
 export class KeySpecError extends KeyError {
   override readonly name = "KeySpecError";
-}
+  /** Which part of the specification is wrong. */
+  readonly part: keyof KeySpec;
 
-const surfaceNames: readonly SurfaceName[] = ["orchestrator", "gateway"];
+  constructor(part: keyof KeySpec, message: string) {
+    super(message);
+    this.part = part;
+  }
+}
 
 /** @param modelId `<namespace>/<name>` */
 export function mayUseModel(caller: Caller, modelId: string): boolean {
@@ -181,6 +203,19 @@ export class Keys {
   }
 
   /**
+   * Changes a key, from the next request on. What is not named stays as it is.
+   * @param given as `match` takes it. @throws KeyError, KeySpecError, StorageError
+   */
+  async update(given: string, changes: KeyChanges): Promise<KeyInfo> {
+    const before = await this.show(given);
+    checkSpec(changed(before, changes), this.#clock.now(), changes);
+    if (!(await this.#rows.update(before.id, rightsFrom(changes)))) {
+      throw new KeyError(`The key '${before.id}' is revoked; make a new one.`);
+    }
+    return this.show(before.id);
+  }
+
+  /**
    * A new secret for the same key; the old one is refused from the next request on.
    * @param given as `match` takes it. @throws KeyError, StorageError
    */
@@ -194,14 +229,14 @@ export class Keys {
   }
 
   /**
-   * If there has never been a key, makes one of the pro plan and writes it to `file`, readable by this user only. It stands
+   * If there has never been a key, makes one of the pro plan for every surface and writes it to `file`, readable by this user only. It stands
    * beside it before the key is made, and in its place once the key is kept: so a file there always tells of a key.
    * Of several processes that start at once, one makes them.
    * @returns undefined when there are keys
    * @throws StorageError; then there is no key
    */
   async ensureFirstKey(file: string): Promise<NewKey | undefined> {
-    const { secret, row } = this.#newRow({ name: "first", tier: "pro" });
+    const { secret, row } = this.#newRow({ name: "first", tier: "pro", surfaces: surfaceNames });
     const unfinished = `${file}.new`;
     try {
       const made = await this.#rows.insertFirst(row, () => {
@@ -245,9 +280,11 @@ export class Keys {
       tier: row.tier,
       perMinute: ownPerMinute ?? (row.tier === "free" ? this.#tiers.free : this.#tiers.pro),
       ownPerMinute,
-      surfaces: new Set(JSON.parse(row.surfaces) as SurfaceName[]),
+      tokensPerMinute: row.tokensPerMinute ?? undefined,
+      surfaces: new Set(JSON.parse(row.surfaces) as ServedSurface[]),
       models: JSON.parse(row.models) as string[],
-      buckets: { orchestrator: `orchestrator ${row.id}`, gateway: `gateway ${row.id}` },
+      tags: JSON.parse(row.tags) as string[],
+      buckets: { orchestrator: `orchestrator ${row.id}`, gateway: `gateway ${row.id}`, admin: `admin ${row.id}` },
     };
     return { caller, expiresAt: row.expiresAt ?? Number.POSITIVE_INFINITY };
   }
@@ -269,8 +306,10 @@ export class Keys {
       hash: hashOf(secret),
       tier: spec.tier,
       perMinute: spec.perMinute ?? null,
-      surfaces: JSON.stringify([...new Set(spec.surfaces ?? surfaceNames)]),
+      tokensPerMinute: spec.tokensPerMinute ?? null,
+      surfaces: listed(spec.surfaces ?? modelSurfaces),
       models: JSON.stringify(spec.models ?? ["*"]),
+      tags: listed(spec.tags ?? []),
       createdAt: now,
       expiresAt: spec.expiresAt ?? null,
       lastUsedAt: null,
@@ -289,8 +328,10 @@ export class Keys {
       state: row.revokedAt !== null ? "revoked" : expired ? "expired" : "active",
       tier: row.tier,
       ...(row.perMinute === null ? {} : { perMinute: row.perMinute }),
-      surfaces: JSON.parse(row.surfaces) as SurfaceName[],
+      ...(row.tokensPerMinute === null ? {} : { tokensPerMinute: row.tokensPerMinute }),
+      surfaces: JSON.parse(row.surfaces) as ServedSurface[],
       models: JSON.parse(row.models) as string[],
+      tags: JSON.parse(row.tags) as string[],
       createdAt: row.createdAt,
       ...(row.expiresAt === null ? {} : { expiresAt: row.expiresAt }),
       ...(lastUsedAt === 0 ? {} : { lastUsedAt }),
@@ -301,29 +342,81 @@ export class Keys {
 
 type NewKeyRow = { readonly secret: string; readonly row: KeyRow };
 
-const greatestPerMinute = 1_000_000;
+const listed = (names: readonly string[]) => JSON.stringify([...new Set(names)]);
 
-/** @param now in Unix milliseconds. @throws KeySpecError */
-export function checkSpec(spec: KeySpec, now: number): void {
-  const { name, tier, perMinute, surfaces, models, expiresAt } = spec;
-  const faults: [boolean, string][] = [
-    [!/^[^\p{Cc}]{1,100}$/u.test(name), "The name must have 1 to 100 characters, without control characters."],
-    [!tiers.includes(tier), `The tier must be one of ${tiers.join(", ")}.`],
-    [tier === "enterprise" && perMinute === undefined, "An enterprise key needs its number of requests per minute."],
+/** The changes as the store takes them. */
+function rightsFrom({ surfaces, models, tags, ...rest }: KeyChanges): Partial<KeyRights> {
+  return {
+    ...rest,
+    ...(surfaces && { surfaces: listed(surfaces) }),
+    ...(models && { models: JSON.stringify(models) }),
+    ...(tags && { tags: listed(tags) }),
+  };
+}
+
+function changed(key: KeyInfo, changes: KeyChanges): KeySpec {
+  const all = Object.entries({ ...key, ...changes }).filter(([, value]) => value !== null);
+  return Object.fromEntries(all) as unknown as KeySpec;
+}
+
+const greatestPerMinute = 1_000_000;
+const greatestTokensPerMinute = 1_000_000_000;
+const maxTags = 16;
+
+/** A tag stands in headers, labels and addresses as it is. */
+export const isTag = (text: string): boolean => /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(text);
+
+/**
+ * @param now in Unix milliseconds
+ * @param changes the parts to look at, where the others were right before. Default: all
+ * @throws KeySpecError
+ */
+export function checkSpec(spec: KeySpec, now: number, changes: object = spec): void {
+  const { name, tier, perMinute, tokensPerMinute, surfaces, models, tags, expiresAt } = spec;
+  const faults: [boolean, keyof KeySpec, string][] = [
+    [!/^[^\p{Cc}]{1,100}$/u.test(name), "name", "The name must have 1 to 100 characters, without control characters."],
+    [!tiers.includes(tier), "tier", `The tier must be one of ${tiers.join(", ")}.`],
     [
-      perMinute !== undefined && !(Number.isInteger(perMinute) && perMinute >= 1 && perMinute <= greatestPerMinute),
+      tier === "enterprise" && perMinute === undefined,
+      "perMinute",
+      "An enterprise key needs its number of requests per minute.",
+    ],
+    [
+      perMinute !== undefined && !isCount(perMinute, greatestPerMinute),
+      "perMinute",
       `The requests per minute must be a whole number from 1 to ${greatestPerMinute}.`,
     ],
     [
+      tokensPerMinute !== undefined && !isCount(tokensPerMinute, greatestTokensPerMinute),
+      "tokensPerMinute",
+      `The tokens per minute must be a whole number from 1 to ${greatestTokensPerMinute}.`,
+    ],
+    [
       surfaces !== undefined && (surfaces.length === 0 || surfaces.some((surface) => !surfaceNames.includes(surface))),
+      "surfaces",
       `The surfaces must be one or more of ${surfaceNames.join(", ")}.`,
     ],
-    [models !== undefined && (models.length === 0 || models.includes("")), "The models must be one or more patterns."],
-    [expiresAt !== undefined && !(expiresAt > now), "The expiry must lie in the future."],
+    [
+      models !== undefined && (models.length === 0 || models.includes("")),
+      "models",
+      "The models must be one or more patterns.",
+    ],
+    [
+      tags !== undefined && (tags.length > maxTags || !tags.every(isTag)),
+      "tags",
+      `The tags must be at most ${maxTags}, each of 1 to 64 letters, digits, '.', '_' and '-', and begin with a letter or digit.`,
+    ],
+    [
+      expiresAt !== undefined && "expiresAt" in changes && !(expiresAt > now),
+      "expiresAt",
+      "The expiry must lie in the future.",
+    ],
   ];
   const fault = faults.find(([wrong]) => wrong);
-  if (fault !== undefined) throw new KeySpecError(fault[1]);
+  if (fault !== undefined) throw new KeySpecError(fault[1], fault[2]);
 }
+
+const isCount = (number: number, greatest: number) => Number.isInteger(number) && number >= 1 && number <= greatest;
 
 /** @throws StorageError when a folder has the place of the file */
 export function assertPlaceable(file: string): void {

@@ -1,5 +1,6 @@
 /** `troupe version` and `troupe openapi`. */
 import { buildInfo } from "../build-info.ts";
+import { surfaceNames } from "../config/schema.ts";
 import { type Context, type ExitCode, printJson } from "./context.ts";
 
 const { name, version, commit, builtAt, runtime } = buildInfo;
@@ -14,6 +15,7 @@ export function printVersion({ io }: Context, { json }: { readonly json?: boolea
 
 export async function printOpenApi({ io }: Context): Promise<ExitCode> {
   const { openApiDocument } = await import("../http/openapi/openapi.ts");
-  printJson(io, await openApiDocument());
+  const { adminRoutes } = await import("../admin/routes.ts");
+  printJson(io, await openApiDocument(surfaceNames, adminRoutes));
   return 0;
 }

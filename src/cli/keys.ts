@@ -1,6 +1,6 @@
 /** `troupe keys`: who may call. A running server takes every change over with its next request. */
 
-import { checkSpec, type KeyInfo, type KeySpec, type Keys, type NewKey } from "../auth/keys.ts";
+import { checkSpec, type KeyChanges, type KeyInfo, type KeySpec, type Keys, type NewKey } from "../auth/keys.ts";
 import { systemClock } from "../lib/clock.ts";
 import { CommandError, type Context, type ExitCode, printJson, UsageError, withConfig } from "./context.ts";
 import { keysIn, usingStore, withStore } from "./storage.ts";
@@ -11,6 +11,7 @@ type ChangeOptions = KeyOptions & {
   /** Whether a very short beginning is enough. */
   readonly yes?: boolean;
 };
+export type UpdateOptions = ChangeOptions & KeyChanges;
 export type CreateOptions = KeyOptions & Omit<KeySpec, "name">;
 
 export function createKey(context: Context, name: string, { json, ...spec }: CreateOptions): Promise<ExitCode> {
@@ -20,6 +21,18 @@ export function createKey(context: Context, name: string, { json, ...spec }: Cre
     const made = await usingStore(config, async (store) => (await keysIn(store, config)).create({ name, ...spec }));
     showNewKey(context, made, json);
     return 0;
+  });
+}
+
+export function updateKey(
+  context: Context,
+  given: string,
+  { json, yes, ...changes }: UpdateOptions,
+): Promise<ExitCode> {
+  if (Object.keys(changes).length === 0) throw new UsageError("Nothing to change: give a flag such as --tags.");
+  return withKnownKeys(context, async (keys) => {
+    const { id } = await findKey(context, keys, given, yes);
+    showInfo(context, await keys.update(id, changes), json);
   });
 }
 
@@ -83,15 +96,17 @@ const fieldsFrom = (key: KeyInfo) => ({
   state: key.state,
   tier: key.tier,
   "per minute": key.perMinute?.toString(),
+  "tokens per minute": key.tokensPerMinute?.toString(),
   surfaces: key.surfaces.join(", "),
   models: key.models.join(", "),
+  tags: key.tags.length === 0 ? undefined : key.tags.join(", "),
   created: timeOf(key.createdAt),
   "last used": timeOf(key.lastUsedAt),
   expires: timeOf(key.expiresAt),
   revoked: timeOf(key.revokedAt),
 });
 
-const columns = ["id", "key", "name", "state", "tier", "per minute", "surfaces", "last used", "expires"];
+const columns = ["id", "key", "name", "state", "tier", "per minute", "surfaces", "tags", "last used", "expires"];
 
 const rowFrom = (key: KeyInfo) => [
   key.id,
@@ -101,6 +116,7 @@ const rowFrom = (key: KeyInfo) => [
   key.tier,
   key.perMinute?.toString(),
   key.surfaces.join(","),
+  key.tags.length === 0 ? undefined : key.tags.join(","),
   timeOf(key.lastUsedAt),
   timeOf(key.expiresAt),
 ];
@@ -112,8 +128,10 @@ const jsonFrom = (key: KeyInfo) => ({
   state: key.state,
   tier: key.tier,
   per_minute: key.perMinute ?? null,
+  tokens_per_minute: key.tokensPerMinute ?? null,
   surfaces: key.surfaces,
   models: key.models,
+  tags: key.tags,
   created_at: isoTime(key.createdAt),
   last_used_at: isoTime(key.lastUsedAt),
   expires_at: isoTime(key.expiresAt),

@@ -20,7 +20,16 @@ import { doctor } from "./doctor/doctor.ts";
 import { parseExpiry } from "./expiry.ts";
 import { checkHealth } from "./health.ts";
 import { addHelp, flagsFor, reading, refuseUnknown, sharedOptions } from "./help.ts";
-import { type CreateOptions, createKey, listKeys, revokeKey, rotateKey, showKey } from "./keys.ts";
+import {
+  type CreateOptions,
+  createKey,
+  listKeys,
+  revokeKey,
+  rotateKey,
+  showKey,
+  type UpdateOptions,
+  updateKey,
+} from "./keys.ts";
 import { migrate } from "./migrate.ts";
 import { checkPersonas, listPersonas, printPersonaSchema, showPersona } from "./personas.ts";
 import { type ServeOptions, serve } from "./serve.ts";
@@ -172,18 +181,15 @@ function addKeyCommands(program: Command, act: Act): void {
     .argument("<name>", "Whose it is, or what for")
     .addOption(new Option("--tier <tier>", "Its plan").choices(tiers).default("pro"))
     .option("--per-minute <number>", "Requests per minute (an enterprise key needs it)", parseCount)
-    .option("--surfaces <names>", `Surfaces it may use: ${surfaceNames.join(", ")} (default: both)`, parseSurfaces)
-    .option("--models <globs>", "Models it may use, e.g. 'openai/*,troupe/guide' (default: all)", parseList)
+    .option("--tokens-per-minute <number>", "Tokens per minute (default: no limit)", parseCount)
     .option(
-      "--expires <when>",
-      "A time such as 2027-01-31T12:00:00Z, a date, or a span such as 90d or 12h (default: never)",
-      (text) => {
-        const expiresAt = parseExpiry(text, systemClock.now());
-        if (expiresAt === undefined)
-          throw new InvalidArgumentError("It must be a date, a time, or a span such as 90d.");
-        return expiresAt;
-      },
+      "--surfaces <names>",
+      `Surfaces it may use: ${surfaceNames.join(", ")} (default: the first two)`,
+      parseSurfaces,
     )
+    .option("--models <globs>", "Models it may use, e.g. 'openai/*,troupe/guide' (default: all)", parseList)
+    .option("--tags <names>", "What its calls are counted under too, e.g. 'team-a,batch'", parseNames)
+    .option("--expires <when>", `${when} (default: never)`, parseTime)
     .option(...json)
     .addHelpText(
       "after",
@@ -192,6 +198,28 @@ function addKeyCommands(program: Command, act: Act): void {
     .action(
       act((context, name: string, { expires, ...options }: CreateOptions & { expires?: number }) =>
         createKey(context, name, { ...options, ...(expires !== undefined && { expiresAt: expires }) }),
+      ),
+    );
+  reading(keys.command("update"), "config", "data")
+    .description("Change a key, from the next request on; what is not named stays as it is")
+    .argument(...key)
+    .option("--name <name>", "Whose it is, or what for")
+    .addOption(new Option("--tier <tier>", "Its plan").choices(tiers))
+    .option("--per-minute <number>", "Requests per minute, or 'none' for its plan's", orNone(parseCount))
+    .option("--tokens-per-minute <number>", "Tokens per minute, or 'none'", orNone(parseCount))
+    .option("--surfaces <names>", `Surfaces it may use: ${surfaceNames.join(", ")}`, parseSurfaces)
+    .option("--models <globs>", "Models it may use, '*' for all", parseList)
+    .option("--tags <names>", "What its calls are counted under too; '' for nothing", parseNames)
+    .option("--expires <when>", `${when}, or 'none'`, orNone(parseTime))
+    .option(...yes)
+    .option(...json)
+    .addHelpText(
+      "after",
+      examples("troupe keys update alice --tags team-a", "troupe keys update ci --per-minute none --expires none"),
+    )
+    .action(
+      act((context, given: string, { expires, perMinute, tokensPerMinute, ...options }: UpdateFlags) =>
+        updateKey(context, given, { ...options, ...changesFrom({ expiresAt: expires, perMinute, tokensPerMinute }) }),
       ),
     );
   reading(keys.command("list"), "config", "data")
@@ -296,6 +324,37 @@ function parseCount(text: string): number {
   if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError("It must be a whole number.");
   return Number(text);
 }
+
+const when = "A time such as 2027-01-31T12:00:00Z, a date, or a span such as 90d or 12h";
+
+function parseTime(text: string): number {
+  const time = parseExpiry(text, systemClock.now());
+  if (time === undefined) throw new InvalidArgumentError("It must be a date, a time, or a span such as 90d.");
+  return time;
+}
+
+const orNone =
+  <T>(parse: (text: string) => T) =>
+  (text: string): T | "none" =>
+    text === "none" ? text : parse(text);
+
+type OrNone = number | "none";
+type UpdateFlags = Omit<UpdateOptions, "expiresAt" | "perMinute" | "tokensPerMinute"> & {
+  readonly expires?: OrNone;
+  readonly perMinute?: OrNone;
+  readonly tokensPerMinute?: OrNone;
+};
+
+/** Those that are given, null for none. */
+function changesFrom(given: Readonly<Record<string, OrNone | undefined>>): Record<string, number | null> {
+  const changes = Object.entries(given).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, value === "none" ? null : value] as const],
+  );
+  return Object.fromEntries(changes);
+}
+
+/** An empty text is an empty list. */
+const parseNames = (text: string) => (text === "" ? [] : parseList(text));
 
 function parseList(text: string): string[] {
   return text.split(",").map((item) => item.trim());

@@ -1,17 +1,21 @@
 /** The configuration, validated and frozen. Where a value came from is known to `cli` only. */
 import type { JsonLimits } from "../lib/json/scan.ts";
 
+/** The surfaces that models are called on. */
 export type SurfaceName = "orchestrator" | "gateway";
 
+/** All that a listener can serve and a key can be for: `admin` manages keys and budgets. */
+export type ServedSurface = SurfaceName | "admin";
+
 /**
- * One address. With both surfaces the orchestrator lives at the root and the gateway's base is `/gateway/v1`;
- * with one surface its base is `/v1`.
+ * One address. With both surfaces of models the orchestrator lives at the root and the gateway's base is `/gateway/v1`;
+ * with one of them its base is `/v1`. The base of the admin API is `/admin/v1` everywhere.
  */
 export type ListenerConfig = {
   readonly address:
     | { readonly kind: "tcp"; readonly host: string; readonly port: number }
     | { readonly kind: "unix"; readonly path: string };
-  readonly surfaces: readonly SurfaceName[];
+  readonly surfaces: readonly ServedSurface[];
   /** Paths of PEM files. */
   readonly tls?: { readonly cert: string; readonly key: string };
 };

@@ -2,9 +2,9 @@
 import { isIP } from "node:net";
 import { resolve } from "node:path";
 import type { PathPart } from "../lib/schema-errors.ts";
-import type { ListenerConfig } from "./config.ts";
+import type { ListenerConfig, ServedSurface } from "./config.ts";
 import type { Origin, Report } from "./report.ts";
-import { type ConfigFile, type ListenerFile, surfaceNames } from "./schema.ts";
+import { type ConfigFile, type ListenerFile, modelSurfaces, surfaceNames } from "./schema.ts";
 import type { ReadFile } from "./variables.ts";
 
 export type Address = ListenerConfig["address"];
@@ -23,13 +23,30 @@ type ListenerContext = {
 };
 
 type Entry = { readonly path: readonly PathPart[]; readonly file: ListenerFile };
-type Placed = { readonly path: readonly PathPart[]; readonly listener: ListenerConfig };
+type Placed = {
+  readonly path: readonly PathPart[];
+  /** The surfaces that it names. */
+  readonly names: readonly ServedSurface[] | undefined;
+  readonly listener: Omit<ListenerConfig, "surfaces">;
+};
 
 export function listenersFrom(listen: NonNullable<ConfigFile["listen"]>, context: ListenerContext): ListenerConfig[] {
   const placed = entriesOf(listen).flatMap((entry) => placedFrom(entry, context));
   const moved = override(placed, context);
   reportClashes(moved, context.report);
-  return moved.map(({ listener }) => listener);
+  return moved.map(({ names, listener }) => ({ ...listener, surfaces: names ?? defaultSurfaces(listener) }));
+}
+
+/** Who names no surfaces can manage keys from this machine, and from no other. */
+const defaultSurfaces = (listener: Pick<ListenerConfig, "address">): readonly ServedSurface[] =>
+  isLoopback(listener) ? surfaceNames : modelSurfaces;
+
+/** Names of this machine. Nobody on the web can have one: https://www.rfc-editor.org/rfc/rfc6761#section-6.3 */
+const loopbackNames = /^(?:(?:.+\.)?localhost|127(?:\.\d{1,3}){3}|::1)$/;
+
+/** Other machines can't reach such an address; the browsers of this one can. */
+export function isLoopback({ address }: Pick<ListenerConfig, "address">): boolean {
+  return address.kind === "tcp" && loopbackNames.test(address.host.toLowerCase());
 }
 
 function entriesOf(listen: NonNullable<ConfigFile["listen"]>): Entry[] {
@@ -44,7 +61,7 @@ function entryOf(one: string | ListenerFile, path: readonly PathPart[]): Entry[]
 }
 
 function placedFrom({ path, file }: Entry, { report, folder, readFile }: ListenerContext): Placed[] {
-  const { address: given, surfaces = surfaceNames, tls } = file;
+  const { address: given, surfaces: names, tls } = file;
   const address = parseAddress(given, folder);
   const paths = tls && { cert: resolve(folder, tls.cert), key: resolve(folder, tls.key) };
   for (const name of ["cert", "key"] as const) {
@@ -55,7 +72,7 @@ function placedFrom({ path, file }: Entry, { report, folder, readFile }: Listene
     report(path, `${JSON.stringify(given)} ${address}`);
     return [];
   }
-  return [{ path, listener: { address, surfaces, ...(paths && { tls: paths }) } }];
+  return [{ path, names, listener: { address, ...(paths && { tls: paths }) } }];
 }
 
 function fileError(path: string, readFile: ReadFile): string | undefined {

@@ -4,7 +4,7 @@
  */
 import { type Static, type TProperties, type TSchema, Type } from "@sinclair/typebox";
 import { KeyedRecord } from "../lib/keyed-record.ts";
-import type { SurfaceName } from "./config.ts";
+import type { ServedSurface, SurfaceName } from "./config.ts";
 
 const closed = { additionalProperties: false } as const;
 
@@ -30,7 +30,9 @@ function oneOf<const T extends string>(values: readonly [T, ...T[]], byDefault: 
 const section = <T extends TProperties>(description: string, properties: T) =>
   Type.Optional(Type.Object(properties, { ...closed, description, default: {} }));
 
-export const surfaceNames = ["orchestrator", "gateway"] as const satisfies readonly SurfaceName[];
+/** What a listener or a key has where nothing else is said. */
+export const modelSurfaces = ["orchestrator", "gateway"] as const satisfies readonly SurfaceName[];
+export const surfaceNames = [...modelSurfaces, "admin"] as const satisfies readonly ServedSurface[];
 
 const Address = text("`<host>:<port>` (`[::1]:8080` for IPv6; port 0 takes a free one) or `unix:<path>`.");
 
@@ -41,8 +43,8 @@ export const ListenerFile = Type.Object(
       Type.Array(Type.Union(surfaceNames.map((name) => Type.Literal(name))), {
         minItems: 1,
         uniqueItems: true,
-        default: [...surfaceNames],
-        description: "What is served there. Both: the gateway's base is `/gateway/v1`. One alone: its base is `/v1`.",
+        description:
+          "What is served there. Default: `orchestrator` and `gateway`, and on a loopback address `admin` too. With both of the first the gateway's base is `/gateway/v1`; one of them alone has `/v1`. The admin API's base is `/admin/v1`.",
       }),
     ),
     tls: optional(

@@ -3,7 +3,6 @@
  * then lets it read answers as its own origin. `Host` still has the page's name.
  * Source: https://www.rfc-editor.org/rfc/rfc9110#section-17.1 and https://en.wikipedia.org/wiki/DNS_rebinding
  */
-import type { ListenerConfig } from "../config/config.ts";
 import { globMatches } from "../lib/glob.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { admitAnyone } from "./authenticate.ts";
@@ -12,13 +11,6 @@ import type { Services } from "./services.ts";
 
 /** Nobody on the web can have one of these: https://www.rfc-editor.org/rfc/rfc6761#section-6.3, `host.docker.internal` and its like. */
 const localNames = /^(?:(?:.+\.)?localhost|.+\.internal|127(?:\.\d{1,3}){3}|\[::1\])$/;
-
-/** Other machines can't reach such an address; the browsers of this one can. */
-export function isLoopback({ address }: ListenerConfig): boolean {
-  if (address.kind === "unix") return false;
-  const { host } = address;
-  return localNames.test((host.includes(":") ? `[${host}]` : host).toLowerCase());
-}
 
 /**
  * @param header of the request; null where there is none, which no browser does

@@ -1,6 +1,6 @@
 /** The HTTP application of one listener: mounts all routes, and is the one error boundary. */
 import { Elysia } from "elysia";
-import type { SurfaceName } from "../config/config.ts";
+import type { ServedSurface } from "../config/config.ts";
 import { truncate } from "../lib/truncate.ts";
 import type { FinishedRequest, Telemetry } from "../observability/otlp/telemetry.ts";
 import { chat } from "../protocols/chat/chat.ts";
@@ -36,15 +36,17 @@ export type Host = {
   readonly draining: boolean;
 };
 
-/** One listener's application. */
-export function buildApp(host: Host, surfaces: readonly SurfaceName[]) {
+/** One listener's application. @param adminRoutes of the admin API, which is made on a floor above */
+export function buildApp(host: Host, surfaces: readonly ServedSurface[], adminRoutes: readonly Route[]) {
   const native: NativeRoutes = {};
   const app = new Elysia({ ...elysiaSettings, serve: { routes: native } as never });
   const lost = ({ request, server }: Incoming) =>
     serve(host, { request, server }, unknownRoute(request, surfaces), notFound);
   const mounting = { app, native, host, lost };
-  for (const surface of surfaces) mount(mounting, surfaceRoutes[surface], basePath(surface, surfaces));
-  mount(mounting, [homeRoute(surfaces), ...opsRoutes, ...docsRoutes(surfaces)], "");
+  for (const surface of surfaces) {
+    mount(mounting, surface === "admin" ? adminRoutes : surfaceRoutes[surface], basePath(surface, surfaces));
+  }
+  mount(mounting, [homeRoute(surfaces), ...opsRoutes, ...docsRoutes(surfaces, adminRoutes)], "");
   // Registered last, so every route of our own comes before it.
   app.all("/*", lost as never, { parse: "none", detail: { hide: true } });
   app.onError(({ request, server, error, code }) => {
@@ -130,14 +132,17 @@ function servedRoute({ area, protocol = chat }: Route, path: string): ServedRout
   return { area, path, protocol };
 }
 
-function unknownRoute(request: Request, surfaces: readonly SurfaceName[]): ServedRoute {
+function unknownRoute(request: Request, surfaces: readonly ServedSurface[]): ServedRoute {
   const { pathname } = new URL(request.url, "http://localhost");
   return { area: areaOf(pathname, surfaces), path: "(unknown)", protocol: protocolAt(pathname, surfaces) };
 }
 
-function areaOf(path: string, surfaces: readonly SurfaceName[]): Area {
-  if (surfaces.length === 1) return surfaces[0]!;
-  return path.startsWith("/gateway/") ? "gateway" : "orchestrator";
+function areaOf(path: string, surfaces: readonly ServedSurface[]): Area {
+  const below = surfaces.find((surface) => {
+    const base = basePath(surface, surfaces);
+    return base !== "" && path.startsWith(`${base}/`);
+  });
+  return below ?? surfaces.find((surface) => basePath(surface, surfaces) === "") ?? surfaces[0]!;
 }
 
 /** Where people look for what stands elsewhere: relative, so that it holds below a proxy's prefix too. */

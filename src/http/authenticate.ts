@@ -1,7 +1,7 @@
 /** Authentication and admission: who calls, and whether they may call now. Runs before the body is read. */
 
 import type { Caller } from "../auth/keys.ts";
-import type { SurfaceName } from "../config/config.ts";
+import type { ServedSurface } from "../config/config.ts";
 import { anonymousCaller, type Decision } from "../limits/limiter.ts";
 import { callerKey } from "../protocols/credentials.ts";
 import { ApiError } from "../protocols/errors.ts";
@@ -12,7 +12,7 @@ import type { Services } from "./services.ts";
  * @throws ApiError invalid_api_key, rate_limit_exceeded, surface_not_allowed, draining or overloaded; on the orchestrator the rate
  * headers are set in every case
  */
-export function admit(services: Services, context: RequestContext, surface: SurfaceName): Caller {
+export function admit(services: Services, context: RequestContext, surface: ServedSurface): Caller {
   const caller = callerOf(services, context);
   if (caller !== undefined) context.logFields["key"] = caller.keyId;
   count(services, context, surface, caller);
@@ -49,7 +49,7 @@ export function showAnonymousLimit(services: Services, context: RequestContext):
 }
 
 /** Counts one request in the bucket of the key, or of the client address where there is no valid key. @throws ApiError rate_limit_exceeded */
-function count(services: Services, context: RequestContext, surface: SurfaceName, caller: Caller | undefined): void {
+function count(services: Services, context: RequestContext, surface: ServedSurface, caller: Caller | undefined): void {
   if (caller === undefined) {
     hitAnonymous(services, context, surface);
     return;
@@ -60,7 +60,7 @@ function count(services: Services, context: RequestContext, surface: SurfaceName
   enforce(services, context, decision, surface, caller.tier);
 }
 
-function hitAnonymous(services: Services, context: RequestContext, surface: SurfaceName): void {
+function hitAnonymous(services: Services, context: RequestContext, surface: ServedSurface): void {
   const { anonymousPerMinute } = services.live.config.limits;
   const { clientAddress } = context;
   // Shows who tries keys; for a valid key the log has its id.
@@ -73,7 +73,7 @@ function enforce(
   services: Services,
   context: RequestContext,
   decision: Decision,
-  surface: SurfaceName,
+  surface: ServedSurface,
   tier: string,
 ): void {
   setHeaders(context, decision);
@@ -83,10 +83,10 @@ function enforce(
 }
 
 /** Requests per minute; undefined: no limit, which only the gateway has. */
-function limitOf(services: Services, caller: Caller, surface: SurfaceName): number | undefined {
-  return surface === "orchestrator"
-    ? caller.perMinute
-    : (caller.ownPerMinute ?? services.live.config.limits.gatewayPerMinute);
+function limitOf(services: Services, caller: Caller, surface: ServedSurface): number | undefined {
+  const { limits } = services.live.config;
+  if (surface === "orchestrator") return caller.perMinute;
+  return caller.ownPerMinute ?? (surface === "gateway" ? limits.gatewayPerMinute : limits.anonymousPerMinute);
 }
 
 function setHeaders(context: RequestContext, { limit, remaining, resetAt }: Decision): void {

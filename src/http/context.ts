@@ -1,5 +1,5 @@
 /** The context of one HTTP request: the request, its client, its log fields, and the headers of its answer. */
-import type { SurfaceName } from "../config/config.ts";
+import type { ServedSurface } from "../config/config.ts";
 import { clientAddress } from "../lib/addresses.ts";
 import { freeBuffer, reportGarbage } from "../lib/garbage-collection.ts";
 import type { LargeStrings } from "../lib/json/large-strings.ts";
@@ -15,7 +15,7 @@ export type ServerHandle = {
 };
 
 /** A surface, or the endpoints that belong to none. */
-export type Area = SurfaceName | "operations";
+export type Area = ServedSurface | "operations";
 
 /** What a request's answer depends on before it has a handler. */
 export type ServedRoute = {

@@ -1,7 +1,7 @@
 /** The root: links to the other endpoints, as a page for browsers and as JSON for programs. */
 import { Type } from "@sinclair/typebox";
 import type { BuildInfo } from "../build-info.ts";
-import type { SurfaceName } from "../config/config.ts";
+import type { ServedSurface } from "../config/config.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
 import { showAnonymousLimit } from "./authenticate.ts";
 import { describeOperation } from "./openapi/describe.ts";
@@ -24,13 +24,14 @@ const open: readonly Link[] = [
   { name: "version", path: "/version", title: "Version" },
   { name: "metrics", path: "/metrics", title: "Metrics (Prometheus)" },
 ];
-const titles: Record<SurfaceName, string> = {
+const titles: Record<ServedSurface, string> = {
   orchestrator: "Base address for clients: personas",
   gateway: "Base address for clients: providers' models",
+  admin: "Base address of the admin API",
 };
 
 /** Base URLs for clients; not links, since everything below them needs a key. */
-const basesOf = (surfaces: readonly SurfaceName[]): Link[] =>
+const basesOf = (surfaces: readonly ServedSurface[]): Link[] =>
   surfaces.map((name) => ({ name, path: `${basePath(name, surfaces)}/v1`, title: titles[name] }));
 
 const style =
@@ -47,7 +48,7 @@ const policy = [
 /** Relative, since a proxy may mount the server below a path. */
 const relative = ({ path }: Link) => path.slice(1);
 
-function page({ version }: BuildInfo, surfaces: readonly SurfaceName[]): string {
+function page({ version }: BuildInfo, surfaces: readonly ServedSurface[]): string {
   const links = open.map((link) => `<li><a href="${relative(link)}">${link.title}</a></li>`);
   const bases = basesOf(surfaces).map(({ path, title }) => `<li>${title}: <code>${path}</code></li>`);
   return `<!doctype html>
@@ -63,7 +64,7 @@ function page({ version }: BuildInfo, surfaces: readonly SurfaceName[]): string 
 `;
 }
 
-export function homeRoute(surfaces: readonly SurfaceName[]): Route {
+export function homeRoute(surfaces: readonly ServedSurface[]): Route {
   const links = Object.fromEntries([...basesOf(surfaces), ...open].map(({ name, path }) => [name, path]));
   return {
     method: "GET",

@@ -1,5 +1,5 @@
 /** The routes of each surface, and the base path that they are mounted at. */
-import type { SurfaceName } from "../config/config.ts";
+import type { ServedSurface, SurfaceName } from "../config/config.ts";
 import { chat } from "../protocols/chat/chat.ts";
 import { messages } from "../protocols/messages/messages.ts";
 import type { Protocol } from "../protocols/protocol.ts";
@@ -47,14 +47,16 @@ export const surfaceRoutes: Readonly<Record<SurfaceName, readonly Route[]>> = {
   gateway: routesOf(gateway),
 };
 
-/** The gateway is mounted at `/gateway` where it shares a listener with the orchestrator. */
-export function basePath(surface: SurfaceName, surfaces: readonly SurfaceName[]): string {
-  return surface === "gateway" && surfaces.length > 1 ? "/gateway" : "";
+/** The gateway is mounted at `/gateway` where it shares a listener with the orchestrator; the admin API always stands apart. */
+export function basePath(surface: ServedSurface, surfaces: readonly ServedSurface[]): string {
+  if (surface === "admin") return "/admin";
+  return surface === "gateway" && surfaces.includes("orchestrator") ? "/gateway" : "";
 }
 
 /** The format of the route that has this path, or one above it: what does not exist there is told in its form. */
-export function protocolAt(path: string, surfaces: readonly SurfaceName[]): Protocol {
+export function protocolAt(path: string, surfaces: readonly ServedSurface[]): Protocol {
   for (const surface of surfaces) {
+    if (surface === "admin") continue;
     const base = basePath(surface, surfaces);
     const isAt = (route: Route) => path === base + route.path || path.startsWith(`${base}${route.path}/`);
     const found = surfaceRoutes[surface].find((route) => route.protocol !== undefined && isAt(route));

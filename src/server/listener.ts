@@ -3,9 +3,9 @@
  * so a renewed certificate gets a new server on the same port, and the old one drains.
  */
 import { chmodSync, unlinkSync } from "node:fs";
+import { adminRoutes } from "../admin/routes.ts";
 import type { ListenerConfig } from "../config/config.ts";
-import { formatAddress } from "../config/listeners.ts";
-import { isLoopback } from "../http/allowed-host.ts";
+import { formatAddress, isLoopback } from "../config/listeners.ts";
 import { type App, buildApp } from "../http/app.ts";
 import type { Services } from "../http/services.ts";
 import { canShare, listenBeside, type Sockets, steerTo } from "../lib/linux/reuse-port.ts";
@@ -124,7 +124,7 @@ export class Listener {
       checksNames: isLoopback(this.config),
       draining: false,
     };
-    const app = buildApp(host, this.config.surfaces);
+    const app = buildApp(host, this.config.surfaces, adminRoutes);
     if (address.kind === "unix") removeSocket(this.config);
     const listen = () => {
       app.listen({

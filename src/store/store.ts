@@ -9,6 +9,8 @@ export interface Store {
   readonly keys: KeyRepository;
   readonly runs: RunRepository;
   readonly conversations: ConversationRepository;
+  readonly budgets: BudgetRepository;
+  readonly audit: AuditRepository;
   readonly maintenance: Maintenance;
   /** Releases this process' leases. No method may be called afterwards. */
   close(): Promise<void>;
@@ -25,18 +27,27 @@ export type KeyRow = {
   tier: Tier;
   /** Requests per minute, where the key has a number of its own. */
   perMinute: number | null;
+  /** Tokens per minute; null: no limit. */
+  tokensPerMinute: number | null;
   /** JSON arrays of strings. */
   surfaces: string;
   models: string;
+  tags: string;
   createdAt: number;
   expiresAt: number | null;
   lastUsedAt: number | null;
   revokedAt: number | null;
 };
 
+/** What of a key may change while it stays the same key. */
+export type KeyRights = Pick<
+  KeyRow,
+  "name" | "tier" | "perMinute" | "tokensPerMinute" | "surfaces" | "models" | "tags" | "expiresAt"
+>;
+
 export interface KeyRepository {
   /**
-   * Grows with every change of a key that matters to calls, by any process. Synchronous, as every call asks: it takes
+   * Grows with every change of a key or a budget that matters to calls, by any process. Synchronous, as every call asks: it takes
    * microseconds and never waits for a network; a remote database gives what it learned last, at most 1 s ago.
    * @throws StorageError
    */
@@ -51,6 +62,8 @@ export interface KeyRepository {
   insertFirst(row: KeyRow, beforeCommit: () => void): Promise<boolean>;
   /** @returns false when there is no such key, or it was revoked before */
   revoke(id: string, at: number): Promise<boolean>;
+  /** Changes what is given and leaves the rest. @returns false when there is no such key, or it is revoked */
+  update(id: string, changes: Partial<KeyRights>): Promise<boolean>;
   /** Gives the key a new secret. @returns false when there is no such key, or it is revoked */
   replaceSecret(id: string, prefix: string, hash: string): Promise<boolean>;
   /** Notes when keys were last used; never moves a time backwards. */
@@ -234,6 +247,116 @@ export interface ConversationRepository {
   setMetadata(holder: string, id: string, metadata: string, now: number): Promise<boolean>;
   /** @returns false when there is no such turn */
   markDeleted(holder: string, id: string, now: number): Promise<boolean>;
+}
+
+/** A day or a month in UTC, or a sum that is paid in advance and stays until it is spent. */
+export type BudgetPeriod = "day" | "month" | "prepaid";
+
+/** A budget that an operator set while serving. Sums of money are whole micro-dollars, here and below. */
+export type BudgetRow = {
+  /** `key:<id>`, `tag:<name>`, `tier:<name>` or `all`. */
+  readonly scope: string;
+  readonly period: BudgetPeriod;
+  readonly limit: number;
+  readonly updatedAt: number;
+};
+
+/** What was spent of one budget in one span of time: `2026-11-22`, `2026-11`, or `prepaid`. */
+export type BudgetSpan = { readonly scope: string; readonly span: string };
+export type Spending = BudgetSpan & {
+  readonly spent: number;
+  /** By calls that are under way. */
+  readonly reserved: number;
+};
+
+/** A call that is about to be made. */
+export type Reservation = {
+  readonly id: string;
+  readonly at: number;
+  /** The most it should cost. */
+  readonly amount: number;
+  /** The budgets that it counts against. */
+  readonly budgets: readonly (BudgetSpan & { readonly limit: number })[];
+  /** The window of tokens that it counts in. */
+  readonly tokens?: {
+    readonly key: string;
+    /** A reading in milliseconds that never goes back; it is of another clock than `at`. */
+    readonly now: number;
+    readonly limit: number;
+    readonly tokens: number;
+  };
+};
+
+/** A window of tokens after a reservation was made or refused. */
+export type TokenWindow = {
+  readonly used: number;
+  /** Milliseconds until the window is empty. */
+  readonly emptyMs: number;
+  /** Milliseconds until the refused tokens fit; 0 where they fit now. Infinity: they never do. */
+  readonly waitMs: number;
+};
+
+/** What became of a reservation: made where neither a budget nor the window of tokens refuses it. */
+export type Reserved = {
+  readonly refusedBy?: Spending & { readonly limit: number };
+  readonly tokens?: TokenWindow;
+};
+
+/**
+ * Budgets, what is spent of them, and the reservations of calls under way. Of concurrent reservations in all processes no more
+ * are made than fit.
+ */
+export interface BudgetRepository {
+  list(): Promise<BudgetRow[]>;
+  /** Replaces the limit of the budget that is there. */
+  set(row: BudgetRow): Promise<void>;
+  /** Raises the limit. @returns the new one; undefined where there is no such budget */
+  add(budget: Pick<BudgetRow, "scope" | "period">, amount: number, at: number): Promise<number | undefined>;
+  /** @returns false where there is none */
+  remove(budget: Pick<BudgetRow, "scope" | "period">): Promise<boolean>;
+  /** Counts the call in all of its budgets and its window, or in none. Fits: a budget that is not spent, with room for all of it. */
+  reserve(reservation: Reservation): Promise<Reserved>;
+  /**
+   * Ends a reservation: what it really cost is spent, and its tokens are corrected. Does nothing for one that was ended before.
+   * @returns whether there was one
+   */
+  settle(id: string, spent: number, tokens: number): Promise<boolean>;
+  /** Ends the reservations of dead processes, which spend nothing. @returns how many */
+  releaseAbandoned(): Promise<number>;
+  /** In the order that they are asked in; nothing spent where nothing is known. */
+  spending(spans: readonly BudgetSpan[]): Promise<Spending[]>;
+  /** Forgets what was spent in spans of days and months that ended before that span of a day (`2026-11-22`). @returns how many */
+  forgetSpending(beforeDay: string): Promise<number>;
+}
+
+/** One act of an operator. */
+export type AuditRow = {
+  readonly id: string;
+  readonly at: number;
+  /** Who: a key's id, or the user whom a proxy names. */
+  readonly actor: string;
+  /** `key.create` and its like. */
+  readonly act: string;
+  /** What it was done to. */
+  readonly subject: string;
+  /** JSON, without secrets; null where there was nothing. */
+  readonly before: string | null;
+  readonly after: string | null;
+};
+
+export type AuditPage = {
+  /** The act before which the page begins; null: the newest. */
+  readonly before: string | null;
+  readonly limit: number;
+  readonly actor: string | null;
+  readonly act: string | null;
+  readonly subject: string | null;
+};
+
+export interface AuditRepository {
+  insert(row: AuditRow): Promise<void>;
+  /** Newest first. Ids sort by time. */
+  list(page: AuditPage): Promise<AuditRow[]>;
 }
 
 export type RunTotals = { running: number; finished: number; interrupted: number; bytes: number };

@@ -88,7 +88,9 @@ describe("find", () => {
       ownPerMinute: 5000,
       surfaces: new Set(["gateway"] as const),
       models: ["openai/*", "xai/grok-4"],
-      buckets: { orchestrator: `orchestrator ${key.id}`, gateway: `gateway ${key.id}` },
+      tokensPerMinute: undefined,
+      tags: [],
+      buckets: { orchestrator: `orchestrator ${key.id}`, gateway: `gateway ${key.id}`, admin: `admin ${key.id}` },
     });
     expect(["openai/gpt-5", "xai/grok-4", "xai/grok-4-fast", "mistral/x"].map((id) => mayUseModel(caller, id))).toEqual(
       [true, true, false, false],
@@ -226,7 +228,10 @@ describe("changes", () => {
       [{ perMinute: 0 }, "whole number from 1"],
       [{ perMinute: 1.5 }, "whole number from 1"],
       [{ surfaces: [] }, "orchestrator, gateway"],
-      [{ surfaces: ["admin" as never] }, "orchestrator, gateway"],
+      [{ surfaces: ["ops" as never] }, "orchestrator, gateway, admin"],
+      [{ tokensPerMinute: 0 }, "tokens per minute must be a whole number"],
+      [{ tags: ["a b"] }, "tags must be at most 16"],
+      [{ tags: Array.from({ length: 17 }, (_, at) => `t${at}`) }, "tags must be at most 16"],
       [{ models: [] }, "one or more patterns"],
       [{ expiresAt: house.clock.now() }, "future"],
       [{ expiresAt: Number.NaN }, "future"],

@@ -98,6 +98,41 @@ describe("keys create", () => {
 });
 
 describe("a key that there is", () => {
+  test("is changed by what is named, and by nothing else", async () => {
+    using folder = new TempFolder();
+    const shell = new Console(folder.path);
+    await shell.run("keys create alice --tags team-a,batch --tokens-per-minute 5000 --per-minute 7");
+    const shown = async () => JSON.parse((await shell.run("keys show alice --json")).out);
+    expect(await shown()).toMatchObject({ tags: ["team-a", "batch"], tokens_per_minute: 5000, per_minute: 7 });
+    const changed = await shell.run(
+      "keys update alice --tags team-b --per-minute none --surfaces admin,gateway --json",
+    );
+    expect(JSON.parse(changed.out)).toMatchObject({
+      name: "alice",
+      tier: "pro",
+      tags: ["team-b"],
+      per_minute: null,
+      tokens_per_minute: 5000,
+      surfaces: ["admin", "gateway"],
+    });
+    await shell.run("keys update alice --tokens-per-minute none --expires 2099-01-31 --name bob");
+    const [bob] = JSON.parse((await shell.run("keys list --json")).out);
+    expect(bob).toMatchObject({ name: "bob", tokens_per_minute: null, expires_at: "2099-01-31T00:00:00.000Z" });
+    expect(await shell.run("keys update bob")).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("Nothing to change"),
+    });
+    expect(await shell.run("keys update bob --tier enterprise")).toMatchObject({
+      code: 2,
+      err: "error: An enterprise key needs its number of requests per minute.\n",
+    });
+    await shell.run("keys revoke bob");
+    expect(await shell.run("keys update bob --tags x")).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("revoked"),
+    });
+  });
+
   test("is listed and shown without its secret, revoked, and rotated", async () => {
     using folder = new TempFolder();
     const shell = new Console(folder.path);
@@ -108,7 +143,7 @@ describe("a key that there is", () => {
     const lines = list.out.trimEnd().split("\n");
     expect(lines).toHaveLength(3);
     expect(lines[0]).toMatch(
-      /^ID {2,}KEY {2,}NAME {2,}STATE {2,}TIER {2,}PER MINUTE {2,}SURFACES {2,}LAST USED {2,}EXPIRES$/,
+      /^ID {2,}KEY {2,}NAME {2,}STATE {2,}TIER {2,}PER MINUTE {2,}SURFACES {2,}TAGS {2,}LAST USED {2,}EXPIRES$/,
     );
     expect(lines[1]).toMatch(/^key_\w+ {2}trp_\w{8}… {2}alice {2}active {2}pro {3}- /);
     expect(lines[2]!.indexOf("bob")).toBe(lines[1]!.indexOf("alice"));

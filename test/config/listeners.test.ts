@@ -73,7 +73,7 @@ describe("listen", () => {
     ["listen: {adress: 'a:1'}", "1:1: listen.address: is required"],
     [
       "listen: {address: 'a:1', surfaces: [gatway]}",
-      '1:37: listen.surfaces[0]: must be one of "orchestrator", "gateway"',
+      '1:37: listen.surfaces[0]: must be one of "orchestrator", "gateway", "admin"',
     ],
     ["listen: {address: 'a:1', surfaces: []}", "1:36: listen.surfaces: must not be empty"],
     [

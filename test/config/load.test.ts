@@ -4,10 +4,12 @@ import { stringify } from "yaml";
 import { formatDiagnostic } from "../../src/lib/yaml/yaml.ts";
 import { configOf, errorsOf, load, loaded } from "./loading.ts";
 
+const all = ["orchestrator", "gateway", "admin"] as const;
+
 describe("without anything", () => {
   test("every default stands", () => {
     expect(configOf({})).toEqual({
-      listen: [{ address: { kind: "tcp", host: "127.0.0.1", port: 8080 }, surfaces: ["orchestrator", "gateway"] }],
+      listen: [{ address: { kind: "tcp", host: "127.0.0.1", port: 8080 }, surfaces: all }],
       data: "/srv/data",
       workers: 1,
       providers: [],

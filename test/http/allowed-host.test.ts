@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { Config } from "../../src/config/config.ts";
-import { isAllowedHost, isLoopback } from "../../src/http/allowed-host.ts";
+import { isLoopback } from "../../src/config/listeners.ts";
+import { isAllowedHost } from "../../src/http/allowed-host.ts";
 import { sendRaw } from "../helpers/raw-http.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Troupe } from "../helpers/troupe.ts";
@@ -15,7 +16,7 @@ describe("a listener on a loopback address", () => {
     [{ kind: "tcp", host: "::", port: 1 }, false],
     [{ kind: "tcp", host: "192.0.2.1", port: 1 }, false],
     [{ kind: "unix", path: "/x" }, false],
-  ] as const)("%j: %p", (address, expected) => expect(isLoopback({ address, surfaces: ["gateway"] })).toBe(expected));
+  ] as const)("%j: %p", (address, expected) => expect(isLoopback({ address })).toBe(expected));
 
   const none: string[] = [];
   const some = ["troupe.lan", "*.Example.com"];

@@ -1,7 +1,16 @@
 /** What every store does, whatever database it stands on: each one's own test runs this suite on it. */
 import { describe, expect, test } from "bun:test";
 import { StorageError } from "../../src/store/storage-error.ts";
-import type { FinishedCall, KeyRow, Lease, Store, Turn } from "../../src/store/store.ts";
+import type {
+  AuditPage,
+  AuditRow,
+  FinishedCall,
+  KeyRow,
+  Lease,
+  Reservation,
+  Store,
+  Turn,
+} from "../../src/store/store.ts";
 import { keyRow } from "../helpers/key-row.ts";
 
 /** One database, for one test. */
@@ -59,8 +68,48 @@ const turn = (id: string, changes: Partial<Turn> = {}): Turn => ({
 });
 const me = "key_1 gateway";
 
-/** @param prepare makes an empty database */
-export function describeStore(name: string, prepare: () => Promise<TestDatabase>): void {
+const all = { scope: "all", span: "2023-11-14" };
+/** A call of at most `amount`, held to a budget of `limit`. */
+const reservation = (id: string, amount: number, limit: number, budgets = [{ ...all, limit }]): Reservation => ({
+  id,
+  at: start,
+  amount,
+  budgets,
+});
+/** A call of so many tokens at that time, held to a window of 100. */
+const ofTokens = (id: string, tokens: number, now: number): Reservation => ({
+  id,
+  at: start,
+  amount: 0,
+  budgets: [],
+  tokens: { key: "k", now, limit: 100, tokens },
+});
+
+const act = (id: string, changes: Partial<AuditRow> = {}): AuditRow => ({
+  id,
+  at: start,
+  actor: "key_1",
+  act: "key.create",
+  subject: "key_2",
+  before: null,
+  after: "{}",
+  ...changes,
+});
+const acts = (changes: Partial<AuditPage> = {}): AuditPage => ({
+  before: null,
+  limit: 10,
+  actor: null,
+  act: null,
+  subject: null,
+  ...changes,
+});
+
+/** @param prepare makes an empty database @param lacks what this store does not keep yet */
+export function describeStore(
+  name: string,
+  prepare: () => Promise<TestDatabase>,
+  lacks: readonly ("budgets" | "audit")[] = [],
+): void {
   const on = (what: string, work: (database: TestDatabase, store: Store) => Promise<void>) =>
     test(what, async () => {
       await using database = await prepare();
@@ -122,6 +171,154 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
       expect(made.filter(Boolean)).toHaveLength(1);
       expect(await other.keys.list()).toHaveLength(1);
       await other.close();
+    });
+  });
+
+  describe(`${name}: keys that change`, () => {
+    on("only what is named changes, never of a revoked one, and the version tells of it", async (database, store) => {
+      const other = await database.open();
+      await store.keys.insert(gatewayKey("a", { perMinute: 7, tags: '["x"]' }));
+      const before = store.keys.version();
+      expect(await other.keys.update("a", { tags: '["y","z"]', tokensPerMinute: 5 })).toBe(true);
+      await database.refresh?.(store);
+      expect(store.keys.version()).toBeGreaterThan(before);
+      expect(await other.keys.update("a", { perMinute: null, expiresAt: start + 1, name: "b" })).toBe(true);
+      expect(await other.keys.update("a", {})).toBe(true);
+      const changed = gatewayKey("a", { name: "b", tags: '["y","z"]', tokensPerMinute: 5, expiresAt: start + 1 });
+      expect(await store.keys.list()).toEqual([changed]);
+      await store.keys.revoke("a", start);
+      expect(await other.keys.update("a", { name: "c" })).toBe(false);
+      expect(await other.keys.update("none", { name: "c" })).toBe(false);
+      expect(await store.keys.list()).toEqual([{ ...changed, revokedAt: start }]);
+      await other.close();
+    });
+  });
+
+  describe.skipIf(lacks.includes("budgets"))(`${name}: budgets`, () => {
+    on("are set, raised and removed, which counts as a change of keys", async (database, store) => {
+      const other = await database.open();
+      const grows = async (work: () => Promise<unknown>) => {
+        const before = store.keys.version();
+        await work();
+        await database.refresh?.(store);
+        return store.keys.version() > before;
+      };
+      const budget = { scope: "tag:a", period: "prepaid" } as const;
+      expect(await grows(() => other.budgets.set({ ...budget, limit: 5, updatedAt: start }))).toBe(true);
+      expect(await grows(() => other.budgets.add(budget, 4_000_000_000_000, start + 1))).toBe(true);
+      expect(await store.budgets.list()).toEqual([{ ...budget, limit: 4_000_000_000_005, updatedAt: start + 1 }]);
+      expect(await store.budgets.add({ scope: "tag:b", period: "day" }, 1, start)).toBeUndefined();
+      await store.budgets.set({ ...budget, limit: 6, updatedAt: start + 2 });
+      expect(await other.budgets.list()).toEqual([{ ...budget, limit: 6, updatedAt: start + 2 }]);
+      expect(await grows(() => other.budgets.remove(budget))).toBe(true);
+      expect(await other.budgets.remove(budget)).toBe(false);
+      expect(await store.budgets.list()).toEqual([]);
+      await other.close();
+    });
+
+    on("of all that race, in several processes, as many are let through as fit", async (database, store) => {
+      const stores = [store, await database.open(), await database.open()];
+      const results = await Promise.all(
+        Array.from({ length: 300 }, (_, at) => stores[at % 3]!.budgets.reserve(reservation(`r${at}`, 7, 100))),
+      );
+      const refused = results.filter(({ refusedBy }) => refusedBy !== undefined);
+      expect(refused).toHaveLength(300 - 14);
+      expect(refused[0]!.refusedBy).toEqual({ ...all, limit: 100, spent: 0, reserved: 98 });
+      expect(await store.budgets.spending([all])).toEqual([{ ...all, spent: 0, reserved: 98 }]);
+      for (const one of stores.slice(1)) await one.close();
+    });
+
+    on("a reservation counts in all of its budgets or in none, and once however often it is made", async (_, store) => {
+      const { budgets } = store;
+      const tag = { scope: "tag:a", span: "prepaid" };
+      const both = (id: string, amount: number) =>
+        reservation(id, amount, 0, [
+          { ...all, limit: 100 },
+          { ...tag, limit: 10 },
+        ]);
+      expect(await budgets.reserve(both("a", 6))).toEqual({});
+      expect(await budgets.reserve(both("a", 6))).toEqual({});
+      expect((await budgets.reserve(both("b", 6))).refusedBy).toMatchObject({ ...tag, reserved: 6 });
+      const reserved = (amount: number) => [all, tag].map((one) => ({ ...one, spent: 0, reserved: amount }));
+      expect(await budgets.spending([all, tag])).toEqual(reserved(6));
+      expect(await budgets.settle("a", 4, 0)).toBe(true);
+      expect(await budgets.settle("a", 4, 0)).toBe(false);
+      expect(await budgets.spending([tag, all])).toEqual([tag, all].map((one) => ({ ...one, spent: 4, reserved: 0 })));
+      // What costs an unknown sum is let through until the budget is spent.
+      expect(await budgets.reserve(both("c", 0))).toEqual({});
+      expect(await budgets.settle("c", 20, 0)).toBe(true);
+      expect((await budgets.reserve(both("d", 0))).refusedBy).toMatchObject({ ...tag, spent: 24 });
+    });
+
+    on("what a dead process reserved is free again, and what a live one did is not", async (database, store) => {
+      const [dead, live] = [await database.open(), await database.open()];
+      await store.runs.interruptAbandoned(start);
+      await dead.budgets.reserve({ ...ofTokens("a", 60, 1_000), amount: 5, budgets: [{ ...all, limit: 9 }] });
+      await live.budgets.reserve(reservation("b", 3, 9));
+      await database.kill(dead);
+      expect(await store.budgets.releaseAbandoned()).toBe(1);
+      expect(await store.budgets.releaseAbandoned()).toBe(0);
+      expect(await store.budgets.spending([all])).toEqual([{ ...all, spent: 0, reserved: 3 }]);
+      expect(await store.budgets.settle("a", 5, 5)).toBe(false);
+      expect((await store.budgets.reserve(ofTokens("c", 100, 2_000))).tokens).toMatchObject({ used: 100, waitMs: 0 });
+      await live.close();
+    });
+
+    on("spending of spans that are long over is forgotten, and nothing else", async (_, store) => {
+      const spans = ["2026-10-31", "2026-11-01", "2026-10", "2026-11", "prepaid"];
+      for (const span of spans) {
+        await store.budgets.reserve(reservation(span, 1, 9, [{ scope: "all", span, limit: 9 }]));
+        await store.budgets.settle(span, 1, 0);
+      }
+      await store.budgets.reserve(reservation("open", 1, 9, [{ scope: "tag:a", span: "2026-10-01", limit: 9 }]));
+      expect(await store.budgets.forgetSpending("2026-11-01")).toBe(2);
+      const left = await store.budgets.spending(spans.map((span) => ({ scope: "all", span })));
+      expect(left.map(({ spent }) => spent)).toEqual([0, 1, 0, 1, 1]);
+      expect(await store.budgets.settle("open", 1, 0)).toBe(true);
+    });
+
+    on("tokens count for the minute after they were used, and as many as were used", async (_, store) => {
+      const { budgets } = store;
+      const at = (now: number, tokens: number) =>
+        budgets.reserve(ofTokens(`${now} ${tokens}`, tokens, 1_000_000 + now));
+      expect(await at(1_000, 60)).toEqual({ tokens: { used: 60, emptyMs: 60_000, waitMs: 0 } });
+      expect(await at(11_000, 50)).toEqual({ tokens: { used: 60, emptyMs: 50_000, waitMs: 50_000 } });
+      expect(await at(11_000, 40)).toEqual({ tokens: { used: 100, emptyMs: 60_000, waitMs: 0 } });
+      await budgets.settle("1000 60", 0, 20);
+      await budgets.settle("11000 40", 0, 70);
+      expect(await at(12_000, 11)).toEqual({ tokens: { used: 90, emptyMs: 59_000, waitMs: 49_000 } });
+      expect((await at(61_000, 30)).tokens).toMatchObject({ used: 100, waitMs: 0 });
+      expect((await at(62_000, 101)).tokens!.waitMs).toBe(Number.POSITIVE_INFINITY);
+      // A clock that jumped back finds no use that is far ahead of it.
+      expect((await at(-500_000, 100)).tokens).toMatchObject({ used: 100, waitMs: 0 });
+    });
+
+    on("of all tokens that race, in several processes, as many are let through as fit", async (database, store) => {
+      const other = await database.open();
+      const results = await Promise.all(
+        Array.from({ length: 100 }, (_, at) =>
+          [store, other][at % 2]!.budgets.reserve(ofTokens(`r${at}`, 9, 1_000 + at)),
+        ),
+      );
+      expect(results.filter(({ tokens }) => tokens!.waitMs === 0)).toHaveLength(11);
+      await other.close();
+    });
+  });
+
+  describe.skipIf(lacks.includes("audit"))(`${name}: audit lines`, () => {
+    on("are listed newest first, by page and by who, what and whereto", async (_, store) => {
+      const { audit } = store;
+      for (const id of ["b", "a", "c"]) await audit.insert(act(id));
+      await audit.insert(act("d", { actor: "key_9", act: "key.revoke", subject: "key_3", before: "{}", after: null }));
+      const ids = async (page: Partial<AuditPage>) => (await audit.list(acts(page))).map(({ id }) => id);
+      expect(await audit.list(acts({ limit: 1 }))).toEqual([
+        act("d", { actor: "key_9", act: "key.revoke", subject: "key_3", before: "{}", after: null }),
+      ]);
+      expect(await ids({ limit: 2 })).toEqual(["d", "c"]);
+      expect(await ids({ before: "c" })).toEqual(["b", "a"]);
+      expect(await ids({ actor: "key_9" })).toEqual(["d"]);
+      expect(await ids({ act: "key.create", before: "c" })).toEqual(["b", "a"]);
+      expect(await ids({ subject: "key_4" })).toEqual([]);
     });
   });
 
@@ -355,10 +552,19 @@ type AnyMethod =
   | MethodOf<Store["keys"]>
   | MethodOf<Store["runs"]>
   | `conversations.${keyof Store["conversations"]}`
+  | `budgets.${keyof Store["budgets"]}`
+  | `audit.${keyof Store["audit"]}`
   | keyof Store["maintenance"];
 
 /** Every asynchronous method, called once; the type fails where one is missing. */
-function everyMethod({ keys, runs, conversations, maintenance }: Store): Record<AnyMethod, () => Promise<unknown>> {
+function everyMethod({
+  keys,
+  runs,
+  conversations,
+  budgets,
+  audit,
+  maintenance,
+}: Store): Record<AnyMethod, () => Promise<unknown>> {
   const id = { call: 1, run: "00000001" };
   const page = { holder: me, format: "chat", now: start, model: null, metadata: "{}", after: null, limit: 2 };
   const { model, upstreamAccount, upstreamId, completion } = turn("a");
@@ -368,6 +574,7 @@ function everyMethod({ keys, runs, conversations, maintenance }: Store): Record<
     insert: () => keys.insert(gatewayKey("a")),
     insertFirst: () => keys.insertFirst(gatewayKey("a"), () => {}),
     revoke: () => keys.revoke("a", start),
+    update: () => keys.update("a", {}),
     replaceSecret: () => keys.replaceSecret("a", "p", "h"),
     touch: () => keys.touch(new Map([["a", start]])),
     claim: () => runs.claim(newCall("a")),
@@ -393,6 +600,17 @@ function everyMethod({ keys, runs, conversations, maintenance }: Store): Record<
     "conversations.list": () => conversations.list(page, "asc"),
     "conversations.setMetadata": () => conversations.setMetadata(me, "a", "{}", start),
     "conversations.markDeleted": () => conversations.markDeleted(me, "a", start),
+    "budgets.list": () => budgets.list(),
+    "budgets.set": () => budgets.set({ scope: "all", period: "day", limit: 1, updatedAt: start }),
+    "budgets.add": () => budgets.add({ scope: "all", period: "day" }, 1, start),
+    "budgets.remove": () => budgets.remove({ scope: "all", period: "day" }),
+    "budgets.reserve": () => budgets.reserve(reservation("a", 1, 10)),
+    "budgets.settle": () => budgets.settle("a", 1, 1),
+    "budgets.releaseAbandoned": () => budgets.releaseAbandoned(),
+    "budgets.spending": () => budgets.spending([{ scope: "all", span: "prepaid" }]),
+    "budgets.forgetSpending": () => budgets.forgetSpending("2026-11-22"),
+    "audit.insert": () => audit.insert(act("a")),
+    "audit.list": () => audit.list(acts()),
     size: () => maintenance.size(),
     check: () => maintenance.check(),
     damage: () => maintenance.damage(),

@@ -3,7 +3,7 @@ import { Elysia } from "elysia";
 import stylePath from "swagger-ui-dist/swagger-ui.css" with { type: "file" };
 import bundlePath from "swagger-ui-dist/swagger-ui-bundle.js" with { type: "file" };
 import { buildInfo } from "../../build-info.ts";
-import type { SurfaceName } from "../../config/config.ts";
+import type { ServedSurface } from "../../config/config.ts";
 import { keyHeaders } from "../../protocols/credentials.ts";
 import type { WholeAnswer } from "../../upstream/answer.ts";
 import { showAnonymousLimit } from "../authenticate.ts";
@@ -30,6 +30,7 @@ const documentation = {
   tags: [
     { name: "Orchestrator", description: "Personas, listed and called as models." },
     { name: "Gateway", description: "Providers' models, by provider/model." },
+    { name: "Admin", description: "Keys, budgets and what was done to them. For keys that have the admin surface." },
     { name: "Operations", description: "Open to everyone." },
   ],
   components: {
@@ -59,7 +60,7 @@ const documentation = {
 } as const;
 
 /** An application that is only described, never listened with: the plugin reads its routes. */
-async function describedApp(surfaces: readonly SurfaceName[]): Promise<Elysia> {
+async function describedApp(surfaces: readonly ServedSurface[], adminRoutes: readonly Route[]): Promise<Elysia> {
   // Only now: it brings much along, which no other answer should have to wait for.
   const { swagger } = await import("@elysiajs/swagger");
   const app = new Elysia().use(
@@ -77,25 +78,30 @@ async function describedApp(surfaces: readonly SurfaceName[]): Promise<Elysia> {
       app.route(method, base + path.replace(/\*$/, ":id"), () => "", { parse: "json", detail });
     }
   };
-  for (const surface of surfaces) describe(surfaceRoutes[surface], basePath(surface, surfaces));
+  for (const surface of surfaces) {
+    describe(surface === "admin" ? adminRoutes : surfaceRoutes[surface], basePath(surface, surfaces));
+  }
   describe([homeRoute(surfaces), ...opsRoutes], "");
   await app.modules;
   return app as unknown as Elysia;
 }
 
-async function read(surfaces: readonly SurfaceName[], path: string): Promise<string> {
-  const app = await describedApp(surfaces);
+async function read(surfaces: readonly ServedSurface[], adminRoutes: readonly Route[], path: string): Promise<string> {
+  const app = await describedApp(surfaces, adminRoutes);
   return (await app.handle(new Request(`http://localhost${path}`))).text();
 }
 
 /** @param surfaces of one listener: where both share it, the gateway stands below `/gateway` */
-export async function openApiDocument(surfaces: readonly SurfaceName[] = ["orchestrator", "gateway"]): Promise<object> {
-  return JSON.parse(await read(surfaces, "/docs/json"));
+export async function openApiDocument(
+  surfaces: readonly ServedSurface[] = ["orchestrator", "gateway"],
+  adminRoutes: readonly Route[] = [],
+): Promise<object> {
+  return JSON.parse(await read(surfaces, adminRoutes, "/docs/json"));
 }
 
 /** The plugin's page loads its script from a public address; ours is inside the executable. */
-async function page(surfaces: readonly SurfaceName[]): Promise<WholeAnswer> {
-  const html = (await read(surfaces, "/docs")).replace(
+async function page(surfaces: readonly ServedSurface[], adminRoutes: readonly Route[]): Promise<WholeAnswer> {
+  const html = (await read(surfaces, adminRoutes, "/docs")).replace(
     /https:\/\/unpkg\.com\/swagger-ui-dist@[^/]*\/swagger-ui-bundle\.js/,
     "/docs/swagger-ui-bundle.js",
   );
@@ -122,7 +128,7 @@ async function file(path: string, contentType: string): Promise<WholeAnswer> {
 }
 
 /** The page, its description and its files. Made at the first request for them, and then kept. */
-export function docsRoutes(surfaces: readonly SurfaceName[]): Route[] {
+export function docsRoutes(surfaces: readonly ServedSurface[], adminRoutes: readonly Route[] = []): Route[] {
   const route = (path: string, make: () => Promise<WholeAnswer>): Route => {
     let made: Promise<WholeAnswer> | undefined;
     return {
@@ -138,9 +144,9 @@ export function docsRoutes(surfaces: readonly SurfaceName[]): Route[] {
     };
   };
   return [
-    route("/docs", () => page(surfaces)),
+    route("/docs", () => page(surfaces, adminRoutes)),
     route("/docs/json", async () =>
-      textAnswer(await read(surfaces, "/docs/json"), 200, "application/json; charset=utf-8"),
+      textAnswer(await read(surfaces, adminRoutes, "/docs/json"), 200, "application/json; charset=utf-8"),
     ),
     route("/docs/swagger-ui-bundle.js", () => file(bundlePath, "text/javascript; charset=utf-8")),
     route("/docs/swagger-ui.css", () => file(stylePath, "text/css; charset=utf-8")),

@@ -1,14 +1,15 @@
 /** API keys. What changes them is counted by a trigger; the count is asked for twice a second, so that no call has to. */
 import { damaged, StorageError } from "../storage-error.ts";
-import type { KeyRepository, KeyRow } from "../store.ts";
+import type { KeyRepository, KeyRights, KeyRow } from "../store.ts";
 import type { QueryPool } from "./query-pool.ts";
 
-const columns = `id, name, prefix, hash, tier, per_minute as "perMinute", surfaces, models, created_at::float8 as "createdAt",
+const columns = `id, name, prefix, hash, tier, per_minute as "perMinute",
+  tokens_per_minute::float8 as "tokensPerMinute", surfaces, models, tags, created_at::float8 as "createdAt",
   expires_at::float8 as "expiresAt", last_used_at::float8 as "lastUsedAt", revoked_at::float8 as "revokedAt"`;
 
 const insertion = `insert into troupe.keys (id, name, prefix, hash, tier, per_minute, surfaces, models, created_at, expires_at,
-  last_used_at, revoked_at) values ($1::text, $2::text, $3::text, $4::text, $5::text, $6::int, $7::text, $8::text, $9::bigint,
-  $10::bigint, $11::bigint, $12::bigint) on conflict (id) do nothing`;
+  last_used_at, revoked_at, tokens_per_minute, tags) values ($1::text, $2::text, $3::text, $4::text, $5::text, $6::int, $7::text,
+  $8::text, $9::bigint, $10::bigint, $11::bigint, $12::bigint, $13::bigint, $14::text) on conflict (id) do nothing`;
 
 const valuesOf = (row: KeyRow) => [
   row.id,
@@ -23,7 +24,20 @@ const valuesOf = (row: KeyRow) => [
   row.expiresAt,
   row.lastUsedAt,
   row.revokedAt,
+  row.tokensPerMinute,
+  row.tags,
 ];
+
+const columnOf: Readonly<Record<keyof KeyRights, string>> = {
+  name: "name = $2::text",
+  tier: "tier = $2::text",
+  perMinute: "per_minute = $2::int",
+  tokensPerMinute: "tokens_per_minute = $2::bigint",
+  surfaces: "surfaces = $2::text",
+  models: "models = $2::text",
+  tags: "tags = $2::text",
+  expiresAt: "expires_at = $2::bigint",
+};
 
 export type KeyVersion = {
   /** What was learned last. @throws StorageError where that is too long ago */
@@ -53,6 +67,13 @@ export function keyRepository(pool: QueryPool, place: string, version: KeyVersio
         const text = `update troupe.keys set revoked_at = $2::bigint
           where id = $1::text and (revoked_at is null or ($3::boolean and revoked_at = $2::bigint))`;
         return (await pool.run(text, (again) => [id, at, again])).count > 0;
+      }),
+    update: (id, changes) =>
+      changing(async () => {
+        const names = Object.keys(changes) as (keyof KeyRights)[];
+        const sets = names.map((name, at) => columnOf[name].replace("$2", `$${at + 2}`));
+        const text = `update troupe.keys set ${["id = id", ...sets].join(", ")} where id = $1::text and revoked_at is null`;
+        return (await pool.run(text, [id, ...names.map((name) => changes[name]!)])).count > 0;
       }),
     replaceSecret: (id, prefix, hash) =>
       changing(async () => {
@@ -92,8 +113,8 @@ async function insertFirst(pool: QueryPool, row: KeyRow, beforeCommit: () => voi
   }
 }
 
-function assertReadable({ id, surfaces, models }: KeyRow, place: string): void {
-  if (![surfaces, models].every(isList)) throw damaged(place, `the rights of ${id} can't be read`);
+function assertReadable({ id, surfaces, models, tags }: KeyRow, place: string): void {
+  if (![surfaces, models, tags].every(isList)) throw damaged(place, `the rights of ${id} can't be read`);
 }
 
 function isList(json: string): boolean {

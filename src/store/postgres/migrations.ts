@@ -112,6 +112,13 @@ create index turns_continued on troupe.turns (parent) where parent is not null;
 create index turns_of_conversation on troupe.turns (conversation);
 create index turns_deleted on troupe.turns (deleted_at) where deleted_at is not null;`,
   },
+  {
+    // 2: Keys' tags and tokens per minute.
+    sql: `
+alter table troupe.keys add column tags text not null default '[]', add column tokens_per_minute bigint;
+create trigger keys_labelled after update of tags, tokens_per_minute
+  on troupe.keys for each row execute function troupe.count_key_change();`,
+  },
 ];
 
 /** One number for all programs, so that of several that start at once one migrates. "trpe" */

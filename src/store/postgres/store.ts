@@ -18,6 +18,7 @@ import { refusesParameters } from "./errors.ts";
 import { defaultLapseMs, Holder } from "./holder.ts";
 import { type KeyVersion, keyRepository } from "./key-repository.ts";
 import { migrate } from "./migrations.ts";
+import { notYet } from "./not-yet.ts";
 import { QueryPool } from "./query-pool.ts";
 import { removeExpiredRuns, runRepository, runTotals } from "./run-repository.ts";
 import { type PostgresSettings, placeOf } from "./settings.ts";
@@ -87,6 +88,8 @@ export async function openPostgresStore(
     keys: keyRepository(background, place, poll),
     runs: runRepository({ path, background }, holder),
     conversations: conversationRepository(path),
+    budgets: notYet(place, "Budgets"),
+    audit: notYet(place, "Audit lines"),
     maintenance: maintenanceOf(background, place, holder),
     close: () => {
       closing ??= holder

@@ -1,11 +1,23 @@
 /** API keys. */
 import type { Database } from "bun:sqlite";
 import { damaged } from "../storage-error.ts";
-import type { KeyRepository, KeyRow } from "../store.ts";
+import type { KeyRepository, KeyRights, KeyRow } from "../store.ts";
 import type { Synchronous } from "./asynchronous.ts";
 
-const columns = `id, name, prefix, hash, tier, per_minute as perMinute, surfaces, models, created_at as createdAt,
+const columns = `id, name, prefix, hash, tier, per_minute as perMinute,
+  tokens_per_minute as tokensPerMinute, surfaces, models, tags, created_at as createdAt,
   expires_at as expiresAt, last_used_at as lastUsedAt, revoked_at as revokedAt`;
+
+const columnOf: Readonly<Record<keyof KeyRights, string>> = {
+  name: "name",
+  tier: "tier",
+  perMinute: "per_minute",
+  tokensPerMinute: "tokens_per_minute",
+  surfaces: "surfaces",
+  models: "models",
+  tags: "tags",
+  expiresAt: "expires_at",
+};
 
 export type SqliteKeys = Synchronous<KeyRepository> & {
   /** Revoked ones included. */
@@ -17,13 +29,23 @@ export function keyRepository(database: Database): SqliteKeys {
   const list = database.prepare<KeyRow, []>(`select ${columns} from keys order by created_at, id`);
   const any = database.prepare("select 1 from keys limit 1");
   const insert = database.prepare<unknown, KeyRow>(
-    `insert into keys values ($id, $name, $prefix, $hash, $tier, $perMinute, $surfaces, $models, $createdAt, $expiresAt,
-      $lastUsedAt, $revokedAt)`,
+    `insert into keys (id, name, prefix, hash, tier, per_minute, tokens_per_minute, surfaces, models, tags, created_at,
+      expires_at, last_used_at, revoked_at)
+     values ($id, $name, $prefix, $hash, $tier, $perMinute, $tokensPerMinute, $surfaces, $models, $tags, $createdAt,
+      $expiresAt, $lastUsedAt, $revokedAt)`,
   );
+  const isUsable = database.prepare("select 1 from keys where id = $id and revoked_at is null");
   const revoke = database.prepare("update keys set revoked_at = $at where id = $id and revoked_at is null");
   const replaceSecret = database.prepare(
     "update keys set prefix = $prefix, hash = $hash where id = $id and revoked_at is null",
   );
+  const update = database.transaction((id: string, changes: Partial<KeyRights>) => {
+    const names = Object.keys(changes) as (keyof KeyRights)[];
+    if (names.length === 0) return isUsable.get({ id }) !== null;
+    const assignments = names.map((name) => `${columnOf[name]} = $${name}`).join(", ");
+    const sql = `update keys set ${assignments} where id = $id and revoked_at is null`;
+    return database.query(sql).run({ ...changes, id }).changes > 0;
+  });
   const touch = database.prepare(
     "update keys set last_used_at = $at where id = $id and (last_used_at is null or last_used_at < $at)",
   );
@@ -48,13 +70,14 @@ export function keyRepository(database: Database): SqliteKeys {
     insert: (row) => void insert.run(row),
     insertFirst: (row, beforeCommit) => insertFirst.immediate(row, beforeCommit),
     revoke: (id, at) => revoke.run({ id, at }).changes > 0,
+    update: (id, changes) => update.immediate(id, changes),
     replaceSecret: (id, prefix, hash) => replaceSecret.run({ id, prefix, hash }).changes > 0,
     touch: (uses) => touchAll.immediate(uses),
   };
 }
 
-function assertReadable({ id, surfaces, models }: KeyRow, path: string): void {
-  if (![surfaces, models].every(isList)) throw damaged(path, `the rights of ${id} can't be read`);
+function assertReadable({ id, surfaces, models, tags }: KeyRow, path: string): void {
+  if (![surfaces, models, tags].every(isList)) throw damaged(path, `the rights of ${id} can't be read`);
 }
 
 function isList(json: string): boolean {

@@ -102,6 +102,67 @@ export const migrations: readonly string[] = [
     state text not null check (state in ('running', 'finished', 'failed', 'cancelled')),
     shown blob
   ) strict;`,
+
+  // 7: Keys' tags and tokens per minute; budgets, what is spent of them, and the reservations of calls under way; audit lines.
+  // A budget's change counts as a key's, as both are read together.
+  `alter table keys add column tags text not null default '[]';
+  alter table keys add column tokens_per_minute integer;
+  create trigger keys_labelled after update of tags, tokens_per_minute on keys begin
+    update generations set value = value + 1 where name = 'keys';
+  end;
+  create table budgets (
+    scope text not null,
+    period text not null check (period in ('day', 'month', 'prepaid')),
+    amount integer not null,
+    updated_at integer not null,
+    primary key (scope, period)
+  ) strict, without rowid;
+  create trigger budgets_inserted after insert on budgets begin
+    update generations set value = value + 1 where name = 'keys';
+  end;
+  create trigger budgets_updated after update on budgets begin
+    update generations set value = value + 1 where name = 'keys';
+  end;
+  create trigger budgets_deleted after delete on budgets begin
+    update generations set value = value + 1 where name = 'keys';
+  end;
+  create table spending (
+    scope text not null,
+    span text not null,
+    spent integer not null default 0,
+    reserved integer not null default 0,
+    primary key (scope, span)
+  ) strict, without rowid;
+  create table reservations (
+    id text primary key,
+    owner text not null,
+    amount integer not null,
+    tokens_key text,
+    tokens_at integer,
+    tokens integer not null default 0
+  ) strict, without rowid;
+  create index reservations_owned on reservations (owner);
+  create table reserved_spans (
+    reservation text not null references reservations on delete cascade,
+    scope text not null,
+    span text not null,
+    primary key (reservation, scope, span)
+  ) strict, without rowid;
+  create table token_uses (
+    key text not null,
+    at integer not null,
+    tokens integer not null,
+    primary key (key, at)
+  ) strict, without rowid;
+  create table audit (
+    id text primary key,
+    at integer not null,
+    actor text not null,
+    act text not null,
+    subject text not null,
+    before text,
+    after text
+  ) strict, without rowid;`,
 ];
 
 /** "trpe": tells our files from any other SQLite database. */

@@ -9,8 +9,18 @@ import { constants, Database } from "bun:sqlite";
 import { closeSync, mkdirSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { asFolderError, asOpeningError, damaged, StorageError, storing } from "../storage-error.ts";
-import type { ConversationRepository, KeyRepository, Maintenance, RunRepository, Store } from "../store.ts";
+import type {
+  AuditRepository,
+  BudgetRepository,
+  ConversationRepository,
+  KeyRepository,
+  Maintenance,
+  RunRepository,
+  Store,
+} from "../store.ts";
 import { asynchronous, type Synchronous } from "./asynchronous.ts";
+import { auditRepository } from "./audit-repository.ts";
+import { budgetRepository } from "./budget-repository.ts";
 import { conversationRepository } from "./conversation-repository.ts";
 import { GroupCommit } from "./group-commit.ts";
 import { keyRepository, type SqliteKeys } from "./key-repository.ts";
@@ -93,6 +103,8 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
           holds,
         },
         conversations: asynchronous<ConversationRepository>(path, conversations, stillThere),
+        budgets: asynchronous<BudgetRepository>(path, budgetRepository(database, shared, lock), stillThere),
+        audit: asynchronous<AuditRepository>(path, auditRepository(database), stillThere),
         maintenance: {
           ...asynchronous<FileMaintenance>(path, maintenanceOf(database), whileOpen),
           ...asynchronous<Omit<Maintenance, keyof FileMaintenance>>(

@@ -116,6 +116,7 @@ describe("files of earlier versions", () => {
     [4, plain],
     [5, named],
     [6, named],
+    [7, named],
   ])("kept answers and conversations of version %d are still given", async (version, eventOf) => {
     using folder = new TempFolder();
     copyFileSync(join(kept, `v${version}.db`), folder.file(databaseName));
@@ -228,7 +229,7 @@ describe("when storage fails", () => {
 
   test("a full disk: the write is undone, reading and later writing go on", async () => {
     using folder = new TempFolder();
-    const store = openStore(folder.path, { maxBytes: 128 * 1024 });
+    const store = openStore(folder.path, { maxBytes: 256 * 1024 });
     const fill = async () => {
       for (let at = 0; at < 1000; at += 1)
         await store.keys.insert(keyRow(`k${at}`, { models: `["${"m".repeat(2000)}"]` }));

@@ -1,0 +1,171 @@
+/** Budgets and reservations. A reservation is held by the process' liveness lock, so it lives no longer than its process. */
+import type { Database } from "bun:sqlite";
+import type {
+  BudgetRepository,
+  BudgetRow,
+  BudgetSpan,
+  Reservation,
+  Reserved,
+  Spending,
+  TokenWindow,
+} from "../store.ts";
+import type { Synchronous } from "./asynchronous.ts";
+import type { GroupCommit } from "./group-commit.ts";
+import type { LivenessLock } from "./liveness-lock.ts";
+
+const windowMs = 60_000;
+/**
+ * Uses of tokens are gathered by this many milliseconds, and count as of the last of them: so a busy key has some hundred rows,
+ * and no window allows more than its limit.
+ */
+const gatheredMs = 250;
+
+type Held = { id: string; amount: number; tokensKey: string | null; tokensAt: number | null; tokens: number };
+type Uses = { at: number; tokens: number };
+
+/** @param lock gives this process' lock, which is taken when it is first asked for */
+export function budgetRepository(
+  database: Database,
+  shared: GroupCommit,
+  lock: () => LivenessLock,
+): Synchronous<BudgetRepository> {
+  const list = database.prepare<BudgetRow, []>(
+    'select scope, period, amount as "limit", updated_at as updatedAt from budgets order by scope, period',
+  );
+  const set = database.prepare<unknown, BudgetRow>(
+    `insert into budgets values ($scope, $period, $limit, $updatedAt)
+     on conflict do update set amount = excluded.amount, updated_at = excluded.updated_at`,
+  );
+  const add = database.prepare<{ amount: number }, { scope: string; period: string; amount: number; at: number }>(
+    `update budgets set amount = amount + $amount, updated_at = $at where scope = $scope and period = $period
+     returning amount`,
+  );
+  const isThere = database.prepare("select 1 from budgets where scope = $scope and period = $period");
+  const remove = database.prepare("delete from budgets where scope = $scope and period = $period");
+  const spending = database.prepare<Spending, BudgetSpan>(
+    "select scope, span, spent, reserved from spending where scope = $scope and span = $span",
+  );
+  const hold = database.prepare(
+    `insert into spending (scope, span, reserved) values ($scope, $span, $amount)
+     on conflict do update set reserved = reserved + excluded.reserved`,
+  );
+  const insert = database.prepare(
+    "insert into reservations values ($id, $owner, $amount, $tokensKey, $tokensAt, $tokens)",
+  );
+  const insertSpan = database.prepare("insert into reserved_spans values ($id, $scope, $span)");
+  const find = database.prepare<Held, { id: string }>(
+    `select id, amount, tokens_key as tokensKey, tokens_at as tokensAt, tokens from reservations where id = $id`,
+  );
+  const settleSpans = database.prepare(
+    `update spending set reserved = max(0, reserved - $amount), spent = spent + $spent
+     where (scope, span) in (select scope, span from reserved_spans where reservation = $id)`,
+  );
+  const end = database.prepare("delete from reservations where id = $id");
+  const ownersOf = database.prepare<{ owner: string }, []>("select distinct owner from reservations");
+  const heldBy = database.prepare<{ id: string }, { owner: string }>(
+    "select id from reservations where owner = $owner",
+  );
+  const forgetUses = database.prepare(
+    "delete from token_uses where key = $key and (at <= $now - 60000 or at > $now + 60000)",
+  );
+  const uses = database.prepare<Uses, { key: string }>(
+    "select at, tokens from token_uses where key = $key order by at",
+  );
+  const use = database.prepare(
+    `insert into token_uses values ($key, $at, $tokens)
+     on conflict do update set tokens = max(0, tokens + excluded.tokens)`,
+  );
+  const correctUse = database.prepare(
+    "update token_uses set tokens = max(0, tokens + $change) where key = $key and at = $at",
+  );
+  const forgetSpending = database.prepare(
+    "delete from spending where span <> 'prepaid' and reserved = 0 and span < substr($beforeDay, 1, length(span))",
+  );
+  const spendingOf = ({ scope, span }: BudgetSpan) =>
+    spending.get({ scope, span }) ?? { scope, span, spent: 0, reserved: 0 };
+
+  function reserve(owner: string, { id, amount, budgets, tokens }: Reservation): Reserved {
+    // A write that is repeated counts once.
+    if (find.get({ id }) !== null) return {};
+    for (const { scope, span, limit } of budgets) {
+      const found = spendingOf({ scope, span });
+      const left = limit - found.spent - found.reserved;
+      if (left <= 0 || amount > left) return { refusedBy: { ...found, limit } };
+    }
+    const window = tokens && useTokens(tokens);
+    if (window !== undefined && window.waitMs > 0) return { tokens: window };
+    const [tokensKey, tokensAt] = tokens === undefined ? [null, null] : [tokens.key, bucketOf(tokens.now)];
+    insert.run({ id, owner, amount, tokensKey, tokensAt, tokens: tokens?.tokens ?? 0 });
+    for (const { scope, span } of budgets) {
+      hold.run({ scope, span, amount });
+      insertSpan.run({ id, scope, span });
+    }
+    return window === undefined ? {} : { tokens: window };
+  }
+
+  function useTokens({ key, now, limit, tokens }: NonNullable<Reservation["tokens"]>): TokenWindow {
+    forgetUses.run({ key, now: Math.floor(now) });
+    const found = uses.all({ key });
+    const before = found.reduce((sum, one) => sum + one.tokens, 0);
+    const waitMs = waitFor(found, before, limit, tokens, now);
+    if (waitMs > 0) return { used: before, emptyMs: emptyAfter(found, now), waitMs };
+    use.run({ key, at: bucketOf(now), tokens });
+    return { used: before + tokens, emptyMs: bucketOf(now) + windowMs - now, waitMs };
+  }
+
+  function settle(id: string, spent: number, tokens: number): boolean {
+    const held = find.get({ id });
+    if (held === null) return false;
+    settleSpans.run({ id, amount: held.amount, spent });
+    if (held.tokensKey !== null)
+      correctUse.run({ key: held.tokensKey, at: held.tokensAt, change: tokens - held.tokens });
+    return end.run({ id }).changes > 0;
+  }
+
+  const release = database.transaction((owner: string) => {
+    const held = heldBy.all({ owner });
+    for (const { id } of held) settle(id, 0, 0);
+    return held.length;
+  });
+  return {
+    list: () => list.all(),
+    set: (row) => void set.run(row),
+    add: ({ scope, period }, amount, at) => add.get({ scope, period, amount, at })?.amount,
+    remove: ({ scope, period }) => {
+      if (isThere.get({ scope, period }) === null) return false;
+      remove.run({ scope, period });
+      return true;
+    },
+    reserve: (reservation) => {
+      const owner = lock().id;
+      return shared.run(() => reserve(owner, reservation));
+    },
+    settle: (id, spent, tokens) => shared.run(() => settle(id, spent, tokens)),
+    releaseAbandoned: () => {
+      const own = lock();
+      const gone = ownersOf.all().filter(({ owner }) => !own.isAlive(owner));
+      return gone.reduce((sum, { owner }) => sum + release.immediate(owner), 0);
+    },
+    spending: (spans) => spans.map(spendingOf),
+    forgetSpending: (beforeDay) => forgetSpending.run({ beforeDay }).changes,
+  };
+}
+
+const bucketOf = (now: number) => Math.ceil(now / gatheredMs) * gatheredMs;
+
+/** @returns 0 where the tokens fit, else how long until enough of the uses have left the window */
+function waitFor(uses: readonly Uses[], used: number, limit: number, tokens: number, now: number): number {
+  if (tokens > limit) return Number.POSITIVE_INFINITY;
+  let excess = used + tokens - limit;
+  if (excess <= 0) return 0;
+  for (const use of uses) {
+    excess -= use.tokens;
+    if (excess <= 0) return Math.max(1, use.at + windowMs - now);
+  }
+  return windowMs;
+}
+
+function emptyAfter(uses: readonly Uses[], now: number): number {
+  const last = uses.at(-1);
+  return last === undefined ? 0 : Math.max(0, last.at + windowMs - now);
+}
