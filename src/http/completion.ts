@@ -125,13 +125,15 @@ function streamRules({ live }: Services, surface: Surface, writer: Writer, disco
   };
 }
 
-type Asked = {
+/** A request, told from others of the same `service-request-id`. */
+type Identified = {
   readonly caller: Caller;
-  readonly call: ParsedCall<unknown>;
+  readonly call: Pick<ParsedCall<unknown>, "identity">;
   /** The request as it was sent. */
   readonly source: Source;
-  readonly writer: Writer;
 };
+
+type Asked = Identified & { readonly call: ParsedCall<unknown>; readonly writer: Writer };
 
 function start(
   services: Services,
@@ -148,7 +150,7 @@ function start(
 }
 
 /** Counts the request's body as in memory until the call ends, as it may outlive its client. @param until aborts on cancel */
-async function whileRetained(
+export async function whileRetained(
   context: RequestContext,
   until: AbortSignal,
   call: () => Promise<Answer<EventSource>>,
@@ -284,10 +286,10 @@ const releaseOf = (context: RequestContext) => () => context.forgetBody();
 const completionOf = (writer: Writer) => (body: CompletionBody) => jsonAnswer(writer.whole(body));
 
 /** Answers a request with a service-request-id: calls once, joins a running call, or replays the stored answer. */
-function idempotentAnswer(
+export function idempotentAnswer(
   services: Services,
   context: RequestContext,
-  { caller, call: { identity }, source }: Asked,
+  { caller, call: { identity }, source }: Identified,
   requestId: string,
   signal: AbortSignal,
   produce: Producer,
@@ -318,10 +320,10 @@ function idempotentAnswer(
 /** The header's names, in order of precedence. */
 const requestIdNames = ["service-request-id", "idempotency-key"];
 
-const isIdentified = ({ request }: RequestContext) => requestIdNames.some((name) => request.headers.has(name));
+export const isIdentified = ({ request }: RequestContext) => requestIdNames.some((name) => request.headers.has(name));
 
 /** Reads the service-request-id and echoes it on the response. @throws ApiError invalid_value */
-function serviceRequestId({ request, headers }: RequestContext): string | undefined {
+export function serviceRequestId({ request, headers }: RequestContext): string | undefined {
   let found: string | undefined;
   for (const name of requestIdNames) {
     const id = request.headers.get(name);

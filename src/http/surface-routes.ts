@@ -10,6 +10,7 @@ import { modelRoutes } from "./models.ts";
 import { describeCompletion } from "./openapi/descriptions.ts";
 import { describeMessages } from "./openapi/messages.ts";
 import { describeResponses } from "./openapi/responses.ts";
+import { operationRoutes } from "./operations.ts";
 import { orchestrator } from "./orchestrator.ts";
 import type { Route } from "./routes.ts";
 import { storedRoutes } from "./stored.ts";
@@ -39,6 +40,7 @@ function routesOf(surface: Surface): Route[] {
     ...modelRoutes(area),
     ...formats.map(({ path, protocol, describe }) => completionRoute(surface, path, protocol, describe(area))),
     ...storedRoutes(area),
+    ...operationRoutes(area),
   ];
 }
 

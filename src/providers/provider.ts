@@ -35,6 +35,39 @@ export type InlineMedia = { readonly mimeType: string; readonly base64: string }
 /** Where the caller named something by URL: `param` is the path of the URL in the request, for errors. */
 export type RemoteMedia = { readonly url: string; readonly param: string };
 
+/** What is called beside completions, by its path below OpenAI's base URL. */
+export type Operation =
+  | "embeddings"
+  | "images/generations"
+  | "images/edits"
+  | "images/variations"
+  | "audio/speech"
+  | "audio/transcriptions"
+  | "audio/translations"
+  | "moderations"
+  | "rerank";
+
+/** Texts to embed, checked. */
+export type EmbeddingsCall = {
+  /** The upstream's model name, right of the slash. */
+  readonly model: string;
+  readonly account: Account;
+  readonly texts: readonly string[];
+  readonly dimensions: number | undefined;
+  /** The caller's other fields, options among them. */
+  readonly fields: Readonly<Record<string, unknown>>;
+};
+
+/** Embeddings of an upstream with a format of its own. */
+export type EmbeddingsFormat = {
+  /** Most texts of one request. */
+  readonly batch: number;
+  /** @param call with at most `batch` texts @throws ApiError naming what it can't do */
+  encode(call: EmbeddingsCall): UpstreamRequest;
+  /** @param body the parsed JSON of a 2xx answer @throws InvalidAnswer where it has not `count` vectors */
+  decode(body: unknown, count: number): { readonly vectors: readonly (readonly number[])[]; readonly tokens?: number };
+};
+
 /** All an adapter may know about one call. */
 export type Call<E extends Extras = Extras> = {
   /** The upstream's model name, right of the slash. */
@@ -163,6 +196,14 @@ export interface RemoteProvider extends Described {
   holdsConversation?(call: Call): boolean;
   /** Deletes what the upstream holds of a conversation. */
   forget?(responseId: string, account: Account): UpstreamRequest;
+  /** The headers that carry the account's key. */
+  authorization(account: Account): Record<string, string>;
+  /** The address of an operation in OpenAI's own format. Absent, or nothing: this upstream is known to have none. */
+  endpoint?(operation: Operation, model: string, account: Account): string | undefined;
+  /** Fields of such an operation that have another name here (`null`: that are not sent). */
+  operationFields?(operation: Operation): Readonly<Record<string, string | null>> | undefined;
+  /** Where embeddings have another format here than OpenAI's. */
+  readonly embeddings?: EmbeddingsFormat;
   /** @throws ApiError for what this provider can't do, naming the field */
   encode(call: Call): UpstreamRequest;
   /** @param format the client's (`Protocol.name`) @returns undefined where this call's upstream does not speak it: it is translated */

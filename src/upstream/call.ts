@@ -182,7 +182,7 @@ function typeOf(payload: string): string {
 }
 
 /** Reads an upstream's error unchanged. A redirect is never followed: that could send the key to another host. */
-async function readUpstreamError(
+export async function readUpstreamError(
   answer: UpstreamAnswer,
   provider: RemoteProvider,
   name: string,
@@ -202,14 +202,15 @@ async function readUpstreamError(
 const passedHeaders = ["content-type", "retry-after", "retry-after-ms", "x-should-retry", "request-id"];
 const requestIdHeaders = ["x-request-id", "request-id", "x-goog-request-id", "apim-request-id", "cf-ray"];
 
-function errorHeaders(headers: HeaderFields, provider: RemoteProvider, body: string): Record<string, string> {
+export function errorHeaders(headers: HeaderFields, provider: RemoteProvider, body: string): Record<string, string> {
   const visible = visibleHeaders(headers);
   if ("retry-after" in visible) return visible;
   const seconds = provider.retryAfterSeconds?.(body);
   return seconds === undefined ? visible : { ...visible, "retry-after": String(seconds) };
 }
 
-function visibleHeaders(headers: HeaderFields): Record<string, string> {
+/** What an answer may say of itself to callers. */
+export function visibleHeaders(headers: HeaderFields): Record<string, string> {
   const visible: Record<string, string> = {};
   for (const name of passedHeaders) {
     const value = headers.get(name);

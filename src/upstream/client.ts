@@ -171,6 +171,11 @@ export class UpstreamAnswer implements CallReceiver, Source<Buffer> {
     return this.#name;
   }
 
+  /** After the end: whether the framing proves that the body is complete. */
+  get isProven(): boolean {
+    return this.#isProven;
+  }
+
   get isEventStream(): boolean {
     return this.headers.get("content-type")?.includes("text/event-stream") ?? false;
   }

@@ -29,10 +29,7 @@ export function resolveTarget(
   source?: Source,
   mayName: (provider: string) => boolean = () => true,
 ): Target {
-  const id = parseModelId(modelId);
-  const bound = id === undefined ? undefined : accounts.find(id.namespace);
-  if (id === undefined || bound === undefined)
-    throw ApiError.unknownProvider(explainUnknown(accounts, modelId, mayName));
+  const { bound, name } = resolveModel(accounts, modelId, mayName);
   const { account, provider, timeouts, namespaces, models } = bound;
   const { request: plain, extras } = splitExtras(request, namespaces, provider.extras, accounts.catalog);
   const upgraded = upgradeLegacy(withoutPrevious(plain));
@@ -43,8 +40,26 @@ export function resolveTarget(
     namespaces,
     models,
     legacyFunctions: plain.functions !== undefined,
-    call: { model: id.name, request: upgraded, source, extras, account, media: noMedia },
+    call: { model: name, request: upgraded, source, extras, account, media: noMedia },
   };
+}
+
+/**
+ * @param modelId `<provider>/<model>`
+ * @param mayName whether an error message may name that provider to the caller
+ * @returns the account, and the upstream's own name of the model
+ * @throws ApiError unknown_provider
+ */
+export function resolveModel(
+  accounts: Accounts,
+  modelId: string,
+  mayName: (provider: string) => boolean = () => true,
+): { readonly bound: BoundAccount; readonly name: string } {
+  const id = parseModelId(modelId);
+  const bound = id === undefined ? undefined : accounts.find(id.namespace);
+  if (id === undefined || bound === undefined)
+    throw ApiError.unknownProvider(explainUnknown(accounts, modelId, mayName));
+  return { bound, name: id.name };
 }
 
 const noMedia: Call["media"] = new Map();

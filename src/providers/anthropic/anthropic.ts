@@ -6,7 +6,7 @@ import { Type } from "@sinclair/typebox";
 import type { RemoteProvider } from "../provider.ts";
 import { asksForThoughts } from "../thinking-options.ts";
 import { decodeAnswer } from "./answer.ts";
-import { encodeRequest } from "./request.ts";
+import { authorization, encodeRequest } from "./request.ts";
 import { AnthropicRules } from "./rules.ts";
 import { AnthropicStream } from "./stream.ts";
 import { ThinkingExtras } from "./thinking.ts";
@@ -59,6 +59,7 @@ export const anthropic: RemoteProvider = {
     "claude-sonnet-4-5",
   ],
   wantsThoughts: asksForThoughts,
+  authorization,
   encode: encodeRequest,
   decode: decodeAnswer,
   streamDecoder: (call) => new AnthropicStream(call),

@@ -5,7 +5,7 @@
 import type { CacheControlEphemeral } from "@anthropic-ai/sdk/resources/messages";
 import type { ChatRequest } from "../../protocols/chat/schema.ts";
 import { ApiError } from "../../protocols/errors.ts";
-import type { Call, UpstreamRequest } from "../provider.ts";
+import type { Account, Call, UpstreamRequest } from "../provider.ts";
 import { dropExcessMarkers, markSystem } from "./cache.ts";
 import { encodeConversation, isThinking, type Turn } from "./messages.ts";
 import { planOutput } from "./output.ts";
@@ -17,10 +17,7 @@ import { demandsCall, planTools } from "./tools.ts";
 /** @throws ApiError for what this provider can't do, naming the field */
 export function encodeRequest(call: Call): UpstreamRequest {
   const body = encodeBody(call);
-  const { apiKey, options } = call.account;
-  // Access tokens of an account are no API keys: https://platform.claude.com/docs/en/api/overview#authentication
-  const isOwnToken = apiKey?.startsWith("sk-ant-oat") === true;
-  const isToken = isOwnToken || options["bearer"] === true;
+  const isOwnToken = hasOwnToken(call.account);
   const betas = [
     ...(isOwnToken ? ["oauth-2025-04-20"] : []),
     // https://platform.claude.com/docs/en/build-with-claude/files
@@ -30,12 +27,22 @@ export function encodeRequest(call: Call): UpstreamRequest {
     url: messagesUrl(call.account.baseUrl),
     headers: {
       "anthropic-version": "2023-06-01",
-      ...(apiKey !== undefined && (isToken ? { authorization: `Bearer ${apiKey}` } : { "x-api-key": apiKey })),
+      ...authorization(call.account),
       ...(betas.length > 0 && { "anthropic-beta": betas.join(",") }),
     },
     listHeaders: ["anthropic-beta"],
     body: JSON.stringify(body),
   };
+}
+
+/** Access tokens of an account are no API keys: https://platform.claude.com/docs/en/api/overview#authentication */
+const hasOwnToken = ({ apiKey }: Account) => apiKey?.startsWith("sk-ant-oat") === true;
+
+export function authorization(account: Account): Record<string, string> {
+  const { apiKey, options } = account;
+  if (apiKey === undefined) return {};
+  const isToken = hasOwnToken(account) || options["bearer"] === true;
+  return isToken ? { authorization: `Bearer ${apiKey}` } : { "x-api-key": apiKey };
 }
 
 function messagesUrl(baseUrl: string): string {

@@ -4,8 +4,10 @@
  * Source: https://ai.google.dev/api/generate-content
  */
 import { Type } from "@sinclair/typebox";
-import type { Account, Call, RemoteProvider } from "../provider.ts";
+import type { Call, RemoteProvider } from "../provider.ts";
+import { authOf, methodUrl } from "./address.ts";
 import { decodeAnswer, GoogleStreamDecoder } from "./answer.ts";
+import { googleEmbeddings } from "./embeddings.ts";
 import { remoteMedia } from "./media.ts";
 import { GoogleExtras, requestBody } from "./request.ts";
 import { retryAfterSeconds } from "./retry.ts";
@@ -47,6 +49,8 @@ export const google: RemoteProvider = {
     "gemini-2.5-flash-lite",
   ],
   wantsThoughts,
+  authorization: authOf,
+  embeddings: googleEmbeddings,
   remoteMedia,
   encode: (call) => ({
     url: urlOf(call),
@@ -60,22 +64,6 @@ export const google: RemoteProvider = {
 
 /** Without `alt=sse` a stream is one JSON array. */
 function urlOf(call: Call): string {
-  const { baseUrl } = call.account;
-  // Google's own libraries take a base URL without the version.
-  const root = /^https?:\/\/[^/]+$/.test(baseUrl) ? `${baseUrl}/v1beta` : baseUrl;
   const method = call.request.stream === true ? "streamGenerateContent?alt=sse" : "generateContent";
-  return `${root}/${resourceOf(modelName(call))}:${method}`;
-}
-
-/** The name comes from the caller: nothing in it may lead to another resource. */
-function resourceOf(model: string): string {
-  const tuned = "tunedModels/";
-  return model.startsWith(tuned)
-    ? tuned + encodeURIComponent(model.slice(tuned.length))
-    : `models/${encodeURIComponent(model)}`;
-}
-
-function authOf({ apiKey, options }: Account): Record<string, string> {
-  if (apiKey === undefined) return {};
-  return options["bearer"] === true ? { authorization: `Bearer ${apiKey}` } : { "x-goog-api-key": apiKey };
+  return methodUrl(call.account, modelName(call), method);
 }

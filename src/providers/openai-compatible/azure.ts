@@ -3,7 +3,7 @@
  * Source: https://learn.microsoft.com/azure/ai-foundry/openai/reference
  */
 import { Type } from "@sinclair/typebox";
-import type { Account, Call } from "../provider.ts";
+import type { Account } from "../provider.ts";
 import { openAiQuirks } from "./openai.ts";
 import { openAiCompatible } from "./openai-compatible.ts";
 
@@ -34,13 +34,13 @@ export const azure = openAiCompatible({
       Type.Boolean({ description: "The key is an access token (Entra ID), sent as Authorization: Bearer." }),
     ),
   }),
-  url: ({ model, account }: Call) => {
+  url: (operation, model, account) => {
     const resource = account.baseUrl.replace(/\/openai(\/v1)?$/, "");
     const { api_version: version } = account.options;
     const query = typeof version === "string" && version !== "v1" ? `?api-version=${encodeURIComponent(version)}` : "";
     return query === "" || undated.has(version)
-      ? `${resource}/openai/v1/chat/completions${query}`
-      : `${resource}/openai/deployments/${encodeURIComponent(model)}/chat/completions${query}`;
+      ? `${resource}/openai/v1/${operation}${query}`
+      : `${resource}/openai/deployments/${encodeURIComponent(model)}/${operation}${query}`;
   },
   headers: ({ apiKey, options }: Account): Record<string, string> => {
     if (apiKey === undefined) return {};

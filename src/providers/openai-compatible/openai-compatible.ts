@@ -4,7 +4,15 @@ import { patchBody } from "../../protocols/patched-body.ts";
 import { respell } from "../../protocols/source.ts";
 import { idsFor } from "../made-ids.ts";
 import { type ModelRule, rulesFor } from "../model-rules.ts";
-import type { Account, Call, ProviderEnvironment, RemoteMedia, RemoteProvider, UpstreamRequest } from "../provider.ts";
+import type {
+  Account,
+  Call,
+  Operation,
+  ProviderEnvironment,
+  RemoteMedia,
+  RemoteProvider,
+  UpstreamRequest,
+} from "../provider.ts";
 import type { ResponsesQuirks } from "../responses/quirks.ts";
 import { responsesFormat, withResponses } from "../responses/responses.ts";
 import { asksForThoughts, thinkingOptions } from "../thinking-options.ts";
@@ -27,7 +35,11 @@ type CompatibleSpec = {
   readonly extras?: TObject;
   /** Settings of an account. */
   readonly options?: TObject;
-  readonly url?: (call: Call) => string;
+  /** Default: below the account's base URL. */
+  readonly url?: (operation: string, model: string, account: Account) => string;
+  /** What it is known not to have. */
+  readonly lacks?: readonly Operation[];
+  readonly operationFields?: RemoteProvider["operationFields"];
   readonly headers?: (account: Account) => Record<string, string>;
   /** How it speaks the Responses format, where it does. */
   readonly responses?: ResponsesQuirks;
@@ -50,6 +62,7 @@ export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
     merged.set(rules, known);
     return known;
   };
+  const { headers: authorization = bearer, url = below, lacks = [], operationFields } = spec;
   const chat: RemoteProvider = {
     kind: "remote",
     format: "chat",
@@ -62,10 +75,13 @@ export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
     modelRules: Quirks,
     ...(options === undefined ? {} : { options }),
     wantsThoughts: asksForThoughts,
+    authorization,
+    endpoint: (operation, model, account) => (lacks.includes(operation) ? undefined : url(operation, model, account)),
+    ...(operationFields === undefined ? {} : { operationFields }),
     remoteMedia: (call) => (quirksOf(call).inline_images === true ? remoteImages(call) : []),
     encode: (call) => ({
-      url: spec.url?.(call) ?? `${call.account.baseUrl}/chat/completions`,
-      headers: (spec.headers ?? bearer)(call.account),
+      url: url("chat/completions", call.model, call.account),
+      headers: authorization(call.account),
       body: written(call, quirksOf(call)),
     }),
     decode: (body, text, call) => completionOf(body, text, quirksOf(call), idsFor(call), echoOf(call, quirksOf(call))),
@@ -85,6 +101,8 @@ function written(call: Call, quirks: Quirks): NonNullable<UpstreamRequest["body"
   if (source === undefined) return JSON.stringify(body);
   return respell(source, body) ?? patchBody(source, body, (name) => callerNames(name, quirks));
 }
+
+const below = (operation: string, _model: string, { baseUrl }: Account) => `${baseUrl}/${operation}`;
 
 function bearer({ apiKey }: Account): Record<string, string> {
   return apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };

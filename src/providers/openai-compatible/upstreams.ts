@@ -24,6 +24,10 @@ export const mistral = openAiCompatible({
   baseUrl: "https://api.mistral.ai/v1",
   environment: { apiKey: ["MISTRAL_API_KEY"], baseUrl: ["MISTRAL_BASE_URL"] },
   models: ["mistral-large-latest", "mistral-medium-latest", "mistral-small-latest", "codestral-latest"],
+  lacks: ["images/generations", "images/edits", "images/variations", "audio/translations", "rerank"],
+  // https://docs.mistral.ai/api/#tag/embeddings
+  operationFields: (operation) =>
+    operation === "embeddings" ? { dimensions: "output_dimension", user: null } : undefined,
   quirks: {
     max_tokens_field: "max_tokens",
     renamed: { seed: "random_seed" },

@@ -1,0 +1,100 @@
+/** Embeddings on the gateway: as they are where the upstream has OpenAI's format, and translated in batches where it has another. */
+import type { Caller } from "../auth/keys.ts";
+import { parseJson } from "../lib/json/json.ts";
+import {
+  checkEmbeddings,
+  type EmbeddingsRequest,
+  embeddingsAnswer,
+  formatOf,
+  hasOtherForm,
+  reformed,
+  textsOf,
+} from "../protocols/embeddings.ts";
+import { InvalidAnswer, readingError } from "../protocols/errors.ts";
+import type { Source } from "../protocols/source.ts";
+import type { EmbeddingsFormat } from "../providers/provider.ts";
+import type { WholeAnswer } from "../upstream/answer.ts";
+import type { RequestContext } from "./context.ts";
+import { jsonRequest, type Relay, relayTo, relayVia, sendVia, wholeVia } from "./relay.ts";
+import { jsonAnswer } from "./respond.ts";
+import type { Services } from "./services.ts";
+
+/** @throws ApiError; ClientDisconnected when `signal` aborts */
+export async function embed(
+  services: Services,
+  context: RequestContext,
+  caller: Caller,
+  source: Source,
+  signal: AbortSignal,
+): Promise<WholeAnswer> {
+  const request = checkEmbeddings(source.parsed);
+  const relay = relayTo(services, context, caller, request.model);
+  const { embeddings } = relay.provider;
+  if (embeddings !== undefined) {
+    if (source.large !== undefined) await source.large.restore([source.parsed]);
+    return embedInBatches(services, context, relay, embeddings, request, signal);
+  }
+  const sent = jsonRequest(relay, "embeddings", source);
+  const answer = await wholeVia(services, context, relay, await sendVia(services, context, relay, sent, signal));
+  return inFormAsked(answer, request, relay.bound.account.name);
+}
+
+/** How far from an answer's beginning its first vector is looked for. */
+const maxBeginning = 4096;
+
+/** Some upstreams know one form of vectors only. */
+function inFormAsked(
+  answer: WholeAnswer & { readonly body: Uint8Array },
+  request: EmbeddingsRequest,
+  name: string,
+): WholeAnswer {
+  const format = formatOf(request);
+  const beginning = Buffer.from(answer.body.buffer, answer.body.byteOffset, Math.min(maxBeginning, answer.body.length));
+  if (answer.status >= 300 || !hasOtherForm(beginning.toString("latin1"), format)) return answer;
+  try {
+    const parsed = parseJson(new TextDecoder().decode(answer.body));
+    return { ...answer, body: JSON.stringify(reformed(parsed, format)) };
+  } catch (error) {
+    throw readingError(error, name);
+  }
+}
+
+/** One request after the other: they are one call to the caller, and to the upstream's rate limit. */
+async function embedInBatches(
+  services: Services,
+  context: RequestContext,
+  relay: Relay,
+  { batch, encode, decode }: EmbeddingsFormat,
+  request: EmbeddingsRequest,
+  signal: AbortSignal,
+): Promise<WholeAnswer> {
+  const { account } = relay.bound;
+  const texts = textsOf(request, account.name);
+  const vectors: (readonly number[])[] = [];
+  let tokens: number | undefined = 0;
+  for (let from = 0; from < texts.length; from += batch) {
+    const part = texts.slice(from, from + batch);
+    const { model } = relay;
+    const dimensions = request.dimensions ?? undefined;
+    const sent = encode({ model, account, texts: part, dimensions, fields: request });
+    // Each batch is an attempt of its own to those who count.
+    const via = from === 0 ? relay : relayVia(services, context, relay.bound, model);
+    const answer = await wholeVia(services, context, via, await sendVia(services, context, via, sent, signal));
+    if (answer.status >= 300) return answer;
+    try {
+      const decoded = decode(jsonOf(answer.body), part.length);
+      vectors.push(...decoded.vectors);
+      tokens = tokens === undefined || decoded.tokens === undefined ? undefined : tokens + decoded.tokens;
+    } catch (error) {
+      throw readingError(error, account.name);
+    }
+  }
+  return jsonAnswer(embeddingsAnswer(request.model, vectors, formatOf(request), tokens));
+}
+
+/** @throws InvalidAnswer */
+function jsonOf(body: Uint8Array): unknown {
+  const json = parseJson(new TextDecoder().decode(body));
+  if (json === undefined) throw new InvalidAnswer("something else than JSON");
+  return json;
+}

@@ -1,0 +1,166 @@
+/** Forms with files, passed on as they arrive: the field `model` gets the name that it has at the upstream. */
+import type { Caller } from "../auth/keys.ts";
+import type { Sink, Source } from "../lib/flow.ts";
+import { MultipartFault, MultipartField } from "../lib/multipart.ts";
+import { ApiError } from "../protocols/errors.ts";
+import type { Operation } from "../providers/provider.ts";
+import { serviceRequestId } from "./completion.ts";
+import type { RequestContext } from "./context.ts";
+import { endpointOf, type Relay, relayTo, respondVia, sendVia } from "./relay.ts";
+import { RequestSource } from "./request-source.ts";
+import type { Finish } from "./respond.ts";
+import type { Services } from "./services.ts";
+
+/**
+ * Reads until the model is known, holding what stands before it; the rest streams.
+ * @throws ApiError request_too_large where more stands before it than a body may have; missing_field, invalid_value…
+ */
+export async function passForm(
+  services: Services,
+  context: RequestContext,
+  caller: Caller,
+  operation: Operation,
+  boundary: string,
+  finish: Finish,
+): Promise<Response> {
+  refuseRequestId(context);
+  let relay: Relay | undefined;
+  const field = new MultipartField(boundary, "model", (model) => {
+    if (model === "") throw ApiError.missingField("model");
+    relay = relayTo(services, context, caller, model);
+    return relay.model;
+  });
+  const { request } = context;
+  if (request.body === null) throw ApiError.missingField("model");
+  const reader = request.body.getReader() as ReadableStreamDefaultReader<Uint8Array>;
+  const { bodyBytes } = services.live.config.limits;
+  const held: Buffer[] = [];
+  const untilModel = async () => {
+    let size = 0;
+    while (relay === undefined) {
+      const { done, value } = await reader.read();
+      if (done) {
+        formEnd(field);
+        throw ApiError.missingField("model");
+      }
+      size += value.length;
+      if (size > bodyBytes) throw modelTooLate(bodyBytes);
+      context.checkRoom(value.length);
+      context.hold(value.length);
+      held.push(...formPart(field, value));
+    }
+  };
+  try {
+    await context.arrival(untilModel());
+  } catch (error) {
+    reader.cancel().catch(() => {});
+    throw error;
+  }
+  const known = relay!;
+  const declared = request.headers.get("content-length");
+  const source = new FormSource(held, new RequestSource(reader), field);
+  context.setIdleTimeout(uploadIdleSeconds(services));
+  const sent = {
+    url: endpointOf(known, operation),
+    headers: {
+      ...known.provider.authorization(known.bound.account),
+      "content-type": request.headers.get("content-type")!,
+    },
+    body: { source, length: declared === null ? undefined : Number(declared) + field.growth },
+  };
+  const answer = await sendVia(services, context, known, sent, request.signal, () => {
+    context.release();
+    context.setIdleTimeout(0);
+  });
+  return respondVia(services, context, known, answer, finish);
+}
+
+/** @throws ApiError invalid_value: a body that streams through can't be compared with that of a retry */
+export function refuseRequestId(context: RequestContext): void {
+  if (serviceRequestId(context) === undefined) return;
+  throw ApiError.invalidValue(
+    "service-request-id",
+    "service-request-id is not supported for bodies that stream through.",
+  );
+}
+
+/** How long a client may send nothing while its body streams through, in seconds. */
+export function uploadIdleSeconds({ live }: Services): number {
+  return Math.min(255, Math.max(1, Math.ceil(live.config.limits.bodySeconds)));
+}
+
+function modelTooLate(bytes: number): ApiError {
+  return ApiError.requestTooLarge(bytes);
+}
+
+/** @throws ApiError invalid_value for a broken form */
+function formPart(field: MultipartField, bytes: Uint8Array): Buffer[] {
+  try {
+    return field.push(bytes);
+  } catch (error) {
+    throw formFault(error);
+  }
+}
+
+function formEnd(field: MultipartField): Buffer[] {
+  try {
+    return field.end();
+  } catch (error) {
+    throw formFault(error);
+  }
+}
+
+function formFault(error: unknown): unknown {
+  if (!(error instanceof MultipartFault)) return error;
+  return ApiError.invalidValue("", `The form can't be read: ${error.message}.`);
+}
+
+/** What was held of a form, and then what still comes of it. */
+class FormSource implements Source<Uint8Array> {
+  #held: readonly Buffer[];
+  readonly #rest: RequestSource;
+  readonly #field: MultipartField;
+
+  constructor(held: readonly Buffer[], rest: RequestSource, field: MultipartField) {
+    this.#held = held;
+    this.#rest = rest;
+    this.#field = field;
+  }
+
+  flow(sink: Sink<Uint8Array>): void {
+    const held = this.#held;
+    this.#held = [];
+    for (const part of held) sink.push(part);
+    const pass = (parts: () => Buffer[], then?: () => void) => {
+      try {
+        for (const part of parts()) sink.push(part);
+        then?.();
+      } catch (error) {
+        this.#rest.cancel();
+        sink.fail(error);
+      }
+    };
+    this.#rest.flow({
+      push: (bytes) => pass(() => formPart(this.#field, bytes)),
+      end: () =>
+        pass(
+          () => formEnd(this.#field),
+          () => sink.end(),
+        ),
+      fail: (error) => sink.fail(error),
+    });
+  }
+
+  pause(): void {
+    this.#rest.pause();
+  }
+
+  resume(): void {
+    this.#rest.resume();
+  }
+
+  cancel(): void {
+    this.#held = [];
+    this.#rest.cancel();
+  }
+}

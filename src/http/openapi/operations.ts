@@ -1,0 +1,58 @@
+/** What the API's description says of the gateway's routes beside completions. */
+import { type TSchema, Type } from "@sinclair/typebox";
+import { EmbeddingsRequestBody } from "../../protocols/embeddings.ts";
+import type { Operation } from "../../providers/provider.ts";
+import { describeOperation, errorSchema } from "./describe.ts";
+import { callHeaders, upstreamError } from "./descriptions.ts";
+
+const summaries: Record<Operation, string> = {
+  embeddings: "Embeddings of texts",
+  "images/generations": "Images made from a prompt",
+  "images/edits": "Images made from images and a prompt",
+  "images/variations": "Variations of an image",
+  "audio/speech": "Speech made from a text",
+  "audio/transcriptions": "The text of a recording",
+  "audio/translations": "The text of a recording, in English",
+  moderations: "Whether texts or images are harmful",
+  rerank: "Documents in the order in which they fit a query",
+};
+
+const named = (more: Record<string, TSchema> = {}) =>
+  Type.Object(
+    { model: Type.String({ minLength: 1, description: "<provider>/<model>" }), ...more },
+    { additionalProperties: true },
+  );
+
+const anything = {
+  "application/json": { schema: { anyOf: [errorSchema, { description: "A provider's own error." }] } },
+  "*/*": {},
+};
+
+export function describeOperationRoute(operation: Operation, isForm: boolean): Record<string, unknown> {
+  const described = describeOperation({
+    tag: "Gateway",
+    operationId: `gateway${operation.replace(/(?:^|\/)(\w)/g, (_, letter: string) => letter.toUpperCase())}`,
+    summary: summaries[operation],
+    description:
+      "Passed on to the provider that the model names, with the model's name there; its answer and its errors come back as they are.",
+    body: { schema: operation === "embeddings" ? EmbeddingsRequestBody : named(), examples: {} },
+    parameters: isForm ? [] : callHeaders,
+    response: { description: "The provider's answer.", schema: Type.Unknown() },
+    also: { "*/*": {} },
+    errors: [400, 401, 404, 408, 413, 415, 422, 429, 503, 504],
+    others: { default: upstreamError },
+    errorContent: anything,
+  }) as { requestBody: { content: Record<string, unknown> } };
+  if (isForm) described.requestBody.content["multipart/form-data"] = { schema: named() };
+  return described;
+}
+
+export function describeNoEmbeddings(): Record<string, unknown> {
+  return describeOperation({
+    tag: "Orchestrator",
+    operationId: "orchestratorEmbeddings",
+    summary: "Refused: a persona has no embeddings, the gateway has",
+    body: { schema: EmbeddingsRequestBody, examples: {} },
+    errors: [400, 401, 404, 408, 413, 415, 429, 503],
+  });
+}

@@ -1,0 +1,130 @@
+/**
+ * The gateway's routes beside completions, in OpenAI's format: embeddings, images, audio, moderations, rerank. A call goes to the
+ * provider that its model names, with the model's own name there, and the answer comes back as it is.
+ */
+import type { Caller } from "../auth/keys.ts";
+import type { SurfaceName } from "../config/config.ts";
+import { boundaryOf } from "../lib/multipart.ts";
+import { checkEmbeddings } from "../protocols/embeddings.ts";
+import { ApiError } from "../protocols/errors.ts";
+import type { Source } from "../protocols/source.ts";
+import type { Operation } from "../providers/provider.ts";
+import type { WholeAnswer } from "../upstream/answer.ts";
+import { admit } from "./authenticate.ts";
+import { idempotentAnswer, isIdentified, serviceRequestId } from "./completion.ts";
+import type { RequestContext } from "./context.ts";
+import { embed } from "./embeddings.ts";
+import { passForm } from "./forms.ts";
+import { findPersona } from "./models.ts";
+import { describeNoEmbeddings, describeOperationRoute } from "./openapi/operations.ts";
+import { jsonRequest, type Relay, relayTo, respondVia, sendVia, wholeVia } from "./relay.ts";
+import { readJson } from "./request-body.ts";
+import { type Finish, respondWhole } from "./respond.ts";
+import type { Route } from "./routes.ts";
+import type { Services } from "./services.ts";
+
+/** Those that take a form too, with files in it. */
+const forms: ReadonlySet<Operation> = new Set([
+  "images/edits",
+  "images/variations",
+  "audio/transcriptions",
+  "audio/translations",
+]);
+
+const operations: readonly Operation[] = [
+  "embeddings",
+  "images/generations",
+  "images/edits",
+  "images/variations",
+  "audio/speech",
+  "audio/transcriptions",
+  "audio/translations",
+  "moderations",
+  "rerank",
+];
+
+/** On the gateway alone, but for a word about embeddings on the orchestrator. */
+export function operationRoutes(surface: SurfaceName): Route[] {
+  if (surface === "orchestrator") return [noEmbeddings];
+  return operations.map((operation) => ({
+    method: "POST",
+    path: `/v1/${operation}`,
+    area: "gateway",
+    detail: describeOperationRoute(operation, forms.has(operation)),
+    run: (services, context, finish) => operate(services, context, operation, finish),
+  }));
+}
+
+/** Clients of both surfaces may ask: they are told where embeddings are. */
+const noEmbeddings: Route = {
+  method: "POST",
+  path: "/v1/embeddings",
+  area: "orchestrator",
+  detail: describeNoEmbeddings(),
+  run: async (services, context) => {
+    const caller = admit(services, context, "orchestrator");
+    const { model } = checkEmbeddings((await readJson(context, services.live.config.limits)).parsed);
+    if (findPersona(services, caller, model) === undefined) throw ApiError.modelNotFound(model);
+    throw ApiError.unsupported("model", "A persona has no embeddings. Ask the gateway, with <provider>/<model>.");
+  },
+};
+
+async function operate(
+  services: Services,
+  context: RequestContext,
+  operation: Operation,
+  finish: Finish,
+): Promise<Response> {
+  const caller = admit(services, context, "gateway");
+  const boundary = forms.has(operation) ? boundaryOf(context.request.headers.get("content-type")) : undefined;
+  if (boundary !== undefined) return passForm(services, context, caller, operation, boundary, finish);
+  const { limits } = services.live.config;
+  const source = await readJson(context, limits);
+  if (source.large !== undefined && isIdentified(context)) await source.large.restore([source.parsed]);
+  // From here on silence is the upstream's, which has deadlines of its own.
+  context.setIdleTimeout(0);
+  const asked = { caller, operation, source };
+  const requestId = serviceRequestId(context);
+  const { signal } = context.request;
+  if (requestId !== undefined) {
+    const identified = { caller, call: { identity: [operation, source.parsed] }, source };
+    const produce = (until: AbortSignal) => wholeAnswer(services, context, asked, until);
+    const answer = await idempotentAnswer(services, context, identified, requestId, signal, produce);
+    if (answer.kind !== "whole") throw new Error("a stream in place of a whole answer");
+    return respondWhole(context, answer, finish);
+  }
+  if (operation === "embeddings")
+    return respondWhole(context, await wholeAnswer(services, context, asked, signal), finish);
+  const relay = relayOf(services, context, asked);
+  const answer = await sendVia(services, context, relay, jsonRequest(relay, operation, source), signal, () =>
+    context.forgetBody(),
+  );
+  return respondVia(services, context, relay, answer, finish);
+}
+
+type Asked = { readonly caller: Caller; readonly operation: Operation; readonly source: Source };
+
+async function wholeAnswer(
+  services: Services,
+  context: RequestContext,
+  asked: Asked,
+  signal: AbortSignal,
+): Promise<WholeAnswer> {
+  const release = context.retain();
+  try {
+    if (asked.operation === "embeddings") return await embed(services, context, asked.caller, asked.source, signal);
+    const relay = relayOf(services, context, asked);
+    const answer = await sendVia(services, context, relay, jsonRequest(relay, asked.operation, asked.source), signal);
+    return await wholeVia(services, context, relay, answer);
+  } finally {
+    release();
+  }
+}
+
+/** @throws ApiError missing_field, invalid_value, unknown_provider, model_not_allowed */
+function relayOf(services: Services, context: RequestContext, { caller, source }: Asked): Relay {
+  const { model } = source.parsed;
+  if (model == null) throw ApiError.missingField("model");
+  if (typeof model !== "string") throw ApiError.invalidValue("model", "model must be a string.");
+  return relayTo(services, context, caller, model);
+}

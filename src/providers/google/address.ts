@@ -1,0 +1,22 @@
+/** Where a model's methods are, and the header that carries the key. */
+import type { Account } from "../provider.ts";
+
+/** @param method with its query */
+export function methodUrl({ baseUrl }: Account, model: string, method: string): string {
+  // Google's own libraries take a base URL without the version.
+  const root = /^https?:\/\/[^/]+$/.test(baseUrl) ? `${baseUrl}/v1beta` : baseUrl;
+  return `${root}/${resourceOf(model)}:${method}`;
+}
+
+/** The name comes from the caller: nothing in it may lead to another resource. */
+function resourceOf(model: string): string {
+  const tuned = "tunedModels/";
+  return model.startsWith(tuned)
+    ? tuned + encodeURIComponent(model.slice(tuned.length))
+    : `models/${encodeURIComponent(model)}`;
+}
+
+export function authOf({ apiKey, options }: Account): Record<string, string> {
+  if (apiKey === undefined) return {};
+  return options["bearer"] === true ? { authorization: `Bearer ${apiKey}` } : { "x-goog-api-key": apiKey };
+}

@@ -1,0 +1,54 @@
+/**
+ * Gemini's embeddings, many texts in one request.
+ * Source: https://ai.google.dev/api/embeddings#method:-models.batchembedcontents
+ */
+import { isObject, listOf, numberOf, objectOf } from "../../lib/json/json.ts";
+import { ApiError, InvalidAnswer } from "../../protocols/errors.ts";
+import type { EmbeddingsCall, EmbeddingsFormat } from "../provider.ts";
+import { authOf, methodUrl } from "./address.ts";
+
+/** "at most 100 requests can be in one batch" */
+const batch = 100;
+
+export const googleEmbeddings: EmbeddingsFormat = {
+  batch,
+  encode({ account, model: given, texts, dimensions, fields }) {
+    const model = given.replace(/^models\//, "");
+    const shared = {
+      model: `models/${model}`,
+      ...(dimensions !== undefined && { outputDimensionality: dimensions }),
+      ...optionOf(fields, "task_type", "taskType"),
+      ...optionOf(fields, "title", "title"),
+    };
+    const requests = texts.map((text) => ({ ...shared, content: { parts: [{ text }] } }));
+    return {
+      url: methodUrl(account, model, "batchEmbedContents"),
+      headers: authOf(account),
+      body: JSON.stringify({ requests }),
+    };
+  },
+  decode(body, count) {
+    const answer = objectOf(body);
+    const vectors = listOf(answer?.["embeddings"]).map((one) => {
+      const values = objectOf(one)?.["values"];
+      if (!Array.isArray(values) || !values.every((value) => typeof value === "number"))
+        throw new InvalidAnswer("an embedding that is no list of numbers");
+      return values;
+    });
+    if (vectors.length !== count) throw new InvalidAnswer(`${vectors.length} embeddings of ${count} texts`);
+    const tokens = numberOf(objectOf(answer?.["usageMetadata"])?.["promptTokenCount"]);
+    return { vectors, ...(tokens !== undefined && { tokens }) };
+  },
+};
+
+/** Options stand at the top level, under `google` or in a literal `extra_body`, in either spelling; the first counts. */
+function optionOf(fields: EmbeddingsCall["fields"], name: string, theirs: string): Record<string, string> {
+  for (const holder of [fields, fields["extra_body"], fields["google"]]) {
+    if (!isObject(holder)) continue;
+    const value = holder[name] ?? holder[theirs];
+    if (value == null) continue;
+    if (typeof value !== "string") throw ApiError.invalidValue(name, `${name} must be a string.`);
+    return { [theirs]: value };
+  }
+  return {};
+}
