@@ -4,13 +4,21 @@
  */
 import type { SurfaceName } from "../config/config.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { JsonObject } from "../lib/json/json.ts";
 import { truncate } from "../lib/truncate.ts";
-import type { AssistantMessage, ChatCompletion, ChatRequest, Message, Metadata } from "../protocols/chat/schema.ts";
+import type {
+  AssistantMessage,
+  ChatCompletion,
+  ChatRequest,
+  CompletionBody,
+  Message,
+  Metadata,
+} from "../protocols/chat/schema.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { damaged, pack, unpackText } from "../store/packing.ts";
 import { asUnavailable, needsStorage } from "../store/require-storage.ts";
 import { StorageError } from "../store/storage-error.ts";
-import type { ConversationRepository, Turn } from "../store/store.ts";
+import type { ConversationRepository, SettledTurn, Turn, TurnState } from "../store/store.ts";
 
 export type Holder = { readonly keyId: string; readonly surface: SurfaceName };
 
@@ -37,6 +45,24 @@ export type Exchange = {
   readonly completion: ChatCompletion;
   readonly resumed?: Resumed | undefined;
   readonly upstream?: UpstreamState | undefined;
+};
+
+/** An exchange in a format with stored answers of its own. */
+export type ShownExchange = Omit<Exchange, "requestId"> & {
+  /** The format's name. */
+  readonly format: string;
+  readonly state: TurnState;
+  /** The input as the format lists it. */
+  readonly items: readonly JsonObject[];
+  /** The answer as the format shows it. */
+  readonly answer: JsonObject;
+};
+
+/** A stored answer of such a format. */
+export type ShownAnswer = {
+  readonly id: string;
+  readonly state: TurnState;
+  readonly answer: JsonObject;
 };
 
 export type StoredCompletion = ChatCompletion & { readonly request_id: string; readonly metadata: Metadata };
@@ -89,7 +115,8 @@ export class Conversations {
 
   /** @throws ApiError not_found for what is unknown, expired, deleted or another's; storage_unavailable */
   async resume(holder: Holder, id: string): Promise<Resumed> {
-    const turn = await this.#find(holder, id, "previous_response_id");
+    const turn = await this.#find(holder, id, undefined, "previous_response_id");
+    if (turn.state !== "finished") throw ApiError.invalidValue("previous_response_id", unfinished[turn.state](id));
     const messages: Message[] = [];
     let characters = 0;
     for (const { input, completion } of await needsStorage(() => this.#rows.chain(id))) {
@@ -105,32 +132,102 @@ export class Conversations {
   }
 
   /** Stores a complete exchange. Its handle is the completion's id. @throws ApiError storage_unavailable */
-  async remember(holder: Holder, exchange: Exchange): Promise<void> {
-    const { request, completion, resumed, upstream } = exchange;
-    const input = pack(JSON.stringify(request.messages));
+  remember(holder: Holder, exchange: Exchange): Promise<void> {
+    const request = shownOf(exchange.request, exchange.requestId);
+    return this.#insert(holder, exchange, { format: "chat", state: "finished", request: packed(request), shown: null });
+  }
+
+  /** Stores an exchange with what its own format's routes return, finished or running. @throws ApiError storage_unavailable */
+  rememberShown(holder: Holder, exchange: ShownExchange): Promise<void> {
+    const { format, state, items, answer } = exchange;
+    return this.#insert(holder, exchange, { format, state, request: packed({ items }), shown: packed(answer) });
+  }
+
+  /**
+   * Ends a running answer.
+   * @param completion its content where it has finished
+   * @returns false when it does not run any more, or was deleted
+   * @throws ApiError storage_unavailable
+   */
+  settle(
+    { id, state, answer }: ShownAnswer & { readonly state: Exclude<TurnState, "running"> },
+    model: string,
+    completion?: CompletionBody,
+    upstream?: UpstreamState,
+  ): Promise<boolean> {
+    const settled: SettledTurn = {
+      state,
+      model,
+      ...upstreamColumns(upstream),
+      completion: packed(completion ?? {}),
+      shown: packed(answer),
+    };
+    return needsStorage(() => this.#rows.settle(id, settled));
+  }
+
+  /** Which of those answers do not run any more, whoever ended them. @throws ApiError storage_unavailable */
+  stopped(ids: readonly string[]): Promise<string[]> {
+    return needsStorage(() => this.#rows.stopped(ids));
+  }
+
+  async #insert(
+    holder: Holder,
+    { request, completion, resumed, upstream }: Omit<Exchange, "requestId">,
+    shown: Pick<Turn, "format" | "state" | "request" | "shown">,
+  ): Promise<void> {
+    const input = packed(request.messages);
     const turn: Turn = {
       id: completion.id,
-      format: "chat",
-      state: "finished",
       parent: resumed?.id ?? null,
       holder: nameOf(holder),
       model: completion.model,
       createdAt: this.#clock.now(),
       metadata: JSON.stringify(request.metadata ?? {}),
-      upstreamAccount: upstream?.account ?? null,
-      upstreamId: upstream?.responseId ?? null,
-      request: pack(JSON.stringify(shownOf(request, exchange.requestId))),
+      ...upstreamColumns(upstream),
       input,
-      completion: pack(JSON.stringify(completion)),
-      shown: null,
+      completion: packed(completion),
+      ...shown,
     };
-    const alone = resumed === undefined ? input : pack(JSON.stringify([...resumed.messages, ...request.messages]));
+    const alone = resumed === undefined ? input : packed([...resumed.messages, ...request.messages]);
     await needsStorage(() => this.#rows.insert(turn, alone, this.#expiry()));
   }
 
   /** @throws ApiError not_found, storage_unavailable */
   async get(holder: Holder, id: string): Promise<StoredCompletion> {
-    return shown(await this.#find(holder, id));
+    return shown(await this.#find(holder, id, "chat"));
+  }
+
+  /** @param format only answers of that format are found @throws ApiError not_found, storage_unavailable */
+  async getShown(holder: Holder, id: string, format: string): Promise<ShownAnswer> {
+    const turn = await this.#find(holder, id, format);
+    return { id, state: turn.state, answer: parsed<JsonObject>(textOf(turn.shown!)) };
+  }
+
+  /**
+   * The input that an answer was given, the turns that it continues included, as its format lists it.
+   * @param itemsOf lists the messages of a turn in another format @param unique part of the ids that it makes
+   * @throws ApiError
+   */
+  async items(
+    holder: Holder,
+    id: string,
+    format: string,
+    paging: Paging,
+    itemsOf: (messages: readonly Message[], unique: string) => JsonObject[],
+  ): Promise<ListOf<JsonObject & { readonly id: string }>> {
+    const limit = checkLimit(paging.limit);
+    await this.#find(holder, id, format);
+    const turns = await needsStorage(() => this.#rows.shownChain(id));
+    const all = turns.flatMap((turn) => {
+      const isLast = turn.id === id;
+      if (turn.shown !== null) {
+        const { items } = parsed<{ items: JsonObject[] }>(textOf(turn.request));
+        return isLast ? items : [...items, ...(parsed<{ output: JsonObject[] }>(textOf(turn.shown)).output ?? [])];
+      }
+      const said = parsed<Message[]>(textOf(turn.input));
+      return itemsOf([...said, answerOf(parsed<ChatCompletion>(textOf(turn.completion)))], turn.id);
+    });
+    return pageAfter(all as (JsonObject & { id: string })[], paging, limit);
   }
 
   /** @throws ApiError invalid_value naming the parameter; storage_unavailable */
@@ -153,22 +250,20 @@ export class Conversations {
   /** The messages that the model was given for that completion. @throws ApiError */
   async messages(holder: Holder, id: string, paging: Paging): Promise<ListOf<StoredMessage>> {
     const limit = checkLimit(paging.limit);
-    await this.#find(holder, id);
+    await this.#find(holder, id, "chat");
     const turns = await needsStorage(() => this.#rows.chain(id));
     const all = turns.flatMap(({ input, completion }, at) => {
       const said = parsed<Message[]>(textOf(input));
       return at === turns.length - 1 ? said : [...said, answerOf(parsed<ChatCompletion>(textOf(completion)))];
     });
     const shownMessages = all.map((message, at) => shownMessage(message, `${id}-${at}`));
-    if (paging.order === "desc") shownMessages.reverse();
-    const after = paging.after === undefined ? -1 : shownMessages.findIndex((message) => message.id === paging.after);
-    if (paging.after !== undefined && after < 0) throw unknownCursor(paging.after);
-    return pageOf(shownMessages.slice(after + 1, after + 2 + limit), limit);
+    return pageAfter(shownMessages, paging, limit);
   }
 
   /** @param metadata replaces what there was. @throws ApiError not_found, storage_unavailable */
   async update(holder: Holder, id: string, metadata: Metadata): Promise<StoredCompletion> {
     const text = JSON.stringify(metadata);
+    await this.#find(holder, id, "chat");
     const known = await needsStorage(() => this.#rows.setMetadata(nameOf(holder), id, text, this.#clock.now()));
     if (!known) throw notFound(id);
     return this.get(holder, id);
@@ -179,16 +274,17 @@ export class Conversations {
    * @returns the state that the upstream holds, so that it can be deleted there too
    * @throws ApiError not_found, storage_unavailable
    */
-  async delete(holder: Holder, id: string): Promise<UpstreamState | undefined> {
-    const turn = await this.#find(holder, id);
+  async delete(holder: Holder, id: string, format = "chat"): Promise<UpstreamState | undefined> {
+    const turn = await this.#find(holder, id, format);
     const known = await needsStorage(() => this.#rows.markDeleted(nameOf(holder), id, this.#clock.now()));
     if (!known) throw notFound(id);
     return upstreamOf(turn);
   }
 
-  async #find(holder: Holder, id: string, param = ""): Promise<Turn> {
+  /** @param format undefined: any */
+  async #find(holder: Holder, id: string, format: string | undefined, param = ""): Promise<Turn> {
     const turn = await needsStorage(() => this.#rows.find(nameOf(holder), id, this.#clock.now()));
-    if (turn === undefined) throw notFound(id, param);
+    if (turn === undefined || (format !== undefined && turn.format !== format)) throw notFound(id, param, format);
     return turn;
   }
 
@@ -207,6 +303,19 @@ export class Conversations {
 }
 
 const nameOf = ({ keyId, surface }: Holder) => `${keyId} ${surface}`;
+
+const unfinished: Record<Exclude<TurnState, "finished">, (id: string) => string> = {
+  running: (id) => `The response '${truncate(id)}' is still being answered; continue it once it has finished.`,
+  failed: (id) => `The response '${truncate(id)}' failed, and can't be continued.`,
+  cancelled: (id) => `The response '${truncate(id)}' was cancelled, and can't be continued.`,
+};
+
+const packed = (value: unknown): Uint8Array => pack(JSON.stringify(value));
+
+const upstreamColumns = (upstream: UpstreamState | undefined) => ({
+  upstreamAccount: upstream?.account ?? null,
+  upstreamId: upstream?.responseId ?? null,
+});
 
 function upstreamOf({ upstreamAccount, upstreamId }: Turn): UpstreamState | undefined {
   if (upstreamAccount === null || upstreamId === null) return undefined;
@@ -274,13 +383,21 @@ function pageOf<T extends { readonly id: string }>(found: readonly T[], limit: n
   return { object: "list", data, first_id, last_id, has_more: found.length > limit };
 }
 
+/** @param all the items in ascending order */
+function pageAfter<T extends { readonly id: string }>(all: T[], { order, after: cursor }: Paging, limit: number) {
+  const ordered = order === "desc" ? all.reverse() : all;
+  const after = cursor === undefined ? -1 : ordered.findIndex(({ id }) => id === cursor);
+  if (cursor !== undefined && after < 0) throw unknownCursor(cursor);
+  return pageOf(ordered.slice(after + 1, after + 2 + limit), limit);
+}
+
 function checkLimit(limit = defaultLimit): number {
   if (Number.isInteger(limit) && limit >= 1 && limit <= maxLimit) return limit;
   throw ApiError.invalidValue("limit", `limit must be a whole number from 1 to ${maxLimit}.`);
 }
 
-const notFound = (id: string, param = "") =>
-  ApiError.notFound(`There is no stored completion '${truncate(id)}'.`, param);
+const notFound = (id: string, param = "", format = "chat") =>
+  ApiError.notFound(`There is no stored ${format === "chat" ? "completion" : "response"} '${truncate(id)}'.`, param);
 const unknownCursor = (after: string) =>
   ApiError.notFound(`There is no item '${truncate(after)}' to go on after.`, "after");
 

@@ -4,11 +4,12 @@ import type { Caller } from "../auth/keys.ts";
 import type { SurfaceName } from "../config/config.ts";
 import { fingerprint, fingerprintInSlices } from "../idempotency/fingerprint.ts";
 import { withEndCallback } from "../lib/flow.ts";
+import { type JsonObject, parseJson } from "../lib/json/json.ts";
 import { truncate } from "../lib/truncate.ts";
 import { hugeBody } from "../protocols/body.ts";
 import type { ChatRequest, CompletionBody, Envelope } from "../protocols/chat/schema.ts";
 import { ApiError, type UpstreamFault } from "../protocols/errors.ts";
-import type { ErrorFields, EventEncoder, ParsedCall, Protocol } from "../protocols/protocol.ts";
+import type { ErrorFields, EventEncoder, ParsedCall, Protocol, StoredForm } from "../protocols/protocol.ts";
 import { parsedBytes, type Source } from "../protocols/source.ts";
 import {
   type Answer,
@@ -24,11 +25,12 @@ import type { Target } from "../upstream/target.ts";
 import { admit } from "./authenticate.ts";
 import { CallRecorder, type Remember } from "./call-observer.ts";
 import type { RequestContext } from "./context.ts";
-import { type Conversation, openConversation } from "./conversation.ts";
+import { type Conversation, holderOf, openConversation, type Shown } from "./conversation.ts";
 import { describeError, describeUpstreamError } from "./error-fields.ts";
 import { readJson } from "./request-body.ts";
 import { type Finish, jsonAnswer, respondStream, respondWhole, type StreamRules } from "./respond.ts";
 import type { Services } from "./services.ts";
+import { followEvents } from "./stored-events.ts";
 
 type Plan = {
   /** The targets to call, in order of preference. */
@@ -74,6 +76,9 @@ export async function createCompletion(
   context.setIdleTimeout(idleTimeoutOf(request, streams.keepAliveSeconds));
   const writer = writerFor(protocol, call, newEnvelope(services, context, protocol, request.model));
   const asked = { caller, call, source, writer };
+  if (protocol.stored?.isBackground(call.options)) {
+    return createInBackground(services, context, surface, asked, protocol.stored, finish);
+  }
   if (request.stream !== true) {
     const { signal } = context.request;
     return respondWhole(context, wholeOf(await start(services, context, surface, asked, signal)), finish);
@@ -82,6 +87,93 @@ export async function createCompletion(
   const disconnected = abortedWith(context.request.signal);
   const answering = start(services, context, surface, asked, disconnected.signal);
   return respondStream(services, context, answering, streamRules(services, surface, writer, disconnected), finish);
+}
+
+/** Answers at once, or with the stream of what is made in the background, which runs on without this client. */
+async function createInBackground(
+  services: Services,
+  context: RequestContext,
+  surface: Surface,
+  asked: Asked,
+  stored: StoredForm<unknown>,
+  finish: Finish,
+): Promise<Response> {
+  const { caller, call, writer } = asked;
+  const { signal } = context.request;
+  const begin = async () => {
+    const answer = await beginInBackground(services, context, surface, asked, stored);
+    return jsonAnswer(answer);
+  };
+  const requestId = serviceRequestId(context);
+  const begun =
+    requestId === undefined
+      ? await begin()
+      : wholeOf(await idempotentAnswer(services, context, asked, requestId, signal, begin));
+  if (call.request.stream !== true) return respondWhole(context, begun, finish);
+  context.logFields["stream"] = true;
+  // A retry under the same service-request-id reads what the first call began.
+  const { id } = parseJson(textOfBody(begun.body)) as { id: string };
+  const disconnected = abortedWith(signal);
+  const following = followEvents(
+    services,
+    holderOf(caller, surface.name),
+    id,
+    writer.protocol.name,
+    disconnected.signal,
+  );
+  return respondStream(services, context, following, streamRules(services, surface, writer, disconnected), finish);
+}
+
+const textOfBody = (body: string | Uint8Array) => (typeof body === "string" ? body : new TextDecoder().decode(body));
+
+/** Plans the call, stores its turn and starts it. @returns the answer as it stands. @throws ApiError before anything is called */
+async function beginInBackground(
+  services: Services,
+  context: RequestContext,
+  surface: Surface,
+  { caller, call, source, writer }: Asked,
+  stored: StoredForm<unknown>,
+): Promise<JsonObject> {
+  checkRoomForBackground(services);
+  // Its events are kept whether they are asked for or not.
+  const request = { ...call.request, stream: true, stream_options: { include_usage: true } };
+  const streamed: Asked = { caller, call: { ...call, request }, source, writer };
+  const planned = await planCall(services, context, surface, streamed);
+  if (!planned.plan.store)
+    throw ApiError.invalidValue("store", "background needs store: true, as its answer is read later.");
+  const { envelope, protocol } = writer;
+  const { conversation } = planned;
+  await source.large?.restore([source.parsed, conversation.whole]);
+  context.logFields["background"] = true;
+  const pending = stored.pending("queued", envelope, call.options);
+  await services.background.begin(holderOf(caller, surface.name), {
+    id: envelope.id,
+    model: envelope.model,
+    begin: () => conversation.begin(envelope, pending),
+    call: (until) =>
+      whileRetained(context, until, () => {
+        const calling = callUpstream(services, context, surface, streamed, planned, until);
+        return answerOf(services, context, surface, writer, calling);
+      }),
+    failed: (error) => stored.pending("failed", envelope, call.options, error),
+    failedEvents(error) {
+      const events: string[] = [];
+      const encoder = protocol.encoder(envelope, call.options);
+      encoder.push({ choices: [] }, events);
+      encoder.fault(error, events);
+      return events;
+    },
+    errorIn: stored.errorIn,
+  });
+  return pending;
+}
+
+/** @throws ApiError overloaded */
+function checkRoomForBackground({ background, running, live }: Services): void {
+  if (background.size + running <= live.config.limits.concurrentRequests) return;
+  throw ApiError.unavailable("overloaded", "Too many responses are made in the background. Retry in a moment.", {
+    retryAfterSeconds: 1,
+  });
 }
 
 /** `AbortSignal.any` does the same, at several times the cost. */
@@ -194,14 +286,30 @@ function planCall(
   services: Services,
   context: RequestContext,
   surface: Surface,
-  { caller, call: { request }, source }: Asked,
+  { caller, call, source, writer }: Asked,
 ): Planned | Promise<Planned> {
   const planned = (conversation: Conversation) => {
     const plan = surface.plan(services, caller, conversation.whole, source);
     return plan.store ? conversation.checkStorage().then(() => ({ plan, conversation })) : { plan, conversation };
   };
-  const conversation = openConversation(services, context, caller, surface.name, request);
+  const shown = shownBy(writer, call, source);
+  const conversation = openConversation(services, context, caller, surface.name, call.request, shown);
   return conversation instanceof Promise ? conversation.then(planned) : planned(conversation);
+}
+
+/** How the exchange is kept where the client's format has stored answers of its own. */
+function shownBy({ protocol, envelope, whole }: Writer, { options }: ParsedCall<unknown>, source: Source) {
+  const { stored, name: format } = protocol;
+  if (stored === undefined) return undefined;
+  const unique = envelope.id.slice(protocol.answerIdPrefix.length);
+  const shown: Shown = {
+    format,
+    leading: stored.leading(options),
+    isBegun: stored.isBackground(options),
+    items: () => stored.items(source.parsed, unique),
+    answer: (completion) => whole(completion) as JsonObject,
+  };
+  return shown;
 }
 
 /** Does not take the request, as an asynchronous function holds its arguments until it settles. */

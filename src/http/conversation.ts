@@ -2,9 +2,10 @@
 
 import type { Caller } from "../auth/keys.ts";
 import type { SurfaceName } from "../config/config.ts";
-import type { Holder, Resumed, UpstreamState } from "../conversations/conversations.ts";
+import type { Holder, Resumed, ShownExchange, UpstreamState } from "../conversations/conversations.ts";
+import type { JsonObject } from "../lib/json/json.ts";
 import { chatCompletion } from "../protocols/chat/response.ts";
-import type { ChatRequest, Envelope } from "../protocols/chat/schema.ts";
+import type { ChatRequest, CompletionBody, Envelope, Message } from "../protocols/chat/schema.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import { type NormalForm, normaliseCompletion } from "../upstream/stream/normaliser.ts";
 import type { Target } from "../upstream/target.ts";
@@ -16,6 +17,19 @@ import type { Services } from "./services.ts";
 export function holderOf(caller: Caller, surface: SurfaceName): Holder {
   return { keyId: caller.keyId, surface };
 }
+
+/** How an exchange is kept for a format with stored answers of its own. */
+export type Shown = {
+  /** The format's name. */
+  readonly format: string;
+  /** How many of the request's first messages are not kept for later turns. */
+  readonly leading: number;
+  /** The input as it is listed. */
+  items(): JsonObject[];
+  answer(completion: CompletionBody): JsonObject;
+  /** Whether the exchange was stored when it began. */
+  readonly isBegun: boolean;
+};
 
 export type Conversation = ReturnType<typeof conversationOf>;
 
@@ -29,10 +43,11 @@ export function openConversation(
   caller: Caller,
   surface: SurfaceName,
   request: ChatRequest,
+  shown?: Shown,
 ): Conversation | Promise<Conversation> {
   const holder = holderOf(caller, surface);
   const { previous, said } = partedFromPrevious(request);
-  const open = (resumed?: Resumed) => conversationOf(services, context.id, holder, said, resumed);
+  const open = (resumed?: Resumed) => conversationOf(services, context.id, holder, said, resumed, shown);
   return previous === undefined ? open() : services.conversations.resume(holder, previous).then(open);
 }
 
@@ -42,10 +57,30 @@ function conversationOf(
   holder: Holder,
   said: ChatRequest,
   resumed: Resumed | undefined,
+  shown: Shown | undefined,
 ) {
+  const leading = shown?.leading ?? 0;
+  const kept = () => (leading === 0 ? said : { ...said, messages: said.messages.slice(leading) });
+  const rememberShown = async (
+    exchange: Omit<ShownExchange, "format" | "state" | "items" | "answer">,
+    answer: JsonObject,
+  ) => {
+    const { format, isBegun, items } = shown!;
+    const { completion, upstream } = exchange;
+    if (!isBegun) {
+      await conversations.rememberShown(holder, { ...exchange, format, state: "finished", items: items(), answer });
+      return;
+    }
+    await conversations.settle(
+      { id: completion.id, state: "finished", answer },
+      completion.model,
+      completion,
+      upstream,
+    );
+  };
   return {
     /** The request with the earlier messages of the conversation. */
-    whole: resumed === undefined ? said : { ...said, messages: [...resumed.messages, ...said.messages] },
+    whole: resumed === undefined ? said : { ...said, messages: joined(resumed.messages, said.messages, leading) },
 
     /** Refuses a call that can't be stored before it is made and billed. @throws ApiError */
     checkStorage: () => needsStorage(() => store.maintenance.check()),
@@ -59,6 +94,22 @@ function conversationOf(
       return { ...target, call: { ...call, request, upstreamResponseId: upstream.responseId } };
     },
 
+    /** Stores the turn before it is answered, in the background. @throws ApiError storage_unavailable */
+    begin(envelope: Envelope, answer: JsonObject): Promise<void> {
+      const completion = { ...chatCompletion({ choices: [] }, envelope) };
+      const { format, items } = shown!;
+      const exchange = {
+        request: kept(),
+        completion,
+        resumed,
+        format,
+        state: "running",
+        items: items(),
+        answer,
+      } as const;
+      return conversations.rememberShown(holder, exchange);
+    },
+
     /** Stores the turn once it is complete. If that fails the answer is sent all the same. */
     remember(target: Target, form: NormalForm, envelope: Envelope): Remember {
       const holds = isHeldUpstream(target);
@@ -67,9 +118,12 @@ function conversationOf(
           holds && upstreamResponseId !== undefined
             ? { account: target.account.name, responseId: upstreamResponseId }
             : undefined;
-        const completion = chatCompletion(normaliseCompletion(body, form), envelope);
+        const normal = normaliseCompletion(body, form);
+        const completion = chatCompletion(normal, envelope);
         try {
-          await conversations.remember(holder, { request: said, requestId, completion, resumed, upstream });
+          const exchange = { request: kept(), completion, resumed, upstream };
+          if (shown === undefined) await conversations.remember(holder, { ...exchange, requestId });
+          else await rememberShown(exchange, shown.answer(normal));
         } catch (error) {
           log.error("an exchange could not be stored", { request_id: requestId, error });
         }
@@ -77,6 +131,13 @@ function conversationOf(
     },
   };
 }
+
+/** Leading messages stay first. */
+const joined = (earlier: readonly Message[], said: readonly Message[], leading: number): Message[] => [
+  ...said.slice(0, leading),
+  ...earlier,
+  ...said.slice(leading),
+];
 
 function isHeldUpstream({ provider, call }: Target): boolean {
   return provider.kind === "remote" && provider.holdsConversation?.(call) === true;

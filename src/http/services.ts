@@ -17,6 +17,7 @@ import type { Store } from "../store/store.ts";
 import type { Accounts } from "../upstream/accounts.ts";
 import type { Upstream } from "../upstream/client.ts";
 import type { MediaFetcher } from "../upstream/media.ts";
+import type { BackgroundAnswers } from "./background.ts";
 import type { BodyMemory } from "./body-memory.ts";
 
 export type WorkerStatus = { readonly workers: number; readonly running: number; readonly restarts: number };
@@ -58,6 +59,7 @@ export type Services = {
   readonly replayMemory: ReplayMemory;
   readonly idempotency: Idempotency;
   readonly conversations: Conversations;
+  readonly background: BackgroundAnswers;
   /** Deletes an upstream's copy of a conversation; failures are logged. */
   forgetUpstream(state: UpstreamState): Promise<void>;
   /** The API key that a first start created. */

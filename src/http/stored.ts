@@ -81,7 +81,7 @@ function idOf(context: RequestContext): string {
   return restOfPath(context, `${collection}/`).replace(/\/messages$/, "");
 }
 
-function pagingOf(query: URLSearchParams): Paging {
+export function pagingOf(query: URLSearchParams): Paging {
   const limit = query.get("limit");
   const order = query.get("order");
   if (order !== null && order !== "asc" && order !== "desc") {

@@ -12,6 +12,7 @@ import { describeMessages } from "./openapi/messages.ts";
 import { describeResponses } from "./openapi/responses.ts";
 import { operationRoutes } from "./operations.ts";
 import { orchestrator } from "./orchestrator.ts";
+import { responseRoutes } from "./responses.ts";
 import type { Route } from "./routes.ts";
 import { storedRoutes } from "./stored.ts";
 
@@ -41,6 +42,7 @@ function routesOf(surface: Surface): Route[] {
     ...formats.map(({ path, protocol, describe }) => completionRoute(surface, path, protocol, describe(area))),
     ...storedRoutes(area),
     ...operationRoutes(area),
+    ...responseRoutes(area),
   ];
 }
 

@@ -15,12 +15,13 @@ import { InFlightRun, lost, type RunEnd } from "./in-flight-run.ts";
 import { idPrefixOf, splitEvents, storedEvents, withIds } from "./recorded-events.ts";
 import { UnreadPace } from "./unread-pace.ts";
 
-export type Claim = {
+export type CallName = {
   /** The owner of the id: the API key's id and the surface. */
   readonly scope: string;
   readonly requestId: string;
-  readonly fingerprint: string;
 };
+
+export type Claim = CallName & { readonly fingerprint: string };
 
 export type IdempotentAnswer = {
   readonly answer: Answer<RecordedEvents>;
@@ -101,7 +102,7 @@ export class Idempotency {
   ): Promise<IdempotentAnswer> {
     for (;;) {
       clientSignal.throwIfAborted();
-      const key = `${claim.scope}\n${claim.requestId}`;
+      const key = keyOf(claim);
       const running = this.#runs.get(key);
       if (running !== undefined) {
         if (running.fingerprint !== claim.fingerprint) throw ApiError.idempotencyKeyReused();
@@ -133,6 +134,44 @@ export class Idempotency {
     }
   }
 
+  /**
+   * Starts a call that nobody waits for: it runs on without readers, and `join` reads it. Anything but a finished 2xx releases
+   * the id.
+   * @param claim its id must be new
+   * @param ended told once how the call ended, also when this closes
+   * @throws ApiError storage_unavailable, overloaded, draining
+   */
+  async begin(claim: Claim, produce: Producer, ended: (how: RunEnd) => void): Promise<void> {
+    const nobody = new AbortController().signal;
+    const run = await this.#claim(keyOf(claim), claim, undefined, nobody, produce, ended);
+    if (run === undefined) throw ApiError.internal("a new call's id was taken");
+  }
+
+  /**
+   * Reads a running or finished call, and never calls.
+   * @returns undefined where there is none, or it ended without an answer
+   * @throws the signal's reason; ApiError storage_unavailable, overloaded
+   */
+  async join(id: CallName, signal: AbortSignal): Promise<Answer<RecordedEvents> | undefined> {
+    const running = this.#runs.get(keyOf(id));
+    if (running !== undefined) return running.join(signal, 0);
+    const found = await needsStorage(() => this.#rows.find(id.scope, id.requestId));
+    if (found === undefined || this.#isFree(found)) return undefined;
+    return found.state === "finished" ? this.#stored(found, 0, signal) : this.#joinOtherProcess(found, 0, signal);
+  }
+
+  /** Whether a call runs, in any process. @throws ApiError storage_unavailable */
+  async runs(id: CallName): Promise<boolean> {
+    if (this.#runs.has(keyOf(id))) return true;
+    const found = await needsStorage(() => this.#rows.find(id.scope, id.requestId));
+    return found?.state === "running" && found.holder === "other";
+  }
+
+  /** Cancels a call of this process and releases its id. */
+  cancel(id: CallName): void {
+    this.#runs.get(keyOf(id))?.cancel();
+  }
+
   /** Resolves when no call is running. */
   async settled(): Promise<void> {
     while (this.#runs.size > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
@@ -160,6 +199,7 @@ export class Idempotency {
   /**
    * Claims the id and starts the call.
    * @param old the record that the claim replaces
+   * @param ended of a call that nobody waits for
    * @returns undefined when another process claimed the id first
    * @throws the signal's reason; ApiError storage_unavailable, overloaded, draining
    */
@@ -169,6 +209,7 @@ export class Idempotency {
     old: IdempotencyRecord | undefined,
     clientSignal: AbortSignal,
     produce: Producer,
+    ended?: (how: RunEnd) => void,
   ): Promise<InFlightRun | undefined> {
     if (this.#runs.size + this.#claiming.size >= maxRunning) {
       throw ApiError.unavailable("overloaded", "Too many requests are running.");
@@ -187,7 +228,7 @@ export class Idempotency {
         throw ApiError.unavailable("draining", "The server is shutting down.");
       }
       // In the same turn as the claim leaves `#claiming`: a lookup must always find the id in one of the two maps.
-      return this.#start(key, lease, claim.fingerprint, produce);
+      return this.#start(key, lease, claim.fingerprint, produce, ended);
     } catch (error) {
       throw asUnavailable(error);
     } finally {
@@ -208,14 +249,23 @@ export class Idempotency {
     }
   }
 
-  #start(key: string, lease: Lease, fingerprint: string, produce: Producer): InFlightRun {
+  #start(
+    key: string,
+    lease: Lease,
+    fingerprint: string,
+    produce: Producer,
+    ended?: (how: RunEnd) => void,
+  ): InFlightRun {
     const { recordBytes, finishAfterDisconnect } = this.#rules();
     const run = new InFlightRun(lease, fingerprint, this.#rows, {
       recordBytes,
-      finishAfterDisconnect,
+      finishAfterDisconnect: finishAfterDisconnect || ended !== undefined,
       pace: this.#pace,
       expiresAt: () => this.#clock.now() + this.#rules().retentionHours * 3_600_000,
-      ended: (ended, how) => this.#ended(key, ended, how),
+      ended: (run, how) => {
+        this.#ended(key, run, how);
+        ended?.(how);
+      },
     });
     this.#runs.set(key, run);
     run.start(produce);
@@ -443,6 +493,8 @@ export class Idempotency {
     });
   }
 }
+
+const keyOf = ({ scope, requestId }: CallName) => `${scope}\n${requestId}`;
 
 /** @throws StorageError when they are not valid headers */
 function headersOf({ headers }: IdempotencyRecord): Record<string, string> {

@@ -81,6 +81,20 @@ export interface NativeForm<Options> {
   encoder(envelope: Envelope, options: Options): NativeEncoder;
 }
 
+/** Of a format whose answers can be read again, and be made in the background, by routes of its own. */
+export interface StoredForm<Options> {
+  /** Whether the caller asked not to wait for the answer. */
+  isBackground(options: Options): boolean;
+  /** How many of the request's first messages are not kept for later turns: its instructions. */
+  leading(options: Options): number;
+  /** The input as it is listed, each item with an id. @param body as it was sent @param unique part of the ids that are made */
+  items(body: JsonObject, unique: string): JsonObject[];
+  /** An answer without content, in the background. @param error of one that failed */
+  pending(status: "queued" | "failed", envelope: Envelope, options: Options, error?: ErrorFields): JsonObject;
+  /** The error that the last events of a broken stream tell. */
+  errorIn(events: readonly string[]): ErrorFields;
+}
+
 export interface Protocol<Options = unknown> {
   readonly name: string;
   /** What the ids of its answers begin with. */
@@ -112,6 +126,8 @@ export interface Protocol<Options = unknown> {
    * @param requestId as in `x-request-id`
    */
   error(error: ApiError, requestId: string): object;
+  /** Absent: stored completions stand for it. */
+  readonly stored?: StoredForm<Options>;
   /** The body of an error that the gateway passes on from an upstream. Absent: what the upstream sent, byte for byte. */
   upstreamError?(error: ErrorFields, status: number, requestId: string): object;
 }

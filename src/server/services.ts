@@ -5,6 +5,7 @@ import type { BuildInfo } from "../build-info.ts";
 import type { Config } from "../config/config.ts";
 import { Conversations, type UpstreamState } from "../conversations/conversations.ts";
 import { ReplayMemory } from "../conversations/thinking-state.ts";
+import { BackgroundAnswers } from "../http/background.ts";
 import { BodyMemory, defaultBodyMemory } from "../http/body-memory.ts";
 import type { Live, Services } from "../http/services.ts";
 import { Idempotency } from "../idempotency/idempotency.ts";
@@ -66,8 +67,15 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   const sweeper = opened.adopt(new Sweeper(store, clock, () => current().idempotency, log), (one) => one.stop());
   const transport = options.behindForwardProxy === true ? new FetchTransport() : undefined;
   const upstream = opened.adopt(new Upstream(clock, transport), (one) => one.close());
+  const conversations = new Conversations(store, clock, () => current().conversations.retentionDays);
+  // Closed in reverse: what the records' end cancels is written by the answers' own.
+  const closingBackground = () => background.close();
+  opened.defer(closingBackground);
   const idempotency = opened.adopt(new Idempotency(store, clock, () => current().idempotency, log), (one) =>
     one.close(),
+  );
+  const background = opened.adopt(new BackgroundAnswers(idempotency, conversations, clock, log), (one) =>
+    one.closing(),
   );
   const services: Services = {
     live,
@@ -89,7 +97,8 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
     upstream,
     media: new MediaFetcher({ allowPrivate: options.allowPrivateMedia === true }),
     replayMemory: new ReplayMemory(clock, sharedState?.states),
-    conversations: new Conversations(store, clock, () => current().conversations.retentionDays),
+    conversations,
+    background,
     forgetUpstream: (state) => forgetUpstream(services, state),
     idempotency,
     startedAt: clock.monotonic(),
@@ -108,6 +117,11 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
     "troupe_request_body_bytes",
     "Bytes of request bodies that are held in memory.",
     () => services.bodyMemory.heldBytes,
+  );
+  services.metrics.sampleGauge(
+    "troupe_background_responses_running",
+    "Responses that are made in the background.",
+    () => background.size,
   );
   sampleStores(services, sweeper, await storeSize(store));
   services.loading = folder?.start().then(() => {

@@ -49,7 +49,7 @@ const StoredMessage = Type.Object(
   { additionalProperties: true },
 );
 const id = Type.Union([Type.String(), Type.Null()]);
-const pageOf = (item: TSchema) =>
+export const pageOf = (item: TSchema) =>
   Type.Object({
     object: Type.Literal("list"),
     data: Type.Array(item),
@@ -269,7 +269,7 @@ const stored = {
   },
 } as const;
 
-const paging = [
+export const paging = [
   { name: "after", in: "query", schema: { type: "string" }, description: "The last_id of the page before." },
   { name: "limit", in: "query", schema: { type: "integer", minimum: 1, maximum: 100, default: 20 } },
   { name: "order", in: "query", schema: { type: "string", enum: ["asc", "desc"], default: "asc" } },
@@ -289,7 +289,7 @@ const filters = [
     description: "Only those with these metadata: metadata[project]=atlas.",
   },
 ];
-const byId = { name: "id", in: "path", required: true, schema: { type: "string" } };
+export const byId = { name: "id", in: "path", required: true, schema: { type: "string" } };
 
 /** What replaces a stored completion's metadata. */
 export const MetadataUpdate = Type.Required(Type.Object({ metadata: ChatRequestBody.properties.metadata }));

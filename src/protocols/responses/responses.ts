@@ -9,6 +9,7 @@ import { answerIdPrefix } from "./ids.ts";
 import type { ResponsesOptions } from "./options.ts";
 import { parseResponsesRequest } from "./request.ts";
 import { responseOf } from "./response.ts";
+import { storedResponses } from "./stored.ts";
 import { ResponsesEncoder } from "./stream.ts";
 
 export const responses: Protocol<ResponsesOptions> = {
@@ -22,5 +23,6 @@ export const responses: Protocol<ResponsesOptions> = {
   },
   completion: responseOf,
   encoder: (envelope, options) => new ResponsesEncoder(envelope, options),
+  stored: storedResponses,
   error: chatError,
 };

@@ -1,0 +1,69 @@
+/** What the API's description says of stored responses. */
+import { Type } from "@sinclair/typebox";
+import type { SurfaceName } from "../../config/config.ts";
+import { describeOperation } from "./describe.ts";
+import { byId, keyed, pageOf, paging, tags } from "./descriptions.ts";
+import { ResponseObject } from "./responses.ts";
+
+const item = Type.Object({ id: Type.String(), type: Type.String() }, { additionalProperties: true });
+
+const events = [
+  {
+    name: "stream",
+    in: "query",
+    schema: { type: "boolean", default: false },
+    description: "true: its events, live while it is made in the background.",
+  },
+  {
+    name: "starting_after",
+    in: "query",
+    schema: { type: "integer", minimum: 0 },
+    description: "With stream=true: only the events behind the one with this sequence_number.",
+  },
+];
+
+const operations = {
+  get: {
+    summary: "One stored response, or its events",
+    errors: [400, 404, ...keyed],
+    schema: ResponseObject,
+    parameters: [byId, ...events],
+    also: { "text/event-stream": {} },
+  },
+  delete: {
+    summary: "Deletes a stored response; it can no longer be read or continued",
+    errors: [404, ...keyed],
+    schema: Type.Object({
+      id: Type.String(),
+      object: Type.Literal("response.deleted"),
+      deleted: Type.Literal(true),
+    }),
+    parameters: [byId],
+  },
+  cancel: {
+    summary: "Ends a response that is made in the background",
+    errors: [400, 404, ...keyed],
+    schema: ResponseObject,
+    parameters: [byId],
+  },
+  items: {
+    summary: "The input of a stored response, a page at a time",
+    errors: [400, 404, ...keyed],
+    schema: pageOf(item),
+    parameters: [
+      byId,
+      ...paging.map((one) => (one.name === "order" ? { ...one, schema: { ...one.schema, default: "desc" } } : one)),
+    ],
+  },
+} as const;
+
+export function describeResponse(surface: SurfaceName, what: keyof typeof operations): Record<string, unknown> {
+  const { schema, parameters, ...operation } = operations[what];
+  return describeOperation({
+    ...operation,
+    tag: tags[surface],
+    operationId: `${surface}StoredResponse${what[0]!.toUpperCase()}${what.slice(1)}`,
+    response: { schema },
+    parameters: [...parameters],
+  });
+}

@@ -1,0 +1,189 @@
+/**
+ * Stored answers of this format: what is kept beside the conversation, and how it is shown again.
+ * Source: https://platform.openai.com/docs/api-reference/responses
+ */
+import { isObject, type JsonObject, listOf, objectOf, parseJson, textOf } from "../../lib/json/json.ts";
+import { formatSseEvent, SseParser } from "../../lib/sse.ts";
+import type { Message } from "../chat/schema.ts";
+import type { ErrorFields, StoredForm } from "../protocol.ts";
+import { responseError } from "./errors.ts";
+import { responseObject } from "./object.ts";
+import type { ResponsesOptions } from "./options.ts";
+
+export const storedResponses: StoredForm<ResponsesOptions> = {
+  isBackground: ({ background }) => background === true,
+  // They are asked anew with each call.
+  leading: ({ instructions }) => (typeof instructions === "string" && instructions !== "" ? 1 : 0),
+  items: ({ input }, unique) =>
+    typeof input === "string"
+      ? [listed({ role: "user", content: input }, unique, 0)]
+      : listOf(input).flatMap((item, at) => (isObject(item) ? [listed(item, unique, at)] : [])),
+  pending(status, envelope, options, error) {
+    const { code, message } = error === undefined ? {} : responseError(error);
+    const failure = code === undefined || message === undefined ? {} : { error: { code, message } };
+    return responseObject(failure, envelope, options, status);
+  },
+  errorIn(events) {
+    for (const { data } of new SseParser().push(new TextEncoder().encode(events.join(""))).reverse()) {
+      const said = objectOf(parseJson(data));
+      const error =
+        objectOf(objectOf(said?.["response"])?.["error"]) ?? (said?.["type"] === "error" ? said : undefined);
+      if (error !== undefined) return responseError(error);
+    }
+    return responseError({});
+  },
+};
+
+/** What the ids of items begin with. */
+const prefixes: Readonly<Record<string, string>> = {
+  message: "msg",
+  reasoning: "rs",
+  function_call: "fc",
+  function_call_output: "fco",
+  custom_tool_call: "ctc",
+  custom_tool_call_output: "ctco",
+};
+
+/** An input item as it is listed: with its type, an id, and parts where it has a text. */
+function listed({ content, ...item }: JsonObject, unique: string, at: number): JsonObject {
+  const type = textOf(item["type"]) ?? "message";
+  // Output items of the same answer are numbered too.
+  const id = textOf(item["id"]) || `${prefixes[type] ?? "item"}_${unique}i_${at}`;
+  const status = type in prefixes && type !== "reasoning" ? { status: "completed" } : {};
+  const parts = content === undefined ? {} : { content: type === "message" ? partsOf(content, item["role"]) : content };
+  return { ...status, ...item, ...parts, id, type };
+}
+
+function partsOf(content: unknown, role: unknown): unknown {
+  if (typeof content !== "string") return content;
+  return [role === "assistant" ? { type: "output_text", text: content, annotations: [] } : inputText(content)];
+}
+
+const inputText = (text: string) => ({ type: "input_text", text });
+
+/** The messages of a turn in another format, as items. What has no place here is left out. */
+export function itemsOfMessages(messages: readonly Message[], unique: string): JsonObject[] {
+  return messages.flatMap(itemsOf).map((item, at) => listed(item, unique, at));
+}
+
+function itemsOf(message: Message): JsonObject[] {
+  const { role } = message;
+  if (role === "tool") {
+    return [{ type: "function_call_output", call_id: message.tool_call_id, output: textIn(message.content) }];
+  }
+  const content = message.content ?? "";
+  if (role !== "assistant") {
+    return [{ role, content: typeof content === "string" ? content : listOf(content).flatMap(partOf) }];
+  }
+  const text = textIn(content);
+  const calls = (message.tool_calls ?? []).flatMap((call) => {
+    if (call.type !== "function") return [];
+    return [{ type: "function_call", call_id: call.id, ...call.function }];
+  });
+  return [...(text === "" ? [] : [{ role, content: text }]), ...calls] as JsonObject[];
+}
+
+const textIn = (content: unknown): string =>
+  typeof content === "string"
+    ? content
+    : listOf(content)
+        .map((part) => textOf(objectOf(part)?.["text"]) ?? "")
+        .join("");
+
+function partOf(part: unknown): JsonObject[] {
+  const { type, text, image_url } = objectOf(part) ?? {};
+  if (type === "text") return [inputText(textOf(text) ?? "")];
+  const image = objectOf(image_url);
+  return type === "image_url" && image !== undefined
+    ? [{ type: "input_image", image_url: image["url"], detail: image["detail"] ?? "auto" }]
+    : [];
+}
+
+/** An error in place of events that can't be read any more. */
+export function errorEvent(error: ErrorFields): string {
+  return formatSseEvent(JSON.stringify({ type: "error", sequence_number: 0, ...responseError(error) }), "error");
+}
+
+/** The number of an event, which is a whole text; undefined where it has none. */
+export function sequenceNumberOf(event: string): number | undefined {
+  const [found] = new SseParser().push(new TextEncoder().encode(event));
+  const number = objectOf(parseJson(found?.data ?? ""))?.["sequence_number"];
+  return typeof number === "number" ? number : undefined;
+}
+
+/** The events by which a finished answer would have been told, each text in one piece. */
+export function replayEvents(response: JsonObject): string[] {
+  const events: string[] = [];
+  const tell = (type: string, fields: JsonObject) =>
+    events.push(formatSseEvent(JSON.stringify({ type, sequence_number: events.length, ...fields }), type));
+  const begun = { ...response, status: "in_progress", output: [], usage: null, error: null, incomplete_details: null };
+  tell("response.created", { response: begun });
+  tell("response.in_progress", { response: begun });
+  for (const [output_index, item] of listOf(response["output"]).entries()) {
+    if (isObject(item)) tellItem(item, output_index, tell);
+  }
+  const { status } = response;
+  // A cancelled answer has no event of its own.
+  if (status !== "cancelled") tell(`response.${String(status)}`, { response });
+  return events;
+}
+
+type Tell = (type: string, fields: JsonObject) => void;
+
+function tellItem(item: JsonObject, output_index: number, tell: Tell): void {
+  const place = { item_id: item["id"], output_index };
+  const added = (empty: JsonObject) =>
+    tell("response.output_item.added", { output_index, item: { ...item, status: "in_progress", ...empty } });
+  switch (item["type"]) {
+    case "message":
+      added({ content: [] });
+      for (const [content_index, part] of listOf(item["content"]).entries()) {
+        tellPart(objectOf(part) ?? {}, { ...place, content_index }, tell);
+      }
+      break;
+    case "reasoning": {
+      const { status: _, ...rest } = item;
+      tell("response.output_item.added", { output_index, item: { ...rest, summary: [] } });
+      for (const [summary_index, part] of listOf(item["summary"]).entries()) {
+        tellSummary(part, { ...place, summary_index }, tell);
+      }
+      break;
+    }
+    case "function_call":
+      added({ arguments: "" });
+      tell("response.function_call_arguments.delta", { ...place, delta: item["arguments"] });
+      tell("response.function_call_arguments.done", { ...place, name: item["name"], arguments: item["arguments"] });
+      break;
+    case "custom_tool_call":
+      added({ input: "" });
+      tell("response.custom_tool_call_input.delta", { ...place, delta: item["input"] });
+      tell("response.custom_tool_call_input.done", { ...place, input: item["input"] });
+      break;
+    default:
+      added({});
+  }
+  tell("response.output_item.done", { output_index, item });
+}
+
+function tellPart(part: JsonObject, place: JsonObject, tell: Tell): void {
+  const [kind, name] = part["type"] === "refusal" ? ["refusal", "refusal"] : ["output_text", "text"];
+  const logprobs = kind === "refusal" ? {} : { logprobs: part["logprobs"] ?? [] };
+  tell("response.content_part.added", {
+    ...place,
+    part: { ...part, [name!]: "", ...(kind === "refusal" ? {} : { annotations: [] }) },
+  });
+  tell(`response.${kind}.delta`, { ...place, delta: part[name!], ...logprobs });
+  for (const [annotation_index, annotation] of listOf(part["annotations"]).entries()) {
+    tell("response.output_text.annotation.added", { ...place, annotation_index, annotation });
+  }
+  tell(`response.${kind}.done`, { ...place, [name!]: part[name!], ...logprobs });
+  tell("response.content_part.done", { ...place, part });
+}
+
+function tellSummary(part: unknown, place: JsonObject, tell: Tell): void {
+  const text = textOf(objectOf(part)?.["text"]) ?? "";
+  tell("response.reasoning_summary_part.added", { ...place, part: { type: "summary_text", text: "" } });
+  tell("response.reasoning_summary_text.delta", { ...place, delta: text });
+  tell("response.reasoning_summary_text.done", { ...place, text });
+  tell("response.reasoning_summary_part.done", { ...place, part });
+}
