@@ -4,7 +4,10 @@ import type { ChunkBody, CompletionBody, Usage } from "../protocols/chat/schema.
 import { ApiError, type UpstreamFault } from "../protocols/errors.ts";
 import type { CallObserver } from "../upstream/observer.ts";
 import { StreamFold } from "../upstream/stream/fold.ts";
+import type { RepeatedText } from "../upstream/stream/passthrough.ts";
 import type { Target } from "../upstream/target.ts";
+import type { Attempt, Outcome, TextMeter, UsageEntry } from "../usage/attempt.ts";
+import { OutputMeter } from "../usage/text-meter.ts";
 import type { RequestContext } from "./context.ts";
 import { describeError } from "./error-fields.ts";
 import type { Services } from "./services.ts";
@@ -23,11 +26,27 @@ export class CallRecorder implements CallObserver {
   readonly #isListed: boolean;
   readonly #fold: StreamFold | undefined;
   readonly #remember: readonly Remember[];
+  readonly #attempt: Attempt;
+  readonly #input: TextMeter | undefined;
+  #entry: UsageEntry | undefined;
+  readonly #output = new OutputMeter();
+  #serviceTier: string | undefined;
   #sentAt = 0;
   #answeredAt = 0;
 
-  /** @param remember called with the whole answer; where empty, a stream is not folded */
-  constructor(services: Services, context: RequestContext, target: Target, remember: readonly Remember[]) {
+  /**
+   * @param accounts the attempt, and what its request is estimated by, where it can be
+   * @param remember called with the whole answer; where empty, a stream is not folded
+   */
+  constructor(
+    services: Services,
+    context: RequestContext,
+    target: Target,
+    accounts: { readonly attempt: Attempt; readonly input?: TextMeter },
+    remember: readonly Remember[],
+  ) {
+    this.#attempt = accounts.attempt;
+    this.#input = accounts.input;
     this.#services = services;
     this.#context = context;
     this.#account = target.account.name;
@@ -37,6 +56,17 @@ export class CallRecorder implements CallObserver {
     this.#fold = remember.length > 0 ? new StreamFold() : undefined;
     context.logFields["provider"] = this.#account;
     context.logFields["upstream_model"] = this.#model;
+  }
+
+  begin(): Promise<void> | undefined {
+    const begun = this.#services.usage.begin(this.#attempt);
+    if (begun instanceof Promise) {
+      return begun.then((entry) => {
+        this.#entry = entry;
+      });
+    }
+    this.#entry = begun;
+    return undefined;
   }
 
   sent(): void {
@@ -49,6 +79,7 @@ export class CallRecorder implements CallObserver {
   }
 
   firstFragment(): void {
+    this.#entry?.firstToken();
     const now = this.#services.clock.monotonic();
     const seconds = (now - this.#context.startedAt) / 1000;
     this.#context.logFields["first_token_ms"] = Math.round(now - this.#context.startedAt);
@@ -62,6 +93,12 @@ export class CallRecorder implements CallObserver {
 
   body(body: ChunkBody): void {
     this.#fold?.push([body]);
+    this.#serviceTier ??= body.service_tier;
+    for (const { delta } of body.choices) this.#output.addDelta(delta);
+  }
+
+  repeated(texts: RepeatedText): void {
+    this.#output.add(texts.size, () => texts.first);
   }
 
   completed(result: {
@@ -79,6 +116,7 @@ export class CallRecorder implements CallObserver {
     }
     if (result.completion !== undefined) this.#overhead(this.#sentAt, now);
     const answer = result.completion ?? this.#fold?.result();
+    this.#settle({ ended: "finished", status: 200, usage: result.usage, serviceTier: result.completion?.service_tier });
     if (answer === undefined || this.#remember.length === 0) return undefined;
     return Promise.all(this.#remember.map((remember) => remember(answer, result.upstreamResponseId)));
   }
@@ -86,15 +124,36 @@ export class CallRecorder implements CallObserver {
   upstreamFailed(provider: string, status: number): void {
     this.#context.logFields["upstream_status"] = status;
     this.#services.metrics.upstreamError(provider, status);
+    // An answer that can't be read, or none at all, is settled by `failed`.
+    if (status >= 400) this.#entry?.settle({ ended: status < 500 ? "refused" : "broken", status });
   }
 
-  faulted(fault: UpstreamFault | ApiError): void {
+  abandoned(counted?: Usage): void {
+    if (this.#sentAt === 0) this.#entry?.settle({ ended: "abandoned" });
+    else this.#settle({ ended: "abandoned", usage: counted });
+  }
+
+  failed(error: unknown): void {
+    const status = error instanceof ApiError ? error.status : 500;
+    if (this.#sentAt === 0) this.#entry?.settle({ ended: "refused", status });
+    else if (isUnreached(error)) this.#entry?.settle({ ended: "broken", status });
+    else this.#settle({ ended: "broken", status });
+  }
+
+  faulted(fault: UpstreamFault | ApiError, counted: Usage | undefined): void {
+    this.#settle({ ended: "broken", status: fault.status, usage: counted });
     Object.assign(
       this.#context.logFields,
       fault instanceof ApiError ? describeError(fault, "fault") : { fault: fault.message },
     );
     if (fault.name === "UpstreamFault" || fault.status >= 500)
       this.upstreamFailed(this.#account, streamStatusOf(fault));
+  }
+
+  /** Settles a call that the upstream may have billed. */
+  #settle(outcome: Outcome): void {
+    const seen = { input: this.#input, output: this.#output };
+    this.#entry?.settle({ ...outcome, serviceTier: outcome.serviceTier ?? this.#serviceTier, seen });
   }
 
   get #modelLabel(): string {
@@ -107,6 +166,11 @@ export class CallRecorder implements CallObserver {
     const own = sentAt - this.#context.startedAt + Math.max(0, endedAt - this.#answeredAt);
     this.#services.metrics.overhead(this.#context.area, own / 1000);
   }
+}
+
+/** Whether the request can't have been answered by anybody. */
+function isUnreached(error: unknown): boolean {
+  return error instanceof ApiError && error.code === "upstream_unreachable";
 }
 
 /** The metric's status of a stream's fault: its own, 200 for an invalid event, 0 for a broken connection. */

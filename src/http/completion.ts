@@ -22,6 +22,8 @@ import {
 import type { CallOptions } from "../upstream/call.ts";
 import { callWithFallback, type FallbackReport } from "../upstream/fallback.ts";
 import type { Target } from "../upstream/target.ts";
+import { requestMeter } from "../usage/text-meter.ts";
+import { attemptTarget, nextAttempt } from "./attempts.ts";
 import { admit } from "./authenticate.ts";
 import { CallRecorder, type Remember } from "./call-observer.ts";
 import type { RequestContext } from "./context.ts";
@@ -236,8 +238,10 @@ function start(
 ): Promise<Answer> {
   const requestId = serviceRequestId(context);
   if (requestId === undefined) return answer(services, context, surface, asked, signal);
-  const produce = (until: AbortSignal) =>
-    whileRetained(context, until, () => answer(services, context, surface, asked, until));
+  const produce = async (until: AbortSignal) => {
+    const made = await whileRetained(context, until, () => answer(services, context, surface, asked, until));
+    return { ...made, headers: { ...made.headers, [callHeader]: context.id } };
+  };
   return idempotentAnswer(services, context, asked, requestId, signal, produce);
 }
 
@@ -271,12 +275,29 @@ function answer(
   const { writer } = asked;
   const call = (planned: Planned) =>
     answerOf(services, context, surface, writer, callUpstream(services, context, surface, asked, planned, signal));
+  const refuse = (error: unknown): never => {
+    noteRefusal(services, context, asked, error);
+    throw error;
+  };
+  let planned: Planned | Promise<Planned>;
   try {
-    const planned = planCall(services, context, surface, asked);
-    return planned instanceof Promise ? planned.then(call) : call(planned);
+    planned = planCall(services, context, surface, asked);
+  } catch (error) {
+    noteRefusal(services, context, asked, error);
+    return Promise.reject(error);
+  }
+  if (planned instanceof Promise) return planned.then(call, refuse);
+  try {
+    return call(planned);
   } catch (error) {
     return Promise.reject(error);
   }
+}
+
+/** Writes the line of a request that was refused before any upstream was asked. */
+function noteRefusal({ usage }: Services, context: RequestContext, { caller, call }: Asked, error: unknown): void {
+  const status = error instanceof ApiError ? error.status : 500;
+  usage.record(nextAttempt(context, caller, call.request.model), { ended: "refused", status });
 }
 
 type Planned = { readonly plan: Plan; readonly conversation: Conversation };
@@ -349,6 +370,7 @@ function callUpstream(
   const isSentOnce = targets.length === 1 && !plan.store;
   const onSent = isSentOnce ? releaseOf(context) : undefined;
   const completion = completionOf(writer);
+  const inputBytes = parsedBytes(source);
   const optionsFor = (target: Target): CallOptions => {
     const { provider, call } = target;
     const thinkingRequested = provider.kind === "remote" && provider.wantsThoughts(call);
@@ -356,7 +378,10 @@ function callUpstream(
     const memories = memoriesOf(services, caller, target);
     if (plan.store) memories.push(conversation.remember(target, form, writer.envelope));
     if (services.live.config.log.content) memories.push(({ choices }) => logContent(context, "choices", choices));
-    const observer = new CallRecorder(services, context, target, memories);
+    const bounds = { inputBytes, maxOutputTokens: maxOutputOf(call.request), choices: form.choices };
+    const attempt = nextAttempt(context, caller, request.model, attemptTarget(target), bounds);
+    const accounts = { attempt, input: requestMeter(call.request, inputBytes) };
+    const observer = new CallRecorder(services, context, target, accounts, memories);
     return {
       form,
       answerId: writer.envelope.id,
@@ -387,6 +412,9 @@ function callUpstream(
   return large.restore([source.parsed, conversation.whole]).then(call);
 }
 
+const maxOutputOf = ({ max_completion_tokens, max_tokens }: ChatRequest) =>
+  max_completion_tokens ?? max_tokens ?? undefined;
+
 /** Its closure does not hold the request, as it lives until the answer is there. */
 const releaseOf = (context: RequestContext) => () => context.forgetBody();
 
@@ -403,6 +431,8 @@ export function idempotentAnswer(
   produce: Producer,
 ): Promise<Answer> {
   const area = context.area;
+  const { model } = source.parsed;
+  const asked = typeof model === "string" ? model : "";
   const lastEventId = context.request.headers.get("last-event-id") ?? undefined;
   const run = (print: string) =>
     services.idempotency.run({ scope: `${caller.keyId} ${area}`, requestId, fingerprint: print }, signal, produce, {
@@ -413,7 +443,13 @@ export function idempotentAnswer(
       ? run(fingerprint(identity, source.body))
       : fingerprintInSlices(identity, source.body).then(run);
   return running.then(
-    ({ answer: shared, replayed, joined }) => {
+    ({ answer: recorded, replayed, joined }) => {
+      const { [callHeader]: callOf, ...headers } = recorded.headers;
+      const shared = { ...recorded, headers };
+      if (replayed || joined) {
+        const attempt = nextAttempt(context, caller, asked);
+        services.usage.record(attempt, { ended: replayed ? "replayed" : "joined", status: statusOf(shared), callOf });
+      }
       if (replayed) context.headers["idempotent-replayed"] = "true";
       services.metrics.idempotentRequest(area, replayed ? "replayed" : joined ? "joined" : "fresh");
       return shared;
@@ -424,6 +460,11 @@ export function idempotentAnswer(
     },
   );
 }
+
+/** Recorded with an answer, and never sent: the id of the request that made the call. */
+const callHeader = "x-troupe-call";
+
+const statusOf = (answer: Answer) => (answer.kind === "whole" ? answer.status : 200);
 
 /** The header's names, in order of precedence. */
 const requestIdNames = ["service-request-id", "idempotency-key"];

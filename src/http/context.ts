@@ -40,6 +40,10 @@ export class RequestContext {
   readonly startedAt: number;
   /** Headers of the answer, also if it is an error. */
   readonly headers: Record<string, string>;
+  /** How many attempts were made to answer it. */
+  attempts = 0;
+  /** Names that its use is accounted under, beside its key's id. */
+  tags: readonly string[] = [];
   /** When the request was last sent upstream, as a monotonic reading. */
   sentAt: number | undefined;
   /** Fields of the request's log line. */

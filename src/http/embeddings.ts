@@ -78,7 +78,7 @@ async function embedInBatches(
     const dimensions = request.dimensions ?? undefined;
     const sent = encode({ model, account, texts: part, dimensions, fields: request });
     // Each batch is an attempt of its own to those who count.
-    const via = from === 0 ? relay : relayVia(services, context, relay.bound, model);
+    const via = from === 0 ? relay : relayVia(services, context, relay.caller, relay.asked, relay.bound, model);
     const answer = await wholeVia(services, context, via, await sendVia(services, context, via, sent, signal));
     if (answer.status >= 300) return answer;
     try {

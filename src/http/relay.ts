@@ -12,8 +12,10 @@ import { isUpstreamError, type WholeAnswer } from "../upstream/answer.ts";
 import { UsageFinder } from "../upstream/answer-usage.ts";
 import { readUpstreamError, visibleHeaders } from "../upstream/call.ts";
 import type { PassedRequest, UpstreamAnswer } from "../upstream/client.ts";
+import { ClientDisconnected } from "../upstream/client.ts";
 import type { CallObserver } from "../upstream/observer.ts";
 import { resolveModel, type Target } from "../upstream/target.ts";
+import { attemptTarget, nextAttempt } from "./attempts.ts";
 import { CallRecorder } from "./call-observer.ts";
 import { errorObjectIn } from "./completion.ts";
 import type { RequestContext } from "./context.ts";
@@ -23,6 +25,9 @@ import type { Services } from "./services.ts";
 
 /** The upstream of a call that is passed on. */
 export type Relay = {
+  readonly caller: Caller;
+  /** The model, or what stands for it, as the caller named it. */
+  readonly asked: string;
   readonly bound: BoundAccount;
   readonly provider: RemoteProvider;
   /** The upstream's own name of the model; empty where the call names none. */
@@ -36,18 +41,37 @@ export function relayTo(services: Services, context: RequestContext, caller: Cal
   const mayName = (provider: string) => mayUseProvider(caller, provider);
   const { bound, name } = resolveModel(services.live.accounts, modelId, mayName);
   if (!mayUseModel(caller, modelId)) throw ApiError.modelNotAllowed(modelId);
-  return relayVia(services, context, bound, name);
+  return relayVia(services, context, caller, modelId, bound, name);
 }
 
-/** @throws ApiError invalid_value for a provider that is compiled in */
-export function relayVia(services: Services, context: RequestContext, bound: BoundAccount, model: string): Relay {
+/**
+ * @param asked the model, or what stands for it, as the caller named it
+ * @param model the upstream's own name of it
+ * @throws ApiError invalid_value for a provider that is compiled in
+ */
+export function relayVia(
+  services: Services,
+  context: RequestContext,
+  caller: Caller,
+  asked: string,
+  bound: BoundAccount,
+  model: string,
+): Relay {
   const { provider, account } = bound;
   if (provider.kind === "local") {
     throw ApiError.invalidValue("model", `${account.name} is compiled in: it answers chat completions only.`);
   }
   const call = { model, request: { model, messages: [] }, extras: {}, account, media: new Map() };
   const target: Target = { ...bound, call, legacyFunctions: false };
-  return { bound, provider, model, observer: new CallRecorder(services, context, target, []) };
+  const attempt = nextAttempt(context, caller, asked, attemptTarget(target));
+  return {
+    caller,
+    asked,
+    bound,
+    provider,
+    model,
+    observer: new CallRecorder(services, context, target, { attempt }, []),
+  };
 }
 
 /** @throws ApiError invalid_value where the provider has no such operation */
@@ -96,6 +120,7 @@ export async function sendVia(
   signal: AbortSignal,
   onSent?: () => void,
 ): Promise<UpstreamAnswer> {
+  await observer.begin();
   observer.sent(account.name);
   try {
     const answer = await services.upstream.send(request, account, timeouts, signal, onSent);
@@ -109,8 +134,10 @@ export async function sendVia(
 function failedWith(context: RequestContext, name: string, observer: CallObserver, error: unknown): unknown {
   if (error instanceof ApiError) {
     if (error.status >= 500) observer.upstreamFailed(name, 0);
+    observer.failed(error);
     Object.assign(context.logFields, describeError(error, "failure"));
-  }
+  } else if (error instanceof ClientDisconnected) observer.abandoned();
+  else observer.failed(error);
   return error;
 }
 
@@ -246,6 +273,7 @@ class ByteBody implements Sink<Buffer> {
 
   cancel(): void {
     if (this.#isClosed) return;
+    this.#observer.abandoned(this.#usage.found());
     this.#source.cancel();
     this.#close("cancelled");
   }
@@ -276,7 +304,8 @@ class ByteBody implements Sink<Buffer> {
   fail(error: unknown): void {
     if (this.#isClosed) return;
     const isGone = this.#context.request.signal.aborted;
-    if (!isGone && error instanceof ApiError) this.#observer.faulted(error);
+    if (isGone) this.#observer.abandoned(this.#usage.found());
+    else this.#observer.faulted(error instanceof ApiError ? error : ApiError.internal(error), this.#usage.found());
     this.#close(isGone ? "cancelled" : "faulted");
     this.#controller.error(error);
   }

@@ -17,6 +17,8 @@ import type { Store } from "../store/store.ts";
 import type { Accounts } from "../upstream/accounts.ts";
 import type { Upstream } from "../upstream/client.ts";
 import type { MediaFetcher } from "../upstream/media.ts";
+import type { LedgerWriter } from "../usage/ledger-writer.ts";
+import type { UsageRecorder } from "../usage/usage.ts";
 import type { BackgroundAnswers } from "./background.ts";
 import type { BodyMemory } from "./body-memory.ts";
 
@@ -55,6 +57,9 @@ export type Services = {
   /** Reads their folder again now. */
   rereadPersonas(): Promise<void>;
   readonly upstream: Upstream;
+  /** Accounts for what calls use. */
+  readonly usage: UsageRecorder;
+  readonly ledger: LedgerWriter;
   readonly media: MediaFetcher;
   readonly replayMemory: ReplayMemory;
   readonly idempotency: Idempotency;

@@ -4,7 +4,7 @@
  */
 import type { TObject } from "@sinclair/typebox";
 import type { SseEvent } from "../lib/sse.ts";
-import type { ChatRequest, ChunkBody, CompletionBody } from "../protocols/chat/schema.ts";
+import type { ChatRequest, ChunkBody, CompletionBody, Usage } from "../protocols/chat/schema.ts";
 import type { Source } from "../protocols/source.ts";
 import type { ModelRule } from "./model-rules.ts";
 
@@ -152,6 +152,8 @@ export interface StreamDecoder {
   readonly closing?: boolean;
   /** The upstream's own id of the answer, where it can be continued by it. */
   readonly upstreamResponseId?: string | undefined;
+  /** What the upstream has counted so far, where it tells before the answer's end: what a stream that breaks has cost. */
+  readonly counted?: Usage | undefined;
 }
 
 export type ProviderEnvironment = {

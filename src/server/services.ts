@@ -30,6 +30,8 @@ import { Sweeper } from "../store/sweeper.ts";
 import { Accounts } from "../upstream/accounts.ts";
 import { Upstream } from "../upstream/client.ts";
 import { MediaFetcher } from "../upstream/media.ts";
+import { LedgerWriter } from "../usage/ledger-writer.ts";
+import { UsageRecorder } from "../usage/usage.ts";
 import { openSharedState } from "./shared-state.ts";
 import type { WorkerChannel } from "./worker.ts";
 export type ServiceOptions = {
@@ -65,6 +67,8 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   const ownBodyMemory = defaultBodyMemory(config.workers);
   const current = () => services.live.config;
   const sweeper = opened.adopt(new Sweeper(store, clock, () => current().idempotency, log), (one) => one.stop());
+  // Closed after all that makes calls.
+  const ledger = opened.adopt(new LedgerWriter(store, clock, log), (one) => one.close());
   const transport = options.behindForwardProxy === true ? new FetchTransport() : undefined;
   const upstream = opened.adopt(new Upstream(clock, transport), (one) => one.close());
   const conversations = new Conversations(store, clock, () => current().conversations.retentionDays);
@@ -95,6 +99,8 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
     personaErrors: () => folder?.lastErrors.length ?? 0,
     rereadPersonas: async () => void (await folder?.rescan()),
     upstream,
+    usage: new UsageRecorder({ clock, log, writer: ledger }),
+    ledger,
     media: new MediaFetcher({ allowPrivate: options.allowPrivateMedia === true }),
     replayMemory: new ReplayMemory(clock, sharedState?.states),
     conversations,

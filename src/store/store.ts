@@ -11,6 +11,7 @@ export interface Store {
   readonly conversations: ConversationRepository;
   readonly budgets: BudgetRepository;
   readonly audit: AuditRepository;
+  readonly ledger: LedgerRepository;
   readonly maintenance: Maintenance;
   /** Releases this process' leases. No method may be called afterwards. */
   close(): Promise<void>;
@@ -359,6 +360,145 @@ export interface AuditRepository {
   list(page: AuditPage): Promise<AuditRow[]>;
 }
 
+/** Kinds of tokens. In OpenAI's meaning: `input` includes what was cached and heard, `output` what was thought and spoken. */
+export const tokenKinds = [
+  "input",
+  "cacheRead",
+  "cacheWrite5m",
+  "cacheWrite1h",
+  "output",
+  "reasoning",
+  "audioInput",
+  "audioOutput",
+] as const;
+export type TokenCounts = { readonly [Kind in (typeof tokenKinds)[number]]: number };
+
+/** Kinds of costs. No part is in two of them, and together they are the cost. `other`: tools, images, whole requests. */
+export const costKinds = [
+  "input",
+  "cacheRead",
+  "cacheWrite",
+  "output",
+  "reasoning",
+  "audioInput",
+  "audioOutput",
+  "other",
+] as const;
+export type CostParts = { readonly [Kind in (typeof costKinds)[number]]: number };
+
+/**
+ * How an attempt ended. `finished`: a whole answer came. `broken`: the upstream failed, before or within its answer. `abandoned`: the
+ * client left. `refused`: Troupe or the upstream refused the request. `replayed`, `joined`: the answer is another call's.
+ */
+export const callEnds = ["finished", "broken", "abandoned", "refused", "replayed", "joined"] as const;
+export type CallEnd = (typeof callEnds)[number];
+
+/** One attempt to answer a request, for the accounts. Texts are names: nothing of a message. Costs are micro-dollars. */
+export type LedgerLine = {
+  readonly requestId: string;
+  /** From 1 on; with the request's id it names the line. */
+  readonly attempt: number;
+  /** When the attempt began. */
+  readonly at: number;
+  readonly keyId: string;
+  readonly tags: readonly string[];
+  readonly surface: string;
+  /** The client's format. */
+  readonly format: string;
+  /** As the caller named it. */
+  readonly model: string;
+  readonly persona: string | null;
+  readonly personaVersion: string | null;
+  /** The configured provider and the model there; null where none was asked. */
+  readonly provider: string | null;
+  readonly upstreamModel: string | null;
+  readonly ended: CallEnd;
+  /** The HTTP status of the attempt's answer; null where there was none. */
+  readonly status: number | null;
+  /** The request whose call this one replayed or joined. */
+  readonly callOf: string | null;
+  readonly serviceTier: string | null;
+  /** Where the counts come from; `none`: nothing was asked of an upstream. */
+  readonly counted: "upstream" | "estimated" | "unknown" | "none";
+  readonly tokens: TokenCounts;
+  /** Null: unknown. */
+  readonly cost: number | null;
+  /** Null where only the sum is known, or not even that. */
+  readonly costs: CostParts | null;
+  /** Where the price comes from; `none`: nothing was billed. */
+  readonly priceSource: "upstream" | "configuration" | "list" | "free" | "none" | "unknown";
+  /** Of the price list, as YYYY-MM-DD. */
+  readonly priceDate: string | null;
+  /** What the price does not say exactly, for people. */
+  readonly priceNote: string | null;
+  readonly firstTokenMs: number | null;
+  readonly totalMs: number;
+};
+
+export type LedgerFilter = {
+  /** Begun at or after that time. */
+  readonly since: number;
+  /** Begun before that time. */
+  readonly until: number;
+  readonly keyId?: string;
+  readonly tag?: string;
+  readonly surface?: string;
+  readonly model?: string;
+  readonly persona?: string;
+  readonly provider?: string;
+  readonly upstreamModel?: string;
+};
+
+/** By what sums are taken. A call with two tags counts for both; one without has the empty tag. */
+export const ledgerGroups = [
+  "day",
+  "key",
+  "tag",
+  "surface",
+  "format",
+  "model",
+  "persona",
+  "provider",
+  "upstreamModel",
+] as const;
+export type LedgerGroup = (typeof ledgerGroups)[number];
+
+export type LedgerSum = {
+  /** A value for each group, in their order; a day is YYYY-MM-DD in UTC, what was null is empty. */
+  readonly group: readonly string[];
+  /** All lines, however they ended. */
+  readonly calls: number;
+  readonly ended: { readonly [End in CallEnd]: number };
+  readonly tokens: TokenCounts;
+  /** Of the calls whose cost is known. */
+  readonly cost: number;
+  readonly costs: CostParts;
+  /** How many calls `cost` leaves out. */
+  readonly unknownCosts: number;
+  /** How many calls have estimated counts. */
+  readonly estimated: number;
+};
+
+/** Where a page of lines ended. */
+export type LedgerPlace = Pick<LedgerLine, "at" | "requestId" | "attempt">;
+
+export type LedgerPage = LedgerFilter & {
+  readonly ended?: CallEnd;
+  /** The last line of the page before. */
+  readonly before?: LedgerPlace;
+  readonly limit: number;
+};
+
+/** What calls used and cost. */
+export interface LedgerRepository {
+  /** Adds lines; those that are there already stay as they are. @returns how many were new */
+  append(lines: readonly LedgerLine[]): Promise<number>;
+  /** Exact sums, costliest first, then by group; by days, in their order. @param by none: one sum of all */
+  sums(filter: LedgerFilter, by: readonly LedgerGroup[], limit: number): Promise<LedgerSum[]>;
+  /** Latest first. */
+  lines(page: LedgerPage): Promise<LedgerLine[]>;
+}
+
 export type RunTotals = { running: number; finished: number; interrupted: number; bytes: number };
 export type ConversationTotals = { conversations: number; turns: number; deleted: number; bytes: number };
 
@@ -380,6 +520,8 @@ export interface Maintenance {
   removeExpiredTurns(now: number, max: number): Promise<number>;
   /** Removes turns deleted before that time that no other turn continues. @returns how many */
   removeDeletedTurns(before: number, max: number): Promise<number>;
+  /** Removes lines of whole UTC days that ended by then, oldest first, and their days' sums. @returns how many rows */
+  removeLedgerDays(before: number, max: number): Promise<number>;
   runTotals(): Promise<RunTotals>;
   conversationTotals(): Promise<ConversationTotals>;
   /** Counts the other processes that serve from this store, and removes the lock files of dead ones. */

@@ -11,7 +11,7 @@ import { ApiError, InvalidAnswer, readingError, UpstreamFault } from "../protoco
 import { parsedBytes } from "../protocols/source.ts";
 import type { AnsweredCall, Call, LocalProvider, RemoteProvider, UpstreamRequest } from "../providers/provider.ts";
 import type { Answer, EventSource, StreamAnswer, UpstreamError, WholeAnswer } from "./answer.ts";
-import type { Upstream, UpstreamAnswer } from "./client.ts";
+import { ClientDisconnected, type Upstream, type UpstreamAnswer } from "./client.ts";
 import type { MediaFetcher } from "./media.ts";
 import type { CallObserver } from "./observer.ts";
 import { ChunkList, type ChunkSource, DecodedStream } from "./stream/decode.ts";
@@ -38,6 +38,11 @@ export type CallTools = { readonly upstream: Upstream; readonly media: MediaFetc
  * @throws ApiError when the upstream can't be reached or is too slow; ClientDisconnected when `options.signal` aborts
  */
 export function callUpstream(tools: CallTools, target: Target, options: CallOptions): Promise<Answer<EventSource>> {
+  const begun = options.observer.begin();
+  return begun === undefined ? makeCall(tools, target, options) : begun.then(() => makeCall(tools, target, options));
+}
+
+function makeCall(tools: CallTools, target: Target, options: CallOptions): Promise<Answer<EventSource>> {
   const { provider } = target;
   return provider.kind === "local"
     ? callLocal(provider, target, options)
@@ -51,11 +56,17 @@ async function callRemote(
   options: CallOptions,
 ): Promise<Answer<EventSource>> {
   const { call } = target;
-  const wanted = provider.remoteMedia?.(call);
-  const fetched = wanted?.length ? { ...call, media: await media.fetch(wanted, options.signal) } : call;
-  if (isHuge(call)) await nextSlice();
-  const large = call.source?.large;
-  const request = large === undefined ? provider.encode(fetched) : await encodeAround(large, provider, fetched);
+  let request: UpstreamRequest;
+  try {
+    const wanted = provider.remoteMedia?.(call);
+    const fetched = wanted?.length ? { ...call, media: await media.fetch(wanted, options.signal) } : call;
+    if (isHuge(call)) await nextSlice();
+    const large = call.source?.large;
+    request = large === undefined ? provider.encode(fetched) : await encodeAround(large, provider, fetched);
+  } catch (error) {
+    notifyFailed(options.observer, error);
+    throw error;
+  }
   return exchangeWith(upstream, provider, request, withoutInput(target), options);
 }
 
@@ -144,7 +155,10 @@ async function answerOf(
       const isAnswered = answer !== undefined && error.code === "upstream_invalid_response";
       observer.upstreamFailed(account.name, isAnswered ? answer!.status : 0);
     }
-    if (!(error instanceof UpstreamFault) || answer === undefined) throw error;
+    if (!(error instanceof UpstreamFault) || answer === undefined) {
+      notifyFailed(observer, error);
+      throw error;
+    }
     observer.upstreamFailed(account.name, error.status);
     return {
       kind: "whole",
@@ -154,6 +168,11 @@ async function answerOf(
       body: new TextEncoder().encode(error.payload),
     };
   }
+}
+
+function notifyFailed(observer: CallObserver, error: unknown): void {
+  if (error instanceof ClientDisconnected) observer.abandoned();
+  else observer.failed(error);
 }
 
 async function callLocal(provider: LocalProvider, target: Target, options: CallOptions): Promise<Answer<EventSource>> {

@@ -1,9 +1,16 @@
 /** The observer of an upstream call. */
 import type { ChunkBody, CompletionBody, Usage } from "../protocols/chat/schema.ts";
 import type { ApiError, UpstreamFault } from "../protocols/errors.ts";
+import type { RepeatedText } from "./stream/passthrough.ts";
 
 /** Notified of the events of a call, for metrics, logs and storage. Every method but `body` is called at most once. */
 export interface CallObserver {
+  /**
+   * The first of all: nothing was done for the call yet.
+   * @returns a promise only where there is something to wait for
+   * @throws ApiError where the call may not be made; rejects with the same
+   */
+  begin(): Promise<void> | undefined;
   /** The request is about to go upstream. */
   sent(provider: string): void;
   /** The upstream's headers arrived, or the call failed. */
@@ -25,6 +32,12 @@ export interface CallObserver {
   }): Promise<unknown> | undefined;
   /** The upstream answered an error or could not be reached; status 0 without an answer. */
   upstreamFailed(provider: string, status: number): void;
-  /** A stream broke after its first fragment. */
-  faulted(fault: UpstreamFault | ApiError): void;
+  /** Fragments of a stream that were copied as bytes. */
+  repeated(texts: RepeatedText): void;
+  /** A stream broke after its first fragment. @param counted what the upstream had counted by then */
+  faulted(fault: UpstreamFault | ApiError, counted: Usage | undefined): void;
+  /** The client disconnected before the answer's end. @param counted as above */
+  abandoned(counted?: Usage): void;
+  /** The call failed before its answer began. Not called for an upstream's error. */
+  failed(error: unknown): void;
 }

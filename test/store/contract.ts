@@ -1,17 +1,26 @@
 /** What every store does, whatever database it stands on: each one's own test runs this suite on it. */
 import { describe, expect, test } from "bun:test";
 import { StorageError } from "../../src/store/storage-error.ts";
-import type {
-  AuditPage,
-  AuditRow,
-  FinishedCall,
-  KeyRow,
-  Lease,
-  Reservation,
-  Store,
-  Turn,
+import {
+  type AuditPage,
+  type AuditRow,
+  callEnds,
+  costKinds,
+  type FinishedCall,
+  type KeyRow,
+  type Lease,
+  type LedgerFilter,
+  type LedgerGroup,
+  type LedgerLine,
+  type LedgerSum,
+  ledgerGroups,
+  type Reservation,
+  type Store,
+  type Turn,
+  tokenKinds,
 } from "../../src/store/store.ts";
 import { keyRow } from "../helpers/key-row.ts";
+import { ledgerLine } from "../helpers/ledger-line.ts";
 
 /** One database, for one test. */
 export interface TestDatabase extends AsyncDisposable {
@@ -26,6 +35,7 @@ export interface TestDatabase extends AsyncDisposable {
 }
 
 const hourMs = 3_600_000;
+const dayMs = 24 * hourMs;
 const start = 1_700_000_000_000;
 
 /** A key of the gateway, made at the clock's start. */
@@ -108,7 +118,7 @@ const acts = (changes: Partial<AuditPage> = {}): AuditPage => ({
 export function describeStore(
   name: string,
   prepare: () => Promise<TestDatabase>,
-  lacks: readonly ("budgets" | "audit")[] = [],
+  lacks: readonly ("budgets" | "audit" | "ledger")[] = [],
 ): void {
   const on = (what: string, work: (database: TestDatabase, store: Store) => Promise<void>) =>
     test(what, async () => {
@@ -499,6 +509,95 @@ export function describeStore(
     });
   });
 
+  describe.skipIf(lacks.includes("ledger"))(`${name}: ledger`, () => {
+    on("a line comes back as it was written, and is written once", async (database, store) => {
+      const whole = ledgerLine("req_1", { tags: ["a", 'b"'], persona: "p/q", personaVersion: "3", callOf: "req_0" });
+      const bare = ledgerLine("req_1", {
+        attempt: 2,
+        at: start + 1,
+        provider: null,
+        upstreamModel: null,
+        status: null,
+        cost: null,
+        costs: null,
+        priceSource: "unknown",
+        priceDate: null,
+        priceNote: "none",
+        firstTokenMs: null,
+      });
+      expect(await store.ledger.append([whole, bare, whole])).toBe(2);
+      const other = await database.open();
+      expect(await other.ledger.append([{ ...whole, cost: 1_000_000 }, ledgerLine("req_2", { at: start + 2 })])).toBe(
+        1,
+      );
+      await other.close();
+      expect(await store.ledger.lines({ ...always, limit: 10 })).toEqual([
+        ledgerLine("req_2", { at: start + 2 }),
+        bare,
+        whole,
+      ]);
+      const [sum] = await store.ledger.sums(always, [], 1);
+      expect(sum).toMatchObject({ calls: 3, cost: 720, unknownCosts: 1 });
+    });
+
+    on("sums are exact for any time, filter and grouping", async (_, store) => {
+      const lines = manyLines(600);
+      for (let at = 0; at < lines.length; at += 97) await store.ledger.append(lines.slice(at, at + 97));
+      const midnight = Math.ceil(start / dayMs) * dayMs;
+      const times = [
+        [0, start * 2],
+        [midnight, midnight + dayMs],
+        [start + hourMs, start + 3 * dayMs + 5 * hourMs],
+        [midnight - 5, midnight + 5],
+        [midnight + hourMs, midnight + 2 * hourMs],
+        [start + 9 * dayMs, start],
+      ] as const;
+      const filters = [{}, { keyId: "key_1" }, { model: "it's", tag: "blue" }, { persona: "troupe/guide" }];
+      const groupings: LedgerGroup[][] = [[], ...ledgerGroups.map((group) => [group]), ["day", "tag"]];
+      for (const [since, until] of times)
+        for (const filter of filters)
+          for (const by of groupings) {
+            const found = await store.ledger.sums({ since, until, ...filter }, by, 1000);
+            expect(byGroup(found)).toEqual(byGroup(sumsOf(lines, { since, until, ...filter }, by)));
+          }
+      const costs = (await store.ledger.sums(always, ["model"], 1000)).map(({ cost }) => cost);
+      expect(costs).toEqual(costs.toSorted((a, b) => b - a));
+      const days = (await store.ledger.sums(always, ["day"], 3)).map(({ group: [day] }) => day!);
+      expect(days).toEqual(["2023-11-14", "2023-11-15", "2023-11-16"]);
+    });
+
+    on("lines come latest first, page by page, each once", async (_, store) => {
+      const lines = manyLines(100).map((line) => ({ ...line, at: start + (line.at % 7) }));
+      await store.ledger.append(lines);
+      const latestFirst = (a: LedgerLine, b: LedgerLine) =>
+        b.at - a.at || (a.requestId < b.requestId ? 1 : -1) || b.attempt - a.attempt;
+      for (const filter of [{}, { keyId: "key_2" }, { ended: "finished" as const, surface: "gateway" }]) {
+        const wanted = lines.filter((line) =>
+          Object.entries(filter).every(([name, value]) => line[name as keyof LedgerLine] === value),
+        );
+        const found: LedgerLine[] = [];
+        for (;;) {
+          const before = found.at(-1);
+          const page = await store.ledger.lines({ ...always, ...filter, limit: 7, ...(before && { before }) });
+          found.push(...page);
+          if (page.length < 7) break;
+        }
+        expect(found).toEqual(wanted.toSorted(latestFirst));
+      }
+    });
+
+    on("old days are removed whole, in steps", async (_, store) => {
+      const midnight = Math.ceil(start / dayMs) * dayMs;
+      const old = [1, 2, 3].map((at) => ledgerLine(`old_${at}`, { at: midnight - at }));
+      const kept = ledgerLine("kept", { at: midnight });
+      await store.ledger.append([...old, kept]);
+      const remove = () => store.maintenance.removeLedgerDays(midnight + dayMs - 1, 2);
+      expect([await remove(), await remove(), await remove(), await remove()]).toEqual([2, 1, 1, 0]);
+      expect(await store.ledger.lines({ ...always, limit: 9 })).toEqual([kept]);
+      expect(byGroup(await store.ledger.sums(always, ["day"], 9))).toEqual(sumsOf([kept], always, ["day"]));
+    });
+  });
+
   describe(`${name}: maintenance`, () => {
     on("removes what has expired, the earliest first and so many at a time, and never what runs", async (_, store) => {
       for (let at = 0; at < 5; at += 1) {
@@ -547,6 +646,89 @@ export function describeStore(
   });
 }
 
+const always: LedgerFilter = { since: 0, until: start * 2 };
+
+/** Lines of four days, none like another, in no order; the same each time. */
+function manyLines(count: number): LedgerLine[] {
+  const pick = <T>(from: readonly T[], at: number) => from[at % from.length]!;
+  return Array.from({ length: count }, (_, at) => {
+    const hash = (at * 2_654_435_761) >>> 3;
+    const cost = hash % 5 === 0 ? null : hash % 1000;
+    const tokens = Object.fromEntries(tokenKinds.map((kind, place) => [kind, (hash >> place) % 100]));
+    return ledgerLine(`req_${at}`, {
+      attempt: 1 + (hash % 3),
+      at: start + (hash % (4 * dayMs)),
+      keyId: pick(["key_1", "key_2"], hash),
+      tags: pick([[], ["blue"], ["blue", "red"]], hash >> 2),
+      surface: pick(["gateway", "orchestrator"], hash >> 3),
+      format: pick(["chat", "messages"], hash >> 4),
+      model: pick(["a/1", "a/2", "it's"], hash >> 5),
+      persona: pick([null, "troupe/guide"], hash >> 6),
+      provider: pick(["a", "b", null], hash >> 7),
+      upstreamModel: pick(["1", null], hash >> 8),
+      ended: pick(callEnds, hash >> 9),
+      counted: pick(["upstream", "estimated", "unknown"] as const, hash >> 10),
+      tokens: tokens as LedgerLine["tokens"],
+      cost,
+      costs: cost === null ? null : { ...ledgerLine("").costs!, input: cost },
+    });
+  });
+}
+
+/** What `sums` must give, by adding up one line after the other. */
+function sumsOf(lines: readonly LedgerLine[], filter: LedgerFilter, by: readonly LedgerGroup[]): LedgerSum[] {
+  const zeros = <K extends string>(kinds: readonly K[]) =>
+    Object.fromEntries(kinds.map((kind) => [kind, 0])) as Record<K, number>;
+  const sums = new Map<string, ReturnType<typeof empty>>();
+  const empty = (group: readonly string[]) => ({
+    group,
+    calls: 0,
+    ended: zeros(callEnds),
+    tokens: zeros(tokenKinds),
+    cost: 0,
+    costs: zeros(costKinds),
+    unknownCosts: 0,
+    estimated: 0,
+  });
+  if (by.length === 0) sums.set("[]", empty([]));
+  for (const line of lines) {
+    if (line.at < filter.since || line.at >= filter.until) continue;
+    if (filter.keyId !== undefined && line.keyId !== filter.keyId) continue;
+    if (filter.model !== undefined && line.model !== filter.model) continue;
+    if (filter.persona !== undefined && line.persona !== filter.persona) continue;
+    if (filter.tag !== undefined && !line.tags.includes(filter.tag)) continue;
+    const named = {
+      day: new Date(line.at).toISOString().slice(0, 10),
+      key: line.keyId,
+      surface: line.surface,
+      format: line.format,
+      model: line.model,
+      persona: line.persona ?? "",
+      provider: line.provider ?? "",
+      upstreamModel: line.upstreamModel ?? "",
+    };
+    const tags = !by.includes("tag") ? [""] : line.tags.length === 0 ? [""] : line.tags;
+    for (const tag of tags) {
+      if (by.includes("tag") && filter.tag !== undefined && tag !== filter.tag) continue;
+      const group = by.map((name) => (name === "tag" ? tag : named[name]));
+      const id = JSON.stringify(group);
+      const sum = sums.get(id) ?? empty(group);
+      sums.set(id, sum);
+      sum.calls += 1;
+      sum.ended[line.ended] += 1;
+      for (const kind of tokenKinds) sum.tokens[kind] += line.tokens[kind];
+      sum.cost += line.cost ?? 0;
+      for (const kind of costKinds) sum.costs[kind] += line.costs?.[kind] ?? 0;
+      sum.unknownCosts += line.cost === null ? 1 : 0;
+      sum.estimated += line.counted === "estimated" ? 1 : 0;
+    }
+  }
+  return [...sums.values()];
+}
+
+const byGroup = (sums: readonly LedgerSum[]) =>
+  [...sums].sort((a, b) => (JSON.stringify(a.group) < JSON.stringify(b.group) ? -1 : 1));
+
 type MethodOf<Part> = Exclude<keyof Part, "version" | "leaseTerms" | "holds">;
 type AnyMethod =
   | MethodOf<Store["keys"]>
@@ -554,6 +736,7 @@ type AnyMethod =
   | `conversations.${keyof Store["conversations"]}`
   | `budgets.${keyof Store["budgets"]}`
   | `audit.${keyof Store["audit"]}`
+  | `ledger.${keyof Store["ledger"]}`
   | keyof Store["maintenance"];
 
 /** Every asynchronous method, called once; the type fails where one is missing. */
@@ -563,6 +746,7 @@ function everyMethod({
   conversations,
   budgets,
   audit,
+  ledger,
   maintenance,
 }: Store): Record<AnyMethod, () => Promise<unknown>> {
   const id = { call: 1, run: "00000001" };
@@ -611,6 +795,10 @@ function everyMethod({
     "budgets.forgetSpending": () => budgets.forgetSpending("2026-11-22"),
     "audit.insert": () => audit.insert(act("a")),
     "audit.list": () => audit.list(acts()),
+    "ledger.append": () => ledger.append([ledgerLine("a")]),
+    "ledger.sums": () => ledger.sums(always, [], 1),
+    "ledger.lines": () => ledger.lines({ ...always, limit: 1 }),
+    removeLedgerDays: () => maintenance.removeLedgerDays(start, 1),
     size: () => maintenance.size(),
     check: () => maintenance.check(),
     damage: () => maintenance.damage(),

@@ -90,6 +90,7 @@ export async function openPostgresStore(
     conversations: conversationRepository(path),
     budgets: notYet(place, "Budgets"),
     audit: notYet(place, "Audit lines"),
+    ledger: notYet(place, "The ledger"),
     maintenance: maintenanceOf(background, place, holder),
     close: () => {
       closing ??= holder
@@ -240,6 +241,7 @@ function maintenanceOf(pool: QueryPool, place: string, holder: Holder): Maintena
     removeExpiredRuns: (now, max) => removeExpiredRuns(pool, now, max),
     removeExpiredTurns: (now, max) => removeExpiredTurns(pool, now, max),
     removeDeletedTurns: (before, max) => removeDeletedTurns(pool, before, max),
+    removeLedgerDays: async () => (await pool.run("select 1")).length - 1,
     runTotals: () => runTotals(pool),
     conversationTotals: () => conversationTotals(pool),
     async otherServers() {

@@ -14,6 +14,7 @@ import type {
   BudgetRepository,
   ConversationRepository,
   KeyRepository,
+  LedgerRepository,
   Maintenance,
   RunRepository,
   Store,
@@ -24,6 +25,7 @@ import { budgetRepository } from "./budget-repository.ts";
 import { conversationRepository } from "./conversation-repository.ts";
 import { GroupCommit } from "./group-commit.ts";
 import { keyRepository, type SqliteKeys } from "./key-repository.ts";
+import { ledgerRepository } from "./ledger-repository.ts";
 import { LivenessLock } from "./liveness-lock.ts";
 import { LossGuard } from "./loss-guard.ts";
 import { migrate, migrations, versionOf } from "./migrations.ts";
@@ -82,6 +84,7 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
         ...runs
       } = runRepository(database, shared, lock);
       const { removeExpired, removeDeleted, totals, ...conversations } = conversationRepository(database);
+      const { removeDays: removeLedgerDays, ...ledger } = ledgerRepository(database);
       const isThere = placeCheck(database, path);
       let isClosed = false;
       const whileOpen = () => {
@@ -105,6 +108,7 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
         conversations: asynchronous<ConversationRepository>(path, conversations, stillThere),
         budgets: asynchronous<BudgetRepository>(path, budgetRepository(database, shared, lock), stillThere),
         audit: asynchronous<AuditRepository>(path, auditRepository(database), stillThere),
+        ledger: asynchronous<LedgerRepository>(path, ledger, stillThere),
         maintenance: {
           ...asynchronous<FileMaintenance>(path, maintenanceOf(database), whileOpen),
           ...asynchronous<Omit<Maintenance, keyof FileMaintenance>>(
@@ -115,6 +119,7 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
               runTotals,
               removeExpiredTurns: removeExpired,
               removeDeletedTurns: removeDeleted,
+              removeLedgerDays,
               conversationTotals: totals,
               otherServers: () => lock().others().length,
             },

@@ -1,7 +1,7 @@
 /** Decodes an upstream's bytes to the chunks of a stream. */
 import { IterableSource, type Sink, type Source } from "../../lib/flow.ts";
 import { type SseEvent, SseParser } from "../../lib/sse.ts";
-import type { ChunkBody } from "../../protocols/chat/schema.ts";
+import type { ChunkBody, Usage } from "../../protocols/chat/schema.ts";
 import { readingError } from "../../protocols/errors.ts";
 import type { StreamDecoder } from "../../providers/provider.ts";
 import type { UpstreamAnswer } from "../client.ts";
@@ -12,6 +12,8 @@ import { lastEventIn } from "./text-template.ts";
 export interface ChunkSource extends Source<Chunks, readonly ChunkBody[]> {
   /** The upstream's own id of the answer, where it can be continued by it. */
   readonly upstreamResponseId: string | undefined;
+  /** What the upstream has counted so far, where it tells before the end. */
+  readonly counted?: Usage | undefined;
 }
 
 /** Chunks from an iterable. */
@@ -44,6 +46,10 @@ export class DecodedStream implements ChunkSource, Sink<Buffer> {
 
   get upstreamResponseId(): string | undefined {
     return this.#decoder.upstreamResponseId;
+  }
+
+  get counted(): Usage | undefined {
+    return this.#decoder.counted;
   }
 
   flow(sink: Sink<Chunks, readonly ChunkBody[]>): void {

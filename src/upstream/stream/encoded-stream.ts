@@ -1,7 +1,7 @@
 /** Encodes a stream's chunks as events, in the turn of the event loop in which they arrive. */
 import { Buffered, type Sink } from "../../lib/flow.ts";
 import { downgradeChunk } from "../../protocols/chat/legacy-functions.ts";
-import type { ChunkBody } from "../../protocols/chat/schema.ts";
+import type { ChunkBody, Usage } from "../../protocols/chat/schema.ts";
 import { ApiError, readingError, UpstreamFault } from "../../protocols/errors.ts";
 import type { ErrorFields, EventEncoder, TextFrame } from "../../protocols/protocol.ts";
 import type { EventSource, Events, LastEvents, StreamEnd } from "../answer.ts";
@@ -74,6 +74,7 @@ export class EncodedStream implements EventSource, Sink<Chunks, readonly ChunkBo
   }
 
   cancel(): void {
+    if (!this.#isOver) this.#options.observer.abandoned(this.#counted);
     this.#isOver = true;
     this.#events.cancel();
   }
@@ -83,6 +84,7 @@ export class EncodedStream implements EventSource, Sink<Chunks, readonly ChunkBo
     const frame = chunks instanceof RepeatedText ? this.#textFrame : undefined;
     if (frame !== undefined) {
       if (this.#frame?.frame !== frame) this.#frame = new FrameBytes(frame);
+      this.#options.observer.repeated(chunks as RepeatedText);
       this.#push((chunks as RepeatedText).events(this.#frame));
       return;
     }
@@ -111,6 +113,11 @@ export class EncodedStream implements EventSource, Sink<Chunks, readonly ChunkBo
     if (this.#isOver) return;
     if (this.#normaliser.complete && mayBreakOff(error)) this.#close([]);
     else this.#fail(error, []);
+  }
+
+  /** What the upstream has counted so far. */
+  get #counted(): Usage | undefined {
+    return this.#normaliser.usage ?? this.#chunks.counted;
   }
 
   #encode(chunks: readonly ChunkBody[], events: string[]): void {
@@ -156,11 +163,12 @@ export class EncodedStream implements EventSource, Sink<Chunks, readonly ChunkBo
       return;
     }
     if (error instanceof ClientDisconnected) {
+      this.#options.observer.abandoned(this.#counted);
       this.#end("cancelled", events);
       return;
     }
     const fault = error instanceof UpstreamFault || error instanceof ApiError ? error : ApiError.internal(error);
-    this.#options.observer.faulted(fault);
+    this.#options.observer.faulted(fault, this.#counted);
     this.#encoder.fault(this.#options.renderFault(fault), events);
     this.#end("faulted", events);
   }

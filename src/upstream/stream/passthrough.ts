@@ -24,6 +24,18 @@ export class RepeatedText {
     this.#like = like;
   }
 
+  /** The bytes of all texts, as JSON strings. */
+  get size(): number {
+    let size = 0;
+    for (let at = 0; at < this.#places.length; at += 2) size += this.#places[at + 1]! - this.#places[at]!;
+    return size;
+  }
+
+  /** The first text. */
+  get first(): string {
+    return JSON.parse(this.#piece.toString("utf8", this.#places[0], this.#places[1])) as string;
+  }
+
   chunks(): ChunkBody[] {
     const [choice] = this.#like.choices;
     const chunks: ChunkBody[] = [];

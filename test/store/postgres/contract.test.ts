@@ -23,5 +23,5 @@ describe.skipIf(!hasPostgres)("with a PostgreSQL server", () => {
       },
       async [Symbol.asyncDispose]() {},
     };
-  }, ["budgets", "audit"]);
+  }, ["budgets", "audit", "ledger"]);
 });

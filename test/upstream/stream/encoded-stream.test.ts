@@ -116,7 +116,7 @@ async function sent(
     },
   };
   const chunks = new DecodedStream(answer as unknown as UpstreamAnswer, decoder);
-  const observer = { wantsBodies, body() {}, completed() {}, faulted() {} };
+  const observer = { wantsBodies, body() {}, repeated() {}, completed() {}, faulted() {}, abandoned() {} };
   const options = {
     form: { thinkingRequested: false, choices: 1 },
     encoder: () => new ChatEncoder({ id: "id", created: 2, model: "ours" }, false),

@@ -1,0 +1,92 @@
+/** One attempt to answer a request, as the accounts are told of it. */
+import type { Usage } from "../protocols/chat/schema.ts";
+import type { CallEnd, LedgerLine } from "../store/store.ts";
+
+/** Known before anything is sent. */
+export type Attempt = {
+  /** The id of the request, `req_…`. */
+  readonly requestId: string;
+  /** Counts the attempts for one request, from 1 on. */
+  readonly number: number;
+  readonly keyId: string;
+  readonly tier: string;
+  readonly tags: readonly string[];
+  readonly surface: string;
+  /** The client's format, as `protocol.name`. */
+  readonly format: string;
+  /** The model as the caller named it, truncated. */
+  readonly model: string;
+  readonly persona?: string | undefined;
+  readonly personaVersion?: string | undefined;
+  /** Where it goes; absent where no upstream is asked. */
+  readonly target?: AttemptTarget | undefined;
+  /** Bounds of what it may use, for those who reserve before it. */
+  readonly bounds?: AttemptBounds | undefined;
+};
+
+export type AttemptTarget = {
+  /** The account's name: the namespace, left of the slash. */
+  readonly provider: string;
+  /** The name of the built-in provider whose format it speaks. */
+  readonly dialect: string;
+  readonly baseUrl: string;
+  /** The upstream's model name, truncated. */
+  readonly model: string;
+};
+
+export type AttemptBounds = {
+  /** The bytes of the request's body. */
+  readonly inputBytes: number;
+  /** The most tokens that the answer may have, where the request says so; for each choice. */
+  readonly maxOutputTokens?: number | undefined;
+  readonly choices?: number | undefined;
+};
+
+/** How an attempt ended, and what is known of its use. */
+export type Outcome = {
+  readonly ended: CallEnd;
+  /** The HTTP status of the answer; absent where there was none. */
+  readonly status?: number | undefined;
+  /** The counts that the upstream told, in part where its answer broke. Absent: none. */
+  readonly usage?: Usage | undefined;
+  readonly serviceTier?: string | undefined;
+  /** What was seen of a request and its answer, to estimate from where nothing was told. Absent: nothing was billed. */
+  readonly seen?: Seen | undefined;
+  /** For `replayed` and `joined`: the id of the request that made the call. */
+  readonly callOf?: string | undefined;
+};
+
+/** Text that was counted without being kept: its length, and a sample of it. */
+export interface TextMeter {
+  /** UTF-16 code units, or bytes. */
+  readonly length: number;
+  readonly sample: readonly string[];
+}
+
+/** `input` is absent where it can't be estimated. */
+export type Seen = { readonly input: TextMeter | undefined; readonly output: TextMeter };
+
+/** The open entry of one attempt. */
+export interface UsageEntry {
+  /** The first fragment of a stream goes to the client. */
+  firstToken(): void;
+  /** What an answer with these counts costs, in micro-dollars; undefined where unknown. */
+  price(usage: Usage, serviceTier?: string): number | undefined;
+  /** Ends the attempt; only the first call does anything. Never throws. */
+  settle(outcome: Outcome): void;
+}
+
+/** What has a say before an attempt, and is told its cost after it: budgets. */
+export interface UsageGate {
+  /**
+   * Sets aside what the attempt may cost at most.
+   * @returns undefined where nothing is to be settled; a promise only where there is something to wait for
+   * @throws ApiError where that is not left; rejects with the same
+   */
+  reserve(attempt: Attempt): Reservation | undefined | Promise<Reservation | undefined>;
+}
+
+export interface Reservation {
+  /** Called once, when the cost is known; `line.cost` is null where it never will be. Must not throw. */
+  settle(line: LedgerLine): void;
+}

@@ -1,0 +1,99 @@
+/** Writes ledger lines in batches, off the path of calls. */
+import type { Clock } from "../lib/clock.ts";
+import { nextSlice } from "../lib/cooperative-scheduling.ts";
+import type { Logger } from "../lib/log.ts";
+import type { LedgerLine, LedgerRepository } from "../store/store.ts";
+
+/** How long a line waits for others: a killed process loses no more than these. */
+const everyMs = 500;
+/** Lines of one write, which holds up this process for some milliseconds. */
+const batchSize = 200;
+/** How many lines wait at most while the store fails; what comes then is lost, and counted. */
+const maxWaiting = 50_000;
+
+export class LedgerWriter {
+  readonly #ledger: LedgerRepository;
+  readonly #clock: Clock;
+  readonly #log: Logger | undefined;
+  readonly #waiting: LedgerLine[] = [];
+  /** When the oldest waiting line came, as a monotonic reading. */
+  #since = 0;
+  #cancelTimer: (() => void) | undefined;
+  #writing: Promise<void> | undefined;
+  #isFailing = false;
+
+  /** Totals since the start: lines written and lost, and writes that failed. */
+  readonly counts = { written: 0, lost: 0, failures: 0 };
+
+  constructor({ ledger }: { readonly ledger: LedgerRepository }, clock: Clock, log?: Logger) {
+    this.#ledger = ledger;
+    this.#clock = clock;
+    this.#log = log;
+  }
+
+  /** Lines that are not written yet. */
+  get waiting(): number {
+    return this.#waiting.length;
+  }
+
+  /** For how many seconds the oldest of them has waited. */
+  get lagSeconds(): number {
+    return this.#waiting.length === 0 ? 0 : (this.#clock.monotonic() - this.#since) / 1000;
+  }
+
+  push(line: LedgerLine): void {
+    if (this.#waiting.length >= maxWaiting) {
+      this.counts.lost += 1;
+      return;
+    }
+    if (this.#waiting.length === 0) this.#since = this.#clock.monotonic();
+    this.#waiting.push(line);
+    this.#later();
+  }
+
+  /** Writes all that waits; what the store refuses goes on waiting. Never rejects. */
+  async flush(): Promise<void> {
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
+    while (this.#writing !== undefined) await this.#writing;
+    this.#writing = this.#write();
+    await this.#writing;
+  }
+
+  /** Writes what it can, and counts the rest as lost. */
+  async close(): Promise<void> {
+    await this.flush();
+    this.#cancelTimer?.();
+    const lost = this.#waiting.splice(0).length;
+    this.counts.lost += lost;
+    if (lost > 0) this.#log?.error("lines of the ledger could not be written and are lost", { lines: lost });
+  }
+
+  #later(): void {
+    this.#cancelTimer ??= this.#clock.setTimer(everyMs, () => void this.flush());
+  }
+
+  async #write(): Promise<void> {
+    try {
+      while (this.#waiting.length > 0) {
+        const began = this.#clock.monotonic();
+        const batch = this.#waiting.slice(0, batchSize);
+        await this.#ledger.append(batch);
+        this.#waiting.splice(0, batch.length);
+        this.counts.written += batch.length;
+        this.#since = began;
+        if (this.#waiting.length > 0) await nextSlice();
+      }
+      this.#isFailing = false;
+    } catch (error) {
+      this.counts.failures += 1;
+      if (!this.#isFailing) {
+        this.#log?.error("the ledger can't be written; its lines wait in memory", { error, lines: this.waiting });
+      }
+      this.#isFailing = true;
+      this.#later();
+    } finally {
+      this.#writing = undefined;
+    }
+  }
+}

@@ -1,0 +1,90 @@
+/** Measures text that is not kept: counts its characters, and keeps a few of its fragments. */
+import type { ChatRequest, Delta } from "../protocols/chat/schema.ts";
+import type { TextMeter } from "./attempt.ts";
+
+/** The most characters kept of one fragment, so that a stream's meter holds some kilobytes at most. */
+const maxFragment = 200;
+/** Of a request, as its text is there at once. */
+const maxRequestSample = 1000;
+/** Where the next fragment is kept: each time the text has grown by that much. So most fragments cost an addition. */
+const growth = 1.5;
+
+export class OutputMeter implements TextMeter {
+  length = 0;
+  readonly sample: string[] = [];
+  #next = 0;
+
+  /** @param size in characters @param text gives what was added, or its beginning; called for few of them */
+  add(size: number, text: () => string): void {
+    this.length += size;
+    if (this.length < this.#next) return;
+    this.#next = this.length * growth;
+    this.sample.push(copyOf(text(), maxFragment));
+  }
+
+  addDelta(delta: Delta): void {
+    for (const name in delta) {
+      const value = delta[name];
+      if (typeof value === "string") {
+        if (name !== "role" && value !== "") this.add(value.length, () => value);
+      } else if (name === "tool_calls" && Array.isArray(value)) {
+        for (const call of value as NonNullable<Delta["tool_calls"]>) {
+          const text = call.function?.arguments ?? "";
+          if (text !== "") this.add(text.length, () => text);
+        }
+      }
+    }
+  }
+}
+
+/**
+ * Characters of a request's texts; those of images and files do not count.
+ * @param bodyBytes of the whole request: what its messages leave of them are its tools, which are not written out for this
+ */
+export function requestMeter({ messages, tools }: ChatRequest, bodyBytes: number): TextMeter {
+  const texts = { length: 0, others: 0, last: "" };
+  for (const message of messages) measure(message as MeasuredMessage, texts);
+  const written = texts.length + texts.others + messages.length * messageOverhead;
+  const toolBytes = tools === undefined ? 0 : Math.max(0, bodyBytes - written);
+  return {
+    length: texts.length + toolBytes,
+    sample: texts.last === "" ? [] : [copyOf(texts.last, maxRequestSample)],
+  };
+}
+
+/** Bytes that JSON takes around a message's text. */
+const messageOverhead = 30;
+
+type MeasuredMessage = { readonly content?: unknown; readonly tool_calls?: unknown };
+type Measured = { length: number; others: number; last: string };
+
+function measure({ content, tool_calls }: MeasuredMessage, into: Measured): void {
+  if (typeof content === "string") addText(content, into);
+  else if (Array.isArray(content)) for (const part of content) measurePart(part as Record<string, unknown>, into);
+  if (!Array.isArray(tool_calls)) return;
+  for (const call of tool_calls as { function?: { arguments?: string } }[]) {
+    addText(call.function?.arguments ?? "", into);
+  }
+}
+
+function measurePart(part: Record<string, unknown>, into: Measured): void {
+  if (typeof part["text"] === "string") addText(part["text"], into);
+  else for (const name in part) into.others += longestOf(part[name]);
+}
+
+/** The length of what a part holds by value: an image's URL, a recording's or a file's data. */
+function longestOf(value: unknown): number {
+  if (typeof value === "string") return value.length;
+  if (typeof value !== "object" || value === null) return 0;
+  return Math.max(0, ...Object.values(value).map((one) => (typeof one === "string" ? one.length : 0)));
+}
+
+function addText(text: string, into: Measured): void {
+  into.length += text.length;
+  if (text !== "") into.last = text;
+}
+
+/** A slice would keep the whole text in memory. */
+function copyOf(text: string, max: number): string {
+  return text.length <= max ? text : Buffer.from(text.slice(0, max)).toString();
+}
