@@ -58,6 +58,8 @@ export type NativeChange = {
   readonly before: readonly Message[];
   /** Fields of the inner form that a persona set to another value; undefined: it removed them (`variables`). */
   readonly fields: Readonly<Record<string, unknown>>;
+  /** What of these the provider has already said as members of the format's own body; undefined: removed. */
+  readonly members?: JsonObject | undefined;
 };
 
 /** Follows a stream of the client's own format, whose events pass as they come. */

@@ -3,6 +3,7 @@
  * A provider never fetches, logs, reads the clock or draws a random id, so the same input always gives the same output.
  */
 import type { TObject } from "@sinclair/typebox";
+import type { JsonObject } from "../lib/json/json.ts";
 import type { SseEvent } from "../lib/sse.ts";
 import type { ChatRequest, ChunkBody, CompletionBody, Usage } from "../protocols/chat/schema.ts";
 import type { Source } from "../protocols/source.ts";
@@ -119,6 +120,12 @@ export type NativeRoute = {
   streamDecoder(call: AnsweredCall): StreamDecoder;
   /** The upstream's own id in a plain answer: the id that the client gets. In a stream the decoder has it. */
   upstreamResponseId?(body: unknown): string | undefined;
+  /**
+   * What a persona changed, as this model takes it.
+   * @param fields of the inner form that the persona set to another value
+   * @returns members of the format's own body (undefined: removed; objects are merged); undefined where the call has to be translated
+   */
+  members?(fields: Readonly<Record<string, unknown>>, call: Call): JsonObject | undefined;
 };
 
 /** Where a text stands in an event's JSON. */

@@ -111,8 +111,8 @@ export class Blocks {
     }
     // Only a function can be called here, and what follows a call that is whole is space at most.
     if (called?.name === undefined || this.#ended.has(index)) return;
-    const seal = this.#shown === "none" ? undefined : sealOfCall(id ?? "", extra_content);
-    this.#take({ kind: "call", position: index, id: id ?? "", name: called.name, written, seal });
+    const seal = this.#shown === "none" ? undefined : sealOfCall(cleanId(id ?? ""), extra_content);
+    this.#take({ kind: "call", position: index, id: cleanId(id ?? ""), name: called.name, written, seal });
   }
 
   /** Writes a piece, or lets it wait for the end of the open call. */
@@ -192,6 +192,11 @@ export class Blocks {
     this.#open = undefined;
     this.#sink.stop(this.#next - 1);
   }
+}
+
+/** The form of ids that Anthropic takes, as the conversation may go on there: `^[a-zA-Z0-9_-]+$`. */
+function cleanId(id: string): string {
+  return id.replace(/[^a-zA-Z0-9_-]/g, "_");
 }
 
 function isWhole({ written }: Call): boolean {

@@ -4,6 +4,7 @@
  */
 import type { Protocol } from "../protocol.ts";
 import { apiErrorBody, errorBody, typeOfStatus } from "./errors.ts";
+import { messagesNativeEncoder, patchMessages } from "./native.ts";
 import { checkMessages, innerRequest } from "./request.ts";
 import { type AnswerOptions, messageBody } from "./response.ts";
 import { MessagesEncoder, ping } from "./stream.ts";
@@ -21,6 +22,8 @@ export const messages: Protocol<AnswerOptions> = {
     const options = { thinking: thinkingShown(body), stops: body.stop_sequences ?? [] };
     return { request, identity: ["messages", parsed], options };
   },
+  native: { patch: patchMessages, encoder: () => messagesNativeEncoder },
+  passedRequestHeaders: ["anthropic-version", "anthropic-beta"],
   completion: messageBody,
   encoder: (envelope, options) => new MessagesEncoder(envelope, options),
   responseHeaders: (requestId) => ({ "request-id": requestId }),

@@ -17,6 +17,12 @@ const eventOf = (value: JsonObject & { type: string }): string => formatSseEvent
 /** Clients pass over it wherever it stands, also before the first event of the answer. */
 export const ping = eventOf({ type: "ping" });
 
+/** Ends a stream. */
+export function errorEvent(error: ErrorFields): string {
+  const { message } = error;
+  return eventOf(errorBody(typeOfFields(error), typeof message === "string" ? message : ""));
+}
+
 export class MessagesEncoder implements EventEncoder {
   readonly #envelope: Envelope;
   readonly #options: AnswerOptions;
@@ -91,7 +97,7 @@ export class MessagesEncoder implements EventEncoder {
   }
 
   fault(error: ErrorFields, events: string[]): void {
-    events.push(eventOf(errorBody(typeOfFields(error), String(error["message"] ?? ""))));
+    events.push(errorEvent(error));
   }
 
   /** Counts come with the end: those of the start are what is known then, which is nothing. */

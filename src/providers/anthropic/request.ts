@@ -5,7 +5,7 @@
 import type { CacheControlEphemeral } from "@anthropic-ai/sdk/resources/messages";
 import type { ChatRequest } from "../../protocols/chat/schema.ts";
 import { ApiError } from "../../protocols/errors.ts";
-import type { Account, Call, UpstreamRequest } from "../provider.ts";
+import type { Account, Call, NativeBody, UpstreamRequest } from "../provider.ts";
 import { dropExcessMarkers, markSystem } from "./cache.ts";
 import { encodeConversation, isThinking, type Turn } from "./messages.ts";
 import { planOutput } from "./output.ts";
@@ -17,21 +17,31 @@ import { demandsCall, planTools } from "./tools.ts";
 /** @throws ApiError for what this provider can't do, naming the field */
 export function encodeRequest(call: Call): UpstreamRequest {
   const body = encodeBody(call);
-  const isOwnToken = hasOwnToken(call.account);
-  const betas = [
-    ...(isOwnToken ? ["oauth-2025-04-20"] : []),
-    // https://platform.claude.com/docs/en/build-with-claude/files
-    ...(body.messages.some(({ content }) => content.some(namesFile)) ? ["files-api-2025-04-14"] : []),
-  ];
+  // https://platform.claude.com/docs/en/build-with-claude/files
+  const betas = body.messages.some(({ content }) => content.some(namesFile)) ? ["files-api-2025-04-14"] : [];
+  return upstreamRequest(call.account, "", JSON.stringify(body), { betas });
+}
+
+/** What a caller's headers say of the format's version, and of what it has beyond that. */
+type Version = { readonly version?: string | undefined; readonly betas: readonly string[] };
+
+/** @param path below that of messages: "" or `/count_tokens` */
+export function upstreamRequest(
+  account: Account,
+  path: string,
+  body: NativeBody,
+  { version = "2023-06-01", betas }: Version,
+): UpstreamRequest {
+  const allBetas = [...new Set([...(hasOwnToken(account) ? ["oauth-2025-04-20"] : []), ...betas])];
   return {
-    url: messagesUrl(call.account.baseUrl),
+    url: `${messagesUrl(account.baseUrl)}${path}`,
     headers: {
-      "anthropic-version": "2023-06-01",
-      ...authorization(call.account),
-      ...(betas.length > 0 && { "anthropic-beta": betas.join(",") }),
+      "anthropic-version": version,
+      ...authorization(account),
+      ...(allBetas.length > 0 && { "anthropic-beta": allBetas.join(",") }),
     },
     listHeaders: ["anthropic-beta"],
-    body: JSON.stringify(body),
+    body,
   };
 }
 
@@ -45,6 +55,12 @@ export function authorization(account: Account): Record<string, string> {
   return isToken ? { authorization: `Bearer ${apiKey}` } : { "x-api-key": apiKey };
 }
 
+/** @param headers the caller's, as far as the format passes them on */
+export function callersVersion(headers: Readonly<Record<string, string>>): Version {
+  const betas = (headers["anthropic-beta"] ?? "").split(",").map((beta) => beta.trim());
+  return { version: headers["anthropic-version"], betas: betas.filter((beta) => beta !== "") };
+}
+
 function messagesUrl(baseUrl: string): string {
   return baseUrl.endsWith("/v1") ? `${baseUrl}/messages` : `${baseUrl}/v1/messages`;
 }
@@ -54,7 +70,7 @@ function namesFile(block: object): boolean {
   return source?.type === "file" || (Array.isArray(content) && content.some(namesFile));
 }
 
-function encodeBody(call: Call) {
+export function encodeBody(call: Call) {
   const { request } = call;
   refuseUnsupported(request);
   const rules = anthropicRules(call);
@@ -107,7 +123,11 @@ function canStartThinking(turns: readonly Turn[]): boolean {
 }
 
 /** The thoughts count within max_tokens, so a budget for them is added to what the caller wants for the answer. */
-function outputTokens(request: ChatRequest, rules: AnthropicRules, { thinking, budgetIncluded }: ThinkingPlan): number {
+export function outputTokens(
+  request: ChatRequest,
+  rules: AnthropicRules,
+  { thinking, budgetIncluded }: ThinkingPlan,
+): number {
   const wanted = request.max_completion_tokens ?? request.max_tokens ?? rules.default_output;
   const budget = thinking?.budget_tokens;
   if (budget === undefined || (budgetIncluded === true && budget < wanted)) return wanted;
@@ -118,7 +138,11 @@ function outputTokens(request: ChatRequest, rules: AnthropicRules, { thinking, b
  * Newer models refuse these fields, and thinking excludes all but a wide top_p.
  * https://platform.claude.com/docs/en/build-with-claude/thinking#feature-compatibility
  */
-function sampling(request: ChatRequest, rules: AnthropicRules, { thinking }: ThinkingPlan): Record<string, unknown> {
+export function sampling(
+  request: ChatRequest,
+  rules: AnthropicRules,
+  { thinking }: ThinkingPlan,
+): Record<string, unknown> {
   if (rules.sampling === "none") return {};
   const { temperature, top_p } = request;
   if (thinking?.type === "enabled" || thinking?.type === "adaptive") {

@@ -6,7 +6,7 @@ import { type JsonObject, objectOf, parseJson } from "../../lib/json/json.ts";
 import type { SseEvent } from "../../lib/sse.ts";
 import type { ChunkBody, Delta, ToolCallDelta } from "../../protocols/chat/schema.ts";
 import { InvalidAnswer } from "../../protocols/errors.ts";
-import type { AnsweredCall, StreamDecoder } from "../provider.ts";
+import type { AnsweredCall, StreamDecoder, TextPlace } from "../provider.ts";
 import { eventIn, objectAt, objectIn, objectsIn, plainWords, textAt, textIn } from "../reading.ts";
 import {
   type AnswerReading,
@@ -35,6 +35,9 @@ type OpenBlock =
 
 const none: ChunkBody[] = [];
 
+/** Where the text of a fragment stands. */
+const fragmentPlace: TextPlace = { path: ["delta", "text"] };
+
 /**
  * Reads the events in the order that the format gives them: a message begins, its blocks begin, grow and end, each under a
  * number of its own, then comes the reason of the end. What is out of this order is a fault, since words may be missing.
@@ -50,13 +53,30 @@ export class AnthropicStream implements StreamDecoder {
   #hasContent = false;
   #hasThoughts = false;
   #begun = false;
+  #id: string | undefined;
   #answered = false;
   /** The stop reason that `message_start` already gave. */
   #stopReason: unknown;
   #finished = false;
+  readonly #passesTexts: boolean;
+  #lastIsText = false;
 
-  constructor(call: AnsweredCall) {
+  /**
+   * @param passesTexts fragments of text need not come by here. Then the places of texts among thoughts and calls are not known,
+   * which a client that gets the events themselves has no need of
+   */
+  constructor(call: AnsweredCall, passesTexts = false) {
     this.#reading = readingFor(call);
+    this.#passesTexts = passesTexts;
+  }
+
+  get textPlace(): TextPlace | undefined {
+    return this.#passesTexts && this.#lastIsText ? fragmentPlace : undefined;
+  }
+
+  /** The id of the answer. */
+  get upstreamResponseId(): string | undefined {
+    return this.#passesTexts ? this.#id : undefined;
   }
 
   get finished(): boolean {
@@ -64,6 +84,7 @@ export class AnthropicStream implements StreamDecoder {
   }
 
   push({ event, data }: SseEvent): ChunkBody[] {
+    this.#lastIsText = false;
     if (this.#finished) return none;
     if (event === "error") throw reportedError(data);
     const parsed = eventIn(data);
@@ -97,6 +118,7 @@ export class AnthropicStream implements StreamDecoder {
   #begin(message: JsonObject): ChunkBody[] {
     if (this.#begun) throw new InvalidAnswer("a second answer within one stream");
     this.#begun = true;
+    this.#id = textIn(message, "id");
     this.#count(objectOf(message["usage"]) ?? {});
     this.#stopReason = textIn(message, "stop_reason");
     // Blocks stand here already when a server tool's code has called one of the caller's tools:
@@ -182,7 +204,9 @@ export class AnthropicStream implements StreamDecoder {
     if (open.kind === "other") return none;
     switch (textAt(delta, "type")) {
       case "text_delta":
-        return open.kind === "text" ? this.#text(open, textAt(delta, "text")) : misplaced();
+        if (open.kind !== "text") return misplaced();
+        this.#lastIsText = true;
+        return this.#text(open, textAt(delta, "text"));
       case "input_json_delta":
         return this.#json(open, textAt(delta, "partial_json"));
       case "thinking_delta":
@@ -256,6 +280,11 @@ export class AnthropicStream implements StreamDecoder {
     }
   }
 
+  #replay(): ReturnType<ReplayTrace["fields"]> {
+    const { extra_content, ...fields } = this.#trace.fields();
+    return this.#passesTexts || extra_content === undefined ? fields : { ...fields, extra_content };
+  }
+
   #update(delta: JsonObject, usage: JsonObject): ChunkBody[] {
     this.#count(usage);
     if (textIn(delta, "stop_reason") !== undefined && !this.#answered) return this.#finish(delta);
@@ -269,7 +298,7 @@ export class AnthropicStream implements StreamDecoder {
     const last: Delta = {
       ...(!this.#hasContent && this.#calls === 0 && { content: "" }),
       ...refusalOf(delta),
-      ...this.#trace.fields(),
+      ...this.#replay(),
     };
     if (Object.keys(last).length > 0) bodies.push(deltaBody(last));
     const finish_reason = finishReason(delta["stop_reason"], this.#calls > 0);

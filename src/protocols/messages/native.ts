@@ -1,0 +1,141 @@
+/**
+ * A client's own body for an upstream that speaks this format: with another model's name, a persona's text and limits, and without
+ * the seals of other makers, which Anthropic refuses. All else stays as it came.
+ */
+import { derive, isObject, type JsonObject, keepSame, listOf } from "../../lib/json/json.ts";
+import type { FunctionTool, Message } from "../chat/schema.ts";
+import type { NativeChange, NativeEncoder } from "../protocol.ts";
+import { isSeal } from "../seal.ts";
+import { errorEvent } from "./stream.ts";
+import { sealedBlocks } from "./thinking.ts";
+
+/** @returns undefined where the change has no words in this format */
+export function patchMessages(
+  body: JsonObject,
+  { model, before, fields, members }: NativeChange,
+): JsonObject | undefined {
+  const [first, ...others] = before;
+  const system = first?.role === "system" ? first : undefined;
+  const examples = turnsOf(system === undefined ? before : others);
+  if (examples === undefined) return undefined;
+  const next: JsonObject = { ...body, model };
+  if ("variables" in next) delete next["variables"];
+  if (!patchMembers(next, fields, members)) return undefined;
+  if (system !== undefined) putSystem(next, system, fields["system_cache_control"]);
+  const turns = withoutForeignSeals(listOf(body["messages"]));
+  if (examples.length > 0) next["messages"] = derive(turns, [...examples, ...turns]);
+  else if (turns !== body["messages"]) next["messages"] = turns;
+  return next;
+}
+
+/** Fields that have no place here, or were said as members. */
+const unsaid: ReadonlySet<string> = new Set([
+  ...["store", "variables", "metadata", "seed", "presence_penalty", "frequency_penalty", "verbosity"],
+  ...["temperature", "top_p", "max_tokens", "max_completion_tokens", "reasoning_effort", "response_format"],
+  ...["thinking", "thinking_budget", "include_thoughts", "system_cache_control", "parallel_tool_calls"],
+]);
+
+/** @returns false for a field that nobody can say */
+function patchMembers(next: JsonObject, fields: NativeChange["fields"], members: JsonObject = {}): boolean {
+  for (const [name, value] of Object.entries(members)) {
+    next[name] = isObject(value) && isObject(next[name]) ? { ...next[name], ...value } : value;
+    if (next[name] === undefined) delete next[name];
+  }
+  for (const [name, value] of Object.entries(fields)) {
+    if (name === "stop") next["stop_sequences"] = value;
+    else if (name === "tools") {
+      if (!putTools(next, listOf(value) as FunctionTool[])) return false;
+    } else if (!unsaid.has(name) && value !== undefined && isOurs(name)) return false;
+  }
+  return true;
+}
+
+/** Options of other providers mean nothing to this one. */
+const isOurs = (name: string): boolean => name === "tool_choice" || name === "modalities" || name === "n";
+
+/** Those of the persona stand before the caller's, which stay as they came. */
+function putTools(next: JsonObject, joined: readonly FunctionTool[]): boolean {
+  const own = listOf(next["tools"]);
+  const named = new Set(own.map((tool) => (isObject(tool) ? tool["name"] : undefined)));
+  const added = joined.filter(({ function: { name } }) => !named.has(name));
+  const tools = added.map(({ function: { name, description, parameters, strict } }) => ({
+    name,
+    ...(description != null && { description }),
+    input_schema: parameters ?? { type: "object", properties: {} },
+    ...(strict === true && { strict }),
+  }));
+  next["tools"] = derive(own, [...tools, ...own]);
+  return added.every(({ type }) => type === "function");
+}
+
+/** The persona's text stands before the caller's, as blocks, which keeps the caller's cache marks where they are. */
+function putSystem(next: JsonObject, { content }: Message, cache_control: unknown): void {
+  const said = next["system"];
+  const own = typeof said === "string" ? (said.trim() === "" ? [] : [{ type: "text", text: said }]) : listOf(said);
+  const texts =
+    typeof content === "string" ? [content] : listOf(content).map((part) => String((part as JsonObject)["text"]));
+  const blocks = texts.filter((text) => text.trim() !== "").map((text) => ({ type: "text", text }) as JsonObject);
+  const last = blocks.at(-1);
+  if (last !== undefined && cache_control != null && markersIn(next) < maxMarkers)
+    last["cache_control"] = cache_control;
+  if (blocks.length > 0) next["system"] = derive(own, [...blocks, ...own]);
+}
+
+/** A fifth one is refused: https://platform.claude.com/docs/en/build-with-claude/prompt-caching */
+const maxMarkers = 4;
+
+function markersIn({ system, tools, messages, cache_control }: JsonObject): number {
+  const turns = listOf(messages).flatMap((turn) => (isObject(turn) ? listOf(turn["content"]) : []));
+  const marked = [...listOf(system), ...listOf(tools), ...turns].filter(
+    (one) => isObject(one) && one["cache_control"] != null,
+  );
+  return marked.length + (cache_control == null ? 0 : 1);
+}
+
+/** A persona's examples as turns; undefined for what is more than text. */
+function turnsOf(messages: readonly Message[]): JsonObject[] | undefined {
+  const turns: JsonObject[] = [];
+  for (const { role, content } of messages) {
+    if ((role !== "user" && role !== "assistant") || typeof content !== "string") return undefined;
+    turns.push({ role, content });
+  }
+  return turns;
+}
+
+/**
+ * Without thinking that Anthropic did not make, or that nobody signed; its own in an envelope of ours is taken out of it. A turn
+ * that held nothing else goes too.
+ * @returns the list itself where there was none
+ */
+function withoutForeignSeals(turns: readonly unknown[]): readonly unknown[] {
+  const kept = turns.flatMap((turn) => {
+    if (!isObject(turn) || !Array.isArray(turn["content"])) return [turn];
+    const content = ownBlocks(turn["content"]);
+    if (content === turn["content"]) return [turn];
+    return content.length === 0 ? [] : [derive(turn, { ...turn, content })];
+  });
+  return keepSame(turns, kept);
+}
+
+function ownBlocks(content: readonly unknown[]): readonly unknown[] {
+  if (!content.some(isForeign)) return content;
+  const opened = content.flatMap((block) => (isForeign(block) ? (sealedBlocks(sealIn(block)) ?? []) : []));
+  return derive(content, [...opened, ...content.filter((block) => !isForeign(block))]);
+}
+
+const sealIn = (block: unknown): string => {
+  const { signature, data } = block as JsonObject;
+  return typeof signature === "string" ? signature : String(data ?? "");
+};
+
+function isForeign(block: unknown): boolean {
+  if (!isObject(block)) return false;
+  const { type, signature } = block;
+  if (type === "redacted_thinking") return isSeal(sealIn(block));
+  return type === "thinking" && (typeof signature !== "string" || signature === "" || isSeal(signature));
+}
+
+/** Streams of this format need nothing of ours but the event of an error. */
+export const messagesNativeEncoder: NativeEncoder = {
+  fault: (error, _last, events) => void events.push(errorEvent(error)),
+};

@@ -1,0 +1,53 @@
+/** Calls of clients that speak this format themselves: their bodies go as they came. */
+import { type JsonObject, objectOf, textOf } from "../../lib/json/json.ts";
+import type { Call, NativeRoute } from "../provider.ts";
+import { decodeAnswer } from "./answer.ts";
+import { planOutput } from "./output.ts";
+import { callersVersion, outputTokens, sampling, upstreamRequest } from "./request.ts";
+import { anthropicRules } from "./rules.ts";
+import { AnthropicStream } from "./stream.ts";
+import { planThinking } from "./thinking.ts";
+
+export const native: NativeRoute = {
+  encode: (body, { account }, headers) => upstreamRequest(account, "", body, callersVersion(headers)),
+  decode: decodeAnswer,
+  streamDecoder: (call) => new AnthropicStream(call, true),
+  upstreamResponseId: (body) => textOf(objectOf(body)?.["id"]),
+  members,
+};
+
+const thinkingFields = ["reasoning_effort", "thinking", "thinking_budget", "include_thoughts"];
+const samplingFields = ["temperature", "top_p"] as const;
+const tokenFields = ["max_completion_tokens", "max_tokens"];
+
+/**
+ * What a persona sets, as members of the body that this model takes.
+ * @param fields of the inner form that differ from the caller's; those that are none of the body's own are left to the format
+ * @returns undefined where the answer would have to be read in another way than it comes
+ */
+function members(fields: Readonly<Record<string, unknown>>, call: Call): JsonObject | undefined {
+  const rules = anthropicRules(call);
+  const { request } = call;
+  const changes = (names: readonly string[]) => names.some((name) => name in fields);
+  const thinking = planThinking(call, rules, true);
+  const body: JsonObject = {};
+  if (changes(samplingFields)) {
+    const taken = sampling(request, rules, thinking);
+    for (const name of samplingFields) if (name in fields) body[name] = taken[name];
+  }
+  const config: JsonObject = {};
+  if (changes(thinkingFields)) {
+    body["thinking"] = thinking.thinking;
+    config["effort"] = thinking.effort;
+  }
+  if (changes(tokenFields) || (changes(thinkingFields) && thinking.thinking?.budget_tokens !== undefined)) {
+    body["max_tokens"] = outputTokens(request, rules, thinking);
+  }
+  if ("response_format" in fields) {
+    const output = planOutput(request, rules);
+    if (output.kind !== "format") return undefined;
+    config["format"] = { type: "json_schema", schema: output.schema };
+  }
+  if (Object.keys(config).length > 0) body["output_config"] = config;
+  return body;
+}
