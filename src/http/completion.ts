@@ -9,8 +9,17 @@ import { truncate } from "../lib/truncate.ts";
 import { hugeBody } from "../protocols/body.ts";
 import type { ChatRequest, CompletionBody, Envelope } from "../protocols/chat/schema.ts";
 import { ApiError, type UpstreamFault } from "../protocols/errors.ts";
-import type { ErrorFields, EventEncoder, ParsedCall, Protocol, StoredForm } from "../protocols/protocol.ts";
-import { parsedBytes, type Source } from "../protocols/source.ts";
+import { patchBody } from "../protocols/patched-body.ts";
+import type {
+  ErrorFields,
+  EventEncoder,
+  NativeChange,
+  NativeEncoder,
+  ParsedCall,
+  Protocol,
+  StoredForm,
+} from "../protocols/protocol.ts";
+import { parsedBytes, respell, type Source } from "../protocols/source.ts";
 import {
   type Answer,
   type EventSource,
@@ -19,7 +28,7 @@ import {
   type UpstreamError,
   type WholeAnswer,
 } from "../upstream/answer.ts";
-import type { CallOptions } from "../upstream/call.ts";
+import type { CallOptions, NativeCall } from "../upstream/call.ts";
 import { callWithFallback, type FallbackReport } from "../upstream/fallback.ts";
 import type { Target } from "../upstream/target.ts";
 import { requestMeter } from "../usage/text-meter.ts";
@@ -41,11 +50,17 @@ type Plan = {
   readonly store: boolean;
   /** Whether the upstream may store the conversation too. */
   readonly upstreamMayHold: boolean;
+  /** What a persona changes in the request, for upstreams that get the client's own body. Absent: nothing. */
+  readonly change?: () => PersonaChange;
 };
+
+type PersonaChange = Pick<NativeChange, "before" | "fields">;
 
 /** The differences between the two surfaces. */
 export interface Surface {
   readonly name: SurfaceName;
+  /** Whether callers see an upstream's errors in its own words. */
+  readonly showsUpstream: boolean;
   /**
    * @param request with the messages of the conversation it continues
    * @param source the request as it was sent
@@ -192,6 +207,8 @@ type Writer = {
   readonly envelope: Envelope;
   readonly whole: (answer: CompletionBody) => object;
   readonly encoder: () => EventEncoder;
+  /** Present where the format can be passed on as it comes. */
+  readonly nativeEncoder: (() => NativeEncoder) | undefined;
 };
 
 /** Does not take the request, and neither does `streamRules`: their closures live as long as the stream. */
@@ -201,6 +218,7 @@ function writerFor(protocol: Protocol, { options }: ParsedCall<unknown>, envelop
     envelope,
     whole: (answer) => protocol.completion(answer, envelope, options),
     encoder: () => protocol.encoder(envelope, options),
+    nativeEncoder: protocol.native && (() => protocol.native!.encoder(envelope, options)),
   };
 }
 
@@ -359,10 +377,16 @@ function callUpstream(
   services: Services,
   context: RequestContext,
   surface: Surface,
-  { caller, call: { request }, source, writer }: Asked,
+  asked: Asked,
   { plan, conversation }: Planned,
   signal: AbortSignal,
 ): Promise<Answer<EventSource>> {
+  const {
+    caller,
+    call: { request },
+    source,
+    writer,
+  } = asked;
   const targets = plan.targets
     .map((target) => (plan.upstreamMayHold ? conversation.heldUpstream(target) : target))
     .map((target) => restoreThinkingState(services, caller, target));
@@ -375,8 +399,10 @@ function callUpstream(
     const { provider, call } = target;
     const thinkingRequested = provider.kind === "remote" && provider.wantsThoughts(call);
     const form = { thinkingRequested, choices: call.request.n ?? 1 };
+    const native = nativeCall(context, surface, asked, plan, conversation, target);
+    if (native === undefined && asked.call.nativeOnly !== undefined) throw asked.call.nativeOnly;
     const memories = memoriesOf(services, caller, target);
-    if (plan.store) memories.push(conversation.remember(target, form, writer.envelope));
+    if (plan.store) memories.push(conversation.remember(target, form, writer.envelope, native !== undefined));
     if (services.live.config.log.content) memories.push(({ choices }) => logContent(context, "choices", choices));
     const bounds = { inputBytes, maxOutputTokens: maxOutputOf(call.request), choices: form.choices };
     const attempt = nextAttempt(context, caller, request.model, attemptTarget(target), bounds);
@@ -384,6 +410,7 @@ function callUpstream(
     const observer = new CallRecorder(services, context, target, accounts, memories);
     return {
       form,
+      native,
       answerId: writer.envelope.id,
       encoder: writer.encoder,
       completion,
@@ -414,6 +441,55 @@ function callUpstream(
 
 const maxOutputOf = ({ max_completion_tokens, max_tokens }: ChatRequest) =>
   max_completion_tokens ?? max_tokens ?? undefined;
+
+const noChange: PersonaChange = { before: [], fields: {} };
+
+/** @returns undefined where the call has to be translated: the upstream does not speak the client's format, or not about this */
+function nativeCall(
+  { request }: RequestContext,
+  { showsUpstream }: Surface,
+  { call, source, writer }: Asked,
+  plan: Plan,
+  conversation: Conversation,
+  { provider, call: upstreamCall }: Target,
+): NativeCall | undefined {
+  const { protocol } = writer;
+  const { native } = protocol;
+  if (native === undefined || provider.kind !== "remote") return undefined;
+  const route = provider.native?.(protocol.name, upstreamCall);
+  // The earlier messages of a conversation that is kept here are in the inner form alone.
+  if (route === undefined || conversation.whole !== call.request) return undefined;
+  // The id of an answer in the background is told before the upstream gives its own.
+  if (protocol.stored?.isBackground(call.options)) return undefined;
+  const change: NativeChange = { model: upstreamCall.model, ...(plan.change?.() ?? noChange) };
+  let patched = native.patch(source.parsed, change);
+  if (patched === undefined) return undefined;
+  return {
+    reading: {
+      format: protocol.name,
+      route,
+      passesFaults: showsUpstream,
+      endsWithStream: native.endsWithStream === true,
+      encoder: writer.nativeEncoder!,
+    },
+    encode(encoded) {
+      // Once more, where large strings had to be restored in between.
+      const body = patched ?? native.patch(source.parsed, change)!;
+      patched = undefined;
+      const pieces = respell(source, body) ?? patchBody(source, body, (name) => [name]);
+      return route.encode(pieces, encoded, passedHeaders(protocol, request.headers));
+    },
+  };
+}
+
+function passedHeaders({ passedRequestHeaders = [] }: Protocol, headers: Headers): Record<string, string> {
+  const passed: Record<string, string> = {};
+  for (const name of passedRequestHeaders) {
+    const value = headers.get(name);
+    if (value !== null) passed[name] = value;
+  }
+  return passed;
+}
 
 /** Its closure does not hold the request, as it lives until the answer is there. */
 const releaseOf = (context: RequestContext) => () => context.forgetBody();

@@ -110,20 +110,24 @@ function conversationOf(
       return conversations.rememberShown(holder, exchange);
     },
 
-    /** Stores the turn once it is complete. If that fails the answer is sent all the same. */
-    remember(target: Target, form: NormalForm, envelope: Envelope): Remember {
+    /**
+     * Stores the turn once it is complete. If that fails the answer is sent all the same.
+     * @param hasUpstreamId the caller gets the upstream's answer as it is, with its id
+     */
+    remember(target: Target, form: NormalForm, envelope: Envelope, hasUpstreamId: boolean): Remember {
       const holds = isHeldUpstream(target);
       return async (body, upstreamResponseId) => {
         const upstream: UpstreamState | undefined =
           holds && upstreamResponseId !== undefined
             ? { account: target.account.name, responseId: upstreamResponseId }
             : undefined;
+        const id = (hasUpstreamId ? upstreamResponseId : undefined) ?? envelope.id;
         const normal = normaliseCompletion(body, form);
-        const completion = chatCompletion(normal, envelope);
+        const completion = chatCompletion(normal, { ...envelope, id });
         try {
           const exchange = { request: kept(), completion, resumed, upstream };
           if (shown === undefined) await conversations.remember(holder, { ...exchange, requestId });
-          else await rememberShown(exchange, shown.answer(normal));
+          else await rememberShown(exchange, { ...shown.answer(normal), id });
         } catch (error) {
           log.error("an exchange could not be stored", { request_id: requestId, error });
         }

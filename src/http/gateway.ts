@@ -9,6 +9,7 @@ import { jsonAnswer } from "./respond.ts";
 
 export const gateway: Surface = {
   name: "gateway",
+  showsUpstream: true,
   plan(services, caller, request, source) {
     const mayName = (provider: string) => mayUseProvider(caller, provider);
     const target = resolveTarget(services.live.accounts, request.model, request, source, mayName);
@@ -16,10 +17,10 @@ export const gateway: Surface = {
     const store = target.call.extras["store"] ?? request.store;
     return { targets: [target], store: store === true, upstreamMayHold: true };
   },
-  upstreamErrorAnswer({ status, headers, body }, protocol, requestId) {
+  upstreamErrorAnswer({ status, headers, body, format }, protocol, requestId) {
     const marked = { ...headers, "x-troupe-error-source": "upstream" };
     const error = errorObjectIn(body);
-    const own = protocol.upstreamError?.(error, status, requestId);
+    const own = format === protocol.name ? undefined : protocol.upstreamError?.(error, status, requestId);
     const answer: WholeAnswer =
       own === undefined ? { kind: "whole", status, headers: marked, body } : jsonAnswer(own, status, marked);
     return { ...answer, error };

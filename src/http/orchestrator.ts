@@ -1,7 +1,8 @@
 /** The orchestrator surface: personas called as models. Errors never name the provider behind a persona. */
 
-import { type ComposedRequest, compose } from "../personas/compose.ts";
+import { type ComposedRequest, changedFields, compose } from "../personas/compose.ts";
 import type { Persona } from "../personas/persona.ts";
+import type { ChatRequest } from "../protocols/chat/schema.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { parseModelId } from "../protocols/model-id.ts";
 import type { Source } from "../protocols/source.ts";
@@ -14,12 +15,18 @@ import type { Services } from "./services.ts";
 
 export const orchestrator: Surface = {
   name: "orchestrator",
+  showsUpstream: false,
   plan(services, caller, request, source) {
     const persona = findPersona(services, caller, request.model);
     if (persona === undefined) throw ApiError.modelNotFound(request.model);
     // A persona's conversations are stored here only, never upstream.
     const { store, ...composed } = compose(persona, request);
-    return { targets: targetsOf(services, persona, composed, source), store: store === true, upstreamMayHold: false };
+    return {
+      targets: targetsOf(services, persona, composed, source),
+      store: store === true,
+      upstreamMayHold: false,
+      change: () => changeOf(persona, request, composed),
+    };
   },
   upstreamErrorAnswer(error) {
     throw mapUpstreamError(error);
@@ -30,6 +37,12 @@ export const orchestrator: Surface = {
     return ours.fields();
   },
 };
+
+function changeOf(persona: Persona, request: ChatRequest, composed: ComposedRequest) {
+  const [system] = composed.messages;
+  const fields = { ...changedFields(request, composed), store: false };
+  return { before: [...(system === undefined ? [] : [system]), ...persona.examples], fields };
+}
 
 /** The persona's models whose provider is set up, in its order of preference. */
 function targetsOf(services: Services, persona: Persona, composed: ComposedRequest, source: Source): Target[] {

@@ -46,6 +46,27 @@ export function compose(persona: Persona, request: ChatRequest): ComposedRequest
   };
 }
 
+/**
+ * @param composed of that request
+ * @returns the fields that the persona set to other values, and those that it removed, as undefined; not the messages
+ */
+export function changedFields(request: ChatRequest, composed: ComposedRequest): Record<string, unknown> {
+  const before: Body = request;
+  const after: Body = composed;
+  const changed: Record<string, unknown> = {};
+  for (const name of Object.keys({ ...before, ...after })) {
+    if (name === "model" || name === "messages" || isSame(before[name], after[name])) continue;
+    changed[name] = after[name];
+  }
+  return changed;
+}
+
+/** Lists are joined anew, be it with nothing. */
+function isSame(one: unknown, other: unknown): boolean {
+  if (!Array.isArray(one) || !Array.isArray(other)) return one === other;
+  return one.length === other.length && one.every((item, at) => item === other[at]);
+}
+
 /** System messages that open the caller's turns stay next to the persona's: many upstreams take none after the first turn. */
 function arrange(system: Message, examples: readonly Message[], messages: readonly Message[]): Message[] {
   const turn = messages.findIndex(({ role }) => role !== "system" && role !== "developer");

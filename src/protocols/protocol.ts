@@ -48,6 +48,8 @@ export type ParsedCall<Options> = {
   readonly options: Options;
   /** What a retry under the same `service-request-id` must repeat: as JSON another one for every other call, of any format. */
   readonly identity: unknown;
+  /** What can be said to upstreams of this format alone: the error of a call that has to be translated. */
+  readonly nativeOnly?: ApiError | undefined;
 };
 
 /** What a call to an upstream of the client's own format says in other words than the client's body. */
@@ -56,7 +58,10 @@ export type NativeChange = {
   readonly model: string;
   /** A persona's system text and examples, in the inner form: they go before the caller's turns, the system text first of all. */
   readonly before: readonly Message[];
-  /** Fields of the inner form that a persona set to another value; undefined: it removed them (`variables`). */
+  /**
+   * Fields of the inner form that a persona set to another value; undefined: it removed them (`variables`). `store` is false
+   * where the upstream must keep nothing: formats without such a field have nothing to say.
+   */
   readonly fields: Readonly<Record<string, unknown>>;
   /** What of these the provider has already said as members of the format's own body; undefined: removed. */
   readonly members?: JsonObject | undefined;
@@ -81,6 +86,8 @@ export interface NativeForm<Options> {
   patch(body: JsonObject, change: NativeChange): JsonObject | undefined;
   /** For one stream. */
   encoder(envelope: Envelope, options: Options): NativeEncoder;
+  /** The format has no terminal event: a stream is whole when its answer is, and its connection ends. */
+  readonly endsWithStream?: boolean;
 }
 
 /** Of a format whose answers can be read again, and be made in the background, by routes of its own. */

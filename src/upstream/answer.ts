@@ -12,10 +12,16 @@ export type WholeAnswer = {
   readonly error?: ErrorFields;
   /** The upstream that answered an error; absent otherwise. */
   readonly provider?: string;
+  /** The format that it speaks. */
+  readonly format?: string;
 };
 
 /** An upstream's error answer: its bytes unchanged, and only the headers that a caller may see. */
-export type UpstreamError = WholeAnswer & { readonly provider: string; readonly body: Uint8Array };
+export type UpstreamError = WholeAnswer & {
+  readonly provider: string;
+  readonly format: string;
+  readonly body: Uint8Array;
+};
 
 /**
  * How a stream ended. `finished`: every choice came to its end and the format's terminal event went out. `faulted`: an error

@@ -8,15 +8,25 @@ import { hugeBody } from "../protocols/body.ts";
 import { downgradeCompletion } from "../protocols/chat/legacy-functions.ts";
 import type { ChunkBody, CompletionBody, Delta } from "../protocols/chat/schema.ts";
 import { ApiError, InvalidAnswer, readingError, UpstreamFault } from "../protocols/errors.ts";
+import type { NativeEncoder } from "../protocols/protocol.ts";
 import { parsedBytes } from "../protocols/source.ts";
-import type { AnsweredCall, Call, LocalProvider, RemoteProvider, UpstreamRequest } from "../providers/provider.ts";
+import type {
+  AnsweredCall,
+  Call,
+  LocalProvider,
+  NativeRoute,
+  RemoteProvider,
+  UpstreamRequest,
+} from "../providers/provider.ts";
 import type { Answer, EventSource, StreamAnswer, UpstreamError, WholeAnswer } from "./answer.ts";
 import { ClientDisconnected, type Upstream, type UpstreamAnswer } from "./client.ts";
 import type { MediaFetcher } from "./media.ts";
 import type { CallObserver } from "./observer.ts";
+import { type AnswerEvents, mayBreakOff } from "./stream/answer-events.ts";
 import { ChunkList, type ChunkSource, DecodedStream } from "./stream/decode.ts";
-import { EncodedStream, type EncodingOptions, mayBreakOff } from "./stream/encoded-stream.ts";
+import { EncodedStream, type EncodingOptions } from "./stream/encoded-stream.ts";
 import { StreamFold } from "./stream/fold.ts";
+import { NativeStream, type NativeStreamOptions } from "./stream/native-stream.ts";
 import { normaliseCompletion } from "./stream/normaliser.ts";
 import { readChunks } from "./stream/passthrough.ts";
 import type { Target } from "./target.ts";
@@ -27,8 +37,26 @@ export type CallOptions = EncodingOptions & {
   /** Writes a plain answer. */
   readonly completion: (body: CompletionBody) => WholeAnswer;
   readonly signal: AbortSignal;
+  /** Present where the upstream speaks the client's format. */
+  readonly native?: NativeCall | undefined;
   /** Called once the request is sent and its body is no longer held here. Not called where it is held for longer. */
   readonly onSent?: (() => void) | undefined;
+};
+
+/** How an answer in the client's own format is read. It holds nothing of the request. */
+type NativeReading = Pick<NativeStreamOptions, "passesFaults" | "endsWithStream"> & {
+  /** The client's and the upstream's. */
+  readonly format: string;
+  readonly route: NativeRoute;
+  /** For one stream. */
+  readonly encoder: () => NativeEncoder;
+};
+
+/** A call that is not translated. */
+export type NativeCall = {
+  readonly reading: NativeReading;
+  /** Encodes the client's own body, patched. */
+  readonly encode: (call: Call) => UpstreamRequest;
 };
 
 export type CallTools = { readonly upstream: Upstream; readonly media: MediaFetcher };
@@ -56,27 +84,37 @@ async function callRemote(
   options: CallOptions,
 ): Promise<Answer<EventSource>> {
   const { call } = target;
+  const { native } = options;
   let request: UpstreamRequest;
   try {
-    const wanted = provider.remoteMedia?.(call);
+    const wanted = native === undefined ? provider.remoteMedia?.(call) : undefined;
     const fetched = wanted?.length ? { ...call, media: await media.fetch(wanted, options.signal) } : call;
     if (isHuge(call)) await nextSlice();
     const large = call.source?.large;
-    request = large === undefined ? provider.encode(fetched) : await encodeAround(large, provider, fetched);
+    const encode = native?.encode ?? ((asked: Call) => provider.encode(asked));
+    request = large === undefined ? encode(fetched) : await encodeAround(large, encode, fetched);
   } catch (error) {
     notifyFailed(options.observer, error);
     throw error;
   }
-  return exchangeWith(upstream, provider, request, withoutInput(target), options);
+  // Without the body, which `native` holds.
+  const reading = native && { ...options, native: undefined, reading: native.reading };
+  return exchangeWith(upstream, provider, request, withoutInput(target), reading ?? options);
 }
 
+type ReadingOptions = CallOptions & { readonly reading?: NativeReading };
+
 /** Encodes a call around its large strings; with all of its text where that can't be done. */
-async function encodeAround(large: LargeStrings, provider: RemoteProvider, call: Call): Promise<UpstreamRequest> {
-  const around = fillRequest(large, () => provider.encode(call));
+async function encodeAround(
+  large: LargeStrings,
+  encode: RemoteProvider["encode"],
+  call: Call,
+): Promise<UpstreamRequest> {
+  const around = fillRequest(large, () => encode(call));
   if (around !== undefined) return around;
   await large.restore([call.source!.parsed, call.request]);
   await nextSlice();
-  const request = provider.encode(call);
+  const request = encode(call);
   return { ...request, body: large.fill(request.body)! };
 }
 
@@ -112,7 +150,7 @@ function exchangeWith(
   provider: RemoteProvider,
   request: UpstreamRequest,
   target: Target,
-  options: CallOptions,
+  options: ReadingOptions,
 ): Promise<Answer<EventSource>> {
   const { account, timeouts } = target;
   options.observer.sent(account.name);
@@ -124,10 +162,12 @@ async function answerOf(
   sending: Promise<UpstreamAnswer>,
   provider: RemoteProvider,
   target: Target,
-  options: CallOptions,
+  options: ReadingOptions,
 ): Promise<Answer<EventSource>> {
   const { account, call } = target;
-  const { observer } = options;
+  const { observer, reading } = options;
+  const reader: Reader = reading?.route ?? provider;
+  const format = reading?.format ?? provider.format;
   let answer: UpstreamAnswer | undefined;
   try {
     try {
@@ -136,15 +176,22 @@ async function answerOf(
       observer.answered();
     }
     if (answer.status < 200 || answer.status >= 300)
-      return await readUpstreamError(answer, provider, account.name, observer);
+      return await readUpstreamError(answer, provider, account.name, observer, format);
     const answered = { ...call, answerId: options.answerId };
     const streamed = call.request.stream === true;
     if ((streamed || answer.isEventStream) && (await isEventStream(answer, call))) {
-      const chunks = new DecodedStream(answer, provider.streamDecoder(answered));
+      const decoder = reader.streamDecoder(answered);
+      if (streamed && reading !== undefined)
+        return await opened(
+          new NativeStream(answer, decoder, { ...options, ...reading, encoder: reading.encoder() }),
+          observer,
+        );
+      const chunks = new DecodedStream(answer, decoder);
       if (streamed) return await openStream(chunks, target, options);
       return completion(await collect(chunks, account.name), chunks.upstreamResponseId, target, options);
     }
-    const { whole, upstreamResponseId } = decodePlain(await answer.text(), provider, answered);
+    if (!streamed && reading !== undefined) return await passWhole(answer, reader, answered, observer);
+    const { whole, upstreamResponseId } = decodePlain(await answer.text(), reader, answered);
     // Some upstreams ignore `stream: true`.
     if (streamed) return await openStream(new ChunkList([chunkOf(whole)], upstreamResponseId), target, options);
     return completion(whole, upstreamResponseId, target, options);
@@ -163,6 +210,7 @@ async function answerOf(
     return {
       kind: "whole",
       provider: account.name,
+      format,
       status: error.status,
       headers: { ...errorHeaders(answer.headers, provider, error.payload), "content-type": typeOf(error.payload) },
       body: new TextEncoder().encode(error.payload),
@@ -196,6 +244,23 @@ function completion(
   return observer.completed({ usage: body.usage, completion: body, upstreamResponseId })?.then(() => answer) ?? answer;
 }
 
+/** What reads answers. */
+type Reader = Pick<RemoteProvider, "decode" | "streamDecoder" | "upstreamResponseId">;
+
+/** A plain answer in the client's own format, byte for byte. */
+async function passWhole(
+  answer: UpstreamAnswer,
+  reader: Reader,
+  call: AnsweredCall,
+  observer: CallObserver,
+): Promise<WholeAnswer> {
+  const body = await answer.bytes();
+  const { whole, upstreamResponseId } = decodePlain(new TextDecoder().decode(body), reader, call);
+  await observer.completed({ usage: whole.usage, completion: whole, upstreamResponseId });
+  const headers = { "content-type": answer.headers.get("content-type") ?? "application/json" };
+  return { kind: "whole", status: 200, headers, body };
+}
+
 function typeOf(payload: string): string {
   return parseJson(payload) === undefined ? "text/plain; charset=utf-8" : "application/json";
 }
@@ -206,6 +271,7 @@ export async function readUpstreamError(
   provider: RemoteProvider,
   name: string,
   observer: CallObserver,
+  format = provider.format,
 ): Promise<UpstreamError> {
   const { status } = answer;
   if (status < 400) {
@@ -214,7 +280,7 @@ export async function readUpstreamError(
   observer.upstreamFailed(name, status);
   const body = await answer.bytes();
   const headers = errorHeaders(answer.headers, provider, new TextDecoder().decode(body));
-  return { kind: "whole", provider: name, status, headers, body };
+  return { kind: "whole", provider: name, format, status, headers, body };
 }
 
 /** Headers of an upstream's error that are passed on. Its request id becomes `x-upstream-request-id`, beside ours. */
@@ -245,11 +311,11 @@ export function visibleHeaders(headers: HeaderFields): Record<string, string> {
 type Plain = { readonly whole: CompletionBody; readonly upstreamResponseId: string | undefined };
 
 /** @throws UpstreamFault, ApiError upstream_invalid_response */
-function decodePlain(text: string, provider: RemoteProvider, call: AnsweredCall): Plain {
+function decodePlain(text: string, reader: Reader, call: AnsweredCall): Plain {
   try {
     const json = plainJson(text);
-    const whole = provider.decode(json, text, call);
-    return { whole, upstreamResponseId: provider.upstreamResponseId?.(json) };
+    const whole = reader.decode(json, text, call);
+    return { whole, upstreamResponseId: reader.upstreamResponseId?.(json) };
   } catch (error) {
     throw readingError(error, call.account.name);
   }
@@ -309,8 +375,11 @@ async function openStream(
   target: Target,
   options: CallOptions,
 ): Promise<StreamAnswer<EventSource>> {
-  const events = new EncodedStream(chunks, target, options);
+  return opened(new EncodedStream(chunks, target, options), options.observer);
+}
+
+async function opened(events: AnswerEvents, observer: CallObserver): Promise<StreamAnswer<EventSource>> {
   await events.open();
-  options.observer.firstFragment();
+  observer.firstFragment();
   return { kind: "stream", headers: {}, events };
 }

@@ -4,6 +4,7 @@ import { classifyFailure, type FailureClass } from "../../src/upstream/fallback.
 const error = (status: number, body: unknown) => ({
   kind: "whole" as const,
   provider: "p",
+  format: "chat",
   status,
   headers: {},
   body: new TextEncoder().encode(typeof body === "string" ? body : JSON.stringify(body)),

@@ -13,13 +13,14 @@ const nothing: Buffer = Buffer.alloc(0);
 
 /** Chunks that equal the latest one except for their texts. */
 export class RepeatedText {
-  readonly #piece: Buffer;
+  /** The upstream's events, as they came. */
+  readonly raw: Buffer;
   /** Alternating start and end offsets of the texts, each as `JSON.stringify` writes it. */
   readonly #places: readonly number[];
   readonly #like: ChunkBody;
 
-  constructor(piece: Buffer, places: readonly number[], like: ChunkBody) {
-    this.#piece = piece;
+  constructor(raw: Buffer, places: readonly number[], like: ChunkBody) {
+    this.raw = raw;
     this.#places = places;
     this.#like = like;
   }
@@ -33,14 +34,14 @@ export class RepeatedText {
 
   /** The first text. */
   get first(): string {
-    return JSON.parse(this.#piece.toString("utf8", this.#places[0], this.#places[1])) as string;
+    return JSON.parse(this.raw.toString("utf8", this.#places[0], this.#places[1])) as string;
   }
 
   chunks(): ChunkBody[] {
     const [choice] = this.#like.choices;
     const chunks: ChunkBody[] = [];
     for (let at = 0; at < this.#places.length; at += 2) {
-      const content = JSON.parse(this.#piece.toString("utf8", this.#places[at], this.#places[at + 1])) as string;
+      const content = JSON.parse(this.raw.toString("utf8", this.#places[at], this.#places[at + 1])) as string;
       chunks.push({ ...this.#like, choices: [{ ...choice!, delta: { content } }] });
     }
     return chunks;
@@ -55,7 +56,7 @@ export class RepeatedText {
     let end = 0;
     for (let at = 0; at < places.length; at += 2) {
       end += bytes.copy(events, end, 0, tail);
-      end += this.#piece.copy(events, end, places[at], places[at + 1]);
+      end += this.raw.copy(events, end, places[at], places[at + 1]);
       end += bytes.copy(events, end, tail);
     }
     return events;
@@ -104,7 +105,7 @@ export class Passthrough {
     const places: number[] = [];
     const end = this.#template!.find(piece, places);
     if (end === 0) return piece;
-    repeat(new RepeatedText(piece, places, this.#like));
+    repeat(new RepeatedText(end === piece.length ? piece : piece.subarray(0, end), places, this.#like));
     if (end === piece.length) return undefined;
     const rest = piece.subarray(end);
     if (!isCut(rest)) return rest;

@@ -1,0 +1,258 @@
+/**
+ * A stream whose upstream speaks the client's format: its events pass byte for byte, in the turn of the event loop in which they
+ * arrive. They are decoded beside, for the usage, the answer that is stored, and the proof that the answer came to its end.
+ */
+import type { Sink } from "../../lib/flow.ts";
+import { formatSseEvent, type SseEvent, SseParser } from "../../lib/sse.ts";
+import type { ChunkBody, Usage } from "../../protocols/chat/schema.ts";
+import { ApiError, readingError, UpstreamFault } from "../../protocols/errors.ts";
+import type { NativeEncoder } from "../../protocols/protocol.ts";
+import type { StreamDecoder } from "../../providers/provider.ts";
+import type { UpstreamAnswer } from "../client.ts";
+import { AnswerEvents, mayBreakOff } from "./answer-events.ts";
+import type { EncodingOptions } from "./encoded-stream.ts";
+import { Normaliser } from "./normaliser.ts";
+import { Passthrough, type RepeatedText } from "./passthrough.ts";
+import { lastEventIn } from "./text-template.ts";
+
+export type NativeStreamOptions = Pick<EncodingOptions, "form" | "observer" | "renderFault"> & {
+  readonly encoder: NativeEncoder;
+  /** Whether the client sees an upstream's own error event; else one that the encoder writes. */
+  readonly passesFaults: boolean;
+  /** The format has no terminal event: its streams end with their connection. */
+  readonly endsWithStream: boolean;
+};
+
+/** Events that are held back until something follows them: what opens an answer may still be followed by its refusal. */
+const maxOpeningEvents = 2;
+const none: Buffer = Buffer.alloc(0);
+const blankLine = "\n\n";
+const carriageReturn = 13;
+
+export class NativeStream extends AnswerEvents implements Sink<Buffer> {
+  readonly #answer: UpstreamAnswer;
+  readonly #decoder: StreamDecoder;
+  readonly #options: NativeStreamOptions;
+  readonly #normaliser: Normaliser;
+  readonly #parser = new SseParser();
+  readonly #passthrough = new Passthrough();
+  /** Bytes of an event that is not whole yet, as they came. */
+  #begun: Buffer[] = [];
+  /** Whole events that are held back. */
+  #held: Buffer = none;
+  #isHolding = true;
+  #events = 0;
+  /** Events are written anew, as their bytes can't be told apart by line feeds alone, or have ids that are not ours. */
+  #isRewriting = false;
+  #last: SseEvent | undefined;
+  /** The upstream's own error event, which ends the stream. */
+  #faultEvent: string | undefined;
+
+  constructor(answer: UpstreamAnswer, decoder: StreamDecoder, options: NativeStreamOptions) {
+    super(answer, options.observer);
+    this.#answer = answer;
+    this.#decoder = decoder;
+    this.#options = options;
+    this.#normaliser = new Normaliser(options.form);
+  }
+
+  push(bytes: Buffer): void {
+    if (this.isOver) return;
+    const rest = this.#parser.isBetweenEvents ? this.#passthrough.take(bytes, this.#repeat) : bytes;
+    if (rest !== undefined && !this.isOver) this.#take(rest, (parser) => parser.push(rest));
+  }
+
+  end(): void {
+    if (this.isOver) return;
+    // The last event may lack its blank line.
+    this.#isRewriting = true;
+    const rest = this.#passthrough.rest();
+    this.#take(rest, (parser) => [...parser.push(rest), ...parser.end()]);
+    if (this.isOver) return;
+    try {
+      this.#observe(this.#decoder.end());
+    } catch (error) {
+      this.#fault(error);
+      return;
+    }
+    if (this.#isComplete) this.#close("");
+    else this.#fault(this.#cutOff());
+  }
+
+  fail(error: unknown): void {
+    if (this.isOver) return;
+    if (this.#isComplete && mayBreakOff(error)) this.#close("");
+    else this.break(error, []);
+  }
+
+  protected get counted(): Usage | undefined {
+    return this.#normaliser.usage ?? this.#decoder.counted;
+  }
+
+  protected begin(): void {
+    this.#answer.flow(this);
+  }
+
+  protected tell(fault: UpstreamFault | ApiError, events: string[]): void {
+    const { encoder, passesFaults, renderFault } = this.#options;
+    if (passesFaults && fault instanceof UpstreamFault && this.#faultEvent !== undefined) events.push(this.#faultEvent);
+    else encoder.fault(renderFault(fault), this.#last, events);
+  }
+
+  readonly #repeat = (texts: RepeatedText): void => {
+    if (this.observer.wantsBodies) for (const chunk of texts.chunks()) this.observer.body(chunk);
+    else this.observer.repeated(texts);
+    this.#pass(texts.raw);
+  };
+
+  /** @param bytes the next ones that have to be parsed */
+  #take(bytes: Buffer, parse: (parser: SseParser) => SseEvent[]): void {
+    const beginsEvent = this.#parser.isBetweenEvents;
+    let events: readonly SseEvent[];
+    try {
+      events = parse(this.#parser);
+    } catch (error) {
+      this.#fault(error);
+      return;
+    }
+    let chunk: ChunkBody | undefined;
+    for (const [at, event] of events.entries()) {
+      try {
+        chunk = this.#observe(this.#decoder.push(event)) ?? chunk;
+        if (this.#decoder.finished) this.#observe(this.#decoder.end());
+      } catch (error) {
+        this.#faultEvent = textOf(event);
+        this.#count(at, chunk);
+        this.#passTexts(events.slice(0, at));
+        this.#fault(error);
+        return;
+      }
+      this.#last = event;
+      if (this.#decoder.finished) {
+        this.#finish(bytes, events.slice(0, at + 1), at === events.length - 1);
+        return;
+      }
+    }
+    this.#count(events.length, chunk);
+    this.#passWhole(bytes, events);
+    const place = this.#isRewriting ? undefined : this.#decoder.textPlace;
+    const last = place && events.at(-1);
+    this.#passthrough.learn(last && lastEventIn(bytes, beginsEvent, last.data), chunk, place);
+    if (this.#decoder.closing === true) this.#answer.endSoon();
+  }
+
+  /** Tells whether the answer has begun. @param chunk of the answer, where there was one */
+  #count(events: number, chunk: ChunkBody | undefined): void {
+    this.#events += events;
+    if (chunk !== undefined || this.#events > maxOpeningEvents) this.#isHolding = false;
+  }
+
+  /** @returns the last of the chunks */
+  #observe(chunks: readonly ChunkBody[]): ChunkBody | undefined {
+    for (const chunk of chunks) {
+      this.observer.body(chunk);
+      this.#normaliser.push(chunk);
+    }
+    return chunks.at(-1);
+  }
+
+  /** Passes on the events that ended with these bytes. */
+  #passWhole(bytes: Buffer, events: readonly SseEvent[]): void {
+    const whole = this.#wholeEvents(bytes, events);
+    if (whole === undefined) this.#passTexts(events);
+    else this.#pass(whole);
+  }
+
+  /**
+   * @param events those that ended with these bytes
+   * @returns all bytes up to the end of the last event; undefined where the events have to be written anew
+   */
+  #wholeEvents(bytes: Buffer, events: readonly SseEvent[]): Buffer | undefined {
+    if (this.#isRewriting || bytes.includes(carriageReturn) || events.some(hasId)) return this.#rewrite();
+    this.#begun.push(bytes);
+    const isWhole = this.#parser.isBetweenEvents;
+    if (!isWhole && events.length === 0) return none;
+    const piece = this.#begun.length === 1 ? bytes : Buffer.concat(this.#begun);
+    const blank = isWhole ? piece.length - blankLine.length : piece.lastIndexOf(blankLine);
+    if (blank < 0) return this.#rewrite();
+    const end = blank + blankLine.length;
+    this.#begun = end === piece.length ? [] : [piece.subarray(end)];
+    return piece.subarray(0, end);
+  }
+
+  /** From now on events are written anew. */
+  #rewrite(): undefined {
+    this.#isRewriting = true;
+    this.#begun = [];
+  }
+
+  /** The terminal event waits until the answer is stored. @param isLast whether it is the last one of the bytes */
+  #finish(bytes: Buffer, events: readonly SseEvent[], isLast: boolean): void {
+    this.#isHolding = false;
+    const whole = isLast && this.#parser.isBetweenEvents ? this.#wholeEvents(bytes, events) : undefined;
+    const start = whole === undefined ? -1 : startOfLast(whole);
+    if (whole === undefined || start < 0) {
+      this.#passTexts(events.slice(0, -1));
+      this.#close(textOf(events.at(-1)!));
+      return;
+    }
+    this.#pass(whole.subarray(0, start));
+    this.#close(whole.toString("utf8", start));
+  }
+
+  #passTexts(events: readonly SseEvent[]): void {
+    if (events.length > 0) this.#pass(Buffer.from(events.map(textOf).join("")));
+  }
+
+  #pass(events: Buffer): void {
+    if (this.#isHolding) {
+      this.#held = this.#held.length === 0 ? events : Buffer.concat([this.#held, events]);
+      return;
+    }
+    const all = this.#held.length === 0 ? events : Buffer.concat([this.#held, events]);
+    this.#held = none;
+    if (all.length > 0) this.give(all);
+  }
+
+  get #isComplete(): boolean {
+    return (this.#decoder.finished || this.#options.endsWithStream) && this.#normaliser.complete;
+  }
+
+  #cutOff(): ApiError {
+    const message = `${this.#answer.name} ended its stream before the answer was finished.`;
+    return ApiError.unavailable("upstream_invalid_response", message);
+  }
+
+  #close(terminal: string): void {
+    if (!this.#normaliser.complete) {
+      this.#fault(this.#cutOff());
+      return;
+    }
+    this.#isHolding = false;
+    this.#pass(none);
+    this.#answer.drain();
+    const answer = { usage: this.#normaliser.usage, upstreamResponseId: this.#decoder.upstreamResponseId };
+    this.complete(answer, [], (last) => {
+      if (terminal !== "") last.push(terminal);
+    });
+  }
+
+  /** What is held back stays so where nothing went out yet: then the error is the answer. */
+  #fault(error: unknown): void {
+    this.break(readingError(error, this.#answer.name), []);
+  }
+}
+
+const hasId = ({ id }: SseEvent): boolean => id !== "";
+
+/** Where the last one of whole events begins. @returns -1 where that is not certain */
+function startOfLast(events: Buffer): number {
+  if (events.lastIndexOf(blankLine) !== events.length - blankLine.length) return -1;
+  const before = events.lastIndexOf(blankLine, -blankLine.length - 1);
+  return before < 0 ? 0 : before + blankLine.length;
+}
+
+/** The event as text, in lines as it came. */
+function textOf({ event, data }: SseEvent): string {
+  return formatSseEvent(data.replaceAll("\n", "\ndata: "), event === "" ? undefined : event);
+}
