@@ -613,6 +613,12 @@ export function describeStore(
       await store.conversations.insert(turn("b"), bytes(""), start + 9);
       while ((await maintenance.removeExpiredTurns(start + 1, 1)) > 0);
       expect(await maintenance.conversationTotals()).toMatchObject({ conversations: 1, turns: 1, deleted: 0 });
+      const response = turn("c", { format: "responses", shown: bytes("shown") });
+      for (let at = 0; at < 2; at += 1) {
+        await store.conversations.insert(response, bytes(""), start + 1);
+        while ((await maintenance.removeExpiredTurns(start + 1, 9)) > 0);
+        expect(await store.conversations.shownChain("c")).toEqual([]);
+      }
     });
 
     on("copies all as it stands, checks, tells its size, and counts those that serve", async (database, store) => {
