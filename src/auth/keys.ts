@@ -7,6 +7,7 @@ import type { Clock } from "../lib/clock.ts";
 import { globMatches, globReaches } from "../lib/glob.ts";
 import { writePrivately } from "../lib/write-privately.ts";
 import { type Tier, tiers } from "../protocols/models.ts";
+import { asUnavailable } from "../store/require-storage.ts";
 import { asFolderError, StorageError } from "../store/storage-error.ts";
 import type { KeyRepository, KeyRights, KeyRow } from "../store/store.ts";
 import { KeyError, matchKey } from "./key-lookup.ts";
@@ -135,6 +136,7 @@ export class Keys {
    * To be awaited before `find` where there is something to await: a change by any process counts from the next call on.
    * @returns undefined when no key has changed, or the store can't say: then who was let in before still is, and /health
    * reports it
+   * @throws ApiError storage_unavailable once that has gone on for too long, where the configuration says how long it may
    */
   refresh(): Promise<void> | undefined {
     try {
@@ -142,8 +144,19 @@ export class Keys {
       if (version === this.#version) return undefined;
       if (this.#loading?.version !== version) this.#loading = { version, done: this.#tryLoading() };
       return this.#loading.done;
-    } catch {
+    } catch (error) {
+      if (error instanceof StorageError && error.kind === "outdated") throw asUnavailable(error);
       return undefined;
+    }
+  }
+
+  /** Whether keys are let in by what is known of them. */
+  get areTrusted(): boolean {
+    try {
+      this.#rows.version();
+      return true;
+    } catch {
+      return false;
     }
   }
 

@@ -65,13 +65,15 @@ function limitsOf({ data }: Config): string[] {
 }
 
 async function storageOf(config: Config): Promise<{ summary: string; errors: string[] }> {
+  const { data, store } = config;
   try {
-    const { keys } = await dryRun(config, systemClock);
-    if (keys === undefined) return { summary: `${config.data}, made at the first start`, errors: [] };
+    const { place, keys } = await dryRun(config, systemClock);
+    const where = store === undefined ? data : `${data}, and ${place}`;
+    if (keys === undefined) return { summary: `${where}, made at the first start`, errors: [] };
     const active = keys.filter(({ state }) => state === "active").length;
-    return { summary: `${config.data} (${active} of ${keys.length} keys active)`, errors: [] };
+    return { summary: `${where} (${active} of ${keys.length} keys active)`, errors: [] };
   } catch (error) {
     if (!(error instanceof StorageError)) throw error;
-    return { summary: config.data, errors: [error.message] };
+    return { summary: data, errors: [error.message] };
   }
 }

@@ -3,8 +3,9 @@ import { join, resolve } from "node:path";
 import { systemClock } from "../lib/clock.ts";
 import { backUp, dataStats, prune, restore } from "../store/sqlite/data-folder.ts";
 import { databaseName } from "../store/sqlite/store.ts";
+import { sweepRulesOf } from "../store/sweeper.ts";
 import { type Context, type ExitCode, printJson, withConfig } from "./context.ts";
-import { withStore } from "./storage.ts";
+import { assertSqlite, withStore } from "./storage.ts";
 import { formatFields, megabytes } from "./table.ts";
 
 type Json = { readonly json?: boolean };
@@ -42,7 +43,8 @@ export function showDataStats(context: Context, { json }: Json): Promise<ExitCod
 }
 
 export function backUpData(context: Context, file: string): Promise<ExitCode> {
-  return withStore(context, async (store) => {
+  return withStore(context, async (store, config) => {
+    assertSqlite(config, "'pg_dump --schema=troupe' makes a backup");
     const target = resolve(context.io.cwd, file);
     await backUp(store, target);
     context.io.stderr.write(`${target} holds everything. It opens every key's conversations: keep it safe.\n`);
@@ -50,7 +52,9 @@ export function backUpData(context: Context, file: string): Promise<ExitCode> {
 }
 
 export function restoreData(context: Context, file: string): Promise<ExitCode> {
-  return withConfig(context, async ({ data }) => {
+  return withConfig(context, async (config) => {
+    assertSqlite(config, "'pg_restore' brings a backup back");
+    const { data } = config;
     const replaced = await restore(resolve(context.io.cwd, file), data);
     const before = replaced === undefined ? "" : `The database that was there before is now ${replaced}.\n`;
     context.io.stderr.write(
@@ -63,7 +67,7 @@ export function restoreData(context: Context, file: string): Promise<ExitCode> {
 
 export function pruneData(context: Context, { json }: Json): Promise<ExitCode> {
   return withStore(context, async (store, config) => {
-    const { answers, turns, pages, bytes } = await prune(store, systemClock.now(), config.idempotency);
+    const { answers, turns, pages, bytes } = await prune(store, systemClock.now(), sweepRulesOf(config));
     if (json) printJson(context.io, { answers, conversation_rows: turns, pages, bytes });
     else {
       const removed =

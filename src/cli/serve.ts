@@ -13,6 +13,7 @@ import { type TelemetrySettings, telemetrySettings } from "../observability/otlp
 import type { ServerIo } from "../server/run.ts";
 import { fixedSettings, WorkerChannel, type WorkerSettings, workerConfig } from "../server/worker.ts";
 import { CommandError, type Context, type ExitCode, loadFrom, withConfig } from "./context.ts";
+import { assertSqlite } from "./storage.ts";
 
 export type ServeOptions = {
   /** Whether a database that is lost or damaged gives way to a new one. */
@@ -50,7 +51,9 @@ export function serve(given: Context, { newDatabase }: ServeOptions = {}): Promi
   });
 }
 
-async function giveUp({ stderr }: Io, { data }: Config): Promise<void> {
+async function giveUp({ stderr }: Io, config: Config): Promise<void> {
+  assertSqlite(config, "--new-database is for the data folder's database");
+  const { data } = config;
   const { giveUpLost } = await import("../store/sqlite/data-folder.ts");
   const left = await giveUpLost(data);
   if (left !== undefined)

@@ -3,22 +3,38 @@ import { join } from "node:path";
 import { Keys } from "../auth/keys.ts";
 import type { Config } from "../config/config.ts";
 import { systemClock } from "../lib/clock.ts";
+import { type OpenedStore, openStoreFor } from "../store/open.ts";
 import { LossGuard } from "../store/sqlite/loss-guard.ts";
-import { databaseName, openStore, type SqliteStore } from "../store/sqlite/store.ts";
+import { databaseName } from "../store/sqlite/store.ts";
 import { CommandError, type Context, type ExitCode, withConfig } from "./context.ts";
 
 /** Opens the database for a command, and closes it again. A wrong folder is an error, and gets no empty database. */
 export function withStore(
   context: Context,
-  use: (store: SqliteStore, config: Config) => void | Promise<void>,
+  use: (store: OpenedStore, config: Config) => void | Promise<void>,
 ): Promise<ExitCode> {
   return withConfig(context, async (config) => {
-    assertDataFolder(context, config.data);
-    if (isNew(config.data))
-      throw new CommandError(`There is no database in ${config.data} yet; --data names another folder.`);
+    await assertDatabase(context, config);
     await usingStore(config, (store) => use(store, config));
     return 0;
   });
+}
+
+/** @throws CommandError where nothing was ever stored, StorageError */
+async function assertDatabase(context: Context, { data, store }: Config): Promise<void> {
+  if (store !== undefined) {
+    const { inspectPostgres } = await import("../store/postgres/inspect.ts");
+    const { place, version } = await inspectPostgres(store, systemClock, (state) => state);
+    if (version === 0) throw new CommandError(`Nothing was ever stored in ${place}; 'store' names another database.`);
+    return;
+  }
+  assertDataFolder(context, data);
+  if (isNew(data)) throw new CommandError(`There is no database in ${data} yet; --data names another folder.`);
+}
+
+/** For what is done to SQLite's file alone. @throws CommandError */
+export function assertSqlite({ store }: Config, advice: string): void {
+  if (store !== undefined) throw new CommandError(`What is stored is in PostgreSQL, by 'store': ${advice}.`);
 }
 
 /** @throws CommandError */
@@ -30,8 +46,8 @@ export function assertDataFolder({ io }: Context, data: string): void {
 const isNew = (folder: string) => new LossGuard(folder, join(folder, databaseName)).isNew;
 
 /** Opens the database, created where there is none, and closes it again. */
-export async function usingStore<T>(config: Config, use: (store: SqliteStore) => T | Promise<T>): Promise<T> {
-  const store = openStore(config.data);
+export async function usingStore<T>(config: Config, use: (store: OpenedStore) => T | Promise<T>): Promise<T> {
+  const store = await openStoreFor(config);
   try {
     return await use(store);
   } finally {
@@ -39,7 +55,7 @@ export async function usingStore<T>(config: Config, use: (store: SqliteStore) =>
   }
 }
 
-export async function keysIn(store: SqliteStore, { tiers }: Config): Promise<Keys> {
+export async function keysIn(store: OpenedStore, { tiers }: Config): Promise<Keys> {
   const keys = new Keys(store.keys, systemClock, tiers);
   await keys.load();
   return keys;

@@ -43,10 +43,24 @@ export type ProviderConfig = {
   readonly timeouts: Timeouts;
 };
 
+/** A PostgreSQL database. */
+export type StoreConfig = {
+  /** With its password: never shown. */
+  readonly url: string;
+  /** Connections of each process for calls. */
+  readonly pool: number;
+  /** How long a call waits for one statement. */
+  readonly statementSeconds: number;
+  /** How long keys that are known go on while the database is away. */
+  readonly keysWithoutDatabaseSeconds: number;
+};
+
 export type Config = {
   readonly listen: readonly ListenerConfig[];
   /** The data folder. */
   readonly data: string;
+  /** What is remembered beyond one machine; absent: SQLite in the data folder. */
+  readonly store?: StoreConfig;
   /** The personas' folder; absent: the ones compiled into the executable. */
   readonly personas?: string;
   /** How many processes serve; with one there is no other. */

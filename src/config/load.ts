@@ -8,12 +8,12 @@ import { formatPath, type PathPart, schemaErrors } from "../lib/schema-errors.ts
 import { suggest } from "../lib/suggest.ts";
 import { type Diagnostic, YamlSource } from "../lib/yaml/yaml.ts";
 import type { ProviderCatalog } from "./catalog.ts";
-import type { Config } from "./config.ts";
+import type { Config, StoreConfig } from "./config.ts";
 import { formatAddress, listenersFrom, type Override } from "./listeners.ts";
 import { providersFrom } from "./providers.ts";
 import { fromText, resolveReferences } from "./references.ts";
 import type { Origin } from "./report.ts";
-import { ConfigFile, type FilledConfigFile } from "./schema.ts";
+import { ConfigFile, type FilledConfigFile, StoreFile } from "./schema.ts";
 import { otherVariables, type Setting, settings, withDefaults } from "./settings.ts";
 import { type Environment, environmentDiagnostic, type ReadFile, Variables } from "./variables.ts";
 
@@ -188,6 +188,7 @@ class ConfigLoader {
     return {
       listen,
       data: this.#dataFolder(file.data),
+      ...(file.store !== undefined && { store: this.#store(file.store) }),
       ...this.#personasFolder(file.personas),
       workers: this.#workers(file.workers, listen),
       providers: providersFrom(file.providers, {
@@ -269,6 +270,19 @@ class ConfigLoader {
     const byService = this.#input.env["STATE_DIRECTORY"]?.split(":")[0];
     if (given === undefined && byService) this.#setOrigin(["data"], fromVariable("STATE_DIRECTORY"));
     return resolve(this.#folderOf("data"), given ?? (byService || "data"));
+  }
+
+  #store(given: NonNullable<FilledConfigFile["store"]>): StoreConfig {
+    const isAddress = typeof given === "string";
+    const file = withDefaults(StoreFile, isAddress ? { url: given } : given) as Required<StoreFile>;
+    const error = databaseError(file.url);
+    if (error !== undefined) this.#report(isAddress ? ["store"] : ["store", "url"], error);
+    return {
+      url: file.url,
+      pool: file.pool,
+      statementSeconds: file.statement_seconds,
+      keysWithoutDatabaseSeconds: file.keys_without_database_seconds,
+    };
   }
 
   #personasFolder(given: string | undefined): { personas?: string } {
@@ -372,6 +386,18 @@ function blockError(block: string): string | undefined {
 function hostError(host: string): string | undefined {
   const isName = /^(?:[a-z0-9*](?:[a-z0-9*.-]*[a-z0-9*])?|\[[0-9a-f:.]+\])$/i.test(host);
   return isName ? undefined : "is not a name such as troupe.lan; ports and schemes do not belong to it";
+}
+
+/** Never repeats what it is about, which holds a password. */
+function databaseError(url: string): string | undefined {
+  if (!URL.canParse(url))
+    return "is no address such as postgres://user:password@host:5432/database; in a password, write %40 for @ and %2F for /";
+  const { protocol, hostname, pathname } = new URL(url);
+  if (!["postgres:", "postgresql:"].includes(protocol))
+    return "must begin with postgres://; without 'store', SQLite in the data folder is used";
+  return hostname === "" || pathname.length < 2
+    ? "must name a host and a database: postgres://host/database"
+    : undefined;
 }
 
 function originError(origin: string): string | undefined {

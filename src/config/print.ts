@@ -1,7 +1,7 @@
 /** A configuration as a file that would give it, without its secrets. */
 import { Document, isMap, isPair, isScalar, isSeq, type Node, visit } from "yaml";
 import { formatPath, type PathPart } from "../lib/schema-errors.ts";
-import type { Config, ListenerConfig, ProviderConfig } from "./config.ts";
+import type { Config, ListenerConfig, ProviderConfig, StoreConfig } from "./config.ts";
 import { formatAddress } from "./listeners.ts";
 import type { LoadedConfig } from "./load.ts";
 import type { Origin } from "./report.ts";
@@ -43,15 +43,22 @@ function originsIn(value: unknown, path: readonly PathPart[], origins: LoadedCon
 
 /** What is printed, as a value. */
 export function fileFrom(config: Config): Record<string, unknown> {
-  const { listen, providers, ...rest } = config;
+  const { listen, providers, store, ...rest } = config;
   return {
     listen: listen.map(listenerFrom),
+    ...(store !== undefined && { store: storeFrom(store) }),
     ...(snakeKeys(rest) as object),
     providers: Object.fromEntries(providers.map((provider) => [provider.name, providerFrom(provider)])),
   };
 }
 
 const listenerFrom = ({ address, ...rest }: ListenerConfig) => ({ address: formatAddress(address), ...rest });
+
+/** User, password and what follows the database's name may be secrets. */
+function storeFrom({ url, ...rest }: StoreConfig) {
+  const { protocol, host, pathname } = new URL(url);
+  return { url: `${protocol}//${hidden}@${host}${pathname}`, ...(snakeKeys(rest) as object) };
+}
 
 function providerFrom({ name: _, dialect, baseUrl, apiKey, headers, modelRules, timeouts, ...rest }: ProviderConfig) {
   return {

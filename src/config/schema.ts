@@ -110,6 +110,26 @@ export const ProviderFile = Type.Object(
   closed,
 );
 
+const DatabaseAddress = text(
+  "`postgres://<user>:<password>@<host>:<port>/<database>`; better `${NAME}` than the password itself.",
+);
+
+/** Of `store`, where it is a mapping. */
+export const StoreFile = Type.Object(
+  {
+    url: DatabaseAddress,
+    pool: whole(1, 1000, 8, "Connections of each process for calls; three more are for what no call waits for."),
+    statement_seconds: seconds("How long a call waits for one statement before it is answered with 503.", 2),
+    keys_without_database_seconds: whole(
+      0,
+      30 * 86_400,
+      600,
+      "How long keys that are known go on while the database can't be reached; then every call with a key is answered with 503.",
+    ),
+  },
+  closed,
+);
+
 export const ConfigFile = Type.Object(
   {
     listen: optional(
@@ -119,6 +139,12 @@ export const ConfigFile = Type.Object(
       }),
     ),
     data: optional(text("The data folder. Default: `$STATE_DIRECTORY`, else `./data`.")),
+    store: optional(
+      Type.Union([DatabaseAddress, StoreFile], {
+        description:
+          "A PostgreSQL database that several machines share, by its address or as a mapping. Default: SQLite in the data folder.",
+      }),
+    ),
     personas: optional(
       text("The folder of personas. Default: `./personas` if it is there, else those in the executable."),
     ),
@@ -237,10 +263,11 @@ type Section<K extends keyof ConfigFile> = NonNullable<ConfigFile[K]>;
 type LimitsWithoutDefault = "gateway_per_minute" | "body_memory_bytes";
 
 /** What a file comes to when every default is filled in. */
-export type FilledConfigFile = Pick<ConfigFile, "data" | "personas"> & {
+export type FilledConfigFile = Pick<ConfigFile, "data" | "store" | "personas"> & {
   listen: Section<"listen">;
   limits: Required<Omit<Section<"limits">, LimitsWithoutDefault>> & Pick<Section<"limits">, LimitsWithoutDefault>;
-} & { [K in Exclude<keyof ConfigFile, "data" | "personas" | "listen" | "limits">]-?: Required<Section<K>> };
+} & { [K in Exclude<keyof ConfigFile, "data" | "store" | "personas" | "listen" | "limits">]-?: Required<Section<K>> };
+export type StoreFile = Static<typeof StoreFile>;
 export type ListenerFile = Static<typeof ListenerFile>;
 export type ProviderFile = Static<typeof ProviderFile>;
 

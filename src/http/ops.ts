@@ -1,6 +1,7 @@
 /** The open endpoints: health, version and metrics. */
 import { Type } from "@sinclair/typebox";
 import { ApiError } from "../protocols/errors.ts";
+import { StorageError } from "../store/storage-error.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
 import { showAnonymousLimit } from "./authenticate.ts";
 import type { RequestContext } from "./context.ts";
@@ -11,10 +12,13 @@ import type { Services, Workers } from "./services.ts";
 
 type Check = { readonly status: "ok" | "failing"; readonly message?: string };
 
-/** Storage lost is the one fault that makes the service unhealthy: without it no key can be trusted to be current. */
+/**
+ * Storage lost is the one fault that makes the service unhealthy: without it no key can be trusted to be current. While a database
+ * server is away and its keys may still be trusted, calls without an id go on, and a balancer is not to take every node out.
+ */
 async function health(services: Services): Promise<WholeAnswer> {
   await services.loading;
-  const storage = await checkStorage(services);
+  const { goesOn, ...storage } = await checkStorage(services);
   const providers = services.live.accounts.list().filter(({ provider }) => provider.kind === "remote").length;
   const checks = {
     storage,
@@ -29,16 +33,20 @@ async function health(services: Services): Promise<WholeAnswer> {
     uptime_seconds: Math.floor((services.clock.monotonic() - services.startedAt) / 1000),
     checks,
   };
-  return jsonAnswer(body, storage.status === "ok" ? 200 : 503);
+  return jsonAnswer(body, storage.status === "ok" || goesOn ? 200 : 503);
 }
 
-async function checkStorage(services: Services): Promise<Check> {
+/** `goesOn`: what needs no storage is answered all the same. */
+async function checkStorage(services: Services): Promise<Check & { readonly goesOn?: boolean }> {
   try {
     await services.store.maintenance.check();
     return { status: "ok" };
   } catch (error) {
     services.log.error("storage check failed", { error });
-    return { status: "failing", message: "The data folder can't be written." };
+    if (!(error instanceof StorageError && error.kind === "away"))
+      return { status: "failing", message: "The data folder can't be written." };
+    const message = "The database can't be reached.";
+    return { status: "failing", message, goesOn: services.keys.areTrusted };
   }
 }
 

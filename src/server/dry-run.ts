@@ -1,15 +1,17 @@
-/** Checks the data folder as a start would, without starting. */
+/** Checks store and data folder as a start would, without starting. */
 import { accessSync, constants, lstatSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { assertPlaceable, type KeyInfo, Keys } from "../auth/keys.ts";
-import type { Config } from "../config/config.ts";
+import type { Config, StoreConfig } from "../config/config.ts";
 import type { Clock } from "../lib/clock.ts";
 import { firstKeyName, LossGuard } from "../store/sqlite/loss-guard.ts";
 import { databaseName, openStore } from "../store/sqlite/store.ts";
-import { asFolderError, damaged } from "../store/storage-error.ts";
+import { asFolderError, damaged, StorageError } from "../store/storage-error.ts";
 
-type DryRun = {
-  /** undefined: there is no database yet, and a start can make one. */
+export type DryRun = {
+  /** The data folder, or the database server's address. */
+  readonly place: string;
+  /** undefined: there is no database of today's schema yet, and a start can make one. */
   readonly keys: readonly KeyInfo[] | undefined;
 };
 
@@ -21,13 +23,33 @@ const running = "running";
  * @param isThorough whether to check every page of the database, which takes about a second per gigabyte
  * @throws StorageError that a start would throw
  */
-export async function dryRun({ data, tiers, workers }: Config, clock: Clock, isThorough = false): Promise<DryRun> {
+export async function dryRun(config: Config, clock: Clock, isThorough = false): Promise<DryRun> {
+  const { data, store, workers } = config;
   const path = join(data, databaseName);
   for (const name of ["", running, ...(workers > 1 ? ["workers"] : [])]) assertUsable(join(data, name), path);
   try {
-    const guard = new LossGuard(data, path);
     assertPlaceable(join(data, firstKeyName));
-    if (guard.isNew) return { keys: undefined };
+  } catch (error) {
+    throw asFolderError(error, data, path);
+  }
+  return store === undefined ? dryRunSqlite(config, clock, isThorough) : dryRunPostgres(store, config, clock);
+}
+
+async function dryRunPostgres(store: StoreConfig, { tiers }: Config, clock: Clock): Promise<DryRun> {
+  const { inspectPostgres } = await import("../store/postgres/inspect.ts");
+  return inspectPostgres(store, clock, async ({ place, isWritable, keys }) => {
+    if (!isWritable) {
+      const message = `The database ${place} takes no writes from this user: it is a standby, or the user lacks a right.`;
+      throw new StorageError("readonly", place, message);
+    }
+    return { place, keys: keys && (await new Keys(keys, clock, tiers).list()) };
+  });
+}
+
+async function dryRunSqlite({ data, tiers }: Config, clock: Clock, isThorough: boolean): Promise<DryRun> {
+  const path = join(data, databaseName);
+  try {
+    if (new LossGuard(data, path).isNew) return { place: data, keys: undefined };
   } catch (error) {
     throw asFolderError(error, data, path);
   }
@@ -39,7 +61,7 @@ export async function dryRun({ data, tiers, workers }: Config, clock: Clock, isT
     await store.maintenance.check();
     // If the folder is missing, the start creates it and can lock in it.
     if (statSync(join(data, running), { throwIfNoEntry: false }) !== undefined) await store.maintenance.otherServers();
-    return { keys };
+    return { place: data, keys };
   } finally {
     await store.close();
   }

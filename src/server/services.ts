@@ -23,10 +23,10 @@ import { Personas } from "../personas/registry.ts";
 import { personaFileWith } from "../personas/schema.ts";
 import { optionSchemas } from "../providers/options.ts";
 import { providers } from "../providers/registry.ts";
+import { openStoreFor } from "../store/open.ts";
 import { firstKeyName } from "../store/sqlite/loss-guard.ts";
-import { openStore } from "../store/sqlite/store.ts";
 import type { Store } from "../store/store.ts";
-import { Sweeper } from "../store/sweeper.ts";
+import { Sweeper, sweepRulesOf } from "../store/sweeper.ts";
 import { Accounts } from "../upstream/accounts.ts";
 import { Upstream } from "../upstream/client.ts";
 import { MediaFetcher } from "../upstream/media.ts";
@@ -46,12 +46,12 @@ export type ServiceOptions = {
   readonly allowPrivateMedia?: boolean;
 };
 
-/** @throws StorageError when the data folder can't be used; whatever was opened before something failed is closed again */
+/** @throws StorageError when the store or the data folder can't be used; whatever was opened before something failed is closed again */
 export async function openServices(config: Config, options: ServiceOptions): Promise<Services> {
   const { build, clock, log, workerChannel } = options;
   await using opened = new AsyncDisposableStack();
   const live = liveFrom(config);
-  const store = opened.adopt(openStore(config.data), (one) => one.close());
+  const store = opened.adopt(await openStoreFor(config), (one) => one.close());
   const sharedState =
     workerChannel && opened.adopt(openSharedState(workerChannel.settings, clock, log), (one) => one.close());
   // One worker sweeps for all.
@@ -66,7 +66,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   opened.defer(() => folder?.close());
   const ownBodyMemory = defaultBodyMemory(config.workers);
   const current = () => services.live.config;
-  const sweeper = opened.adopt(new Sweeper(store, clock, () => current().idempotency, log), (one) => one.stop());
+  const sweeper = opened.adopt(new Sweeper(store, clock, () => sweepRulesOf(current()), log), (one) => one.stop());
   // Closed after all that makes calls.
   const ledger = opened.adopt(new LedgerWriter(store, clock, log), (one) => one.close());
   const transport = options.behindForwardProxy === true ? new FetchTransport() : undefined;

@@ -15,9 +15,9 @@ import type { Logger } from "../lib/log.ts";
 import { Metrics } from "../observability/metrics.ts";
 import { MetricsSum } from "../observability/metrics-sum.ts";
 import type { Snapshot } from "../observability/registry.ts";
+import { openStoreFor } from "../store/open.ts";
 import { LivenessLock } from "../store/sqlite/liveness-lock.ts";
 import { firstKeyName } from "../store/sqlite/loss-guard.ts";
-import { openStore } from "../store/sqlite/store.ts";
 import { readCertificate } from "./certificate.ts";
 import { assertFree, connectionDrainSeconds, formatUrl } from "./listener.ts";
 import { announceFirstKey, handOffMessage, logFor, type RunOptions, stopMessages, untilLogged } from "./run.ts";
@@ -70,9 +70,9 @@ function resolvePorts(listen: readonly ListenerConfig[], isUpgrade: boolean): re
   });
 }
 
-/** Opens the data folder once, before any worker does. @throws StorageError */
+/** Opens store and data folder once, before any worker does. @throws StorageError */
 async function prepareData(config: Config, clock: Clock): Promise<NewKey | undefined> {
-  const store = openStore(config.data);
+  const store = await openStoreFor(config);
   try {
     return await new Keys(store.keys, clock, config.tiers).ensureFirstKey(join(config.data, firstKeyName));
   } finally {

@@ -9,6 +9,7 @@ import type { Snapshot } from "../observability/registry.ts";
 export const fixedSettings = [
   "listen",
   "data",
+  "store",
   "personas",
   "workers",
   "tiers",

@@ -50,7 +50,7 @@ export interface KeyRepository {
   /**
    * Grows with every change of a key or a budget that matters to calls, by any process. Synchronous, as every call asks: it takes
    * microseconds and never waits for a network; a remote database gives what it learned last, at most 1 s ago.
-   * @throws StorageError
+   * @throws StorageError: `outdated` where what is known is too old to let anybody in by it
    */
   version(): number;
   /** All keys, revoked ones included, by creation time. Rejects with StorageError also when the rights of one can't be read. */

@@ -1,4 +1,5 @@
 /** Removes expired and deleted rows, in steps too small to delay a request. */
+import type { Config } from "../config/config.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
 import { StorageError } from "./storage-error.ts";
@@ -18,6 +19,12 @@ const deletedRetentionMs = hourMs;
 const maxDatabaseBytes = 16 * 1024 ** 3;
 
 export type SweepRules = { readonly retentionHours: number; readonly maxBytes?: number };
+
+/** A database server has room of its own; of its size nothing is known but with what vacuum has not reused yet. */
+export const sweepRulesOf = ({ idempotency, store }: Pick<Config, "idempotency" | "store">): SweepRules => ({
+  retentionHours: idempotency.retentionHours,
+  ...(store !== undefined && { maxBytes: Number.POSITIVE_INFINITY }),
+});
 
 /** Totals removed: idempotency records, conversation rows, and pages returned to the file system. */
 export type SweepCounts = { answers: number; turns: number; pages: number };

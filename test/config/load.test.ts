@@ -325,6 +325,33 @@ describe("whatever a file or a variable holds", () => {
   }, 60_000);
 });
 
+describe("a store", () => {
+  test("is an address, or one with its limits; its password may be a reference", () => {
+    const url = "postgres://u:p@db/troupe";
+    const byDefault = { pool: 8, statementSeconds: 2, keysWithoutDatabaseSeconds: 600 };
+    expect(configOf({ yaml: `store: ${url}` }).store).toEqual({ url, ...byDefault });
+    expect(configOf({ env: { TROUPE_STORE: url } }).store).toEqual({ url, ...byDefault });
+    const yaml = "store: {url: 'postgres://u:${WORD}@db/troupe', pool: 3, keys_without_database_seconds: 0}";
+    const store = { url, pool: 3, statementSeconds: 2, keysWithoutDatabaseSeconds: 0 };
+    expect(configOf({ yaml, env: { WORD: "p" } }).store).toEqual(store);
+  });
+
+  test("that is none is named by its place, and never repeated", () => {
+    const cases: [yaml: string, error: string][] = [
+      ["store: mysql://u:secret@db/t", "troupe.yaml:1:8: store: must begin with postgres://"],
+      ["store: {url: 'postgres://u:secret@db'}", "troupe.yaml:1:14: store.url: must name a host and a database"],
+      ["store: postgres://u:se/cr@et@db:x/t", "troupe.yaml:1:8: store: is no address such as postgres://"],
+      ["store: {url: 'postgres://u:secret@db/t', pol: 1}", "troupe.yaml:1:42: store.pol: is not a known key"],
+      ["store: {url: 'postgres://u:secret@db/t', pool: 0}", "troupe.yaml:1:48: store.pool: must be an integer"],
+    ];
+    for (const [yaml, error] of cases) {
+      const errors = errorsOf({ yaml });
+      expect(errors).toEqual([expect.stringContaining(error)]);
+      expect(errors.join()).not.toMatch(/secret|se.cr/);
+    }
+  });
+});
+
 describe("workers", () => {
   const machine = { cores: 6, sharesPorts: true };
   const elsewhere = { cores: 6, sharesPorts: false };

@@ -50,3 +50,15 @@ test("each value says where it came from, unless it is the default", () => {
   expect(lines).toContain("  pro: 100");
   expect(lines).toContain('    api_key: "***" # GEMINI_API_KEY');
 });
+
+test("of a database's address neither user nor password is shown, nor what follows its name", () => {
+  const url = "postgres://red-user:red-word@db:5433/troupe?sslmode=require&sslpassword=red";
+  for (const given of [loaded({ yaml: `store: {url: "${url}", pool: 3}` }), loaded({ env: { TROUPE_STORE: url } })]) {
+    for (const text of [printConfig(given), JSON.stringify(fileFrom(given.config))]) {
+      expect(text).not.toContain("red");
+      expect(text).toContain("postgres://***@db:5433/troupe");
+    }
+    const again = configOf({ yaml: printConfig(given) });
+    expect({ ...again.store!, url }).toEqual(given.config.store!);
+  }
+});

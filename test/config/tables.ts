@@ -4,7 +4,7 @@
  */
 import { join } from "node:path";
 import type { TObject, TSchema } from "@sinclair/typebox";
-import { ConfigFile, ListenerFile, ProviderFile } from "../../src/config/schema.ts";
+import { ConfigFile, ListenerFile, ProviderFile, StoreFile } from "../../src/config/schema.ts";
 import { settings } from "../../src/config/settings.ts";
 
 export const page = join(import.meta.dir, "../../docs/configuration.md");
@@ -20,6 +20,7 @@ export function tables(): Record<string, string> {
   return {
     settings: table(["key", "default", "variable", ""], [...own, providers]),
     listener: table(["key of a listener", "default", ""], rows(ListenerFile)),
+    store: table(["key of `store`", "default", ""], rows(StoreFile)),
     provider: table(["key of a provider", "default", ""], rows(ProviderFile)),
   };
 }

@@ -8,7 +8,7 @@ import { systemClock } from "../../lib/clock.ts";
 import { formatDiagnostic } from "../../lib/yaml/yaml.ts";
 import { limitsDiagnostic } from "../../limits/limits.ts";
 import { readCertificate } from "../../server/certificate.ts";
-import { dryRun } from "../../server/dry-run.ts";
+import { type DryRun, dryRun } from "../../server/dry-run.ts";
 import { firstKeyName } from "../../store/sqlite/loss-guard.ts";
 import { StorageError } from "../../store/storage-error.ts";
 import { loadPersonas, noProvider, unreachable } from "../personas.ts";
@@ -39,12 +39,24 @@ export async function examineInstallation(loaded: LoadResult, call: boolean): Pr
 
 async function data(config: Config): Promise<Check[]> {
   try {
-    const { keys } = await dryRun(config, systemClock, true);
+    const { place, keys } = await dryRun(config, systemClock, true);
+    if (config.store !== undefined) return [...server(place, keys), ...folder(config)];
     if (keys === undefined) return [ok("data folder", `${config.data}, made at the first start`)];
   } catch (error) {
     if (!(error instanceof StorageError)) throw error;
-    return [failure("data folder", error.message, "See docs/troubleshooting.md, under storage.")];
+    const what = config.store === undefined ? "data folder" : "database";
+    return [failure(what, error.message, "See docs/troubleshooting.md, under storage.")];
   }
+  return folder(config);
+}
+
+function server(place: string, keys: DryRun["keys"]): Check[] {
+  return [ok("database", keys === undefined ? `${place}, its tables made at the next start` : place)];
+}
+
+function folder(config: Config): Check[] {
+  if (statSync(config.data, { throwIfNoEntry: false }) === undefined)
+    return [ok("data folder", `${config.data}, made at the first start`)];
   const { bavail, bsize } = statfsSync(config.data);
   const free = bavail * bsize;
   const found = `${config.data}, ${Math.round(free / mebibyte)} MiB free`;

@@ -46,7 +46,13 @@ export type KeyVersion = {
   ask(): Promise<void>;
 };
 
-export function keyRepository(pool: QueryPool, place: string, version: KeyVersion): KeyRepository {
+export type KeyPools = {
+  /** For what calls may wait for. */
+  readonly path: QueryPool;
+  readonly background: QueryPool;
+};
+
+export function keyRepository({ path, background: pool }: KeyPools, place: string, version: KeyVersion): KeyRepository {
   /** This process knows of its own change before the next poll. */
   const changing = async <T>(work: () => Promise<T>): Promise<T> => {
     const result = await work();
@@ -56,7 +62,7 @@ export function keyRepository(pool: QueryPool, place: string, version: KeyVersio
   return {
     version: () => version.known(),
     async list() {
-      const rows = await pool.run<KeyRow>(`select ${columns} from troupe.keys order by created_at, id`);
+      const rows = await path.run<KeyRow>(`select ${columns} from troupe.keys order by created_at, id`);
       for (const row of rows) assertReadable(row, place);
       return rows.map((row) => ({ ...row }));
     },

@@ -5,6 +5,7 @@
  * The process listens to nothing: what others changed it learns by asking twice a second, which works through every pooler.
  */
 import { SQL } from "bun";
+import type { StoreConfig } from "../../config/config.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import { StorageError } from "../storage-error.ts";
 import type { Maintenance, Store } from "../store.ts";
@@ -17,15 +18,16 @@ import {
 import { refusesParameters } from "./errors.ts";
 import { defaultLapseMs, Holder } from "./holder.ts";
 import { type KeyVersion, keyRepository } from "./key-repository.ts";
-import { migrate } from "./migrations.ts";
+import { migrate, steps } from "./migrations.ts";
 import { notYet } from "./not-yet.ts";
+import { placeOf } from "./place.ts";
 import { QueryPool } from "./query-pool.ts";
 import { removeExpiredRuns, runRepository, runTotals } from "./run-repository.ts";
-import { type PostgresSettings, placeOf } from "./settings.ts";
 
 export type PostgresStore = Store & {
   /** The server's address without user and password. */
   readonly path: string;
+  readonly schemaVersion: number;
   /** The name under which it holds its calls; "" before the first. */
   readonly holder: string;
   /** Asks now what other processes changed, as it does twice a second. @throws StorageError */
@@ -47,12 +49,10 @@ const backgroundConnections = 2;
  * Connects, and brings the schema forward. Programs of the version before may serve on.
  * @throws StorageError
  */
-export async function openPostgresStore(
-  settings: PostgresSettings,
-  options: PostgresOptions = {},
-): Promise<PostgresStore> {
+export async function openPostgresStore(settings: StoreConfig, options: PostgresOptions = {}): Promise<PostgresStore> {
   const { clock = systemClock, lapseMs = defaultLapseMs } = options;
   const place = placeOf(settings.url);
+  const statementMs = settings.statementSeconds * 1000;
   const takesLimits = await takesParameters(settings);
   let isServerAway = () => false;
   const poolOf = (connections: number, deadlineMs: number, isAway?: () => boolean) =>
@@ -66,14 +66,16 @@ export async function openPostgresStore(
     });
   await using opened = new AsyncDisposableStack();
   const path = opened.adopt(
-    poolOf(settings.pool, settings.statementMs, () => isServerAway()),
+    poolOf(settings.pool, statementMs, () => isServerAway()),
     (pool) => pool.close(),
   );
   const background = opened.adopt(poolOf(backgroundConnections, backgroundMs), (pool) => pool.close());
   // Beside long work of the background a poll would come late.
-  const watch = opened.adopt(poolOf(1, settings.statementMs), (pool) => pool.close());
+  const watch = opened.adopt(poolOf(1, statementMs), (pool) => pool.close());
   await migrate(background, place);
-  const poll = opened.adopt(new KeyPoll(watch, place, clock, settings.keysWithoutDatabaseMs), (one) => one.close());
+  const poll = opened.adopt(new KeyPoll(watch, place, clock, settings.keysWithoutDatabaseSeconds * 1000), (one) =>
+    one.close(),
+  );
   isServerAway = () => poll.isFailing;
   await poll.ask();
   const holder = new Holder(watch, place, clock, lapseMs);
@@ -81,11 +83,12 @@ export async function openPostgresStore(
   let closing: Promise<void> | undefined;
   return {
     path: place,
+    schemaVersion: steps.length,
     get holder() {
       return holder.id;
     },
     refresh: () => poll.ask(),
-    keys: keyRepository(background, place, poll),
+    keys: keyRepository({ path, background }, place, poll),
     runs: runRepository({ path, background }, holder),
     conversations: conversationRepository(path),
     budgets: notYet(place, "Budgets"),
@@ -100,6 +103,18 @@ export async function openPostgresStore(
       return closing;
     },
   };
+}
+
+/** A pool for work of the background alone. @throws StorageError */
+export async function openPool(settings: StoreConfig, clock: Clock): Promise<QueryPool> {
+  const takesLimits = await takesParameters(settings);
+  return new QueryPool({
+    connect: () => connect(settings.url, 1, takesLimits ? backgroundMs : undefined),
+    connections: 1,
+    deadlineMs: backgroundMs,
+    place: placeOf(settings.url),
+    clock,
+  });
 }
 
 /** Source: https://www.postgresql.org/docs/current/runtime-config-client.html */
@@ -124,11 +139,11 @@ function connect(url: string, max: number, deadlineMs: number | undefined): SQL 
 }
 
 /** Whether limits may be named at the start of a connection; a pooler may refuse them, and then the server's own apply. */
-async function takesParameters({ url, statementMs }: PostgresSettings): Promise<boolean> {
+async function takesParameters({ url, statementSeconds }: StoreConfig): Promise<boolean> {
   const place = placeOf(url);
   let isRefused = false;
   const probe = new QueryPool({
-    connect: () => connect(url, 1, statementMs),
+    connect: () => connect(url, 1, statementSeconds * 1000),
     connections: 1,
     deadlineMs: 5_000,
     place,

@@ -12,12 +12,13 @@ import {
   statSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
+import type { OpenedStore } from "../open.ts";
 import { asFolderError, StorageError, storing } from "../storage-error.ts";
 import type { ConversationTotals, RunTotals } from "../store.ts";
 import { type SweepCounts, type SweepRules, sweepStep } from "../sweeper.ts";
 import { LivenessLock } from "./liveness-lock.ts";
 import { forgetLost } from "./loss-guard.ts";
-import { migrate, migrations, versionOf } from "./migrations.ts";
+import { migrate, versionOf } from "./migrations.ts";
 import { databaseName, openStore, type SqliteStore } from "./store.ts";
 
 /** A request about the data folder that can't be met; the message says why. */
@@ -26,7 +27,7 @@ export class DataError extends Error {
 }
 
 export type DataStats = {
-  /** The database file. */
+  /** The database file, or the server's address. */
   readonly path: string;
   readonly schemaVersion: number;
   readonly bytes: number;
@@ -42,8 +43,9 @@ export type DataStats = {
 };
 
 /** Reads every row: on a large database it takes a while, and runs beside a server without disturbing it. */
-export async function dataStats({ path, keys: repository, maintenance }: SqliteStore, now: number): Promise<DataStats> {
-  const keys = await repository.list();
+export async function dataStats(store: OpenedStore, now: number): Promise<DataStats> {
+  const { path, schemaVersion, maintenance } = store;
+  const keys = await store.keys.list();
   const revoked = keys.filter(({ revokedAt }) => revokedAt !== null).length;
   const expired = keys.filter(
     ({ revokedAt, expiresAt }) => revokedAt === null && expiresAt !== null && expiresAt <= now,
@@ -51,7 +53,7 @@ export async function dataStats({ path, keys: repository, maintenance }: SqliteS
   const log = `${path}-wal`;
   return {
     path,
-    schemaVersion: migrations.length,
+    schemaVersion,
     ...(await maintenance.size()),
     logBytes: existsSync(log) ? statSync(log).size : 0,
     servers: await maintenance.otherServers(),
@@ -160,7 +162,11 @@ export type Pruned = SweepCounts & { readonly bytes: number };
  * Removes at once what is past its time or was deleted, and gives the space back. A server may run meanwhile.
  * @throws StorageError
  */
-export async function prune({ maintenance }: SqliteStore, now: number, rules: SweepRules): Promise<Pruned> {
+export async function prune(
+  { maintenance }: Pick<OpenedStore, "maintenance">,
+  now: number,
+  rules: SweepRules,
+): Promise<Pruned> {
   const counts: SweepCounts = { answers: 0, turns: 0, pages: 0 };
   const { bytes } = await maintenance.size();
   while (await sweepStep(maintenance, now, rules, counts, now));

@@ -35,6 +35,7 @@ import { runRepository } from "./run-repository.ts";
 export type SqliteStore = Store & {
   /** The database file. */
   readonly path: string;
+  readonly schemaVersion: number;
 };
 
 export const databaseName = "troupe.db";
@@ -96,6 +97,7 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
       };
       return {
         path,
+        schemaVersion: migrations.length,
         keys: {
           ...asynchronous<Omit<KeyRepository, "version">>(path, asked, whileOpen),
           version: () => storing(path, version),

@@ -1,0 +1,33 @@
+/** Opens what the configuration names: a PostgreSQL database, else SQLite in the data folder. */
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import type { Config } from "../config/config.ts";
+import { databaseName, openStore } from "./sqlite/store.ts";
+import { asFolderError } from "./storage-error.ts";
+import type { Store } from "./store.ts";
+
+export type OpenedStore = Store & {
+  /** The database file, or the server's address without user and password. */
+  readonly path: string;
+  /** How many steps made its schema. */
+  readonly schemaVersion: number;
+};
+
+/**
+ * Makes the data folder too, which holds what belongs to one machine whatever the store: windows of rate limits, the first key.
+ * @throws StorageError
+ */
+export async function openStoreFor({ data, store }: Pick<Config, "data" | "store">): Promise<OpenedStore> {
+  if (store === undefined) return openStore(data);
+  makeFolder(data);
+  const { openPostgresStore } = await import("./postgres/store.ts");
+  return openPostgresStore(store);
+}
+
+function makeFolder(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw asFolderError(error, folder, join(folder, databaseName));
+  }
+}

@@ -1,0 +1,85 @@
+/** A server whose store is PostgreSQL: real calls, real commands, and what becomes of both without the database. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import type { Config } from "../../src/config/config.ts";
+import { steps } from "../../src/store/postgres/migrations.ts";
+import { Console } from "../cli/console.ts";
+import { hasPostgres, PostgresServer } from "../helpers/postgres.ts";
+import { TempFolder } from "../helpers/temp-folder.ts";
+import { Troupe } from "../helpers/troupe.ts";
+
+const chat = (text: string) => ({ model: "builtin/echo", messages: [{ role: "user", content: text }] });
+const path = "/gateway/v1/chat/completions";
+
+const configOf = (url: string, changes: Partial<Config["store"]> = {}): Partial<Config> => ({
+  store: { url, pool: 4, statementSeconds: 2, keysWithoutDatabaseSeconds: 600, ...changes },
+});
+
+describe.skipIf(!hasPostgres)("a server on PostgreSQL", () => {
+  let server: PostgresServer;
+  beforeAll(async () => {
+    server = await PostgresServer.start();
+  }, 60_000);
+  afterAll(() => server[Symbol.asyncDispose]());
+
+  test("two nodes share keys, answers and conversations; a revoked key counts on both within a second", async () => {
+    const config = configOf(await server.createDatabase());
+    await using one = await Troupe.start({ config });
+    await using two = await Troupe.start({ config });
+    const headers = { "service-request-id": "r1" };
+    const first = await one.post(path, { ...chat("hello"), store: true }, { headers });
+    const again = await two.post(path, { ...chat("hello"), store: true }, { headers, key: one.key });
+    expect(first.status).toBe(200);
+    const body = await first.text();
+    expect(await again.text()).toBe(body);
+    expect(again.headers.get("idempotent-replayed")).toBe("true");
+    const { id } = JSON.parse(body) as { id: string };
+    const stored = await two.fetch(`${path}/${id}`, { key: one.key });
+    expect(((await stored.json()) as { id: string }).id).toBe(id);
+
+    await one.server.services.keys.revoke(one.key);
+    const revokedAt = performance.now();
+    let status = 200;
+    while (status === 200) status = (await two.post(path, chat("x"), { key: one.key })).status;
+    expect(status).toBe(401);
+    expect(performance.now() - revokedAt).toBeLessThan(1_000);
+  }, 30_000);
+
+  test("commands work on it, and say what is done by PostgreSQL's own tools", async () => {
+    const url = await server.createDatabase();
+    using folder = new TempFolder();
+    writeFileSync(folder.file("troupe.yaml"), "store: ${DB}\n");
+    const shell = new Console(folder.path, { DB: url });
+    const place = new URL(url).host + new URL(url).pathname;
+    expect((await shell.run("keys list")).err).toContain(`Nothing was ever stored in ${place}`);
+    expect((await shell.run("check")).out).toContain(`${folder.file("data")}, and ${place}, made at the first start\n`);
+    expect((await shell.run("data migrate --dry-run")).out).toBe(
+      `${place}: schema 0 → ${steps.length}; nothing was changed\n`,
+    );
+    expect((await shell.run("data migrate")).out).toBe(`${place}: schema 0 → ${steps.length}: done\n`);
+    const made = await shell.run("keys create a");
+    expect(made.out).toMatch(/^trp_/);
+    expect((await shell.run("keys list")).out).toContain(made.out.slice(0, 12));
+    expect((await shell.run("check")).out).toContain(`and ${place} (1 of 1 keys active)\n`);
+    expect((await shell.run("data stats")).out).toContain(`database       ${place}\n`);
+    expect((await shell.run("data prune")).out).toStartWith("Nothing has expired");
+    for (const line of ["data backup b.db", "data restore b.db"]) {
+      const { code, err } = await shell.run(line);
+      expect({ code, err }).toEqual({ code: 1, err: expect.stringMatching(/in PostgreSQL.*'pg_(dump|restore)/) });
+    }
+    expect(await shell.run("config print")).toMatchObject({ code: 0, out: expect.not.stringContaining("secret") });
+    expect((await shell.run("doctor")).out).toContain(`ok    database: ${place}\n`);
+  }, 30_000);
+
+  test("a wrong address is told by the start and by the commands, without the password", async () => {
+    using folder = new TempFolder();
+    for (const [database, told] of [
+      [server.url("none"), "there is no such database"],
+      [server.url("none", 1), "can't be reached"],
+    ] as const) {
+      const { code, out, err } = await new Console(folder.path, { TROUPE_STORE: database }).run("check");
+      expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining(told) });
+      expect(out + err).not.toContain("secret");
+    }
+  }, 30_000);
+});
