@@ -90,19 +90,20 @@ export async function createCompletion(
   const { request } = call;
   context.logFields["model"] = truncate(request.model);
   if (log.content) logContent(context, "messages", request.messages);
-  context.setIdleTimeout(idleTimeoutOf(request, streams.keepAliveSeconds));
   const writer = writerFor(protocol, call, newEnvelope(services, context, protocol, request.model));
+  context.setIdleTimeout(idleTimeoutOf(request, writer.streamType === undefined ? streams.keepAliveSeconds : 0));
   const asked = { caller, call, source, writer };
   if (protocol.stored?.isBackground(call.options)) {
     return createInBackground(services, context, surface, asked, protocol.stored, finish);
   }
   if (request.stream !== true) {
     const { signal } = context.request;
-    return respondWhole(context, wholeOf(await start(services, context, surface, asked, signal)), finish);
+    const answering = inOwnNames(writer, start(services, context, surface, asked, signal));
+    return respondWhole(context, wholeOf(await answering), finish);
   }
   context.logFields["stream"] = true;
   const disconnected = abortedWith(context.request.signal);
-  const answering = start(services, context, surface, asked, disconnected.signal);
+  const answering = inOwnNames(writer, start(services, context, surface, asked, disconnected.signal));
   return respondStream(services, context, answering, streamRules(services, surface, writer, disconnected), finish);
 }
 
@@ -118,7 +119,7 @@ async function createInBackground(
   const { caller, call, writer } = asked;
   const { signal } = context.request;
   const begin = async () => {
-    const answer = await beginInBackground(services, context, surface, asked, stored);
+    const answer = await inOwnNames(writer, beginInBackground(services, context, surface, asked, stored));
     return jsonAnswer(answer);
   };
   const requestId = serviceRequestId(context);
@@ -209,6 +210,10 @@ type Writer = {
   readonly encoder: () => EventEncoder;
   /** Present where the format can be passed on as it comes. */
   readonly nativeEncoder: (() => NativeEncoder) | undefined;
+  /** Of a stream that is no event stream. */
+  readonly streamType: string | undefined;
+  /** Of a path in the inner form; absent where the format has the same ones. */
+  readonly ownPath: ((inner: string) => string) | undefined;
 };
 
 /** Does not take the request, and neither does `streamRules`: their closures live as long as the stream. */
@@ -219,13 +224,24 @@ function writerFor(protocol: Protocol, { options }: ParsedCall<unknown>, envelop
     whole: (answer) => protocol.completion(answer, envelope, options),
     encoder: () => protocol.encoder(envelope, options),
     nativeEncoder: protocol.native && (() => protocol.native!.encoder(envelope, options)),
+    streamType: protocol.streamType?.(options),
+    ownPath: protocol.param && ((inner) => protocol.param!(inner, options)),
   };
+}
+
+/** What is refused behind `parse` names the place as the client knows it. */
+function inOwnNames<T>({ ownPath }: Writer, answering: Promise<T>): Promise<T> {
+  if (ownPath === undefined) return answering;
+  return answering.catch((error) => {
+    throw error instanceof ApiError && error.param !== "" ? error.at(ownPath(error.param)) : error;
+  });
 }
 
 function streamRules({ live }: Services, surface: Surface, writer: Writer, disconnected: AbortController): StreamRules {
   return {
-    keepAliveMs: live.config.streams.keepAliveSeconds * 1000,
+    keepAliveMs: writer.streamType === undefined ? live.config.streams.keepAliveSeconds * 1000 : 0,
     keepAlive: writer.protocol.keepAlive,
+    type: writer.streamType,
     lateFault(failure) {
       const error =
         failure instanceof ApiError ? surface.fault(failure) : (failure.error ?? errorObjectIn(failure.body));

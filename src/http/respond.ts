@@ -68,6 +68,8 @@ export type StreamRules = {
   /** Idle time after which `keepAlive` is sent; 0: never. */
   readonly keepAliveMs: number;
   readonly keepAlive: string;
+  /** The media type of what is no event stream, and has no ids. */
+  readonly type?: string | undefined;
   /** The events that tell of an answer that is no stream, when a 200 is already out. */
   readonly lateFault: (answer: WholeAnswer | ApiError) => readonly string[];
   /** Ends the call. */
@@ -87,7 +89,8 @@ export async function respondStream(
 ): Promise<Response> {
   const early = await (rules.keepAliveMs > 0 ? withTimeout(services.clock, answering, rules.keepAliveMs) : answering);
   if (early?.kind === "whole") return respondWhole(context, early, finish);
-  const headers = { ...early?.headers, ...streamHeaders, ...context.headers };
+  const type = rules.type === undefined ? undefined : { "content-type": rules.type };
+  const headers = { ...early?.headers, ...streamHeaders, ...type, ...context.headers };
   const body = new StreamBody(services, context, rules, finish);
   const response = new Response(new ReadableStream(body), { headers });
   if (early === undefined) body.answerLate(answering);
@@ -96,6 +99,9 @@ export async function respondStream(
 }
 
 const utf8 = new TextEncoder();
+
+/** @param event of a kept stream, with its id in the first line */
+const withoutId = (event: string) => event.slice(event.indexOf("\n") + 1);
 
 /**
  * The body of a streamed answer. What arrives goes out in the same turn. A client that does not keep up stops the source once
@@ -203,7 +209,7 @@ class StreamBody implements Sink<Events, LastEvents> {
       while (this.#wish !== undefined && !this.#isClosed) {
         const { done, value } = await this.#recorded.next();
         if (done === true) this.end({ how: value, events: [] });
-        else this.push(value);
+        else this.push(this.#rules.type === undefined ? value : value.map(withoutId));
       }
     } catch (error) {
       this.fail(error);

@@ -36,6 +36,13 @@ export class ApiError extends Error {
     return { message: this.message, type: this.type, param: this.param, code: this.code };
   }
 
+  /** @returns the same error about a place that has another path in the client's own format */
+  at(param: string): ApiError {
+    const { status, type, code, headers, cause } = this;
+    const message = this.message.startsWith(this.param) ? param + this.message.slice(this.param.length) : this.message;
+    return new ApiError(status, type, code, message, { param, headers, cause });
+  }
+
   static invalidJson(message: string): ApiError {
     return new ApiError(400, "invalid_request_error", "invalid_json", message);
   }

@@ -125,13 +125,22 @@ export interface Protocol<Options = unknown> {
   readonly passedRequestHeaders?: readonly string[];
   /** Headers of every answer of this format, errors too. @param requestId as in `x-request-id` */
   responseHeaders?(requestId: string): Readonly<Record<string, string>>;
+  /**
+   * The media type of a stream that is no event stream (a JSON list that grows): all in it is the encoder's words, so that nothing
+   * is sent into its silence, and its parts have no ids. Undefined, or absent: it is one.
+   */
+  streamType?(options: Options): string | undefined;
+  /**
+   * The path in this format's own body of what a check behind `parse` found, by its path in the inner form (`messages[0].content`).
+   * Absent: it is the same.
+   */
+  param?(inner: string, options: Options): string;
   /** The body of a plain answer. @param answer normalised */
   completion(answer: CompletionBody, envelope: Envelope, options: Options): object;
   /** For one stream. */
   encoder(envelope: Envelope, options: Options): EventEncoder;
   /**
-   * The body of an error. Its `param` is a path of this format where `parse` threw it, and of the inner form (`model`,
-   * `messages[0].content`) where a later check did: a format with other names translates those.
+   * The body of an error, whose `param` is a path of this format.
    * @param requestId as in `x-request-id`
    */
   error(error: ApiError, requestId: string): object;

@@ -9,7 +9,7 @@ import type { Route } from "../../src/http/routes.ts";
 import { completionRoute, surfaceRoutes } from "../../src/http/surface-routes.ts";
 import { formatSseEvent } from "../../src/lib/sse.ts";
 import { ApiError } from "../../src/protocols/errors.ts";
-import type { Protocol } from "../../src/protocols/protocol.ts";
+import type { EventEncoder, Protocol } from "../../src/protocols/protocol.ts";
 import { HeldStream } from "../helpers/held-stream.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { Troupe } from "../helpers/troupe.ts";
@@ -17,25 +17,28 @@ import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 
 const json = (name: string, value: object) => formatSseEvent(JSON.stringify(value), name);
 
-/** `{"who": model, "ask": text, "live": stream, "loud": …}`, the key in a header or in the query. */
-const notes: Protocol<{ readonly loud: boolean }> = {
+/** `{"who": model, "ask": text, "live": stream, "loud": …, "list": whether a stream is a JSON list}`, the key in a header or in the query. */
+const notes: Protocol<{ readonly loud: boolean; readonly list: boolean }> = {
   name: "notes",
   answerIdPrefix: "note_",
   keepAlive: json("wait", {}),
   credentials: ({ request, query }) => request.headers.get("x-notes-key") ?? query.get("key") ?? undefined,
   parse({ parsed }) {
-    const { who, ask, live, loud } = parsed;
+    const { who, ask, live, loud, list } = parsed;
     if (typeof who !== "string") throw ApiError.missingField("who");
     if (typeof ask !== "string") throw ApiError.invalidValue("ask", "ask must be a string.");
     const request = { model: who, messages: [{ role: "user" as const, content: ask }], stream: live === true };
-    return { request, identity: ["notes", parsed], options: { loud: loud === true } };
+    return { request, identity: ["notes", parsed], options: { loud: loud === true, list: list === true } };
   },
   completion: ({ choices }, { id, model }, { loud }) => {
     const note = choices[0]!.message.content!;
     return { id, by: model, note: loud ? note.toUpperCase() : note };
   },
-  encoder({ id }, { loud }) {
+  streamType: ({ list }) => (list ? "application/json" : undefined),
+  param: (inner) => (inner === "model" ? "who" : inner),
+  encoder({ id }, { loud, list }) {
     let words = 0;
+    if (list) return listEncoder();
     return {
       push({ choices, usage }, events) {
         const text = choices[0]?.delta.content;
@@ -54,6 +57,23 @@ const notes: Protocol<{ readonly loud: boolean }> = {
   error: (error) => ({ wrong: error.message, at: error.param }),
   upstreamError: ({ message }, status) => ({ wrong: message, status }),
 };
+
+function listEncoder(): EventEncoder {
+  let begun = false;
+  const item = (value: object) => {
+    const text = `${begun ? "," : "["}${JSON.stringify(value)}`;
+    begun = true;
+    return text;
+  };
+  return {
+    push({ choices }, events) {
+      const text = choices[0]?.delta.content;
+      if (text) events.push(item({ text }));
+    },
+    end: (events) => void events.push("]"),
+    fault: (error, events) => void events.push(`${item({ told: error["message"] })}]`),
+  };
+}
 
 let upstream: UpstreamServer;
 let troupe: Troupe;
@@ -173,7 +193,7 @@ test("errors are in the format's own form: its own paths, the surface's, the ups
   const beside = await ask({}, {}, "/gateway/v1/notesx");
   expect(await beside.json()).toMatchObject({ error: { code: "not_found" } });
   const unknown = await ask({ who: "nobody/x" });
-  expect([unknown.status, await unknown.json()]).toMatchObject([400, { at: "model" }]);
+  expect([unknown.status, await unknown.json()]).toMatchObject([400, { at: "who" }]);
   answer = () => jsonResponse({ error: { message: "No such model." } }, 404, { "x-request-id": "up-1" });
   const theirs = await ask({});
   expect([theirs.status, await theirs.json()]).toEqual([404, { wrong: "No such model.", status: 404 }]);
@@ -182,7 +202,7 @@ test("errors are in the format's own form: its own paths, the surface's, the ups
   const persona = await ask({ who: "troupe/nobody" }, {}, "/v1/notes");
   expect([persona.status, await persona.json()]).toEqual([
     404,
-    { wrong: "The model 'troupe/nobody' does not exist.", at: "model" },
+    { wrong: "The model 'troupe/nobody' does not exist.", at: "who" },
   ]);
 });
 
@@ -207,4 +227,23 @@ test("a fault within a stream is the format's own event, early and late", async 
   const opened = await late;
   slow.resolve(jsonResponse({ error: { message: "too late" } }, 400));
   expect(await opened.text()).toBe(json("wait", {}) + json("wrong", { told: "too late" }) + json("close", {}));
+});
+
+test("a stream that is a JSON list has nothing in it but the list, also where it is kept", async () => {
+  const held = new HeldStream();
+  answer = () => held.response();
+  const before = upstream.requests.length;
+  const id = { "service-request-id": "of-lists" };
+  const asked = ask({ live: true, list: true }, id);
+  await upstream.received(before + 1);
+  held.fragment("a");
+  const response = await asked;
+  expect(response.headers.get("content-type")).toBe("application/json");
+  clock.advance(15_000);
+  for (const text of ["b\n\n", "c"]) held.fragment(text);
+  held.finish();
+  const text = await response.text();
+  expect(JSON.parse(text)).toEqual([{ text: "a" }, { text: "b\n\n" }, { text: "c" }]);
+  expect(await (await ask({ live: true, list: true }, id)).text()).toBe(text);
+  expect(upstream.requests.length).toBe(before + 1);
 });
