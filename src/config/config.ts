@@ -41,6 +41,8 @@ export type ProviderConfig = {
   readonly options: Readonly<Record<string, unknown>>;
   readonly modelRules: readonly { readonly match: string; readonly [key: string]: unknown }[];
   readonly timeouts: Timeouts;
+  /** Tools that the provider does not know are left out, and do not refuse the call. */
+  readonly unsupportedTools?: "drop" | undefined;
 };
 
 /** A PostgreSQL database. */

@@ -60,6 +60,7 @@ function fromFile(name: string, entry: ProviderFile, context: ProviderContext): 
     options: optionsOf(dialect, { ...optionsFound(found, entry, at, context), ...options }),
     modelRules,
     timeouts: timeoutsOf({ ...context.timeouts, ...entry.timeouts }),
+    ...(entry.unsupported_tools === "drop" && { unsupportedTools: "drop" as const }),
   };
 }
 

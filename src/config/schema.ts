@@ -96,6 +96,13 @@ export const ProviderFile = Type.Object(
     model_rules: optional(
       Type.Array(ModelRuleFile, { description: "Overrides of what is known about models; the first that fits wins." }),
     ),
+    unsupported_tools: optional(
+      Type.Union([Type.Literal("refuse"), Type.Literal("drop")], {
+        default: "refuse",
+        description:
+          "What becomes of a tool that only another provider runs (`web_search_20250305`): the call is refused with 400, or made without it.",
+      }),
+    ),
     timeouts: optional(
       Type.Object(
         {

@@ -404,6 +404,7 @@ function callUpstream(
     writer,
   } = asked;
   const targets = plan.targets
+    .map((target) => withFormat(target, writer.protocol.name))
     .map((target) => (plan.upstreamMayHold ? conversation.heldUpstream(target) : target))
     .map((target) => restoreThinkingState(services, caller, target));
   // A fallback target, or storing the exchange, needs the request for longer.
@@ -416,7 +417,7 @@ function callUpstream(
     const thinkingRequested = provider.kind === "remote" && provider.wantsThoughts(call);
     const form = { thinkingRequested, choices: call.request.n ?? 1 };
     const native = nativeCall(context, surface, asked, plan, conversation, target);
-    if (native === undefined && asked.call.nativeOnly !== undefined) throw asked.call.nativeOnly;
+    if (native === undefined) refuseNativeOnly(asked.call, target);
     const memories = memoriesOf(services, caller, target);
     if (plan.store) memories.push(conversation.remember(target, form, writer.envelope, native !== undefined));
     if (services.live.config.log.content) memories.push(({ choices }) => logContent(context, "choices", choices));
@@ -458,6 +459,17 @@ function callUpstream(
 const maxOutputOf = ({ max_completion_tokens, max_tokens }: ChatRequest) =>
   max_completion_tokens ?? max_tokens ?? undefined;
 
+/** Chat completions are the inner form, in which a provider may pass on what it does not know. */
+function withFormat(target: Target, clientFormat: string): Target {
+  return clientFormat === "chat" ? target : { ...target, call: { ...target.call, clientFormat } };
+}
+
+/** @throws ApiError for what the client's format has and no other */
+function refuseNativeOnly({ nativeOnly, nativeTools }: ParsedCall<unknown>, { account }: Target): void {
+  const refusal = nativeOnly ?? (account.unsupportedTools === "drop" ? undefined : nativeTools);
+  if (refusal !== undefined) throw refusal;
+}
+
 const noChange: PersonaChange = { before: [], fields: {} };
 
 /** @returns undefined where the call has to be translated: the upstream does not speak the client's format, or not about this */
@@ -477,7 +489,11 @@ function nativeCall(
   if (route === undefined || conversation.whole !== call.request) return undefined;
   // The id of an answer in the background is told before the upstream gives its own.
   if (protocol.stored?.isBackground(call.options)) return undefined;
-  const change: NativeChange = { model: upstreamCall.model, ...(plan.change?.() ?? noChange) };
+  const persona = plan.change?.() ?? noChange;
+  const { members: membersOf } = route;
+  const members = persona === noChange || membersOf === undefined ? {} : membersOf(persona.fields, upstreamCall);
+  if (members === undefined) return undefined;
+  const change: NativeChange = { model: upstreamCall.model, ...persona, members };
   let patched = native.patch(source.parsed, change);
   if (patched === undefined) return undefined;
   return {

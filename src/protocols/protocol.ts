@@ -50,6 +50,8 @@ export type ParsedCall<Options> = {
   readonly identity: unknown;
   /** What can be said to upstreams of this format alone: the error of a call that has to be translated. */
   readonly nativeOnly?: ApiError | undefined;
+  /** The same of tools, which the inner form does not hold: upstreams may be set up to have them left out. */
+  readonly nativeTools?: ApiError | undefined;
 };
 
 /** What a call to an upstream of the client's own format says in other words than the client's body. */

@@ -28,6 +28,8 @@ export type Account = {
   readonly options: Readonly<Record<string, unknown>>;
   /** Overrides of the provider's own model rules: the first whose `match` glob fits the model wins, key by key. */
   readonly modelRules: readonly ModelRule[];
+  /** What becomes of tools that only the client's format knows. Default: the call is refused. */
+  readonly unsupportedTools?: "drop" | undefined;
 };
 
 /** Bytes of something that the caller named by URL, fetched beforehand because this upstream takes no URLs. */
@@ -76,6 +78,8 @@ export type Call<E extends Extras = Extras> = {
   readonly request: ChatRequest;
   /** What the caller sent, which the request was made of: what it took over can be copied from there. */
   readonly source?: Source | undefined;
+  /** The client's format, where it is not chat completions: the request was translated from it. */
+  readonly clientFormat?: string;
   readonly extras: E;
   readonly account: Account;
   /** What `remoteMedia` asked for, by URL. */

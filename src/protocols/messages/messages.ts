@@ -17,10 +17,9 @@ export const messages: Protocol<AnswerOptions> = {
   parse({ parsed }) {
     const body = checkMessages(parsed);
     const { request, nativeOnly } = innerRequest(body);
-    const refusal = nativeOnly.refusal ?? nativeOnly.toolRefusal;
-    if (refusal !== undefined) throw refusal;
     const options = { thinking: thinkingShown(body), stops: body.stop_sequences ?? [] };
-    return { request, identity: ["messages", parsed], options };
+    const { refusal, toolRefusal } = nativeOnly;
+    return { request, identity: ["messages", parsed], options, nativeOnly: refusal, nativeTools: toolRefusal };
   },
   native: { patch: patchMessages, encoder: () => messagesNativeEncoder },
   passedRequestHeaders: ["anthropic-version", "anthropic-beta"],

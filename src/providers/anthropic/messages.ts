@@ -3,7 +3,7 @@
  * Source: https://platform.claude.com/docs/en/api/messages
  */
 import type { ContentBlockParam, TextBlockParam, ToolResultBlockParam } from "@anthropic-ai/sdk/resources/messages";
-import { objectOf, parseJson } from "../../lib/json/json.ts";
+import { type JsonObject, objectOf, parseJson } from "../../lib/json/json.ts";
 import type { AssistantMessage, Message, SystemMessage, ToolMessage } from "../../protocols/chat/schema.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import { uniqueCallIds } from "../call-ids.ts";
@@ -169,6 +169,7 @@ function toolResult(message: ToolMessage, [id = ""]: readonly string[], path: st
     tool_use_id: id,
     // An empty list is refused; nothing at all is an empty result.
     ...(result.length > 0 && { content: result as ToolResultBlockParam["content"] & {} }),
+    ...((message as JsonObject)["is_error"] === true && { is_error: true }),
     ...marker,
   };
 }

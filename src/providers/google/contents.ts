@@ -200,7 +200,7 @@ function resultParts(
   const functionResponse: FunctionResponse = {
     ...(rules.call_ids && { id }),
     name,
-    response: responseOf(texts.join("\n")),
+    response: (message as JsonObject)["is_error"] === true ? { error: texts.join("\n") } : responseOf(texts.join("\n")),
   };
   if (!rules.media_results) return [{ functionResponse }, ...media];
   if (media.length > 0) functionResponse.parts = media as FunctionResponsePart[];

@@ -13,6 +13,7 @@ import { inOrder } from "./turns.ts";
 export function requestBody(call: Call, quirks: Quirks): JsonObject {
   const { request } = call;
   const body: JsonObject = { ...request, model: call.model, messages: inOrder(messagesFor(call, quirks), quirks) };
+  if (call.clientFormat !== undefined && quirks.cache_control !== true) dropMarkers(body);
   limitTokens(body, quirks);
   askForUsage(body, quirks);
   setReasoning(body, call, quirks);
@@ -23,6 +24,26 @@ export function requestBody(call: Call, quirks: Quirks): JsonObject {
   for (const name of quirks.dropped_when_neutral ?? []) if (isNeutral(name, body[name])) delete body[name];
   for (const name in quirks.renamed) rename(body, name, quirks.renamed[name]!);
   return body;
+}
+
+/** Most upstreams refuse what they do not know, and clients of other formats mark their prompts wherever they are sent. */
+function dropMarkers(body: JsonObject): void {
+  delete body["cache_control"];
+  body["messages"] = (body["messages"] as JsonObject[]).map((message) => {
+    const { content, tool_calls } = message;
+    return withoutMarker({
+      ...message,
+      ...(Array.isArray(content) && { content: content.map(withoutMarker) }),
+      ...(Array.isArray(tool_calls) && { tool_calls: tool_calls.map(withoutMarker) }),
+    });
+  });
+  if (Array.isArray(body["tools"])) body["tools"] = body["tools"].map(withoutMarker);
+}
+
+function withoutMarker<T extends object>(value: T): T {
+  if (!("cache_control" in value)) return value;
+  const { cache_control: _, ...rest } = value;
+  return rest as T;
 }
 
 /** Never both of them: the newer one says what the caller means. */
@@ -181,6 +202,7 @@ function messageFor(message: Message, call: Call, quirks: Quirks): JsonObject {
       continue;
     sent[key] = value;
   }
+  if (message.role === "tool" && call.clientFormat !== undefined) delete sent["is_error"];
   if (message.role === "developer" && quirks.developer_role === "system") sent["role"] = "system";
   if (message.role === "assistant") finishAssistant(sent, message, quirks);
   if (call.media.size > 0) sent["content"] = inlined(message.content, call);

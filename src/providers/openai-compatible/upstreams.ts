@@ -137,6 +137,8 @@ export const openrouter = openAiCompatible({
   models: ["openrouter/auto"],
   quirks: {
     reasoning_replay: "reasoning_details",
+    // https://openrouter.ai/docs/features/prompt-caching
+    cache_control: true,
     tool_images: true,
     refusal_parts: true,
     // https://openrouter.ai/docs/features/images-and-pdfs#skip-parsing-costs
