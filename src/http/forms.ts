@@ -44,10 +44,10 @@ export async function passForm(
         throw ApiError.missingField("model");
       }
       size += value.length;
-      if (size > bodyBytes) throw modelTooLate(bodyBytes);
       context.checkRoom(value.length);
       context.hold(value.length);
       held.push(...formPart(field, value));
+      if (relay === undefined && size > bodyBytes) throw ApiError.requestTooLarge(bodyBytes);
     }
   };
   try {
@@ -87,10 +87,6 @@ export function refuseRequestId(context: RequestContext): void {
 /** How long a client may send nothing while its body streams through, in seconds. */
 export function uploadIdleSeconds({ live }: Services): number {
   return Math.min(255, Math.max(1, Math.ceil(live.config.limits.bodySeconds)));
-}
-
-function modelTooLate(bytes: number): ApiError {
-  return ApiError.requestTooLarge(bytes);
 }
 
 /** @throws ApiError invalid_value for a broken form */

@@ -295,7 +295,8 @@ class ByteBody implements Sink<Buffer> {
       this.fail(ApiError.upstreamUnreachable(`${this.#source.name} broke the connection, or ended it without a word.`));
       return;
     }
-    void this.#observer.completed({ usage: this.#usage.found(), upstreamResponseId: undefined });
+    if (this.#status < 400)
+      void this.#observer.completed({ usage: this.#usage.found(), upstreamResponseId: undefined });
     this.#close("finished");
     this.#controller.close();
   }

@@ -5,7 +5,7 @@ import type { Area, RequestContext } from "./context.ts";
 import type { Finish } from "./respond.ts";
 import type { Services } from "./services.ts";
 
-export type Method = "GET" | "POST" | "DELETE";
+export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
 export type Route = {
   readonly method: Method;

@@ -12,6 +12,7 @@ import { describeMessages } from "./openapi/messages.ts";
 import { describeResponses } from "./openapi/responses.ts";
 import { operationRoutes } from "./operations.ts";
 import { orchestrator } from "./orchestrator.ts";
+import { rawRoutes } from "./raw.ts";
 import { responseRoutes } from "./responses.ts";
 import type { Route } from "./routes.ts";
 import { storedRoutes } from "./stored.ts";
@@ -43,6 +44,7 @@ function routesOf(surface: Surface): Route[] {
     ...storedRoutes(area),
     ...operationRoutes(area),
     ...responseRoutes(area),
+    ...(area === "gateway" ? rawRoutes : []),
   ];
 }
 

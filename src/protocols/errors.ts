@@ -76,16 +76,13 @@ export class ApiError extends Error {
       { headers: { "www-authenticate": "Bearer" } },
     );
   }
-  static modelNotAllowed(model: string): ApiError {
-    return new ApiError(
-      403,
-      "permission_error",
-      "model_not_allowed",
-      `This API key may not use the model '${truncate(model)}'.`,
-      {
-        param: "model",
-      },
-    );
+  /** @param model undefined where nothing tells which one is called, and the key may use some only */
+  static modelNotAllowed(model: string | undefined): ApiError {
+    const message =
+      model === undefined
+        ? "This API key may use some models only: here it may only POST JSON that names its model, or to a path that does."
+        : `This API key may not use the model '${truncate(model)}'.`;
+    return new ApiError(403, "permission_error", "model_not_allowed", message, { param: "model" });
   }
   static surfaceNotAllowed(surface: string): ApiError {
     return new ApiError(403, "permission_error", "surface_not_allowed", `This API key may not use the ${surface}.`);
@@ -171,6 +168,14 @@ export class ApiError extends Error {
   /** @param cause goes to the log and never to the client */
   static internal(cause?: unknown): ApiError {
     return new ApiError(500, "server_error", "internal_error", "Internal server error.", { cause });
+  }
+  static websocketsUnsupported(): ApiError {
+    return new ApiError(
+      501,
+      "invalid_request_error",
+      "websockets_unsupported",
+      "WebSockets are not supported; use HTTP.",
+    );
   }
   /** Clients are told to ask again: nobody else does it for them, as an upstream may have taken the call. */
   static upstreamUnreachable(message: string, cause?: unknown): ApiError {

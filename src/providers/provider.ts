@@ -209,6 +209,8 @@ export interface RemoteProvider extends Described {
   holdsConversation?(call: Call): boolean;
   /** Deletes what the upstream holds of a conversation. */
   forget?(responseId: string, account: Account): UpstreamRequest;
+  /** Where the paths of its own API begin. Default: the account's base URL. */
+  apiRoot?(account: Account): string;
   /** The headers that carry the account's key. */
   authorization(account: Account): Record<string, string>;
   /** The address of an operation in OpenAI's own format. Absent, or nothing: this upstream is known to have none. */

@@ -14,6 +14,7 @@ const made: ApiError[] = [
   ApiError.unauthorized(),
   ApiError.modelNotAllowed("m"),
   ApiError.surfaceNotAllowed("gateway"),
+  ApiError.websocketsUnsupported(),
   ApiError.hostNotAllowed("x"),
   ApiError.modelNotFound("m"),
   ApiError.notFound("x"),

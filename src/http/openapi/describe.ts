@@ -42,6 +42,7 @@ const errorWords: Record<number, string> = {
   422: "The service-request-id was used with another request.",
   429: "The rate limit is exceeded.",
   500: "Server error.",
+  501: "Not over a WebSocket.",
   503: "Temporarily unavailable.",
   504: "The upstream took too long.",
 };

@@ -56,3 +56,26 @@ export function describeNoEmbeddings(): Record<string, unknown> {
     errors: [400, 401, 404, 408, 413, 415, 429, 503],
   });
 }
+
+const place = { in: "path", required: true, schema: { type: "string", minLength: 1 } };
+
+export function describeRaw(method: string): Record<string, unknown> {
+  const described = describeOperation({
+    tag: "Gateway",
+    operationId: `gatewayProvider${method[0]}${method.slice(1).toLowerCase()}`,
+    summary: "A provider's own API, as it is",
+    description:
+      "The method, path, query and body go to the provider, with its key in place of yours; the answer comes as it is, streamed.",
+    parameters: [
+      { ...place, name: "name", description: "The provider's name here." },
+      { ...place, name: "id", description: "The path at the provider; it may hold slashes." },
+    ],
+    response: { description: "The provider's answer.", schema: Type.Unknown() },
+    also: { "*/*": {} },
+    errors: [400, 401, 404, 408, 413, 415, 429, 501, 503, 504],
+    others: { default: upstreamError },
+    errorContent: anything,
+  });
+  if (method === "GET" || method === "DELETE") return described;
+  return { ...described, requestBody: { content: { "*/*": {} } } };
+}

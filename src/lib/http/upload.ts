@@ -63,7 +63,7 @@ export class Upload implements Sink<Uint8Array> {
       this.#break(new HttpFault("the request's body is longer than it said"));
       return;
     }
-    const pieces = this.#length === undefined ? [`${bytes.length.toString(16)}\r\n`, bytes, "\r\n"] : [bytes];
+    const pieces = this.#length === undefined ? chunkOf(bytes) : [bytes];
     if (!this.#write(pieces)) this.#source.pause();
   }
 
@@ -87,4 +87,13 @@ export class Upload implements Sink<Uint8Array> {
     this.stop();
     this.#onFault(fault);
   }
+}
+
+/** Bytes of a chunk that is joined with its frame: another write would cost more than the copy. */
+const maxJoined = 16 * 1024;
+
+function chunkOf(bytes: Uint8Array): Pieces {
+  const head = `${bytes.length.toString(16)}\r\n`;
+  if (bytes.length > maxJoined) return [head, bytes, "\r\n"];
+  return [Buffer.concat([Buffer.from(head), bytes, Buffer.from("\r\n")])];
 }

@@ -8,6 +8,11 @@ export function methodUrl({ baseUrl }: Account, model: string, method: string): 
   return `${root}/${resourceOf(model)}:${method}`;
 }
 
+/** Its documentation's paths hold the version: `v1beta/models`, `v1alpha/…`, `upload/v1beta/files`. */
+export function apiRoot({ baseUrl }: Account): string {
+  return baseUrl.replace(/\/v\d+\w*$/, "");
+}
+
 /** The name comes from the caller: nothing in it may lead to another resource. */
 function resourceOf(model: string): string {
   const tuned = "tunedModels/";

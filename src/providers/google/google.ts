@@ -5,7 +5,7 @@
  */
 import { Type } from "@sinclair/typebox";
 import type { Call, RemoteProvider } from "../provider.ts";
-import { authOf, methodUrl } from "./address.ts";
+import { apiRoot, authOf, methodUrl } from "./address.ts";
 import { decodeAnswer, GoogleStreamDecoder } from "./answer.ts";
 import { googleEmbeddings } from "./embeddings.ts";
 import { remoteMedia } from "./media.ts";
@@ -49,6 +49,7 @@ export const google: RemoteProvider = {
     "gemini-2.5-flash-lite",
   ],
   wantsThoughts,
+  apiRoot,
   authorization: authOf,
   embeddings: googleEmbeddings,
   remoteMedia,
