@@ -13,7 +13,11 @@ import { describeError } from "./error-fields.ts";
 import type { Services } from "./services.ts";
 
 /** Stores the complete answer. The end of the answer waits for the returned promise, which never rejects. */
-export type Remember = (answer: CompletionBody, upstreamResponseId: string | undefined) => void | Promise<void>;
+export type Remember = (
+  answer: CompletionBody,
+  upstreamResponseId: string | undefined,
+  passed: string | undefined,
+) => void | Promise<void>;
 
 export class CallRecorder implements CallObserver {
   readonly #services: Services;
@@ -105,6 +109,7 @@ export class CallRecorder implements CallObserver {
     usage: Usage | undefined;
     completion?: CompletionBody;
     upstreamResponseId: string | undefined;
+    passed?: string;
   }): Promise<unknown> | undefined {
     const { metrics, clock } = this.#services;
     const now = clock.monotonic();
@@ -118,7 +123,7 @@ export class CallRecorder implements CallObserver {
     const answer = result.completion ?? this.#fold?.result();
     this.#settle({ ended: "finished", status: 200, usage: result.usage, serviceTier: result.completion?.service_tier });
     if (answer === undefined || this.#remember.length === 0) return undefined;
-    return Promise.all(this.#remember.map((remember) => remember(answer, result.upstreamResponseId)));
+    return Promise.all(this.#remember.map((remember) => remember(answer, result.upstreamResponseId, result.passed)));
   }
 
   upstreamFailed(provider: string, status: number): void {

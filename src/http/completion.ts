@@ -362,7 +362,8 @@ function shownBy({ protocol, envelope, whole }: Writer, { options }: ParsedCall<
     leading: stored.leading(options),
     isBegun: stored.isBackground(options),
     items: () => stored.items(source.parsed, unique),
-    answer: (completion) => whole(completion) as JsonObject,
+    answer: (completion, passed) =>
+      (passed === undefined ? undefined : stored.answerIn(passed)) ?? (whole(completion) as JsonObject),
   };
   return shown;
 }
@@ -418,8 +419,9 @@ function callUpstream(
     const form = { thinkingRequested, choices: call.request.n ?? 1 };
     const native = nativeCall(context, surface, asked, plan, conversation, target);
     if (native === undefined) refuseNativeOnly(asked.call, target);
+    const passing = native && { isHeld: plan.upstreamMayHold };
     const memories = memoriesOf(services, caller, target);
-    if (plan.store) memories.push(conversation.remember(target, form, writer.envelope, native !== undefined));
+    if (plan.store) memories.push(conversation.remember(target, form, writer.envelope, passing));
     if (services.live.config.log.content) memories.push(({ choices }) => logContent(context, "choices", choices));
     const bounds = { inputBytes, maxOutputTokens: maxOutputOf(call.request), choices: form.choices };
     const attempt = nextAttempt(context, caller, request.model, attemptTarget(target), bounds);
@@ -479,14 +481,16 @@ function nativeCall(
   { call, source, writer }: Asked,
   plan: Plan,
   conversation: Conversation,
-  { provider, call: upstreamCall }: Target,
+  { provider, account, call: upstreamCall }: Target,
 ): NativeCall | undefined {
   const { protocol } = writer;
   const { native } = protocol;
   if (native === undefined || provider.kind !== "remote") return undefined;
   const route = provider.native?.(protocol.name, upstreamCall);
   // The earlier messages of a conversation that is kept here are in the inner form alone.
-  if (route === undefined || conversation.whole !== call.request) return undefined;
+  const isWhole = conversation.whole === call.request;
+  if (route === undefined || !(isWhole || (plan.upstreamMayHold && conversation.isHeldBy(account.name))))
+    return undefined;
   // The id of an answer in the background is told before the upstream gives its own.
   if (protocol.stored?.isBackground(call.options)) return undefined;
   const persona = plan.change?.() ?? noChange;

@@ -26,7 +26,8 @@ export type Shown = {
   readonly leading: number;
   /** The input as it is listed. */
   items(): JsonObject[];
-  answer(completion: CompletionBody): JsonObject;
+  /** @param passed what came from an upstream of the format, and goes to the client as it is */
+  answer(completion: CompletionBody, passed: string | undefined): JsonObject;
   /** Whether the exchange was stored when it began. */
   readonly isBegun: boolean;
 };
@@ -94,6 +95,9 @@ function conversationOf(
       return { ...target, call: { ...call, request, upstreamResponseId: upstream.responseId } };
     },
 
+    /** Whether that account holds the turn that is continued, by the id that the caller knows. */
+    isHeldBy: (account: string) => resumed?.upstream?.account === account && resumed.upstream.responseId === resumed.id,
+
     /** Stores the turn before it is answered, in the background. @throws ApiError storage_unavailable */
     begin(envelope: Envelope, answer: JsonObject): Promise<void> {
       const completion = { ...chatCompletion({ choices: [] }, envelope) };
@@ -112,22 +116,22 @@ function conversationOf(
 
     /**
      * Stores the turn once it is complete. If that fails the answer is sent all the same.
-     * @param hasUpstreamId the caller gets the upstream's answer as it is, with its id
+     * @param passing the caller gets the upstream's answer as it is, with its id; `isHeld`: the upstream keeps it too
      */
-    remember(target: Target, form: NormalForm, envelope: Envelope, hasUpstreamId: boolean): Remember {
-      const holds = isHeldUpstream(target);
-      return async (body, upstreamResponseId) => {
+    remember(target: Target, form: NormalForm, envelope: Envelope, passing?: { readonly isHeld: boolean }): Remember {
+      const holds = passing?.isHeld ?? isHeldUpstream(target);
+      return async (body, upstreamResponseId, passed) => {
         const upstream: UpstreamState | undefined =
           holds && upstreamResponseId !== undefined
             ? { account: target.account.name, responseId: upstreamResponseId }
             : undefined;
-        const id = (hasUpstreamId ? upstreamResponseId : undefined) ?? envelope.id;
+        const id = (passing === undefined ? undefined : upstreamResponseId) ?? envelope.id;
         const normal = normaliseCompletion(body, form);
         const completion = chatCompletion(normal, { ...envelope, id });
         try {
           const exchange = { request: kept(), completion, resumed, upstream };
           if (shown === undefined) await conversations.remember(holder, { ...exchange, requestId });
-          else await rememberShown(exchange, { ...shown.answer(normal), id });
+          else await rememberShown(exchange, { ...shown.answer(normal, passed), id });
         } catch (error) {
           log.error("an exchange could not be stored", { request_id: requestId, error });
         }

@@ -102,6 +102,8 @@ export interface StoredForm<Options> {
   items(body: JsonObject, unique: string): JsonObject[];
   /** An answer without content, in the background. @param error of one that failed */
   pending(status: "queued" | "failed", envelope: Envelope, options: Options, error?: ErrorFields): JsonObject;
+  /** The whole answer in what an upstream of this format sent: a plain body, or a stream's terminal event. */
+  answerIn(passed: string): JsonObject | undefined;
   /** The error that the last events of a broken stream tell. */
   errorIn(events: readonly string[]): ErrorFields;
 }

@@ -255,8 +255,9 @@ async function passWhole(
   observer: CallObserver,
 ): Promise<WholeAnswer> {
   const body = await answer.bytes();
-  const { whole, upstreamResponseId } = decodePlain(new TextDecoder().decode(body), reader, call);
-  await observer.completed({ usage: whole.usage, completion: whole, upstreamResponseId });
+  const passed = new TextDecoder().decode(body);
+  const { whole, upstreamResponseId } = decodePlain(passed, reader, call);
+  await observer.completed({ usage: whole.usage, completion: whole, upstreamResponseId, passed });
   const headers = { "content-type": answer.headers.get("content-type") ?? "application/json" };
   return { kind: "whole", status: 200, headers, body };
 }

@@ -22,13 +22,15 @@ export interface CallObserver {
   /** A chunk of a stream. */
   body(body: ChunkBody): void;
   /**
-   * The whole answer was decoded. `upstreamResponseId` continues it where the upstream stores the conversation.
+   * The whole answer was decoded. `upstreamResponseId` continues it where the upstream stores the conversation. `passed` is what
+   * goes to the client as it came: a plain body, or a stream's terminal event.
    * @returns a promise that the end of the answer waits for; it never rejects
    */
   completed(result: {
     usage: Usage | undefined;
     completion?: CompletionBody;
     upstreamResponseId: string | undefined;
+    passed?: string;
   }): Promise<unknown> | undefined;
   /** The upstream answered an error or could not be reached; status 0 without an answer. */
   upstreamFailed(provider: string, status: number): void;

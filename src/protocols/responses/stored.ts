@@ -23,16 +23,18 @@ export const storedResponses: StoredForm<ResponsesOptions> = {
     const failure = code === undefined || message === undefined ? {} : { error: { code, message } };
     return responseObject(failure, envelope, options, status);
   },
+  answerIn: (passed) => objectOf(parseJson(passed)) ?? objectOf(eventsIn(passed)[0]?.["response"]),
   errorIn(events) {
-    for (const { data } of new SseParser().push(new TextEncoder().encode(events.join(""))).reverse()) {
-      const said = objectOf(parseJson(data));
-      const error =
-        objectOf(objectOf(said?.["response"])?.["error"]) ?? (said?.["type"] === "error" ? said : undefined);
+    for (const said of eventsIn(events.join("")).reverse()) {
+      const error = objectOf(objectOf(said["response"])?.["error"]) ?? (said["type"] === "error" ? said : undefined);
       if (error !== undefined) return responseError(error);
     }
     return responseError({});
   },
 };
+
+const eventsIn = (text: string): JsonObject[] =>
+  new SseParser().push(new TextEncoder().encode(text)).map(({ data }) => objectOf(parseJson(data)) ?? {});
 
 /** What the ids of items begin with. */
 const prefixes: Readonly<Record<string, string>> = {
@@ -106,8 +108,7 @@ export function errorEvent(error: ErrorFields): string {
 
 /** The number of an event, which is a whole text; undefined where it has none. */
 export function sequenceNumberOf(event: string): number | undefined {
-  const [found] = new SseParser().push(new TextEncoder().encode(event));
-  const number = objectOf(parseJson(found?.data ?? ""))?.["sequence_number"];
+  const number = eventsIn(event)[0]?.["sequence_number"];
   return typeof number === "number" ? number : undefined;
 }
 

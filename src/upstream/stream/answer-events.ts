@@ -68,7 +68,7 @@ export abstract class AnswerEvents implements EventSource {
 
   /** Ends a complete answer, once it is stored. @param last adds the last events to those that were not given yet */
   protected complete(
-    answer: { usage: Usage | undefined; upstreamResponseId: string | undefined },
+    answer: { usage: Usage | undefined; upstreamResponseId: string | undefined; passed?: string },
     events: string[],
     last: (events: string[]) => void,
   ): void {

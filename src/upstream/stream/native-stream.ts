@@ -231,7 +231,8 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
     this.#isHolding = false;
     this.#pass(none);
     this.#answer.drain();
-    const answer = { usage: this.#normaliser.usage, upstreamResponseId: this.#decoder.upstreamResponseId };
+    const { upstreamResponseId } = this.#decoder;
+    const answer = { usage: this.#normaliser.usage, upstreamResponseId, passed: terminal };
     this.complete(answer, [], (last) => {
       if (terminal !== "") last.push(terminal);
     });
