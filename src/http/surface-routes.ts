@@ -10,12 +10,14 @@ import { modelRoutes } from "./models.ts";
 import { describeCompletion } from "./openapi/descriptions.ts";
 import { describeMessages } from "./openapi/messages.ts";
 import { describeResponses } from "./openapi/responses.ts";
+import { describeInputTokens } from "./openapi/stored-responses.ts";
 import { operationRoutes } from "./operations.ts";
 import { orchestrator } from "./orchestrator.ts";
 import { rawRoutes } from "./raw.ts";
 import { responseRoutes } from "./responses.ts";
 import type { Route } from "./routes.ts";
 import { storedRoutes } from "./stored.ts";
+import { tokenCountRoute } from "./token-count.ts";
 
 type Format = {
   readonly path: string;
@@ -30,6 +32,8 @@ const formats: readonly Format[] = [
   { path: "/v1/messages", protocol: messages, describe: describeMessages },
 ];
 
+const inputTokens = (tokens: number) => ({ object: "response.input_tokens", input_tokens: tokens });
+
 export function completionRoute(surface: Surface, path: string, protocol: Protocol, detail: Route["detail"]): Route {
   const run: Route["run"] = (services, context, finish) =>
     createCompletion(services, context, surface, protocol, finish);
@@ -43,6 +47,7 @@ function routesOf(surface: Surface): Route[] {
     ...formats.map(({ path, protocol, describe }) => completionRoute(surface, path, protocol, describe(area))),
     ...storedRoutes(area),
     ...operationRoutes(area),
+    tokenCountRoute(surface, "/v1/responses/input_tokens", responses, inputTokens, describeInputTokens(area)),
     ...responseRoutes(area),
     ...(area === "gateway" ? rawRoutes : []),
   ];

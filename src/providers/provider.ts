@@ -189,6 +189,13 @@ type Described = {
   readonly models: readonly string[];
 };
 
+/** A question for the number of a call's tokens. */
+export type TokenCounter = {
+  readonly request: UpstreamRequest;
+  /** @param body the parsed JSON of a 200 answer */
+  tokensIn(body: unknown): number | undefined;
+};
+
 export interface RemoteProvider extends Described {
   readonly kind: "remote";
   /** The format that its upstreams speak: `chat`, `messages`, … where it is a public format of ours too, its name here. */
@@ -221,6 +228,8 @@ export interface RemoteProvider extends Described {
   readonly embeddings?: EmbeddingsFormat;
   /** @throws ApiError for what this provider can't do, naming the field */
   encode(call: Call): UpstreamRequest;
+  /** How this upstream counts the tokens of a call without answering it. Absent, or nothing: it does not. */
+  counter?(call: Call): TokenCounter | undefined;
   /** @param format the client's (`Protocol.name`) @returns undefined where this call's upstream does not speak it: it is translated */
   native?(format: string, call: Call): NativeRoute | undefined;
   /**

@@ -217,6 +217,18 @@ describe.each([["orchestrator", persona] as const, ["gateway", "groq/x"] as cons
     expect((await folded.finalResponse()).output).toMatchObject(created.output as never);
   });
 
+  test("the tokens of an input are estimated where nobody counts them", async () => {
+    const { data, response } = await client().responses.inputTokens.count({ model, input: "four" }).withResponse();
+    expect(data.object).toBe("response.input_tokens");
+    expect(response.headers.get("x-troupe-estimated")).toBe("true");
+    const longer = await client().responses.inputTokens.count({ model, input: `four${"text".repeat(100)}` });
+    expect(longer.input_tokens - data.input_tokens).toBe(100);
+    expect(await failure(client().responses.inputTokens.count({ model, input: 3 } as never))).toMatchObject({
+      status: 400,
+      param: "input",
+    });
+  });
+
   describe("in the background", () => {
     test("it is queued at once, polled while it is made, and then as any other", async () => {
       const held = new HeldStream();

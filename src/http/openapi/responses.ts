@@ -53,7 +53,7 @@ const streamed = {
     'event: response.created\ndata: {"type":"response.created","sequence_number":0,"response":{"id":"resp_…","object":"response","status":"in_progress","output":[]}}\n\nevent: response.output_text.delta\ndata: {"type":"response.output_text.delta","sequence_number":4,"item_id":"msg_…","output_index":0,"content_index":0,"delta":"Hel","logprobs":[]}\n\nevent: response.completed\ndata: {"type":"response.completed","sequence_number":9,"response":{"id":"resp_…","object":"response","status":"completed","output":[]}}\n\n',
 };
 
-function requestSchema(surface: SurfaceName): TSchema {
+export function requestSchema(surface: SurfaceName): TSchema {
   return Type.Object(
     { ...ResponsesRequestBody.properties, ...(surface === "orchestrator" ? { variables } : {}) },
     { additionalProperties: true },

@@ -2,8 +2,8 @@
 import { Type } from "@sinclair/typebox";
 import type { SurfaceName } from "../../config/config.ts";
 import { describeOperation } from "./describe.ts";
-import { byId, keyed, pageOf, paging, tags } from "./descriptions.ts";
-import { ResponseObject } from "./responses.ts";
+import { byId, exampleModel, keyed, pageOf, paging, tags } from "./descriptions.ts";
+import { ResponseObject, requestSchema } from "./responses.ts";
 
 const item = Type.Object({ id: Type.String(), type: Type.String() }, { additionalProperties: true });
 
@@ -56,6 +56,29 @@ const operations = {
     ],
   },
 } as const;
+
+/** The operation that counts the tokens of a request's input. */
+export function describeInputTokens(surface: SurfaceName): Record<string, unknown> {
+  return describeOperation({
+    tag: tags[surface],
+    operationId: `${surface}CountInputTokens`,
+    summary: "The number of tokens that a request's input has",
+    description:
+      "Counted by the provider where it has a counter; else estimated, and marked by x-troupe-estimated: true.",
+    body: {
+      schema: requestSchema(surface),
+      examples: { plain: { summary: "A question", value: { model: exampleModel[surface], input: "Hello!" } } },
+    },
+    headers: { "X-Troupe-Estimated": "true: no provider counted." },
+    response: {
+      schema: Type.Object({
+        object: Type.Literal("response.input_tokens"),
+        input_tokens: Type.Integer({ minimum: 0 }),
+      }),
+    },
+    errors: [400, ...keyed, 404, 408, 413, 415],
+  });
+}
 
 export function describeResponse(surface: SurfaceName, what: keyof typeof operations): Record<string, unknown> {
   const { schema, parameters, ...operation } = operations[what];
