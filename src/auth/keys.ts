@@ -22,8 +22,6 @@ export type Caller = {
   readonly perMinute: number;
   /** Only where the key itself names a number: what applies on the gateway. */
   readonly ownPerMinute: number | undefined;
-  /** Tokens per minute on all surfaces together; undefined: no limit. */
-  readonly tokensPerMinute: number | undefined;
   readonly surfaces: ReadonlySet<ServedSurface>;
   /** Globs over model ids. */
   readonly models: readonly string[];
@@ -109,7 +107,10 @@ export class Keys {
   readonly #tiers: { readonly free: number; readonly pro: number };
   /** By hash; what can't be used any more is not here. */
   #known = new Map<string, Known>();
+  #tokenLimits = new Map<string, number>();
   #version = -1;
+  /** Read together with the keys, as one version covers both. */
+  beside: (() => Promise<void>) | undefined;
   /** The latest reading of the keys, and the version that it began at. */
   #loading: { readonly version: number; readonly done: Promise<void> } | undefined;
   readonly #uses = new Map<string, number>();
@@ -127,7 +128,11 @@ export class Keys {
     // Asked before the keys are read: a change in between is then noticed by the next call.
     const version = this.#rows.version();
     const usable = (await this.#rows.list()).filter((row) => row.revokedAt === null);
+    await this.beside?.();
     if (version < this.#version) return; // A later reading was quicker.
+    this.#tokenLimits = new Map(
+      usable.flatMap(({ id, tokensPerMinute }) => (tokensPerMinute === null ? [] : [[id, tokensPerMinute]])),
+    );
     this.#known = new Map(usable.map((row) => [row.hash, this.#knownFrom(row)]));
     this.#version = version;
   }
@@ -180,6 +185,11 @@ export class Keys {
     if (known === undefined || known.expiresAt <= now) return undefined;
     this.#noteUse(known.caller.keyId, now);
     return known.caller;
+  }
+
+  /** Of a key that can be used; undefined: no limit. */
+  tokensPerMinute(keyId: string): number | undefined {
+    return this.#tokenLimits.get(keyId);
   }
 
   /** @throws KeySpecError, StorageError */
@@ -293,7 +303,6 @@ export class Keys {
       tier: row.tier,
       perMinute: ownPerMinute ?? (row.tier === "free" ? this.#tiers.free : this.#tiers.pro),
       ownPerMinute,
-      tokensPerMinute: row.tokensPerMinute ?? undefined,
       surfaces: new Set(JSON.parse(row.surfaces) as ServedSurface[]),
       models: JSON.parse(row.models) as string[],
       tags: JSON.parse(row.tags) as string[],

@@ -1,5 +1,6 @@
 /** The configuration, validated and frozen. Where a value came from is known to `cli` only. */
 import type { JsonLimits } from "../lib/json/scan.ts";
+import type { Tier } from "../protocols/models.ts";
 
 /** The surfaces that models are called on. */
 export type SurfaceName = "orchestrator" | "gateway";
@@ -57,6 +58,9 @@ export type StoreConfig = {
   readonly keysWithoutDatabaseSeconds: number;
 };
 
+/** Dollars that may be spent in a day or a month in UTC, or altogether. */
+export type BudgetLimits = { readonly day?: number; readonly month?: number; readonly prepaid?: number };
+
 export type Config = {
   readonly listen: readonly ListenerConfig[];
   /** The data folder. */
@@ -71,6 +75,19 @@ export type Config = {
   readonly providers: readonly ProviderConfig[];
   /** Requests per minute of a key of that plan tier; enterprise keys bring their own number. */
   readonly tiers: { readonly free: number; readonly pro: number };
+  readonly budgets: {
+    readonly all: BudgetLimits;
+    readonly tiers: Readonly<Record<Tier, BudgetLimits>>;
+    readonly tags: Readonly<Record<string, BudgetLimits>>;
+    /** Of each key that has none of its own for that period. */
+    readonly keys: BudgetLimits;
+    /** What becomes of calls that a budget applies to and whose price is unknown. */
+    readonly unknownPrice: "refuse" | "allow";
+    /** What is reserved for an answer where the request sets no bound. */
+    readonly assumedOutputTokens: number;
+    /** The header by which a request may add one tag; absent: none. */
+    readonly tagHeader?: string;
+  };
   readonly limits: JsonLimits & {
     readonly bodyBytes: number;
     /** Of all bodies together that are held at once; absent: a share of the memory that there is. */

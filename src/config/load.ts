@@ -205,6 +205,15 @@ class ConfigLoader {
         warn: (diagnostic) => this.#warnings.push(diagnostic),
       }),
       tiers: this.#tiers(file.tiers),
+      budgets: {
+        all: file.budgets.all,
+        tiers: file.budgets.tiers,
+        keys: file.budgets.keys,
+        tags: file.budgets.tags,
+        unknownPrice: file.budgets.unknown_price,
+        assumedOutputTokens: file.budgets.assumed_output_tokens,
+        ...(file.budgets.tag_header !== undefined && { tagHeader: file.budgets.tag_header.toLowerCase() }),
+      },
       limits: {
         bodyBytes: limits.body_bytes,
         ...(limits.body_memory_bytes !== undefined && { bodyMemoryBytes: limits.body_memory_bytes }),

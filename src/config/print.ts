@@ -43,11 +43,12 @@ function originsIn(value: unknown, path: readonly PathPart[], origins: LoadedCon
 
 /** What is printed, as a value. */
 export function fileFrom(config: Config): Record<string, unknown> {
-  const { listen, providers, store, ...rest } = config;
+  const { listen, providers, store, budgets, ...rest } = config;
   return {
     listen: listen.map(listenerFrom),
     ...(store !== undefined && { store: storeFrom(store) }),
     ...(snakeKeys(rest) as object),
+    budgets: budgetsFrom(budgets),
     providers: Object.fromEntries(providers.map((provider) => [provider.name, providerFrom(provider)])),
   };
 }
@@ -71,6 +72,9 @@ function providerFrom({ name: _, dialect, baseUrl, apiKey, headers, modelRules, 
     timeouts: snakeKeys(timeouts),
   };
 }
+
+/** Tags are the operator's own words. */
+const budgetsFrom = ({ tags, ...rest }: Config["budgets"]) => ({ ...(snakeKeys(rest) as object), tags });
 
 function snakeKeys(value: unknown): unknown {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return value;

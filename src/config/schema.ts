@@ -137,6 +137,25 @@ export const StoreFile = Type.Object(
   closed,
 );
 
+const tagName = {
+  pattern: "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$",
+  message: "must be of 1 to 64 letters, digits, '.', '_' and '-', and begin with a letter or digit",
+};
+
+/** The most dollars of one budget: whole micro-dollars stay exact. */
+const maxDollars = 1_000_000_000;
+
+function amounts() {
+  const dollars = (description: string) => optional(Type.Number({ minimum: 0, maximum: maxDollars, description }));
+  return {
+    day: dollars("Dollars for a day in UTC. Default: no limit."),
+    month: dollars("Dollars for a month in UTC. Default: no limit."),
+    prepaid: dollars("Dollars altogether. Default: no limit."),
+  };
+}
+
+const budget = (description: string) => section(description, amounts());
+
 export const ConfigFile = Type.Object(
   {
     listen: optional(
@@ -177,6 +196,42 @@ export const ConfigFile = Type.Object(
       free: whole(1, 1_000_000, 10, "Of the free plan."),
       pro: whole(1, 1_000_000, 100, "Of the pro plan."),
     }),
+    budgets: section(
+      "What may be spent, in dollars. Keys and tags have budgets of their own by `troupe budgets` too.",
+      {
+        all: budget("By all calls together."),
+        tiers: section("By the keys of each plan together.", {
+          free: budget("Of the free plan."),
+          pro: budget("Of the pro plan."),
+          enterprise: budget("Of the enterprise plan."),
+        }),
+        keys: budget("By each key that has no budget of its own for that period."),
+        tags: optional(
+          KeyedRecord(tagName, Type.Object(amounts(), closed), {
+            default: {},
+            description: "By all calls with that tag.",
+          }),
+        ),
+        unknown_price: oneOf(
+          ["refuse", "allow"],
+          "refuse",
+          "What becomes of a call that a budget applies to and whose model has no known price; allowed ones count as nothing.",
+        ),
+        assumed_output_tokens: whole(
+          1,
+          1_000_000,
+          4096,
+          "Tokens of an answer that are reserved where the request sets no bound; the true number counts in the end.",
+        ),
+        tag_header: optional(
+          Type.String({
+            pattern: "^[Xx]-[A-Za-z0-9-]{1,60}$",
+            description:
+              "A header such as `x-troupe-tag` by which a request may add one tag to its key's. Default: none.",
+          }),
+        ),
+      },
+    ),
     limits: section("Limits on requests.", {
       body_bytes: whole(1024, 1024 ** 3, 20 * 1024 ** 2, "The largest request body."),
       body_memory_bytes: optional(
@@ -269,11 +324,19 @@ type Section<K extends keyof ConfigFile> = NonNullable<ConfigFile[K]>;
 
 type LimitsWithoutDefault = "gateway_per_minute" | "body_memory_bytes";
 
+type Budgets = Required<Omit<Section<"budgets">, "tag_header" | "tiers">> &
+  Pick<Section<"budgets">, "tag_header"> & { tiers: Required<NonNullable<Section<"budgets">["tiers"]>> };
+
 /** What a file comes to when every default is filled in. */
 export type FilledConfigFile = Pick<ConfigFile, "data" | "store" | "personas"> & {
+  budgets: Budgets;
   listen: Section<"listen">;
   limits: Required<Omit<Section<"limits">, LimitsWithoutDefault>> & Pick<Section<"limits">, LimitsWithoutDefault>;
-} & { [K in Exclude<keyof ConfigFile, "data" | "store" | "personas" | "listen" | "limits">]-?: Required<Section<K>> };
+} & {
+  [K in Exclude<keyof ConfigFile, "data" | "store" | "personas" | "listen" | "limits" | "budgets">]-?: Required<
+    Section<K>
+  >;
+};
 export type StoreFile = Static<typeof StoreFile>;
 export type ListenerFile = Static<typeof ListenerFile>;
 export type ProviderFile = Static<typeof ProviderFile>;

@@ -1,6 +1,6 @@
 /** Authentication and admission: who calls, and whether they may call now. Runs before the body is read. */
 
-import type { Caller } from "../auth/keys.ts";
+import { type Caller, isTag } from "../auth/keys.ts";
 import type { ServedSurface } from "../config/config.ts";
 import { anonymousCaller, type Decision } from "../limits/limiter.ts";
 import { callerKey } from "../protocols/credentials.ts";
@@ -23,7 +23,20 @@ export function admit(services: Services, context: RequestContext, surface: Serv
     throw ApiError.unavailable("overloaded", "Too many requests are under way. Retry in a moment.", {
       retryAfterSeconds: 1,
     });
+  context.tags = tagsOf(services, context, caller);
   return caller;
+}
+
+/** The key's tags, and the one that the request adds where the configuration names a header for it. @throws ApiError invalid_value */
+function tagsOf(services: Services, context: RequestContext, { tags }: Caller): readonly string[] {
+  const { tagHeader } = services.live.config.budgets;
+  const tag = tagHeader === undefined ? null : context.request.headers.get(tagHeader);
+  if (tag === null || tags.includes(tag)) return tags;
+  if (isTag(tag)) return [...tags, tag];
+  throw ApiError.invalidValue(
+    tagHeader!,
+    `${tagHeader} must be of 1 to 64 letters, digits, '.', '_' and '-', and begin with a letter or digit.`,
+  );
 }
 
 function callerOf(services: Services, context: RequestContext): Caller | undefined {

@@ -67,6 +67,7 @@ export class CallRecorder implements CallObserver {
     if (begun instanceof Promise) {
       return begun.then((entry) => {
         this.#entry = entry;
+        Object.assign(this.#context.headers, entry.headers);
       });
     }
     this.#entry = begun;

@@ -17,6 +17,7 @@ import type { Store } from "../store/store.ts";
 import type { Accounts } from "../upstream/accounts.ts";
 import type { Upstream } from "../upstream/client.ts";
 import type { MediaFetcher } from "../upstream/media.ts";
+import type { Budgets } from "../usage/budgets.ts";
 import type { LedgerWriter } from "../usage/ledger-writer.ts";
 import type { UsageRecorder } from "../usage/usage.ts";
 import type { BackgroundAnswers } from "./background.ts";
@@ -60,6 +61,7 @@ export type Services = {
   /** Accounts for what calls use. */
   readonly usage: UsageRecorder;
   readonly ledger: LedgerWriter;
+  readonly budgets: Budgets;
   readonly media: MediaFetcher;
   readonly replayMemory: ReplayMemory;
   readonly idempotency: Idempotency;

@@ -12,6 +12,8 @@ import { WindowFiles } from "./window-files.ts";
 export type Limits = {
   readonly callers: Limiter;
   readonly addresses: Limiter;
+  /** A reading in milliseconds that is the same in all processes and never goes back while the machine runs. */
+  now(): number;
   close(): void;
 };
 
@@ -37,7 +39,12 @@ const maxAddresses = 20_000;
 export function openLimits(dataFolder: string, options: LimitsOptions): Limits {
   const { clock, log } = options;
   if (!canMapFiles) {
-    return { callers: new MemoryLimiter(clock), addresses: new MemoryLimiter(clock, maxAddresses), close: () => {} };
+    return {
+      callers: new MemoryLimiter(clock),
+      addresses: new MemoryLimiter(clock, maxAddresses),
+      now: () => clock.now(),
+      close: () => {},
+    };
   }
   const files = once(() => new WindowFiles(join(dataFolder, folderName), clock));
   const sweeper = new Sweep(files, clock, log);
@@ -51,6 +58,13 @@ export function openLimits(dataFolder: string, options: LimitsOptions): Limits {
       once(() => SharedMemoryLimiter.ofAddresses(files(), clock)),
       options,
     ),
+    now() {
+      try {
+        return files().now();
+      } catch {
+        return clock.now();
+      }
+    },
     close: () => sweeper.stop(),
   };
 }

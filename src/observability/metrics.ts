@@ -64,6 +64,11 @@ export class Metrics {
     "surface",
     "tier",
   ]);
+  readonly #budgetRefusals = this.#registry.counter(
+    "troupe_budget_refusals_total",
+    "Calls refused by a budget of that kind, by their key's tokens per minute, or as their price is unknown.",
+    ["kind"],
+  );
   readonly #idempotent = this.#registry.counter(
     "troupe_idempotent_requests_total",
     "Requests with a service-request-id.",
@@ -140,6 +145,10 @@ export class Metrics {
 
   rateLimited(surface: string, tier: string): void {
     this.#rateLimited.series(surface, tier).add();
+  }
+
+  budgetRefusal(kind: string): void {
+    this.#budgetRefusals.series(kind).add();
   }
 
   idempotentRequest(surface: string, result: "fresh" | "joined" | "replayed" | "conflict"): void {

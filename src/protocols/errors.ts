@@ -165,6 +165,41 @@ export class ApiError extends Error {
       { headers: { "retry-after": String(retryAfterSeconds) } },
     );
   }
+  /** @param used, asked tokens; @param waitMs until they fit, Infinity: they never do */
+  static tokensExceeded(
+    { limit, used, asked, waitMs }: Readonly<Record<"limit" | "used" | "asked" | "waitMs", number>>,
+    headers: Readonly<Record<string, string>> = {},
+  ): ApiError {
+    const fits = Number.isFinite(waitMs);
+    const seconds = Math.ceil(waitMs / 1000);
+    const remedy = fits ? `Retry in ${seconds} s.` : "Such a call never fits: shorten it, or lower its max_tokens.";
+    return new ApiError(
+      429,
+      "rate_limit_error",
+      "rate_limit_exceeded",
+      `Rate limit of ${limit} tokens per minute exceeded: ${used} used, ${asked} requested. ${remedy}`,
+      { headers: { ...headers, ...(fits ? { "retry-after": String(seconds) } : { "x-should-retry": "false" }) } },
+    );
+  }
+  /** @param opensInSeconds until the budget has money again; absent: not by itself. Clients that retry at once gain nothing. */
+  static insufficientQuota(message: string, opensInSeconds?: number): ApiError {
+    return new ApiError(429, "insufficient_quota", "insufficient_quota", message, {
+      headers: {
+        "x-should-retry": "false",
+        ...(opensInSeconds !== undefined && { "retry-after": String(opensInSeconds) }),
+      },
+    });
+  }
+  /** @param budget "the day's budget of all calls" */
+  static modelWithoutPrice(budget: string): ApiError {
+    return new ApiError(
+      403,
+      "permission_error",
+      "model_without_price",
+      `What this model costs is not known here, so the call can't be held to ${budget}. The server's configuration can give the model a price, or allow such calls by budgets.unknown_price.`,
+      { param: "model" },
+    );
+  }
   /** @param cause goes to the log and never to the client */
   static internal(cause?: unknown): ApiError {
     return new ApiError(500, "server_error", "internal_error", "Internal server error.", { cause });

@@ -21,6 +21,7 @@ import { builtinPersonas } from "../personas/builtin.ts";
 import { PersonaFolder } from "../personas/folder.ts";
 import { Personas } from "../personas/registry.ts";
 import { personaFileWith } from "../personas/schema.ts";
+import type { Usage } from "../protocols/chat/schema.ts";
 import { optionSchemas } from "../providers/options.ts";
 import { providers } from "../providers/registry.ts";
 import { openStoreFor } from "../store/open.ts";
@@ -30,6 +31,7 @@ import { Sweeper, sweepRulesOf } from "../store/sweeper.ts";
 import { Accounts } from "../upstream/accounts.ts";
 import { Upstream } from "../upstream/client.ts";
 import { MediaFetcher } from "../upstream/media.ts";
+import { Budgets } from "../usage/budgets.ts";
 import { LedgerWriter } from "../usage/ledger-writer.ts";
 import { UsageRecorder } from "../usage/usage.ts";
 import { openSharedState } from "./shared-state.ts";
@@ -59,6 +61,21 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   const processes = workerChannel?.settings.workers ?? 1;
   const limits = opened.adopt(openLimits(config.data, { clock, log, processes, isSweeper }), (one) => one.close());
   const keys = opened.adopt(new Keys(store.keys, clock, config.tiers), (one) => flushUses(one, log));
+  const metrics = new Metrics(build);
+  const budgets = opened.adopt(
+    new Budgets({
+      store: store.budgets,
+      clock,
+      log,
+      settings: () => current().budgets,
+      now: () => limits.now(),
+      tokensPerMinute: (keyId) => keys.tokensPerMinute(keyId),
+      price: (attempt, input, output) => services.usage.price(attempt, usageOf(input, output)),
+      onRefusal: (kind) => metrics.budgetRefusal(kind),
+    }),
+    (one) => one.close(),
+  );
+  keys.beside = () => budgets.load();
   await keys.load();
   const firstKey = await keys.ensureFirstKey(join(config.data, firstKeyName));
   const personas = new Personas();
@@ -87,7 +104,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
     clock,
     log,
     logSampler: new Sampler(),
-    metrics: new Metrics(build),
+    metrics,
     store,
     keys,
     firstKey,
@@ -101,6 +118,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
     upstream,
     usage: new UsageRecorder({ clock, log, writer: ledger }),
     ledger,
+    budgets,
     media: new MediaFetcher({ allowPrivate: options.allowPrivateMedia === true }),
     replayMemory: new ReplayMemory(clock, sharedState?.states),
     conversations,
@@ -113,7 +131,9 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
     bodyMemory: new BodyMemory(() => current().limits.bodyMemoryBytes ?? ownBodyMemory),
     close: () => closing.disposeAsync(),
   };
+  services.usage.gate = budgets;
   await idempotency.interruptAbandoned();
+  await budgets.start();
   services.metrics.sampleGauge(
     "troupe_requests_running",
     "Requests under way, open streams included.",
@@ -137,6 +157,12 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   const closing = opened.move();
   return services;
 }
+
+const usageOf = (input: number, output: number): Usage => ({
+  prompt_tokens: input,
+  completion_tokens: output,
+  total_tokens: input + output,
+});
 
 async function flushUses(keys: Keys, log: Logger): Promise<void> {
   try {

@@ -68,6 +68,8 @@ export type Seen = { readonly input: TextMeter | undefined; readonly output: Tex
 
 /** The open entry of one attempt. */
 export interface UsageEntry {
+  /** What budgets tell the client. */
+  readonly headers: Readonly<Record<string, string>>;
   /** The first fragment of a stream goes to the client. */
   firstToken(): void;
   /** What an answer with these counts costs, in micro-dollars; undefined where unknown. */
@@ -80,13 +82,14 @@ export interface UsageEntry {
 export interface UsageGate {
   /**
    * Sets aside what the attempt may cost at most.
-   * @returns undefined where nothing is to be settled; a promise only where there is something to wait for
-   * @throws ApiError where that is not left; rejects with the same
+   * @returns undefined where nothing is to be settled. Rejects with ApiError where that is not left
    */
-  reserve(attempt: Attempt): Reservation | undefined | Promise<Reservation | undefined>;
+  reserve(attempt: Attempt): Promise<Reservation> | undefined;
 }
 
 export interface Reservation {
+  /** Headers that tell the client what is left. */
+  readonly headers?: Readonly<Record<string, string>>;
   /** Called once, when the cost is known; `line.cost` is null where it never will be. Must not throw. */
   settle(line: LedgerLine): void;
 }

@@ -18,8 +18,8 @@ export type UsageTools = {
 
 export class UsageRecorder {
   readonly #tools: UsageTools;
-  /** Budgets; each must agree before an attempt. */
-  readonly gates: UsageGate[] = [];
+  /** Budgets: they must agree before an attempt. */
+  gate: UsageGate | undefined;
 
   constructor(tools: UsageTools) {
     this.#tools = tools;
@@ -32,18 +32,23 @@ export class UsageRecorder {
    */
   begin(attempt: Attempt): UsageEntry | Promise<UsageEntry> {
     const entry = new Entry(this.#tools, attempt);
-    if (this.gates.length === 0) return entry;
-    return this.#reserve(entry, attempt);
+    const reserving = this.gate?.reserve(attempt);
+    return reserving === undefined ? entry : this.#reserve(entry, reserving);
   }
 
-  async #reserve(entry: Entry, attempt: Attempt): Promise<UsageEntry> {
+  async #reserve(entry: Entry, reserving: Promise<Reservation>): Promise<UsageEntry> {
     try {
-      for (const gate of this.gates) entry.reserved(await gate.reserve(attempt));
+      entry.reserved(await reserving);
     } catch (error) {
       entry.settle({ ended: "refused", status: error instanceof ApiError ? error.status : 500 });
       throw error;
     }
     return entry;
+  }
+
+  /** What an answer with these counts would cost, in micro-dollars; undefined where unknown. */
+  price(attempt: Attempt, usage: Usage): number | undefined {
+    return new Entry(this.#tools, attempt).price(usage);
   }
 
   /** Writes the line of an attempt that asks no upstream: a refusal, a replay, a join. Nothing is reserved for it. */
@@ -58,7 +63,7 @@ class Entry implements UsageEntry {
   readonly #at: number;
   readonly #startedAt: number;
   #firstTokenMs: number | null = null;
-  #reservations: Reservation[] | undefined;
+  #reservation: Reservation | undefined;
   #isSettled = false;
 
   constructor(tools: UsageTools, attempt: Attempt) {
@@ -68,8 +73,12 @@ class Entry implements UsageEntry {
     this.#startedAt = tools.clock.monotonic();
   }
 
-  reserved(reservation: Reservation | undefined): void {
-    if (reservation !== undefined) this.#reservations = [...(this.#reservations ?? []), reservation];
+  reserved(reservation: Reservation): void {
+    this.#reservation = reservation;
+  }
+
+  get headers(): Readonly<Record<string, string>> {
+    return this.#reservation?.headers ?? {};
   }
 
   firstToken(): void {
@@ -84,7 +93,7 @@ class Entry implements UsageEntry {
     if (this.#isSettled) return;
     this.#isSettled = true;
     const line = this.#line(outcome);
-    for (const reservation of this.#reservations ?? []) reservation.settle(line);
+    this.#reservation?.settle(line);
     this.#tools.onLine?.(line);
     this.#tools.writer.push(line);
   }

@@ -88,7 +88,6 @@ describe("find", () => {
       ownPerMinute: 5000,
       surfaces: new Set(["gateway"] as const),
       models: ["openai/*", "xai/grok-4"],
-      tokensPerMinute: undefined,
       tags: [],
       buckets: { orchestrator: `orchestrator ${key.id}`, gateway: `gateway ${key.id}`, admin: `admin ${key.id}` },
     });

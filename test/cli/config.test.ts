@@ -25,7 +25,7 @@ test("config print --json holds the same, and where each value came from", async
   const { out } = await shell.run("config print --json --port 9");
   const { origins, ...values } = JSON.parse(out);
   expect(values).toMatchObject({
-    listen: [{ address: "127.0.0.1:9", surfaces: ["orchestrator", "gateway"] }],
+    listen: [{ address: "127.0.0.1:9", surfaces: ["orchestrator", "gateway", "admin"] }],
     data: folder.file("data"),
     providers: { openai: { api_key: "***" } },
   });

@@ -14,6 +14,14 @@ describe("without anything", () => {
       workers: 1,
       providers: [],
       tiers: { free: 10, pro: 100 },
+      budgets: {
+        all: {},
+        tiers: { free: {}, pro: {}, enterprise: {} },
+        keys: {},
+        tags: {},
+        unknownPrice: "refuse",
+        assumedOutputTokens: 4096,
+      },
       limits: {
         bodyBytes: 20 * 1024 * 1024,
         jsonDepth: 64,

@@ -123,6 +123,14 @@ export function testConfig(data: string, { providers = {}, personas, config }: T
     ),
     workers: 1,
     tiers: { free: 10, pro: 100 },
+    budgets: {
+      all: {},
+      tiers: { free: {}, pro: {}, enterprise: {} },
+      keys: {},
+      tags: {},
+      unknownPrice: "refuse",
+      assumedOutputTokens: 4096,
+    },
     limits: {
       bodyBytes: 20 * 1024 * 1024,
       jsonDepth: 64,

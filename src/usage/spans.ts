@@ -1,0 +1,26 @@
+/** The spans of time that budgets hold for, all in UTC, and sums of money. */
+import type { BudgetPeriod } from "../store/store.ts";
+
+export const periods = ["day", "month", "prepaid"] as const satisfies readonly BudgetPeriod[];
+
+/** The span that a time is in: `2026-11-22`, `2026-11` or `prepaid`. */
+export function spanOf(period: BudgetPeriod, at: number): string {
+  if (period === "prepaid") return period;
+  return new Date(at).toISOString().slice(0, period === "day" ? 10 : 7);
+}
+
+/** When the span after that time's begins, in Unix milliseconds; undefined: never. */
+export function endOf(period: BudgetPeriod, at: number): number | undefined {
+  if (period === "prepaid") return undefined;
+  const time = new Date(at);
+  const [year, month] = [time.getUTCFullYear(), time.getUTCMonth()];
+  return period === "day" ? Date.UTC(year, month, time.getUTCDate() + 1) : Date.UTC(year, month + 1);
+}
+
+export const microsFrom = (dollars: number): number => Math.round(dollars * 1_000_000);
+export const dollarsFrom = (micros: number): number => micros / 1_000_000;
+
+/** As people read money: two decimals, or six where they would hide something. */
+export function formatDollars(micros: number): string {
+  return `$${dollarsFrom(micros).toFixed(micros % 10_000 === 0 ? 2 : 6)}`;
+}

@@ -1,0 +1,173 @@
+import { expect, test } from "bun:test";
+import type { Config } from "../../src/config/config.ts";
+import type { BudgetPeriod } from "../../src/store/store.ts";
+import { ManualClock } from "../helpers/manual-clock.ts";
+import { Troupe, type TroupeOptions } from "../helpers/troupe.ts";
+import { UpstreamServer } from "../helpers/upstream-server.ts";
+
+const answer = (usage: object = { prompt_tokens: 5, completion_tokens: 7, total_tokens: 12 }) =>
+  Response.json({
+    id: "1",
+    object: "chat.completion",
+    created: 1,
+    model: "m",
+    choices: [{ index: 0, message: { role: "assistant", content: "Hi" }, finish_reason: "stop" }],
+    usage,
+  });
+
+type Budgets = Partial<Config["budgets"]>;
+
+/** A server whose models cost a dollar for each token of the longest answer. */
+async function startWith(
+  upstream: UpstreamServer,
+  budgets: Budgets = {},
+  options: TroupeOptions = {},
+): Promise<Troupe> {
+  const config = { budgets: { ...defaults, ...budgets }, ...options.config };
+  const providers = { openai: { baseUrl: upstream.url } };
+  const troupe = await Troupe.start({ ...options, providers, config });
+  troupe.server.services.usage.price = (_, usage) => usage.completion_tokens * 1_000_000;
+  return troupe;
+}
+
+const defaults: Config["budgets"] = {
+  all: {},
+  tiers: { free: {}, pro: {}, enterprise: {} },
+  keys: {},
+  tags: {},
+  unknownPrice: "refuse",
+  assumedOutputTokens: 4096,
+};
+
+const chat = "/gateway/v1/chat/completions";
+const body = (maxTokens?: number) => ({
+  model: "openai/m",
+  messages: [{ role: "user", content: "Hello" }],
+  ...(maxTokens !== undefined && { max_tokens: maxTokens }),
+});
+
+const setBudget = (troupe: Troupe, scope: string, period: BudgetPeriod, dollars: number) =>
+  troupe.server.services.store.budgets.set({ scope, period, limit: dollars * 1_000_000, updatedAt: 1 });
+
+test("of calls that race for a budget, as many reach the upstream as it pays for", async () => {
+  using upstream = new UpstreamServer(() => answer());
+  await using troupe = await startWith(upstream, { all: { day: 10 } });
+  const answers = await Promise.all(Array.from({ length: 200 }, () => troupe.post(chat, body(1))));
+  expect(answers.filter(({ status }) => status === 200)).toHaveLength(10);
+  expect(upstream.requests).toHaveLength(10);
+  const refused = answers.find(({ status }) => status === 429)!;
+  const { error } = (await refused.json()) as { error: Record<string, string> };
+  expect(error).toMatchObject({ type: "insufficient_quota", code: "insufficient_quota", param: "" });
+  expect(error["message"]).toMatch(
+    /^The day's budget of all calls has \$0\.00 left of \$10\.00\. It opens again at 20\d\d-\d\d-\d\dT00:00:00Z\.$/,
+  );
+  expect(refused.headers.get("x-should-retry")).toBe("false");
+  expect(Number(refused.headers.get("retry-after"))).toBeWithin(1, 86_401);
+  const metrics = await (await troupe.fetch("/metrics")).text();
+  expect(metrics).toContain('troupe_budget_refusals_total{kind="all"} 190');
+}, 30_000);
+
+test("a call that may cost more than is left is refused, and says what it may cost", async () => {
+  using upstream = new UpstreamServer(() => answer());
+  await using troupe = await startWith(upstream, { tiers: { ...defaults.tiers, enterprise: { prepaid: 3 } } });
+  const refused = await troupe.post(chat, body(4));
+  expect(refused.status).toBe(429);
+  expect(refused.headers.has("retry-after")).toBe(false);
+  expect(((await refused.json()) as { error: { message: string } }).error.message).toBe(
+    "The prepaid budget of the tier 'enterprise' has $3.00 left of $3.00, and this call may cost up to $4.00.",
+  );
+  expect((await troupe.post(chat, body())).status).toBe(429);
+  expect((await troupe.post(chat, body(3))).status).toBe(200);
+  expect(upstream.requests).toHaveLength(1);
+});
+
+test("a change applies to the next call, and a key's own budget goes before the default", async () => {
+  using upstream = new UpstreamServer(() => answer());
+  await using troupe = await startWith(upstream, { keys: { month: 1 } });
+  const key = await troupe.createKey({ name: "a", tier: "pro", tags: ["team-a"] });
+  const status = async () => (await troupe.post(chat, body(1), { key })).status;
+  expect([await status(), await status()]).toEqual([200, 429]);
+  const { id } = await troupe.server.services.keys.show("a");
+  await setBudget(troupe, `key:${id}`, "month", 3);
+  expect([await status(), await status(), await status()]).toEqual([200, 200, 429]);
+  await setBudget(troupe, `key:${id}`, "month", 100);
+  await setBudget(troupe, "tag:team-a", "prepaid", 1);
+  expect([await status(), await status()]).toEqual([200, 429]);
+  expect(await troupe.server.services.store.budgets.add({ scope: "tag:team-a", period: "prepaid" }, 1e6, 2)).toBe(2e6);
+  expect([await status(), await status()]).toEqual([200, 429]);
+});
+
+test("a day ends at midnight in UTC, and a clock that goes back opens nothing twice", async () => {
+  using upstream = new UpstreamServer(() => answer());
+  const clock = new ManualClock(Date.UTC(2026, 10, 30, 23, 59, 58));
+  await using troupe = await startWith(upstream, { all: { day: 1, month: 3 } }, { clock });
+  const ask = () => troupe.post(chat, body(1));
+  expect((await ask()).status).toBe(200);
+  const refused = await ask();
+  expect(refused.headers.get("retry-after")).toBe("2");
+  expect(await refused.text()).toContain("It opens again at 2026-12-01T00:00:00Z.");
+  clock.advance(2_000);
+  expect((await ask()).status).toBe(200);
+  clock.advance(-2_000);
+  expect((await ask()).status).toBe(429);
+  clock.advance(2_000);
+  expect((await ask()).status).toBe(429);
+  clock.advance(86_400_000);
+  expect((await ask()).status).toBe(200);
+});
+
+test("what is not billed is free again", async () => {
+  using upstream = new UpstreamServer(() => Response.json({ error: { message: "no" } }, { status: 400 }));
+  await using troupe = await startWith(upstream, { all: { prepaid: 1 } });
+  for (let at = 0; at < 3; at += 1) expect((await troupe.post(chat, body(1))).status).toBe(400);
+  expect(upstream.requests).toHaveLength(3);
+});
+
+test("a model without a price is refused where a budget applies, unless such calls are allowed", async () => {
+  using upstream = new UpstreamServer(() => answer());
+  await using troupe = await startWith(upstream, { all: { day: 1 } });
+  troupe.server.services.usage.price = () => undefined;
+  const refused = await troupe.post(chat, body(1));
+  expect(refused.status).toBe(403);
+  expect(await refused.json()).toMatchObject({ error: { code: "model_without_price", param: "model" } });
+  const { live } = troupe.server.services;
+  const budgets: Config["budgets"] = { ...live.config.budgets, unknownPrice: "allow" };
+  troupe.server.services.live = { ...live, config: { ...live.config, budgets } };
+  expect((await troupe.post(chat, body(1))).status).toBe(200);
+});
+
+test("tokens per minute hold on all surfaces, are told in OpenAI's headers, and count as they were used", async () => {
+  using upstream = new UpstreamServer(() => answer({ prompt_tokens: 40, completion_tokens: 20, total_tokens: 60 }));
+  const clock = new ManualClock();
+  await using troupe = await startWith(upstream, {}, { clock });
+  const key = await troupe.createKey({ name: "a", tier: "pro", tokensPerMinute: 300 });
+  const first = await troupe.post(chat, body(200), { key });
+  expect(first.status).toBe(200);
+  const bytes = JSON.stringify(body(200)).length;
+  expect(first.headers.get("x-ratelimit-limit-tokens")).toBe("300");
+  expect(first.headers.get("x-ratelimit-remaining-tokens")).toBe(String(300 - 200 - Math.ceil(bytes / 3)));
+  expect(first.headers.get("x-ratelimit-reset-tokens")).toBe("60s");
+  // 60 were used, so another 200 fit.
+  expect((await troupe.post(chat, body(200), { key })).status).toBe(200);
+  const refused = await troupe.post(chat, body(200), { key });
+  expect(refused.status).toBe(429);
+  expect(refused.headers.get("retry-after")).toBe("60");
+  const { error } = (await refused.json()) as { error: Record<string, string> };
+  expect(error["code"]).toBe("rate_limit_exceeded");
+  expect(error["message"]).toStartWith("Rate limit of 300 tokens per minute exceeded: 120 used, ");
+  const never = await troupe.post("/v1/chat/completions", { ...body(301), model: "troupe/guide" }, { key });
+  expect([never.status, never.headers.get("x-should-retry")]).toEqual([429, "false"]);
+  clock.advance(60_000);
+  expect((await troupe.post(chat, body(200), { key })).status).toBe(200);
+});
+
+test("a request adds a tag only by the header that the configuration names", async () => {
+  using upstream = new UpstreamServer(() => answer());
+  await using troupe = await startWith(upstream, { tags: { Batch: { day: 1 } }, tagHeader: "x-tag" });
+  const ask = (headers: Record<string, string>) => troupe.post(chat, body(1), { headers });
+  expect((await ask({ "x-tag": "Batch" })).status).toBe(200);
+  expect((await ask({ "x-tag": "Batch" })).status).toBe(429);
+  expect((await ask({ "x-other": "Batch" })).status).toBe(200);
+  const wrong = await ask({ "x-tag": "a b" });
+  expect([wrong.status, await wrong.json()]).toMatchObject([400, { error: { param: "x-tag", code: "invalid_value" } }]);
+});

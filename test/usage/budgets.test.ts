@@ -1,0 +1,127 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import type { Config } from "../../src/config/config.ts";
+import { openStore } from "../../src/store/sqlite/store.ts";
+import { BudgetRules } from "../../src/usage/budget-rules.ts";
+import { endOf, formatDollars, microsFrom, spanOf } from "../../src/usage/spans.ts";
+import { TempFolder } from "../helpers/temp-folder.ts";
+
+describe("spans", () => {
+  test.each([
+    ["2026-11-30T23:59:59.999Z", "2026-11-30", "2026-12-01T00:00:00.000Z", "2026-11", "2026-12-01T00:00:00.000Z"],
+    ["2026-12-31T00:00:00.000Z", "2026-12-31", "2027-01-01T00:00:00.000Z", "2026-12", "2027-01-01T00:00:00.000Z"],
+    ["2028-02-28T12:00:00.000Z", "2028-02-28", "2028-02-29T00:00:00.000Z", "2028-02", "2028-03-01T00:00:00.000Z"],
+  ])("of %s", (time, day, dayEnd, month, monthEnd) => {
+    const at = Date.parse(time);
+    expect([spanOf("day", at), new Date(endOf("day", at)!).toISOString()]).toEqual([day, dayEnd]);
+    expect([spanOf("month", at), new Date(endOf("month", at)!).toISOString()]).toEqual([month, monthEnd]);
+    expect([spanOf("prepaid", at), endOf("prepaid", at)]).toEqual(["prepaid", undefined]);
+  });
+
+  test("money is whole micro-dollars, and people see all of it", () => {
+    expect([microsFrom(0.1 + 0.2), microsFrom(1e9), microsFrom(0.000001)]).toEqual([300_000, 1e15, 1]);
+    expect([0, 10_000, 12_340_000, 1, 1_500_001].map(formatDollars)).toEqual([
+      "$0.00",
+      "$0.01",
+      "$12.34",
+      "$0.000001",
+      "$1.500001",
+    ]);
+  });
+});
+
+describe("rules", () => {
+  const settings: Pick<Config["budgets"], "all" | "tiers" | "tags" | "keys"> = {
+    all: { month: 100 },
+    tiers: { free: { day: 1 }, pro: {}, enterprise: {} },
+    tags: { constructor_: { day: 2 } },
+    keys: { day: 5 },
+  };
+  const row = (scope: string, period: "day" | "month" | "prepaid", limit: number) => ({
+    scope,
+    period,
+    limit,
+    updatedAt: 1,
+  });
+  const names = (rules: readonly { scope: string; period: string; limit: number }[]) =>
+    rules.map(({ scope, period, limit }) => `${scope}/${period} ${limit}`);
+
+  test("a call counts for its key, its tags, its tier and all; what was set goes before what is configured", () => {
+    const rules = new BudgetRules(settings, [
+      row("key:k", "day", 7),
+      row("tag:a", "prepaid", 3),
+      row("tag:b", "day", 1),
+    ]);
+    expect(names(rules.of({ keyId: "k", tier: "free", tags: ["a", "constructor"] }))).toEqual([
+      "key:k/day 7",
+      "tag:a/prepaid 3",
+      "tier:free/day 1000000",
+      "all/month 100000000",
+    ]);
+    expect(names(rules.of({ keyId: "other", tier: "pro", tags: [] }))).toEqual([
+      "key:other/day 5000000",
+      "all/month 100000000",
+    ]);
+  });
+
+  test("nothing applies where there is nothing", () => {
+    const none = { all: {}, keys: {}, tags: {}, tiers: { free: {}, pro: {}, enterprise: {} } };
+    expect(new BudgetRules(none, []).of({ keyId: "k", tier: "pro", tags: ["a"] })).toEqual([]);
+  });
+});
+
+/** What may happen to a budget, in any order. */
+const steps = fc.array(
+  fc.oneof(
+    fc.record({ do: fc.constant("reserve" as const), amount: fc.nat(40) }),
+    fc.record({ do: fc.constant("settle" as const), which: fc.nat(), cost: fc.nat(60) }),
+    fc.record({ do: fc.constant("limit" as const), to: fc.nat(100) }),
+  ),
+  { maxLength: 60 },
+);
+
+test("whatever is reserved and settled, a budget is overspent by no more than calls were underestimated", async () => {
+  using folder = new TempFolder();
+  const store = openStore(folder.path);
+  const { budgets } = store;
+  let runs = 0;
+  await fc.assert(
+    fc.asyncProperty(steps, async (all) => {
+      runs += 1;
+      const scope = `tag:${runs}`;
+      const open: { id: string; amount: number }[] = [];
+      const model = { limit: 50, greatest: 50, spent: 0, underestimated: 0, made: 0 };
+      const held = () => open.reduce((sum, { amount }) => sum + amount, 0);
+      for (const step of all) {
+        if (step.do === "limit") {
+          model.limit = step.to;
+          model.greatest = Math.max(model.greatest, step.to);
+        } else if (step.do === "reserve") {
+          model.made += 1;
+          const id = `${scope} ${model.made}`;
+          const left = model.limit - model.spent - held();
+          const budget = { scope, span: "prepaid", limit: model.limit };
+          const { refusedBy } = await budgets.reserve({ id, at: 1, amount: step.amount, budgets: [budget] });
+          expect(refusedBy === undefined).toBe(left > 0 && step.amount <= left);
+          if (refusedBy === undefined) open.push({ id, amount: step.amount });
+        } else if (open.length > 0) {
+          const [call] = open.splice(step.which % open.length, 1);
+          expect(await budgets.settle(call!.id, step.cost, 0)).toBe(true);
+          expect(await budgets.settle(call!.id, step.cost, 0)).toBe(false);
+          model.spent += step.cost;
+          model.underestimated += Math.max(0, step.cost - call!.amount);
+        }
+        const [found] = await budgets.spending([{ scope, span: "prepaid" }]);
+        expect(found).toMatchObject({ spent: model.spent, reserved: held() });
+        expect(model.spent + held()).toBeLessThanOrEqual(model.greatest + model.underestimated);
+      }
+      for (const { id } of open) await budgets.settle(id, 0, 0);
+      expect((await budgets.spending([{ scope, span: "prepaid" }]))[0]).toMatchObject({
+        spent: model.spent,
+        reserved: 0,
+      });
+    }),
+    { numRuns: 60 },
+  );
+  await store.close();
+}, 30_000);
