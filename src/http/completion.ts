@@ -2,6 +2,7 @@
 
 import type { Caller } from "../auth/keys.ts";
 import type { SurfaceName } from "../config/config.ts";
+import type { Holder } from "../conversations/conversations.ts";
 import { fingerprint, fingerprintInSlices } from "../idempotency/fingerprint.ts";
 import { withEndCallback } from "../lib/flow.ts";
 import { type JsonObject, parseJson } from "../lib/json/json.ts";
@@ -11,6 +12,7 @@ import type { ChatRequest, CompletionBody, Envelope } from "../protocols/chat/sc
 import { ApiError, type UpstreamFault } from "../protocols/errors.ts";
 import { patchBody } from "../protocols/patched-body.ts";
 import type {
+  EarlierAnswers,
   ErrorFields,
   EventEncoder,
   NativeChange,
@@ -86,7 +88,10 @@ export async function createCompletion(
   const { limits, streams, log } = services.live.config;
   const source = await readJson(context, limits);
   if (source.large !== undefined && (log.content || isIdentified(context))) await source.large.restore([source.parsed]);
-  const call = protocol.parse(source, context);
+  const ids = protocol.references?.(source.parsed) ?? [];
+  const earlier =
+    ids.length === 0 ? undefined : await earlierAnswers(services, holderOf(caller, surface.name), protocol, ids);
+  const call = protocol.parse(source, context, earlier);
   const { request } = call;
   context.logFields["model"] = truncate(request.model);
   if (log.content) logContent(context, "messages", request.messages);
@@ -105,6 +110,27 @@ export async function createCompletion(
   const disconnected = abortedWith(context.request.signal);
   const answering = inOwnNames(writer, start(services, context, surface, asked, disconnected.signal));
   return respondStream(services, context, answering, streamRules(services, surface, writer, disconnected), finish);
+}
+
+/** The most earlier answers that one request may refer to: each is read from the store. */
+const maxReferences = 1000;
+
+/** @returns those that are kept, and are the holder's */
+async function earlierAnswers(
+  { conversations }: Services,
+  holder: Holder,
+  { name }: Protocol,
+  ids: readonly string[],
+): Promise<EarlierAnswers> {
+  const found = new Map<string, JsonObject>();
+  for (const id of ids.slice(0, maxReferences)) {
+    try {
+      found.set(id, (await conversations.getShown(holder, id, name)).answer);
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 404) throw error;
+    }
+  }
+  return found;
 }
 
 /** Answers at once, or with the stream of what is made in the background, which runs on without this client. */

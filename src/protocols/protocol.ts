@@ -108,6 +108,9 @@ export interface StoredForm<Options> {
   errorIn(events: readonly string[]): ErrorFields;
 }
 
+/** Bodies of earlier answers, as they were given. */
+export type EarlierAnswers = ReadonlyMap<string, JsonObject>;
+
 export interface Protocol<Options = unknown> {
   readonly name: string;
   /** What the ids of its answers begin with. */
@@ -121,8 +124,13 @@ export interface Protocol<Options = unknown> {
   credentials?(client: ClientRequest): string | undefined;
   /** Strings of a body, not checked yet, that are sent on without a look at more than their beginning. Absent: none. */
   passedStrings?(body: JsonObject): string[];
-  /** @throws ApiError with the path of the value in this format's own body */
-  parse(source: Source, client: ClientRequest): ParsedCall<Options>;
+  /** Ids of earlier answers that a body, not checked yet, refers to instead of repeating them. Absent: none. */
+  references?(body: JsonObject): readonly string[];
+  /**
+   * @param earlier the answers of `references` that are kept here and are the caller's, by their ids
+   * @throws ApiError with the path of the value in this format's own body
+   */
+  parse(source: Source, client: ClientRequest, earlier?: EarlierAnswers): ParsedCall<Options>;
   /** Absent: every call is translated. */
   readonly native?: NativeForm<Options>;
   /** Lower-case names of request headers that go to upstreams which speak this format. */

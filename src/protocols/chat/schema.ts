@@ -401,6 +401,11 @@ export type ChunkChoice = {
 /** What an adapter makes of an upstream's event: everything but the envelope. */
 export type ChunkBody = {
   choices: ChunkChoice[];
+  /**
+   * The state of a thought that has just ended, for formats that have it right behind the thought: in a chunk without choices,
+   * which chat has not. The stream's last fragment has it too, with that of all thoughts.
+   */
+  ended_thought?: Pick<Delta, "thinking_blocks" | "extra_content">;
   usage?: Usage | null;
   metadata?: Metadata;
   service_tier?: string;

@@ -34,6 +34,7 @@ export class ChatEncoder implements EventEncoder {
   }
 
   push(chunk: ChunkBody, events: string[]): void {
+    if (chunk.ended_thought !== undefined) return;
     const { choices, usage, metadata } = chunk;
     const text = choices.length === 1 ? plainText(choices[0]!) : undefined;
     this.#lastIsText = text !== undefined;

@@ -14,7 +14,7 @@ const itemPrefixes = {
 } as const;
 export type OutputType = keyof typeof itemPrefixes;
 
-/** @param at the item's place in the output */
+/** @param at the item's place among those of its type */
 export function itemId(type: OutputType, answerId: string, at: number): string {
   const own = answerId.startsWith(answerIdPrefix) ? answerId.slice(answerIdPrefix.length) : answerId;
   return `${itemPrefixes[type]}_${own}_${at}`;

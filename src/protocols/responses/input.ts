@@ -4,10 +4,13 @@
  */
 import { type JsonObject, objectOf } from "../../lib/json/json.ts";
 import { formatPath, type PathPart } from "../../lib/schema-errors.ts";
+import { truncate } from "../../lib/truncate.ts";
 import type { AssistantMessage, Message, ToolCall, ToolMessage, UserMessage } from "../chat/schema.ts";
 import { ApiError } from "../errors.ts";
+import type { EarlierAnswers } from "../protocol.ts";
 import { checked, refuseKind } from "./check.ts";
 import { answerOfItem } from "./ids.ts";
+import { isReference, referredItem } from "./references.ts";
 import { type ItemType, itemSchemas, MessageItem, type Part, type PartType, partSchemas, partsOf } from "./schema.ts";
 import { TurnState } from "./state.ts";
 import { freeTextArguments, type ToolNames } from "./tools.ts";
@@ -21,18 +24,20 @@ export type Conversation = {
 };
 export type MessagePlace = { readonly content: string; readonly calls?: readonly string[] };
 
-/**
- * @param input checked to be a text or a list
- * @param continues whether the calls that results answer may be in the earlier part of the conversation
- * @throws ApiError
- */
+type Known = {
+  readonly names: ToolNames;
+  /** Whether the calls that results answer may be in the earlier part of the conversation. */
+  readonly continues: boolean;
+  readonly earlier: EarlierAnswers;
+};
+
+/** @param input checked to be a text or a list @throws ApiError */
 export function conversationOf(
   instructions: string | null | undefined,
   input: string | readonly unknown[],
-  names: ToolNames,
-  continues: boolean,
+  known: Known,
 ): Conversation {
-  const builder = new ConversationBuilder(names, continues);
+  const builder = new ConversationBuilder(known);
   if (instructions != null && instructions !== "") {
     builder.message({ role: "system", content: instructions }, "instructions");
   }
@@ -63,6 +68,7 @@ type Said = { readonly kind: "said"; readonly message: Message; readonly place: 
 class ConversationBuilder {
   readonly #names: ToolNames;
   readonly #continues: boolean;
+  readonly #earlier: EarlierAnswers;
   readonly #entries: (Turn | Said)[] = [];
   /** Calls that wait for their result, by their id; the last one is meant first. */
   readonly #open = new Map<string, Call[]>();
@@ -70,9 +76,10 @@ class ConversationBuilder {
   #turn: Turn | undefined;
   #foreign: ApiError | undefined;
 
-  constructor(names: ToolNames, continues: boolean) {
+  constructor({ names, continues, earlier }: Known) {
     this.#names = names;
     this.#continues = continues;
+    this.#earlier = earlier;
   }
 
   message(message: Message, place: string): void {
@@ -81,6 +88,10 @@ class ConversationBuilder {
   }
 
   item(item: JsonObject, path: readonly PathPart[]): void {
+    if (isReference(item)) {
+      this.#reference(item["id"] as string, path);
+      return;
+    }
     const type = item["type"] ?? (item["role"] === undefined ? undefined : "message");
     if (type === undefined) throw ApiError.missingField(formatPath([...path, "type"]));
     if (typeof type !== "string") {
@@ -99,6 +110,17 @@ class ConversationBuilder {
       places: written.map(({ place }) => place),
       foreign: this.#foreign,
     };
+  }
+
+  #reference(id: string, path: readonly PathPart[]): void {
+    const item = referredItem(id, this.#earlier);
+    if (item !== undefined) {
+      if (item !== null) this.item(item, path);
+      return;
+    }
+    const at = formatPath([...path, "id"]);
+    const message = `${at}: no item '${truncate(id)}' is kept here; send the item itself.`;
+    this.#foreign ??= ApiError.invalidValue(at, message);
   }
 
   #messageItem(item: JsonObject, path: readonly PathPart[]): void {
@@ -234,11 +256,8 @@ class ConversationBuilder {
 
   #other(type: string, path: readonly PathPart[]): void {
     const at = formatPath([...path, "type"]);
-    const what =
-      type === "item_reference"
-        ? `${at}: items are not kept here to be referred to by their id; send the item itself.`
-        : `${at}: '${type.slice(0, 64)}' is an item that only providers with this API of their own take.`;
-    this.#foreign ??= ApiError.unsupported(at, what);
+    const what = `'${truncate(type)}' is an item that only providers with this API of their own take.`;
+    this.#foreign ??= ApiError.unsupported(at, `${at}: ${what}`);
   }
 
   #turnFor(id: unknown, place: string): Turn {

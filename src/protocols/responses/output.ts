@@ -4,6 +4,7 @@
  * Source: https://platform.openai.com/docs/api-reference/responses-streaming
  */
 import { isObject, type JsonObject, listOf, objectOf, parseJson, textOf } from "../../lib/json/json.ts";
+import { wholeDetails } from "../chat/reasoning-details.ts";
 import type { Annotation, Delta, FinishReason, Logprobs, TokenLogprob, ToolCallDelta } from "../chat/schema.ts";
 import { itemId, type OutputType } from "./ids.ts";
 import { type MessageState, type Sealed, sealedCall, sealedState } from "./state.ts";
@@ -46,8 +47,11 @@ export class Output {
   readonly #callIds = new Set<string>();
   /** What came while a call was not whole yet; it has to wait for its end. */
   #held: Delta[] = [];
-  /** Seals that were written already. */
+  /** Pieces of another gateway's thinking state, which are one when all are there. */
+  readonly #details: unknown[] = [];
+  /** Thinking blocks and seals that were written already. */
   readonly #sealed = new Set<string>();
+  readonly #counts: Partial<Record<OutputType, number>> = {};
   /** Where the text of the last message begins within all text, as annotations count from there. */
   #length = 0;
 
@@ -71,6 +75,11 @@ export class Output {
     (parts[parts.length - 1] as TextPart).text += text;
   }
 
+  /** The state of the thought that is open, or that came without its text. */
+  endThought(state: MessageState): void {
+    if (this.#open?.kind !== "call" || this.#isWhole()) this.#seal(state);
+  }
+
   push(delta: Delta, logprobs?: Logprobs | null): void {
     for (const one of separated(delta)) this.#take(one, logprobs);
   }
@@ -84,6 +93,7 @@ export class Output {
       this.#close("completed");
       for (const one of held) this.#take(one);
     }
+    if (this.#details.length > 0) this.#seal({ reasoning_details: wholeDetails(this.#details) });
     this.#close(isCut ? "incomplete" : "completed");
   }
 
@@ -95,6 +105,7 @@ export class Output {
     }
     if (delta.reasoning_content) this.#reason(delta.reasoning_content);
     if (delta.thinking_blocks !== undefined || delta.extra_content !== undefined) this.#seal(delta);
+    this.#details.push(...listOf(delta["reasoning_details"]));
     if (typeof delta.content === "string" && delta.content !== "") this.#text(delta.content, logprobs?.content ?? []);
     if (delta.refusal) this.#refuse(delta.refusal);
     if (delta.annotations !== undefined) this.#annotate(delta.annotations);
@@ -135,14 +146,16 @@ export class Output {
 
   #openReasoning(id?: string): OpenReasoning {
     const at = this.#begin();
-    const open: OpenReasoning = { kind: "reasoning", id: id ?? itemId("reasoning", this.#answerId, at), at, text: "" };
+    const open: OpenReasoning = { kind: "reasoning", id: id ?? this.#id("reasoning"), at, text: "" };
     this.#added(open, { id: open.id, type: "reasoning", summary: [] });
     return open;
   }
 
   /** State goes into the reasoning that it belongs to, where that is still open, else into an item of its own. */
   #seal(state: MessageState): void {
-    for (const one of sealedState(state)) this.#addSeal(one);
+    const blocks = (state.thinking_blocks ?? []).filter((block) => !this.#sealed.has(JSON.stringify(block)));
+    for (const block of blocks) this.#sealed.add(JSON.stringify(block));
+    for (const one of sealedState({ ...state, thinking_blocks: blocks })) this.#addSeal(one);
   }
 
   #addSeal(sealed: Sealed): void {
@@ -172,7 +185,7 @@ export class Output {
     let open = this.#open;
     if (open?.kind !== "message") {
       const at = this.#begin();
-      open = { kind: "message", id: itemId("message", this.#answerId, at), at, parts: [], isPartOpen: false };
+      open = { kind: "message", id: this.#id("message"), at, parts: [], isPartOpen: false };
       this.#added(open, { id: open.id, ...message("in_progress", []) });
     }
     if (open.isPartOpen && open.parts.at(-1)!.type !== type) this.#closePart(open);
@@ -223,7 +236,7 @@ export class Output {
     const at = this.#begin();
     const tool = this.#names.callersTool(delta.function?.name ?? delta.custom?.name ?? "");
     const type = tool.kind === "custom" ? "custom_tool_call" : "function_call";
-    const id = itemId(type, this.#answerId, at);
+    const id = this.#id(type);
     const open: OpenCall = { kind: "call", id, at, index: delta.index, callId, tool, written: "" };
     this.#added(open, callItem(open, "in_progress", ""));
     return open;
@@ -244,13 +257,19 @@ export class Output {
     if (!url.startsWith("data:") || comma < 0) return;
     const at = this.#begin();
     const type: OutputType = "image_generation_call";
-    const item = { id: itemId(type, this.#answerId, at), type, status: "completed", result: url.slice(comma + 1) };
+    const item = { id: this.#id(type), type, status: "completed", result: url.slice(comma + 1) };
     this.#announce("response.output_item.added", {
       output_index: at,
       item: { ...item, status: "in_progress", result: null },
     });
     this.items.push(item);
     this.#announce("response.output_item.done", { output_index: at, item });
+  }
+
+  #id(type: OutputType): string {
+    const count = this.#counts[type] ?? 0;
+    this.#counts[type] = count + 1;
+    return itemId(type, this.#answerId, count);
   }
 
   /** Closes what is open. @returns the place of the next item */
@@ -361,7 +380,7 @@ function callItem({ id, callId, tool }: OpenCall, status: string, written: strin
 /** The kinds of what a delta may hold, in the order in which they are an answer's. */
 const kinds = [
   ["reasoning_content"],
-  ["thinking_blocks", "extra_content"],
+  ["thinking_blocks", "extra_content", "reasoning_details"],
   ["content"],
   ["refusal"],
   ["annotations"],

@@ -2,6 +2,7 @@
 import { type JsonObject, objectOf, textOf } from "../../lib/json/json.ts";
 import type { ChatRequest, ResponseFormat } from "../chat/schema.ts";
 import { ApiError } from "../errors.ts";
+import type { EarlierAnswers } from "../protocol.ts";
 import { checked, refuseKind } from "./check.ts";
 import { conversationOf, type MessagePlace } from "./input.ts";
 import { optionsOf, type ResponsesOptions } from "./options.ts";
@@ -14,10 +15,14 @@ export type ParsedRequest = {
   readonly places: { readonly messages: readonly MessagePlace[]; readonly tools: readonly string[] };
   /** Why the call can't be translated: it holds what only upstreams of this format know. */
   readonly foreign?: ApiError | undefined;
+  /** The same of its tools. */
+  readonly hosted?: ApiError | undefined;
 };
 
-/** @throws ApiError invalid_value or missing_field */
-export function parseResponsesRequest(parsed: JsonObject): ParsedRequest {
+const noAnswers: EarlierAnswers = new Map();
+
+/** @param earlier answers that the input refers to @throws ApiError invalid_value or missing_field */
+export function parseResponsesRequest(parsed: JsonObject, earlier: EarlierAnswers = noAnswers): ParsedRequest {
   const body = checked(RequestFields, parsed, []);
   if (parsed["conversation"] != null) {
     throw ApiError.unsupported("conversation", "conversation: continue an answer by previous_response_id instead.");
@@ -29,9 +34,9 @@ export function parseResponsesRequest(parsed: JsonObject): ParsedRequest {
     throw ApiError.invalidValue("input", "input must not be empty.");
   }
   const names = new ToolNames(body.tools);
-  const { tools, places } = innerTools(body.tools, names);
+  const { tools, places, hosted } = innerTools(body.tools, names);
   const continues = body.previous_response_id != null;
-  const conversation = conversationOf(body.instructions, body.input, names, continues);
+  const conversation = conversationOf(body.instructions, body.input, { names, continues, earlier });
   const request = {
     model,
     messages: conversation.messages,
@@ -45,6 +50,7 @@ export function parseResponsesRequest(parsed: JsonObject): ParsedRequest {
     options: optionsOf(parsed),
     places: { messages: conversation.places, tools: places },
     foreign: conversation.foreign,
+    hosted,
   };
 }
 

@@ -6,7 +6,9 @@ import { keepAliveComment } from "../../lib/sse.ts";
 import { chatError } from "../chat/errors.ts";
 import type { Protocol } from "../protocol.ts";
 import { answerIdPrefix } from "./ids.ts";
+import { native } from "./native.ts";
 import type { ResponsesOptions } from "./options.ts";
+import { referredAnswers } from "./references.ts";
 import { parseResponsesRequest } from "./request.ts";
 import { responseOf } from "./response.ts";
 import { storedResponses } from "./stored.ts";
@@ -16,11 +18,14 @@ export const responses: Protocol<ResponsesOptions> = {
   name: "responses",
   answerIdPrefix,
   keepAlive: keepAliveComment,
-  parse({ parsed }) {
-    const { request, options, foreign } = parseResponsesRequest(parsed);
-    if (foreign !== undefined) throw foreign;
-    return { request, options, identity: ["responses", parsed] };
+  references: referredAnswers,
+  parse({ parsed }, _client, earlier) {
+    const { request, options, foreign, hosted } = parseResponsesRequest(parsed, earlier);
+    const identity = ["responses", parsed];
+    return { request, options, nativeOnly: foreign, nativeTools: hosted, identity };
   },
+  native,
+  passedRequestHeaders: ["openai-beta"],
   completion: responseOf,
   encoder: (envelope, options) => new ResponsesEncoder(envelope, options),
   stored: storedResponses,

@@ -25,6 +25,7 @@ export class TurnState {
   readonly #blocks: ThinkingBlock[] = [];
   #layout: unknown;
   #google: JsonObject | undefined;
+  readonly #details: unknown[] = [];
   readonly #googleCalls = new Map<string, JsonObject>();
   readonly #native: Record<(typeof natives)[number], NativeReasoning[]> = { openai: [], xai: [] };
   /** Reasoning whose fruit has not come yet. */
@@ -55,7 +56,7 @@ export class TurnState {
   }
 
   /** The members of the turn's message. */
-  fields(): Pick<AssistantMessage, "reasoning_content" | "thinking_blocks" | "extra_content"> {
+  fields(): Pick<AssistantMessage, "reasoning_content" | "thinking_blocks" | "reasoning_details" | "extra_content"> {
     const extra: Record<string, unknown> = {};
     if (this.#layout !== undefined) extra["anthropic"] = { layout: this.#layout };
     if (this.#google !== undefined) extra["google"] = this.#google;
@@ -63,6 +64,7 @@ export class TurnState {
     return {
       ...(this.#thoughts.length > 0 && { reasoning_content: this.#thoughts.join("\n\n") }),
       ...(this.#blocks.length > 0 && { thinking_blocks: this.#blocks }),
+      ...(this.#details.length > 0 && { reasoning_details: this.#details }),
       ...(Object.keys(extra).length > 0 && { extra_content: extra }),
     };
   }
@@ -72,9 +74,10 @@ export class TurnState {
     const { family, content } = unseal(text) ?? {};
     if (!isObject(content)) return;
     if (family === "anthropic") {
-      this.#blocks.push(...listOf(content["thinking_blocks"]).flatMap(thinkingBlock));
+      this.#blocks.push(...listOf(content["blocks"]).flatMap(thinkingBlock));
       this.#layout ??= layoutOf(content["layout"]);
     }
+    if (family === "openrouter") this.#details.push(...listOf(content["details"]).filter(isObject));
     if (family === "google") {
       this.#google = objectOf(content["message"]) ?? this.#google;
       for (const [id, state] of Object.entries(objectOf(content["calls"]) ?? {})) {
@@ -111,16 +114,19 @@ function layoutOf(value: unknown): unknown {
 }
 
 /** The state that stands on a message as a whole. */
-export type MessageState = Pick<AnswerMessage, "thinking_blocks" | "extra_content">;
+export type MessageState = Pick<AnswerMessage, "thinking_blocks" | "extra_content"> & { reasoning_details?: unknown };
 
 /** @returns what has to come back, one for each reasoning item that is to carry it */
-export function sealedState({ thinking_blocks, extra_content }: MessageState): Sealed[] {
+export function sealedState({ thinking_blocks, extra_content, reasoning_details }: MessageState): Sealed[] {
   const sealed: Sealed[] = [];
-  if (thinking_blocks !== undefined && thinking_blocks.length > 0) {
-    const layout = objectOf(extra_content?.["anthropic"])?.["layout"];
-    const content = { thinking_blocks, ...(layout !== undefined && { layout }) };
+  const layout = objectOf(extra_content?.["anthropic"])?.["layout"];
+  const blocks = thinking_blocks ?? [];
+  if (blocks.length > 0 || layout !== undefined) {
+    const content = { blocks, ...(layout !== undefined && { layout }) };
     sealed.push({ encrypted_content: seal("anthropic", content) });
   }
+  const details = listOf(reasoning_details);
+  if (details.length > 0) sealed.push({ encrypted_content: seal("openrouter", { details }) });
   const google = objectOf(extra_content?.["google"]);
   if (google !== undefined) sealed.push({ encrypted_content: seal("google", { message: google }) });
   for (const name of natives) {

@@ -51,6 +51,7 @@ export class ResponsesEncoder implements EventEncoder {
     this.#begin();
     if (chunk.service_tier !== undefined) this.#serviceTier = chunk.service_tier;
     if (chunk.usage != null) this.#usage = chunk.usage;
+    if (chunk.ended_thought !== undefined) this.#output.endThought(chunk.ended_thought);
     // Other choices have no place here, and are not asked for.
     if (choice === undefined || choice.index !== 0) return;
     this.#output.push(choice.delta, choice.logprobs);

@@ -5,6 +5,7 @@
  */
 import { isObject, type JsonObject, listOf, objectOf, parseJson, textOf } from "../../lib/json/json.ts";
 import { formatPath, type PathPart } from "../../lib/schema-errors.ts";
+import { truncate } from "../../lib/truncate.ts";
 import type { Tool, ToolChoice } from "../chat/schema.ts";
 import { ApiError } from "../errors.ts";
 import { checked, refuseKind } from "./check.ts";
@@ -68,12 +69,19 @@ export type InnerTools = {
   readonly tools: Tool[];
   /** Where in the request each of them stands. */
   readonly places: string[];
+  /** The first one that a provider runs itself, which those of other formats have no counterpart for. */
+  readonly hosted: ApiError | undefined;
 };
 
 /** @throws ApiError */
 export function innerTools(tools: RequestFields["tools"], names: ToolNames): InnerTools {
+  let hosted: ApiError | undefined;
   const placed = (tools ?? []).flatMap((tool, at) => {
     const path = ["tools", at];
+    if (!(tool.type in toolSchemas)) {
+      hosted ??= hostedRefusal(tool.type, path);
+      return [];
+    }
     if (tool.type !== "namespace") return [{ tool: innerTool(tool, path, names), path }];
     const { name: namespace, tools: within } = checked(toolSchemas.namespace, tool, path);
     return within.map((one, index) => {
@@ -82,13 +90,18 @@ export function innerTools(tools: RequestFields["tools"], names: ToolNames): Inn
       return { tool: innerTool(one, place, names, namespace), path: place };
     });
   });
-  return { tools: placed.map(({ tool }) => tool), places: placed.map(({ path }) => formatPath(path)) };
+  return { tools: placed.map(({ tool }) => tool), places: placed.map(({ path }) => formatPath(path)), hosted };
+}
+
+function hostedRefusal(type: string, path: readonly PathPart[]): ApiError {
+  const at = formatPath([...path, "type"]);
+  const message = `${at}: '${truncate(type)}' is a tool that only providers with this API of their own have.`;
+  return ApiError.unsupported(at, message);
 }
 
 function innerTool(tool: { type: string }, path: readonly PathPart[], names: ToolNames, namespace?: string): Tool {
   if (tool.type === "function") return functionTool(checked(toolSchemas.function, tool, path), names, namespace);
-  if (tool.type === "custom") return customTool(checked(toolSchemas.custom, tool, path), names, namespace);
-  return tool as Tool;
+  return customTool(checked(toolSchemas.custom, tool, path), names, namespace);
 }
 
 /**
@@ -152,7 +165,8 @@ export function innerChoice(choice: RequestFields["tool_choice"], names: ToolNam
       return { type: "allowed_tools", allowed_tools: { mode, tools: allowed } };
     }
     default:
-      return choice as ToolChoice;
+      // The choice of a tool that is hosted elsewhere.
+      return undefined;
   }
 }
 

@@ -29,17 +29,13 @@ export class ReplayTrace {
     if (length > 0) this.#layout.push(length);
   }
 
-  /** A thought without a signature can't be sent back. */
-  thinking(thinking: string, signature: string): void {
-    if (signature === "") return;
-    this.#thinking.push({ type: "thinking", thinking, signature });
-    this.#layout.push("thinking");
+  /** A thought without a signature can't be sent back. @returns what continues it */
+  thinking(thinking: string, signature: string): ThinkingBlock | undefined {
+    return signature === "" ? undefined : this.#add({ type: "thinking", thinking, signature });
   }
 
-  redactedThinking(data: string): void {
-    if (data === "") return;
-    this.#thinking.push({ type: "redacted_thinking", data });
-    this.#layout.push("thinking");
+  redactedThinking(data: string): ThinkingBlock | undefined {
+    return data === "" ? undefined : this.#add({ type: "redacted_thinking", data });
   }
 
   toolUse(): void {
@@ -55,6 +51,12 @@ export class ReplayTrace {
       ...(blocks.length > 0 && { thinking_blocks: blocks }),
       ...(unusual && { extra_content: { anthropic: { layout: this.#layout } } }),
     };
+  }
+
+  #add(block: ThinkingBlock): ThinkingBlock {
+    this.#thinking.push(block);
+    this.#layout.push("thinking");
+    return block;
   }
 
   #annotate({ url, title }: JsonObject, length: number): void {

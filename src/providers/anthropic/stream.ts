@@ -4,7 +4,7 @@
  */
 import { type JsonObject, objectOf, parseJson } from "../../lib/json/json.ts";
 import type { SseEvent } from "../../lib/sse.ts";
-import type { ChunkBody, Delta, ToolCallDelta } from "../../protocols/chat/schema.ts";
+import type { ChunkBody, Delta, ThinkingBlock, ToolCallDelta } from "../../protocols/chat/schema.ts";
 import { InvalidAnswer } from "../../protocols/errors.ts";
 import type { AnsweredCall, StreamDecoder, TextPlace } from "../provider.ts";
 import { eventIn, objectAt, objectIn, objectsIn, plainWords, textAt, textIn } from "../reading.ts";
@@ -170,7 +170,8 @@ export class AnthropicStream implements StreamDecoder {
       case "tool_use":
         return this.#startCall(index, block);
       case "redacted_thinking":
-        this.#trace.redactedThinking(textIn(block, "data") ?? "");
+        this.#open.set(index, { kind: "other" });
+        return endedThought(this.#trace.redactedThinking(textIn(block, "data") ?? ""));
     }
     this.#open.set(index, { kind: "other" });
     return none;
@@ -261,8 +262,7 @@ export class AnthropicStream implements StreamDecoder {
         this.#trace.text(open.length, open.citations);
         return [];
       case "thinking":
-        this.#trace.thinking(open.text, open.signature);
-        return [];
+        return endedThought(this.#trace.thinking(open.text, open.signature));
       case "call":
         // A call without arguments has only empty fragments.
         return open.begun
@@ -316,6 +316,10 @@ export class AnthropicStream implements StreamDecoder {
 function reportedError(data: string): Error {
   const error = objectOf(parseJson(data));
   return errorFault(error ?? {}, error === undefined ? plainWords(data) : data.trim());
+}
+
+function endedThought(block: ThinkingBlock | undefined): ChunkBody[] {
+  return block === undefined ? none : [{ choices: [], ended_thought: { thinking_blocks: [block] } }];
 }
 
 function misplaced(): never {

@@ -4,6 +4,9 @@
  */
 import { Type } from "@sinclair/typebox";
 import type { Account } from "../provider.ts";
+import { openaiResponses } from "../responses/quirks.ts";
+import { nativeResponses } from "../responses/responses.ts";
+
 import { openAiQuirks } from "./openai.ts";
 import { openAiCompatible } from "./openai-compatible.ts";
 
@@ -34,16 +37,26 @@ export const azure = openAiCompatible({
       Type.Boolean({ description: "The key is an access token (Entra ID), sent as Authorization: Bearer." }),
     ),
   }),
-  url: (operation, model, account) => {
-    const resource = account.baseUrl.replace(/\/openai(\/v1)?$/, "");
-    const { api_version: version } = account.options;
-    const query = typeof version === "string" && version !== "v1" ? `?api-version=${encodeURIComponent(version)}` : "";
-    return query === "" || undated.has(version)
-      ? `${resource}/openai/v1/${operation}${query}`
-      : `${resource}/openai/deployments/${encodeURIComponent(model)}/${operation}${query}`;
-  },
-  headers: ({ apiKey, options }: Account): Record<string, string> => {
-    if (apiKey === undefined) return {};
-    return options["bearer"] === true ? { authorization: `Bearer ${apiKey}` } : { "api-key": apiKey };
-  },
+  url: (operation, model, account) =>
+    addressOf(account, operation, `deployments/${encodeURIComponent(model)}/${operation}`),
+  headers,
+  // Here the deployment is named by the body: https://learn.microsoft.com/azure/ai-foundry/openai/how-to/responses
+  native: nativeResponses(openaiResponses, {
+    url: ({ account }) => addressOf(account, "responses", "responses"),
+    headers,
+  }),
 });
+
+/** @param path below the v1 API @param datedPath where the account names a dated version */
+function addressOf({ baseUrl, options }: Account, path: string, datedPath: string): string {
+  const resource = baseUrl.replace(/\/openai(\/v1)?$/, "");
+  const { api_version: version } = options;
+  const query = typeof version === "string" && version !== "v1" ? `?api-version=${encodeURIComponent(version)}` : "";
+  const isUndated = query === "" || undated.has(version);
+  return isUndated ? `${resource}/openai/v1/${path}${query}` : `${resource}/openai/${datedPath}${query}`;
+}
+
+function headers({ apiKey, options }: Account): Record<string, string> {
+  if (apiKey === undefined) return {};
+  return options["bearer"] === true ? { authorization: `Bearer ${apiKey}` } : { "api-key": apiKey };
+}

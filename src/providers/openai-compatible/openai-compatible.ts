@@ -7,12 +7,14 @@ import { type ModelRule, rulesFor } from "../model-rules.ts";
 import type {
   Account,
   Call,
+  NativeRoute,
   Operation,
   ProviderEnvironment,
   RemoteMedia,
   RemoteProvider,
   UpstreamRequest,
 } from "../provider.ts";
+
 import type { ResponsesQuirks } from "../responses/quirks.ts";
 import { responsesFormat, withResponses } from "../responses/responses.ts";
 import { asksForThoughts, thinkingOptions } from "../thinking-options.ts";
@@ -43,6 +45,8 @@ type CompatibleSpec = {
   readonly headers?: (account: Account) => Record<string, string>;
   /** How it speaks the Responses format, where it does. */
   readonly responses?: ResponsesQuirks;
+  /** Where it takes calls of that format's own clients, if `responses` does not say it. */
+  readonly native?: NativeRoute;
 };
 
 const thinking = Type.Optional(
@@ -87,6 +91,8 @@ export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
     decode: (body, text, call) => completionOf(body, text, quirksOf(call), idsFor(call), echoOf(call, quirksOf(call))),
     streamDecoder: (call) => new ChatStream(quirksOf(call), idsFor(call), echoOf(call, quirksOf(call))),
   };
+  const { native } = spec;
+  if (native !== undefined) return { ...chat, native: (format) => (format === "responses" ? native : undefined) };
   if (spec.responses === undefined) return chat;
   return withResponses(
     chat,

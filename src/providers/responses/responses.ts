@@ -11,7 +11,16 @@ import { idsFor } from "../made-ids.ts";
 import { rulesFor } from "../model-rules.ts";
 import type { Quirks } from "../openai-compatible/quirks.ts";
 import { effortHere } from "../openai-compatible/request.ts";
-import type { AnsweredCall, Call, Extras, RemoteProvider, StreamDecoder, UpstreamRequest } from "../provider.ts";
+import type {
+  Account,
+  AnsweredCall,
+  Call,
+  Extras,
+  NativeRoute,
+  RemoteProvider,
+  StreamDecoder,
+  UpstreamRequest,
+} from "../provider.ts";
 import { refuseType } from "../tool-types.ts";
 import { inputItems } from "./input.ts";
 import { completionOf } from "./output.ts";
@@ -47,6 +56,33 @@ const responsesModelRules = Type.Object({
   ),
 });
 
+/** How calls of this format are addressed, where that is not at the base URL with the key as a bearer token. */
+export type ResponsesAddress = {
+  readonly url: (call: Call) => string;
+  readonly headers: (account: Account) => Readonly<Record<string, string>>;
+};
+
+const usualAddress: ResponsesAddress = {
+  url: ({ account }) => `${account.baseUrl}/responses`,
+  headers: ({ apiKey }): Record<string, string> => (apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
+};
+
+/** Calls of clients of this format: their body goes as it came. */
+export function nativeResponses(quirks: ResponsesQuirks, { url, headers } = usualAddress): NativeRoute {
+  return {
+    encode: (body, call, passed) => ({ url: url(call), headers: { ...passed, ...headers(call.account) }, body }),
+    decode: (body, text, call) => completionOf(body, text, quirks, idsFor(call)),
+    streamDecoder: (call) => new ResponsesStream(quirks, idsFor(call)),
+    upstreamResponseId,
+  };
+}
+
+/** @param body of a plain answer */
+function upstreamResponseId(body: unknown): string | undefined {
+  const response = objectOf(body);
+  return response?.["object"] === "response" ? textOf(response["id"]) : undefined;
+}
+
 export type ResponsesFormat = {
   /** Whether this call is made in this format: the caller says so, or the model is to be had in no other. */
   speaks(call: Call): boolean;
@@ -57,6 +93,8 @@ export type ResponsesFormat = {
   streamDecoder(call: AnsweredCall): StreamDecoder;
   /** The id that continues a stored conversation. */
   upstreamResponseId(body: unknown): string | undefined;
+  /** How clients of this format are served. */
+  readonly native: NativeRoute;
   /** True when the upstream keeps this call's conversation, to be continued by that id. */
   holdsConversation(call: Call): boolean;
 };
@@ -71,16 +109,14 @@ export function responsesFormat(
   return {
     speaks,
     encode: (call) => ({
-      url: `${call.account.baseUrl}/responses`,
-      headers: call.account.apiKey === undefined ? {} : { authorization: `Bearer ${call.account.apiKey}` },
+      url: usualAddress.url(call),
+      headers: usualAddress.headers(call.account),
       body: JSON.stringify(requestBody(call, quirks, effortHere(call.request.reasoning_effort, effortsOf(call)))),
     }),
     decode: (body, text, call) => completionOf(body, text, quirks, idsFor(call)),
     streamDecoder: (call) => new ResponsesStream(quirks, idsFor(call)),
-    upstreamResponseId: (body) => {
-      const response = objectOf(body);
-      return response?.["object"] === "response" ? textOf(response["id"]) : undefined;
-    },
+    upstreamResponseId,
+    native: nativeResponses(quirks),
     holdsConversation: (call) => quirks.holdsConversation && speaks(call) && isStored(call),
   };
 }
@@ -99,6 +135,7 @@ export function withResponses(chat: RemoteProvider, responses: ResponsesFormat):
     decode: (body, text, call) => formatOf(call).decode(body, text, call),
     streamDecoder: (call) => formatOf(call).streamDecoder(call),
     upstreamResponseId: responses.upstreamResponseId,
+    native: (format) => (format === "responses" ? responses.native : undefined),
     // Source: https://docs.x.ai/docs/api-reference (DELETE /v1/responses/{response_id})
     forget: (responseId, account) => ({
       method: "DELETE",

@@ -29,7 +29,7 @@ export class StreamFold {
   readonly #body: CompletionBody = { choices: [] };
 
   push(bodies: readonly ChunkBody[]): void {
-    for (const { choices, usage, metadata, ...rest } of bodies) {
+    for (const { choices, usage, metadata, ended_thought: _, ...rest } of bodies) {
       Object.assign(this.#body, rest);
       if (usage != null) this.#body.usage = usage;
       if (metadata !== undefined) this.#body.metadata = { ...this.#body.metadata, ...metadata };

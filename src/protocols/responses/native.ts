@@ -1,0 +1,160 @@
+/**
+ * Calls whose upstream speaks this format too. Their body goes as it came, but for the model's name, what a persona changes, and
+ * the thinking state of other makers, which theirs refuse.
+ */
+import { derive, isObject, type JsonObject, listOf, textOf } from "../../lib/json/json.ts";
+import { formatSseEvent } from "../../lib/sse.ts";
+import type { Envelope, Message } from "../chat/schema.ts";
+import { calledIn } from "../chat/tools.ts";
+import type { NativeChange, NativeEncoder, NativeForm } from "../protocol.ts";
+import { isSeal } from "../seal.ts";
+import { responseError } from "./errors.ts";
+import { responseObject } from "./object.ts";
+import type { ResponsesOptions } from "./options.ts";
+
+export const native: NativeForm<ResponsesOptions> = {
+  patch: patchedBody,
+  encoder: (envelope, options): NativeEncoder => ({
+    fault(error, last, events) {
+      const { code, message, param } = responseError(error);
+      let number = numberAfter(last?.data);
+      const tell = (type: string, fields: JsonObject) => {
+        events.push(formatSseEvent(JSON.stringify({ type, sequence_number: number, ...fields }), type));
+        number += 1;
+      };
+      tell("error", { code, message, param });
+      const named = envelopeIn(last?.data, envelope);
+      tell("response.failed", { response: responseObject({ error: { code, message } }, named, options, "failed") });
+    },
+  }),
+};
+
+const numberForm = /"sequence_number"\s*:\s*(\d{1,15})/;
+
+/** The number of the event that follows. */
+function numberAfter(data = ""): number {
+  const number = numberForm.exec(data)?.[1];
+  return number === undefined ? 0 : Number(number) + 1;
+}
+
+const idForm = /^\{"type":"response\.(?:created|in_progress)",.{0,64}"id":"(resp_[^"]{1,200})"/;
+
+/** The answer's own name, as far as the latest event tells it. */
+function envelopeIn(data = "", envelope: Envelope): Envelope {
+  const id = idForm.exec(data)?.[1];
+  return id === undefined ? envelope : { ...envelope, id };
+}
+
+/** @returns undefined where the change can't be said in this format */
+export function patchedBody(body: JsonObject, { model, before, fields }: NativeChange): JsonObject | undefined {
+  const changes = changesOf(body, fields);
+  if (changes === undefined) return undefined;
+  const patched: JsonObject = { ...body, ...changes, model };
+  for (const name of Object.keys(changes)) if (changes[name] === undefined) delete patched[name];
+  const input = withoutForeignSeals(body["input"], changes["store"] === false);
+  if (input !== body["input"]) patched["input"] = input;
+  if (before.length > 0) Object.assign(patched, preceded(patched, before));
+  // A persona's name, where the format's own field for it gave it.
+  if (body["model"] == null) delete patched["prompt"];
+  return patched;
+}
+
+/**
+ * @param isUnstored whether the upstream keeps nothing that the caller thinks is kept: then reasoning that came without its
+ *   content can't be found there
+ */
+function withoutForeignSeals(input: unknown, isUnstored: boolean): unknown {
+  if (!Array.isArray(input) || !input.some((item) => isLost(item, isUnstored))) return input;
+  return derive(
+    input,
+    input.filter((item) => !isLost(item, isUnstored)),
+  );
+}
+
+function isLost(item: unknown, isUnstored: boolean): boolean {
+  if (!isObject(item) || item["type"] !== "reasoning") return false;
+  const content = textOf(item["encrypted_content"]) ?? "";
+  return isSeal(content) || (isUnstored && content === "");
+}
+
+/** The persona's system text stands before the caller's instructions, its examples before the caller's items. */
+function preceded(body: JsonObject, before: readonly Message[]): JsonObject {
+  const isSystem = ({ role }: Message) => role === "system" || role === "developer";
+  const texts = before.filter(isSystem).map(({ content }) => textIn(content));
+  const own = textOf(body["instructions"]);
+  const instructions = [...texts, ...(own === undefined ? [] : [own])].filter((text) => text !== "").join("\n\n");
+  const examples = before.filter((message) => !isSystem(message)).map(exampleItem);
+  if (examples.length === 0) return { instructions };
+  const { input } = body;
+  const said = typeof input === "string" ? [{ role: "user", content: input }] : listOf(input);
+  return { instructions, input: [...examples, ...said] };
+}
+
+const exampleItem = ({ role, content }: Message): JsonObject => ({ role, content: textIn(content) });
+
+function textIn(content: unknown): string {
+  if (typeof content === "string") return content;
+  return listOf(content)
+    .map((part) => (isObject(part) ? (textOf(part["text"]) ?? "") : ""))
+    .join("");
+}
+
+/** Fields with the same name and meaning in the inner form and here. */
+const alike = new Set([
+  ...["temperature", "top_p", "top_logprobs", "parallel_tool_calls", "metadata", "user", "safety_identifier"],
+  ...["prompt_cache_key", "prompt_cache_retention", "service_tier", "stream", "store", "include"],
+]);
+
+/** @returns the fields of this format that say the same; undefined where one can't be said */
+function changesOf(body: JsonObject, fields: NativeChange["fields"]): JsonObject | undefined {
+  const changes: JsonObject = {};
+  const text = isObject(body["text"]) ? body["text"] : {};
+  const grouped = { reasoning: isObject(body["reasoning"]) ? body["reasoning"] : {}, text };
+  const put = (group: keyof typeof grouped, value: JsonObject) => {
+    grouped[group] = { ...grouped[group], ...value };
+    changes[group] = grouped[group];
+  };
+  for (const [name, value] of Object.entries(fields)) {
+    if (alike.has(name)) changes[name] = value;
+    else if (name === "max_tokens" || name === "max_completion_tokens") {
+      if (value !== undefined) changes["max_output_tokens"] = value;
+    } else if (name === "reasoning_effort") put("reasoning", { effort: value });
+    else if (name === "verbosity") put("text", { verbosity: value });
+    else if (name === "response_format") put("text", { format: flatFormat(value) });
+    else if (name === "tools") changes["tools"] = toolsOf(body, value);
+    else if (name === "tool_choice") changes["tool_choice"] = flat(value);
+    else if (value !== undefined) return undefined;
+    else if (name in body) changes[name] = undefined;
+  }
+  return changes;
+}
+
+/** The caller's own tools as they came; a persona's are put before them. */
+function toolsOf(body: JsonObject, tools: unknown): unknown[] {
+  const own = listOf(body["tools"]);
+  const count = own.reduce<number>((sum, tool) => sum + countOf(tool), 0);
+  const all = listOf(tools);
+  return [...all.slice(0, Math.max(0, all.length - count)).map(flat), ...own];
+}
+
+/** How many tools of the inner form one of this format became. */
+function countOf(tool: unknown): number {
+  if (!isObject(tool)) return 0;
+  if (tool["type"] === "namespace") return listOf(tool["tools"]).length;
+  return tool["type"] === "function" || tool["type"] === "custom" ? 1 : 0;
+}
+
+/** `{"type":"function","function":{"name":…}}` as `{"type":"function","name":…}`. */
+function flat(value: unknown): unknown {
+  if (!isObject(value)) return value;
+  const called = calledIn(value);
+  if (called === undefined) return value;
+  const strict = called.kind === "function" && called.said["strict"] == null ? { strict: false } : {};
+  const { parameters } = called.said;
+  return { type: called.kind, ...called.said, ...(parameters === undefined ? {} : strict) };
+}
+
+function flatFormat(value: unknown): unknown {
+  if (!isObject(value) || !isObject(value["json_schema"])) return value;
+  return { type: value["type"], ...value["json_schema"] };
+}

@@ -1,0 +1,33 @@
+/**
+ * Items that a request names by their id instead of repeating them (`item_reference`), which clients do with what they think is
+ * kept. The ids of our items tell the answer that they are of.
+ */
+import { isObject, type JsonObject, listOf, objectOf, textOf } from "../../lib/json/json.ts";
+import type { EarlierAnswers } from "../protocol.ts";
+import { answerIdPrefix, answerOfItem } from "./ids.ts";
+
+/** @returns the ids of the answers that a body refers to by their items, each once */
+export function referredAnswers(body: JsonObject): readonly string[] {
+  const ids = listOf(body["input"]).flatMap((item) => {
+    const answer = isReference(item) ? answerOfItem(item["id"]) : undefined;
+    return answer === undefined ? [] : [`${answerIdPrefix}${answer}`];
+  });
+  return ids.length > 1 ? [...new Set(ids)] : ids;
+}
+
+/** A reference may come with its id alone. */
+export function isReference(item: unknown): item is JsonObject {
+  if (!isObject(item) || typeof item["id"] !== "string") return false;
+  return item["type"] === "item_reference" || (item["type"] == null && item["role"] === undefined);
+}
+
+/**
+ * @returns the item itself; undefined where its answer is not kept; null where the answer is kept in fewer items than it was
+ *   streamed in, and others say what this one did
+ */
+export function referredItem(id: string, earlier: EarlierAnswers): JsonObject | undefined | null {
+  const answer = earlier.get(`${answerIdPrefix}${answerOfItem(id)}`);
+  if (answer === undefined) return undefined;
+  const items = listOf(answer["output"]).map((item) => objectOf(item) ?? {});
+  return items.find((item) => textOf(item["id"]) === id) ?? null;
+}

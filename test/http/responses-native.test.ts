@@ -1,0 +1,180 @@
+/** Responses to upstreams of that format: what goes there is what the client sent, and what comes back what they said. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { seal } from "../../src/protocols/seal.ts";
+import { Troupe } from "../helpers/troupe.ts";
+import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+
+const persona = "troupe/tutor";
+let upstream: UpstreamServer;
+let troupe: Troupe;
+let answer: () => Response | Promise<Response>;
+
+beforeAll(async () => {
+  upstream = new UpstreamServer(() => answer());
+  const baseUrl = upstream.url;
+  troupe = await Troupe.start({
+    providers: {
+      openai: { baseUrl },
+      xai: { baseUrl },
+      azure: { baseUrl },
+      anthropic: { baseUrl },
+      groq: { baseUrl, unsupportedTools: "drop" },
+    },
+  });
+});
+afterAll(async () => {
+  await troupe[Symbol.asyncDispose]();
+  upstream[Symbol.dispose]();
+});
+
+const response = {
+  id: "resp_up1",
+  object: "response",
+  created_at: 1,
+  status: "completed",
+  model: "gpt-5.9-2026-01-01",
+  output: [
+    { id: "ws_1", type: "web_search_call", status: "completed", action: { type: "search", query: "x" } },
+    {
+      id: "msg_1",
+      type: "message",
+      role: "assistant",
+      status: "completed",
+      content: [{ type: "output_text", text: "Hi.", annotations: [] }],
+    },
+  ],
+  usage: {
+    input_tokens: 3,
+    input_tokens_details: { cached_tokens: 0 },
+    output_tokens: 2,
+    output_tokens_details: { reasoning_tokens: 0 },
+    total_tokens: 5,
+  },
+  new_member: { later: 1.0 },
+};
+const event = (value: { type: string; sequence_number: number; [more: string]: unknown }) =>
+  `event: ${value.type}\ndata: ${JSON.stringify(value)}\n\n`;
+const events = [
+  event({ type: "response.created", sequence_number: 0, response: { ...response, status: "in_progress", output: [] } }),
+  event({ type: "response.web_search_call.searching", sequence_number: 1, output_index: 0, item_id: "ws_1" }),
+  event({
+    type: "response.output_item.added",
+    sequence_number: 2,
+    output_index: 1,
+    item: { id: "msg_1", type: "message", role: "assistant", content: [] },
+  }),
+  event({
+    type: "response.output_text.delta",
+    sequence_number: 3,
+    output_index: 1,
+    item_id: "msg_1",
+    content_index: 0,
+    delta: "Hi.",
+    obfuscation: "x8",
+  }),
+  event({ type: "response.of_the_future", sequence_number: 4, thing: true }),
+  event({ type: "response.completed", sequence_number: 5, response }),
+];
+const body = (model: string) =>
+  `{"model":"${model}","input":[{"role":"user","content":"hi"}],"tools":[{"type":"web_search","filters":{"x":1.50}}],"client_metadata":{"a":"b"},"store":false,"big":12345678901234567890}`;
+const ask = (text: string, surface: "gateway" | "orchestrator" = "gateway", headers: Record<string, string> = {}) =>
+  troupe.post(surface === "gateway" ? "/gateway/v1/responses" : "/v1/responses", text, { headers });
+
+describe.each([
+  ["openai/gpt-5.9", "/responses", "authorization", "Bearer key-of-openai"],
+  ["xai/grok-4.6", "/responses", "authorization", "Bearer key-of-xai"],
+  ["azure/my-deployment", "/openai/v1/responses", "api-key", "key-of-azure"],
+])("%s", (model, path, header, key) => {
+  test("gets the client's body with another model name, and its answer comes back byte for byte", async () => {
+    const text = JSON.stringify(response, null, 1);
+    answer = () => new Response(text, { headers: { "content-type": "application/json" } });
+    const got = await ask(body(model), "gateway", { "openai-beta": "responses=v2" });
+    expect([got.status, await got.text()]).toEqual([200, text]);
+    const { path: asked, headers, text: sent } = upstream.last;
+    expect([asked, headers.get(header), headers.get("openai-beta")]).toEqual([path, key, "responses=v2"]);
+    expect(sent).toBe(body(model.slice(model.indexOf("/") + 1)));
+  });
+
+  test("gives its stream event for event, unknown ones too", async () => {
+    answer = () => sseResponse(events);
+    const got = await ask(body(model).replace('"store"', '"stream":true,"store"'));
+    expect(await got.text()).toBe(events.join(""));
+  });
+
+  test("tells of its errors in its own words", async () => {
+    const error = '{"error":{"message":"no","type":"invalid_request_error","param":"tools[0]","code":"x", "more":1}}';
+    answer = () => new Response(error, { status: 400, headers: { "content-type": "application/json" } });
+    const got = await ask(body(model));
+    expect([got.status, await got.text()]).toEqual([400, error]);
+  });
+});
+
+test("a broken stream ends with the format's events, numbered on", async () => {
+  answer = () => sseResponse(events.slice(0, 4));
+  const text = await (await ask(body("openai/x").replace('"store"', '"stream":true,"store"'))).text();
+  expect(text).toStartWith(events.slice(0, 4).join(""));
+  const rest = text.slice(events.slice(0, 4).join("").length).trim().split("\n\n");
+  expect(rest.map((one) => one.split("\n")[0])).toEqual(["event: error", "event: response.failed"]);
+  const numbers = rest.map(
+    (one) => (JSON.parse(one.slice(one.indexOf("data: ") + 6)) as { sequence_number: number }).sequence_number,
+  );
+  expect(numbers).toEqual([4, 5]);
+});
+
+test("other makers' thinking is taken out with its item, and its own stays", async () => {
+  answer = () => jsonResponse(response);
+  const own = { type: "reasoning", id: "rs_1", summary: [], encrypted_content: "gAAAA" };
+  const others = { type: "reasoning", id: "rs_x_0", summary: [], encrypted_content: seal("anthropic", { blocks: [] }) };
+  const said = { role: "user", content: "hi" };
+  await ask(JSON.stringify({ model: "openai/x", input: [said, others, own] }));
+  expect((upstream.last.json as { input: object[] }).input).toEqual([said, own]);
+});
+
+test("a persona's text stands before the caller's, its limits hold, and the upstream stores nothing", async () => {
+  troupe.setTargets(persona, ["openai/gpt-5.9"]);
+  answer = () => jsonResponse(response);
+  const tools = [
+    { type: "web_search" },
+    { type: "function", name: "f", parameters: { type: "object", properties: {} } },
+  ];
+  const got = await ask(
+    JSON.stringify({ model: persona, input: "hi", instructions: "Caller's.", tools, later: [1] }),
+    "orchestrator",
+  );
+  expect(got.status).toBe(200);
+  const sent = upstream.last.json as Record<string, unknown>;
+  expect(sent).toMatchObject({ model: "gpt-5.9", tools, later: [1], store: false });
+  expect(sent["instructions"]).toMatch(/^[\s\S]+\n\nCaller's\.$/);
+  expect(JSON.stringify(sent["input"])).toContain("hi");
+});
+
+test("what has no translation is refused by its place where the upstream speaks another format", async () => {
+  const tools = [{ type: "function", name: "f" }, { type: "web_search" }];
+  const refused = async (more: object) => {
+    const got = await ask(JSON.stringify({ model: "anthropic/claude-sonnet-4-5", input: "hi", ...more }));
+    const { error } = (await got.json()) as { error: { param: string; code: string } };
+    return [got.status, error.code, error.param];
+  };
+  expect(await refused({ tools })).toEqual([400, "unsupported_parameter", "tools[1].type"]);
+  expect(await refused({ input: [{ type: "web_search_call", id: "ws_1" }] })).toEqual([
+    400,
+    "unsupported_parameter",
+    "input[0].type",
+  ]);
+  expect(await refused({ input: [{ type: "item_reference", id: "msg_1" }] })).toEqual([
+    400,
+    "invalid_value",
+    "input[0].id",
+  ]);
+});
+
+test("a provider may be set up to do without hosted tools", async () => {
+  answer = () =>
+    jsonResponse({ choices: [{ index: 0, message: { role: "assistant", content: "Hi." }, finish_reason: "stop" }] });
+  const tools = [{ type: "web_search" }, { type: "function", name: "f" }];
+  const got = await ask(JSON.stringify({ model: "groq/x", input: "hi", tools, tool_choice: { type: "web_search" } }));
+  expect(got.status).toBe(200);
+  expect(upstream.last.json).toMatchObject({ tools: [{ type: "function", function: { name: "f" } }] });
+  expect(upstream.last.json).not.toHaveProperty("tool_choice");
+  expect(((await got.json()) as { tools: object[] }).tools[0]).toEqual({ type: "web_search" });
+});
