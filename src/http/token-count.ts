@@ -3,7 +3,7 @@ import { truncate } from "../lib/truncate.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { Protocol } from "../protocols/protocol.ts";
 import type { Target } from "../upstream/target.ts";
-import { estimatedTokens } from "../usage/estimate.ts";
+import { estimatePrompt } from "../usage/estimate.ts";
 import { admit } from "./authenticate.ts";
 import type { Surface } from "./completion.ts";
 import { openConversation } from "./conversation.ts";
@@ -31,7 +31,7 @@ export function tokenCountRoute(
     if (target === undefined) throw ApiError.modelNotFound(request.model);
     const counted = await countedBy(services, target, context.request.signal);
     if (counted === undefined) context.headers["x-troupe-estimated"] = "true";
-    return jsonAnswer(bodyOf(counted ?? estimatedTokens(target.call.request)));
+    return jsonAnswer(bodyOf(counted ?? (await estimatePrompt(target.call.request))));
   };
   return { method: "POST", path, area: surface.name, protocol, detail, run };
 }
