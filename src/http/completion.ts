@@ -40,6 +40,7 @@ import { CallRecorder, type Remember } from "./call-observer.ts";
 import type { RequestContext } from "./context.ts";
 import { type Conversation, holderOf, openConversation, type Shown } from "./conversation.ts";
 import { describeError, describeUpstreamError } from "./error-fields.ts";
+import { withPrompt } from "./prompt.ts";
 import { readJson } from "./request-body.ts";
 import { type Finish, jsonAnswer, respondStream, respondWhole, type StreamRules } from "./respond.ts";
 import type { Services } from "./services.ts";
@@ -91,7 +92,8 @@ export async function createCompletion(
   const ids = protocol.references?.(source.parsed) ?? [];
   const earlier =
     ids.length === 0 ? undefined : await earlierAnswers(services, holderOf(caller, surface.name), protocol, ids);
-  const call = protocol.parse(source, context, earlier);
+  const parsed = protocol.parse(source, context, earlier);
+  const call = withPrompt(surface.name, parsed, protocol.prompt?.(parsed.options));
   const { request } = call;
   context.logFields["model"] = truncate(request.model);
   if (log.content) logContent(context, "messages", request.messages);

@@ -7,6 +7,7 @@ import { estimatePrompt } from "../usage/estimate.ts";
 import { admit } from "./authenticate.ts";
 import type { Surface } from "./completion.ts";
 import { openConversation } from "./conversation.ts";
+import { withPrompt } from "./prompt.ts";
 import { readJson } from "./request-body.ts";
 import { jsonAnswer } from "./respond.ts";
 import type { Route } from "./routes.ts";
@@ -24,7 +25,8 @@ export function tokenCountRoute(
     const caller = admit(services, context, surface.name);
     const source = await readJson(context, services.live.config.limits);
     if (source.large !== undefined) await source.large.restore([source.parsed]);
-    const { request } = protocol.parse(source, context);
+    const parsed = protocol.parse(source, context);
+    const { request } = withPrompt(surface.name, parsed, protocol.prompt?.(parsed.options));
     context.logFields["model"] = truncate(request.model);
     const conversation = await openConversation(services, context, caller, surface.name, request);
     const [target] = surface.plan(services, caller, conversation.whole, source).targets;

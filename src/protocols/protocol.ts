@@ -111,6 +111,9 @@ export interface StoredForm<Options> {
 /** Bodies of earlier answers, as they were given. */
 export type EarlierAnswers = ReadonlyMap<string, JsonObject>;
 
+/** What a request names beside, or in place of, its model. */
+export type Prompt = { readonly id: string; readonly version: unknown };
+
 export interface Protocol<Options = unknown> {
   readonly name: string;
   /** What the ids of its answers begin with. */
@@ -156,6 +159,8 @@ export interface Protocol<Options = unknown> {
    * @param requestId as in `x-request-id`
    */
   error(error: ApiError, requestId: string): object;
+  /** Absent: the format has no such field. */
+  prompt?(options: Options): Prompt | undefined;
   /** Absent: stored completions stand for it. */
   readonly stored?: StoredForm<Options>;
   /** The body of an error that the gateway passes on from an upstream. Absent: what the upstream sent, byte for byte. */

@@ -14,7 +14,7 @@ let answer: () => Response | Promise<Response>;
 beforeAll(async () => {
   upstream = new UpstreamServer(() => answer());
   troupe = await Troupe.start({ providers: { groq: { baseUrl: upstream.url } } });
-  troupe.setTargets(persona, ["groq/x"]);
+  for (const id of [persona, "troupe/translator"]) troupe.setTargets(id, ["groq/x"]);
 });
 afterAll(async () => {
   await troupe[Symbol.asyncDispose]();
@@ -50,6 +50,28 @@ async function settled(client: OpenAI, id: string): Promise<ResponseObject> {
 }
 const numbers = (events: readonly ResponseStreamEvent[]) => events.map(({ sequence_number }) => sequence_number);
 const upTo = (count: number) => Array.from({ length: count }, (_, at) => at);
+
+describe("prompt", () => {
+  const ask = (surface: "gateway" | "orchestrator", body: object) =>
+    troupe.client(surface).responses.create({ input: "Hi", ...body } as { model: string; input: string });
+
+  test("names a persona, and fills its variables", async () => {
+    const translator = { id: "troupe/translator", variables: { language: "Latin" } };
+    const answered = await ask("orchestrator", { prompt: translator });
+    expect(JSON.stringify(body().messages)).toContain("Latin");
+    expect(answered).toMatchObject({ model: "troupe/translator", prompt: translator });
+  });
+
+  test.each([
+    ["orchestrator", { prompt: { id: "troupe/nobody" } }, { status: 404, param: "model" }],
+    ["orchestrator", { prompt: { id: persona, version: "2" } }, { status: 400, param: "prompt.version" }],
+    ["orchestrator", { prompt: { id: persona }, model: "troupe/tutor" }, { status: 400, param: "prompt.id" }],
+    ["gateway", { prompt: { id: "pmpt_1" } }, { status: 400, param: "model" }],
+    ["gateway", { prompt: { id: "pmpt_1" }, model: "groq/x" }, { status: 400, param: "prompt" }],
+  ] as const)("a wrong one is named: %s %o", async (surface, body, fault) => {
+    expect(await failure(ask(surface, body))).toMatchObject(fault);
+  });
+});
 
 describe.each([["orchestrator", persona] as const, ["gateway", "groq/x"] as const])("%s", (surface, model) => {
   const client = () => troupe.client(surface);

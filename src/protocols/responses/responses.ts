@@ -2,6 +2,7 @@
  * OpenAI's Responses as a format of clients.
  * Source: https://platform.openai.com/docs/api-reference/responses
  */
+import { objectOf } from "../../lib/json/json.ts";
 import { keepAliveComment } from "../../lib/sse.ts";
 import { chatError } from "../chat/errors.ts";
 import type { Protocol } from "../protocol.ts";
@@ -28,6 +29,10 @@ export const responses: Protocol<ResponsesOptions> = {
   passedRequestHeaders: ["openai-beta"],
   completion: responseOf,
   encoder: (envelope, options) => new ResponsesEncoder(envelope, options),
+  prompt({ prompt }) {
+    const { id, version } = objectOf(prompt) ?? {};
+    return typeof id === "string" ? { id, version } : undefined;
+  },
   stored: storedResponses,
   error: chatError,
 };
