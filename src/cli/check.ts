@@ -2,12 +2,14 @@
 import type { Config } from "../config/config.ts";
 import { formatAddress } from "../config/listeners.ts";
 import { systemClock } from "../lib/clock.ts";
+import { globMatches } from "../lib/glob.ts";
 import { type Diagnostic, formatDiagnostic } from "../lib/yaml/yaml.ts";
 import { limitsDiagnostic } from "../limits/limits.ts";
+import { parseModelId } from "../protocols/model-id.ts";
 import { dryRun } from "../server/dry-run.ts";
 import { StorageError } from "../store/storage-error.ts";
 import { type Context, codeOf, type ExitCode, loadFrom, printJson } from "./context.ts";
-import { type LoadedPersonas, loadPersonas, noProvider, unreachable } from "./personas.ts";
+import { type LoadedPersonas, loadPersonas, noProvider, providerNames, unreachable } from "./personas.ts";
 import { formatFields } from "./table.ts";
 
 type CheckReport = {
@@ -50,7 +52,12 @@ async function runChecks(context: Context): Promise<CheckReport> {
     },
     errors,
     code: errors.length === 0 ? 0 : 1,
-    warnings: [...format(loaded.warnings), ...unreachableOf(personas, config), ...limitsOf(config)],
+    warnings: [
+      ...format(loaded.warnings),
+      ...unreachableOf(personas, config),
+      ...lostAliases(personas.personas, config),
+      ...limitsOf(config),
+    ],
   };
 }
 
@@ -58,6 +65,15 @@ const format = (errors: readonly Diagnostic[]) => errors.map(formatDiagnostic);
 
 const unreachableOf = ({ personas }: LoadedPersonas, config: Config) =>
   unreachable(personas, config).map((id) => `${id}: ${noProvider}`);
+
+/** Aliases of what is neither a persona nor of a provider that is set up. */
+function lostAliases(personas: LoadedPersonas["personas"], config: Config): string[] {
+  const namespaces = providerNames(config);
+  const isThere = (target: string) =>
+    namespaces.has(parseModelId(target)?.namespace ?? "") || personas.some(({ id }) => globMatches(target, id));
+  const lost = Object.entries(config.aliases).filter(([, target]) => !isThere(target));
+  return lost.map(([name, target]) => `aliases.${name}: '${target}' is no persona, and has no provider that is set up`);
+}
 
 function limitsOf({ data }: Config): string[] {
   const found = limitsDiagnostic(data);

@@ -99,10 +99,15 @@ export function unreachable(personas: readonly Persona[], config: Config): strin
   return personas.filter((persona) => modelInUse(persona, config) === undefined).map(({ id }) => id);
 }
 
+/** Of those that are set up, or compiled in. */
+export function providerNames(config: Config): ReadonlySet<string> {
+  const local = providers.flatMap(({ kind, name }) => (kind === "local" ? name : []));
+  return new Set([...local, ...config.providers.map(({ name }) => name)]);
+}
+
 /** The first of its models whose provider is set up. */
 function modelInUse({ targets }: Persona, config: Config): string | undefined {
-  const local = providers.flatMap(({ kind, name }) => (kind === "local" ? name : []));
-  const names = new Set([...local, ...config.providers.map(({ name }) => name)]);
+  const names = providerNames(config);
   return targets.find((target) => names.has(parseModelId(target)?.namespace ?? ""));
 }
 

@@ -1,6 +1,7 @@
 /** The configuration, validated and frozen. Where a value came from is known to `cli` only. */
 import type { JsonLimits } from "../lib/json/scan.ts";
 import type { Tier } from "../protocols/models.ts";
+import type { AliasConfig } from "./aliases.ts";
 
 /** The surfaces that models are called on. */
 export type SurfaceName = "orchestrator" | "gateway";
@@ -73,6 +74,8 @@ export type Config = {
   readonly workers: number;
   /** Those that are set up, each name once. */
   readonly providers: readonly ProviderConfig[];
+  /** Other names of models and personas. */
+  readonly aliases: AliasConfig;
   /** Requests per minute of a key of that plan tier; enterprise keys bring their own number. */
   readonly tiers: { readonly free: number; readonly pro: number };
   readonly budgets: {

@@ -7,6 +7,7 @@ import type { Machine } from "../lib/io.ts";
 import { formatPath, type PathPart, schemaErrors } from "../lib/schema-errors.ts";
 import { suggest } from "../lib/suggest.ts";
 import { type Diagnostic, YamlSource } from "../lib/yaml/yaml.ts";
+import { aliasError } from "./aliases.ts";
 import type { ProviderCatalog } from "./catalog.ts";
 import type { Config, StoreConfig } from "./config.ts";
 import { formatAddress, listenersFrom, type Override } from "./listeners.ts";
@@ -204,6 +205,7 @@ class ConfigLoader {
         setOrigin: (path, name) => this.#setOrigin(path, { where: "environment", name }),
         warn: (diagnostic) => this.#warnings.push(diagnostic),
       }),
+      aliases: this.#aliases(file.aliases),
       tiers: this.#tiers(file.tiers),
       budgets: {
         all: file.budgets.all,
@@ -311,6 +313,14 @@ class ConfigLoader {
         `must be 1 beside ${formatAddress(socket.address)}: processes can't share a unix socket`,
       );
     return workers;
+  }
+
+  #aliases(aliases: Config["aliases"]): Config["aliases"] {
+    for (const [name, target] of Object.entries(aliases)) {
+      const message = aliasError(name, target);
+      if (message !== undefined) this.#report(["aliases", name], message);
+    }
+    return aliases;
   }
 
   #tiers(tiers: Config["tiers"]): Config["tiers"] {

@@ -43,13 +43,14 @@ function originsIn(value: unknown, path: readonly PathPart[], origins: LoadedCon
 
 /** What is printed, as a value. */
 export function fileFrom(config: Config): Record<string, unknown> {
-  const { listen, providers, store, budgets, ...rest } = config;
+  const { listen, providers, store, budgets, aliases, ...rest } = config;
   return {
     listen: listen.map(listenerFrom),
     ...(store !== undefined && { store: storeFrom(store) }),
     ...(snakeKeys(rest) as object),
     budgets: budgetsFrom(budgets),
     providers: Object.fromEntries(providers.map((provider) => [provider.name, providerFrom(provider)])),
+    aliases,
   };
 }
 

@@ -82,6 +82,11 @@ const providerName = {
   message: "must be of 1 to 64 lower-case letters, digits, '.', '_' and '-', and begin with a letter or digit",
 };
 
+const aliasName = {
+  pattern: "^[^/\\s]{1,256}$",
+  message: "must be a name of 1 to 256 characters without '/' or spaces",
+};
+
 export const ProviderFile = Type.Object(
   {
     enabled: flag(true, "false: not set up, even if its key is in the environment."),
@@ -186,6 +191,17 @@ export const ConfigFile = Type.Object(
         description:
           "Upstreams by the name left of a model's slash. One whose key is in the environment needs no entry.",
       }),
+    ),
+    aliases: optional(
+      KeyedRecord(
+        aliasName,
+        text("`<provider>/<model>`, or a persona. Its `*` stands for what that of the alias matched."),
+        {
+          default: {},
+          description:
+            "Other names of models and personas, for clients that ask for bare names: `claude-sonnet-4-5: anthropic/claude-sonnet-4-5`, `gpt-*: openai/gpt-*`. A name of its own goes before a `*`, and the first `*` that fits before later ones.",
+        },
+      ),
     ),
     timeouts: section("Timeouts of calls to upstreams.", {
       connect_seconds: timeouts.connect_seconds(10),

@@ -1,9 +1,10 @@
 /** The gateway surface: providers' models by name, with their errors byte for byte. */
 
-import { mayUseModel, mayUseProvider } from "../auth/keys.ts";
+import { mayUseProvider } from "../auth/keys.ts";
 import { ApiError, UpstreamFault } from "../protocols/errors.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
 import { resolveTarget } from "../upstream/target.ts";
+import { mayUseNamed, standsFor } from "./aliases.ts";
 import { errorObjectIn, type Surface } from "./completion.ts";
 import { jsonAnswer } from "./respond.ts";
 
@@ -12,8 +13,9 @@ export const gateway: Surface = {
   showsUpstream: true,
   plan(services, caller, request, source) {
     const mayName = (provider: string) => mayUseProvider(caller, provider);
-    const target = resolveTarget(services.live.accounts, request.model, request, source, mayName);
-    if (!mayUseModel(caller, request.model)) throw ApiError.modelNotAllowed(request.model);
+    const model = standsFor(services, request.model);
+    const target = resolveTarget(services.live.accounts, model, request, source, mayName);
+    if (!mayUseNamed(caller, request.model, model)) throw ApiError.modelNotAllowed(request.model);
     const store = target.call.extras["store"] ?? request.store;
     return { targets: [target], store: store === true, upstreamMayHold: true };
   },

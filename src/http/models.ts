@@ -4,8 +4,9 @@ import type { SurfaceName } from "../config/config.ts";
 import type { Persona } from "../personas/persona.ts";
 import { toModel } from "../personas/registry.ts";
 import { ApiError } from "../protocols/errors.ts";
-import { formatModelId } from "../protocols/model-id.ts";
+import { formatModelId, parseModelId } from "../protocols/model-id.ts";
 import type { Model } from "../protocols/models.ts";
+import { mayUseNamed, standsFor } from "./aliases.ts";
 import { admit } from "./authenticate.ts";
 import { describeModel, describeModelList } from "./openapi/descriptions.ts";
 import { jsonAnswer } from "./respond.ts";
@@ -19,22 +20,45 @@ type Catalog = {
 
 const catalogs: Readonly<Record<SurfaceName, Catalog>> = {
   orchestrator: {
-    list: ({ personas }, caller) =>
-      personas
+    list: (services, caller) => [
+      ...services.personas
         .visibleTo(caller.tier)
         .list()
         .filter(({ id }) => mayUseModel(caller, id))
         .map(toModel),
-    find(services, caller, id) {
-      const persona = findPersona(services, caller, id);
-      return persona && toModel(persona);
-    },
+      ...aliasesOf(services, (name) => findPersonaModel(services, caller, name)),
+    ],
+    find: findPersonaModel,
   },
   gateway: {
-    list: gatewayModels,
-    find: (services, caller, id) => gatewayModels(services, caller).find((model) => model.id === id),
+    list: (services, caller) => [
+      ...gatewayModels(services).filter(({ id }) => mayUseModel(caller, id)),
+      ...aliasesOf(services, (name) => findAliasedModel(services, caller, name)),
+    ],
+    find: (services, caller, id) =>
+      gatewayModels(services).find((model) => model.id === id && mayUseModel(caller, id)) ??
+      findAliasedModel(services, caller, id),
   },
 };
+
+/** The aliases that have a name of their own, as models. */
+function aliasesOf({ live }: Services, find: (name: string) => Model | undefined): Model[] {
+  return live.aliases.list().flatMap(([name]) => find(name) ?? []);
+}
+
+function findPersonaModel(services: Services, caller: Caller, id: string): Model | undefined {
+  const persona = findPersona(services, caller, id);
+  return persona && { ...toModel(persona), id };
+}
+
+/** An alias of a provider's model, be it one that is not listed. */
+function findAliasedModel(services: Services, caller: Caller, id: string): Model | undefined {
+  const meant = services.live.aliases.find(id);
+  const provider = meant === undefined ? undefined : parseModelId(meant)?.namespace;
+  if (meant === undefined || provider === undefined || !mayUseNamed(caller, id, meant)) return undefined;
+  if (services.live.accounts.find(provider) === undefined) return undefined;
+  return { id, object: "model", created: builtAt(services), owned_by: provider, name: id };
+}
 
 export function modelRoutes(surface: SurfaceName): Route[] {
   const { list, find } = catalogs[surface];
@@ -65,13 +89,16 @@ export function modelRoutes(surface: SurfaceName): Route[] {
 
 /** @returns undefined also for a persona that the key's tier or globs hide */
 export function findPersona(services: Services, caller: Caller, id: string): Persona | undefined {
-  return mayUseModel(caller, id) ? services.personas.visibleTo(caller.tier).find(id) : undefined;
+  const meant = standsFor(services, id);
+  return mayUseNamed(caller, id, meant) ? services.personas.visibleTo(caller.tier).find(meant) : undefined;
 }
 
+const builtAt = ({ build }: Services): number => Math.floor(Date.parse(build.builtAt) / 1000) || 0;
+
 /** The configured models; a provider may accept others. */
-function gatewayModels({ live, build }: Services, caller: Caller): Model[] {
-  const created = Math.floor(Date.parse(build.builtAt) / 1000) || 0;
-  const models = live.accounts.list().flatMap(({ account }) =>
+function gatewayModels(services: Services): Model[] {
+  const created = builtAt(services);
+  return services.live.accounts.list().flatMap(({ account }) =>
     account.models.map(
       (name): Model => ({
         id: formatModelId({ namespace: account.name, name }),
@@ -83,5 +110,4 @@ function gatewayModels({ live, build }: Services, caller: Caller): Model[] {
       }),
     ),
   );
-  return models.filter(({ id }) => mayUseModel(caller, id));
 }

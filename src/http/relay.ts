@@ -1,6 +1,6 @@
 /** Passes a call on to a provider that speaks the client's format, and its answer back as the bytes that come. */
 import type { Caller } from "../auth/keys.ts";
-import { mayUseModel, mayUseProvider } from "../auth/keys.ts";
+import { mayUseProvider } from "../auth/keys.ts";
 import type { Sink } from "../lib/flow.ts";
 import { truncate } from "../lib/truncate.ts";
 import { ApiError } from "../protocols/errors.ts";
@@ -15,6 +15,7 @@ import type { PassedRequest, UpstreamAnswer } from "../upstream/client.ts";
 import { ClientDisconnected } from "../upstream/client.ts";
 import type { CallObserver } from "../upstream/observer.ts";
 import { resolveModel, type Target } from "../upstream/target.ts";
+import { mayUseNamed, standsFor } from "./aliases.ts";
 import { attemptTarget, nextAttempt } from "./attempts.ts";
 import { CallRecorder } from "./call-observer.ts";
 import { errorObjectIn } from "./completion.ts";
@@ -39,8 +40,9 @@ export type Relay = {
 export function relayTo(services: Services, context: RequestContext, caller: Caller, modelId: string): Relay {
   context.logFields["model"] = truncate(modelId);
   const mayName = (provider: string) => mayUseProvider(caller, provider);
-  const { bound, name } = resolveModel(services.live.accounts, modelId, mayName);
-  if (!mayUseModel(caller, modelId)) throw ApiError.modelNotAllowed(modelId);
+  const meant = standsFor(services, modelId);
+  const { bound, name } = resolveModel(services.live.accounts, meant, mayName);
+  if (!mayUseNamed(caller, modelId, meant)) throw ApiError.modelNotAllowed(modelId);
   return relayVia(services, context, caller, modelId, bound, name);
 }
 

@@ -2,6 +2,7 @@
 
 import type { Keys, NewKey } from "../auth/keys.ts";
 import type { BuildInfo } from "../build-info.ts";
+import type { Aliases } from "../config/aliases.ts";
 import type { Config } from "../config/config.ts";
 import type { Conversations, UpstreamState } from "../conversations/conversations.ts";
 import type { ReplayMemory } from "../conversations/thinking-state.ts";
@@ -35,6 +36,7 @@ export interface Workers {
 export type Live = {
   readonly config: Config;
   readonly accounts: Accounts;
+  readonly aliases: Aliases;
   readonly trustedProxies: AddressBlocks;
 };
 

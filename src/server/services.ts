@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { Keys } from "../auth/keys.ts";
 import type { BuildInfo } from "../build-info.ts";
+import { Aliases } from "../config/aliases.ts";
 import type { Config } from "../config/config.ts";
 import { Conversations, type UpstreamState } from "../conversations/conversations.ts";
 import { ReplayMemory } from "../conversations/thinking-state.ts";
@@ -256,6 +257,7 @@ export function liveFrom(config: Config): Live {
   return {
     config,
     accounts: new Accounts(config.providers, providers),
+    aliases: new Aliases(config.aliases),
     trustedProxies: new AddressBlocks(config.trustedProxies),
   };
 }

@@ -33,6 +33,14 @@ no errors
     expect(code).toBe(0);
   });
 
+  test("warns of aliases that lead nowhere", async () => {
+    using folder = new TempFolder();
+    writeFileSync(folder.file("troupe.yaml"), "aliases: {a: builtin/echo, b: troupe/tutor, 'c*': nobody/c*}\n");
+    const { code, err } = await new Console(folder.path).run("check");
+    expect(err).toBe("warning: aliases.c*: 'nobody/c*' is no persona, and has no provider that is set up\n");
+    expect(code).toBe(0);
+  });
+
   test("warns where the rate limits can't be kept, which does not stop a start", async () => {
     using folder = new TempFolder();
     mkdirSync(folder.file("data"));

@@ -32,6 +32,7 @@ describe("without anything", () => {
         concurrentRequests: 10_000,
         anonymousPerMinute: 600,
       },
+      aliases: {},
       streams: { keepAliveSeconds: 15 },
       shutdown: { drainSeconds: 30 },
       idempotency: { retentionHours: 24, finishAfterDisconnect: true, recordBytes: 16 * 1024 * 1024 },
@@ -184,6 +185,12 @@ describe("the layers", () => {
   });
 });
 
+test("an alias has no slash", () => {
+  expect(errorsOf({ yaml: 'aliases: {"a/b": openai/x}' })).toEqual([
+    "troupe.yaml:1:11: aliases[\"a/b\"]: must be a name of 1 to 256 characters without '/' or spaces",
+  ]);
+});
+
 describe("errors", () => {
   test("are told all at once, in the order of the file, those of other places last", () => {
     const yaml = `log: {levl: debug}
@@ -205,6 +212,7 @@ providers:
     base_ulr: https://llm.example
 colour: red
 allowed_hosts: ["http://a.example"]
+aliases: {claude: anthropic, "gpt": openai/gpt-*}
 `;
     expect(errorsOf({ yaml, env: { TROUPE_STREAMS_KEEP_ALIVE_SECONDS: "-1" } })).toEqual([
       "troupe.yaml:1:7: log.levl: is not a known key; did you mean 'level'?",
@@ -217,6 +225,8 @@ allowed_hosts: ["http://a.example"]
       "troupe.yaml:17:5: providers.mycorp.base_ulr: is not a known key; did you mean 'base_url'?",
       "troupe.yaml:18:1: colour: is not a known key",
       'troupe.yaml:19:17: allowed_hosts[0]: "http://a.example" is not a name such as troupe.lan; ports and schemes do not belong to it',
+      "troupe.yaml:20:19: aliases.claude: must be <provider>/<model> or a persona's <namespace>/<name>",
+      "troupe.yaml:20:37: aliases.gpt: has a '*', for which the alias 'gpt' needs one '*' too",
       "environment: TROUPE_STREAMS_KEEP_ALIVE_SECONDS: must be an integer from 0 to 3600",
     ]);
   });

@@ -122,6 +122,7 @@ export function testConfig(data: string, { providers = {}, personas, config }: T
       }),
     ),
     workers: 1,
+    aliases: {},
     tiers: { free: 10, pro: 100 },
     budgets: {
       all: {},
