@@ -1,0 +1,110 @@
+/** A TCP proxy between a client and a server, whose connections a test holds up, orphans and cuts while they are in use. */
+import type { Socket, TCPSocketListener } from "bun";
+
+type Link = { other: Socket<Link> | undefined; waiting: Uint8Array[]; isClient: boolean; isOrphan: boolean };
+
+export class SwitchedProxy implements Disposable {
+  readonly #listener: TCPSocketListener<Link>;
+  readonly #clients = new Set<Socket<Link>>();
+  #isHeld = false;
+  #lastWasClient = false;
+  /** Connections that were made. */
+  connections = 0;
+  /** How often clients spoke after the server had: round trips, of one connection in use. */
+  exchanges = 0;
+
+  constructor(port: number) {
+    const server = {
+      data: (socket: Socket<Link>, bytes: Uint8Array) => this.#pass(socket, bytes),
+      close: ({ data }: Socket<Link>) => this.#closed(data),
+      error: () => {},
+    };
+    this.#listener = Bun.listen<Link>({
+      hostname: "127.0.0.1",
+      port: 0,
+      socket: {
+        open: (client) => {
+          this.connections += 1;
+          client.data = { other: undefined, waiting: [], isClient: true, isOrphan: false };
+          this.#clients.add(client);
+          const data: Link = { other: client, waiting: [], isClient: false, isOrphan: false };
+          Bun.connect<Link>({ hostname: "127.0.0.1", port, data, socket: server }).then(
+            (socket) => {
+              client.data.other = socket;
+              if (!this.#isHeld) flush(client.data);
+            },
+            () => client.terminate(),
+          );
+        },
+        data: (socket, bytes) => this.#pass(socket, bytes),
+        close: (client) => {
+          this.#clients.delete(client);
+          this.#closed(client.data);
+        },
+        error: () => {},
+      },
+    });
+  }
+
+  get port(): number {
+    return this.#listener.port;
+  }
+
+  /** From now on nothing passes, in either direction, and nobody is told. */
+  hold(): void {
+    this.#isHeld = true;
+  }
+
+  /** What was held passes. */
+  release(): void {
+    this.#isHeld = false;
+    for (const { data } of this.#clients) {
+      flush(data);
+      if (data.other !== undefined) flush(data.other.data);
+    }
+  }
+
+  /** The server's side of every connection goes; the client's stays, and never hears again. New ones work. */
+  orphan(): void {
+    for (const { data } of this.#clients) {
+      data.isOrphan = true;
+      data.other?.terminate();
+      data.other = undefined;
+    }
+  }
+
+  /** Resets every connection. */
+  cut(): void {
+    for (const client of this.#clients) client.terminate();
+  }
+
+  #pass({ data }: Socket<Link>, bytes: Uint8Array): void {
+    if (data.isOrphan) return;
+    if (data.isClient && !this.#lastWasClient) this.exchanges += 1;
+    this.#lastWasClient = data.isClient;
+    data.waiting.push(bytes.slice());
+    if (!this.#isHeld) flush(data);
+  }
+
+  #closed(data: Link): void {
+    if (!data.isOrphan && !data.other?.data.isOrphan) data.other?.terminate();
+  }
+
+  [Symbol.dispose](): void {
+    this.#listener.stop(true);
+  }
+}
+
+/** Enough for what tests send: what a socket does not take at once is given to it again. */
+function flush(link: Link): void {
+  while (link.other !== undefined && link.waiting.length > 0) {
+    const [bytes] = link.waiting;
+    const written = link.other.write(bytes!);
+    if (written < bytes!.length) {
+      link.waiting[0] = bytes!.subarray(Math.max(0, written));
+      setTimeout(() => flush(link), 5);
+      return;
+    }
+    link.waiting.shift();
+  }
+}

@@ -1,0 +1,223 @@
+/** What the store does when the way to the server breaks, or goes silent. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { openPostgresStore, type PostgresOptions, type PostgresStore } from "../../../src/store/postgres/store.ts";
+import type { NewCall } from "../../../src/store/store.ts";
+import { keyRow } from "../../helpers/key-row.ts";
+import { hasPostgres, PostgresServer } from "../../helpers/postgres.ts";
+import { SwitchedProxy } from "../../helpers/switched-proxy.ts";
+
+const bytes = (text: string) => new TextEncoder().encode(text);
+const call = (requestId: string, run = requestId.padStart(8, "0")): NewCall => ({
+  scope: "s",
+  requestId,
+  fingerprint: "f",
+  run,
+  createdAt: 0,
+});
+
+/** @returns how long it took, and the kind of the StorageError that it ended in */
+async function timed(work: Promise<unknown>): Promise<{ ms: number; kind: string | undefined }> {
+  const startedAt = performance.now();
+  const kind = await work.then(
+    () => undefined,
+    (error: { kind?: string }) => error.kind ?? String(error),
+  );
+  return { ms: performance.now() - startedAt, kind };
+}
+
+describe.skipIf(!hasPostgres)("between the store and PostgreSQL", () => {
+  let server: PostgresServer;
+  beforeAll(async () => {
+    server = await PostgresServer.start();
+  }, 60_000);
+  afterAll(() => server[Symbol.asyncDispose]());
+
+  type House = { readonly store: PostgresStore; readonly proxy: SwitchedProxy; readonly url: string };
+  const on = (what: string, work: (house: House) => Promise<void>, options: PostgresOptions & { pool?: number } = {}) =>
+    test(what, async () => {
+      const url = await server.createDatabase();
+      using proxy = new SwitchedProxy(server.port);
+      const store = await openPostgresStore(
+        {
+          url: server.url(new URL(url).pathname.slice(1), proxy.port),
+          pool: options.pool ?? 2,
+          statementSeconds: 0.5,
+          keysWithoutDatabaseSeconds: 1,
+        },
+        options,
+      );
+      try {
+        await work({ store, proxy, url });
+      } finally {
+        await store.close();
+      }
+    }, 30_000);
+
+  on("a silent connection costs one deadline, and its pool: the next query works", async ({ store, proxy }) => {
+    expect(await store.runs.claim(call("a"))).toBeDefined();
+    const before = proxy.connections;
+    proxy.orphan();
+    // More than there are connections: each would be given a dead one.
+    const late = await Promise.all(Array.from({ length: 4 }, (_, at) => timed(store.runs.find("s", `${at}`))));
+    for (const { ms } of late) expect(ms).toBeLessThan(1_500);
+    expect(late.some(({ kind }) => kind === "away")).toBe(true);
+    const next = await timed(store.runs.find("s", "a"));
+    expect(next.kind).toBeUndefined();
+    expect(next.ms).toBeLessThan(400);
+    expect(proxy.connections).toBeGreaterThan(before);
+  });
+
+  on("answers that are held up end in time, and what they did is found afterwards", async ({ store, proxy }) => {
+    await store.runs.claim(call("warm"));
+    proxy.hold();
+    const held = await timed(store.runs.claim(call("a")));
+    expect(held.kind).toBe("away");
+    expect(held.ms).toBeLessThan(1_000);
+    proxy.release();
+    // Claimed again with the same run: whether the first try counted or not, it is held once, by us.
+    let lease = await store.runs.claim(call("a")).catch(() => undefined);
+    while (lease === undefined) {
+      await Bun.sleep(5);
+      lease = await store.runs.claim(call("a")).catch(() => undefined);
+    }
+    expect(await store.runs.find("s", "a")).toMatchObject({ state: "running", holder: "self", run: lease.run });
+  });
+
+  on(
+    "while connections are cut all the time every write counts once",
+    async ({ store, proxy, url }) => {
+      const cutting = setInterval(() => proxy.cut(), 40);
+      const written: string[] = [];
+      try {
+        await Promise.all(
+          Array.from({ length: 8 }, async (_, worker) => {
+            for (let at = 0; at < 6; at += 1) {
+              const id = `${worker}-${at}`;
+              for (let isDone = false; !isDone; ) {
+                isDone = await writeWhole(store, id).catch(() => false);
+                if (!isDone) await Bun.sleep(2);
+              }
+              written.push(id);
+            }
+          }),
+        );
+      } finally {
+        clearInterval(cutting);
+      }
+      expect(written).toHaveLength(48);
+      const rows = await server.ask<{ id: string; events: number }>(
+        url,
+        `select k.request_id as id, count(e.first_id)::int as events from troupe.kept_calls k
+       left join troupe.kept_events e using (call, run) where k.state = 'finished' group by 1`,
+      );
+      expect(rows.map(({ id }) => id).sort()).toEqual(written.sort());
+      expect(rows.every(({ events }) => events === 2)).toBe(true);
+      const idle = await server.ask<{ count: number }>(
+        url,
+        "select count(*)::int as count from pg_stat_activity where state = 'idle in transaction' and datname = current_database()",
+      );
+      expect(idle[0]!.count).toBe(0);
+    },
+    { pool: 4 },
+  );
+
+  on("a change of keys that was cut off is told as it was", async ({ store, proxy }) => {
+    await store.keys.insert(keyRow("a"));
+    const cutting = setInterval(() => proxy.cut(), 3);
+    let isRevoked: boolean | undefined;
+    while (isRevoked === undefined) {
+      await Bun.sleep(1);
+      isRevoked = await store.keys.revoke("a", 5).catch(() => undefined);
+    }
+    clearInterval(cutting);
+    // A try that was rejected may have done it: then this one finds it done.
+    const [row] = await store.keys.list();
+    expect(row!.revokedAt).toBe(5);
+  });
+
+  on("keys are trusted for the stated time, and at once when the server is back", async ({ store, proxy }) => {
+    const version = store.keys.version();
+    proxy.hold();
+    const heldAt = performance.now();
+    while (trusted(store)) await Bun.sleep(20);
+    expect(performance.now() - heldAt).toBeGreaterThan(400);
+    expect(performance.now() - heldAt).toBeLessThan(2_500);
+    // Nobody waits for what is known to be away.
+    expect((await timed(store.runs.find("s", "a"))).ms).toBeLessThan(600);
+    proxy.release();
+    while (!trusted(store)) await Bun.sleep(20);
+    expect(store.keys.version()).toBe(version);
+    expect(await store.runs.find("s", "a")).toBeUndefined();
+  });
+
+  on(
+    "a lease that could not be renewed is lost, and what it wrote of another's call is refused",
+    async ({ store, proxy, url }) => {
+      const lease = (await store.runs.claim(call("a")))!;
+      expect(store.runs.holds(lease)).toBe(true);
+      proxy.hold();
+      while (store.runs.holds(lease)) await Bun.sleep(5);
+      const two = await openPostgresStore({ url, pool: 2, statementSeconds: 2, keysWithoutDatabaseSeconds: 9 });
+      let found = await two.runs.find("s", "a");
+      while (found!.holder !== "gone") {
+        await Bun.sleep(10);
+        found = await two.runs.find("s", "a");
+      }
+      expect(await two.runs.interruptAbandoned(7)).toBe(1);
+      const anew = (await two.runs.claim(call("a", "anew"), (await two.runs.find("s", "a"))!))!;
+      proxy.release();
+      while ((await store.runs.get(lease).catch(() => null)) !== undefined) await Bun.sleep(5);
+      expect(await store.runs.append(lease, "{}", { firstId: 0, data: bytes("late") })).toBe(false);
+      expect(await store.runs.finish(lease, finished)).toBe(false);
+      await store.runs.release(lease);
+      expect(await two.runs.get(anew)).toMatchObject({ state: "running", holder: "self", headers: null });
+      // It goes on under a new name.
+      const next = (await store.runs.claim(call("b")))!;
+      expect(next.owner).not.toBe(lease.owner);
+      expect(store.runs.holds(lease)).toBe(false);
+      await two.close();
+    },
+    { lapseMs: 900 },
+  );
+
+  on(
+    "a call with an id costs two round trips before the upstream is called",
+    async ({ store, proxy }) => {
+      await store.runs.claim(call("warm"));
+      await store.refresh();
+      const before = proxy.exchanges;
+      expect(await store.runs.find("s", "a")).toBeUndefined();
+      expect(await store.runs.claim(call("a"))).toBeDefined();
+      expect(proxy.exchanges - before).toBeLessThanOrEqual(2);
+    },
+    { pool: 1 },
+  );
+});
+
+const finished = {
+  status: 200,
+  headers: "{}",
+  events: null,
+  bodyFrom: null,
+  body: bytes("body"),
+  bytes: 4,
+  expiresAt: 1,
+};
+
+async function writeWhole({ runs }: PostgresStore, id: string): Promise<boolean> {
+  const found = await runs.find("s", id);
+  if (found?.state === "finished") return true;
+  const lease = (await runs.claim(call(id))) ?? found;
+  if (lease === undefined) return false;
+  for (const firstId of [0, 1]) await runs.append(lease, "{}", { firstId, data: bytes(`${firstId}`) });
+  return runs.finish(lease, finished);
+}
+
+function trusted({ keys }: PostgresStore): boolean {
+  try {
+    keys.version();
+    return true;
+  } catch {
+    return false;
+  }
+}
