@@ -62,6 +62,33 @@ export type StoreConfig = {
 /** Dollars that may be spent in a day or a month in UTC, or altogether. */
 export type BudgetLimits = { readonly day?: number; readonly month?: number; readonly prepaid?: number };
 
+/** Dollars per million tokens, by their kinds; of a request, an image, and a tool's use. As the file says them. */
+export type PriceRates = {
+  readonly input?: number;
+  readonly cache_read?: number;
+  readonly cache_write?: number;
+  readonly cache_write_1h?: number;
+  readonly output?: number;
+  readonly reasoning?: number;
+  readonly audio_input?: number;
+  readonly audio_cache_read?: number;
+  readonly audio_output?: number;
+  readonly image_input?: number;
+  readonly image_output?: number;
+  readonly request?: number;
+  readonly image?: number;
+  readonly tools?: Readonly<Record<string, number>>;
+};
+
+export type PriceConfig = PriceRates & {
+  /** A glob over `<provider>/<model>`. */
+  readonly match: string;
+  /** Rates of inputs of more tokens than `above`. */
+  readonly tiers?: readonly (PriceRates & { readonly above: number })[];
+  /** By the service tier's name: a factor, or rates. */
+  readonly service_tiers?: Readonly<Record<string, number | PriceRates>>;
+};
+
 export type Config = {
   readonly listen: readonly ListenerConfig[];
   /** The data folder. */
@@ -117,6 +144,10 @@ export type Config = {
     readonly recordBytes: number;
   };
   readonly conversations: { readonly retentionDays: number };
+  /** How long lines of the ledger are kept. */
+  readonly usage: { readonly retentionDays: number };
+  /** The operator's own prices; the first that fits wins. */
+  readonly prices: readonly PriceConfig[];
   /** By which names, besides its own, a listener on a loopback address may be called; `*` stands for any characters. */
   readonly allowedHosts: readonly string[];
   /** CIDR blocks of proxies whose X-Forwarded-For is trusted. */

@@ -236,6 +236,8 @@ class ConfigLoader {
         recordBytes: idempotency.record_bytes,
       },
       conversations: { retentionDays: file.conversations.retention_days },
+      usage: { retentionDays: file.usage.retention_days },
+      prices: file.prices as Config["prices"],
       allowedHosts: this.#checkedList(["allowed_hosts"], file.allowed_hosts, hostError),
       trustedProxies: this.#checkedList(["trusted_proxies"], file.trusted_proxies, blockError),
       log: file.log,

@@ -142,6 +142,55 @@ export const StoreFile = Type.Object(
   closed,
 );
 
+const dollars = (of: string) => optional(Type.Number({ minimum: 0, maximum: 1_000_000, description: of }));
+const perMillion = (kind: string) => dollars(`Dollars per million ${kind}.`);
+
+const priceRates = {
+  input: perMillion("input tokens"),
+  cache_read: perMillion("tokens read from a cache"),
+  cache_write: perMillion("tokens written to a cache"),
+  cache_write_1h: perMillion("tokens written to a cache for an hour"),
+  output: perMillion("output tokens"),
+  reasoning: perMillion("reasoning tokens. Default: as `output`"),
+  audio_input: perMillion("tokens of audio in the input"),
+  audio_cache_read: perMillion("tokens of cached audio"),
+  audio_output: perMillion("tokens of audio in the output"),
+  image_input: perMillion("tokens of images in the input. Default: as `input`"),
+  image_output: perMillion("tokens of images in the output"),
+  request: dollars("Dollars per call."),
+  image: dollars("Dollars per image in the answer."),
+  tools: optional(
+    Type.Record(Type.String(), Type.Number({ minimum: 0 }), { description: "Dollars per use of a hosted tool." }),
+  ),
+};
+
+const PriceFile = Type.Object(
+  {
+    match: text("A glob over `<provider>/<model>`; `*` matches anything."),
+    ...priceRates,
+    tiers: optional(
+      Type.Array(
+        Type.Object(
+          {
+            above: Type.Integer({ minimum: 0, description: "Input tokens; what has more costs this." }),
+            ...priceRates,
+          },
+          closed,
+        ),
+        { description: "Rates by the length of the input; what one leaves out is as it is without it." },
+      ),
+    ),
+    service_tiers: optional(
+      Type.Record(
+        Type.String(),
+        Type.Union([Type.Number({ minimum: 0, maximum: 1000 }), Type.Object(priceRates, closed)]),
+        { description: "By the name of the service tier: a factor, or rates. Default: 0.5 for `batch` and `flex`." },
+      ),
+    ),
+  },
+  closed,
+);
+
 const tagName = {
   pattern: "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$",
   message: "must be of 1 to 64 letters, digits, '.', '_' and '-', and begin with a letter or digit",
@@ -291,6 +340,16 @@ export const ConfigFile = Type.Object(
     conversations: section("Conversations stored with `store: true`.", {
       retention_days: whole(1, 3650, 30, "How long one is stored after its last use."),
     }),
+    usage: section("The ledger: a line for each attempt to answer a request, with what it used and cost.", {
+      retention_days: whole(1, 3650, 400, "How long its lines are stored, in whole UTC days."),
+    }),
+    prices: optional(
+      Type.Array(PriceFile, {
+        default: [],
+        description:
+          "Prices that replace those of the list in the executable; the first that fits wins. [costs.md](costs.md) has examples.",
+      }),
+    ),
     allowed_hosts: optional(
       Type.Array(Type.String({ minLength: 1 }), {
         default: [],

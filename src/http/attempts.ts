@@ -34,6 +34,13 @@ export function nextAttempt(
   };
 }
 
-export function attemptTarget({ account, provider, call }: Target): AttemptTarget {
-  return { provider: account.name, dialect: provider.name, baseUrl: account.baseUrl, model: truncate(call.model) };
+export function attemptTarget({ area }: RequestContext, { account, provider, call, models }: Target): AttemptTarget {
+  return {
+    provider: account.name,
+    dialect: provider.name,
+    baseUrl: account.baseUrl,
+    model: truncate(call.model),
+    isLocal: provider.kind === "local",
+    isListed: area === "orchestrator" || models.has(call.model),
+  };
 }

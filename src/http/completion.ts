@@ -452,7 +452,7 @@ function callUpstream(
     if (plan.store) memories.push(conversation.remember(target, form, writer.envelope, passing));
     if (services.live.config.log.content) memories.push(({ choices }) => logContent(context, "choices", choices));
     const bounds = { inputBytes, maxOutputTokens: maxOutputOf(call.request), choices: form.choices };
-    const attempt = nextAttempt(context, caller, request.model, attemptTarget(target), bounds);
+    const attempt = nextAttempt(context, caller, request.model, attemptTarget(context, target), bounds);
     const accounts = { attempt, input: requestMeter(call.request, inputBytes) };
     const observer = new CallRecorder(services, context, target, accounts, memories);
     return {

@@ -65,7 +65,7 @@ export function relayVia(
   }
   const call = { model, request: { model, messages: [] }, extras: {}, account, media: new Map() };
   const target: Target = { ...bound, call, legacyFunctions: false };
-  const attempt = nextAttempt(context, caller, asked, attemptTarget(target), {
+  const attempt = nextAttempt(context, caller, asked, attemptTarget(context, target), {
     inputBytes: Number(context.request.headers.get("content-length") ?? "0"),
   });
   return {

@@ -20,6 +20,7 @@ import type { Upstream } from "../upstream/client.ts";
 import type { MediaFetcher } from "../upstream/media.ts";
 import type { Budgets } from "../usage/budgets.ts";
 import type { LedgerWriter } from "../usage/ledger-writer.ts";
+import type { Prices } from "../usage/prices/prices.ts";
 import type { UsageRecorder } from "../usage/usage.ts";
 import type { BackgroundAnswers } from "./background.ts";
 import type { BodyMemory } from "./body-memory.ts";
@@ -37,6 +38,7 @@ export type Live = {
   readonly config: Config;
   readonly accounts: Accounts;
   readonly aliases: Aliases;
+  readonly prices: Prices;
   readonly trustedProxies: AddressBlocks;
 };
 

@@ -5,6 +5,7 @@
  */
 import { truncate } from "../lib/truncate.ts";
 import type { Usage } from "../protocols/chat/schema.ts";
+import { type LedgerLine, tokenKinds } from "../store/store.ts";
 import { prometheusContentType, renderPrometheus } from "./prometheus.ts";
 import { type Aggregate, Registry, type Snapshot } from "./registry.ts";
 
@@ -43,6 +44,26 @@ export class Metrics {
     "Tokens of a call by kind, as the upstream reported them.",
     ["gen_ai_token_type", "gen_ai_provider_name", "gen_ai_request_model"],
     tokenCounts,
+  );
+  readonly #costs = this.#registry.counter(
+    "troupe_cost_micro_dollars_total",
+    "What calls cost, where it is known, in millionths of a dollar.",
+    ["surface", "gen_ai_provider_name", "gen_ai_request_model"],
+  );
+  readonly #unknownCosts = this.#registry.counter("troupe_unknown_cost_calls_total", "Calls whose cost is unknown.", [
+    "surface",
+    "gen_ai_provider_name",
+    "gen_ai_request_model",
+  ]);
+  readonly #usedTokens = this.#registry.counter(
+    "troupe_tokens_total",
+    "Tokens by kind, as in the ledger: input holds what was cached and heard, output what was thought and spoken.",
+    ["kind", "gen_ai_provider_name", "gen_ai_request_model"],
+  );
+  readonly #calls = this.#registry.counter(
+    "troupe_attempts_total",
+    "Attempts to answer a request by how they ended, as in the ledger.",
+    ["surface", "end"],
   );
   readonly #overhead = this.#registry.histogram(
     "troupe_overhead_seconds",
@@ -133,6 +154,19 @@ export class Metrics {
     this.#count("output", provider, model, usage.completion_tokens);
     this.#count("cached", provider, model, usage.prompt_tokens_details?.["cached_tokens"]);
     this.#count("reasoning", provider, model, usage.completion_tokens_details?.["reasoning_tokens"]);
+  }
+
+  /** Counts a line of the ledger. @param isListed whether the operator named its model */
+  ledgerLine({ surface, ended, provider, upstreamModel, cost, tokens }: LedgerLine, isListed: boolean): void {
+    this.#calls.series(surface, ended).add();
+    // Names of models that nobody has answered for add no labels.
+    if (provider === null || (cost === 0 && tokens.input === 0 && tokens.output === 0)) return;
+    const model = this.modelLabel(upstreamModel ?? "", isListed);
+    if (cost === null) this.#unknownCosts.series(surface, provider, model).add();
+    else if (cost > 0) this.#costs.series(surface, provider, model).add(cost);
+    for (const kind of tokenKinds) {
+      if (tokens[kind] > 0) this.#usedTokens.series(kind, provider, model).add(tokens[kind]);
+    }
   }
 
   upstreamError(provider: string, status: number): void {

@@ -34,6 +34,7 @@ import { Upstream } from "../upstream/client.ts";
 import { MediaFetcher } from "../upstream/media.ts";
 import { Budgets } from "../usage/budgets.ts";
 import { LedgerWriter } from "../usage/ledger-writer.ts";
+import { Prices } from "../usage/prices/prices.ts";
 import { UsageRecorder } from "../usage/usage.ts";
 import { openSharedState } from "./shared-state.ts";
 import type { WorkerChannel } from "./worker.ts";
@@ -87,6 +88,16 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   const sweeper = opened.adopt(new Sweeper(store, clock, () => sweepRulesOf(current()), log), (one) => one.stop());
   // Closed after all that makes calls.
   const ledger = opened.adopt(new LedgerWriter(store, clock, log), (one) => one.close());
+  const usage = opened.adopt(
+    new UsageRecorder({
+      clock,
+      log,
+      writer: ledger,
+      prices: () => services.live.prices,
+      onLine: (line, isListed) => services.metrics.ledgerLine(line, isListed),
+    }),
+    (one) => one.close(),
+  );
   const transport = options.behindForwardProxy === true ? new FetchTransport() : undefined;
   const upstream = opened.adopt(new Upstream(clock, transport), (one) => one.close());
   const conversations = new Conversations(store, clock, () => current().conversations.retentionDays);
@@ -117,7 +128,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
     personaErrors: () => folder?.lastErrors.length ?? 0,
     rereadPersonas: async () => void (await folder?.rescan()),
     upstream,
-    usage: new UsageRecorder({ clock, log, writer: ledger }),
+    usage,
     ledger,
     budgets,
     media: new MediaFetcher({ allowPrivate: options.allowPrivateMedia === true }),
@@ -150,6 +161,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
     "Responses that are made in the background.",
     () => background.size,
   );
+  sampleLedger(services);
   sampleStores(services, sweeper, await storeSize(store));
   services.loading = folder?.start().then(() => {
     services.loading = undefined;
@@ -199,11 +211,26 @@ async function storeSize({ maintenance }: Store): Promise<() => number> {
   };
 }
 
+function sampleLedger({ metrics, ledger }: Services): void {
+  const { counts } = ledger;
+  metrics.sampleCounter("troupe_ledger_lines_total", "Lines of the ledger written.", () => counts.written);
+  metrics.sampleCounter("troupe_ledger_lost_total", "Lines that were never written.", () => counts.lost);
+  metrics.sampleCounter("troupe_ledger_failures_total", "Writes of the ledger that failed.", () => counts.failures);
+  metrics.sampleGauge("troupe_ledger_waiting", "Lines that are not written yet.", () => ledger.waiting);
+  metrics.sampleGauge(
+    "troupe_ledger_lag_seconds",
+    "For how long the oldest line waits to be written.",
+    () => ledger.lagSeconds,
+    "max",
+  );
+}
+
 function sampleStores({ metrics, idempotency, log }: Services, sweeper: Sweeper, storeBytes: () => number): void {
   const { counts } = idempotency;
   const swept = sweeper.counts;
   metrics.sampleCounter("troupe_swept_answers_total", "Expired idempotency records removed.", () => swept.answers);
   metrics.sampleCounter("troupe_swept_turns_total", "Expired conversation turns removed.", () => swept.turns);
+  metrics.sampleCounter("troupe_swept_ledger_total", "Old lines of the ledger removed.", () => swept.ledger);
   metrics.sampleCounter("troupe_sweeps_total", "Sweeps that ended.", () => swept.sweeps);
   metrics.sampleCounter("troupe_sweep_failures_total", "Sweeps that failed in the store.", () => swept.failures);
   metrics.sampleCounter(
@@ -258,6 +285,7 @@ export function liveFrom(config: Config): Live {
     config,
     accounts: new Accounts(config.providers, providers),
     aliases: new Aliases(config.aliases),
+    prices: new Prices(config.prices),
     trustedProxies: new AddressBlocks(config.trustedProxies),
   };
 }

@@ -18,16 +18,26 @@ const deletedRetentionMs = hourMs;
 /** Beyond this database size idempotency records are removed before they expire, oldest first, except those of the last hour. */
 const maxDatabaseBytes = 16 * 1024 ** 3;
 
-export type SweepRules = { readonly retentionHours: number; readonly maxBytes?: number };
+export type SweepRules = {
+  readonly retentionHours: number;
+  readonly maxBytes?: number;
+  /** How many days lines of the ledger are kept; absent: for ever. */
+  readonly ledgerDays?: number;
+};
 
 /** A database server has room of its own; of its size nothing is known but with what vacuum has not reused yet. */
-export const sweepRulesOf = ({ idempotency, store }: Pick<Config, "idempotency" | "store">): SweepRules => ({
+export const sweepRulesOf = ({
+  idempotency,
+  usage,
+  store,
+}: Pick<Config, "idempotency" | "usage" | "store">): SweepRules => ({
   retentionHours: idempotency.retentionHours,
+  ledgerDays: usage.retentionDays,
   ...(store !== undefined && { maxBytes: Number.POSITIVE_INFINITY }),
 });
 
-/** Totals removed: idempotency records, conversation rows, and pages returned to the file system. */
-export type SweepCounts = { answers: number; turns: number; pages: number };
+/** Totals removed: idempotency records, conversation rows, ledger rows, and pages returned to the file system. */
+export type SweepCounts = { answers: number; turns: number; ledger: number; pages: number };
 
 /**
  * Runs one small step of a sweep.
@@ -38,7 +48,7 @@ export type SweepCounts = { answers: number; turns: number; pages: number };
 export async function sweepStep(
   maintenance: Maintenance,
   now: number,
-  { retentionHours, maxBytes = maxDatabaseBytes }: SweepRules,
+  { retentionHours, maxBytes = maxDatabaseBytes, ledgerDays = Number.POSITIVE_INFINITY }: SweepRules,
   counts: SweepCounts,
   deletedBefore = now - deletedRetentionMs,
 ): Promise<boolean> {
@@ -46,6 +56,13 @@ export async function sweepStep(
     ["answers", () => maintenance.removeExpiredRuns(now, rowsPerStep)],
     ["turns", () => maintenance.removeExpiredTurns(now, rowsPerStep)],
     ["turns", () => maintenance.removeDeletedTurns(deletedBefore, rowsPerStep)],
+    [
+      "ledger",
+      () =>
+        ledgerDays === Number.POSITIVE_INFINITY
+          ? 0
+          : maintenance.removeLedgerDays(now - ledgerDays * 24 * hourMs, rowsPerStep),
+    ],
     [
       "answers",
       async () => {
@@ -73,7 +90,7 @@ export class Sweeper {
   #isStopped = false;
 
   /** Running totals since the start; `failures`: sweeps that the store did not let end. */
-  readonly counts = { answers: 0, turns: 0, pages: 0, sweeps: 0, failures: 0 };
+  readonly counts = { answers: 0, turns: 0, ledger: 0, pages: 0, sweeps: 0, failures: 0 };
 
   constructor(
     { maintenance }: { readonly maintenance: Maintenance },

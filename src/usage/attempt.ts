@@ -32,6 +32,10 @@ export type AttemptTarget = {
   readonly baseUrl: string;
   /** The upstream's model name, truncated. */
   readonly model: string;
+  /** Compiled in: it costs nothing. */
+  readonly isLocal: boolean;
+  /** Whether the operator named the model: then it has a metric label of its own. */
+  readonly isListed: boolean;
 };
 
 export type AttemptBounds = {

@@ -1,25 +1,31 @@
 /** Accounts for each attempt to answer a request: reserves before it, prices it after it, and writes its line. */
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
-import type { Usage } from "../protocols/chat/schema.ts";
+import { billed, type Usage } from "../protocols/chat/schema.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { LedgerLine } from "../store/store.ts";
-import type { Attempt, Outcome, Reservation, UsageEntry, UsageGate } from "./attempt.ts";
-import { noTokens, tokensOf } from "./counts.ts";
+import type { Attempt, Outcome, Reservation, Seen, UsageEntry, UsageGate } from "./attempt.ts";
+import { countedOf, noTokens } from "./counts.ts";
 import type { LedgerWriter } from "./ledger-writer.ts";
+import type { Priced, Prices } from "./prices/prices.ts";
+import { estimateMeter } from "./tokenizer.ts";
 
 export type UsageTools = {
   readonly clock: Clock;
   readonly log: Logger;
   readonly writer: LedgerWriter;
+  /** Read for each call, as a reload may change them. */
+  readonly prices: () => Prices;
   /** Told of each line when it is final. */
-  readonly onLine?: (line: LedgerLine) => void;
+  readonly onLine?: (line: LedgerLine, isListed: boolean) => void;
 };
 
 export class UsageRecorder {
   readonly #tools: UsageTools;
   /** Budgets: they must agree before an attempt. */
   gate: UsageGate | undefined;
+  /** Estimates under way. */
+  readonly #estimates = new Set<Promise<void>>();
 
   constructor(tools: UsageTools) {
     this.#tools = tools;
@@ -31,7 +37,7 @@ export class UsageRecorder {
    * @throws ApiError where a budget has no room for it, and then a line tells of the refusal; rejects with the same
    */
   begin(attempt: Attempt): UsageEntry | Promise<UsageEntry> {
-    const entry = new Entry(this.#tools, attempt);
+    const entry = new Entry(this.#tools, this.#estimates, attempt);
     const reserving = this.gate?.reserve(attempt);
     return reserving === undefined ? entry : this.#reserve(entry, reserving);
   }
@@ -48,26 +54,34 @@ export class UsageRecorder {
 
   /** What an answer with these counts would cost, in micro-dollars; undefined where unknown. */
   price(attempt: Attempt, usage: Usage): number | undefined {
-    return new Entry(this.#tools, attempt).price(usage);
+    return new Entry(this.#tools, this.#estimates, attempt).price(usage);
   }
 
   /** Writes the line of an attempt that asks no upstream: a refusal, a replay, a join. Nothing is reserved for it. */
   record(attempt: Attempt, outcome: Outcome): void {
-    new Entry(this.#tools, attempt).settle(outcome);
+    new Entry(this.#tools, this.#estimates, attempt).settle(outcome);
+  }
+
+  /** Waits for the lines that are still being estimated. Never rejects. */
+  async close(): Promise<void> {
+    while (this.#estimates.size > 0) await Promise.all(this.#estimates);
   }
 }
 
 class Entry implements UsageEntry {
   readonly #tools: UsageTools;
+  readonly #estimates: Set<Promise<void>>;
   readonly #attempt: Attempt;
   readonly #at: number;
   readonly #startedAt: number;
   #firstTokenMs: number | null = null;
+  #totalMs = 0;
   #reservation: Reservation | undefined;
   #isSettled = false;
 
-  constructor(tools: UsageTools, attempt: Attempt) {
+  constructor(tools: UsageTools, estimates: Set<Promise<void>>, attempt: Attempt) {
     this.#tools = tools;
+    this.#estimates = estimates;
     this.#attempt = attempt;
     this.#at = tools.clock.now();
     this.#startedAt = tools.clock.monotonic();
@@ -85,26 +99,68 @@ class Entry implements UsageEntry {
     this.#firstTokenMs ??= this.#elapsedMs;
   }
 
-  price(_usage: Usage, _serviceTier?: string): number | undefined {
-    return undefined;
+  price(usage: Usage, serviceTier?: string): number | undefined {
+    const { target } = this.#attempt;
+    if (target === undefined) return undefined;
+    const tier = usage[billed]?.serviceTier ?? serviceTier;
+    return this.#tools.prices().price(target, countedOf(usage), tier, this.#at).cost ?? undefined;
   }
 
   settle(outcome: Outcome): void {
     if (this.#isSettled) return;
     this.#isSettled = true;
-    const line = this.#line(outcome);
-    this.#reservation?.settle(line);
-    this.#tools.onLine?.(line);
-    this.#tools.writer.push(line);
+    this.#totalMs = this.#elapsedMs;
+    const { usage, seen } = outcome;
+    const isOutputTold = usage !== undefined && (outcome.ended === "finished" || usage.completion_tokens > 0);
+    if (isOutputTold || seen === undefined) this.#close(this.#line(outcome, "upstream"));
+    else this.#settleByEstimate(outcome, seen);
   }
 
   get #elapsedMs(): number {
     return Math.round(this.#tools.clock.monotonic() - this.#startedAt);
   }
 
-  #line({ ended, status, usage, serviceTier, seen, callOf }: Outcome): LedgerLine {
+  /** Estimates what the upstream did not tell: all, or the output alone. */
+  #settleByEstimate(outcome: Outcome, { input, output }: Seen): void {
+    const estimate = async () => {
+      const told = outcome.usage;
+      // Where even the input is not known, nothing is.
+      if (told === undefined && input === undefined) return this.#line(outcome, "unknown");
+      const prompt_tokens = told?.prompt_tokens ?? (await estimateMeter(input!));
+      const completion_tokens = await estimateMeter(output);
+      const usage = { ...told, prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens };
+      return this.#line({ ...outcome, usage }, "estimated");
+    };
+    const settling = estimate()
+      .catch((error) => {
+        this.#tools.log.error("the tokens of a call could not be estimated", { error });
+        return this.#line(outcome, "unknown");
+      })
+      .then((line) => {
+        this.#close(line);
+        this.#estimates.delete(settling);
+      });
+    this.#estimates.add(settling);
+  }
+
+  #close(line: LedgerLine): void {
+    this.#reservation?.settle(line);
+    this.#tools.onLine?.(line, this.#attempt.target?.isListed === true);
+    this.#tools.writer.push(line);
+  }
+
+  /** @param source where counts come from, if there are any */
+  #line(outcome: Outcome, source: "upstream" | "estimated" | "unknown"): LedgerLine {
+    const { usage, seen } = outcome;
     const { target, ...attempt } = this.#attempt;
-    const isBilled = usage !== undefined || seen !== undefined;
+    const tier = usage?.[billed]?.serviceTier ?? outcome.serviceTier;
+    const isBilled = target !== undefined && (usage !== undefined || seen !== undefined);
+    const counted = usage === undefined ? undefined : countedOf(usage);
+    const priced = !isBilled
+      ? nothing
+      : this.#tools.prices().price(target, counted ?? countedOf(noUsage), tier, this.#at);
+    // Of a call whose counts are unknown only a cost of nothing is known.
+    const { cost, costs, ...price } = counted === undefined && priced.cost !== 0 ? unknown : priced;
     return {
       requestId: attempt.requestId,
       attempt: attempt.number,
@@ -118,19 +174,29 @@ class Entry implements UsageEntry {
       personaVersion: attempt.personaVersion ?? null,
       provider: target?.provider ?? null,
       upstreamModel: target?.model ?? null,
-      ended,
-      status: status ?? null,
-      callOf: callOf ?? null,
-      serviceTier: serviceTier ?? null,
-      counted: usage !== undefined ? "upstream" : isBilled ? "unknown" : "none",
-      tokens: usage === undefined ? noTokens : tokensOf(usage),
-      cost: isBilled ? null : 0,
-      costs: null,
-      priceSource: isBilled ? "unknown" : "none",
-      priceDate: null,
-      priceNote: null,
+      ended: outcome.ended,
+      status: outcome.status ?? null,
+      callOf: outcome.callOf ?? null,
+      serviceTier: tier ?? null,
+      counted: counted !== undefined ? source : isBilled ? "unknown" : "none",
+      tokens: counted?.tokens ?? noTokens,
+      cost,
+      costs,
+      priceSource: price.priceSource,
+      priceDate: price.priceDate,
+      priceNote: price.priceNote,
       firstTokenMs: this.#firstTokenMs,
-      totalMs: this.#elapsedMs,
+      totalMs: this.#totalMs,
     };
   }
 }
+
+const noUsage: Usage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
+const nothing: Priced = { cost: 0, costs: null, priceSource: "none", priceDate: null, priceNote: null };
+const unknown: Priced = {
+  cost: null,
+  costs: null,
+  priceSource: "unknown",
+  priceDate: null,
+  priceNote: "the upstream told no counts",
+};

@@ -37,6 +37,8 @@ describe("without anything", () => {
       shutdown: { drainSeconds: 30 },
       idempotency: { retentionHours: 24, finishAfterDisconnect: true, recordBytes: 16 * 1024 * 1024 },
       conversations: { retentionDays: 30 },
+      usage: { retentionDays: 400 },
+      prices: [],
       allowedHosts: [],
       trustedProxies: [],
       log: { level: "info", format: "auto", content: false, sample: 1, omit: [] },

@@ -146,6 +146,8 @@ export function testConfig(data: string, { providers = {}, personas, config }: T
     shutdown: { drainSeconds: 5 },
     idempotency: { retentionHours: 24, finishAfterDisconnect: true, recordBytes: 16 * 1024 * 1024 },
     conversations: { retentionDays: 30 },
+    usage: { retentionDays: 400 },
+    prices: [],
     allowedHosts: [],
     trustedProxies: [],
     log: { level: "info", format: "json", content: false, sample: 1, omit: [] },

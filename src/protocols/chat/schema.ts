@@ -331,8 +331,28 @@ export type TokenLogprob = {
 /** `refusal` is in every answer, null where nothing was refused: `upstream/stream/normaliser.ts` sees to it. */
 export type Logprobs = { content: TokenLogprob[] | null; refusal?: TokenLogprob[] | null };
 
+/** Under it stands, in a usage, what the public form has no place for. A symbol is never written as JSON. */
+export const billed: unique symbol = Symbol("billed");
+
+/** What an upstream counts beyond the public form, because it bills it otherwise. */
+export type Billed = {
+  /** Of the tokens written to a cache, those that it holds for an hour. */
+  cacheWrite1h?: number;
+  /** Of the cached tokens, those that are audio. */
+  audioCacheRead?: number;
+  imageInput?: number;
+  imageOutput?: number;
+  /** Images in the answer. */
+  images?: number;
+  /** Uses of hosted tools, by their names: `web_search`. */
+  tools?: Record<string, number>;
+  /** The service tier, in the upstream's word. */
+  serviceTier?: string;
+};
+
 /** Token counts in OpenAI's meaning: prompt includes cached ones, completion includes reasoning ones. */
 export type Usage = {
+  [billed]?: Billed;
   prompt_tokens: number;
   completion_tokens: number;
   total_tokens: number;

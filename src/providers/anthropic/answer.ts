@@ -12,13 +12,15 @@ import {
   saysNothing,
   textOf,
 } from "../../lib/json/json.ts";
-import type {
-  AnswerMessage,
-  CompletionBody,
-  CustomToolCall,
-  FinishReason,
-  ToolCall,
-  Usage,
+import {
+  type AnswerMessage,
+  type Billed,
+  billed,
+  type CompletionBody,
+  type CustomToolCall,
+  type FinishReason,
+  type ToolCall,
+  type Usage,
 } from "../../protocols/chat/schema.ts";
 import { InvalidAnswer, UpstreamFault } from "../../protocols/errors.ts";
 import { idsFor, type MakeId } from "../made-ids.ts";
@@ -175,6 +177,22 @@ export function usageOf(usage: JsonObject): Usage | undefined {
     total_tokens: prompt + (output ?? 0),
     ...(Object.keys(promptDetails).length > 0 && { prompt_tokens_details: promptDetails }),
     ...(thinking !== undefined && { completion_tokens_details: { reasoning_tokens: thinking } }),
+    ...billedOf(usage),
+  };
+}
+
+/** Source: https://platform.claude.com/docs/en/api/messages#usage */
+function billedOf(usage: JsonObject): { [billed]?: Billed } {
+  const cacheWrite1h = numberOf(objectOf(usage["cache_creation"])?.["ephemeral_1h_input_tokens"]);
+  const searches = numberOf(objectOf(usage["server_tool_use"])?.["web_search_requests"]);
+  const serviceTier = textOf(usage["service_tier"]);
+  if (!cacheWrite1h && !searches && serviceTier === undefined) return {};
+  return {
+    [billed]: {
+      ...(cacheWrite1h && { cacheWrite1h }),
+      ...(searches && { tools: { web_search: searches } }),
+      ...(serviceTier !== undefined && { serviceTier }),
+    },
   };
 }
 

@@ -4,7 +4,7 @@
  */
 import { type JsonObject, objectOf, parseJson } from "../../lib/json/json.ts";
 import type { SseEvent } from "../../lib/sse.ts";
-import type { ChunkBody, Delta, ThinkingBlock, ToolCallDelta } from "../../protocols/chat/schema.ts";
+import type { ChunkBody, Delta, ThinkingBlock, ToolCallDelta, Usage } from "../../protocols/chat/schema.ts";
 import { InvalidAnswer } from "../../protocols/errors.ts";
 import type { AnsweredCall, StreamDecoder, TextPlace } from "../provider.ts";
 import { eventIn, objectAt, objectIn, objectsIn, plainWords, textAt, textIn } from "../reading.ts";
@@ -152,6 +152,12 @@ export class AnthropicStream implements StreamDecoder {
     const open = this.#open.get(index);
     if (open === undefined) throw new InvalidAnswer("a part of a block that is not open");
     return kind === "content_block_stop" ? this.#stop(index) : this.#delta(open, objectAt(event, "delta"));
+  }
+
+  /** The output's count in the stream's first event is no count of what follows: only the input is known from there. */
+  get counted(): Usage | undefined {
+    const usage = usageOf(this.#usage);
+    return this.#answered ? usage : usage && { ...usage, completion_tokens: 0, total_tokens: usage.prompt_tokens };
   }
 
   /** Counts are cumulative, and what is not restated stays. */

@@ -104,6 +104,10 @@ export class GoogleStreamDecoder implements StreamDecoder {
     return body.choices.length === 0 && usage === undefined ? [] : [body];
   }
 
+  get counted(): Usage | undefined {
+    return this.#reader.counted;
+  }
+
   end(): ChunkBody[] {
     const usage = this.#reader.takeUsage();
     return usage === undefined ? [] : [{ choices: [], usage }];
@@ -115,6 +119,7 @@ class AnswerReader {
   readonly #whole: boolean;
   readonly #candidates = new Map<number, CandidateReader>();
   #usage: JsonObject | undefined;
+  #counted: JsonObject | undefined;
   #isBlocked = false;
 
   /** @param whole whether the body is a whole answer, which may lack a finish reason */
@@ -130,6 +135,7 @@ class AnswerReader {
     throwIfError(answer, text);
     // Running totals: the last ones count.
     this.#usage = objectOf(answer["usageMetadata"]) ?? this.#usage;
+    this.#counted = this.#usage ?? this.#counted;
     const chunk: ChunkBody = { choices: [] };
     // A list is a whole stream, which has a finish reason.
     const isWhole = this.#whole && answer === body;
@@ -151,6 +157,10 @@ class AnswerReader {
 
   get complete(): boolean {
     return this.#candidates.size > 0 && this.#candidates.values().every(({ finished }) => finished);
+  }
+
+  get counted(): Usage | undefined {
+    return this.#counted === undefined ? undefined : usageOf(this.#counted);
   }
 
   /** The counts, once for each time that they changed. */

@@ -3,7 +3,7 @@
  * Source: https://ai.google.dev/api/generate-content#UsageMetadata
  */
 import { type JsonObject, listOf, numberOf, objectOf, textOf } from "../../lib/json/json.ts";
-import type { Logprobs, TokenLogprob, Usage } from "../../protocols/chat/schema.ts";
+import { type Billed, billed, type Logprobs, type TokenLogprob, type Usage } from "../../protocols/chat/schema.ts";
 
 /** Counts that are zero are left out of this JSON. */
 export function usageOf(counts: JsonObject): Usage {
@@ -22,15 +22,36 @@ export function usageOf(counts: JsonObject): Usage {
       reasoning_tokens: count("thoughtsTokenCount"),
       ...audioTokens(counts["candidatesTokensDetails"]),
     },
+    ...billedOf(counts),
+  };
+}
+
+function billedOf(counts: JsonObject): { [billed]?: Billed } {
+  const audioCacheRead = modalityTokens(counts["cacheTokensDetails"], "AUDIO");
+  const imageInput = modalityTokens(counts["promptTokensDetails"], "IMAGE");
+  const imageOutput = modalityTokens(counts["candidatesTokensDetails"], "IMAGE");
+  const serviceTier = textOf(counts["serviceTier"]);
+  if (!audioCacheRead && !imageInput && !imageOutput && serviceTier === undefined) return {};
+  return {
+    [billed]: {
+      ...(audioCacheRead && { audioCacheRead }),
+      ...(imageInput && { imageInput }),
+      ...(imageOutput && { imageOutput }),
+      ...(serviceTier !== undefined && { serviceTier }),
+    },
   };
 }
 
 function audioTokens(details: unknown): { audio_tokens?: number } {
-  const audio = listOf(details)
-    .map(objectOf)
-    .find((entry) => entry?.["modality"] === "AUDIO");
-  const audio_tokens = numberOf(audio?.["tokenCount"]);
+  const audio_tokens = modalityTokens(details, "AUDIO");
   return audio_tokens === undefined ? {} : { audio_tokens };
+}
+
+function modalityTokens(details: unknown, modality: string): number | undefined {
+  const found = listOf(details)
+    .map(objectOf)
+    .find((entry) => entry?.["modality"] === modality);
+  return numberOf(found?.["tokenCount"]);
 }
 
 export function logprobsOf(result: JsonObject | undefined): Logprobs | undefined {

@@ -165,6 +165,7 @@ describe("prune", () => {
     expect(await prune(store, clock.now(), { retentionHours: 24 })).toEqual({
       answers: 0,
       turns: 0,
+      ledger: 0,
       pages: 0,
       bytes: 0,
     });

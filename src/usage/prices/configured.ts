@@ -1,0 +1,46 @@
+/** Rates as the configuration says them. */
+import type { PriceConfig, PriceRates } from "../../config/config.ts";
+import { commonTiers, type Rate, type RateCard, type Rates, rateOf, rateOfUse, type UnitKind } from "./rates.ts";
+
+const configuredKinds: Readonly<Record<string, UnitKind>> = {
+  input: "input",
+  cache_read: "cacheRead",
+  cache_write: "cacheWrite",
+  cache_write_1h: "cacheWrite1h",
+  output: "output",
+  reasoning: "reasoning",
+  audio_input: "audioInput",
+  audio_cache_read: "audioCacheRead",
+  audio_output: "audioOutput",
+  image_input: "imageInput",
+  image_output: "imageOutput",
+};
+
+/** What a tier does not name is as it is without the tier. */
+export function cardFromConfig({ tiers = [], service_tiers = {}, ...base }: PriceConfig): RateCard {
+  const own = Object.entries(service_tiers).map(([name, tier]) => [
+    name.toLowerCase(),
+    typeof tier === "number" ? BigInt(Math.round(tier * 1000)) : ratesFrom({ ...base, ...tier }),
+  ]);
+  return {
+    base: ratesFrom(base),
+    tiers: tiers
+      .map(({ above, ...rates }) => ({ above, rates: ratesFrom({ ...base, ...rates }) }))
+      .sort((a, b) => a.above - b.above),
+    serviceTiers: { ...commonTiers, ...Object.fromEntries(own) },
+  };
+}
+
+function ratesFrom({ request, image, tools = {}, ...perMillion }: PriceRates): Rates {
+  const tokens: { [Kind in UnitKind]?: Rate } = {};
+  for (const [name, dollars] of Object.entries(perMillion)) {
+    const kind = configuredKinds[name];
+    if (kind !== undefined && typeof dollars === "number") tokens[kind] = rateOf(dollars);
+  }
+  return {
+    tokens,
+    request: request === undefined ? undefined : rateOfUse(request),
+    image: image === undefined ? undefined : rateOfUse(image),
+    tools: Object.fromEntries(Object.entries(tools).map(([tool, dollars]) => [tool, rateOfUse(dollars)])),
+  };
+}

@@ -1,0 +1,4 @@
+declare module "*/list.txt" {
+  const text: string;
+  export default text;
+}

@@ -1,0 +1,90 @@
+/** What a model costs: the upstream's own word first, then the operator's, then the list's. */
+import type { PriceConfig } from "../../config/config.ts";
+import { globMatches } from "../../lib/glob.ts";
+import type { LedgerLine } from "../../store/store.ts";
+import type { AttemptTarget } from "../attempt.ts";
+import type { Counted } from "../counts.ts";
+import { cardFromConfig } from "./configured.ts";
+import { costOf } from "./cost.ts";
+import { findListed, type ListedPrices } from "./list.ts";
+import { cardFromList, type RateCard } from "./rates.ts";
+
+export type Priced = Pick<LedgerLine, "cost" | "costs" | "priceSource" | "priceDate" | "priceNote">;
+
+/** Where a model's price comes from, and how to find it at a time. */
+export type ModelPrice = {
+  readonly source: "configuration" | "list" | "free";
+  /** The glob of the configuration, or the list's name of the model. */
+  readonly name: string;
+  readonly date: string | null;
+  cardAt(now: number): RateCard;
+};
+
+/** How many models' prices are remembered: callers choose names freely. */
+const maxKnown = 2000;
+
+export class Prices {
+  readonly #configured: readonly { readonly match: string; readonly card: RateCard }[];
+  /** By account and model; null: none. */
+  readonly #known = new Map<string, ModelPrice | null>();
+
+  constructor(rows: readonly PriceConfig[]) {
+    this.#configured = rows.map((row) => ({ match: row.match, card: cardFromConfig(row) }));
+  }
+
+  /** @returns undefined where nothing is known of the model's price */
+  find(target: AttemptTarget): ModelPrice | undefined {
+    const id = `${target.provider}/${target.model}`;
+    let known = this.#known.get(id);
+    if (known === undefined) {
+      known = this.#look(id, target) ?? null;
+      if (this.#known.size >= maxKnown) this.#known.clear();
+      this.#known.set(id, known);
+    }
+    return known ?? undefined;
+  }
+
+  price(target: AttemptTarget, counted: Counted, serviceTier: string | undefined, now: number): Priced {
+    if (counted.cost !== undefined) {
+      return { cost: counted.cost, costs: null, priceSource: "upstream", priceDate: null, priceNote: null };
+    }
+    const found = this.find(target);
+    if (found === undefined) return unknown("no price is known for this model");
+    if (found.source === "free") return free;
+    const cost = costOf(counted, found.cardAt(now), serviceTier?.toLowerCase());
+    if (typeof cost === "string") return { ...unknown(cost), priceDate: found.date };
+    return {
+      cost: cost.total,
+      costs: cost.parts,
+      priceSource: found.source,
+      priceDate: found.date,
+      priceNote: cost.notes.length === 0 ? null : cost.notes.join("; "),
+    };
+  }
+
+  #look(id: string, { dialect, baseUrl, model, isLocal }: AttemptTarget): ModelPrice | undefined {
+    const own = this.#configured.find(({ match }) => globMatches(match, id));
+    if (own !== undefined) return { source: "configuration", name: own.match, date: null, cardAt: () => own.card };
+    if (isLocal) return { source: "free", name: id, date: null, cardAt: () => freeCard };
+    const listed = findListed(dialect, baseUrl, model);
+    if (listed === undefined) return undefined;
+    const cards = new WeakMap<ListedPrices, RateCard>();
+    const cardAt = (now: number): RateCard => {
+      const prices = listed.at(now);
+      let card = cards.get(prices);
+      if (card === undefined) {
+        card = cardFromList(prices);
+        cards.set(prices, card);
+      }
+      return card;
+    };
+    return { source: "list", name: `${listed.provider}/${listed.model}`, date: listed.date, cardAt };
+  }
+}
+
+const freeCard: RateCard = { base: { tokens: {}, tools: {} }, tiers: [], serviceTiers: {} };
+const free: Priced = { cost: 0, costs: null, priceSource: "free", priceDate: null, priceNote: null };
+
+function unknown(note: string): Priced {
+  return { cost: null, costs: null, priceSource: "unknown", priceDate: null, priceNote: note };
+}

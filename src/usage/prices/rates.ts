@@ -1,0 +1,121 @@
+/** Rates of a model, as exact integers. */
+import type { ListedPrice, ListedPrices } from "./list.ts";
+
+/**
+ * What a unit costs, in billionths of a micro-dollar: for tokens that is their price in dollars per million, times a billion, so that
+ * every price that people write is a whole number here.
+ */
+export type Rate = bigint;
+const perMicroDollar = 1e9;
+
+export const unitKinds = [
+  "input",
+  "cacheRead",
+  "cacheWrite",
+  "cacheWrite1h",
+  "output",
+  "reasoning",
+  "audioInput",
+  "audioCacheRead",
+  "audioOutput",
+  "imageInput",
+  "imageOutput",
+] as const;
+export type UnitKind = (typeof unitKinds)[number];
+
+export type Rates = {
+  /** By kinds of tokens. */
+  readonly tokens: { readonly [Kind in UnitKind]?: Rate };
+  /** Of each call. */
+  readonly request?: Rate | undefined;
+  /** Of each image in the answer. */
+  readonly image?: Rate | undefined;
+  /** Of each use of a hosted tool, by its name. */
+  readonly tools: Readonly<Record<string, Rate>>;
+};
+
+/** Factors of service tiers, in thousandths; or rates of their own. */
+export type ServiceTiers = Readonly<Record<string, bigint | Rates>>;
+
+export type RateCard = {
+  readonly base: Rates;
+  /** Rates for inputs of more tokens than `above`, in ascending order. */
+  readonly tiers: readonly { readonly above: number; readonly rates: Rates }[];
+  readonly serviceTiers: ServiceTiers;
+};
+
+export const rateOf = (dollarsPerMillion: number): Rate => BigInt(Math.round(dollarsPerMillion * perMicroDollar));
+/** @param dollars of one use */
+export const rateOfUse = (dollars: number): Rate => BigInt(Math.round(dollars * 1e6)) * BigInt(perMicroDollar);
+export const microDollars = BigInt(perMicroDollar);
+
+export function ratesAbove({ base, tiers }: RateCard, inputTokens: number): Rates {
+  return tiers.findLast(({ above }) => inputTokens > above)?.rates ?? base;
+}
+
+/** The list's names of what we count. */
+const listedKinds: { readonly [Kind in UnitKind]: string } = {
+  input: "input_mtok",
+  cacheRead: "cache_read_mtok",
+  cacheWrite: "cache_write_mtok",
+  cacheWrite1h: "cache_write_1h_mtok",
+  output: "output_mtok",
+  reasoning: "output_reasoning_mtok",
+  audioInput: "input_audio_mtok",
+  audioCacheRead: "cache_audio_read_mtok",
+  audioOutput: "output_audio_mtok",
+  imageInput: "input_image_mtok",
+  imageOutput: "output_image_mtok",
+};
+const listedTools: Readonly<Record<string, string>> = {
+  web_search: "web_searches_kcount",
+  file_search: "storage_searches_kcount",
+};
+
+/** Half the price: what OpenAI, Anthropic, Google and others ask for calls that may wait. */
+const waiting = 500n;
+/** Those whose price is the usual one; of others nothing is known. */
+const usual = 1000n;
+export const commonTiers: ServiceTiers = {
+  default: usual,
+  auto: usual,
+  standard: usual,
+  batch: waiting,
+  flex: waiting,
+};
+
+export function cardFromList(prices: ListedPrices): RateCard {
+  const starts = new Set(
+    Object.values(prices).flatMap((price) => (isTiered(price) ? price.tiers.map(({ start }) => start) : [])),
+  );
+  return {
+    base: ratesFromList(prices, 0),
+    tiers: [...starts].sort((a, b) => a - b).map((above) => ({ above, rates: ratesFromList(prices, above + 1) })),
+    serviceTiers: commonTiers,
+  };
+}
+
+const isTiered = (price: ListedPrice): price is Exclude<ListedPrice, number> => typeof price === "object";
+
+function ratesFromList(prices: ListedPrices, inputTokens: number): Rates {
+  const at = (name: string): number | undefined => {
+    const price = prices[name];
+    if (price === undefined || typeof price === "number") return price;
+    return price.tiers.findLast(({ start }) => inputTokens > start)?.price ?? price.base;
+  };
+  const tokens: { [Kind in UnitKind]?: Rate } = {};
+  for (const kind of unitKinds) {
+    const price = at(listedKinds[kind]);
+    if (price !== undefined) tokens[kind] = rateOf(price);
+  }
+  const request = at("requests_kcount");
+  const tools = Object.entries(listedTools).flatMap(([tool, name]) => {
+    const price = at(name);
+    return price === undefined ? [] : [[tool, rateOfUse(price / 1000)] as const];
+  });
+  return {
+    tokens,
+    request: request === undefined ? undefined : rateOfUse(request / 1000),
+    tools: Object.fromEntries(tools),
+  };
+}
