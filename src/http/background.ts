@@ -5,6 +5,7 @@
  */
 import type { Conversations, Holder, ShownAnswer } from "../conversations/conversations.ts";
 import type { CallName, Idempotency } from "../idempotency/idempotency.ts";
+import { separateEvents } from "../idempotency/recorded-events.ts";
 import type { Clock } from "../lib/clock.ts";
 import { IterableSource, type Sink } from "../lib/flow.ts";
 import { isObject, type JsonObject } from "../lib/json/json.ts";
@@ -28,6 +29,8 @@ export type BackgroundCall = {
   failed(error: ErrorFields): JsonObject;
   /** The events of an answer that failed before it began. */
   failedEvents(error: ErrorFields): string[];
+  /** The event with the answer's own id, where an upstream's stands in it. */
+  renamed(event: string): string;
   /** The error in the last events of a stream that broke. */
   errorIn(events: readonly string[]): ErrorFields;
 };
@@ -150,6 +153,7 @@ export class BackgroundAnswers {
 
   /** The same events. A stream that breaks is a failed answer, whose events are kept like another's. */
   #settled(background: BackgroundCall, source: EventSource): EventSource {
+    const renamed = (events: Events) => separateEvents(events).map(background.renamed);
     const failing = async (sink: Sink<Events, LastEvents>, events: readonly string[]) => {
       await this.#fail(background, background.errorIn(events));
       sink.end({ how: "finished", events });
@@ -157,8 +161,11 @@ export class BackgroundAnswers {
     return {
       flow: (sink) =>
         source.flow({
-          push: (events) => sink.push(events),
-          end: (last) => (last.how === "faulted" ? void failing(sink, last.events) : sink.end(last)),
+          push: (events) => sink.push(renamed(events)),
+          end: ({ how, events }) => {
+            if (how === "faulted") void failing(sink, renamed(events));
+            else sink.end({ how, events: renamed(events) });
+          },
           fail: (error) => sink.fail(error),
         }),
       pause: () => source.pause(),

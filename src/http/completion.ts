@@ -89,11 +89,7 @@ export async function createCompletion(
   const { limits, streams, log } = services.live.config;
   const source = await readJson(context, limits);
   if (source.large !== undefined && (log.content || isIdentified(context))) await source.large.restore([source.parsed]);
-  const ids = protocol.references?.(source.parsed) ?? [];
-  const earlier =
-    ids.length === 0 ? undefined : await earlierAnswers(services, holderOf(caller, surface.name), protocol, ids);
-  const parsed = protocol.parse(source, context, earlier);
-  const call = withPrompt(surface.name, parsed, protocol.prompt?.(parsed.options));
+  const call = await parseCall(services, context, caller, surface, protocol, source);
   const { request } = call;
   context.logFields["model"] = truncate(request.model);
   if (log.content) logContent(context, "messages", request.messages);
@@ -112,6 +108,21 @@ export async function createCompletion(
   const disconnected = abortedWith(context.request.signal);
   const answering = inOwnNames(writer, start(services, context, surface, asked, disconnected.signal));
   return respondStream(services, context, answering, streamRules(services, surface, writer, disconnected), finish);
+}
+
+/** @throws ApiError with the path of the value in the format's own body */
+export async function parseCall(
+  services: Services,
+  context: RequestContext,
+  caller: Caller,
+  { name }: Surface,
+  protocol: Protocol,
+  source: Source,
+): Promise<ParsedCall<unknown>> {
+  const ids = protocol.references?.(source.parsed) ?? [];
+  const earlier = ids.length === 0 ? undefined : await earlierAnswers(services, holderOf(caller, name), protocol, ids);
+  const parsed = protocol.parse(source, context, earlier);
+  return withPrompt(name, parsed, protocol.prompt?.(parsed.options));
 }
 
 /** The most earlier answers that one request may refer to: each is read from the store. */
@@ -188,7 +199,11 @@ async function beginInBackground(
   if (!planned.plan.store)
     throw ApiError.invalidValue("store", "background needs store: true, as its answer is read later.");
   const { envelope, protocol } = writer;
-  const { conversation } = planned;
+  const { conversation, plan } = planned;
+  for (const target of plan.targets) {
+    if (nativeCall(context, surface, streamed, plan, conversation, target) === undefined)
+      refuseNativeOnly(call, target);
+  }
   await source.large?.restore([source.parsed, conversation.whole]);
   context.logFields["background"] = true;
   const pending = stored.pending("queued", envelope, call.options);
@@ -210,6 +225,7 @@ async function beginInBackground(
       return events;
     },
     errorIn: stored.errorIn,
+    renamed: (event) => stored.renamed(event, envelope.id),
   });
   return pending;
 }
@@ -519,13 +535,14 @@ function nativeCall(
   const isWhole = conversation.whole === call.request;
   if (route === undefined || !(isWhole || (plan.upstreamMayHold && conversation.isHeldBy(account.name))))
     return undefined;
-  // The id of an answer in the background is told before the upstream gives its own.
-  if (protocol.stored?.isBackground(call.options)) return undefined;
   const persona = plan.change?.() ?? noChange;
   const { members: membersOf } = route;
   const members = persona === noChange || membersOf === undefined ? {} : membersOf(persona.fields, upstreamCall);
   if (members === undefined) return undefined;
-  const change: NativeChange = { model: upstreamCall.model, ...persona, members };
+  // What is made in the background is followed here: the upstream's connection is the call.
+  const isBackground = protocol.stored?.isBackground(call.options) === true;
+  const fields = isBackground ? { ...persona.fields, background: undefined, stream: true } : persona.fields;
+  const change: NativeChange = { model: upstreamCall.model, ...persona, fields, members };
   let patched = native.patch(source.parsed, change);
   if (patched === undefined) return undefined;
   return {

@@ -125,13 +125,19 @@ function conversationOf(
           holds && upstreamResponseId !== undefined
             ? { account: target.account.name, responseId: upstreamResponseId }
             : undefined;
-        const id = (passing === undefined ? undefined : upstreamResponseId) ?? envelope.id;
+        const isOwnId = passing === undefined || shown?.isBegun === true;
+        const id = (isOwnId ? undefined : upstreamResponseId) ?? envelope.id;
         const normal = normaliseCompletion(body, form);
         const completion = chatCompletion(normal, { ...envelope, id });
         try {
           const exchange = { request: kept(), completion, resumed, upstream };
           if (shown === undefined) await conversations.remember(holder, { ...exchange, requestId });
-          else await rememberShown(exchange, { ...shown.answer(normal, passed), id });
+          else
+            await rememberShown(exchange, {
+              ...shown.answer(normal, passed),
+              id,
+              ...(shown.isBegun && { background: true }),
+            });
         } catch (error) {
           log.error("an exchange could not be stored", { request_id: requestId, error });
         }

@@ -104,6 +104,8 @@ export interface StoredForm<Options> {
   pending(status: "queued" | "failed", envelope: Envelope, options: Options, error?: ErrorFields): JsonObject;
   /** The whole answer in what an upstream of this format sent: a plain body, or a stream's terminal event. */
   answerIn(passed: string): JsonObject | undefined;
+  /** The same event of an answer in the background, which has an id of its own. */
+  renamed(event: string, id: string): string;
   /** The error that the last events of a broken stream tell. */
   errorIn(events: readonly string[]): ErrorFields;
 }

@@ -24,6 +24,16 @@ export const storedResponses: StoredForm<ResponsesOptions> = {
     return responseObject(failure, envelope, options, status);
   },
   answerIn: (passed) => objectOf(parseJson(passed)) ?? objectOf(eventsIn(passed)[0]?.["response"]),
+  renamed(event, id) {
+    if (!event.includes(ownerMark)) return event;
+    const [said] = eventsIn(event);
+    const response = objectOf(said?.["response"]);
+    if (said === undefined || response === undefined || response["id"] === id) return event;
+    return formatSseEvent(
+      JSON.stringify({ ...said, response: { ...response, id, background: true } }),
+      textOf(said["type"]),
+    );
+  },
   errorIn(events) {
     for (const said of eventsIn(events.join("")).reverse()) {
       const error = objectOf(objectOf(said["response"])?.["error"]) ?? (said["type"] === "error" ? said : undefined);
@@ -32,6 +42,9 @@ export const storedResponses: StoredForm<ResponsesOptions> = {
     return responseError({});
   },
 };
+
+/** In the events that repeat the whole response. */
+const ownerMark = '"response":';
 
 const eventsIn = (text: string): JsonObject[] =>
   new SseParser().push(new TextEncoder().encode(text)).map(({ data }) => objectOf(parseJson(data)) ?? {});
