@@ -1,12 +1,14 @@
 /** The routes of each surface, and the base path that they are mounted at. */
 import type { ServedSurface, SurfaceName } from "../config/config.ts";
 import { chat } from "../protocols/chat/chat.ts";
+import { completions } from "../protocols/completions/completions.ts";
 import { messages } from "../protocols/messages/messages.ts";
 import type { Protocol } from "../protocols/protocol.ts";
 import { responses } from "../protocols/responses/responses.ts";
 import { createCompletion, type Surface } from "./completion.ts";
 import { gateway } from "./gateway.ts";
 import { modelRoutes } from "./models.ts";
+import { describeTextCompletion } from "./openapi/completions.ts";
 import { describeCompletion } from "./openapi/descriptions.ts";
 import { describeMessages } from "./openapi/messages.ts";
 import { describeResponses } from "./openapi/responses.ts";
@@ -30,6 +32,7 @@ const formats: readonly Format[] = [
   { path: "/v1/chat/completions", protocol: chat, describe: describeCompletion },
   { path: "/v1/responses", protocol: responses, describe: describeResponses },
   { path: "/v1/messages", protocol: messages, describe: describeMessages },
+  { path: "/v1/completions", protocol: completions, describe: describeTextCompletion },
 ];
 
 const inputTokens = (tokens: number) => ({ object: "response.input_tokens", input_tokens: tokens });

@@ -22,6 +22,7 @@ import { completionOf } from "./answer.ts";
 import { Quirks } from "./quirks.ts";
 import { callerNames, requestBody } from "./request.ts";
 import { ChatStream } from "./stream.ts";
+import { textCompletions } from "./text-completions.ts";
 
 type CompatibleSpec = {
   readonly name: string;
@@ -67,6 +68,7 @@ export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
     return known;
   };
   const { headers: authorization = bearer, url = below, lacks = [], operationFields } = spec;
+  const legacy = textCompletions(url, authorization);
   const chat: RemoteProvider = {
     kind: "remote",
     format: "chat",
@@ -82,6 +84,7 @@ export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
     authorization,
     endpoint: (operation, model, account) => (lacks.includes(operation) ? undefined : url(operation, model, account)),
     ...(operationFields === undefined ? {} : { operationFields }),
+    native: (format, call) => (format === "completions" && quirksOf(call).completions === true ? legacy : undefined),
     remoteMedia: (call) => (quirksOf(call).inline_images === true ? remoteImages(call) : []),
     encode: (call) => ({
       url: url("chat/completions", call.model, call.account),
@@ -92,7 +95,9 @@ export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
     streamDecoder: (call) => new ChatStream(quirksOf(call), idsFor(call), echoOf(call, quirksOf(call))),
   };
   const { native } = spec;
-  if (native !== undefined) return { ...chat, native: (format) => (format === "responses" ? native : undefined) };
+  if (native !== undefined) {
+    return { ...chat, native: (format, call) => (format === "responses" ? native : chat.native?.(format, call)) };
+  }
   if (spec.responses === undefined) return chat;
   return withResponses(
     chat,

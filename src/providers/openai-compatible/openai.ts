@@ -30,8 +30,15 @@ export const openai = openAiCompatible({
   quirks: openAiQuirks,
   // "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
   // https://platform.openai.com/docs/guides/reasoning
-  modelRules: ["o1*", "o3*", "o4*", "gpt-5*", "gpt-6*"].map((match) => ({
-    match,
-    max_tokens_field: "max_completion_tokens" as const,
-  })),
+  modelRules: [
+    ...["o1*", "o3*", "o4*", "gpt-5*", "gpt-6*"].map((match) => ({
+      match,
+      max_tokens_field: "max_completion_tokens" as const,
+    })),
+    // "This is a chat model and not supported in the v1/completions endpoint", say all others.
+    ...["gpt-3.5-turbo-instruct*", "davinci-002", "babbage-002", "ft:davinci-002*", "ft:babbage-002*"].map((match) => ({
+      match,
+      completions: true,
+    })),
+  ],
 });

@@ -67,6 +67,9 @@ export const Quirks = Type.Object({
   tool_images: flag("Tool results may hold images and files; where not, these follow in a user message."),
   inline_images: flag("Images must come inline: those named by URL are fetched."),
   stream_usage: flag("false: stream_options are not understood."),
+  completions: flag(
+    "There is a route for legacy completions: they pass as they are. Where not, the prompt is a message.",
+  ),
   options: names("Extra options of other providers that are understood as request fields."),
   think_tags: flag("Thoughts may open the content, between <think> and </think>."),
   echoes_last_answer: flag("An answer may begin with a repetition of the assistant message that ended the request."),

@@ -106,6 +106,7 @@ export const together = openAiCompatible({
   environment: { apiKey: ["TOGETHER_API_KEY", "TOGETHER_AI_API_KEY"], baseUrl: ["TOGETHER_BASE_URL"] },
   models: ["openai/gpt-oss-120b", "meta-llama/Llama-3.3-70B-Instruct-Turbo"],
   quirks: {
+    completions: true,
     max_tokens_field: "max_tokens",
     dropped: [...platformFields, "parallel_tool_calls"],
     developer_role: "system",
@@ -120,6 +121,7 @@ export const fireworks = openAiCompatible({
   environment: { apiKey: ["FIREWORKS_API_KEY"], baseUrl: ["FIREWORKS_BASE_URL"] },
   models: ["accounts/fireworks/models/gpt-oss-120b", "accounts/fireworks/models/llama-v3p3-70b-instruct"],
   quirks: {
+    completions: true,
     max_tokens_field: "max_tokens",
     dropped: platformFields,
     developer_role: "system",
@@ -136,6 +138,7 @@ export const openrouter = openAiCompatible({
   environment: { apiKey: ["OPENROUTER_API_KEY"], baseUrl: ["OPENROUTER_BASE_URL"] },
   models: ["openrouter/auto"],
   quirks: {
+    completions: true,
     reasoning_replay: "reasoning_details",
     // https://openrouter.ai/docs/features/prompt-caching
     cache_control: true,
@@ -237,6 +240,7 @@ export const zai = openAiCompatible({
 });
 
 const ownServer: Quirks = {
+  completions: true,
   max_tokens_field: "max_tokens",
   dropped: platformFields,
   developer_role: "system",
@@ -259,7 +263,13 @@ export const vllm = openAiCompatible({
   baseUrl: "http://localhost:8000/v1",
   environment: { apiKey: ["VLLM_API_KEY"], baseUrl: ["VLLM_BASE_URL"] },
   keyOptional: true,
-  quirks: { developer_role: "system", dropped: platformFields, reasoning_replay: "reasoning", think_tags: true },
+  quirks: {
+    completions: true,
+    developer_role: "system",
+    dropped: platformFields,
+    reasoning_replay: "reasoning",
+    think_tags: true,
+  },
 });
 
 /** https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md */

@@ -135,7 +135,7 @@ export function withResponses(chat: RemoteProvider, responses: ResponsesFormat):
     decode: (body, text, call) => formatOf(call).decode(body, text, call),
     streamDecoder: (call) => formatOf(call).streamDecoder(call),
     upstreamResponseId: responses.upstreamResponseId,
-    native: (format) => (format === "responses" ? responses.native : undefined),
+    native: (format, call) => (format === "responses" ? responses.native : chat.native?.(format, call)),
     // Source: https://docs.x.ai/docs/api-reference (DELETE /v1/responses/{response_id})
     forget: (responseId, account) => ({
       method: "DELETE",

@@ -1,0 +1,75 @@
+/** A normalised stream as chunks of a legacy completion: the envelope, the prompt where it is echoed, and the last event of chat. */
+import { formatSseEvent } from "../../lib/sse.ts";
+import { plainText } from "../chat/plain-text.ts";
+import type { ChunkBody, ChunkChoice, Envelope } from "../chat/schema.ts";
+import { doneData } from "../chat/stream.ts";
+import type { ErrorFields, EventEncoder, NativeEncoder, TextFrame } from "../protocol.ts";
+import { type CompletionsOptions, finishOf, logprobsOf } from "./answer.ts";
+
+const doneEvent = formatSseEvent(doneData);
+
+export class CompletionsEncoder implements EventEncoder {
+  readonly #envelope: string;
+  readonly #options: CompletionsOptions;
+  readonly #tail: string;
+  readonly #frame: TextFrame;
+  /** Characters of each choice that went out; a choice that is not there has not begun. */
+  readonly #sizes = new Map<number, number>();
+  #lastIsText = false;
+
+  constructor({ id, created, model }: Envelope, options: CompletionsOptions) {
+    this.#envelope = JSON.stringify({ id, object: "text_completion", created, model });
+    this.#options = options;
+    this.#tail = `]${options.includeUsage ? ',"usage":null' : ""}}\n\n`;
+    this.#frame = {
+      head: `${this.#head}[{"text":`,
+      tail: `,"index":0,"logprobs":null,"finish_reason":null}${this.#tail}`,
+    };
+  }
+
+  get #head(): string {
+    return `data: ${this.#envelope.slice(0, -1)},"choices":`;
+  }
+
+  push({ choices, usage }: ChunkBody, events: string[]): void {
+    this.#lastIsText = choices.length === 1 && plainText(choices[0]!) !== undefined && this.#sizes.has(0);
+    const texts = choices.flatMap((choice) => this.#choice(choice));
+    if (texts.length > 0) events.push(`${this.#head}[${texts.join(",")}${this.#tail}`);
+    if (usage == null || !this.#options.includeUsage) return;
+    events.push(`${this.#head}[],"usage":${JSON.stringify(usage)}}\n\n`);
+  }
+
+  /** Of the first choice alone; where its tokens are counted, each chunk has to be pushed. */
+  get textFrame(): TextFrame | undefined {
+    return this.#lastIsText ? this.#frame : undefined;
+  }
+
+  end(events: string[]): void {
+    events.push(doneEvent);
+  }
+
+  fault(error: ErrorFields, events: string[]): void {
+    events.push(formatSseEvent(`{"error":${JSON.stringify(error)},${this.#envelope.slice(1)}`), doneEvent);
+  }
+
+  /** @returns nothing where there is nothing that this format has a place for */
+  #choice({ index, delta, finish_reason, logprobs }: ChunkChoice): string[] {
+    const isFirst = !this.#sizes.has(index);
+    const text = (isFirst ? this.#options.echo : "") + (delta.content ?? delta.refusal ?? "");
+    const from = this.#sizes.get(index) ?? this.#options.echo.length;
+    this.#sizes.set(index, from + (delta.content ?? "").length);
+    if (text === "" && finish_reason === null && logprobs == null && !isFirst) return [];
+    return [
+      JSON.stringify({ text, index, logprobs: logprobsOf(logprobs, from), finish_reason: finishOf(finish_reason) }),
+    ];
+  }
+}
+
+/** Behind events that passed as they came: the error, as in a stream of ours. */
+export function nativeEncoder({ id, created, model }: Envelope): NativeEncoder {
+  const envelope = JSON.stringify({ id, object: "text_completion", created, model });
+  return {
+    fault: (error, _last, events) =>
+      void events.push(formatSseEvent(`{"error":${JSON.stringify(error)},${envelope.slice(1)}`), doneEvent),
+  };
+}
