@@ -55,6 +55,8 @@ export type StoreConfig = {
   readonly pool: number;
   /** How long a call waits for one statement. */
   readonly statementSeconds: number;
+  /** After how long without renewal a node's leases are lost. */
+  readonly leaseSeconds: number;
   /** How long keys that are known go on while the database is away. */
   readonly keysWithoutDatabaseSeconds: number;
 };

@@ -294,6 +294,7 @@ class ConfigLoader {
       url: file.url,
       pool: file.pool,
       statementSeconds: file.statement_seconds,
+      leaseSeconds: file.lease_seconds,
       keysWithoutDatabaseSeconds: file.keys_without_database_seconds,
     };
   }

@@ -132,6 +132,12 @@ export const StoreFile = Type.Object(
     url: DatabaseAddress,
     pool: whole(1, 1000, 8, "Connections of each process for calls; three more are for what no call waits for."),
     statement_seconds: seconds("How long a call waits for one statement before it is answered with 503.", 2),
+    lease_seconds: whole(
+      3,
+      300,
+      15,
+      "After how long without a sign of a node others take over its calls with a `service-request-id`. It renews at a third of it.",
+    ),
     keys_without_database_seconds: whole(
       0,
       30 * 86_400,

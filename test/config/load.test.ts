@@ -348,11 +348,11 @@ describe("whatever a file or a variable holds", () => {
 describe("a store", () => {
   test("is an address, or one with its limits; its password may be a reference", () => {
     const url = "postgres://u:p@db/troupe";
-    const byDefault = { pool: 8, statementSeconds: 2, keysWithoutDatabaseSeconds: 600 };
+    const byDefault = { pool: 8, statementSeconds: 2, leaseSeconds: 15, keysWithoutDatabaseSeconds: 600 };
     expect(configOf({ yaml: `store: ${url}` }).store).toEqual({ url, ...byDefault });
     expect(configOf({ env: { TROUPE_STORE: url } }).store).toEqual({ url, ...byDefault });
     const yaml = "store: {url: 'postgres://u:${WORD}@db/troupe', pool: 3, keys_without_database_seconds: 0}";
-    const store = { url, pool: 3, statementSeconds: 2, keysWithoutDatabaseSeconds: 0 };
+    const store = { url, pool: 3, statementSeconds: 2, leaseSeconds: 15, keysWithoutDatabaseSeconds: 0 };
     expect(configOf({ yaml, env: { WORD: "p" } }).store).toEqual(store);
   });
 

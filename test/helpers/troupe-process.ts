@@ -4,6 +4,12 @@ import { join, resolve } from "node:path";
 
 const main = resolve(import.meta.dir, "../../src/main.ts");
 
+export type ProcessOptions = {
+  readonly env?: Readonly<Record<string, string>>;
+  /** Default: the first key of the data folder. */
+  readonly key?: string;
+};
+
 export class TroupeProcess implements AsyncDisposable {
   /** Without a trailing slash. */
   readonly url: string;
@@ -18,10 +24,10 @@ export class TroupeProcess implements AsyncDisposable {
   }
 
   /** Resolves once it listens. @param upstream the address that `openai/…` stands for */
-  static async start(data: string, upstream: string): Promise<TroupeProcess> {
+  static async start(data: string, upstream: string, options: ProcessOptions = {}): Promise<TroupeProcess> {
     const child = Bun.spawn([process.execPath, main, "serve", "--port", "0", "--data", data], {
       cwd: data,
-      env: { PATH: process.env["PATH"] ?? "", OPENAI_API_KEY: "key", OPENAI_BASE_URL: upstream },
+      env: { PATH: process.env["PATH"] ?? "", OPENAI_API_KEY: "key", OPENAI_BASE_URL: upstream, ...options.env },
       stdin: "ignore",
       stdout: "ignore",
       stderr: "pipe",
@@ -37,7 +43,7 @@ export class TroupeProcess implements AsyncDisposable {
       listening.reject(new Error(`it did not start: ${log}`));
     })();
     const url = await listening.promise;
-    return new TroupeProcess(url, readFileSync(join(data, "first-key"), "utf8").trim(), child);
+    return new TroupeProcess(url, options.key ?? readFileSync(join(data, "first-key"), "utf8").trim(), child);
   }
 
   /** `kill -9`, and what the operating system does about it. */

@@ -12,7 +12,7 @@ const chat = (text: string) => ({ model: "builtin/echo", messages: [{ role: "use
 const path = "/gateway/v1/chat/completions";
 
 const configOf = (url: string, changes: Partial<Config["store"]> = {}): Partial<Config> => ({
-  store: { url, pool: 4, statementSeconds: 2, keysWithoutDatabaseSeconds: 600, ...changes },
+  store: { url, pool: 4, statementSeconds: 2, leaseSeconds: 15, keysWithoutDatabaseSeconds: 600, ...changes },
 });
 
 describe.skipIf(!hasPostgres)("a server on PostgreSQL", () => {

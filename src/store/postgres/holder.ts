@@ -8,8 +8,6 @@ import { StorageError } from "../storage-error.ts";
 import { away } from "./errors.ts";
 import type { QueryPool } from "./query-pool.ts";
 
-export const defaultLapseMs = 15_000;
-
 export class Holder {
   readonly #pool: QueryPool;
   readonly #clock: Clock;

@@ -16,7 +16,7 @@ import {
   removeExpiredTurns,
 } from "./conversation-repository.ts";
 import { refusesParameters } from "./errors.ts";
-import { defaultLapseMs, Holder } from "./holder.ts";
+import { Holder } from "./holder.ts";
 import { type KeyVersion, keyRepository } from "./key-repository.ts";
 import { migrate, steps } from "./migrations.ts";
 import { notYet } from "./not-yet.ts";
@@ -34,12 +34,6 @@ export type PostgresStore = Store & {
   refresh(): Promise<void>;
 };
 
-export type PostgresOptions = {
-  readonly clock?: Clock;
-  /** How long a lease holds without renewal, in milliseconds. */
-  readonly lapseMs?: number;
-};
-
 const pollMs = 500;
 /** Of maintenance, and of whatever no call waits for. */
 const backgroundMs = 10_000;
@@ -49,8 +43,7 @@ const backgroundConnections = 2;
  * Connects, and brings the schema forward. Programs of the version before may serve on.
  * @throws StorageError
  */
-export async function openPostgresStore(settings: StoreConfig, options: PostgresOptions = {}): Promise<PostgresStore> {
-  const { clock = systemClock, lapseMs = defaultLapseMs } = options;
+export async function openPostgresStore(settings: StoreConfig, clock = systemClock): Promise<PostgresStore> {
   const place = placeOf(settings.url);
   const statementMs = settings.statementSeconds * 1000;
   const takesLimits = await takesParameters(settings);
@@ -78,7 +71,7 @@ export async function openPostgresStore(settings: StoreConfig, options: Postgres
   );
   isServerAway = () => poll.isFailing;
   await poll.ask();
-  const holder = new Holder(watch, place, clock, lapseMs);
+  const holder = new Holder(watch, place, clock, settings.leaseSeconds * 1000);
   const pools = opened.move();
   let closing: Promise<void> | undefined;
   return {

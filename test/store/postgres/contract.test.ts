@@ -14,7 +14,8 @@ describe.skipIf(!hasPostgres)("with a PostgreSQL server", () => {
   describeStore("PostgreSQL", async () => {
     const url = await server.createDatabase();
     return {
-      open: () => openPostgresStore({ url, pool: 4, statementSeconds: 10, keysWithoutDatabaseSeconds: 60 }),
+      open: () =>
+        openPostgresStore({ url, pool: 4, statementSeconds: 10, leaseSeconds: 15, keysWithoutDatabaseSeconds: 60 }),
       refresh: (store) => (store as PostgresStore).refresh(),
       async kill(store: Store) {
         const { holder } = store as PostgresStore;

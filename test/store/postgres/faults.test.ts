@@ -1,6 +1,6 @@
 /** What the store does when the way to the server breaks, or goes silent. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { openPostgresStore, type PostgresOptions, type PostgresStore } from "../../../src/store/postgres/store.ts";
+import { openPostgresStore, type PostgresStore } from "../../../src/store/postgres/store.ts";
 import type { NewCall } from "../../../src/store/store.ts";
 import { keyRow } from "../../helpers/key-row.ts";
 import { hasPostgres, PostgresServer } from "../../helpers/postgres.ts";
@@ -33,19 +33,21 @@ describe.skipIf(!hasPostgres)("between the store and PostgreSQL", () => {
   afterAll(() => server[Symbol.asyncDispose]());
 
   type House = { readonly store: PostgresStore; readonly proxy: SwitchedProxy; readonly url: string };
-  const on = (what: string, work: (house: House) => Promise<void>, options: PostgresOptions & { pool?: number } = {}) =>
+  const on = (
+    what: string,
+    work: (house: House) => Promise<void>,
+    options: { pool?: number; leaseSeconds?: number } = {},
+  ) =>
     test(what, async () => {
       const url = await server.createDatabase();
       using proxy = new SwitchedProxy(server.port);
-      const store = await openPostgresStore(
-        {
-          url: server.url(new URL(url).pathname.slice(1), proxy.port),
-          pool: options.pool ?? 2,
-          statementSeconds: 0.5,
-          keysWithoutDatabaseSeconds: 1,
-        },
-        options,
-      );
+      const store = await openPostgresStore({
+        url: server.url(new URL(url).pathname.slice(1), proxy.port),
+        pool: options.pool ?? 2,
+        statementSeconds: 0.5,
+        leaseSeconds: options.leaseSeconds ?? 15,
+        keysWithoutDatabaseSeconds: 1,
+      });
       try {
         await work({ store, proxy, url });
       } finally {
@@ -157,7 +159,13 @@ describe.skipIf(!hasPostgres)("between the store and PostgreSQL", () => {
       expect(store.runs.holds(lease)).toBe(true);
       proxy.hold();
       while (store.runs.holds(lease)) await Bun.sleep(5);
-      const two = await openPostgresStore({ url, pool: 2, statementSeconds: 2, keysWithoutDatabaseSeconds: 9 });
+      const two = await openPostgresStore({
+        url,
+        pool: 2,
+        statementSeconds: 2,
+        leaseSeconds: 15,
+        keysWithoutDatabaseSeconds: 9,
+      });
       let found = await two.runs.find("s", "a");
       while (found!.holder !== "gone") {
         await Bun.sleep(10);
@@ -177,7 +185,7 @@ describe.skipIf(!hasPostgres)("between the store and PostgreSQL", () => {
       expect(store.runs.holds(lease)).toBe(false);
       await two.close();
     },
-    { lapseMs: 900 },
+    { leaseSeconds: 0.9 },
   );
 
   on(
