@@ -273,11 +273,15 @@ function writerFor(protocol: Protocol, { options }: ParsedCall<unknown>, envelop
   };
 }
 
+/** Errors that a parser found and that are thrown later: they name the place as the client knows it. */
+const foundByParser = new WeakSet<ApiError>();
+
 /** What is refused behind `parse` names the place as the client knows it. */
 function inOwnNames<T>({ ownPath }: Writer, answering: Promise<T>): Promise<T> {
   if (ownPath === undefined) return answering;
   return answering.catch((error) => {
-    throw error instanceof ApiError && error.param !== "" ? error.at(ownPath(error.param)) : error;
+    const isInner = error instanceof ApiError && error.param !== "" && !foundByParser.has(error);
+    throw isInner ? error.at(ownPath(error.param)) : error;
   });
 }
 
@@ -513,7 +517,9 @@ function withFormat(target: Target, clientFormat: string): Target {
 /** @throws ApiError for what the client's format has and no other */
 function refuseNativeOnly({ nativeOnly, nativeTools }: ParsedCall<unknown>, { account }: Target): void {
   const refusal = nativeOnly ?? (account.unsupportedTools === "drop" ? undefined : nativeTools);
-  if (refusal !== undefined) throw refusal;
+  if (refusal === undefined) return;
+  foundByParser.add(refusal);
+  throw refusal;
 }
 
 const noChange: PersonaChange = { before: [], fields: {} };

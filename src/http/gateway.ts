@@ -22,7 +22,8 @@ export const gateway: Surface = {
   upstreamErrorAnswer({ status, headers, body, format }, protocol, requestId) {
     const marked = { ...headers, "x-troupe-error-source": "upstream" };
     const error = errorObjectIn(body);
-    const own = format === protocol.name ? undefined : protocol.upstreamError?.(error, status, requestId);
+    const isOwn = format === protocol.name || protocol.sharesErrors?.includes(format) === true;
+    const own = isOwn ? undefined : protocol.upstreamError?.(error, status, requestId);
     const answer: WholeAnswer =
       own === undefined ? { kind: "whole", status, headers: marked, body } : jsonAnswer(own, status, marked);
     return { ...answer, error };

@@ -165,6 +165,8 @@ export interface Protocol<Options = unknown> {
   prompt?(options: Options): Prompt | undefined;
   /** Absent: stored completions stand for it. */
   readonly stored?: StoredForm<Options>;
+  /** Other formats with errors of this one's form: theirs are passed on as they come. */
+  readonly sharesErrors?: readonly string[];
   /** The body of an error that the gateway passes on from an upstream. Absent: what the upstream sent, byte for byte. */
   upstreamError?(error: ErrorFields, status: number, requestId: string): object;
 }

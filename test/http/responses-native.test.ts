@@ -168,6 +168,28 @@ test("what has no translation is refused by its place where the upstream speaks 
   ]);
 });
 
+test("an error of another format is told in this one, by its status and its message", async () => {
+  const body = { type: "error", error: { type: "overloaded_error", message: "Overloaded" } };
+  answer = () => jsonResponse(body, 529, { "retry-after": "3" });
+  const got = await ask(JSON.stringify({ model: "anthropic/claude-sonnet-4-5", input: "hi" }));
+  expect([got.status, got.headers.get("retry-after")]).toEqual([529, "3"]);
+  const error = { message: "Overloaded", type: "server_error", param: null, code: "overloaded_error" };
+  expect(await got.json()).toEqual({ error });
+});
+
+test("what a provider can't take is named by its place in the client's own body", async () => {
+  const audio = { type: "input_audio", input_audio: { data: "AA", format: "wav" } };
+  const content = [{ type: "input_text", text: "x" }, audio];
+  const input = [
+    { role: "system", content: "s" },
+    { role: "user", content },
+  ];
+  const got = await ask(JSON.stringify({ model: "anthropic/claude-sonnet-4-5", input }));
+  const { error } = (await got.json()) as { error: { param: string; message: string } };
+  expect([got.status, error.param]).toEqual([400, "input[1].content[1]"]);
+  expect(error.message).toStartWith("input[1].content[1]: audio");
+});
+
 test("a provider may be set up to do without hosted tools", async () => {
   answer = () =>
     jsonResponse({ choices: [{ index: 0, message: { role: "assistant", content: "Hi." }, finish_reason: "stop" }] });

@@ -147,3 +147,84 @@ describe.each([["orchestrator", persona] as const, ["gateway", "groq/x"] as cons
     });
   });
 });
+
+describe("promises that hold on every route", () => {
+  const post = (body: object, headers: Record<string, string> = {}) =>
+    troupe.post("/gateway/v1/responses", { model: "groq/x", input: "hi", ...body }, { headers });
+
+  test("a stream is replayed byte for byte, and resumed behind any of its events", async () => {
+    answer = () => streamed(delta({ content: "Hel" }), delta({ content: "lo." }), end());
+    const id = { "service-request-id": "of-responses" };
+    const text = await (await post({ stream: true }, id)).text();
+    expect(text).toMatch(/^id: \S+\nevent: response.created\ndata: /);
+    const calls = upstream.requests.length;
+    expect(await (await post({ stream: true }, id)).text()).toBe(text);
+    const events = text.split(/(?<=\n\n)/);
+    const lastId = /^id: (\S+)/.exec(events[4]!)![1]!;
+    const rest = await post({ stream: true }, { ...id, "last-event-id": lastId });
+    expect(await rest.text()).toBe(events.slice(5).join(""));
+    expect(upstream.requests.length).toBe(calls);
+  });
+
+  test("a stream that breaks ends with an error and response.failed", async () => {
+    answer = () => streamed(delta({ content: "Hel" }));
+    const text = await (await post({ stream: true })).text();
+    expect(
+      text
+        .split("\n")
+        .filter((line) => line.startsWith("event: "))
+        .slice(-2),
+    ).toEqual(["event: error", "event: response.failed"]);
+    const stream = await troupe.client("gateway").responses.create({ model: "groq/x", input: "hi", stream: true });
+    const read = async () => {
+      for await (const _one of stream) {
+      }
+    };
+    await expect(read()).rejects.toThrow("groq ended its stream before the answer was finished.");
+  });
+
+  test("a cut answer is incomplete, and so is its last item", async () => {
+    answer = () => completion({ content: "Hel" }, "length");
+    const response = await troupe.client("gateway").responses.create({ model: "groq/x", input: "hi" });
+    expect(response).toMatchObject({ status: "incomplete", incomplete_details: { reason: "max_output_tokens" } });
+    expect(response.output).toMatchObject([{ type: "message", status: "incomplete" }]);
+  });
+
+  test("an upstream's error is as it came where it has this form", async () => {
+    const error = '{"error": {"message":"slow down","type":"tokens","param":null,"code":"rate_limit_exceeded"}}';
+    answer = () => new Response(error, { status: 429, headers: { "retry-after": "7" } });
+    const got = await post({});
+    expect([got.status, got.headers.get("retry-after"), await got.text()]).toEqual([429, "7", error]);
+  });
+
+  test("a custom tool and one of a namespace come back as they were declared", async () => {
+    const made = (id: string, name: string, written: object) => ({
+      id,
+      type: "function",
+      function: { name, arguments: JSON.stringify(written) },
+    });
+    answer = () =>
+      completion(
+        { content: null, tool_calls: [made("c1", "patch", { input: "*** a" }), made("c2", "fs__read", { p: 1 })] },
+        "tool_calls",
+      );
+    const tools = [
+      { type: "custom" as const, name: "patch" },
+      { type: "namespace" as const, name: "fs", description: "", tools: [{ type: "function" as const, name: "read" }] },
+    ];
+    const response = await troupe.client("gateway").responses.create({ model: "groq/x", input: "hi", tools });
+    expect(response.output).toMatchObject([
+      { type: "custom_tool_call", call_id: "c1", name: "patch", input: "*** a" },
+      { type: "function_call", call_id: "c2", name: "read", namespace: "fs", arguments: '{"p":1}' },
+    ]);
+    expect(response.output.map(({ id }) => id!.split("_")[0])).toEqual(["ctc", "fc"]);
+  });
+
+  test("responses.parse reads structured output", async () => {
+    answer = () => completion({ content: '{"a":1}' });
+    const format = { type: "json_schema" as const, name: "n", schema: { type: "object" }, strict: true };
+    const response = await troupe.client("gateway").responses.parse({ model: "groq/x", input: "hi", text: { format } });
+    expect(response.output_text).toBe('{"a":1}');
+    expect(response.text!.format).toEqual(format);
+  });
+});

@@ -1,11 +1,15 @@
 /** What a Response says of the request that it answers. */
 import { isObject, type JsonObject } from "../../lib/json/json.ts";
+import type { Places } from "./places.ts";
 
 /**
  * What an answer repeats of its request, as it was asked; JSON. It is all that is kept of a request beside its conversation:
  * from it the object of a response can be written in any state.
  */
-export type ResponsesOptions = { readonly [Name in (typeof echoed)[number]]?: unknown };
+export type ResponsesOptions = { readonly [Name in (typeof echoed)[number]]?: unknown } & {
+  /** Where in the request the messages and tools of the inner form stand: for errors. */
+  readonly places?: Places;
+};
 
 const echoed = [
   "instructions",

@@ -61,18 +61,17 @@ export class Output {
     this.#announce = announce;
   }
 
-  /** The place of the text part that a fragment of plain text would continue; undefined where it would begin another. */
-  get openText(): { readonly id: string; readonly at: number; readonly part: number } | undefined {
+  /** The text part that a fragment of plain text would continue; undefined where it would begin another. */
+  get openText(): { text: string } | undefined {
     const open = this.#open;
     if (open?.kind !== "message" || !open.isPartOpen || this.#held.length > 0) return undefined;
-    const part = open.parts.length - 1;
-    return open.parts[part]!.type === "output_text" ? { id: open.id, at: open.at, part } : undefined;
+    const part = open.parts[open.parts.length - 1]!;
+    return part.type === "output_text" ? part : undefined;
   }
 
-  /** Adds a fragment to the text part that is open, which is announced by who calls. */
-  addText(text: string): void {
-    const parts = (this.#open as OpenMessage).parts;
-    (parts[parts.length - 1] as TextPart).text += text;
+  /** The place of the part that is open, as events name it. */
+  get openPlace(): JsonObject {
+    return inPart(this.#open as OpenMessage);
   }
 
   /** The state of the thought that is open, or that came without its text. */

@@ -4,7 +4,7 @@ import type { ChatRequest, ResponseFormat } from "../chat/schema.ts";
 import { ApiError } from "../errors.ts";
 import type { EarlierAnswers } from "../protocol.ts";
 import { checked, refuseKind } from "./check.ts";
-import { conversationOf, type MessagePlace } from "./input.ts";
+import { conversationOf } from "./input.ts";
 import { optionsOf, type ResponsesOptions } from "./options.ts";
 import { formatSchemas, RequestFields } from "./schema.ts";
 import { innerChoice, innerTools, ToolNames } from "./tools.ts";
@@ -12,7 +12,6 @@ import { innerChoice, innerTools, ToolNames } from "./tools.ts";
 export type ParsedRequest = {
   readonly request: ChatRequest;
   readonly options: ResponsesOptions;
-  readonly places: { readonly messages: readonly MessagePlace[]; readonly tools: readonly string[] };
   /** Why the call can't be translated: it holds what only upstreams of this format know. */
   readonly foreign?: ApiError | undefined;
   /** The same of its tools. */
@@ -47,8 +46,7 @@ export function parseResponsesRequest(parsed: JsonObject, earlier: EarlierAnswer
   } as ChatRequest;
   return {
     request,
-    options: optionsOf(parsed),
-    places: { messages: conversation.places, tools: places },
+    options: { ...optionsOf(parsed), places: { messages: conversation.places, tools: places } },
     foreign: conversation.foreign,
     hosted,
   };

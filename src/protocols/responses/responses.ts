@@ -6,9 +6,11 @@ import { objectOf } from "../../lib/json/json.ts";
 import { keepAliveComment } from "../../lib/sse.ts";
 import { chatError } from "../chat/errors.ts";
 import type { Protocol } from "../protocol.ts";
+import { upstreamErrorBody } from "./errors.ts";
 import { answerIdPrefix } from "./ids.ts";
 import { native } from "./native.ts";
 import type { ResponsesOptions } from "./options.ts";
+import { placeHere } from "./places.ts";
 import { referredAnswers } from "./references.ts";
 import { parseResponsesRequest } from "./request.ts";
 import { responseOf } from "./response.ts";
@@ -27,6 +29,7 @@ export const responses: Protocol<ResponsesOptions> = {
   },
   native,
   passedRequestHeaders: ["openai-beta"],
+  param: (inner, { places }) => (places === undefined ? inner : placeHere(inner, places)),
   completion: responseOf,
   encoder: (envelope, options) => new ResponsesEncoder(envelope, options),
   prompt({ prompt }) {
@@ -35,4 +38,6 @@ export const responses: Protocol<ResponsesOptions> = {
   },
   stored: storedResponses,
   error: chatError,
+  sharesErrors: ["chat"],
+  upstreamError: upstreamErrorBody,
 };

@@ -11,9 +11,6 @@ import { Output } from "./output.ts";
 import { endOf } from "./response.ts";
 import { ToolNames } from "./tools.ts";
 
-/** What stands around a fragment's number and its text in most events, and the part that it was made for. */
-type DeltaFrame = { readonly item: string; readonly part: number; readonly middle: string };
-
 const deltaHead = 'event: response.output_text.delta\ndata: {"type":"response.output_text.delta","sequence_number":';
 const deltaTail = ',"logprobs":[]}\n\n';
 
@@ -32,7 +29,9 @@ export class ResponsesEncoder implements EventEncoder {
   #finish: FinishReason | undefined;
   #usage: Usage | undefined;
   #serviceTier: unknown;
-  #frame: DeltaFrame | undefined;
+  /** The text part that the latest fragment continued, and what stands between the number and the text of its events. */
+  #part: { text: string } | undefined;
+  #place = "";
 
   constructor(envelope: Envelope, options: ResponsesOptions) {
     this.#envelope = envelope;
@@ -77,14 +76,14 @@ export class ResponsesEncoder implements EventEncoder {
 
   /** @returns whether the text continues the part that is open */
   #pushText(text: string, events: string[]): boolean {
-    const open = this.#output.openText;
-    if (open === undefined) return false;
-    if (this.#frame?.item !== open.id || this.#frame.part !== open.part) {
-      const place = { item_id: open.id, output_index: open.at, content_index: open.part };
-      this.#frame = { item: open.id, part: open.part, middle: `,${JSON.stringify(place).slice(1, -1)},"delta":` };
+    const part = this.#output.openText;
+    if (part === undefined) return false;
+    if (this.#part !== part) {
+      this.#part = part;
+      this.#place = `,${JSON.stringify(this.#output.openPlace).slice(1, -1)},"delta":`;
     }
-    this.#output.addText(text);
-    events.push(deltaHead + this.#number + this.#frame.middle + JSON.stringify(text) + deltaTail);
+    part.text += text;
+    events.push(`${deltaHead}${this.#number}${this.#place}${JSON.stringify(text)}${deltaTail}`);
     this.#number += 1;
     return true;
   }
