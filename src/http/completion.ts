@@ -22,6 +22,7 @@ import type {
   StoredForm,
 } from "../protocols/protocol.ts";
 import { parsedBytes, respell, type Source } from "../protocols/source.ts";
+import type { Call, NativeBody, NativeRoute } from "../providers/provider.ts";
 import {
   type Answer,
   type EventSource,
@@ -46,7 +47,7 @@ import { type Finish, jsonAnswer, respondStream, respondWhole, type StreamRules 
 import type { Services } from "./services.ts";
 import { followEvents } from "./stored-events.ts";
 
-type Plan = {
+export type Plan = {
   /** The targets to call, in order of preference. */
   readonly targets: readonly Target[];
   /** Whether to store the exchange. */
@@ -515,7 +516,7 @@ function withFormat(target: Target, clientFormat: string): Target {
 }
 
 /** @throws ApiError for what the client's format has and no other */
-function refuseNativeOnly({ nativeOnly, nativeTools }: ParsedCall<unknown>, { account }: Target): void {
+export function refuseNativeOnly({ nativeOnly, nativeTools }: ParsedCall<unknown>, { account }: Target): void {
   const refusal = nativeOnly ?? (account.unsupportedTools === "drop" ? undefined : nativeTools);
   if (refusal === undefined) return;
   foundByParser.add(refusal);
@@ -541,14 +542,12 @@ function nativeCall(
   const isWhole = conversation.whole === call.request;
   if (route === undefined || !(isWhole || (plan.upstreamMayHold && conversation.isHeldBy(account.name))))
     return undefined;
-  const persona = plan.change?.() ?? noChange;
-  const { members: membersOf } = route;
-  const members = persona === noChange || membersOf === undefined ? {} : membersOf(persona.fields, upstreamCall);
-  if (members === undefined) return undefined;
+  const planned = nativeChange(plan, route, upstreamCall);
+  if (planned === undefined) return undefined;
   // What is made in the background is followed here: the upstream's connection is the call.
   const isBackground = protocol.stored?.isBackground(call.options) === true;
-  const fields = isBackground ? { ...persona.fields, background: undefined, stream: true } : persona.fields;
-  const change: NativeChange = { model: upstreamCall.model, ...persona, fields, members };
+  const fields = isBackground ? { ...planned.fields, background: undefined, stream: true } : planned.fields;
+  const change: NativeChange = { ...planned, fields };
   let patched = native.patch(source.parsed, change);
   if (patched === undefined) return undefined;
   return {
@@ -563,13 +562,24 @@ function nativeCall(
       // Once more, where large strings had to be restored in between.
       const body = patched ?? native.patch(source.parsed, change)!;
       patched = undefined;
-      const pieces = respell(source, body) ?? patchBody(source, body, (name) => [name]);
-      return route.encode(pieces, encoded, passedHeaders(protocol, request.headers));
+      return route.encode(writtenAs(source, body), encoded, passedHeaders(protocol, request.headers));
     },
   };
 }
 
-function passedHeaders({ passedRequestHeaders = [] }: Protocol, headers: Headers): Record<string, string> {
+/** @returns undefined where the provider would have to read its answer in another way than it comes */
+export function nativeChange(plan: Plan, { members: membersOf }: NativeRoute, call: Call): NativeChange | undefined {
+  const persona = plan.change?.() ?? noChange;
+  const members = persona === noChange || membersOf === undefined ? {} : membersOf(persona.fields, call);
+  return members && { model: call.model, ...persona, members };
+}
+
+/** A patched body, copied from its source as far as it did not change. */
+export function writtenAs(source: Source, body: JsonObject): NativeBody {
+  return respell(source, body) ?? patchBody(source, body, (name) => [name]);
+}
+
+export function passedHeaders({ passedRequestHeaders = [] }: Protocol, headers: Headers): Record<string, string> {
   const passed: Record<string, string> = {};
   for (const name of passedRequestHeaders) {
     const value = headers.get(name);

@@ -2,7 +2,7 @@
 import type { ServedSurface, SurfaceName } from "../config/config.ts";
 import { chat } from "../protocols/chat/chat.ts";
 import { completions } from "../protocols/completions/completions.ts";
-import { messages } from "../protocols/messages/messages.ts";
+import { messages, messagesCount } from "../protocols/messages/messages.ts";
 import type { Protocol } from "../protocols/protocol.ts";
 import { responses } from "../protocols/responses/responses.ts";
 import { createCompletion, type Surface } from "./completion.ts";
@@ -10,7 +10,7 @@ import { gateway } from "./gateway.ts";
 import { modelRoutes } from "./models.ts";
 import { describeTextCompletion } from "./openapi/completions.ts";
 import { describeCompletion } from "./openapi/descriptions.ts";
-import { describeMessages } from "./openapi/messages.ts";
+import { describeCountTokens, describeMessages } from "./openapi/messages.ts";
 import { describeResponses } from "./openapi/responses.ts";
 import { describeInputTokens } from "./openapi/stored-responses.ts";
 import { operationRoutes } from "./operations.ts";
@@ -35,6 +35,7 @@ const formats: readonly Format[] = [
   { path: "/v1/completions", protocol: completions, describe: describeTextCompletion },
 ];
 
+const countedTokens = (tokens: number) => ({ input_tokens: tokens });
 const inputTokens = (tokens: number) => ({ object: "response.input_tokens", input_tokens: tokens });
 
 export function completionRoute(surface: Surface, path: string, protocol: Protocol, detail: Route["detail"]): Route {
@@ -51,6 +52,7 @@ function routesOf(surface: Surface): Route[] {
     ...storedRoutes(area),
     ...operationRoutes(area),
     tokenCountRoute(surface, "/v1/responses/input_tokens", responses, inputTokens, describeInputTokens(area)),
+    tokenCountRoute(surface, "/v1/messages/count_tokens", messagesCount, countedTokens, describeCountTokens(area)),
     ...responseRoutes(area),
     ...(area === "gateway" ? rawRoutes : []),
   ];

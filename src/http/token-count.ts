@@ -2,10 +2,23 @@
 import { truncate } from "../lib/truncate.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { Protocol } from "../protocols/protocol.ts";
+import type { Source } from "../protocols/source.ts";
+import type { TokenCounter } from "../providers/provider.ts";
+import type { UpstreamError } from "../upstream/answer.ts";
+import { readUpstreamError } from "../upstream/call.ts";
 import type { Target } from "../upstream/target.ts";
 import { estimatePrompt } from "../usage/estimate.ts";
 import { admit } from "./authenticate.ts";
-import { parseCall, type Surface } from "./completion.ts";
+import {
+  nativeChange,
+  type Plan,
+  parseCall,
+  passedHeaders,
+  refuseNativeOnly,
+  type Surface,
+  writtenAs,
+} from "./completion.ts";
+import type { RequestContext } from "./context.ts";
 import { openConversation } from "./conversation.ts";
 import { readJson } from "./request-body.ts";
 import { jsonAnswer } from "./respond.ts";
@@ -24,27 +37,64 @@ export function tokenCountRoute(
     const caller = admit(services, context, surface.name);
     const source = await readJson(context, services.live.config.limits);
     if (source.large !== undefined) await source.large.restore([source.parsed]);
-    const { request } = await parseCall(services, context, caller, surface, protocol, source);
+    const parsed = await parseCall(services, context, caller, surface, protocol, source);
+    const { request } = parsed;
     context.logFields["model"] = truncate(request.model);
     const conversation = await openConversation(services, context, caller, surface.name, request);
-    const [target] = surface.plan(services, caller, conversation.whole, source).targets;
+    const plan = surface.plan(services, caller, conversation.whole, source);
+    const [target] = plan.targets;
     if (target === undefined) throw ApiError.modelNotFound(request.model);
-    const counted = await countedBy(services, target, context.request.signal);
+    const native = conversation.whole === request ? nativeCounter(context, protocol, plan, source, target) : undefined;
+    if (native === undefined) refuseNativeOnly(parsed, target);
+    const { provider, call } = target;
+    const counter = native ?? (provider.kind === "remote" ? provider.counter?.(call) : undefined);
+    const passesErrors = native !== undefined && surface.showsUpstream;
+    const counted = counter && (await countedBy(services, target, counter, context.request.signal, passesErrors));
+    if (typeof counted === "object") return surface.upstreamErrorAnswer(counted, protocol, context.id);
     if (counted === undefined) context.headers["x-troupe-estimated"] = "true";
-    return jsonAnswer(bodyOf(counted ?? (await estimatePrompt(target.call.request))));
+    return jsonAnswer(bodyOf(counted ?? (await estimatePrompt(call.request))));
   };
   return { method: "POST", path, area: surface.name, protocol, detail, run };
 }
 
-/** @returns undefined where the provider has no counter, or it failed */
-async function countedBy(services: Services, target: Target, signal: AbortSignal): Promise<number | undefined> {
-  const { provider, account, timeouts, call } = target;
-  const counter = provider.kind === "remote" ? provider.counter?.(call) : undefined;
-  if (counter === undefined) return undefined;
+/** The client's own body, for an upstream that counts it as it is. */
+function nativeCounter(
+  { request }: RequestContext,
+  protocol: Protocol,
+  plan: Plan,
+  source: Source,
+  { provider, call }: Target,
+): TokenCounter | undefined {
+  const route = provider.kind === "remote" ? provider.native?.(protocol.name, call) : undefined;
+  if (route?.counter === undefined) return undefined;
+  const change = nativeChange(plan, route, call);
+  const body = change && protocol.native?.patch(source.parsed, change);
+  return body && route.counter(writtenAs(source, body), call, passedHeaders(protocol, request.headers));
+}
+
+/** What a server without such a route answers. */
+const noRoute: ReadonlySet<number> = new Set([404, 405, 501]);
+
+/**
+ * @param passesErrors whether the caller sees what the provider finds wrong
+ * @returns undefined where the provider does not count after all
+ */
+async function countedBy(
+  services: Services,
+  { provider, account, timeouts }: Target,
+  counter: TokenCounter,
+  signal: AbortSignal,
+  passesErrors: boolean,
+): Promise<number | UpstreamError | undefined> {
   try {
     const answer = await services.upstream.send(counter.request, account, timeouts, signal);
+    const { status } = answer;
+    if (passesErrors && provider.kind === "remote" && status >= 400 && status < 500 && !noRoute.has(status)) {
+      const upstreamFailed = (name: string) => services.metrics.upstreamError(name, status);
+      return await readUpstreamError(answer, provider, account.name, { upstreamFailed });
+    }
     const text = await answer.text();
-    return answer.status === 200 ? counter.tokensIn(JSON.parse(text)) : undefined;
+    return status === 200 ? counter.tokensIn(JSON.parse(text)) : undefined;
   } catch (error) {
     if (signal.aborted) throw error;
     services.log.warn("a provider could not count tokens; they are estimated", { provider: account.name, error });

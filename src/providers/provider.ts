@@ -124,6 +124,8 @@ export type NativeRoute = {
   streamDecoder(call: AnsweredCall): StreamDecoder;
   /** The upstream's own id in a plain answer: the id that the client gets. In a stream the decoder has it. */
   upstreamResponseId?(body: unknown): string | undefined;
+  /** How the tokens of such a body are counted. Absent: as those of any other call. */
+  counter?(body: NativeBody, call: Call, headers: Readonly<Record<string, string>>): TokenCounter;
   /**
    * What a persona changed, as this model takes it.
    * @param fields of the inner form that the persona set to another value

@@ -271,7 +271,7 @@ export async function readUpstreamError(
   answer: UpstreamAnswer,
   provider: RemoteProvider,
   name: string,
-  observer: CallObserver,
+  observer: Pick<CallObserver, "upstreamFailed">,
   format = provider.format,
 ): Promise<UpstreamError> {
   const { status } = answer;

@@ -19,6 +19,7 @@ beforeAll(async () => {
     providers: {
       anthropic: one,
       openai: { baseUrl: upstream.url },
+      google: { baseUrl: upstream.url, apiKey: "AIza-test" },
       lenient: { baseUrl: upstream.url, dialect: "openai", unsupportedTools: "drop" },
     },
   });
@@ -213,3 +214,54 @@ test("cache marks and error flags stay with those who know them", async () => {
   });
   expect(JSON.stringify(upstream.last.json)).not.toMatch(/cache_control|is_error/);
 });
+
+const prompt = { max_tokens: undefined as never, messages: [{ role: "user" as const, content: "Hello, world!" }] };
+
+test("count_tokens is asked of Anthropic, with the client's own body", async () => {
+  answer = () => jsonResponse({ input_tokens: 14 });
+  const { max_tokens: _, ...ask } = {
+    ...prompt,
+    model: `anthropic/${model}`,
+    betas: ["x-1"],
+    context_management: { edits: [] },
+  };
+  const client = clientOf("gateway");
+  expect(await client.beta.messages.countTokens(ask as never)).toMatchObject({ input_tokens: 14 });
+  expect(upstream.last.path).toBe("/v1/messages/count_tokens");
+  expect(upstream.last.headers.get("anthropic-beta")).toContain("x-1");
+  expect(upstream.last.json).toEqual({ model, messages: prompt.messages, context_management: { edits: [] } });
+  const raw = '{"type":"error","error":{"type":"invalid_request_error","message":"no"}}';
+  answer = () => new Response(raw, { status: 400, headers: { "content-type": "application/json" } });
+  const refused = await troupe.post(`${base("gateway")}/count_tokens`, ask);
+  expect([refused.status, await refused.text()]).toEqual([400, raw]);
+});
+
+test("a persona's text is counted with the caller's", async () => {
+  answer = () => jsonResponse({ input_tokens: 99 });
+  const counted = await clientOf("orchestrator").messages.countTokens({ model: persona, messages: prompt.messages });
+  expect(counted).toMatchObject({ input_tokens: 99 });
+  expect(Object.keys(upstream.last.json as object).sort()).toEqual(["messages", "model", "system"]);
+});
+
+test.each([
+  ["openai/x", { object: "response.input_tokens", input_tokens: 7 }, "/responses/input_tokens"],
+  ["google/gemini-3-flash", { totalTokens: 8 }, "/models/gemini-3-flash:countTokens"],
+])("count_tokens of %s is asked of its provider", async (id, counted, path) => {
+  answer = () => jsonResponse(counted);
+  const response = await troupe.post(`${base("gateway")}/count_tokens`, { model: id, messages: prompt.messages });
+  expect(await response.json()).toEqual({
+    input_tokens: Object.values(counted).find((one) => typeof one === "number")!,
+  });
+  expect(response.headers.get("x-troupe-estimated")).toBeNull();
+  expect(upstream.last.path).toEndWith(path);
+});
+
+test.each(["openai/x", `anthropic/${model}`, "builtin/echo"])(
+  "count_tokens of %s is estimated where nobody counts",
+  async (id) => {
+    answer = () => jsonResponse({ error: { message: "No such route." } }, 404);
+    const response = await troupe.post(`${base("gateway")}/count_tokens`, { model: id, messages: prompt.messages });
+    expect(await response.json()).toEqual({ input_tokens: 8 });
+    expect(response.headers.get("x-troupe-estimated")).toBe("true");
+  },
+);

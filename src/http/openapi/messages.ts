@@ -1,7 +1,7 @@
 /** What the API's description says of the routes of Anthropic's format. */
 import { Type } from "@sinclair/typebox";
 import type { SurfaceName } from "../../config/config.ts";
-import { MessagesBody } from "../../protocols/messages/schema.ts";
+import { CountBody, MessagesBody } from "../../protocols/messages/schema.ts";
 import { describeOperation } from "./describe.ts";
 import { callHeaders, exampleModel, keyed, tags } from "./descriptions.ts";
 
@@ -93,5 +93,23 @@ export function describeMessages(surface: SurfaceName): Record<string, unknown> 
     errors: [400, ...keyed, 404, 408, 413, 415, 422, 504],
     errorContent,
     ...(isGateway ? { others: { default: upstreamError } } : {}),
+  });
+}
+
+export function describeCountTokens(surface: SurfaceName): Record<string, unknown> {
+  const value = { model: exampleModel[surface], messages: [{ role: "user", content: "Hello!" }] };
+  return describeOperation({
+    tag: tags[surface],
+    operationId: `${surface}CountMessageTokens`,
+    summary: "The number of tokens that a message's prompt has, in Anthropic's format",
+    description:
+      "Counted by the provider where it has a counter; else estimated, and marked by x-troupe-estimated: true.",
+    body: { schema: CountBody, examples: { plain: { summary: "A question", value } } },
+    parameters: versionHeaders,
+    headers: { "X-Troupe-Estimated": "true: no provider counted." },
+    response: { schema: Type.Object({ input_tokens: Type.Integer({ minimum: 0 }) }) },
+    errors: [400, ...keyed, 404, 408, 413, 415],
+    errorContent,
+    ...(surface === "gateway" ? { others: { default: upstreamError } } : {}),
   });
 }

@@ -2,25 +2,26 @@
  * Messages, the format of Anthropic's clients.
  * Source: https://platform.claude.com/docs/en/api/messages
  */
-import type { Protocol } from "../protocol.ts";
+import type { ParsedCall, Protocol } from "../protocol.ts";
 import { apiErrorBody, errorBody, typeOfStatus } from "./errors.ts";
-import { messagesNativeEncoder, patchMessages } from "./native.ts";
-import { checkMessages, innerRequest } from "./request.ts";
+import { messagesNativeEncoder, patchMessages, patchPrompt } from "./native.ts";
+import { checkCount, checkMessages, innerRequest } from "./request.ts";
 import { type AnswerOptions, messageBody } from "./response.ts";
+import type { MessagesBody } from "./schema.ts";
 import { MessagesEncoder, ping } from "./stream.ts";
 import { thinkingShown } from "./thinking.ts";
+
+const parsed = (body: MessagesBody, identity: unknown): ParsedCall<AnswerOptions> => {
+  const { request, nativeOnly } = innerRequest(body);
+  const options = { thinking: thinkingShown(body), stops: body.stop_sequences ?? [] };
+  return { request, identity, options, nativeOnly: nativeOnly.refusal, nativeTools: nativeOnly.toolRefusal };
+};
 
 export const messages: Protocol<AnswerOptions> = {
   name: "messages",
   answerIdPrefix: "msg_",
   keepAlive: ping,
-  parse({ parsed }) {
-    const body = checkMessages(parsed);
-    const { request, nativeOnly } = innerRequest(body);
-    const options = { thinking: thinkingShown(body), stops: body.stop_sequences ?? [] };
-    const { refusal, toolRefusal } = nativeOnly;
-    return { request, identity: ["messages", parsed], options, nativeOnly: refusal, nativeTools: toolRefusal };
-  },
+  parse: ({ parsed: body }) => parsed(checkMessages(body), ["messages", body]),
   native: { patch: patchMessages, encoder: () => messagesNativeEncoder },
   passedRequestHeaders: ["anthropic-version", "anthropic-beta"],
   completion: messageBody,
@@ -29,4 +30,11 @@ export const messages: Protocol<AnswerOptions> = {
   error: apiErrorBody,
   upstreamError: ({ message }, status, requestId) =>
     errorBody(typeOfStatus(status), typeof message === "string" ? message : "", requestId),
+};
+
+/** The same for prompts that are counted and not answered: https://platform.claude.com/docs/en/api/messages-count-tokens */
+export const messagesCount: Protocol<AnswerOptions> = {
+  ...messages,
+  parse: ({ parsed: body }) => parsed(checkCount(body), ["messages count", body]),
+  native: { ...messages.native!, patch: patchPrompt },
 };

@@ -28,6 +28,16 @@ export function patchMessages(
   return next;
 }
 
+/** A prompt to be counted, which takes nothing that shapes the answer alone. */
+export function patchPrompt(body: JsonObject, change: NativeChange): JsonObject | undefined {
+  const patched = patchMessages(body, change);
+  if (patched === undefined) return undefined;
+  for (const name of answerFields) if (!(name in body)) delete patched[name];
+  return patched;
+}
+
+const answerFields = ["max_tokens", "temperature", "top_p", "stop_sequences"];
+
 /** Fields that have no place here, or were said as members. */
 const unsaid: ReadonlySet<string> = new Set([
   ...["store", "variables", "metadata", "seed", "presence_penalty", "frequency_penalty", "verbosity"],

@@ -6,7 +6,7 @@ import { Type } from "@sinclair/typebox";
 import type { RemoteProvider } from "../provider.ts";
 import { asksForThoughts } from "../thinking-options.ts";
 import { decodeAnswer } from "./answer.ts";
-import { native } from "./native.ts";
+import { countPrompt, native } from "./native.ts";
 import { authorization, encodeRequest } from "./request.ts";
 import { AnthropicRules } from "./rules.ts";
 import { AnthropicStream } from "./stream.ts";
@@ -64,5 +64,6 @@ export const anthropic: RemoteProvider = {
   encode: encodeRequest,
   decode: decodeAnswer,
   streamDecoder: (call) => new AnthropicStream(call),
+  counter: countPrompt,
   native: (format) => (format === "messages" ? native : undefined),
 };

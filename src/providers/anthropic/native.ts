@@ -1,9 +1,9 @@
 /** Calls of clients that speak this format themselves: their bodies go as they came. */
-import { type JsonObject, objectOf, textOf } from "../../lib/json/json.ts";
-import type { Call, NativeRoute } from "../provider.ts";
+import { type JsonObject, numberOf, objectOf, textOf } from "../../lib/json/json.ts";
+import type { Call, NativeRoute, TokenCounter, UpstreamRequest } from "../provider.ts";
 import { decodeAnswer } from "./answer.ts";
 import { planOutput } from "./output.ts";
-import { callersVersion, outputTokens, sampling, upstreamRequest } from "./request.ts";
+import { callersVersion, encodeBody, outputTokens, sampling, upstreamRequest } from "./request.ts";
 import { anthropicRules } from "./rules.ts";
 import { AnthropicStream } from "./stream.ts";
 import { planThinking } from "./thinking.ts";
@@ -14,7 +14,32 @@ export const native: NativeRoute = {
   streamDecoder: (call) => new AnthropicStream(call, true),
   upstreamResponseId: (body) => textOf(objectOf(body)?.["id"]),
   members,
+  counter: (body, { account }, headers) =>
+    counterOf(upstreamRequest(account, "/count_tokens", body, callersVersion(headers))),
 };
+
+const counterOf = (request: UpstreamRequest): TokenCounter => ({
+  request,
+  tokensIn: (body) => numberOf(objectOf(body)?.["input_tokens"]),
+});
+
+/** Fields that are part of a prompt; others are refused: https://platform.claude.com/docs/en/api/messages-count-tokens */
+const promptFields = [
+  "model",
+  "messages",
+  "system",
+  "tools",
+  "tool_choice",
+  "thinking",
+  "output_config",
+  "cache_control",
+];
+
+export function countPrompt(call: Call): TokenCounter {
+  const fields = Object.entries(encodeBody(call)).filter(([name]) => promptFields.includes(name));
+  const body = JSON.stringify(Object.fromEntries(fields));
+  return counterOf(upstreamRequest(call.account, "/count_tokens", body, { betas: [] }));
+}
 
 const thinkingFields = ["reasoning_effort", "thinking", "thinking_budget", "include_thoughts"];
 const samplingFields = ["temperature", "top_p"] as const;

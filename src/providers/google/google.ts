@@ -3,8 +3,10 @@
  * signatures on every part, with the whole split of the counts, and the reasons why a prompt was blocked.
  * Source: https://ai.google.dev/api/generate-content
  */
+
 import { Type } from "@sinclair/typebox";
-import type { Call, RemoteProvider } from "../provider.ts";
+import { numberOf, objectOf } from "../../lib/json/json.ts";
+import type { Call, RemoteProvider, TokenCounter } from "../provider.ts";
 import { apiRoot, authOf, methodUrl } from "./address.ts";
 import { decodeAnswer, GoogleStreamDecoder } from "./answer.ts";
 import { googleEmbeddings } from "./embeddings.ts";
@@ -58,10 +60,26 @@ export const google: RemoteProvider = {
     headers: authOf(call.account),
     body: JSON.stringify(requestBody(call, googleRules(call))),
   }),
+  counter,
   decode: decodeAnswer,
   streamDecoder: (call) => new GoogleStreamDecoder(call),
   retryAfterSeconds,
 };
+
+/** Source: https://ai.google.dev/api/tokens. What would have to be fetched first is estimated. */
+function counter(call: Call): TokenCounter | undefined {
+  if (remoteMedia(call).length > 0) return undefined;
+  const model = modelName(call);
+  const generateContentRequest = { model: `models/${model}`, ...requestBody(call, googleRules(call)) };
+  return {
+    request: {
+      url: methodUrl(call.account, model, "countTokens"),
+      headers: authOf(call.account),
+      body: JSON.stringify({ generateContentRequest }),
+    },
+    tokensIn: (body) => numberOf(objectOf(body)?.["totalTokens"]),
+  };
+}
 
 /** Without `alt=sse` a stream is one JSON array. */
 function urlOf(call: Call): string {

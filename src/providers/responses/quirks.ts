@@ -12,6 +12,8 @@ export type ResponsesRules = {
 export type ResponsesQuirks = {
   /** Under this name an assistant message carries its reasoning in `extra_content`. */
   readonly provider: string;
+  /** There is a route that counts an input's tokens: `/responses/input_tokens`. */
+  readonly countsInput: boolean;
   /** The `format` of this provider's entries in another gateway's `reasoning_details`. */
   readonly reasoningFormats: readonly string[];
   readonly developerRole: "developer" | "system";
@@ -54,6 +56,7 @@ export type ResponsesQuirks = {
 /** Source: https://docs.x.ai/docs/api-reference#create-new-response, https://docs.x.ai/docs/guides/chat */
 export const xaiResponses: ResponsesQuirks = {
   provider: "xai",
+  countsInput: false,
   reasoningFormats: ["xai-responses-v1"],
   developerRole: "system",
   systemParts: false,
@@ -85,6 +88,7 @@ export const xaiResponses: ResponsesQuirks = {
 /** Source: https://platform.openai.com/docs/api-reference/responses/create */
 export const openaiResponses: ResponsesQuirks = {
   provider: "openai",
+  countsInput: true,
   reasoningFormats: ["openai-responses-v1", "azure-openai-responses-v1"],
   developerRole: "developer",
   systemParts: true,

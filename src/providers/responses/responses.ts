@@ -3,7 +3,7 @@
  * Sources: https://docs.x.ai/docs/guides/chat, https://platform.openai.com/docs/api-reference/responses
  */
 import { Type } from "@sinclair/typebox";
-import { type JsonObject, listOf, objectOf, textOf } from "../../lib/json/json.ts";
+import { type JsonObject, listOf, numberOf, objectOf, textOf } from "../../lib/json/json.ts";
 import type { ChatRequest, CompletionBody, Tool, ToolChoice } from "../../protocols/chat/schema.ts";
 import { calledIn, toolName } from "../../protocols/chat/tools.ts";
 import { ApiError } from "../../protocols/errors.ts";
@@ -19,6 +19,7 @@ import type {
   NativeRoute,
   RemoteProvider,
   StreamDecoder,
+  TokenCounter,
   UpstreamRequest,
 } from "../provider.ts";
 import { refuseType } from "../tool-types.ts";
@@ -95,9 +96,17 @@ export type ResponsesFormat = {
   upstreamResponseId(body: unknown): string | undefined;
   /** How clients of this format are served. */
   readonly native: NativeRoute;
+  /** How the tokens of a call are counted, where they are. */
+  counter(call: Call): TokenCounter | undefined;
   /** True when the upstream keeps this call's conversation, to be continued by that id. */
   holdsConversation(call: Call): boolean;
 };
+
+/** What is counted. Source: https://platform.openai.com/docs/api-reference/responses/input-tokens */
+const promptFields = [
+  ...["model", "input", "instructions", "tools", "tool_choice", "text", "reasoning"],
+  ...["parallel_tool_calls", "truncation", "previous_response_id"],
+];
 
 /** @param effortsOf the names of the efforts that the call's model takes, as in the provider's other format */
 export function responsesFormat(
@@ -117,6 +126,19 @@ export function responsesFormat(
     streamDecoder: (call) => new ResponsesStream(quirks, idsFor(call)),
     upstreamResponseId,
     native: nativeResponses(quirks),
+    counter: (call) => {
+      if (!quirks.countsInput) return undefined;
+      const said = requestBody(call, quirks, effortHere(call.request.reasoning_effort, effortsOf(call)));
+      const prompt = Object.fromEntries(Object.entries(said).filter(([name]) => promptFields.includes(name)));
+      return {
+        request: {
+          url: `${usualAddress.url(call)}/input_tokens`,
+          headers: usualAddress.headers(call.account),
+          body: JSON.stringify(prompt),
+        },
+        tokensIn: (body) => numberOf(objectOf(body)?.["input_tokens"]),
+      };
+    },
     holdsConversation: (call) => quirks.holdsConversation && speaks(call) && isStored(call),
   };
 }
@@ -131,6 +153,7 @@ export function withResponses(chat: RemoteProvider, responses: ResponsesFormat):
     modelRules: Type.Object({ ...chat.modelRules?.properties, ...responsesModelRules.properties }),
     remoteMedia: (call) => (responses.speaks(call) ? [] : (chat.remoteMedia?.(call) ?? [])),
     holdsConversation: responses.holdsConversation,
+    counter: responses.counter,
     encode: (call) => formatOf(call).encode(call),
     decode: (body, text, call) => formatOf(call).decode(body, text, call),
     streamDecoder: (call) => formatOf(call).streamDecoder(call),
