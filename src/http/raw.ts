@@ -48,13 +48,14 @@ async function passRaw(services: Services, context: RequestContext, finish: Fini
   const { account, provider } = bound;
   const root = rootOf(provider as RemoteProvider, account);
   const url = join(root, rest) + queryOf(request.url);
-  const model = modelInPath(rest);
-  const judged = isFree(caller, name) ? undefined : await judgedBody(services, context, caller, name, model);
+  const inPath = modelInPath(rest);
+  const judged = isFree(caller, name) ? undefined : await judgedBody(services, context, caller, name, inPath);
+  const opened = judged === undefined ? await openBody(context) : undefined;
+  const model = inPath ?? modelInText(judged?.text ?? opened?.beginning);
   const relay = relayVia(services, context, caller, `${name}/${model ?? "*"}`, bound, model ?? "");
   const headers = { ...requestHeaders(request.headers), ...relay.provider.authorization(account) };
-  const body = judged ?? streamedBody(request);
-  const isUploading = typeof body === "object" && "source" in body;
-  context.setIdleTimeout(isUploading ? uploadIdleSeconds(services) : 0);
+  const body = judged?.body ?? opened?.body;
+  context.setIdleTimeout(opened === undefined ? 0 : uploadIdleSeconds(services));
   const sent: PassedRequest = {
     method: request.method,
     url,
@@ -222,11 +223,33 @@ function ownAddress({ request, route }: RequestContext, name: string, root: stri
   return `${origin}${own}${address.slice(root.length)}`;
 }
 
-function streamedBody(request: Request): PassedRequest["body"] {
-  const length = request.headers.get("content-length");
-  if (request.body === null || length === "0") return undefined;
+const isJson = ({ headers }: Request) =>
+  /^\s*application\/(?:[\w.-]+\+)?json\b/i.test(headers.get("content-type") ?? "");
+
+type OpenedBody = {
+  readonly body: PassedRequest["body"];
+  /** Of JSON: as much as came first. */
+  readonly beginning: string | undefined;
+};
+
+/** The body as it streams; undefined where there is none. @throws ApiError request_timeout */
+async function openBody(context: RequestContext): Promise<OpenedBody | undefined> {
+  const { request } = context;
+  const declared = request.headers.get("content-length");
+  if (request.body === null || declared === "0") return undefined;
   const reader = request.body.getReader() as ReadableStreamDefaultReader<Uint8Array>;
-  return { source: new RequestSource(reader), length: length === null ? undefined : Number(length) };
+  const first = isJson(request) ? (await context.arrival(reader.read())).value : undefined;
+  return {
+    body: { source: new RequestSource(reader, first), length: declared === null ? undefined : Number(declared) },
+    beginning: first === undefined ? undefined : Buffer.from(first).toString("latin1", 0, maxBeginning),
+  };
+}
+
+/** How far from a body's beginning its model is looked for, for the log, the metrics and the ledger. */
+const maxBeginning = 64 * 1024;
+
+function modelInText(text: string | undefined): string | undefined {
+  return /"model"\s*:\s*"([^"\\]{1,256})"/.exec(text ?? "")?.[1];
 }
 
 /** Whether a key may use every model of the provider, so that nothing needs to be looked at. */
@@ -240,6 +263,9 @@ function modelInPath(path: string): string | undefined {
   return found === undefined ? undefined : decoded(found);
 }
 
+/** `text` is JSON that names the model. */
+type JudgedBody = { readonly body: PassedRequest["body"]; readonly text: string };
+
 /**
  * The body of a key that may use some models only: it has to name one of them, in the path or in a JSON body, and none beside.
  * @returns the body to send @throws ApiError model_not_allowed
@@ -250,10 +276,9 @@ async function judgedBody(
   caller: Caller,
   name: string,
   inPath: string | undefined,
-): Promise<PassedRequest["body"]> {
+): Promise<JudgedBody> {
   const { request } = context;
-  const isJson = /^\s*application\/(?:[\w.-]+\+)?json\b/i.test(request.headers.get("content-type") ?? "");
-  if (request.method !== "POST" || !isJson) throw ApiError.modelNotAllowed(undefined);
+  if (request.method !== "POST" || !isJson(request)) throw ApiError.modelNotAllowed(undefined);
   const source = await readJson(context, services.live.config.limits);
   if (source.large !== undefined) await source.large.restore([source.parsed]);
   // Some servers read names whatever their letters' case.
@@ -269,5 +294,5 @@ async function judgedBody(
   }
   // Written anew where a name might stand twice in it, as servers differ in which one counts.
   const plain = source.large === undefined ? respell(source, source.parsed) : undefined;
-  return plain ?? JSON.stringify(source.parsed);
+  return { body: plain ?? JSON.stringify(source.parsed), text: JSON.stringify({ model: named[0] }) };
 }

@@ -6,13 +6,19 @@ export class RequestSource implements Source<Uint8Array> {
   #sink: Sink<Uint8Array> | undefined;
   #isPaused = false;
   #isReading = false;
+  #first: Uint8Array | undefined;
 
-  constructor(reader: ReadableStreamDefaultReader<Uint8Array>) {
+  /** @param first what was read of it before */
+  constructor(reader: ReadableStreamDefaultReader<Uint8Array>, first?: Uint8Array) {
     this.#reader = reader;
+    this.#first = first;
   }
 
   flow(sink: Sink<Uint8Array>): void {
     this.#sink = sink;
+    const first = this.#first;
+    this.#first = undefined;
+    if (first !== undefined) sink.push(first);
     void this.#read();
   }
 

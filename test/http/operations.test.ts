@@ -190,6 +190,30 @@ describe("images, audio, moderations, rerank", () => {
     expect(await ranked.json()).toEqual({ results: [{ index: 1, relevance_score: 0.9 }] });
   });
 
+  test("a body of some MB goes up as it came", async () => {
+    const prompt = "a fox, ".repeat(500_000);
+    const body = `{"model": "openai/gpt-image-1", "prompt": "${prompt}", "size" : "auto"}`;
+    expect((await troupe.post("/gateway/v1/images/generations", body)).status).toBe(200);
+    expect(new TextDecoder().decode(openai.last.bytes) === body.replace("openai/", "")).toBe(true);
+    const named = await troupe.post("/gateway/v1/images/generations", body, {
+      headers: { "service-request-id": "fox" },
+    });
+    expect(named.status).toBe(200);
+    expect(sentJson(openai).prompt === prompt).toBe(true);
+  });
+
+  test("events stream as they come, where they are asked for", async () => {
+    const events = ["event: image_generation.partial_image\ndata: {}\n\n", "data: {}\n\n"];
+    using server = new BytesServer(
+      () => new Response(events.join(""), { headers: { "content-type": "text/event-stream" } }),
+    );
+    await using own = await Troupe.start({ providers: { openai: { baseUrl: server.url } } });
+    const asked = { model: "openai/gpt-image-1", prompt: "x", stream: true, partial_images: 1 };
+    const response = await own.post("/gateway/v1/images/generations", asked);
+    expect(response.headers.get("content-type")).toBe("text/event-stream");
+    expect(await response.text()).toBe(events.join(""));
+  });
+
   test("speech comes as bytes, as they are made, with their content type and nothing else of the provider's", async () => {
     const speech = await client.audio.speech.create({ model: "openai/tts-1", voice: "alloy", input: "la" });
     expect(speech.headers.get("content-type")).toBe("audio/mpeg");

@@ -31,6 +31,18 @@ afterAll(async () => {
 
 const at = (path: string) => `/gateway/providers/${path}`;
 
+test("the model that a body names is known to the ledger and the metrics, with the counts of the answer", async () => {
+  answer = () => Response.json({ type: "message", usage: { input_tokens: 11, output_tokens: 13 } });
+  const response = await troupe.post(at("anthropic/v1/messages"), { model: "claude-raw", max_tokens: 1, messages: [] });
+  expect(response.status).toBe(200);
+  expect(new TextDecoder().decode(upstream.last.bytes)).toBe('{"model":"claude-raw","max_tokens":1,"messages":[]}');
+  await response.text();
+  const metrics = await (await troupe.fetch("/metrics")).text();
+  expect(metrics).toMatch(
+    /gen_ai_client_token_usage_sum\{gen_ai_token_type="input",gen_ai_provider_name="anthropic",gen_ai_request_model="claude-raw"\} 11\b/,
+  );
+});
+
 test("methods, paths, queries, bodies and answers are the same bytes on both sides", async () => {
   const bytes = fc.uint8Array({ maxLength: 60_000, size: "max" });
   await fc.assert(
