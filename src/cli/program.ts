@@ -10,7 +10,9 @@ import type { Io } from "../lib/io.ts";
 import { tiers } from "../protocols/models.ts";
 import { DataError } from "../store/sqlite/data-folder.ts";
 import { StorageError } from "../store/storage-error.ts";
+import { periods } from "../usage/spans.ts";
 import { printOpenApi, printVersion, versionLine } from "./about.ts";
+import { listBudgets, removeBudget, setBudget, topUpBudget } from "./budgets.ts";
 import { check } from "./check.ts";
 import { completionScript, type Shell, shells } from "./completion.ts";
 import { printConfig, printConfigSchema } from "./config.ts";
@@ -126,6 +128,7 @@ function buildProgram(io: Io, done: (code: ExitCode) => void): Command {
     .action(act(checkHealth));
 
   addKeyCommands(program, act);
+  addBudgetCommands(program, act);
   addPersonaCommands(program, act);
   addServiceCommands(program, act);
   addDataCommands(program, act);
@@ -245,6 +248,43 @@ function addKeyCommands(program: Command, act: Act): void {
     .action(act(rotateKey));
 }
 
+function addBudgetCommands(program: Command, act: Act): void {
+  const budgets = program
+    .command("budgets")
+    .description("Budgets: what may be spent by keys, tags, plans and all calls");
+  const json = ["--json", "Answer in JSON"] as const;
+  const scope = [
+    "<scope>",
+    "all, tier:<name>, tag:<name>, or a key: its id, its name or the beginning of one",
+    filled,
+  ] as const;
+  const period = () => new Argument("<period>", "In UTC, or altogether").choices(periods);
+  reading(budgets.command("list"), "config", "data")
+    .description("List all budgets, with what is spent and left of each")
+    .option(...json)
+    .action(act(listBudgets));
+  reading(budgets.command("set"), "config", "data")
+    .description("Set a budget, from the next call on; what was spent stays spent")
+    .argument(...scope)
+    .addArgument(period())
+    .argument("<dollars>", "How much may be spent", parseDollars)
+    .option(...json)
+    .addHelpText("after", examples("troupe budgets set tag:team-a month 400", "troupe budgets set alice prepaid 25"))
+    .action(act(setBudget));
+  reading(budgets.command("top-up"), "config", "data")
+    .description("Raise a budget that was set")
+    .argument(...scope)
+    .addArgument(period())
+    .argument("<dollars>", "By how much", parseDollars)
+    .option(...json)
+    .action(act(topUpBudget));
+  reading(budgets.command("remove"), "config", "data")
+    .description("Remove a budget that was set; the configuration's applies again")
+    .argument(...scope)
+    .addArgument(period())
+    .action(act(removeBudget));
+}
+
 function addServiceCommands(program: Command, act: Act): void {
   const service = program.command("service").description("The systemd service that runs this program");
   const root = ["--root <folder>", "A folder that stands for / (default: /)"] as const;
@@ -355,6 +395,11 @@ function changesFrom(given: Readonly<Record<string, OrNone | undefined>>): Recor
 
 /** An empty text is an empty list. */
 const parseNames = (text: string) => (text === "" ? [] : parseList(text));
+
+function parseDollars(text: string): number {
+  if (!/^\d{1,9}(\.\d{1,6})?$/.test(text)) throw new InvalidArgumentError("It must be a sum such as 25 or 0.5.");
+  return Number(text);
+}
 
 function parseList(text: string): string[] {
   return text.split(",").map((item) => item.trim());

@@ -165,5 +165,9 @@ export type Config = {
     /** Names of fields that are left out of requests' lines. */
     readonly omit: readonly string[];
   };
+  readonly admin: {
+    /** The header by which a trusted proxy names whom it signed in; absent: none. */
+    readonly trustedUserHeader?: string;
+  };
   readonly cors: { readonly origins: readonly string[] };
 };

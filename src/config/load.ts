@@ -241,6 +241,11 @@ class ConfigLoader {
       allowedHosts: this.#checkedList(["allowed_hosts"], file.allowed_hosts, hostError),
       trustedProxies: this.#checkedList(["trusted_proxies"], file.trusted_proxies, blockError),
       log: file.log,
+      admin: {
+        ...(file.admin.trusted_user_header !== undefined && {
+          trustedUserHeader: file.admin.trusted_user_header.toLowerCase(),
+        }),
+      },
       cors: { origins: this.#checkedList(["cors", "origins"], file.cors.origins, originError) },
     };
   }

@@ -388,6 +388,15 @@ export const ConfigFile = Type.Object(
         }),
       ),
     }),
+    admin: section("The admin API.", {
+      trusted_user_header: optional(
+        Type.String({
+          pattern: "^[A-Za-z0-9-]{1,64}$",
+          description:
+            "A header such as `x-forwarded-user` by which a proxy of `trusted_proxies` names whom it signed in: who has it needs no key. The proxy must remove what clients send in it. Default: none.",
+        }),
+      ),
+    }),
     cors: section("Browsers on other origins.", {
       origins: optional(
         Type.Array(Type.String({ minLength: 1 }), {
@@ -411,12 +420,14 @@ type Budgets = Required<Omit<Section<"budgets">, "tag_header" | "tiers">> &
 /** What a file comes to when every default is filled in. */
 export type FilledConfigFile = Pick<ConfigFile, "data" | "store" | "personas"> & {
   budgets: Budgets;
+  admin: Section<"admin">;
   listen: Section<"listen">;
   limits: Required<Omit<Section<"limits">, LimitsWithoutDefault>> & Pick<Section<"limits">, LimitsWithoutDefault>;
 } & {
-  [K in Exclude<keyof ConfigFile, "data" | "store" | "personas" | "listen" | "limits" | "budgets">]-?: Required<
-    Section<K>
-  >;
+  [K in Exclude<
+    keyof ConfigFile,
+    "data" | "store" | "personas" | "listen" | "limits" | "budgets" | "admin"
+  >]-?: Required<Section<K>>;
 };
 export type StoreFile = Static<typeof StoreFile>;
 export type ListenerFile = Static<typeof ListenerFile>;

@@ -483,6 +483,8 @@ export type LedgerSum = {
 export type LedgerPlace = Pick<LedgerLine, "at" | "requestId" | "attempt">;
 
 export type LedgerPage = LedgerFilter & {
+  /** Only the attempts for that request. */
+  readonly requestId?: string;
   readonly ended?: CallEnd;
   /** The last line of the page before. */
   readonly before?: LedgerPlace;

@@ -42,6 +42,7 @@ describe("without anything", () => {
       allowedHosts: [],
       trustedProxies: [],
       log: { level: "info", format: "auto", content: false, sample: 1, omit: [] },
+      admin: {},
       cors: { origins: [] },
     });
   });

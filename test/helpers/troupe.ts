@@ -151,6 +151,7 @@ export function testConfig(data: string, { providers = {}, personas, config }: T
     allowedHosts: [],
     trustedProxies: [],
     log: { level: "info", format: "json", content: false, sample: 1, omit: [] },
+    admin: {},
     cors: { origins: [] },
     ...config,
   };

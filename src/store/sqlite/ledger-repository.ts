@@ -237,10 +237,11 @@ function conditions(filter: LedgerFilter): { where: string; bindings: Bindings }
 }
 
 function lineQuery(page: LedgerPage): { sql: string; bindings: Bindings } {
-  const { since, until, ended, before, limit } = page;
+  const { since, until, ended, before, limit, requestId } = page;
   const { where, bindings } = conditions(page);
   const sql = `select ${columns.join(", ")} from ledger where at >= $since and at < $until ${where}
     ${ended === undefined ? "" : "and ended = $ended"}
+    ${requestId === undefined ? "" : "and request_id = $requestId"}
     ${before === undefined ? "" : "and (at, request_id, attempt) < ($beforeAt, $beforeId, $beforeAttempt)"}
     order by at desc, request_id desc, attempt desc limit $limit`;
   return {
@@ -251,6 +252,7 @@ function lineQuery(page: LedgerPage): { sql: string; bindings: Bindings } {
       until,
       limit,
       ...(ended !== undefined && { ended }),
+      ...(requestId !== undefined && { requestId }),
       ...(before !== undefined && {
         beforeAt: before.at,
         beforeId: before.requestId,

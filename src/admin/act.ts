@@ -1,0 +1,73 @@
+/** Who may act here, and the lines that tell of each act. */
+import type { Caller } from "../auth/keys.ts";
+import { admit } from "../http/authenticate.ts";
+import type { RequestContext } from "../http/context.ts";
+import type { Services } from "../http/services.ts";
+import { truncate } from "../lib/truncate.ts";
+import { ApiError } from "../protocols/errors.ts";
+import { needsStorage } from "../store/require-storage.ts";
+
+/** The name under which the acts of a request are told. */
+export type Actor = string;
+
+/**
+ * A key of the admin surface, or the user whom a trusted proxy names where the configuration has a header for it.
+ * @throws ApiError as `admit` does; host_not_allowed where a browser acts for a page of another origin
+ */
+export function admitAdmin(services: Services, context: RequestContext): Actor {
+  refuseForeignPages(services, context);
+  const user = trustedUser(services, context);
+  if (user !== undefined) {
+    context.logFields["user"] = user;
+    return `user:${user}`;
+  }
+  return actorOf(admit(services, context, "admin"));
+}
+
+const actorOf = ({ keyId }: Caller): Actor => keyId;
+
+function trustedUser({ live }: Services, context: RequestContext): string | undefined {
+  const { trustedUserHeader } = live.config.admin;
+  if (trustedUserHeader === undefined || !context.isFromTrustedProxy) return undefined;
+  const user = context.request.headers.get(trustedUserHeader);
+  return user !== null && /^[\x21-\x7e]{1,200}$/.test(user) ? user : undefined;
+}
+
+const safeMethods = ["GET", "HEAD"];
+
+/**
+ * Where a proxy signs people in, their browsers carry its cookie to us also when another page makes them ask. Browsers name the page's
+ * origin with whatever may change something. Source: https://fetch.spec.whatwg.org/#origin-header
+ */
+function refuseForeignPages({ live }: Services, { request }: RequestContext): void {
+  const origin = request.headers.get("origin");
+  if (origin === null || safeMethods.includes(request.method)) return;
+  const isOwn = URL.canParse(origin) && new URL(origin).host === request.headers.get("host");
+  if (!isOwn && !live.config.cors.origins.includes(origin)) throw ApiError.hostNotAllowed(origin);
+}
+
+/** What was done, to what, and how that was before and is now; nothing of it is a secret. */
+export type Act = {
+  readonly act: string;
+  readonly subject: string;
+  readonly before?: unknown;
+  readonly after?: unknown;
+};
+
+/** Logs the act and writes its line. Rejects with ApiError storage_unavailable; the act was done all the same, and the log tells of it. */
+export async function record(services: Services, context: RequestContext, actor: Actor, act: Act): Promise<void> {
+  const { clock, log, store } = services;
+  const { before, after, subject } = act;
+  log.info("admin", { request_id: context.id, actor, act: act.act, subject: truncate(subject), before, after });
+  await needsStorage(() =>
+    store.audit.insert({
+      id: `act_${clock.newId()}`,
+      at: clock.now(),
+      actor,
+      act: act.act,
+      subject,
+      before: before === undefined ? null : JSON.stringify(before),
+      after: after === undefined ? null : JSON.stringify(after),
+    }),
+  );
+}

@@ -1,0 +1,217 @@
+/** The admin API's routes of budgets. */
+import { Type } from "@sinclair/typebox";
+import { isTag } from "../auth/keys.ts";
+import type { RequestContext } from "../http/context.ts";
+import { describeOperation } from "../http/openapi/describe.ts";
+import { jsonAnswer } from "../http/respond.ts";
+import { type Route, restOfPath } from "../http/routes.ts";
+import type { Services } from "../http/services.ts";
+import { ApiError } from "../protocols/errors.ts";
+import { tiers } from "../protocols/models.ts";
+import { needsStorage } from "../store/require-storage.ts";
+import type { BudgetPeriod } from "../store/store.ts";
+import type { Rule } from "../usage/budget-rules.ts";
+import { dollarsFrom, endOf, microsFrom, periods, spanOf } from "../usage/spans.ts";
+import { admitAdmin, record } from "./act.ts";
+import { isoTime, Query, readBody } from "./bodies.ts";
+import { keyed, pageOf, pageSchema, writing } from "./pages.ts";
+
+const maxDollars = 1_000_000_000;
+const Dollars = Type.Object(
+  { dollars: Type.Number({ minimum: 0, maximum: maxDollars }) },
+  { additionalProperties: false },
+);
+const Budget = Type.Object({
+  object: Type.Literal("budget"),
+  id: Type.String({ description: "<scope>/<period>" }),
+  scope: Type.String({ description: "key:<id>, tag:<name>, tier:<name> or all." }),
+  period: Type.String({ description: "day or month, in UTC, or prepaid." }),
+  origin: Type.String({ description: "set: by this API or troupe budgets; configuration." }),
+  dollars: Type.Number(),
+  span: Type.String(),
+  spent: Type.Number({ description: "Dollars, here and below." }),
+  reserved: Type.Number({ description: "By calls that are under way." }),
+  left: Type.Number(),
+  resets_at: Type.Union([Type.String(), Type.Null()]),
+});
+
+type Named = { readonly scope: string; readonly period: BudgetPeriod };
+
+/** What is spent, reserved and left of each. */
+export async function budgetsJson({ store, clock }: Pick<Services, "store" | "clock">, rules: readonly Rule[]) {
+  const at = clock.now();
+  const spans = rules.map(({ scope, period }) => ({ scope, span: spanOf(period, at) }));
+  const found = await needsStorage(() => store.budgets.spending(spans));
+  return rules.map(({ scope, period, limit, isSet }, index) => {
+    const { span, spent, reserved } = found[index]!;
+    return {
+      object: "budget",
+      id: `${scope}/${period}`,
+      scope,
+      period,
+      origin: isSet ? "set" : "configuration",
+      dollars: dollarsFrom(limit),
+      span,
+      spent: dollarsFrom(spent),
+      reserved: dollarsFrom(reserved),
+      left: dollarsFrom(Math.max(0, limit - spent - reserved)),
+      resets_at: isoTime(endOf(period, at)),
+    };
+  });
+}
+
+const base = "/v1/budgets";
+
+/** @throws ApiError invalid_value, not_found where it is the budget of no key */
+async function named(services: Services, context: RequestContext): Promise<Named> {
+  const [scope = "", period = ""] = restOfPath(context, `${base}/`)
+    .replace(/\/top-up$/, "")
+    .split("/");
+  if (!(periods as readonly string[]).includes(period)) {
+    throw ApiError.invalidValue("period", `period must be one of ${periods.join(", ")}.`);
+  }
+  const [kind, name = ""] = scope.split(":", 2);
+  const isScope =
+    scope === "all" ||
+    (kind === "tag" && isTag(name)) ||
+    (kind === "tier" && (tiers as readonly string[]).includes(name)) ||
+    (kind === "key" && name !== "");
+  if (!isScope) throw ApiError.invalidValue("scope", "scope must be key:<id>, tag:<name>, tier:<name> or all.");
+  if (kind === "key" && !(await needsStorage(() => services.keys.list())).some(({ id }) => id === name)) {
+    throw ApiError.notFound("There is no such key.", "scope");
+  }
+  return { scope, period: period as BudgetPeriod };
+}
+
+async function ruleOf(services: Services, { scope, period }: Named): Promise<Rule | undefined> {
+  await needsStorage(() => services.budgets.load());
+  return services.budgets.rules.ofScope(scope).find((rule) => rule.period === period);
+}
+
+async function told(services: Services, name: Named) {
+  const rule = await ruleOf(services, name);
+  return rule && (await budgetsJson(services, [rule]))[0];
+}
+
+const describe = (operation: Omit<Parameters<typeof describeOperation>[0], "tag">) =>
+  describeOperation({ tag: "Admin", ...operation, errors: [...keyed, ...(operation.errors ?? [])] });
+const inPath = ["scope", "period"].map((name) => ({ name, in: "path", required: true, schema: { type: "string" } }));
+const fifty = { dollars: { summary: "50 dollars", value: { dollars: 50 } } };
+
+export const budgetRoutes: readonly Route[] = [
+  {
+    method: "GET",
+    path: base,
+    area: "admin",
+    detail: describe({
+      operationId: "adminListBudgets",
+      summary: "Budgets, with what is spent, reserved and left of each",
+      parameters: ["scope", "after", "limit"].map((name) => ({
+        name,
+        in: "query",
+        schema: { type: name === "limit" ? "integer" : "string" },
+      })),
+      response: { schema: pageSchema(Budget) },
+      errors: [400, 404],
+    }),
+    run: async (services, context) => {
+      admitAdmin(services, context);
+      const query = new Query(context, ["scope", "after", "limit"]);
+      await needsStorage(() => services.budgets.load());
+      const { rules } = services.budgets;
+      const scope = query.text("scope");
+      const wanted = scope === undefined ? rules.all() : rules.ofScope(scope);
+      const { data, ...rest } = pageOf(
+        wanted.map((rule) => ({ ...rule, id: `${rule.scope}/${rule.period}` })),
+        query.text("after"),
+        query.limit(100, 1000),
+      );
+      return jsonAnswer({ ...rest, data: await budgetsJson(services, data) });
+    },
+  },
+  {
+    method: "PUT",
+    path: `${base}/:scope/:period`,
+    area: "admin",
+    detail: describe({
+      operationId: "adminSetBudget",
+      summary: "Sets a budget, from the next call on; what was spent stays spent",
+      parameters: inPath,
+      body: { schema: Dollars, examples: fifty },
+      response: { schema: Budget },
+      errors: [404, ...writing],
+    }),
+    run: async (services, context) => {
+      const actor = admitAdmin(services, context);
+      const { dollars } = await readBody(services, context, Dollars);
+      const name = await named(services, context);
+      const before = await told(services, name);
+      const row = { ...name, limit: microsFrom(dollars), updatedAt: services.clock.now() };
+      await needsStorage(() => services.store.budgets.set(row));
+      const after = await told(services, name);
+      await record(services, context, actor, {
+        act: "budget.set",
+        subject: `${name.scope}/${name.period}`,
+        before,
+        after,
+      });
+      return jsonAnswer(after);
+    },
+  },
+  {
+    method: "POST",
+    path: `${base}/:scope/:period/top-up`,
+    area: "admin",
+    detail: describe({
+      operationId: "adminTopUpBudget",
+      summary: "Raises a budget that was set by so many dollars",
+      parameters: inPath,
+      body: { schema: Dollars, examples: fifty },
+      response: { schema: Budget },
+      errors: [404, ...writing],
+    }),
+    run: async (services, context) => {
+      const actor = admitAdmin(services, context);
+      const { dollars } = await readBody(services, context, Dollars);
+      const name = await named(services, context);
+      const before = await told(services, name);
+      const { store, clock } = services;
+      const limit = await needsStorage(() => store.budgets.add(name, microsFrom(dollars), clock.now()));
+      if (limit === undefined) throw ApiError.notFound("No such budget was set: set it first.", "scope");
+      const after = await told(services, name);
+      const act = { act: "budget.top-up", subject: `${name.scope}/${name.period}`, before, after };
+      await record(services, context, actor, act);
+      return jsonAnswer(after);
+    },
+  },
+  {
+    method: "DELETE",
+    path: `${base}/:scope/:period`,
+    area: "admin",
+    detail: describe({
+      operationId: "adminRemoveBudget",
+      summary: "Removes a budget that was set; one of the configuration then applies again",
+      parameters: inPath,
+      response: {
+        schema: Type.Object({ object: Type.Literal("budget.deleted"), id: Type.String(), deleted: Type.Literal(true) }),
+      },
+      errors: [400, 404],
+    }),
+    run: async (services, context) => {
+      const actor = admitAdmin(services, context);
+      const name = await named(services, context);
+      const before = await told(services, name);
+      if (!(await needsStorage(() => services.store.budgets.remove(name)))) {
+        throw ApiError.notFound("No such budget was set.", "scope");
+      }
+      const id = `${name.scope}/${name.period}`;
+      await record(services, context, actor, {
+        act: "budget.remove",
+        subject: id,
+        before,
+        after: await told(services, name),
+      });
+      return jsonAnswer({ object: "budget.deleted", id, deleted: true });
+    },
+  },
+];

@@ -1,0 +1,232 @@
+/** The admin API's routes of single calls: the ledger's lines, one request's attempts, and a live tail. */
+import { Type } from "@sinclair/typebox";
+import { describeOperation } from "../http/openapi/describe.ts";
+import { jsonAnswer, respondStream } from "../http/respond.ts";
+import { type Route, restOfPath } from "../http/routes.ts";
+import type { Services } from "../http/services.ts";
+import { ApiError } from "../protocols/errors.ts";
+import { needsStorage } from "../store/require-storage.ts";
+import { callEnds, costKinds, type LedgerLine, type LedgerPlace, tokenKinds } from "../store/store.ts";
+import type { RecordedEvents } from "../upstream/answer.ts";
+import { dollarsFrom } from "../usage/spans.ts";
+import { admitAdmin } from "./act.ts";
+import { isoTime, Query } from "./bodies.ts";
+import { keyed, page, pageSchema } from "./pages.ts";
+import { filterFrom, ledgerFilters, snakeRecord } from "./usage.ts";
+
+const CallSchema = Type.Object(
+  {
+    object: Type.Literal("call"),
+    id: Type.String({ description: "Names the attempt, and the page behind it." }),
+    request_id: Type.String(),
+    attempt: Type.Integer(),
+    at: Type.String(),
+    key: Type.String(),
+    ended: Type.String({ description: callEnds.join(", ") }),
+    cost: Type.Union([Type.Number(), Type.Null()], { description: "Dollars; null: unknown." }),
+  },
+  { additionalProperties: true },
+);
+
+const idFrom = ({ at, requestId, attempt }: LedgerPlace) => `${at}.${requestId}.${attempt}`;
+
+/** @throws ApiError invalid_value */
+function placeFrom(id: string, name: string): LedgerPlace {
+  const [, at, requestId, attempt] = /^(\d{1,15})\.(req_[0-9a-z]{1,64})\.(\d{1,6})$/.exec(id) ?? [];
+  if (attempt === undefined) throw ApiError.invalidValue(name, `${name} must be the id of a call.`);
+  return { at: Number(at), requestId: requestId!, attempt: Number(attempt) };
+}
+
+const callJson = (line: LedgerLine) => ({
+  object: "call",
+  id: idFrom(line),
+  request_id: line.requestId,
+  attempt: line.attempt,
+  at: isoTime(line.at),
+  key: line.keyId,
+  tags: line.tags,
+  surface: line.surface,
+  format: line.format,
+  model: line.model,
+  persona: line.persona,
+  persona_version: line.personaVersion,
+  provider: line.provider,
+  upstream_model: line.upstreamModel,
+  ended: line.ended,
+  status: line.status,
+  call_of: line.callOf,
+  service_tier: line.serviceTier,
+  counted: line.counted,
+  tokens: snakeRecord(tokenKinds, line.tokens, (count) => count),
+  cost: line.cost === null ? null : dollarsFrom(line.cost),
+  costs: line.costs && snakeRecord(costKinds, line.costs, dollarsFrom),
+  price_source: line.priceSource,
+  price_date: line.priceDate,
+  price_note: line.priceNote,
+  first_token_ms: line.firstTokenMs,
+  total_ms: line.totalMs,
+});
+
+const pollMs = 1_000;
+/** How far back the tail looks for calls that have ended: it does not tell of those that took longer. */
+const tailMs = 3_600_000;
+/** Calls of one look, and ids that are known to be told. */
+const maxLines = 500;
+const maxTold = 20_000;
+
+/** One event for each call that ends from now on, or that ended after the one named by `from`. Asks only when there is room. */
+async function* tail(
+  services: Services,
+  filter: Omit<ReturnType<typeof filterFrom>, "since" | "until">,
+  from: LedgerPlace | undefined,
+  signal: AbortSignal,
+): RecordedEvents {
+  const { clock, store } = services;
+  const told = new Set<string>();
+  const look = async (since: number) => {
+    const lines = await needsStorage(() =>
+      store.ledger.lines({ ...filter, since, until: clock.now() + tailMs, limit: maxLines }),
+    );
+    const fresh = lines.filter((line) => !told.has(idFrom(line))).toReversed();
+    for (const line of fresh) told.add(idFrom(line));
+    for (const id of told) {
+      if (told.size <= maxTold) break;
+      told.delete(id);
+    }
+    return fresh.map((line) => `id: ${idFrom(line)}\nevent: call\ndata: ${JSON.stringify(callJson(line))}\n\n`);
+  };
+  const first = await look(from?.at ?? clock.now() - tailMs);
+  const behind = from === undefined ? -1 : first.findIndex((event) => event.startsWith(`id: ${idFrom(from)}\n`));
+  const missed = from === undefined ? [] : first.slice(behind + 1);
+  yield [": here\n\n", ...missed];
+  while (!signal.aborted && !services.draining) {
+    await pause(services, signal);
+    const events = await look(clock.now() - tailMs);
+    if (events.length > 0) yield events;
+  }
+  return "finished";
+}
+
+/** Until the next look, or the client's end. */
+function pause({ clock }: Services, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      cancelTimer();
+      signal.removeEventListener("abort", end);
+      resolve();
+    };
+    const cancelTimer = clock.setTimer(pollMs, end);
+    signal.addEventListener("abort", end);
+  });
+}
+
+const parametersOf = (names: readonly string[]) =>
+  names.map((name) => ({ name, in: "query", schema: { type: name === "limit" ? "integer" : "string" } }));
+const listed = [...ledgerFilters, "ended", "after", "limit"];
+const tailed = ledgerFilters.slice(2);
+const base = "/v1/calls";
+
+export const callRoutes: readonly Route[] = [
+  {
+    method: "GET",
+    path: base,
+    area: "admin",
+    detail: describeOperation({
+      tag: "Admin",
+      operationId: "adminListCalls",
+      summary: "Calls as the ledger has them, a page at a time, the newest first",
+      parameters: parametersOf(listed),
+      response: { schema: pageSchema(CallSchema) },
+      errors: [400, ...keyed],
+    }),
+    run: async (services, context) => {
+      admitAdmin(services, context);
+      const query = new Query(context, listed);
+      const filter = filterFrom(query, services.clock.now(), 400);
+      const ended = query.oneOf("ended", callEnds);
+      const after = query.text("after");
+      const limit = query.limit(20, 100);
+      const lines = await needsStorage(() =>
+        services.store.ledger.lines({
+          ...filter,
+          limit: limit + 1,
+          ...(ended !== undefined && { ended }),
+          ...(after !== undefined && { before: placeFrom(after, "after") }),
+        }),
+      );
+      return jsonAnswer(page(lines.map(callJson), limit, ({ id }) => id));
+    },
+  },
+  {
+    method: "GET",
+    path: `${base}/stream`,
+    area: "admin",
+    detail: describeOperation({
+      tag: "Admin",
+      operationId: "adminTailCalls",
+      summary: "Calls as they end: an event stream, resumed by Last-Event-ID",
+      parameters: [
+        ...parametersOf(tailed),
+        {
+          name: "Last-Event-ID",
+          in: "header",
+          schema: { type: "string" },
+          description: "The id of the last call that arrived.",
+        },
+      ],
+      media: "text/event-stream",
+      errors: [400, ...keyed],
+    }),
+    run: (services, context, finish) => {
+      admitAdmin(services, context);
+      const query = new Query(context, tailed);
+      const { since: _, until: __, ...filter } = filterFrom(query, services.clock.now(), 1);
+      const last = context.request.headers.get("last-event-id");
+      const from = last === null ? undefined : placeFrom(last, "last-event-id");
+      const left = new AbortController();
+      context.request.signal.addEventListener("abort", () => left.abort(), { once: true });
+      context.setIdleTimeout(0);
+      const { keepAliveSeconds } = services.live.config.streams;
+      const answer = { kind: "stream" as const, headers: {}, events: tail(services, filter, from, left.signal) };
+      const rules = {
+        keepAliveMs: keepAliveSeconds * 1000,
+        keepAlive: ": keep-alive\n\n",
+        lateFault: (failure: unknown) => {
+          const error = failure instanceof ApiError ? failure : ApiError.internal(failure);
+          return [`event: error\ndata: ${JSON.stringify({ error: error.fields() })}\n\n`];
+        },
+        onDisconnect: () => left.abort(),
+      };
+      return respondStream(services, context, Promise.resolve(answer), rules, finish);
+    },
+  },
+  {
+    method: "GET",
+    path: `${base}/:id`,
+    area: "admin",
+    detail: describeOperation({
+      tag: "Admin",
+      operationId: "adminGetCall",
+      summary: "All attempts to answer one request, by its x-request-id",
+      parameters: [{ name: "id", in: "path", required: true, schema: { type: "string" } }],
+      response: {
+        schema: Type.Object({
+          object: Type.Literal("call.attempts"),
+          request_id: Type.String(),
+          attempts: Type.Array(CallSchema),
+        }),
+      },
+      errors: [404, ...keyed],
+    }),
+    run: async (services, context) => {
+      admitAdmin(services, context);
+      const requestId = restOfPath(context, `${base}/`);
+      const found = await needsStorage(() =>
+        services.store.ledger.lines({ since: 0, until: Number.MAX_SAFE_INTEGER, requestId, limit: 100 }),
+      );
+      if (found.length === 0)
+        throw ApiError.notFound("There is no call of that request id, or it is not written yet.", "id");
+      return jsonAnswer({ object: "call.attempts", request_id: requestId, attempts: found.toReversed().map(callJson) });
+    },
+  },
+];

@@ -1,0 +1,130 @@
+/** `troupe budgets`: what may be spent. A running server takes every change over with its next call. */
+import { isTag } from "../auth/keys.ts";
+import type { Config } from "../config/config.ts";
+import { systemClock } from "../lib/clock.ts";
+import { tiers } from "../protocols/models.ts";
+import type { OpenedStore } from "../store/open.ts";
+import type { BudgetPeriod, Store } from "../store/store.ts";
+import { BudgetRules, type Rule } from "../usage/budget-rules.ts";
+import { dollarsFrom, endOf, formatDollars, microsFrom, spanOf } from "../usage/spans.ts";
+import { CommandError, type Context, type ExitCode, printJson, UsageError } from "./context.ts";
+import { keysIn, withStore } from "./storage.ts";
+import { formatTable } from "./table.ts";
+
+type Options = { readonly json?: boolean };
+
+export function listBudgets(context: Context, { json }: Options): Promise<ExitCode> {
+  return withStore(context, async (store, config) => show(context, store, await rulesIn(store, config), json));
+}
+
+export function setBudget(
+  context: Context,
+  given: string,
+  period: BudgetPeriod,
+  dollars: number,
+  { json }: Options,
+): Promise<ExitCode> {
+  return withStore(context, async (store, config) => {
+    const scope = await scopeFrom(store, config, given);
+    await store.budgets.set({ scope, period, limit: microsFrom(dollars), updatedAt: systemClock.now() });
+    await showOne(context, store, config, scope, period, json);
+  });
+}
+
+export function topUpBudget(
+  context: Context,
+  given: string,
+  period: BudgetPeriod,
+  dollars: number,
+  { json }: Options,
+): Promise<ExitCode> {
+  return withStore(context, async (store, config) => {
+    const scope = await scopeFrom(store, config, given);
+    const limit = await store.budgets.add({ scope, period }, microsFrom(dollars), systemClock.now());
+    if (limit === undefined) throw new CommandError(`No budget ${scope} ${period} was set: set it first.`);
+    await showOne(context, store, config, scope, period, json);
+  });
+}
+
+export function removeBudget(context: Context, given: string, period: BudgetPeriod): Promise<ExitCode> {
+  return withStore(context, async (store, config) => {
+    const scope = await scopeFrom(store, config, given);
+    if (!(await store.budgets.remove({ scope, period }))) {
+      throw new CommandError(`No budget ${scope} ${period} was set; what the configuration says is changed there.`);
+    }
+    context.io.stderr.write(`${scope} ${period} is removed.\n`);
+  });
+}
+
+/** @throws UsageError for what is no scope, KeyError for what fits no key or several */
+async function scopeFrom(store: OpenedStore, config: Config, given: string): Promise<string> {
+  const [kind, name = ""] = given.split(":", 2);
+  if (given === "all" || (kind === "tier" && tiers.some((tier) => tier === name))) return given;
+  if (kind === "tag" && isTag(name)) return given;
+  if (kind === "tag" || kind === "tier") throw new UsageError(`'${given}' names no ${kind}.`);
+  const key = kind === "key" && name !== "" ? name : given;
+  return `key:${(await (await keysIn(store, config)).show(key)).id}`;
+}
+
+async function rulesIn(store: Store, config: Config): Promise<readonly Rule[]> {
+  return new BudgetRules(config.budgets, await store.budgets.list()).all();
+}
+
+async function showOne(
+  context: Context,
+  store: Store,
+  config: Config,
+  scope: string,
+  period: BudgetPeriod,
+  json?: boolean,
+): Promise<void> {
+  const rules = (await rulesIn(store, config)).filter((rule) => rule.scope === scope && rule.period === period);
+  await show(context, store, rules, json);
+}
+
+async function show({ io }: Context, store: Store, rules: readonly Rule[], json = false): Promise<void> {
+  const now = systemClock.now();
+  const spans = rules.map(({ scope, period }) => ({ scope, span: spanOf(period, now) }));
+  const found = await store.budgets.spending(spans);
+  const all = rules.map((rule, at) => ({ ...rule, ...found[at]! }));
+  if (json)
+    printJson(
+      io,
+      all.map((one) => jsonFrom(one, now)),
+    );
+  else if (all.length === 0)
+    io.stderr.write("There are no budgets yet: troupe budgets set <scope> <period> <dollars> makes one.\n");
+  else io.stdout.write(formatTable(columns, all.map(rowFrom)));
+}
+
+type Shown = Rule & { readonly spent: number; readonly reserved: number };
+
+const leftOf = ({ limit, spent, reserved }: Shown) => Math.max(0, limit - spent - reserved);
+
+const columns = ["scope", "period", "budget", "spent", "reserved", "left", "origin"];
+
+const rowFrom = (one: Shown) => [
+  one.scope,
+  one.period,
+  formatDollars(one.limit),
+  formatDollars(one.spent),
+  formatDollars(one.reserved),
+  formatDollars(leftOf(one)),
+  originOf(one),
+];
+
+const originOf = ({ isSet }: Rule) => (isSet ? "set" : "configuration");
+
+const jsonFrom = (one: Shown, now: number) => {
+  const resetsAt = endOf(one.period, now);
+  return {
+    scope: one.scope,
+    period: one.period,
+    origin: originOf(one),
+    dollars: dollarsFrom(one.limit),
+    spent: dollarsFrom(one.spent),
+    reserved: dollarsFrom(one.reserved),
+    left: dollarsFrom(leftOf(one)),
+    resets_at: resetsAt === undefined ? null : new Date(resetsAt).toISOString(),
+  };
+};

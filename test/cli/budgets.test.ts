@@ -1,0 +1,65 @@
+import { expect, test } from "bun:test";
+import { TempFolder } from "../helpers/temp-folder.ts";
+import { Console } from "./console.ts";
+
+test("budgets are set, topped up, listed and removed", async () => {
+  using folder = new TempFolder();
+  const shell = new Console(folder.path);
+  await shell.run("keys create alice");
+  const { id } = JSON.parse((await shell.run("keys show alice --json")).out);
+  expect(await shell.run("budgets list")).toMatchObject({
+    code: 0,
+    out: "",
+    err: expect.stringContaining("no budgets yet"),
+  });
+  const set = await shell.run("budgets set alice prepaid 25.5 --json");
+  expect(JSON.parse(set.out)).toEqual([
+    {
+      scope: `key:${id}`,
+      period: "prepaid",
+      origin: "set",
+      dollars: 25.5,
+      spent: 0,
+      reserved: 0,
+      left: 25.5,
+      resets_at: null,
+    },
+  ]);
+  await shell.run("budgets set tag:team-a day 3");
+  expect((await shell.run("budgets top-up alice prepaid 0.25")).out).toMatch(
+    /^SCOPE .*\nkey:\S+ +prepaid +\$25\.75 +\$0\.00 +\$0\.00 +\$25\.75 +set\n$/,
+  );
+  expect((await shell.run("budgets list")).out.trimEnd().split("\n")).toHaveLength(3);
+  expect(await shell.run("budgets remove tag:team-a day")).toMatchObject({
+    code: 0,
+    err: "tag:team-a day is removed.\n",
+  });
+  expect(await shell.run("budgets remove tag:team-a day")).toMatchObject({ code: 1 });
+  expect(await shell.run("budgets top-up all day 1")).toMatchObject({
+    code: 1,
+    err: expect.stringContaining("set it first"),
+  });
+  expect(await shell.run("budgets set nobody day 1")).toMatchObject({
+    code: 1,
+    err: expect.stringContaining("no key"),
+  });
+});
+
+test.each([
+  ["budgets set all week 1", "Allowed choices are day, month, prepaid."],
+  ["budgets set all day 1,5", "a sum such as 25 or 0.5"],
+  ["budgets set all day -1", "a sum such as 25 or 0.5"],
+])("troupe %s is a wrong use", async (line, message) => {
+  using folder = new TempFolder();
+  expect(await new Console(folder.path).run(line)).toMatchObject({ code: 2, err: expect.stringContaining(message) });
+});
+
+test.each(["tag:a,b", "tier:gold"])("there is no scope %s", async (scope) => {
+  using folder = new TempFolder();
+  const shell = new Console(folder.path);
+  await shell.run("keys create alice");
+  expect(await shell.run(`budgets set ${scope} day 1`)).toMatchObject({
+    code: 2,
+    err: expect.stringContaining("names no"),
+  });
+});
