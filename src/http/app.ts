@@ -102,7 +102,7 @@ function mount({ app, native, host, lost }: Mounting, routes: readonly Route[], 
     for (const route of sharing) {
       const { method, detail } = route;
       const served = servedRoute(route, full);
-      const answer = (incoming: Incoming) => serve(host, incoming, served, route.run);
+      const answer = (incoming: Incoming) => serve(host, incoming, served(incoming), route.run);
       for (const each of method === "GET" ? ["GET", "HEAD"] : [method]) {
         app.route(each, full, exactly(answer) as never, {
           parse: "none",
@@ -114,7 +114,7 @@ function mount({ app, native, host, lost }: Mounting, routes: readonly Route[], 
     const allowed = sharing.flatMap(({ method }) => (method === "GET" ? ["GET", "HEAD"] : [method]));
     const refused = servedRoute(sharing[0]!, full);
     const refuse = (incoming: Incoming) =>
-      serve(host, incoming, refused, (services, context) => {
+      serve(host, incoming, refused(incoming), (services, context) => {
         const allowance = preflightAnswer(context, allowed);
         if (allowance !== undefined) {
           showAnonymousLimit(services, context);
@@ -128,8 +128,12 @@ function mount({ app, native, host, lost }: Mounting, routes: readonly Route[], 
   }
 }
 
-function servedRoute({ area, protocol = chat }: Route, path: string): ServedRoute {
-  return { area, path, protocol };
+/** @returns what a request for the route is served as */
+function servedRoute({ area, protocol = chat, variant }: Route, path: string): (incoming: Incoming) => ServedRoute {
+  const served: ServedRoute = { area, path, protocol };
+  if (variant === undefined) return () => served;
+  const other: ServedRoute = { area, path, protocol: variant.protocol };
+  return ({ request }) => (request.headers.has(variant.header) ? other : served);
 }
 
 function unknownRoute(request: Request, surfaces: readonly ServedSurface[]): ServedRoute {

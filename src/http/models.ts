@@ -4,11 +4,13 @@ import type { SurfaceName } from "../config/config.ts";
 import type { Persona } from "../personas/persona.ts";
 import { toModel } from "../personas/registry.ts";
 import { ApiError } from "../protocols/errors.ts";
+import { messages } from "../protocols/messages/messages.ts";
+import { modelInfo, modelPage } from "../protocols/messages/models.ts";
 import { formatModelId, parseModelId } from "../protocols/model-id.ts";
 import type { Model } from "../protocols/models.ts";
 import { mayUseNamed, standsFor } from "./aliases.ts";
 import { admit } from "./authenticate.ts";
-import { describeModel, describeModelList } from "./openapi/descriptions.ts";
+import { describeModel, describeModelList } from "./openapi/models.ts";
 import { jsonAnswer } from "./respond.ts";
 import { type Route, restOfPath } from "./routes.ts";
 import type { Services } from "./services.ts";
@@ -60,6 +62,9 @@ function findAliasedModel(services: Services, caller: Caller, id: string): Model
   return { id, object: "model", created: builtAt(services), owned_by: provider, name: id };
 }
 
+/** Anthropic's clients send it always. Source: https://platform.claude.com/docs/en/api/versioning */
+const forAnthropicsClients = { header: "anthropic-version", protocol: messages };
+
 export function modelRoutes(surface: SurfaceName): Route[] {
   const { list, find } = catalogs[surface];
   return [
@@ -67,21 +72,27 @@ export function modelRoutes(surface: SurfaceName): Route[] {
       method: "GET",
       path: "/v1/models",
       area: surface,
+      variant: forAnthropicsClients,
       detail: describeModelList(surface),
-      run: (services, context) =>
-        jsonAnswer({ object: "list", data: list(services, admit(services, context, surface)) }),
+      run: (services, context) => {
+        const models = list(services, admit(services, context, surface));
+        return jsonAnswer(
+          context.protocol === messages ? modelPage(models, context.query) : { object: "list", data: models },
+        );
+      },
     },
     {
       method: "GET",
       path: "/v1/models/*",
       area: surface,
+      variant: forAnthropicsClients,
       detail: describeModel(surface),
       run: (services, context) => {
         const caller = admit(services, context, surface);
         const id = restOfPath(context, "/v1/models/");
         const model = find(services, caller, id);
         if (model === undefined) throw ApiError.modelNotFound(id);
-        return jsonAnswer(model);
+        return jsonAnswer(context.protocol === messages ? modelInfo(model) : model);
       },
     },
   ];

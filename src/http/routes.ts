@@ -14,6 +14,8 @@ export type Route = {
   readonly area: Area;
   /** The format of its bodies, errors and credentials. Absent: it has none, and its errors are those of chat completions. */
   readonly protocol?: Protocol;
+  /** Another format, for clients that send a header of theirs. */
+  readonly variant?: { readonly header: string; readonly protocol: Protocol };
   /** Its OpenAPI operation. */
   readonly detail: Record<string, unknown>;
   /** Returns a whole answer; a route that may stream makes the Response itself and calls `finish` at its end. */

@@ -3,7 +3,6 @@ import { type TSchema, Type } from "@sinclair/typebox";
 import type { SurfaceName } from "../../config/config.ts";
 import { AssistantMessage, ChatRequestBody, Message } from "../../protocols/chat/schema.ts";
 import { doneData } from "../../protocols/chat/stream.ts";
-import { Model, ModelList } from "../../protocols/models.ts";
 import { providers } from "../../providers/registry.ts";
 import { describeOperation, errorSchema } from "./describe.ts";
 
@@ -57,29 +56,6 @@ export const pageOf = (item: TSchema) =>
     last_id: id,
     has_more: Type.Boolean(),
   });
-
-export function describeModelList(surface: SurfaceName): Record<string, unknown> {
-  return describeOperation({
-    tag: tags[surface],
-    operationId: `${surface}ListModels`,
-    summary: surface === "orchestrator" ? "The personas this key may use" : "The providers' models that are known here",
-    response: { schema: ModelList },
-    errors: keyed,
-  });
-}
-
-export function describeModel(surface: SurfaceName): Record<string, unknown> {
-  return describeOperation({
-    tag: tags[surface],
-    operationId: `${surface}RetrieveModel`,
-    summary: "One model by its id, whose slash may also be written as %2F",
-    response: { schema: Model },
-    parameters: [
-      { name: "id", in: "path", required: true, schema: { type: "string" }, example: exampleModel[surface] },
-    ],
-    errors: [...keyed, 404],
-  });
-}
 
 /** An option of one family in the schema of all: the others ignore it, whatever it is. */
 const ofOneFamily = (option: TSchema): TSchema =>

@@ -7,7 +7,7 @@ import { callHeaders, exampleModel, keyed, tags } from "./descriptions.ts";
 
 const open = { additionalProperties: true };
 
-const ErrorBody = Type.Object(
+export const ErrorBody = Type.Object(
   {
     type: Type.Literal("error"),
     error: Type.Object(
