@@ -90,7 +90,8 @@ export async function createCompletion(
   const { limits, streams, log } = services.live.config;
   const source = await readJson(context, limits);
   if (source.large !== undefined && (log.content || isIdentified(context))) await source.large.restore([source.parsed]);
-  const call = await parseCall(services, context, caller, surface, protocol, source);
+  const parsing = parseCall(services, context, caller, surface, protocol, source);
+  const call = parsing instanceof Promise ? await parsing : parsing;
   const { request } = call;
   context.logFields["model"] = truncate(request.model);
   if (log.content) logContent(context, "messages", request.messages);
@@ -111,19 +112,21 @@ export async function createCompletion(
   return respondStream(services, context, answering, streamRules(services, surface, writer, disconnected), finish);
 }
 
-/** @throws ApiError with the path of the value in the format's own body */
-export async function parseCall(
+/** Returns a promise only where the store is read. @throws ApiError with the path of the value in the format's own body */
+export function parseCall(
   services: Services,
   context: RequestContext,
   caller: Caller,
   { name }: Surface,
   protocol: Protocol,
   source: Source,
-): Promise<ParsedCall<unknown>> {
+): ParsedCall<unknown> | Promise<ParsedCall<unknown>> {
+  const parse = (earlier?: EarlierAnswers) => {
+    const parsed = protocol.parse(source, context, earlier);
+    return withPrompt(name, parsed, protocol.prompt?.(parsed.options));
+  };
   const ids = protocol.references?.(source.parsed) ?? [];
-  const earlier = ids.length === 0 ? undefined : await earlierAnswers(services, holderOf(caller, name), protocol, ids);
-  const parsed = protocol.parse(source, context, earlier);
-  return withPrompt(name, parsed, protocol.prompt?.(parsed.options));
+  return ids.length === 0 ? parse() : earlierAnswers(services, holderOf(caller, name), protocol, ids).then(parse);
 }
 
 /** The most earlier answers that one request may refer to: each is read from the store. */

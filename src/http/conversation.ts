@@ -53,7 +53,7 @@ export function openConversation(
 }
 
 function conversationOf(
-  { conversations, log, store }: Services,
+  { conversations, log, store, forgetUpstream }: Services,
   requestId: string,
   holder: Holder,
   said: ChatRequest,
@@ -72,12 +72,10 @@ function conversationOf(
       await conversations.rememberShown(holder, { ...exchange, format, state: "finished", items: items(), answer });
       return;
     }
-    await conversations.settle(
-      { id: completion.id, state: "finished", answer },
-      completion.model,
-      completion,
-      upstream,
-    );
+    const ended = { id: completion.id, state: "finished", answer } as const;
+    const isKept = await conversations.settle(ended, completion.model, completion, upstream);
+    // It was cancelled or deleted while its last events came.
+    if (!isKept && upstream !== undefined) void forgetUpstream(upstream);
   };
   return {
     /** The request with the earlier messages of the conversation. */
@@ -100,7 +98,7 @@ function conversationOf(
 
     /** Stores the turn before it is answered, in the background. @throws ApiError storage_unavailable */
     begin(envelope: Envelope, answer: JsonObject): Promise<void> {
-      const completion = { ...chatCompletion({ choices: [] }, envelope) };
+      const completion = chatCompletion({ choices: [] }, envelope);
       const { format, items } = shown!;
       const exchange = {
         request: kept(),
