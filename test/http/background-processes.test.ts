@@ -23,13 +23,71 @@ async function until(
 }
 const isOver = ({ status }: ResponseObject) => status !== "queued" && status !== "in_progress";
 
+/** An answer in OpenAI's own format, moved by hand. */
+class HeldResponse {
+  readonly stream = new HeldStream();
+  readonly #text: string[] = [];
+  #number = 0;
+
+  get response(): Response {
+    return this.stream.response();
+  }
+
+  get cancelled(): Promise<void> {
+    return this.stream.cancelled;
+  }
+
+  fragment(delta: string): void {
+    if (this.#text.length === 0) {
+      this.#tell("response.created", { response: this.#whole("in_progress") });
+      this.#tell("response.output_item.added", { output_index: 0, item: { ...this.#message, content: [] } });
+      this.#tell("response.content_part.added", { ...place, part: { ...this.#part, text: "" } });
+    }
+    this.#text.push(delta);
+    this.#tell("response.output_text.delta", { ...place, delta, logprobs: [] });
+  }
+
+  finish(): void {
+    this.#tell("response.output_text.done", { ...place, text: this.#part.text, logprobs: [] });
+    this.#tell("response.content_part.done", { ...place, part: this.#part });
+    this.#tell("response.output_item.done", { output_index: 0, item: this.#message });
+    this.#tell("response.completed", { response: this.#whole("completed") });
+    this.stream.close();
+  }
+
+  get #part() {
+    return { type: "output_text", text: this.#text.join(""), annotations: [] };
+  }
+
+  get #message() {
+    return { id: place.item_id, type: "message", role: "assistant", status: "completed", content: [this.#part] };
+  }
+
+  #whole(status: string): object {
+    return {
+      id: "resp_up",
+      object: "response",
+      status,
+      model: "x",
+      output: status === "completed" ? [this.#message] : [],
+    };
+  }
+
+  #tell(type: string, fields: object): void {
+    this.stream.send(`event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: this.#number, ...fields })}\n\n`);
+    this.#number += 1;
+  }
+}
+
+const place = { item_id: "msg_up", output_index: 0, content_index: 0 };
+
 test("any process reads, follows and cancels what another makes; kill -9 fails it, and it is not called again", async () => {
   using folder = new TempFolder();
-  const streams: HeldStream[] = [];
+  const streams: HeldResponse[] = [];
   using upstream = new UpstreamServer(() => {
-    const held = new HeldStream();
+    const held = new HeldResponse();
     streams.push(held);
-    return held.response();
+    return held.response;
   });
   await using maker = await TroupeProcess.start(folder.path, upstream.url);
   await using reader = await TroupeProcess.start(folder.path, upstream.url);
@@ -75,8 +133,8 @@ test("any process reads, follows and cancels what another makes; kill -9 fails i
 
 test("a process that is told to stop lets them finish first", async () => {
   using folder = new TempFolder();
-  const held = new HeldStream();
-  using upstream = new UpstreamServer(() => held.response());
+  const held = new HeldResponse();
+  using upstream = new UpstreamServer(() => held.response);
   await using first = await TroupeProcess.start(folder.path, upstream.url);
   const { id } = await clientOf(first).responses.create({ model, input: "Hi", background: true });
   await upstream.received(1);
