@@ -53,7 +53,7 @@ async function passRaw(services: Services, context: RequestContext, finish: Fini
   const opened = judged === undefined ? await openBody(context) : undefined;
   const model = inPath ?? modelInText(judged?.text ?? opened?.beginning);
   const relay = relayVia(services, context, caller, `${name}/${model ?? "*"}`, bound, model ?? "");
-  const headers = { ...requestHeaders(request.headers), ...relay.provider.authorization(account) };
+  const headers = joined(requestHeaders(request.headers), relay.provider.authorization(account));
   const body = judged?.body ?? opened?.body;
   context.setIdleTimeout(opened === undefined ? 0 : uploadIdleSeconds(services));
   const sent: PassedRequest = {
@@ -61,6 +61,7 @@ async function passRaw(services: Services, context: RequestContext, finish: Fini
     url,
     headers,
     isBare: true,
+    listHeaders,
     ...(body !== undefined && { body }),
   };
   const answer = await sendVia(services, context, relay, sent, request.signal, () => context.setIdleTimeout(0));
@@ -189,6 +190,16 @@ function requestHeaders(headers: Headers): Record<string, string> {
     if (!ownKey.test(value)) sent[name] = value;
   }
   return sent;
+}
+
+/** Headers that are lists: the operator's are added to the caller's. */
+const listHeaders = ["anthropic-beta", "openai-beta"];
+
+/** The caller's own credentials are gone: what both name is a list. */
+function joined(headers: Record<string, string>, more: Readonly<Record<string, string>>): Record<string, string> {
+  const all = { ...headers };
+  for (const [name, value] of Object.entries(more)) all[name] = name in all ? `${all[name]},${value}` : value;
+  return all;
 }
 
 /** They hold an address of the provider, where the call goes on. */

@@ -75,17 +75,16 @@ export class Upstream {
   }
 }
 
+const usualHeaders = {
+  "content-type": "application/json",
+  accept: "*/*",
+  "accept-encoding": "identity",
+  "user-agent": "troupe",
+};
+
 /** The operator's headers go before an adapter's; lists are joined. */
 function headersOf({ headers, listHeaders = [], isBare }: PassedRequest, account: Account): Record<string, string> {
-  if (isBare === true) return { ...headers, ...account.headers };
-  const sent: Record<string, string> = {
-    "content-type": "application/json",
-    accept: "*/*",
-    "accept-encoding": "identity",
-    "user-agent": "troupe",
-    ...headers,
-    ...account.headers,
-  };
+  const sent: Record<string, string> = { ...(isBare === true ? {} : usualHeaders), ...headers, ...account.headers };
   for (const name of listHeaders) {
     if (headers[name] && account.headers[name]) sent[name] = `${headers[name]},${account.headers[name]}`;
   }

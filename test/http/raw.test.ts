@@ -126,6 +126,18 @@ describe("keys", () => {
     expect(upstream.last.headers.get("content-type")).toBeNull();
   });
 
+  test("an access token goes with the beta that it needs, beside the caller's and the operator's", async () => {
+    answer = () => Response.json({});
+    await using own = await Troupe.start({
+      providers: {
+        anthropic: { baseUrl: upstream.url, apiKey: "sk-ant-oat01-x", headers: { "anthropic-beta": "operators" } },
+      },
+    });
+    await own.fetch(at("anthropic/v1/models"), { headers: { "anthropic-beta": "callers" } });
+    expect(upstream.last.headers.get("authorization")).toBe("Bearer sk-ant-oat01-x");
+    expect(upstream.last.headers.get("anthropic-beta")).toBe("callers,oauth-2025-04-20,operators");
+  });
+
   test("the provider's never comes down, nor its cookies, its limits by our names, or its connection's headers", async () => {
     answer = () =>
       new Response("x", {

@@ -32,7 +32,7 @@ export function upstreamRequest(
   body: NativeBody,
   { version = "2023-06-01", betas }: Version,
 ): UpstreamRequest {
-  const allBetas = [...new Set([...(hasOwnToken(account) ? ["oauth-2025-04-20"] : []), ...betas])];
+  const allBetas = [...new Set([...(hasOwnToken(account) ? [ownTokenBeta] : []), ...betas])];
   return {
     url: `${messagesUrl(account.baseUrl)}${path}`,
     headers: {
@@ -45,14 +45,15 @@ export function upstreamRequest(
   };
 }
 
+const ownTokenBeta = "oauth-2025-04-20";
 /** Access tokens of an account are no API keys: https://platform.claude.com/docs/en/api/overview#authentication */
 const hasOwnToken = ({ apiKey }: Account) => apiKey?.startsWith("sk-ant-oat") === true;
 
 export function authorization(account: Account): Record<string, string> {
   const { apiKey, options } = account;
   if (apiKey === undefined) return {};
-  const isToken = hasOwnToken(account) || options["bearer"] === true;
-  return isToken ? { authorization: `Bearer ${apiKey}` } : { "x-api-key": apiKey };
+  if (hasOwnToken(account)) return { authorization: `Bearer ${apiKey}`, "anthropic-beta": ownTokenBeta };
+  return options["bearer"] === true ? { authorization: `Bearer ${apiKey}` } : { "x-api-key": apiKey };
 }
 
 /** @param headers the caller's, as far as the format passes them on */
