@@ -102,11 +102,8 @@ export class ReturnedThinking {
     const content = objectOf(opened?.content) ?? {};
     const family = opened?.family;
     if (family === undefined) return false;
-    if (family === "anthropic") {
-      const blocks = sealedBlocks(text) ?? [];
-      this.#blocks.push(...blocks);
-      return blocks.length > 0;
-    }
+    // They came behind their place, so that it tells nothing.
+    if (family === "anthropic") this.#blocks.push(...(sealedBlocks(text) ?? []));
     if (family === "openrouter") this.#details.push(...listOf(content["details"]));
     const message = objectOf(content["message"]);
     if (message !== undefined) this.#extra[family] = message;
