@@ -93,20 +93,14 @@ export class PostgresServer implements AsyncDisposable {
     return [...(await sql.unsafe<R[]>(text, parameters))];
   }
 
-  /** `kill -9` by default; SIGINT ends it and cuts its clients off. */
-  async stop(signal: NodeJS.Signals = "SIGKILL"): Promise<void> {
+  /** SIGQUIT ends it at once, as a crash would; SIGINT tidies up first. */
+  async stop(signal: "SIGQUIT" | "SIGINT" = "SIGQUIT"): Promise<void> {
     this.#child.kill(signal);
     await this.#child.exited;
   }
 
-  /** SIGSTOP or SIGCONT for it and all of its processes. */
-  signal(name: "SIGSTOP" | "SIGCONT"): void {
-    this.#child.kill(name);
-    Bun.spawnSync(["pkill", `-${name.slice(3)}`, "-P", String(this.#child.pid)]);
-  }
-
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.stop("SIGQUIT");
+    await this.stop();
     this.folder[Symbol.dispose]();
   }
 }

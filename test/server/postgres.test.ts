@@ -82,4 +82,40 @@ describe.skipIf(!hasPostgres)("a server on PostgreSQL", () => {
       expect(out + err).not.toContain("secret");
     }
   }, 30_000);
+
+  test("while the server is away plain calls go on, what needs it is 503, and it comes back without a restart", async () => {
+    const own = await PostgresServer.start();
+    const config = configOf(await own.createDatabase(), { keysWithoutDatabaseSeconds: 4 });
+    await using troupe = await Troupe.start({ config });
+    const withId = (id: string) => troupe.post(path, chat(id), { headers: { "service-request-id": id } });
+    const health = async () => {
+      const response = await troupe.fetch("/health");
+      const { status, checks } = (await response.json()) as { status: string; checks: { storage: { status: string } } };
+      return { code: response.status, status, storage: checks.storage.status };
+    };
+    const kept = await withId("before");
+    expect(await health()).toEqual({ code: 200, status: "ok", storage: "ok" });
+    await own.stop();
+    const refused = await withId("during");
+    expect(refused.status).toBe(503);
+    expect(refused.headers.get("retry-after")).toMatch(/^[1-9]/);
+    expect(((await refused.json()) as { error: { code: string } }).error.code).toBe("storage_unavailable");
+    expect((await troupe.post(path, chat("plain"))).status).toBe(200);
+    expect(await health()).toEqual({ code: 200, status: "degraded", storage: "failing" });
+    // Until keys are too old to be trusted.
+    let plain = await troupe.post(path, chat("plain"));
+    while (plain.status === 200) {
+      await Bun.sleep(50);
+      plain = await troupe.post(path, chat("plain"));
+    }
+    expect(((await plain.json()) as { error: { code: string } }).error.code).toBe("storage_unavailable");
+    expect((await health()).code).toBe(503);
+    await own.run();
+    while ((await troupe.post(path, chat("plain"))).status !== 200) await Bun.sleep(50);
+    while ((await health()).code !== 200) await Bun.sleep(50);
+    const again = await withId("before");
+    expect(await again.text()).toBe(await kept.text());
+    expect((await withId("during")).status).toBe(200);
+    await own[Symbol.asyncDispose]();
+  }, 60_000);
 });

@@ -1,28 +1,50 @@
+/** The store's contract on a real server: spoken to directly, and through a pooler that gives connections to others between two queries. */
 import { afterAll, beforeAll, describe } from "bun:test";
 import { openPostgresStore, type PostgresStore } from "../../../src/store/postgres/store.ts";
 import type { Store } from "../../../src/store/store.ts";
+import { hasPgBouncer, PgBouncer } from "../../helpers/pgbouncer.ts";
 import { hasPostgres, PostgresServer } from "../../helpers/postgres.ts";
 import { describeStore } from "../contract.ts";
 
+const lacks = ["budgets", "audit", "ledger"] as const;
+
 describe.skipIf(!hasPostgres)("with a PostgreSQL server", () => {
   let server: PostgresServer;
+  let bouncer: PgBouncer | undefined;
   beforeAll(async () => {
     server = await PostgresServer.start();
+    if (hasPgBouncer) bouncer = await PgBouncer.start(server);
   }, 60_000);
-  afterAll(() => server[Symbol.asyncDispose]());
+  afterAll(async () => {
+    await bouncer?.[Symbol.asyncDispose]();
+    await server[Symbol.asyncDispose]();
+  });
 
-  describeStore("PostgreSQL", async () => {
-    const url = await server.createDatabase();
+  const databaseBehind = (port: () => number) => async () => {
+    const direct = await server.createDatabase();
+    const url = server.url(new URL(direct).pathname.slice(1), port());
+    const limits = { statementSeconds: 10, leaseSeconds: 15, keysWithoutDatabaseSeconds: 60 };
     return {
-      open: () =>
-        openPostgresStore({ url, pool: 4, statementSeconds: 10, leaseSeconds: 15, keysWithoutDatabaseSeconds: 60 }),
-      refresh: (store) => (store as PostgresStore).refresh(),
+      open: () => openPostgresStore({ url, pool: 4, ...limits }),
+      refresh: (store: Store) => (store as PostgresStore).refresh(),
       async kill(store: Store) {
         const { holder } = store as PostgresStore;
-        await server.ask(url, "update troupe.holders set lapses_at = 'epoch' where holder = $1", [holder]);
+        await server.ask(direct, "update troupe.holders set lapses_at = 'epoch' where holder = $1", [holder]);
         await store.close();
       },
       async [Symbol.asyncDispose]() {},
     };
-  }, ["budgets", "audit", "ledger"]);
+  };
+  describeStore(
+    "PostgreSQL",
+    databaseBehind(() => server.port),
+    lacks,
+  );
+  describe.skipIf(!hasPgBouncer)("behind PgBouncer in transaction mode", () => {
+    describeStore(
+      "PostgreSQL",
+      databaseBehind(() => bouncer!.port),
+      lacks,
+    );
+  });
 });
