@@ -119,6 +119,133 @@ alter table troupe.keys add column tags text not null default '[]', add column t
 create trigger keys_labelled after update of tags, tokens_per_minute
   on troupe.keys for each row execute function troupe.count_key_change();`,
   },
+  {
+    // 3: Budgets, what is spent of them, and the reservations of calls under way; audit lines. A budget's change counts as a key's,
+    // as both are read together. A reservation locks what it counts in, always in one order.
+    sql: `
+create table troupe.budgets (
+  scope text collate "C" not null,
+  period text collate "C" not null check (period in ('day', 'month', 'prepaid')),
+  amount bigint not null,
+  updated_at bigint not null,
+  primary key (scope, period)
+);
+create trigger budgets_changed after insert or update or delete
+  on troupe.budgets for each row execute function troupe.count_key_change();
+create table troupe.spending (
+  scope text collate "C" not null,
+  span text collate "C" not null,
+  spent bigint not null default 0,
+  reserved bigint not null default 0,
+  primary key (scope, span)
+) with (fillfactor = 50);
+create table troupe.reservations (
+  id text primary key,
+  owner text not null,
+  amount bigint not null,
+  tokens_key text,
+  tokens_at bigint,
+  tokens bigint not null default 0
+);
+create index reservations_owned on troupe.reservations (owner);
+create table troupe.reserved_spans (
+  reservation text not null references troupe.reservations on delete cascade,
+  scope text not null,
+  span text not null,
+  primary key (reservation, scope, span)
+);
+-- Uses of tokens are gathered by 250 ms, and count as of the last of them.
+create table troupe.token_uses (key text not null, at bigint not null, tokens bigint not null, primary key (key, at));
+create table troupe.audit (
+  id text collate "C" primary key,
+  at bigint not null,
+  actor text not null,
+  act text not null,
+  subject text not null,
+  before text,
+  after text
+);
+
+create function troupe.use_tokens(p_key text, p_now float8, p_limit bigint, p_tokens bigint) returns jsonb language plpgsql as $$
+declare
+  bucket bigint := ceil(p_now / 250) * 250;
+  used bigint;
+  latest bigint;
+  wait float8;
+begin
+  delete from troupe.token_uses where key = p_key and (at <= floor(p_now) - 60000 or at > floor(p_now) + 60000);
+  select coalesce(sum(tokens), 0), max(at) into used, latest from troupe.token_uses where key = p_key;
+  if used + p_tokens > p_limit then
+    if p_tokens <= p_limit then
+      select greatest(1, min(at) + 60000 - p_now) into wait from (
+        select at, sum(tokens) over (order by at) as gone from troupe.token_uses where key = p_key) uses
+      where gone >= used + p_tokens - p_limit;
+    end if;
+    return jsonb_build_object('used', used, 'emptyMs', greatest(0, coalesce(latest + 60000 - p_now, 0)), 'waitMs', wait);
+  end if;
+  insert into troupe.token_uses as u values (p_key, bucket, p_tokens)
+    on conflict (key, at) do update set tokens = greatest(0, u.tokens + excluded.tokens);
+  return jsonb_build_object('used', used + p_tokens, 'emptyMs', bucket + 60000 - p_now, 'waitMs', 0);
+end $$;
+
+create function troupe.reserve(p_id text, p_owner text, p_amount bigint, p_budgets jsonb, p_key text, p_now float8,
+  p_limit bigint, p_tokens bigint) returns jsonb language plpgsql as $$
+declare
+  budget record;
+  at_ms float8 := p_now;
+  tokens_window jsonb;
+begin
+  insert into troupe.spending (scope, span)
+    select b.scope, b.span from jsonb_to_recordset(p_budgets) as b (scope text, span text) order by 1, 2
+    on conflict do nothing;
+  perform 1 from troupe.spending s join jsonb_to_recordset(p_budgets) as b (scope text, span text)
+    on s.scope = b.scope and s.span = b.span order by s.scope, s.span for update of s;
+  if p_key is not null then
+    perform pg_advisory_xact_lock(hashtextextended(p_key, 1953656933));
+    at_ms := coalesce(p_now, extract(epoch from clock_timestamp()) * 1000);
+  end if;
+  -- Sent again, it counts once.
+  if exists (select 1 from troupe.reservations where id = p_id) then return '{}'; end if;
+  for budget in
+    select s.scope, s.span, s.spent, s.reserved, b.lim from rows from (
+      jsonb_to_recordset(p_budgets) as (scope text, span text, "limit" bigint)) with ordinality b(scope, span, lim, place)
+    join troupe.spending s on s.scope = b.scope and s.span = b.span order by place
+  loop
+    if budget.lim - budget.spent - budget.reserved <= 0 or p_amount > budget.lim - budget.spent - budget.reserved then
+      return jsonb_build_object('refusedBy', jsonb_build_object('scope', budget.scope, 'span', budget.span,
+        'spent', budget.spent, 'reserved', budget.reserved, 'limit', budget.lim));
+    end if;
+  end loop;
+  if p_key is not null then
+    tokens_window := troupe.use_tokens(p_key, at_ms, p_limit, p_tokens);
+    if coalesce((tokens_window->>'waitMs')::float8, 1) > 0 then return jsonb_build_object('tokens', tokens_window); end if;
+  end if;
+  insert into troupe.reservations values (p_id, p_owner, p_amount, p_key,
+    case when p_key is not null then ceil(at_ms / 250) * 250 end, p_tokens);
+  insert into troupe.reserved_spans
+    select p_id, b.scope, b.span from jsonb_to_recordset(p_budgets) as b (scope text, span text);
+  update troupe.spending s set reserved = s.reserved + p_amount
+    from troupe.reserved_spans r where r.reservation = p_id and r.scope = s.scope and r.span = s.span;
+  return case when p_key is null then '{}'::jsonb else jsonb_build_object('tokens', tokens_window) end;
+end $$;
+
+create function troupe.settle(p_id text, p_spent bigint, p_tokens bigint) returns boolean language plpgsql as $$
+declare
+  held troupe.reservations;
+begin
+  -- What it counts in first, in the order in which a reservation locks it.
+  perform 1 from troupe.spending s join troupe.reserved_spans r on r.scope = s.scope and r.span = s.span
+    where r.reservation = p_id order by s.scope, s.span for update of s;
+  select * into held from troupe.reservations where id = p_id for update;
+  if not found then return false; end if;
+  update troupe.spending s set reserved = greatest(0, s.reserved - held.amount), spent = s.spent + p_spent
+    from troupe.reserved_spans r where r.reservation = p_id and r.scope = s.scope and r.span = s.span;
+  update troupe.token_uses set tokens = greatest(0, tokens + p_tokens - held.tokens)
+    where key = held.tokens_key and at = held.tokens_at;
+  delete from troupe.reservations where id = p_id;
+  return true;
+end $$;`,
+  },
 ];
 
 /** One number for all programs, so that of several that start at once one migrates. "trpe" */

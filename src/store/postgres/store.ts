@@ -8,7 +8,9 @@ import { SQL } from "bun";
 import type { StoreConfig } from "../../config/config.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import { StorageError } from "../storage-error.ts";
-import type { BudgetRepository, Maintenance, Store } from "../store.ts";
+import type { Maintenance, Store } from "../store.ts";
+import { auditRepository } from "./audit-repository.ts";
+import { budgetRepository } from "./budget-repository.ts";
 import {
   conversationRepository,
   conversationTotals,
@@ -41,9 +43,14 @@ const backgroundConnections = 2;
 
 /**
  * Connects, and brings the schema forward. Programs of the version before may serve on.
+ * @param hasOneClock whether token windows go by the callers' clock, as in a test; else by the server's
  * @throws StorageError
  */
-export async function openPostgresStore(settings: StoreConfig, clock = systemClock): Promise<PostgresStore> {
+export async function openPostgresStore(
+  settings: StoreConfig,
+  clock = systemClock,
+  hasOneClock = false,
+): Promise<PostgresStore> {
   const place = placeOf(settings.url);
   const statementMs = settings.statementSeconds * 1000;
   const takesLimits = await takesParameters(settings);
@@ -84,12 +91,8 @@ export async function openPostgresStore(settings: StoreConfig, clock = systemClo
     keys: keyRepository({ path, background }, place, poll),
     runs: runRepository({ path, background }, holder),
     conversations: conversationRepository(path),
-    budgets: notYet<BudgetRepository>(place, "Budgets", {
-      // A start asks for these: there are none.
-      list: async () => [...(await background.run<never>("select 1 where false"))],
-      releaseAbandoned: async () => (await background.run("select 1 where false")).length,
-    }),
-    audit: notYet(place, "Audit lines"),
+    budgets: budgetRepository({ path, background }, holder, hasOneClock),
+    audit: auditRepository(background),
     ledger: notYet(place, "The ledger"),
     maintenance: maintenanceOf(background, place, holder),
     close: () => {

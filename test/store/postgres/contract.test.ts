@@ -1,12 +1,13 @@
 /** The store's contract on a real server: spoken to directly, and through a pooler that gives connections to others between two queries. */
 import { afterAll, beforeAll, describe } from "bun:test";
+import { systemClock } from "../../../src/lib/clock.ts";
 import { openPostgresStore, type PostgresStore } from "../../../src/store/postgres/store.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { hasPgBouncer, PgBouncer } from "../../helpers/pgbouncer.ts";
 import { hasPostgres, PostgresServer } from "../../helpers/postgres.ts";
 import { describeStore } from "../contract.ts";
 
-const lacks = ["budgets", "audit", "ledger"] as const;
+const lacks = ["ledger"] as const;
 
 describe.skipIf(!hasPostgres)("with a PostgreSQL server", () => {
   let server: PostgresServer;
@@ -25,7 +26,7 @@ describe.skipIf(!hasPostgres)("with a PostgreSQL server", () => {
     const url = server.url(new URL(direct).pathname.slice(1), port());
     const limits = { statementSeconds: 10, leaseSeconds: 15, keysWithoutDatabaseSeconds: 60 };
     return {
-      open: () => openPostgresStore({ url, pool: 4, ...limits }),
+      open: () => openPostgresStore({ url, pool: 4, ...limits }, systemClock, true),
       refresh: (store: Store) => (store as PostgresStore).refresh(),
       async kill(store: Store) {
         const { holder } = store as PostgresStore;

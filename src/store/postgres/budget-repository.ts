@@ -1,0 +1,96 @@
+/**
+ * Budgets and reservations. A reservation is one call of a function of the database, so that it is decided in one round trip under the
+ * locks of its rows. It is held as a call is: by the lease of this process.
+ */
+import type { BudgetRepository, BudgetRow, Reserved, Spending } from "../store.ts";
+import type { Holder } from "./holder.ts";
+import type { QueryPool } from "./query-pool.ts";
+
+export type BudgetPools = { readonly path: QueryPool; readonly background: QueryPool };
+
+/** What the function `reserve` returns; a wait that never ends is null. */
+type Decision = Omit<Reserved, "tokens"> & {
+  readonly tokens?: { readonly used: number; readonly emptyMs: number; readonly waitMs: number | null };
+};
+
+/** @param hasOneClock whether windows go by the callers' clocks, which then must be one; else they go by the server's */
+export function budgetRepository(
+  { path, background }: BudgetPools,
+  holder: Holder,
+  hasOneClock: boolean,
+): BudgetRepository {
+  return {
+    async list() {
+      const rows = await background.run<BudgetRow>(
+        `select scope, period, amount::float8 as "limit", updated_at::float8 as "updatedAt" from troupe.budgets
+         order by scope, period`,
+      );
+      return rows.map((row) => ({ ...row }));
+    },
+    async set({ scope, period, limit, updatedAt }) {
+      const text = `insert into troupe.budgets values ($1::text, $2::text, $3::bigint, $4::bigint)
+        on conflict (scope, period) do update set amount = excluded.amount, updated_at = excluded.updated_at`;
+      await background.run(text, [scope, period, limit, updatedAt]);
+    },
+    async add({ scope, period }, amount, at) {
+      // Sent again, it finds its own time and adds nothing.
+      const text = `update troupe.budgets
+        set amount = amount + case when $5::boolean and updated_at = $4::bigint then 0 else $3::bigint end, updated_at = $4::bigint
+        where scope = $1::text and period = $2::text returning amount::float8 as amount`;
+      const [row] = await background.run<{ amount: number }>(text, (again) => [scope, period, amount, at, again]);
+      return row?.amount;
+    },
+    async remove({ scope, period }) {
+      const text = "delete from troupe.budgets where scope = $1::text and period = $2::text";
+      return (await background.run(text, [scope, period])).count > 0;
+    },
+    async reserve({ id, amount, budgets, tokens }) {
+      const owner = await holder.current();
+      const [row] = await path.run<{ decision: string }>(
+        `select troupe.reserve($1::text, $2::text, $3::bigint, $4::text::jsonb, $5::text, $6::float8, $7::bigint, $8::bigint)::text
+         as decision`,
+        [
+          id,
+          owner,
+          amount,
+          JSON.stringify(budgets),
+          tokens?.key ?? null,
+          hasOneClock ? (tokens?.now ?? null) : null,
+          tokens?.limit ?? null,
+          tokens?.tokens ?? 0,
+        ],
+      );
+      const { tokens: window, ...decision } = JSON.parse(row!.decision) as Decision;
+      if (window === undefined) return decision;
+      return { ...decision, tokens: { ...window, waitMs: window.waitMs ?? Number.POSITIVE_INFINITY } };
+    },
+    async settle(id, spent, tokens) {
+      const text = "select troupe.settle($1::text, $2::bigint, $3::bigint) or $4::boolean as done";
+      return (await path.run<{ done: boolean }>(text, (again) => [id, spent, tokens, again]))[0]!.done;
+    },
+    async releaseAbandoned() {
+      await holder.current();
+      const [row] = await background.run<{ released: number }>(
+        `select count(*)::float8 as released from (
+           select troupe.settle(id, 0, 0) as done from troupe.reservations r where not exists (
+             select 1 from troupe.holders h where h.holder = r.owner and h.lapses_at > clock_timestamp())) ended
+         where done`,
+      );
+      return row!.released;
+    },
+    async spending(spans) {
+      const rows = await background.run<Spending>(
+        `select asked.scope, asked.span, coalesce(s.spent, 0)::float8 as spent, coalesce(s.reserved, 0)::float8 as reserved
+         from rows from (jsonb_to_recordset($1::text::jsonb) as (scope text, span text)) with ordinality asked(scope, span, place)
+         left join troupe.spending s on s.scope = asked.scope and s.span = asked.span order by place`,
+        [JSON.stringify(spans)],
+      );
+      return rows.map((row) => ({ ...row }));
+    },
+    async forgetSpending(beforeDay) {
+      const text = `delete from troupe.spending
+        where span <> 'prepaid' and reserved = 0 and span < left($1::text, length(span))`;
+      return (await background.run(text, [beforeDay])).count;
+    },
+  };
+}
