@@ -129,8 +129,8 @@ function mount({ app, native, host, lost }: Mounting, routes: readonly Route[], 
 }
 
 /** @returns what a request for the route is served as */
-function servedRoute({ area, protocol = chat, variant }: Route, path: string): (incoming: Incoming) => ServedRoute {
-  const served: ServedRoute = { area, path, protocol };
+function servedRoute({ area, protocol, variant }: Route, path: string): (incoming: Incoming) => ServedRoute {
+  const served: ServedRoute = { area, path, protocol: protocol ?? chat, ...(protocol && { format: protocol.name }) };
   if (variant === undefined) return () => served;
   const other: ServedRoute = { area, path, protocol: variant.protocol };
   return ({ request }) => (request.headers.has(variant.header) ? other : served);

@@ -58,6 +58,7 @@ export class CallRecorder implements CallObserver {
     this.#isListed = context.area === "orchestrator" || target.models.has(target.call.model);
     this.#remember = remember;
     this.#fold = remember.length > 0 ? new StreamFold() : undefined;
+    context.logFields["format"] = context.format;
     context.logFields["provider"] = this.#account;
     context.logFields["upstream_model"] = this.#model;
   }
@@ -88,7 +89,8 @@ export class CallRecorder implements CallObserver {
     const now = this.#services.clock.monotonic();
     const seconds = (now - this.#context.startedAt) / 1000;
     this.#context.logFields["first_token_ms"] = Math.round(now - this.#context.startedAt);
-    this.#services.metrics.firstToken(this.#context.area, this.#account, this.#modelLabel, seconds);
+    const { area, format } = this.#context;
+    this.#services.metrics.firstToken(area, this.#account, this.#modelLabel, format, seconds);
     this.#overhead(this.#sentAt);
   }
 
@@ -114,7 +116,8 @@ export class CallRecorder implements CallObserver {
   }): Promise<unknown> | undefined {
     const { metrics, clock } = this.#services;
     const now = clock.monotonic();
-    metrics.operation(this.#context.area, this.#account, this.#modelLabel, (now - this.#context.startedAt) / 1000);
+    const { area, format, startedAt } = this.#context;
+    metrics.operation(area, this.#account, this.#modelLabel, format, (now - startedAt) / 1000);
     if (result.usage !== undefined) {
       metrics.usage(this.#account, this.#modelLabel, result.usage);
       this.#context.logFields["prompt_tokens"] = result.usage.prompt_tokens;

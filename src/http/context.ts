@@ -23,6 +23,8 @@ export type ServedRoute = {
   /** The pattern, with its base. */
   readonly path: string;
   readonly protocol: Protocol;
+  /** The name of the client format, for metrics, logs and traces; "none" where the route has none. */
+  readonly format?: string;
 };
 
 export class RequestContext {
@@ -32,6 +34,8 @@ export class RequestContext {
   readonly route: string;
   /** What the caller speaks: the form of its key and of errors. */
   readonly protocol: Protocol;
+  /** The name of the client format; "none" where the route has none. */
+  readonly format: string;
   /** Part of every id that is made for this request. */
   readonly uniqueId: string;
   /** In `x-request-id` and in every log line. */
@@ -63,6 +67,7 @@ export class RequestContext {
     this.area = route.area;
     this.route = route.path;
     this.protocol = route.protocol;
+    this.format = route.format ?? "none";
     this.uniqueId = services.clock.newId();
     this.id = `req_${this.uniqueId}`;
     this.startedAt = services.clock.monotonic();

@@ -30,13 +30,13 @@ export class Metrics {
   readonly #operations = this.#registry.histogram(
     "gen_ai_server_request_duration_seconds",
     "Chat completions, to the last byte of the answer.",
-    ["surface", "gen_ai_provider_name", "gen_ai_request_model"],
+    ["surface", "gen_ai_provider_name", "gen_ai_request_model", "format"],
     durations,
   );
   readonly #firstToken = this.#registry.histogram(
     "gen_ai_server_time_to_first_token_seconds",
     "From the request to the first fragment of a streamed answer.",
-    ["surface", "gen_ai_provider_name", "gen_ai_request_model"],
+    ["surface", "gen_ai_provider_name", "gen_ai_request_model", "format"],
     durations,
   );
   readonly #tokens = this.#registry.histogram(
@@ -137,12 +137,12 @@ export class Metrics {
     return label;
   }
 
-  operation(surface: string, provider: string, model: string, seconds: number): void {
-    this.#operations.series(surface, provider, model).observe(seconds);
+  operation(surface: string, provider: string, model: string, format: string, seconds: number): void {
+    this.#operations.series(surface, provider, model, format).observe(seconds);
   }
 
-  firstToken(surface: string, provider: string, model: string, seconds: number): void {
-    this.#firstToken.series(surface, provider, model).observe(seconds);
+  firstToken(surface: string, provider: string, model: string, format: string, seconds: number): void {
+    this.#firstToken.series(surface, provider, model, format).observe(seconds);
   }
 
   overhead(surface: string, seconds: number): void {

@@ -77,6 +77,8 @@ describe("a plain call", () => {
     const earlier = Number((await used())!.split(" ").at(-1));
     await (await ask({ keep: true })).text();
     expect(Number((await used())!.split(" ").at(-1))).toBe(earlier + 5);
+    const calls = await (await troupe.fetch("/metrics")).text();
+    expect(calls).toMatch(/^gen_ai_server_request_duration_seconds_count\{surface="gateway",.*,format="notes"\} /m);
     const kept = await troupe.fetch("/gateway/v1/chat/completions/up-kept");
     expect(await kept.json()).toMatchObject({ id: "up-kept", choices: [{ message: { content: "hello" } }] });
   });

@@ -201,6 +201,7 @@ function spansOf(request: FinishedRequest, { traceId, parentSpanId }: TraceConte
       "gen_ai.usage.input_tokens": logFields["prompt_tokens"],
       "gen_ai.usage.output_tokens": logFields["completion_tokens"],
       "gen_ai.response.time_to_first_chunk": seconds(logFields["first_token_ms"]),
+      "troupe.format": logFields["format"],
       "troupe.persona": surface === "orchestrator" ? logFields["model"] : undefined,
       "troupe.stream_end": logFields["stream_end"],
       "error.type": fault ? String(logFields["upstream_status"] ?? status) : undefined,
