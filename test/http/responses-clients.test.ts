@@ -131,6 +131,72 @@ const googleFamily: Family = {
   },
 };
 
+/** OpenAI itself: the gateway passes the calls on as they are, and a persona's items are kept here alone. */
+const reasoning = { id: "rs_1", type: "reasoning", summary: [], encrypted_content: "gAAAA" };
+const responsesFamily: Family = {
+  model: "openai/gpt-5.9",
+  answer(_, isCall, isStream) {
+    const status = "completed";
+    const called = { id: "fc_1", type: "function_call", status, call_id: "call_w1", name: "weather", arguments: city };
+    const content = [{ type: "output_text", text: said, annotations: [], logprobs: [] }];
+    const message = { id: "msg_1", type: "message", role: "assistant", status, content };
+    const output = isCall ? [reasoning, called] : [message];
+    const usage = {
+      input_tokens: 9,
+      input_tokens_details: { cached_tokens: 0 },
+      output_tokens: 4,
+      output_tokens_details: { reasoning_tokens: 1 },
+      total_tokens: 13,
+    };
+    const response = {
+      id: isCall ? "resp_1" : "resp_2",
+      object: "response",
+      created_at: 1,
+      model: "gpt-5.9",
+      status,
+      output,
+      usage,
+    };
+    if (!isStream) return jsonResponse(response);
+    const events = [
+      { type: "response.created", response: { ...response, status: "in_progress", output: [], usage: null } },
+      ...output.flatMap((item, output_index) => {
+        const place = { item_id: item.id, output_index };
+        const begun = "content" in item ? { content: [] } : "arguments" in item ? { arguments: "" } : {};
+        const within =
+          "content" in item
+            ? [
+                { type: "response.content_part.added", ...place, content_index: 0, part: { ...content[0]!, text: "" } },
+                { type: "response.output_text.delta", ...place, content_index: 0, delta: said, logprobs: [] },
+                { type: "response.output_text.done", ...place, content_index: 0, text: said, logprobs: [] },
+                { type: "response.content_part.done", ...place, content_index: 0, part: content[0]! },
+              ]
+            : "arguments" in item
+              ? [
+                  { type: "response.function_call_arguments.delta", ...place, delta: city },
+                  { type: "response.function_call_arguments.done", ...place, arguments: city },
+                ]
+              : [];
+        return [
+          { type: "response.output_item.added", output_index, item: { ...item, ...begun, status: "in_progress" } },
+          ...within,
+          { type: "response.output_item.done", output_index, item },
+        ];
+      }),
+      { type: "response.completed", response },
+    ];
+    return sseResponse(namedOf(...events.map((event, sequence_number) => ({ ...event, sequence_number }))));
+  },
+  expects({ input, store }: { input: { type?: string }[]; store?: boolean }) {
+    expect(input.at(-1)).toMatchObject({ type: "function_call_output", call_id: "call_w1", output: expect.anything() });
+    if (store !== false) return;
+    expect(input.slice(-3, -1)).toMatchObject([
+      { type: "reasoning", id: "rs_1", encrypted_content: "gAAAA" },
+      { type: "function_call", call_id: "call_w1", name: "weather" },
+    ]);
+  },
+};
+
 let upstream: UpstreamServer;
 let troupe: Troupe;
 let family: Family;
@@ -142,7 +208,9 @@ beforeAll(async () => {
     return family.answer(request, !request.text.includes(weather), isStream);
   });
   const baseUrl = upstream.url;
-  troupe = await Troupe.start({ providers: { groq: { baseUrl }, anthropic: { baseUrl }, google: { baseUrl } } });
+  troupe = await Troupe.start({
+    providers: { groq: { baseUrl }, anthropic: { baseUrl }, google: { baseUrl }, openai: { baseUrl } },
+  });
 });
 afterAll(async () => {
   await troupe[Symbol.asyncDispose]();
@@ -153,6 +221,7 @@ const families = [
   ["chat", chatFamily],
   ["anthropic", anthropicFamily],
   ["google", googleFamily],
+  ["openai", responsesFamily],
 ] as const;
 const surfaces = ["gateway", "orchestrator"] as const;
 const persona = "troupe/tutor";

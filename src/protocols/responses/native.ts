@@ -11,6 +11,8 @@ import { isSeal } from "../seal.ts";
 import { responseError } from "./errors.ts";
 import { responseObject } from "./object.ts";
 import type { ResponsesOptions } from "./options.ts";
+import { isReference } from "./references.ts";
+import { itemSchemas, toolSchemas } from "./schema.ts";
 
 export const native: NativeForm<ResponsesOptions> = {
   patch: patchedBody,
@@ -48,7 +50,7 @@ function envelopeIn(data = "", envelope: Envelope): Envelope {
 /** @returns undefined where the change can't be said in this format */
 export function patchedBody(body: JsonObject, { model, before, fields }: NativeChange): JsonObject | undefined {
   const changes = changesOf(body, fields);
-  if (changes === undefined) return undefined;
+  if (changes === undefined || isKeptHereAlone(body, changes)) return undefined;
   const patched: JsonObject = { ...body, ...changes, model };
   for (const name of Object.keys(changes)) if (changes[name] === undefined) delete patched[name];
   const input = withoutForeignSeals(body["input"], changes["store"] === false);
@@ -57,6 +59,25 @@ export function patchedBody(body: JsonObject, { model, before, fields }: NativeC
   // A persona's name, where the format's own field for it gave it.
   if (body["model"] == null) delete patched["prompt"];
   return patched;
+}
+
+/**
+ * Whether the caller may name the answer's items by their ids in the next turn, as many clients do with what they think is kept,
+ * while the upstream keeps nothing: then the items have to be ours. What has no translation goes as it came all the same.
+ */
+function isKeptHereAlone(body: JsonObject, changes: JsonObject): boolean {
+  if (changes["store"] !== false || body["store"] === false) return false;
+  return !listOf(body["tools"]).some(isForeignTool) && !listOf(body["input"]).some(isForeignItem);
+}
+
+function isForeignTool(tool: unknown): boolean {
+  return isObject(tool) && !(String(tool["type"]) in toolSchemas);
+}
+
+function isForeignItem(item: unknown): boolean {
+  if (!isObject(item) || isReference(item)) return false;
+  const type = String(item["type"] ?? "message");
+  return type !== "message" && !(type in itemSchemas);
 }
 
 /**

@@ -143,9 +143,9 @@ export class Output {
     this.#announce("response.reasoning_summary_text.delta", { ...placed(open), summary_index: 0, delta: text });
   }
 
-  #openReasoning(id?: string): OpenReasoning {
+  #openReasoning(): OpenReasoning {
     const at = this.#begin();
-    const open: OpenReasoning = { kind: "reasoning", id: id ?? this.#id("reasoning"), at, text: "" };
+    const open: OpenReasoning = { kind: "reasoning", id: this.#id("reasoning"), at, text: "" };
     this.#added(open, { id: open.id, type: "reasoning", summary: [] });
     return open;
   }
@@ -160,10 +160,8 @@ export class Output {
   #addSeal(sealed: Sealed): void {
     if (this.#sealed.has(sealed.encrypted_content)) return;
     this.#sealed.add(sealed.encrypted_content);
-    const { summary } = sealed;
-    const open =
-      this.#open?.kind === "reasoning" && sealed.id === undefined ? this.#open : this.#openReasoning(sealed.id);
-    this.#closeReasoning(open, "completed", sealed.encrypted_content, summary);
+    const open = this.#open?.kind === "reasoning" ? this.#open : this.#openReasoning();
+    this.#closeReasoning(open, "completed", sealed.encrypted_content);
   }
 
   #text(text: string, logprobs: readonly TokenLogprob[]): void {
@@ -308,13 +306,8 @@ export class Output {
     this.#announce("response.content_part.done", { ...place, part });
   }
 
-  #closeReasoning(
-    open: OpenReasoning,
-    status: string,
-    encrypted_content?: string,
-    summary: readonly string[] = [],
-  ): void {
-    const texts = open.text === "" ? summary : [open.text];
+  #closeReasoning(open: OpenReasoning, status: string, encrypted_content?: string): void {
+    const texts = open.text === "" ? [] : [open.text];
     if (open.text !== "") {
       const place = { ...placed(open), summary_index: 0 };
       this.#announce("response.reasoning_summary_text.done", { ...place, text: open.text });

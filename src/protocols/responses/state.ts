@@ -1,6 +1,7 @@
 /**
  * What continues the model's thoughts in the next turn, in the slot that this format has for it: `encrypted_content` of a
- * reasoning item. There OpenAI's and xAI's own stands as it is, and all else in an envelope (`seal.ts`).
+ * reasoning item. What comes from upstreams of this format untranslated stands there as it is, all else in an envelope
+ * (`seal.ts`).
  */
 import { isObject, type JsonObject, listOf, numberOf, objectOf, textOf } from "../../lib/json/json.ts";
 import type { AnswerMessage, AssistantMessage, ThinkingBlock } from "../chat/schema.ts";
@@ -9,8 +10,8 @@ import { isSeal, seal, unseal } from "../seal.ts";
 /** A call's own state, as the inner form has it. */
 export type CallState = { extra_content?: Record<string, unknown> };
 
-/** A reasoning item's content as far as it is state: `id` and `summary` where they belong to it. */
-export type Sealed = { readonly encrypted_content: string; readonly id?: string; readonly summary?: readonly string[] };
+/** A reasoning item's content as far as it is state. */
+export type Sealed = { readonly encrypted_content: string };
 
 type NativeReasoning = { id: string; encrypted_content: string; summary: string[]; call_id?: string };
 
@@ -39,7 +40,10 @@ export class TurnState {
     const encrypted = textOf(item["encrypted_content"]) ?? "";
     if (encrypted === "") return;
     if (isSeal(encrypted)) this.#unseal(encrypted);
-    else this.#addNative(textOf(item["id"]) ?? "", encrypted, summary);
+    else {
+      const id = textOf(item["id"]) ?? "";
+      this.#addNative(xaiId.test(id) ? "xai" : "openai", id, encrypted, summary);
+    }
   }
 
   /** @param id of a call that comes now @returns the state that stands on it */
@@ -77,6 +81,12 @@ export class TurnState {
       this.#blocks.push(...listOf(content["blocks"]).flatMap(thinkingBlock));
       this.#layout ??= layoutOf(content["layout"]);
     }
+    if (family === "openai" || family === "xai") {
+      const { id, encrypted_content, summary, call_id } = content;
+      if (typeof encrypted_content !== "string") return;
+      const texts = listOf(summary).filter((one) => typeof one === "string");
+      this.#addNative(family, textOf(id) ?? "", encrypted_content, texts, textOf(call_id));
+    }
     if (family === "openrouter") this.#details.push(...listOf(content["details"]).filter(isObject));
     if (family === "google") {
       this.#google = objectOf(content["message"]) ?? this.#google;
@@ -86,10 +96,17 @@ export class TurnState {
     }
   }
 
-  #addNative(id: string, encrypted_content: string, summary: string[]): void {
-    const reasoning: NativeReasoning = { id, encrypted_content, summary };
-    this.#native[xaiId.test(id) ? "xai" : "openai"].push(reasoning);
-    this.#pending.push(reasoning);
+  /** @param call_id of the call that it led to; undefined: whatever comes next */
+  #addNative(
+    family: (typeof natives)[number],
+    id: string,
+    encrypted_content: string,
+    summary: string[],
+    call_id?: string,
+  ): void {
+    const reasoning: NativeReasoning = { id, encrypted_content, summary, ...(call_id !== undefined && { call_id }) };
+    this.#native[family].push(reasoning);
+    if (call_id === undefined) this.#pending.push(reasoning);
   }
 }
 
@@ -131,16 +148,18 @@ export function sealedState({ thinking_blocks, extra_content, reasoning_details 
   if (google !== undefined) sealed.push({ encrypted_content: seal("google", { message: google }) });
   for (const name of natives) {
     const entries = listOf(objectOf(extra_content?.[name])?.["reasoning"]);
-    sealed.push(...entries.flatMap(nativeSeal));
+    sealed.push(...entries.flatMap((entry) => nativeSeal(name, entry)));
   }
   return sealed;
 }
 
-function nativeSeal(entry: unknown): Sealed[] {
-  const { id, encrypted_content, summary } = objectOf(entry) ?? {};
+/** In an envelope too: the item's id is ours, by which a caller may refer to it, and the maker wants its own back. */
+function nativeSeal(family: (typeof natives)[number], entry: unknown): Sealed[] {
+  const { id, encrypted_content, summary, call_id } = objectOf(entry) ?? {};
   if (typeof id !== "string" || typeof encrypted_content !== "string") return [];
   const summaries = listOf(summary).map((part) => textOf(part) ?? textOf(objectOf(part)?.["text"]) ?? "");
-  return [{ id, encrypted_content, summary: summaries.filter((text) => text !== "") }];
+  const content = { id, encrypted_content, summary: summaries.filter((text) => text !== ""), call_id };
+  return [{ encrypted_content: seal(family, content) }];
 }
 
 /** @returns the state on a call, sealed; undefined where there is none */

@@ -182,6 +182,7 @@ test("fields with other names, and those with the same", () => {
     store: false,
     metadata: { a: "b" },
     temperature: 0.5,
+    use_responses_api: true,
   } as never);
 });
 
