@@ -546,7 +546,7 @@ function nativeCall(
   if (route === undefined || !(isWhole || (plan.upstreamMayHold && conversation.isHeldBy(account.name))))
     return undefined;
   const planned = nativeChange(plan, route, upstreamCall);
-  if (planned === undefined) return undefined;
+  if (planned === undefined || (native.repeatsRequest === true && planned.before.length > 0)) return undefined;
   // What is made in the background is followed here: the upstream's connection is the call.
   const isBackground = protocol.stored?.isBackground(call.options) === true;
   const fields = isBackground ? { ...planned.fields, background: undefined, stream: true } : planned.fields;

@@ -88,6 +88,8 @@ export interface NativeForm<Options> {
   patch(body: JsonObject, change: NativeChange): JsonObject | undefined;
   /** For one stream. */
   encoder(envelope: Envelope, options: Options): NativeEncoder;
+  /** Its answers repeat the request: what a persona put before the caller's words would be shown to the caller. */
+  readonly repeatsRequest?: boolean;
   /** The format has no terminal event: a stream is whole when its answer is, and its connection ends. */
   readonly endsWithStream?: boolean;
 }

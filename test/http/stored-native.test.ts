@@ -144,6 +144,15 @@ test("deleted here, it is deleted there", async () => {
   expect(upstream.last.path).toBe(`/responses/${id}`);
 });
 
+test("a persona's own words are not shown to its callers, though the upstream repeats them", async () => {
+  troupe.setTargets("troupe/guide", [model]);
+  const { id } = await troupe.client("orchestrator").responses.create({ model: "troupe/guide", input: "Hi" });
+  expect(upstream.last.text).toContain("You are the Guide");
+  const shown = JSON.stringify(await troupe.client("orchestrator").responses.retrieve(id));
+  expect(shown).not.toContain("You are the Guide");
+  expect(JSON.parse(shown)).toMatchObject({ model: "troupe/guide", instructions: null });
+});
+
 test("store: false leaves nothing, here or there", async () => {
   const { id } = await client().responses.create({ model, input: "Hi", store: false });
   expect(sent()["store"]).toBe(false);

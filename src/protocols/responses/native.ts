@@ -16,6 +16,7 @@ import { itemSchemas, toolSchemas } from "./schema.ts";
 
 export const native: NativeForm<ResponsesOptions> = {
   patch: patchedBody,
+  repeatsRequest: true,
   encoder: (envelope, options): NativeEncoder => ({
     fault(error, last, events) {
       const { code, message, param } = responseError(error);
