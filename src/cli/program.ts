@@ -36,6 +36,7 @@ import { migrate } from "./migrate.ts";
 import { checkPersonas, listPersonas, printPersonaSchema, showPersona } from "./personas.ts";
 import { type ServeOptions, serve } from "./serve.ts";
 import { installService, printService, showServiceStatus, uninstallService } from "./service.ts";
+import { showPrice, showUsage } from "./usage.ts";
 
 /**
  * Runs one command. @param args without the program's own name
@@ -129,6 +130,7 @@ function buildProgram(io: Io, done: (code: ExitCode) => void): Command {
 
   addKeyCommands(program, act);
   addBudgetCommands(program, act);
+  addUsageCommands(program, act);
   addPersonaCommands(program, act);
   addServiceCommands(program, act);
   addDataCommands(program, act);
@@ -169,6 +171,34 @@ const allFlags = ["config", "host", "port", "data", "personas", "workers"] as co
 type Act = <Given extends unknown[]>(
   command: (context: Context, ...given: Given) => ExitCode | Promise<ExitCode>,
 ) => (...given: unknown[]) => Promise<void>;
+
+function addUsageCommands(program: Command, act: Act): void {
+  reading(program.command("usage"), "config", "data")
+    .description("What calls used and cost, by the ledger")
+    .option(
+      "--by <groups>",
+      "1 to 3 of day, key, tag, surface, format, model, persona, provider, upstream_model",
+      "day",
+    )
+    .option("--since <time>", "A day (2026-11-22), a time, or a span (7d, 24h); default: 30 days")
+    .option("--until <time>", "Likewise; default: the end of today, in UTC")
+    .option("--key <key>", "Only calls of that key: its id, its name, or the beginning of one", filled)
+    .option("--tag <tag>", "Only calls with that tag")
+    .option("--model <model>", "Only calls that asked for that model", filled)
+    .option("--persona <persona>", "Only calls of that persona", filled)
+    .option("--provider <provider>", "Only calls to that provider", filled)
+    .addOption(new Option("--json", "Answer in JSON").conflicts("csv"))
+    .option("--csv", "Answer as CSV")
+    .addHelpText("after", examples("troupe usage --by key,model --since 7d", "troupe usage --by day --csv > usage.csv"))
+    .action(act(showUsage));
+  const prices = program.command("prices").description("Prices of models");
+  reading(prices.command("show"), "config")
+    .description("What a model costs, and where its price comes from")
+    .argument("<model>", "<provider>/<model>")
+    .option("--json", "Answer in JSON")
+    .addHelpText("after", examples("troupe prices show openai/gpt-4o"))
+    .action(act(showPrice));
+}
 
 function addKeyCommands(program: Command, act: Act): void {
   const keys = program.command("keys").description("API keys");

@@ -99,6 +99,8 @@ export class CallRecorder implements CallObserver {
   }
 
   body(body: ChunkBody): void {
+    // A short stream ends in the turn in which it begins, before `firstFragment`.
+    this.#entry?.firstToken();
     this.#fold?.push([body]);
     this.#serviceTier ??= body.service_tier;
     for (const { delta } of body.choices) this.#output.addDelta(delta);

@@ -20,6 +20,7 @@ import { responseRoutes } from "./responses.ts";
 import type { Route } from "./routes.ts";
 import { storedRoutes } from "./stored.ts";
 import { tokenCountRoute } from "./token-count.ts";
+import { usageRoutes } from "./usage.ts";
 
 type Format = {
   readonly path: string;
@@ -50,6 +51,7 @@ function routesOf(surface: Surface): Route[] {
     ...modelRoutes(area),
     ...formats.map(({ path, protocol, describe }) => completionRoute(surface, path, protocol, describe(area))),
     ...storedRoutes(area),
+    ...usageRoutes(area),
     ...operationRoutes(area),
     tokenCountRoute(surface, "/v1/responses/input_tokens", responses, inputTokens, describeInputTokens(area)),
     tokenCountRoute(surface, "/v1/messages/count_tokens", messagesCount, countedTokens, describeCountTokens(area)),

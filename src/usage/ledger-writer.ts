@@ -56,7 +56,10 @@ export class LedgerWriter {
     this.#cancelTimer?.();
     this.#cancelTimer = undefined;
     while (this.#writing !== undefined) await this.#writing;
-    this.#writing = this.#write();
+    // Cleared in a later step: a write of nothing ends before this line does.
+    this.#writing = this.#write().finally(() => {
+      this.#writing = undefined;
+    });
     await this.#writing;
   }
 
@@ -92,8 +95,6 @@ export class LedgerWriter {
       }
       this.#isFailing = true;
       this.#later();
-    } finally {
-      this.#writing = undefined;
     }
   }
 }

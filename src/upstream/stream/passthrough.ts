@@ -25,9 +25,9 @@ export class RepeatedText {
     this.#like = like;
   }
 
-  /** The bytes of all texts, as JSON strings. */
+  /** The bytes of all texts, as JSON strings without their quotes. */
   get size(): number {
-    let size = 0;
+    let size = -this.#places.length;
     for (let at = 0; at < this.#places.length; at += 2) size += this.#places[at + 1]! - this.#places[at]!;
     return size;
   }

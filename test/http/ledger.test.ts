@@ -1,0 +1,245 @@
+/** Every way that a call can end leaves one line in the ledger, with what is known of it. */
+import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import type { LedgerLine } from "../../src/store/store.ts";
+import { Console } from "../cli/console.ts";
+import { HeldStream } from "../helpers/held-stream.ts";
+import { Troupe } from "../helpers/troupe.ts";
+import { type RecordedRequest, UpstreamServer } from "../helpers/upstream-server.ts";
+
+let upstream: UpstreamServer;
+let troupe: Troupe;
+let answer: (request: RecordedRequest) => Response | Promise<Response>;
+
+const usage = { prompt_tokens: 10, completion_tokens: 4, total_tokens: 14 };
+const secret = "SECRET-WORDS";
+const whole = () =>
+  Response.json({
+    id: "c",
+    object: "chat.completion",
+    created: 1,
+    model: "m",
+    choices: [{ index: 0, message: { role: "assistant", content: secret }, finish_reason: "stop" }],
+    usage,
+  });
+const chunk = (delta: object, more: object = {}) =>
+  `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", created: 1, model: "m", choices: [{ index: 0, delta, finish_reason: null, ...more }] })}\n\n`;
+const stream = (...events: string[]) =>
+  new Response(events.join(""), { headers: { "content-type": "text/event-stream" } });
+const words =
+  "The quick brown fox jumps over the lazy dog while seventeen engineers review a rather long report. ".split(/(?= )/);
+
+beforeAll(async () => {
+  upstream = new UpstreamServer((request) => answer(request));
+  troupe = await Troupe.start({
+    providers: {
+      openai: { baseUrl: upstream.url },
+      second: { dialect: "openai", baseUrl: upstream.url },
+      anthropic: { baseUrl: upstream.url },
+      nowhere: { dialect: "openai", baseUrl: "http://127.0.0.1:1" },
+    },
+  });
+  troupe.setTargets("troupe/tutor", ["openai/gpt-4o", "second/gpt-4o"]);
+});
+afterAll(async () => {
+  await troupe[Symbol.asyncDispose]();
+  upstream[Symbol.dispose]();
+});
+beforeEach(() => {
+  answer = whole;
+});
+
+const ask = (body: object = {}, headers: Record<string, string> = {}, path = "/gateway/v1/chat/completions") =>
+  troupe.post(path, { model: "openai/gpt-4o", messages: [{ role: "user", content: secret }], ...body }, { headers });
+
+async function linesOf(response: Response): Promise<LedgerLine[]> {
+  return linesOfId(response.headers.get("x-request-id")!);
+}
+
+/** The lines of one request, in the order of its attempts. */
+async function linesOfId(id: string): Promise<LedgerLine[]> {
+  const { services } = troupe.server;
+  while (services.running > 0) await new Promise((resolve) => setImmediate(resolve));
+  await services.usage.close();
+  await services.ledger.flush();
+  const lines = await services.store.ledger.lines({ since: 0, until: Number.MAX_SAFE_INTEGER, limit: 100 });
+  return lines.filter((line) => line.requestId === id).reverse();
+}
+
+test("a plain answer", async () => {
+  const response = await ask();
+  await response.text();
+  expect(await linesOf(response)).toMatchObject([
+    {
+      attempt: 1,
+      surface: "gateway",
+      format: "chat",
+      model: "openai/gpt-4o",
+      persona: null,
+      provider: "openai",
+      upstreamModel: "gpt-4o",
+      ended: "finished",
+      status: 200,
+      counted: "upstream",
+      // 10 × 2.5 + 4 × 10
+      cost: 65,
+      firstTokenMs: null,
+    },
+  ]);
+});
+
+test("a streamed answer", async () => {
+  answer = () =>
+    stream(
+      chunk({ role: "assistant", content: "Hi" }),
+      chunk({}, { finish_reason: "stop" }),
+      `data: ${JSON.stringify({ choices: [], usage })}\n\n`,
+      "data: [DONE]\n\n",
+    );
+  const response = await ask({ stream: true });
+  await response.text();
+  const [line] = await linesOf(response);
+  expect(line).toMatchObject({ ended: "finished", counted: "upstream", cost: 65 });
+  expect(line!.firstTokenMs).toBeNumber();
+});
+
+test("a persona whose first model fails has a line for each attempt", async () => {
+  const answers = [() => new Response("{}", { status: 503 }), whole];
+  answer = () => answers.shift()!();
+  const response = await ask({ model: "troupe/tutor" }, {}, "/v1/chat/completions");
+  expect(response.status).toBe(200);
+  await response.text();
+  expect(await linesOf(response)).toMatchObject([
+    { attempt: 1, ended: "broken", status: 503, provider: "openai", cost: 0, counted: "none", persona: "troupe/tutor" },
+    { attempt: 2, ended: "finished", status: 200, provider: "second", cost: 65, surface: "orchestrator" },
+  ]);
+});
+
+test.each([
+  ["an upstream's refusal", { model: "openai/gpt-4o" }, { ended: "refused", status: 400, provider: "openai" }],
+  ["an upstream that can't be reached", { model: "nowhere/m" }, { ended: "broken", status: 503, provider: "nowhere" }],
+  ["a provider that is not set up", { model: "none/m" }, { ended: "refused", status: 400, provider: null }],
+])("%s costs nothing", async (_, body, expected) => {
+  answer = () => Response.json({ error: { message: "no" } }, { status: 400 });
+  const response = await ask(body);
+  await response.text();
+  expect(await linesOf(response)).toMatchObject([
+    { attempt: 1, cost: 0, counted: "none", priceSource: "none", ...expected },
+  ]);
+});
+
+test("a stream that breaks off is estimated", async () => {
+  answer = () => stream(chunk({ role: "assistant", content: "" }), ...words.map((content) => chunk({ content })));
+  const response = await ask({ stream: true });
+  expect(await response.text()).toContain("error");
+  const [line] = await linesOfId(response.headers.get("x-request-id")!);
+  expect(line).toMatchObject({ ended: "broken", counted: "estimated", priceSource: "list" });
+  // 17 words and a stop by the tokenizer itself.
+  expect(line!.tokens.output).toBeWithin(14, 23);
+  expect(line!.tokens.input).toBeWithin(3, 9);
+  expect(line!.cost!).toBe(Math.floor(line!.tokens.input * 2.5 + 0.5 + line!.tokens.output * 10));
+});
+
+test("of a stream that breaks off what the upstream told counts, and the rest is estimated", async () => {
+  const start = {
+    type: "message_start",
+    message: {
+      id: "m",
+      role: "assistant",
+      model: "m",
+      content: [],
+      stop_reason: null,
+      usage: { input_tokens: 1000, cache_read_input_tokens: 500, output_tokens: 1 },
+    },
+  };
+  const text = (part: string) => ({ type: "content_block_delta", index: 0, delta: { type: "text_delta", text: part } });
+  const events = [
+    start,
+    { type: "content_block_start", index: 0, content_block: { type: "text", text: "" } },
+    ...words.map(text),
+  ];
+  answer = () => stream(...events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`));
+  const response = await ask({ model: "anthropic/claude-sonnet-5", stream: true });
+  await response.text();
+  const [line] = await linesOf(response);
+  expect(line).toMatchObject({ ended: "broken", counted: "estimated" });
+  expect(line!.tokens).toMatchObject({ input: 1500, cacheRead: 500 });
+  expect(line!.tokens.output).toBeWithin(14, 23);
+});
+
+test("a client that leaves in the middle", async () => {
+  const held = new HeldStream();
+  answer = () => held.response();
+  held.send(chunk({ role: "assistant", content: "Hello there" }));
+  const leaving = new AbortController();
+  const response = await fetch(`${troupe.url}/gateway/v1/chat/completions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${troupe.key}`, "content-type": "application/json" },
+    body: JSON.stringify({ model: "openai/gpt-4o", messages: [{ role: "user", content: secret }], stream: true }),
+    signal: leaving.signal,
+  });
+  const reader = response.body!.getReader();
+  await reader.read();
+  leaving.abort();
+  const [line] = await linesOfId(response.headers.get("x-request-id")!);
+  expect(line).toMatchObject({ ended: "abandoned", counted: "estimated" });
+  expect(line!.tokens.output).toBeGreaterThan(0);
+});
+
+test("a replay and a join cost nothing, and name the call", async () => {
+  const id = { "service-request-id": "once" };
+  const both = await Promise.all([ask({}, id), ask({}, id)]);
+  const replayed = await ask({}, id);
+  const lines = (await Promise.all(both.map(linesOf))).flat();
+  const made = lines.find(({ ended }) => ended === "finished")!;
+  const other = lines.find(({ ended }) => ended !== "finished")!;
+  expect([lines.length, made.cost, other.cost, other.callOf]).toEqual([2, 65, 0, made.requestId]);
+  expect(["joined", "replayed"]).toContain(other.ended);
+  const [line] = await linesOf(replayed);
+  expect(line).toMatchObject({ ended: "replayed", cost: 0, callOf: made.requestId, provider: null, counted: "none" });
+  expect(replayed.headers.get("x-troupe-call")).toBeNull();
+});
+
+test("what is compiled in is free", async () => {
+  const response = await ask({ model: "builtin/echo" });
+  expect(await linesOf(response)).toMatchObject([
+    { ended: "finished", cost: 0, priceSource: "free", provider: "builtin" },
+  ]);
+});
+
+test("the ledger, the command, the API and the metrics agree, and nobody's words are in it", async () => {
+  const { store, metrics, ledger, clock } = troupe.server.services;
+  await ledger.flush();
+  const lines = await store.ledger.lines({ since: 0, until: Number.MAX_SAFE_INTEGER, limit: 1000 });
+  expect(JSON.stringify(lines)).not.toContain("SECRET");
+  const cost = lines.reduce((sum, line) => sum + (line.cost ?? 0), 0);
+  const unknown = lines.filter((line) => line.cost === null).length;
+  const response = await troupe.fetch("/v1/usage?by=provider,model");
+  const told = (await response.json()) as { data: { cost_micro_dollars: number }[]; total: object };
+  expect(told.total).toMatchObject({ calls: lines.length, cost_micro_dollars: cost, unknown_cost_calls: unknown });
+  expect(told.data.reduce((sum, row) => sum + row.cost_micro_dollars, 0)).toBe(cost);
+  const shell = new Console(troupe.data);
+  const { out } = await shell.run(`usage --data ${troupe.data} --by provider --json`);
+  expect(JSON.parse(out).total).toEqual(told.total);
+  const series = [...metrics.render().matchAll(/^troupe_cost_micro_dollars_total\{.*\} (\d+)$/gm)];
+  expect(series.reduce((sum, [, value]) => sum + Number(value), 0)).toBe(cost);
+  const other = await troupe.createKey({ name: "other", tier: "pro" });
+  const none = (await (await troupe.fetch("/gateway/v1/usage", { key: other })).json()) as {
+    total: object;
+    since: string;
+  };
+  expect(none.total).toMatchObject({ calls: 0, cost_micro_dollars: 0 });
+  expect(Date.parse(none.since) % 86_400_000).toBe(0);
+  expect(clock.now() - Date.parse(none.since)).toBeWithin(29 * 86_400_000, 30 * 86_400_000);
+});
+
+test.each([
+  ["by=hour", "by"],
+  ["by=day,day", "by"],
+  ["since=yesterday", "since"],
+  ["since=2026-01-02&until=2026-01-01", "since"],
+  ["limit=0", "limit"],
+])("a question that makes no sense is refused by its part: %s", async (query, param) => {
+  const response = await troupe.fetch(`/v1/usage?${query}`);
+  expect(response.status).toBe(400);
+  expect(await response.json()).toMatchObject({ error: { code: "invalid_value", param } });
+});
