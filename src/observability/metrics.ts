@@ -85,6 +85,18 @@ export class Metrics {
     "surface",
     "tier",
   ]);
+  readonly #budgetLimit = this.#registry.gauge(
+    "troupe_budget_limit_dollars",
+    "What a budget allows in its present day or month, or altogether.",
+    ["scope", "period"],
+    "max",
+  );
+  readonly #budgetUsed = this.#registry.gauge(
+    "troupe_budget_used_dollars",
+    "What is spent of a budget, and reserved by calls under way.",
+    ["scope", "period"],
+    "max",
+  );
   readonly #budgetRefusals = this.#registry.counter(
     "troupe_budget_refusals_total",
     "Calls refused by a budget of that kind, by their key's tokens per minute, or as their price is unknown.",
@@ -179,6 +191,12 @@ export class Metrics {
 
   rateLimited(surface: string, tier: string): void {
     this.#rateLimited.series(surface, tier).add();
+  }
+
+  /** @param limit, used in dollars; the caller bounds how many budgets are told of */
+  budget(scope: string, period: string, limit: number, used: number): void {
+    this.#budgetLimit.series(scope, period).value = limit;
+    this.#budgetUsed.series(scope, period).value = used;
   }
 
   budgetRefusal(kind: string): void {

@@ -73,6 +73,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
       now: () => limits.now(),
       tokensPerMinute: (keyId) => keys.tokensPerMinute(keyId),
       price: (attempt, input, output) => services.usage.price(attempt, usageOf(input, output)),
+      onSpending: (scope, period, limit, used) => metrics.budget(scope, period, limit, used),
       onRefusal: (kind) => metrics.budgetRefusal(kind),
     }),
     (one) => one.close(),

@@ -11,7 +11,7 @@ import { asUnavailable } from "../store/require-storage.ts";
 import type { BudgetRepository, BudgetRow, Reservation, Reserved, TokenWindow } from "../store/store.ts";
 import type { Attempt, AttemptBounds, UsageGate, Reservation as UsageReservation } from "./attempt.ts";
 import { BudgetRules, type Rule } from "./budget-rules.ts";
-import { endOf, formatDollars, spanOf } from "./spans.ts";
+import { dollarsFrom, endOf, formatDollars, spanOf } from "./spans.ts";
 
 export type BudgetTools = {
   readonly store: BudgetRepository;
@@ -24,6 +24,8 @@ export type BudgetTools = {
   readonly tokensPerMinute: (keyId: string) => number | undefined;
   /** What so many tokens cost, in micro-dollars; undefined: the price is unknown. */
   readonly price: (attempt: Attempt, inputTokens: number, outputTokens: number) => number | undefined;
+  /** Told, now and then, of what a budget allows and of what is spent and reserved of it, in dollars. */
+  readonly onSpending?: (scope: string, period: string, limit: number, used: number) => void;
   readonly onRefusal?: (kind: RefusalKind) => void;
 };
 
@@ -34,6 +36,9 @@ const retryMs = 1_000;
 const maxWaiting = 50_000;
 const batchSize = 100;
 const hourMs = 3_600_000;
+const tellEveryMs = 15_000;
+/** How many budgets are told of: those of the configuration, and the first that were set. */
+const maxTold = 200;
 /** For how long it is known what was spent in a day or a month. */
 const keptMs = 400 * 24 * hourMs;
 
@@ -45,8 +50,10 @@ export class Budgets implements UsageGate {
   #rules: { readonly of: Config["budgets"]; readonly rules: BudgetRules } | undefined;
   #waiting: Settlement[] = [];
   #settling: Promise<void> | undefined;
+  #isClosed = false;
   #cancelRetry = () => {};
   #cancelTidying = () => {};
+  #cancelTelling = () => {};
 
   /** Totals since the start: reservations made, settled, and left to the end of the process. */
   readonly counts = { reserved: 0, settled: 0, lost: 0 };
@@ -61,10 +68,29 @@ export class Budgets implements UsageGate {
     this.#rules = undefined;
   }
 
-  /** Ends what dead processes reserved, now and once an hour. @throws StorageError */
+  /** Ends what dead processes reserved, now and once an hour, and tells what is spent. @throws StorageError */
   async start(): Promise<void> {
     await this.#tools.store.releaseAbandoned();
     this.#tidyLater();
+    await this.#tell();
+  }
+
+  /** Never rejects: what can't be read now is told the next time. */
+  async #tell(): Promise<void> {
+    const { store, clock, onSpending } = this.#tools;
+    const told = this.rules.all().slice(0, maxTold);
+    const now = clock.now();
+    try {
+      const spans = told.map(({ scope, period }) => ({ scope, span: spanOf(period, now) }));
+      const found = told.length === 0 ? [] : await store.spending(spans);
+      for (const [at, { scope, period, limit }] of told.entries()) {
+        const { spent, reserved } = found[at]!;
+        onSpending?.(scope, period, dollarsFrom(limit), dollarsFrom(spent + reserved));
+      }
+    } catch {
+      // The store says elsewhere that it is away.
+    }
+    if (!this.#isClosed) this.#cancelTelling = clock.setTimer(tellEveryMs, () => void this.#tell());
   }
 
   #tidyLater(): void {
@@ -84,7 +110,9 @@ export class Budgets implements UsageGate {
 
   /** Settles what waits. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     this.#cancelTidying();
+    this.#cancelTelling();
     await this.#settling;
     await this.#settleAll();
     this.#cancelRetry();
@@ -113,6 +141,7 @@ export class Budgets implements UsageGate {
     const { clock, store, now } = this.#tools;
     const at = clock.now();
     const amount = this.#amountOf(attempt, rules);
+    if (amount === 0 && tokenLimit === undefined) return nothingReserved;
     const tokens = tokensOf(attempt.bounds);
     const reservation: Reservation = {
       id: clock.newId(),
@@ -192,6 +221,8 @@ export class Budgets implements UsageGate {
     this.#settling = undefined;
   }
 }
+
+const nothingReserved: UsageReservation = { settle: () => {} };
 
 async function whileStored<T>(work: () => Promise<T>): Promise<T> {
   try {

@@ -70,7 +70,7 @@ describe("docs/configuration.md", () => {
 
 const env = { OPENAI_API_KEY: "k", AZURE_OPENAI_API_KEY: "k" };
 const examples = await Promise.all(
-  ["docs/configuration.md", "docs/providers.md"].map(async (path) => {
+  ["docs/configuration.md", "docs/providers.md", "docs/budgets.md", "docs/admin.md"].map(async (path) => {
     const text = await textOf(path);
     return [...text.matchAll(/^```yaml\n([\s\S]*?)^```/gm)].map(([, yaml], at) => ({
       path,

@@ -1,5 +1,6 @@
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import type { Config } from "../../src/config/config.ts";
+import { surfaceRoutes } from "../../src/http/surface-routes.ts";
 import type { BudgetPeriod } from "../../src/store/store.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { Troupe, type TroupeOptions } from "../helpers/troupe.ts";
@@ -116,6 +117,22 @@ test("a day ends at midnight in UTC, and a clock that goes back opens nothing tw
   expect((await ask()).status).toBe(200);
 });
 
+test("metrics tell what is spent of each budget", async () => {
+  using upstream = new UpstreamServer(() => answer());
+  const clock = new ManualClock();
+  await using troupe = await startWith(upstream, { all: { prepaid: 10 }, tags: { batch: { day: 2 } } }, { clock });
+  expect((await troupe.post(chat, body(3))).status).toBe(200);
+  await clock.advanceSlowly(15_000);
+  const lines = (await (await troupe.fetch("/metrics")).text())
+    .split("\n")
+    .filter((line) => /^troupe_budget_\w+_dollars/.test(line));
+  const spent = lines.find((line) => line.startsWith('troupe_budget_used_dollars{scope="all",period="prepaid"}'));
+  expect(Number(spent?.split(" ")[1])).toBeGreaterThan(0);
+  expect(lines).toContain('troupe_budget_limit_dollars{scope="all",period="prepaid"} 10');
+  expect(lines).toContain('troupe_budget_limit_dollars{scope="tag:batch",period="day"} 2');
+  expect(lines).toContain('troupe_budget_used_dollars{scope="tag:batch",period="day"} 0');
+});
+
 test("what is not billed is free again", async () => {
   using upstream = new UpstreamServer(() => Response.json({ error: { message: "no" } }, { status: 400 }));
   await using troupe = await startWith(upstream, { all: { prepaid: 1 } });
@@ -170,4 +187,90 @@ test("a request adds a tag only by the header that the configuration names", asy
   expect((await ask({ "x-other": "Batch" })).status).toBe(200);
   const wrong = await ask({ "x-tag": "a b" });
   expect([wrong.status, await wrong.json()]).toMatchObject([400, { error: { param: "x-tag", code: "invalid_value" } }]);
+});
+
+describe("no route passes a budget by", () => {
+  const model = "openai/m";
+  const messages = [{ role: "user", content: "Hello" }];
+  /** What is asked of a provider, by the route's path. */
+  const bodies: Readonly<Record<string, object>> = {
+    "/v1/chat/completions": { model, messages },
+    "/v1/responses": { model, input: "Hello" },
+    "/v1/messages": { model, messages, max_tokens: 10 },
+    "/v1/completions": { model, prompt: "Hello" },
+    "/v1/embeddings": { model, input: "Hello" },
+    "/v1/images/generations": { model, prompt: "a cat" },
+    "/v1/images/edits": { model, prompt: "a cat" },
+    "/v1/images/variations": { model },
+    "/v1/audio/speech": { model, input: "Hello", voice: "alloy" },
+    "/v1/audio/transcriptions": { model },
+    "/v1/audio/translations": { model },
+    "/v1/moderations": { model, input: "Hello" },
+    "/v1/rerank": { model, query: "a", documents: ["b"] },
+    "/providers/:name/*": { model: "m", messages },
+  };
+  /** They ask a provider for nothing that it bills. */
+  const free = [
+    "/v1/chat/completions/:id",
+    "/v1/responses/:id/cancel",
+    "/v1/responses/input_tokens",
+    "/v1/messages/count_tokens",
+  ];
+  const writing = (surface: "gateway" | "orchestrator") =>
+    surfaceRoutes[surface].filter(({ method }) => ["POST", "PUT", "PATCH"].includes(method));
+
+  /** A server whose only budget is spent. */
+  async function spent(upstream: UpstreamServer): Promise<Troupe> {
+    const troupe = await startWith(upstream, { all: { prepaid: 0 } });
+    troupe.setTargets("troupe/guide", ["openai/m", "openai/n"]);
+    return troupe;
+  }
+
+  test("each is known here", () => {
+    const paths = [...writing("gateway"), ...writing("orchestrator")].map(({ path }) => path);
+    expect([...new Set(paths)].toSorted()).toEqual([...Object.keys(bodies), ...free].toSorted());
+  });
+
+  test("on the gateway", async () => {
+    using upstream = new UpstreamServer(() => answer());
+    await using troupe = await spent(upstream);
+    for (const { method, path } of writing("gateway")) {
+      if (free.includes(path)) continue;
+      const at = `/gateway${path.replace(":name/*", "openai/v1/chat/completions")}`;
+      const refused = await troupe.fetch(at, {
+        method,
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify(bodies[path]),
+      });
+      expect([method, path, refused.status, await refused.text()]).toEqual([
+        method,
+        path,
+        429,
+        expect.stringContaining("prepaid budget"),
+      ]);
+    }
+    const form = new FormData();
+    form.set("model", model);
+    form.set("file", new Blob(["audio"]), "a.wav");
+    const refused = await troupe.fetch("/gateway/v1/audio/transcriptions", { method: "POST", body: form });
+    expect([refused.status, upstream.requests.length]).toEqual([429, 0]);
+  });
+
+  test("on the orchestrator, with its fallback models, streamed and in the background", async () => {
+    using upstream = new UpstreamServer(() => answer());
+    await using troupe = await spent(upstream);
+    for (const { path } of writing("orchestrator")) {
+      if (free.includes(path) || path === "/v1/embeddings") continue;
+      for (const stream of [false, true]) {
+        const refused = await troupe.post(path, { ...bodies[path], model: "troupe/guide", stream });
+        expect([path, stream, refused.status, await refused.text()]).toEqual([
+          path,
+          stream,
+          429,
+          expect.stringContaining("prepaid budget"),
+        ]);
+      }
+    }
+    expect(upstream.requests).toHaveLength(0);
+  });
 });

@@ -1,0 +1,82 @@
+/** Budgets of one data folder, whatever processes serve from it and however they end. */
+import { expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { openStore } from "../../src/store/sqlite/store.ts";
+import { TempFolder } from "../helpers/temp-folder.ts";
+import { TroupeProcess } from "../helpers/troupe-process.ts";
+import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { WorkerProcesses } from "../helpers/worker-processes.ts";
+
+const chat = "/gateway/v1/chat/completions";
+const body = { model: "openai/x", messages: [{ role: "user", content: "Hi" }], max_tokens: 1 };
+const completion = () =>
+  jsonResponse({
+    choices: [{ index: 0, message: { role: "assistant", content: "Hi" }, finish_reason: "stop" }],
+    usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
+  });
+
+/** A token of an answer costs a dollar, and there are ten. */
+const configuration = `budgets: { all: { prepaid: 10 } }
+prices:
+  - { match: "openai/x", input: 0, output: 1000000 }
+limits: { gateway_per_minute: 100000 }
+`;
+
+/** An upstream that answers nobody until it is told to. */
+function heldUpstream() {
+  const gate = Promise.withResolvers<void>();
+  const upstream = new UpstreamServer(() => gate.promise.then(completion));
+  return { upstream, open: gate.resolve };
+}
+
+async function spendingIn(folder: TempFolder) {
+  const store = openStore(folder.path);
+  const [found] = await store.budgets.spending([{ scope: "all", span: "prepaid" }]);
+  await store.close();
+  return found;
+}
+
+test("of calls that race in two workers, as many reach the upstream as the budget pays for", async () => {
+  using folder = new TempFolder();
+  writeFileSync(folder.file("troupe.yaml"), configuration);
+  const { upstream, open } = heldUpstream();
+  using _ = upstream;
+  await using troupe = await WorkerProcesses.start(folder.path, upstream.url);
+  let refusals = 0;
+  const calls = Array.from({ length: 100 }, async () => {
+    const answered = await troupe.call(chat, body);
+    if (answered.status === 429) refusals += 1;
+    if (refusals === 90) open();
+    return answered;
+  });
+  const answers = await Promise.all(calls);
+  expect(answers.filter(({ status }) => status === 200)).toHaveLength(10);
+  expect(upstream.requests).toHaveLength(10);
+  expect(new Set(await Promise.all(answers.map((one) => troupe.workerOf(one))))).toEqual(new Set([1, 2]));
+  expect(await troupe.call(chat, body)).toMatchObject({ status: 429 });
+  expect(await spendingIn(folder)).toMatchObject({ spent: 10_000_000, reserved: 0 });
+}, 60_000);
+
+test("what a killed process had reserved is free again at the next start", async () => {
+  using folder = new TempFolder();
+  writeFileSync(folder.file("troupe.yaml"), configuration);
+  const { upstream, open } = heldUpstream();
+  using _ = upstream;
+  const ask = ({ url, key }: TroupeProcess) =>
+    fetch(url + chat, {
+      method: "POST",
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
+  const killed = await TroupeProcess.start(folder.path, upstream.url);
+  const lost = Array.from({ length: 10 }, () => ask(killed).catch(() => undefined));
+  await upstream.received(10);
+  expect((await ask(killed)).status).toBe(429);
+  await killed.kill();
+  await Promise.all(lost);
+  expect(await spendingIn(folder)).toMatchObject({ spent: 0, reserved: 10_000_000 });
+  open();
+  await using next = await TroupeProcess.start(folder.path, upstream.url);
+  expect(await spendingIn(folder)).toMatchObject({ spent: 0, reserved: 0 });
+  expect((await ask(next)).status).toBe(200);
+}, 60_000);
