@@ -246,6 +246,45 @@ begin
   return true;
 end $$;`,
   },
+  // 4: What calls used and cost: a line for each attempt, and the sums of each day.
+  {
+    sql: `
+create table troupe.ledger (
+  request_id text collate "C", key_id text collate "C", surface text collate "C", format text collate "C",
+  model text collate "C", persona text collate "C", persona_version text collate "C",
+  provider text collate "C", upstream_model text collate "C", ended text collate "C",
+  call_of text collate "C", service_tier text collate "C", counted text collate "C",
+  price_source text collate "C", price_date text collate "C", price_note text collate "C",
+  tags text collate "C" not null,
+  attempt bigint, at bigint, status bigint, first_token_ms bigint, total_ms bigint, input_tokens bigint,
+  cache_read_tokens bigint, cache_write_5m_tokens bigint, cache_write_1h_tokens bigint,
+  output_tokens bigint, reasoning_tokens bigint, audio_input_tokens bigint, audio_output_tokens bigint,
+  cost bigint, input_cost bigint, cache_read_cost bigint, cache_write_cost bigint, output_cost bigint,
+  reasoning_cost bigint, audio_input_cost bigint, audio_output_cost bigint, other_cost bigint,
+  primary key (request_id, attempt)
+);
+create index ledger_listed on troupe.ledger (at, request_id, attempt);
+create table troupe.ledger_days (
+  day bigint not null, key_id text collate "C" not null, tags text collate "C" not null,
+  surface text collate "C" not null, format text collate "C" not null, model text collate "C" not null,
+  persona text collate "C" not null, provider text collate "C" not null,
+  upstream_model text collate "C" not null,
+  calls bigint not null default 0, finished bigint not null default 0, broken bigint not null default 0,
+  abandoned bigint not null default 0, refused bigint not null default 0,
+  replayed bigint not null default 0, joined bigint not null default 0,
+  unknown_costs bigint not null default 0, estimated bigint not null default 0,
+  input_tokens bigint not null default 0, cache_read_tokens bigint not null default 0,
+  cache_write_5m_tokens bigint not null default 0, cache_write_1h_tokens bigint not null default 0,
+  output_tokens bigint not null default 0, reasoning_tokens bigint not null default 0,
+  audio_input_tokens bigint not null default 0, audio_output_tokens bigint not null default 0,
+  cost bigint not null default 0, input_cost bigint not null default 0,
+  cache_read_cost bigint not null default 0, cache_write_cost bigint not null default 0,
+  output_cost bigint not null default 0, reasoning_cost bigint not null default 0,
+  audio_input_cost bigint not null default 0, audio_output_cost bigint not null default 0,
+  other_cost bigint not null default 0,
+  primary key (day, key_id, tags, surface, format, model, persona, provider, upstream_model)
+);`,
+  },
 ];
 
 /** One number for all programs, so that of several that start at once one migrates. "trpe" */

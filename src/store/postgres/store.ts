@@ -20,8 +20,8 @@ import {
 import { refusesParameters } from "./errors.ts";
 import { Holder } from "./holder.ts";
 import { type KeyVersion, keyRepository } from "./key-repository.ts";
+import { ledgerRepository, removeLedgerDays } from "./ledger-repository.ts";
 import { migrate, steps } from "./migrations.ts";
-import { notYet } from "./not-yet.ts";
 import { placeOf } from "./place.ts";
 import { QueryPool } from "./query-pool.ts";
 import { removeExpiredRuns, runRepository, runTotals } from "./run-repository.ts";
@@ -93,7 +93,7 @@ export async function openPostgresStore(
     conversations: conversationRepository(path),
     budgets: budgetRepository({ path, background }, holder, hasOneClock),
     audit: auditRepository(background),
-    ledger: notYet(place, "The ledger"),
+    ledger: ledgerRepository(background),
     maintenance: maintenanceOf(background, place, holder),
     close: () => {
       closing ??= holder
@@ -256,7 +256,7 @@ function maintenanceOf(pool: QueryPool, place: string, holder: Holder): Maintena
     removeExpiredRuns: (now, max) => removeExpiredRuns(pool, now, max),
     removeExpiredTurns: (now, max) => removeExpiredTurns(pool, now, max),
     removeDeletedTurns: (before, max) => removeDeletedTurns(pool, before, max),
-    removeLedgerDays: async () => (await pool.run("select 1")).length - 1,
+    removeLedgerDays: (before, max) => removeLedgerDays(pool, before, max),
     runTotals: () => runTotals(pool),
     conversationTotals: () => conversationTotals(pool),
     async otherServers() {

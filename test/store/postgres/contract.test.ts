@@ -7,8 +7,6 @@ import { hasPgBouncer, PgBouncer } from "../../helpers/pgbouncer.ts";
 import { hasPostgres, PostgresServer } from "../../helpers/postgres.ts";
 import { describeStore } from "../contract.ts";
 
-const lacks = ["ledger"] as const;
-
 describe.skipIf(!hasPostgres)("with a PostgreSQL server", () => {
   let server: PostgresServer;
   let bouncer: PgBouncer | undefined;
@@ -39,13 +37,11 @@ describe.skipIf(!hasPostgres)("with a PostgreSQL server", () => {
   describeStore(
     "PostgreSQL",
     databaseBehind(() => server.port),
-    lacks,
   );
   describe.skipIf(!hasPgBouncer)("behind PgBouncer in transaction mode", () => {
     describeStore(
       "PostgreSQL",
       databaseBehind(() => bouncer!.port),
-      lacks,
     );
   });
 });
