@@ -19,7 +19,7 @@ const Usage = Type.Object({
   since: Type.String(),
   until: Type.String(),
   by: Type.Array(Type.String()),
-  data: Type.Array(Type.Object(Totals, { description: "With a member for each group, such as `day`." })),
+  data: Type.Array(Type.Object(Totals, { description: "With a member for each group, such as day." })),
   total: Type.Object(Totals),
 });
 
