@@ -532,6 +532,9 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
         bare,
         whole,
       ]);
+      expect(await store.ledger.lines({ ...always, requestId: bare.requestId, limit: 10 })).toEqual(
+        [bare, whole].filter(({ requestId }) => requestId === bare.requestId),
+      );
       const [sum] = await store.ledger.sums(always, [], 1);
       expect(sum).toMatchObject({ calls: 3, cost: 720, unknownCosts: 1 });
     });
