@@ -8,7 +8,7 @@ describe("check", () => {
     using folder = new TempFolder();
     const { code, out, err } = await new Console(folder.path).run("check");
     expect(out).toBe(`configuration  none: every default
-listen         127.0.0.1:8080 (orchestrator, gateway)
+listen         127.0.0.1:8080 (orchestrator, gateway, admin)
 providers      none
 personas       8 in the executable
 data           ${folder.file("data")}, made at the first start

@@ -23,7 +23,7 @@ describe("in bash", () => {
   test.each([
     ["troupe keys r", ["revoke", "rotate"]],
     ["troupe keys create --p", ["--per-minute"]],
-    ["troupe p", ["personas"]],
+    ["troupe p", ["prices", "personas"]],
     ["troupe --p", ["--port", "--personas"]],
     [
       "troupe --config x.yaml config ",
