@@ -699,7 +699,17 @@ function newEnvelope(
   { answerIdPrefix }: Protocol,
   model: string,
 ): Envelope {
-  return { id: `${answerIdPrefix}${uniqueId}`, created: Math.floor(clock.now() / 1000), model };
+  let completed: number | undefined;
+  const now = () => Math.floor(clock.now() / 1000);
+  return {
+    id: `${answerIdPrefix}${uniqueId}`,
+    created: now(),
+    model,
+    completed() {
+      completed ??= now();
+      return completed;
+    },
+  };
 }
 
 /**

@@ -19,7 +19,7 @@ let upstream: UpstreamServer;
 let troupe: Troupe;
 let answer: () => Response | Promise<Response>;
 const own: Readonly<Record<string, readonly Route[]>> = { ...surfaceRoutes };
-const speaker = providers.find(({ name }) => name === "openai") as RemoteProvider & { native?: unknown };
+const speaker = providers.find(({ kind }) => kind === "remote") as RemoteProvider & { native?: unknown };
 const before = speaker.native;
 
 beforeAll(async () => {

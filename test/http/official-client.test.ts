@@ -308,7 +308,7 @@ describe.each([["orchestrator", persona] as const, ["gateway", "openai/x"] as co
       { status: 404, code: "not_found" },
       () =>
         client()
-          .embeddings.create({ model, input: "x" })
+          .files.retrieve("file-1")
           .catch((error: unknown) => error),
     ],
   ])("%s is the right class", async (_name, type, fields, ask) => {

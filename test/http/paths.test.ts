@@ -31,6 +31,13 @@ const routes = [
   ...surfaceRoutes.gateway.map(({ path }) => `/gateway${path}`),
   ...[homeRoute(both), ...opsRoutes, ...docsRoutes(both)].map(({ path }) => path),
 ].map((path) => ({ path: path.replace(/:\w+|\*/g, "x"), fixed: path.split(/\/[:*]/)[0]! }));
+const paths = new Set(routes.map(({ path }) => path));
+
+/** Whether that is another route's path, whose last part a caller chooses: `responses/x` beside `responses/input_tokens`. */
+function isParameter(respelt: string, path: string): boolean {
+  const [parent, beside] = [respelt, path].map((one) => one.slice(0, one.lastIndexOf("/") + 1));
+  return parent === beside && paths.has(`${parent}x`);
+}
 
 /** Ways to write a path that some programs take for the path itself. */
 const spellings: Record<string, (path: string, at: number) => string> = {
@@ -59,7 +66,7 @@ test("no route answers to another spelling of its path", async () => {
       async ({ path, fixed }, spelling, place, method) => {
         fc.pre(fixed.length > 1);
         const respelt = spellings[spelling]!(fixed, place % fixed.length) + path.slice(fixed.length);
-        fc.pre(respelt !== path);
+        fc.pre(respelt !== path && !isParameter(respelt, path));
         expect([method, respelt, await leadsSomewhere(respelt, method)]).toEqual([method, respelt, false]);
       },
     ),

@@ -133,19 +133,17 @@ test("other makers' thinking is taken out with its item, and its own stays", asy
 test("a persona's text stands before the caller's, its limits hold, and the upstream stores nothing", async () => {
   troupe.setTargets(persona, ["openai/gpt-5.9"]);
   answer = () => jsonResponse(response);
-  const tools = [
-    { type: "web_search" },
-    { type: "function", name: "f", parameters: { type: "object", properties: {} } },
-  ];
-  const got = await ask(
-    JSON.stringify({ model: persona, input: "hi", instructions: "Caller's.", tools, later: [1] }),
-    "orchestrator",
-  );
-  expect(got.status).toBe(200);
-  const sent = upstream.last.json as Record<string, unknown>;
-  expect(sent).toMatchObject({ model: "gpt-5.9", tools, later: [1], store: false });
-  expect(sent["instructions"]).toMatch(/^[\s\S]+\n\nCaller's\.$/);
-  expect(JSON.stringify(sent["input"])).toContain("hi");
+  const tools = [{ type: "function", name: "f", parameters: { type: "object", properties: {} } }];
+  const asked = { model: persona, input: "hi", instructions: "Caller's.", tools };
+  const got = await ask(JSON.stringify(asked), "orchestrator");
+  expect([got.status, await got.json()]).toMatchObject([200, { model: persona, instructions: "Caller's." }]);
+  const sent = upstream.last.json as { input: { role: string; content: string }[] };
+  expect(sent).toMatchObject({ model: "gpt-5.9", tools, store: false });
+  expect(sent.input.map(({ role }) => role)).toEqual(["system", "system", "user"]);
+  expect(sent.input.slice(1)).toMatchObject([{ content: "Caller's." }, { content: "hi" }]);
+  // The upstream would repeat the persona's text beside them.
+  const hosted = await ask(JSON.stringify({ ...asked, tools: [{ type: "web_search" }] }), "orchestrator");
+  expect([hosted.status, await hosted.json()]).toMatchObject([400, { error: { param: "tools[0].type" } }]);
 });
 
 test("what has no translation is refused by its place where the upstream speaks another format", async () => {

@@ -434,5 +434,11 @@ export type ChunkBody = {
 };
 
 /** What names an answer; the same in every chunk of one stream. `created` is Unix time in seconds. */
-export type Envelope = { readonly id: string; readonly created: number; readonly model: string };
-export type ChatCompletion = Envelope & CompletionBody & { object: "chat.completion" };
+export type Envelope = {
+  readonly id: string;
+  readonly created: number;
+  readonly model: string;
+  /** When the answer was whole, for formats that say so: Unix time in seconds, read when it is first asked. Absent: not known. */
+  readonly completed?: () => number;
+};
+export type ChatCompletion = Omit<Envelope, "completed"> & CompletionBody & { object: "chat.completion" };

@@ -4,7 +4,7 @@
  */
 import { type JsonObject, listOf, objectOf } from "../../lib/json/json.ts";
 import type { AssistantMessage, ThinkingBlock, ToolCall } from "../chat/schema.ts";
-import { isSeal, type SealFamily, seal, sealFamilies, unseal } from "../seal.ts";
+import { isSeal, type SealFamily, seal, unseal } from "../seal.ts";
 import type { MessagesBody } from "./schema.ts";
 
 /** What an answer may carry for the next turn, in the inner form's fields. */
@@ -13,7 +13,7 @@ type Carrier = {
   readonly reasoning_details?: unknown;
 };
 
-const sealedFields: readonly SealFamily[] = sealFamilies.filter((family) => family !== "anthropic");
+const sealedFields: readonly SealFamily[] = ["google", "openai", "xai", "openrouter"];
 
 /** @returns the envelope of what its maker must get back; undefined where there is nothing */
 export function sealOfMessage({ extra_content, reasoning_details }: Carrier): string | undefined {
@@ -41,9 +41,8 @@ export function sealOfBlocks(blocks: readonly ThinkingBlock[]): string {
 
 /** Anthropic's blocks in one of our envelopes; undefined in any other. */
 export function sealedBlocks(text: string): ThinkingBlock[] | undefined {
-  const opened = unseal(text);
-  if (opened?.family !== "anthropic") return undefined;
-  return listOf(objectOf(opened.content)?.["blocks"]).filter(isThinkingBlock);
+  const blocks = objectOf(unseal(text)?.content)?.["blocks"];
+  return blocks === undefined ? undefined : listOf(blocks).filter(isThinkingBlock);
 }
 
 function isThinkingBlock(value: unknown): value is ThinkingBlock {
@@ -103,8 +102,8 @@ export class ReturnedThinking {
     const family = opened?.family;
     if (family === undefined) return false;
     // They came behind their place, so that it tells nothing.
-    if (family === "anthropic") this.#blocks.push(...(sealedBlocks(text) ?? []));
-    if (family === "openrouter") this.#details.push(...listOf(content["details"]));
+    this.#blocks.push(...listOf(content["blocks"]).filter(isThinkingBlock));
+    this.#details.push(...listOf(content["details"]));
     const message = objectOf(content["message"]);
     if (message !== undefined) this.#extra[family] = message;
     for (const [id, state] of Object.entries(objectOf(content["calls"]) ?? {}))

@@ -24,7 +24,7 @@ export type ResponseError = { readonly code: string; readonly message: string };
 /** @returns the whole object: each member that the format requires is there */
 export function responseObject(
   { output = [], usage, reason, error, serviceTier }: ResponseState,
-  { id, created, model }: Envelope,
+  { id, created, model, completed }: Envelope,
   options: ResponsesOptions,
   status: ResponseStatus,
 ): JsonObject {
@@ -33,7 +33,7 @@ export function responseObject(
     object: "response",
     created_at: created,
     status,
-    completed_at: null,
+    completed_at: status === "completed" ? (completed?.() ?? null) : null,
     error: error ?? null,
     incomplete_details: reason === undefined ? null : { reason },
     model,

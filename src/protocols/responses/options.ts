@@ -68,12 +68,18 @@ export function echoOf(options: ResponsesOptions): JsonObject {
     safety_identifier: options.safety_identifier ?? null,
     service_tier: options.service_tier ?? "default",
     store: options.store ?? true,
-    text: { ...text, format: text["format"] ?? { type: "text" } },
+    text: { ...text, format: wholeFormat(text["format"] ?? { type: "text" }) },
     truncation: options.truncation ?? "disabled",
     user: options.user ?? null,
     ...(options.prompt_cache_retention !== undefined && { prompt_cache_retention: options.prompt_cache_retention }),
     ...(options.prompt !== undefined && { prompt: options.prompt }),
   };
+}
+
+/** As it was sent; members that typed clients want in a schema are there. */
+function wholeFormat(format: unknown): unknown {
+  const isSchema = isObject(format) && format["type"] === "json_schema";
+  return isSchema ? { description: null, strict: false, ...format } : format;
 }
 
 /** As it was sent; members that typed clients want in a function are there. */

@@ -164,7 +164,8 @@ export class Output {
     this.#closeReasoning(open, "completed", sealed.encrypted_content);
   }
 
-  #text(text: string, logprobs: readonly TokenLogprob[]): void {
+  #text(text: string, given: readonly TokenLogprob[]): void {
+    const logprobs = given.map(wholeLogprob);
     const open = this.#openPart("output_text");
     const part = open.parts.at(-1) as TextPart;
     part.text += text;
@@ -389,4 +390,11 @@ function separated(delta: Delta): Delta[] {
   }
   for (const call of delta.tool_calls ?? []) parts.push({ tool_calls: [call] });
   return parts;
+}
+
+/** Bytes and alternatives are no members that may be missing here, as they may elsewhere. */
+function wholeLogprob(logprob: TokenLogprob): TokenLogprob {
+  const { bytes, top_logprobs } = logprob;
+  const top = listOf(top_logprobs) as TokenLogprob["top_logprobs"];
+  return { ...logprob, bytes: bytes ?? [], top_logprobs: top.map((one) => ({ ...one, bytes: one.bytes ?? [] })) };
 }

@@ -5,7 +5,7 @@
  */
 import { isObject, type JsonObject, listOf, numberOf, objectOf, textOf } from "../../lib/json/json.ts";
 import type { AnswerMessage, AssistantMessage, ThinkingBlock } from "../chat/schema.ts";
-import { isSeal, seal, unseal } from "../seal.ts";
+import { isSeal, type SealFamily, seal, unseal } from "../seal.ts";
 
 /** A call's own state, as the inner form has it. */
 export type CallState = { extra_content?: Record<string, unknown> };
@@ -31,6 +31,22 @@ export class TurnState {
   readonly #native: Record<(typeof natives)[number], NativeReasoning[]> = { openai: [], xai: [] };
   /** Reasoning whose fruit has not come yet. */
   #pending: NativeReasoning[] = [];
+  /** How the content of an envelope is read, by the family that made it. */
+  readonly #open: Readonly<Record<SealFamily, (content: JsonObject) => void>> = {
+    anthropic: ({ blocks, layout }) => {
+      this.#blocks.push(...listOf(blocks).flatMap(thinkingBlock));
+      this.#layout ??= layoutOf(layout);
+    },
+    google: ({ message, calls }) => {
+      this.#google = objectOf(message) ?? this.#google;
+      for (const [id, state] of Object.entries(objectOf(calls) ?? {})) {
+        if (isObject(state)) this.#googleCalls.set(id, state);
+      }
+    },
+    openai: (content) => this.#openNative("openai", content),
+    xai: (content) => this.#openNative("xai", content),
+    openrouter: ({ details }) => void this.#details.push(...listOf(details).filter(isObject)),
+  };
 
   /** @param item a reasoning item, checked */
   add(item: JsonObject): void {
@@ -76,24 +92,13 @@ export class TurnState {
   /** What can't be opened is left out: it is of no use to anybody. */
   #unseal(text: string): void {
     const { family, content } = unseal(text) ?? {};
-    if (!isObject(content)) return;
-    if (family === "anthropic") {
-      this.#blocks.push(...listOf(content["blocks"]).flatMap(thinkingBlock));
-      this.#layout ??= layoutOf(content["layout"]);
-    }
-    if (family === "openai" || family === "xai") {
-      const { id, encrypted_content, summary, call_id } = content;
-      if (typeof encrypted_content !== "string") return;
-      const texts = listOf(summary).filter((one) => typeof one === "string");
-      this.#addNative(family, textOf(id) ?? "", encrypted_content, texts, textOf(call_id));
-    }
-    if (family === "openrouter") this.#details.push(...listOf(content["details"]).filter(isObject));
-    if (family === "google") {
-      this.#google = objectOf(content["message"]) ?? this.#google;
-      for (const [id, state] of Object.entries(objectOf(content["calls"]) ?? {})) {
-        if (isObject(state)) this.#googleCalls.set(id, state);
-      }
-    }
+    if (family !== undefined && isObject(content)) this.#open[family](content);
+  }
+
+  #openNative(family: (typeof natives)[number], { id, encrypted_content, summary, call_id }: JsonObject): void {
+    if (typeof encrypted_content !== "string") return;
+    const texts = listOf(summary).filter((one) => typeof one === "string");
+    this.#addNative(family, textOf(id) ?? "", encrypted_content, texts, textOf(call_id));
   }
 
   /** @param call_id of the call that it led to; undefined: whatever comes next */
