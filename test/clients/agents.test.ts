@@ -1,0 +1,143 @@
+/**
+ * Coding agents as their users start them, set up as docs/clients.md says: through a loop of tools, on a model of every family
+ * and on a persona. The upstreams refuse what the real ones refuse.
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { pageBlock } from "../helpers/page-blocks.ts";
+import type { AgentFamilyName } from "../helpers/upstreams/agent.ts";
+import { seals } from "../helpers/upstreams/agent.ts";
+import { type ClientRun, clientSeconds, runClient } from "./client-process.ts";
+import { describeProgram } from "./describe-client.ts";
+import type { Program } from "./installed.ts";
+import { files, final, prompt, readingFiles } from "./script.ts";
+import { familyNames, models, persona, Stage } from "./stage.ts";
+
+type Agent = {
+  readonly program: Program;
+  /** The family whose format it speaks. */
+  readonly format: AgentFamilyName;
+  /** The families it is tried on; fewer for a slow one. */
+  readonly families: readonly AgentFamilyName[];
+  /** @param given the page's block, with this server's address and model in the place of its own */
+  run(given: { block: (section: string, language: string) => string; model: string }): ClientRun;
+};
+
+/** The variables that a block of shell exports. */
+function exported(block: string, key: string): Record<string, string> {
+  const words = [...block.matchAll(/^export (.*)$/gm)].flatMap(([, line]) => line!.split(" "));
+  return Object.fromEntries(words.map((word) => word.replace("$TROUPE_KEY", key).split(/=(.*)/s) as [string, string]));
+}
+
+const pagesModel = "groq/openai/gpt-oss-120b";
+
+const agents: readonly Agent[] = [
+  {
+    program: "codex",
+    format: "responses",
+    families: familyNames,
+    run: ({ block }) => ({
+      command: ["codex", "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", prompt],
+      files: { ".codex/config.toml": block("Codex", "toml") },
+    }),
+  },
+  {
+    program: "claude",
+    format: "anthropic",
+    families: familyNames,
+    run: ({ block, model }) => ({
+      command: ["claude", "-p", prompt, "--model", model, "--allowedTools", "Bash"],
+      env: { ...exported(block("Claude Code", "sh"), key()), CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1" },
+    }),
+  },
+  {
+    program: "opencode",
+    format: "chat",
+    families: ["chat", "anthropic"],
+    run: ({ block, model }) => ({
+      command: ["opencode", "run", "-m", `troupe/${model}`, prompt],
+      files: { ".config/opencode/opencode.json": block("opencode", "json") },
+      env: { OPENCODE_DISABLE_AUTOUPDATE: "1", OPENCODE_DISABLE_MODELS_FETCH: "1" },
+    }),
+  },
+];
+
+let stage: Stage;
+beforeAll(async () => {
+  stage = await Stage.start();
+  stage.script = readingFiles;
+});
+afterAll(() => stage[Symbol.asyncDispose]());
+const key = () => stage.troupe.key;
+
+async function converse({ format, run }: Agent, surface: "gateway" | "orchestrator", model: string): Promise<string> {
+  const { url } = stage.troupe;
+  const block = (section: string, language: string) => {
+    const text = pageBlock("docs/clients.md", section, language).replaceAll(pagesModel, model);
+    const here = surface === "gateway" ? text : text.replaceAll("8080/gateway", "8080");
+    return here.replaceAll("http://127.0.0.1:8080", url);
+  };
+  stage.native = format === "chat" ? undefined : format;
+  stage.asked = [];
+  const given = run({ block, model });
+  return runClient({ ...given, env: { TROUPE_KEY: key(), ...given.env }, files: { ...given.files, ...files } });
+}
+
+/** Both results came back, each to its call. */
+function expectResults(family: AgentFamilyName): void {
+  const loops = stage.asked.filter(({ request }) => request.tools.length > 0);
+  expect(loops.map((one) => one.family)).toEqual([family, family]);
+  const { results } = loops[1]!.request;
+  // Some run their tools side by side and send the results as they come.
+  const [first, second] = results.toSorted((one, other) => one.id!.localeCompare(other.id!));
+  expect(results).toHaveLength(2);
+  expect(first).toMatchObject({ id: "toolu_w1", text: expect.stringContaining(files["one.txt"]) });
+  expect(second).toMatchObject({ id: "toolu_w2", text: expect.stringContaining(files["two.txt"]) });
+}
+
+for (const agent of agents) {
+  describeProgram(agent.program, () => {
+    test.each(agent.families)(
+      "on a model that speaks %s",
+      async (family) => {
+        expect(await converse(agent, "gateway", models[family])).toContain(final);
+        // OpenAI is asked for a translated call by chat completions.
+        const asked = family === "responses" && agent.format !== "responses" ? "chat" : family;
+        expectResults(asked);
+      },
+      clientSeconds * 1000,
+    );
+
+    test(
+      "on a persona",
+      async () => {
+        stage.troupe.setTargets(persona, [models.anthropic]);
+        expect(await converse(agent, "orchestrator", persona)).toContain(final);
+        expectResults("anthropic");
+        expect(stage.last.text).toContain("tutor");
+      },
+      clientSeconds * 1000,
+    );
+  });
+}
+
+describeProgram("codex", () => {
+  test.each(["anthropic", "google"] as const)(
+    "brings the seals of %s back",
+    async (family) => {
+      await converse(agents[0]!, "gateway", models[family]);
+      expect(stage.asked.at(-1)!.request.seals).toEqual([seals[family]]);
+    },
+    clientSeconds * 1000,
+  );
+});
+
+describeProgram("claude", () => {
+  test(
+    "brings Anthropic's thoughts back, where an alias names the model as Anthropic does",
+    async () => {
+      expect(await converse(agents[1]!, "gateway", "claude-sonnet-4-6")).toContain(final);
+      expect(stage.asked.at(-1)!.request.seals).toEqual([seals.anthropic]);
+    },
+    clientSeconds * 1000,
+  );
+});

@@ -1,0 +1,94 @@
+/** A Troupe between a real client and a model that calls its tools, in the true format of any family of upstreams. */
+
+import { Troupe } from "../helpers/troupe.ts";
+import {
+  jsonResponse,
+  type RecordedRequest,
+  type UpstreamHandler,
+  UpstreamServer,
+} from "../helpers/upstream-server.ts";
+import {
+  type AgentFamilyName,
+  type AgentRequest,
+  agentFamilies,
+  agentFamilyOf,
+  type Turn,
+} from "../helpers/upstreams/agent.ts";
+import { anthropicKey, anthropicUpstream } from "../helpers/upstreams/anthropic.ts";
+import { basePath, strictCompatible } from "../helpers/upstreams/compatible.ts";
+import { googleKey, strictGemini } from "../helpers/upstreams/google.ts";
+import { strictResponses } from "../helpers/upstreams/responses.ts";
+
+/** A model of each family. */
+export const models = {
+  chat: "groq/openai/gpt-oss-120b",
+  anthropic: "anthropic/claude-sonnet-4-6",
+  google: "google/gemini-3-flash-preview",
+  responses: "openai/gpt-5.9",
+} as const satisfies Record<AgentFamilyName, string>;
+export const familyNames = Object.keys(models) as AgentFamilyName[];
+export const persona = "troupe/tutor";
+
+const openaiKey = "sk-test";
+const strict: Record<AgentFamilyName, (answer: () => Response) => UpstreamHandler> = {
+  // OpenAI's models are asked for a translated call by chat completions, at the address of their Responses.
+  chat: (answer) => (request) => {
+    const isGroq = request.path.startsWith(basePath("groq"));
+    return strictCompatible(isGroq ? "groq" : "openai", isGroq ? "key-of-groq" : openaiKey, answer)(request);
+  },
+  anthropic: (answer) => anthropicUpstream(answer),
+  google: (answer) => strictGemini(answer),
+  responses: (answer) => strictResponses("openai", openaiKey, answer),
+};
+
+export class Stage implements AsyncDisposable {
+  /** What the model does in one request. */
+  script: (request: AgentRequest) => Turn = () => ({ text: "ok" });
+  /** The family whose upstream takes anything, as a client of its own format sends it there untouched; others refuse what the real ones do. */
+  native: AgentFamilyName | undefined;
+  /** What reached the upstreams, as they read it; counters and the like left out. */
+  asked: { readonly family: AgentFamilyName; readonly request: AgentRequest }[] = [];
+  readonly #upstream = new UpstreamServer((request) => this.#answer(request));
+  #troupe: Troupe | undefined;
+
+  static async start(): Promise<Stage> {
+    const stage = new Stage();
+    const { url } = stage.#upstream;
+    stage.#troupe = await Troupe.start({
+      providers: {
+        groq: { baseUrl: url + basePath("groq") },
+        anthropic: { baseUrl: url, apiKey: anthropicKey },
+        google: { baseUrl: url, apiKey: googleKey },
+        openai: { baseUrl: `${url}/v1`, apiKey: openaiKey },
+      },
+      config: { aliases: { "claude-*": "anthropic/claude-*" } },
+    });
+    return stage;
+  }
+
+  get troupe(): Troupe {
+    return this.#troupe!;
+  }
+
+  /** The last request that was in a family's own format. */
+  get last(): RecordedRequest {
+    return this.#upstream.requests.findLast((request) => agentFamilyOf(request) !== undefined)!;
+  }
+
+  #answer(request: RecordedRequest): Response | Promise<Response> {
+    const name = agentFamilyOf(request);
+    if (name === undefined) return jsonResponse({ error: { message: `no route: ${request.path}` } }, 404);
+    const family = agentFamilies[name];
+    const answer = () => {
+      const read = family.read(request);
+      this.asked.push({ family: name, request: read });
+      return family.answer(this.script(read), read);
+    };
+    return name === this.native ? answer() : strict[name](answer)(request);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#troupe?.[Symbol.asyncDispose]();
+    this.#upstream[Symbol.dispose]();
+  }
+}

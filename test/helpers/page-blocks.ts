@@ -1,0 +1,24 @@
+/** Code blocks of a page of the documentation, so that tests run what it says. */
+import { readFileSync } from "node:fs";
+
+export type PageBlock = { readonly section: string; readonly language: string; readonly text: string };
+
+/** @returns the blocks of a Markdown page, each with the heading it stands under */
+export function pageBlocks(path: string): PageBlock[] {
+  const sections = readFileSync(path, "utf8").split(/^#+ /m);
+  return sections.flatMap((section) => {
+    const heading = section.slice(0, section.indexOf("\n"));
+    return [...section.matchAll(/^```(\S*)[^\n]*\n([\s\S]*?)^```$/gm)].map(([, language, text]) => ({
+      section: heading,
+      language: language!,
+      text: text!,
+    }));
+  });
+}
+
+/** @throws Error where the page has no such block */
+export function pageBlock(path: string, section: string, language: string): string {
+  const found = pageBlocks(path).find((block) => block.section === section && block.language === language);
+  if (found === undefined) throw new Error(`${path} has no ${language} block under ${section}`);
+  return found.text;
+}
