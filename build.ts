@@ -22,6 +22,9 @@ export type BuildOptions = {
 
 const folder = import.meta.dir;
 
+/** What the executable begins with, and the threads that it starts. */
+const entryPoints = ["src/main.ts", "src/usage/token-worker.ts"];
+
 /** @throws when the compiler finds fault */
 export async function buildExecutable(options: BuildOptions): Promise<void> {
   const { target, outfile, builtAt, commit, bytecode = true } = options;
@@ -42,13 +45,15 @@ export async function buildExecutable(options: BuildOptions): Promise<void> {
     ...bake("TROUPE_VERSION", manifest.version),
     ...bake("TROUPE_COMMIT", commit),
     ...bake("TROUPE_BUILT_AT", builtAt),
+    // Entry points lie as they do in `src`, and what they share beside the first one.
+    ...bake("TROUPE_TOKEN_WORKER", "./usage/token-worker.js"),
     ...bake("TROUPE_PERSONAS", builtinValues()),
   ];
   const path = resolve(folder, outfile);
   mkdirSync(dirname(path), { recursive: true });
   const workshop = mkdtempSync(join(dirname(path), ".build-"));
   try {
-    await $`${process.execPath} build ${flags} src/main.ts --outfile ${join(workshop, basename(path))}`
+    await $`${process.execPath} build ${flags} ${entryPoints} --outfile ${join(workshop, basename(path))}`
       .cwd(folder)
       .quiet();
     // The compiler leaves the source maps beside the executable, which has them inside: nobody needs them.

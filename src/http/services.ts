@@ -21,6 +21,7 @@ import type { MediaFetcher } from "../upstream/media.ts";
 import type { Budgets } from "../usage/budgets.ts";
 import type { LedgerWriter } from "../usage/ledger-writer.ts";
 import type { Prices } from "../usage/prices/prices.ts";
+import type { TokenCounter } from "../usage/tokenizer.ts";
 import type { UsageRecorder } from "../usage/usage.ts";
 import type { BackgroundAnswers } from "./background.ts";
 import type { BodyMemory } from "./body-memory.ts";
@@ -65,6 +66,7 @@ export type Services = {
   /** Accounts for what calls use. */
   readonly usage: UsageRecorder;
   readonly ledger: LedgerWriter;
+  readonly tokenizer: TokenCounter;
   readonly budgets: Budgets;
   readonly media: MediaFetcher;
   readonly replayMemory: ReplayMemory;

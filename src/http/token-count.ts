@@ -25,6 +25,9 @@ import { jsonAnswer } from "./respond.ts";
 import type { Route } from "./routes.ts";
 import type { Services } from "./services.ts";
 
+/** How long a caller waits for the tokenizer, which takes a second to start. */
+const estimateMs = 5_000;
+
 /** @param bodyOf writes the count in the client's format */
 export function tokenCountRoute(
   surface: Surface,
@@ -51,8 +54,11 @@ export function tokenCountRoute(
     const passesErrors = native !== undefined && surface.showsUpstream;
     const counted = counter && (await countedBy(services, target, counter, context.request.signal, passesErrors));
     if (typeof counted === "object") return surface.upstreamErrorAnswer(counted, protocol, context.id);
-    if (counted === undefined) context.headers["x-troupe-estimated"] = "true";
-    return jsonAnswer(bodyOf(counted ?? (await estimatePrompt(call.request))));
+    if (counted !== undefined) return jsonAnswer(bodyOf(counted));
+    const how = { counter: services.tokenizer, deadlineMs: estimateMs };
+    const { tokens, isReckoned } = await estimatePrompt(call.request, how);
+    context.headers["x-troupe-estimated"] = isReckoned ? "length" : "true";
+    return jsonAnswer(bodyOf(tokens));
   };
   return { method: "POST", path, area: surface.name, protocol, detail, run };
 }

@@ -35,6 +35,7 @@ import { MediaFetcher } from "../upstream/media.ts";
 import { Budgets } from "../usage/budgets.ts";
 import { LedgerWriter } from "../usage/ledger-writer.ts";
 import { Prices } from "../usage/prices/prices.ts";
+import { Tokenizer } from "../usage/tokenizer.ts";
 import { UsageRecorder } from "../usage/usage.ts";
 import { openSharedState } from "./shared-state.ts";
 import type { WorkerChannel } from "./worker.ts";
@@ -89,11 +90,13 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   const sweeper = opened.adopt(new Sweeper(store, clock, () => sweepRulesOf(current()), log), (one) => one.stop());
   // Closed after all that makes calls.
   const ledger = opened.adopt(new LedgerWriter(store, clock, log), (one) => one.close());
+  const tokenizer = opened.adopt(new Tokenizer(clock, log), (one) => one.close());
   const usage = opened.adopt(
     new UsageRecorder({
       clock,
       log,
       writer: ledger,
+      tokenizer,
       prices: () => services.live.prices,
       onLine: (line, isListed) => services.metrics.ledgerLine(line, isListed),
     }),
@@ -131,6 +134,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
     upstream,
     usage,
     ledger,
+    tokenizer,
     budgets,
     media: new MediaFetcher({ allowPrivate: options.allowPrivateMedia === true }),
     replayMemory: new ReplayMemory(clock, sharedState?.states),

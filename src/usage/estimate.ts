@@ -2,55 +2,63 @@
  * Estimates how many tokens a text or a prompt is, where no upstream counts: for the routes that count tokens, and for calls whose
  * answer told no usage. It counts by the tokenizer of OpenAI's newer models, which other families' differ from by a tenth or two.
  */
-import { nextSlice } from "../lib/cooperative-scheduling.ts";
 import type { ChatRequest } from "../protocols/chat/schema.ts";
 import type { TextMeter } from "./attempt.ts";
+import type { TokenCounter } from "./tokenizer.ts";
 
-type Counter = (text: string) => number;
+/** `isReckoned`: by the texts' length alone, as the tokenizer had no time for them. */
+export type Estimate = { readonly tokens: number; readonly isReckoned: boolean };
 
-let loading: Promise<Counter> | undefined;
+/** How an estimate is made: who counts, and for how long that is worth waiting for. */
+export type Estimating = { readonly counter: TokenCounter; readonly deadlineMs: number };
 
-/** Its ranks take tens of megabytes and a good part of a second to read: they are read for the first estimate. */
-function tokenizer(): Promise<Counter> {
-  loading ??= import("gpt-tokenizer/encoding/o200k_base").then(({ countTokens }) => {
-    // A caller's text is a text, whatever it spells.
-    const plain = { disallowedSpecial: new Set<string>() };
-    return (text) => countTokens(text, plain);
-  });
-  return loading;
-}
+const nothing: Estimate = { tokens: 0, isReckoned: false };
 
 /** Characters at once: the tokenizer takes as long as the square of a word that never ends. */
 const sliceLength = 2048;
 /** Characters that are counted; what is more is taken to be like them. */
 const maxCounted = 64 * 1024;
 
+/** UTF-8 has about as many bytes for a token: some more in English, fewer in most other languages. */
+const bytesPerToken = 4;
+
 /** @returns the tokens of all texts together, counted up to some length and reckoned beyond */
-export async function estimateTexts(texts: readonly string[]): Promise<number> {
+export async function estimateTexts(texts: readonly string[], how: Estimating): Promise<Estimate> {
   let length = 0;
   for (const text of texts) length += text.length;
-  if (length === 0) return 0;
-  const count = await tokenizer();
-  const share = Math.min(1, maxCounted / length);
-  let counted = 0;
-  let tokens = 0;
-  for (const text of texts) {
-    const end = Math.ceil(text.length * share);
-    for (let at = 0; at < end && counted < maxCounted; at += sliceLength) {
-      const slice = text.slice(at, Math.min(end, at + sliceLength));
-      tokens += count(slice);
-      const before = counted;
-      counted += slice.length;
-      if (Math.floor(before / sliceLength) !== Math.floor(counted / sliceLength)) await nextSlice();
-    }
-  }
-  return Math.round((tokens * length) / counted);
+  if (length === 0) return nothing;
+  const sample = sampleOf(texts, Math.min(1, maxCounted / length));
+  const sampled = charactersIn(sample);
+  const counted = await how.counter.count(sample, how.deadlineMs);
+  const tokens = counted ?? bytesIn(sample) / bytesPerToken;
+  return { tokens: Math.max(1, Math.round((tokens * length) / sampled)), isReckoned: counted === undefined };
 }
 
+/** The same share of each text's beginning, in slices, so that each text counts for what it is. */
+function sampleOf(texts: readonly string[], share: number): string[] {
+  const slices: string[] = [];
+  let taken = 0;
+  for (const text of texts) {
+    const end = Math.ceil(text.length * share);
+    for (let at = 0; at < end && taken < maxCounted; at += sliceLength) {
+      const slice = text.slice(at, Math.min(end, at + sliceLength));
+      taken += slice.length;
+      slices.push(slice);
+    }
+  }
+  return slices;
+}
+
+const charactersIn = (texts: readonly string[]) => texts.reduce((sum, text) => sum + text.length, 0);
+const bytesIn = (texts: readonly string[]) => texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+
 /** @returns the tokens of a text that was not kept, by its sample */
-export async function estimateMeter({ length, sample }: TextMeter): Promise<number> {
-  const kept = sample.reduce((sum, text) => sum + text.length, 0);
-  return kept === 0 ? Math.ceil(length / 4) : Math.round(((await estimateTexts(sample)) * length) / kept);
+export async function estimateMeter({ length, sample }: TextMeter, how: Estimating): Promise<Estimate> {
+  if (length === 0) return nothing;
+  const kept = charactersIn(sample);
+  if (kept === 0) return { tokens: Math.ceil(length / bytesPerToken), isReckoned: true };
+  const { tokens, isReckoned } = await estimateTexts(sample, how);
+  return { tokens: Math.max(1, Math.round((tokens * length) / kept)), isReckoned };
 }
 
 /** What a turn and a tool take beside their texts. */
@@ -62,7 +70,7 @@ const perImage = 1500;
 const fileCharactersPerToken = 25;
 
 /** @returns the tokens that a request's prompt is, media reckoned by their kind */
-export async function estimatePrompt({ messages, tools = [] }: ChatRequest): Promise<number> {
+export async function estimatePrompt({ messages, tools = [] }: ChatRequest, how: Estimating): Promise<Estimate> {
   const texts: string[] = [];
   let others = messages.length * perMessage + tools.length * perTool;
   for (const message of messages) {
@@ -72,7 +80,8 @@ export async function estimatePrompt({ messages, tools = [] }: ChatRequest): Pro
     if (message.role === "assistant") for (const call of message.tool_calls ?? []) texts.push(JSON.stringify(call));
   }
   for (const tool of tools) texts.push(JSON.stringify(tool));
-  return others + (await estimateTexts(texts));
+  const { tokens, isReckoned } = await estimateTexts(texts, how);
+  return { tokens: others + tokens, isReckoned };
 }
 
 /** @param texts takes the part's text @returns the tokens of what is no text */

@@ -1,58 +1,144 @@
-/** Estimates tokens where no upstream counted them. The tokenizer, 2 MB of tables, is loaded when one is first needed. */
-import { nextSlice } from "../lib/cooperative-scheduling.ts";
-import type { TextMeter } from "./attempt.ts";
+/**
+ * Counts tokens by the tokenizer of OpenAI's newer models, in a thread of its own: it starts when it is first needed, ends when it
+ * was idle for a while, and never holds up this one. Who asks says how long the count is worth waiting for.
+ */
+import type { Clock } from "../lib/clock.ts";
+import type { Logger } from "../lib/log.ts";
 
-type CountTokens = (text: string) => number;
-
-let loading: Promise<CountTokens> | undefined;
-
-async function load(): Promise<CountTokens> {
-  const { countTokens } = await import("gpt-tokenizer/encoding/o200k_base");
-  // Words that stand for control tokens are a caller's text like any other.
-  const options = { disallowedSpecial: new Set<string>() };
-  return (text) => countTokens(text, options);
+export interface TokenCounter {
+  /** @returns the tokens of all texts together; undefined where there is no count in time. Never rejects */
+  count(texts: readonly string[], deadlineMs: number): Promise<number | undefined>;
 }
 
-function tokenizer(): Promise<CountTokens> {
-  loading ??= load();
-  return loading;
+/** The thread as it is needed here. */
+export interface CountingThread {
+  send(texts: readonly string[]): void;
+  end(): void;
 }
 
-/** A piece that is counted at once: some milliseconds. */
-const pieceLength = 8192;
-/** Of longer texts so many pieces are counted, spread over the whole. */
-const maxPieces = 16;
+export type ThreadEvents = { readonly counted: (tokens: number) => void; readonly died: (reason: string) => void };
+export type StartThread = (events: ThreadEvents) => CountingThread;
 
-/** @returns about how many tokens a text has; exactly, by OpenAI's newest encoding, where it is no longer than 128 Ki characters */
-export async function estimateText(text: string): Promise<number> {
-  const count = await tokenizer();
-  const pieces = Math.ceil(text.length / pieceLength);
-  if (pieces <= 1) return count(text);
-  const taken = Math.min(pieces, maxPieces);
-  let tokens = 0;
-  let length = 0;
-  for (let at = 0; at < taken; at += 1) {
-    const start = Math.floor((at * pieces) / taken) * pieceLength;
-    const piece = text.slice(start, start + pieceLength);
-    tokens += count(piece);
-    length += piece.length;
-    await nextSlice();
+type Job = { readonly texts: readonly string[]; readonly settle: (tokens: number | undefined) => void };
+
+/** Texts are some 128 KB at most. */
+const maxWaiting = 256;
+const idleMs = 300_000;
+/** No text that is sent takes so long: the thread hangs. */
+const maxJobMs = 20_000;
+/** Before a thread that died is replaced. */
+const restartMs = 10_000;
+
+export class Tokenizer implements TokenCounter {
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  readonly #start: StartThread;
+  readonly #waiting: Job[] = [];
+  #running: Job | undefined;
+  #thread: CountingThread | undefined;
+  #notBefore = Number.NEGATIVE_INFINITY;
+  #cancelTimer = () => {};
+  #isClosed = false;
+
+  constructor(clock: Clock, log: Logger, start: StartThread = startThread) {
+    this.#clock = clock;
+    this.#log = log;
+    this.#start = start;
   }
-  return Math.round((tokens * text.length) / length);
+
+  /** Whether its tables are in memory. */
+  get isLoaded(): boolean {
+    return this.#thread !== undefined;
+  }
+
+  count(texts: readonly string[], deadlineMs: number): Promise<number | undefined> {
+    const isAway = this.#thread === undefined && this.#clock.monotonic() < this.#notBefore;
+    if (this.#isClosed || isAway || this.#waiting.length >= maxWaiting) return Promise.resolve(undefined);
+    return new Promise((resolve) => {
+      const settle = (tokens: number | undefined) => {
+        cancelDeadline();
+        resolve(tokens);
+      };
+      const job: Job = { texts, settle };
+      const cancelDeadline = this.#clock.setTimer(deadlineMs, () => {
+        const at = this.#waiting.indexOf(job);
+        if (at >= 0) this.#waiting.splice(at, 1);
+        resolve(undefined);
+      });
+      this.#waiting.push(job);
+      if (this.#running === undefined) this.#next();
+    });
+  }
+
+  /** Ends the thread; what waits for it has no count. */
+  close(): void {
+    this.#isClosed = true;
+    this.#end();
+  }
+
+  #next(): void {
+    this.#cancelTimer();
+    this.#running = this.#waiting.shift();
+    if (this.#running === undefined) {
+      this.#cancelTimer = this.#clock.setTimer(idleMs, () => this.#end());
+      return;
+    }
+    this.#cancelTimer = this.#clock.setTimer(maxJobMs, () => this.#died("it did not answer in time"));
+    try {
+      this.#thread ??= this.#newThread();
+      this.#thread.send(this.#running.texts);
+    } catch (error) {
+      this.#died(String(error));
+    }
+  }
+
+  /** What an ended thread still says is not heard. */
+  #newThread(): CountingThread {
+    const isCurrent = () => this.#thread === thread;
+    const thread = this.#start({
+      counted: (tokens) => {
+        if (!isCurrent()) return;
+        this.#running?.settle(tokens);
+        this.#next();
+      },
+      died: (reason) => {
+        if (isCurrent()) this.#died(reason);
+      },
+    });
+    return thread;
+  }
+
+  #died(reason: string): void {
+    this.#log.warn("the tokenizer's thread died; tokens are estimated by the length of texts until it is back", {
+      reason,
+    });
+    this.#notBefore = this.#clock.monotonic() + restartMs;
+    this.#end();
+  }
+
+  #end(): void {
+    this.#cancelTimer();
+    this.#thread?.end();
+    this.#thread = undefined;
+    this.#running?.settle(undefined);
+    this.#running = undefined;
+    for (const job of this.#waiting.splice(0)) job.settle(undefined);
+  }
 }
 
-/** Where there is no sample to go by. */
-const usualTokenLength = 4;
+/** Where the thread's code lies in the executable; `build.ts` compiles it in. */
+declare const TROUPE_TOKEN_WORKER: string | undefined;
 
-/** @returns about how many tokens a text has that was only measured */
-export async function estimateMeter({ length, sample }: TextMeter): Promise<number> {
-  if (length === 0) return 0;
-  const count = await tokenizer();
-  let tokens = 0;
-  let sampled = 0;
-  for (const text of sample) {
-    tokens += count(text);
-    sampled += text.length;
-  }
-  return sampled === 0 ? Math.ceil(length / usualTokenLength) : Math.max(1, Math.round((tokens * length) / sampled));
+function startThread({ counted, died }: ThreadEvents): CountingThread {
+  const path = typeof TROUPE_TOKEN_WORKER === "string" ? TROUPE_TOKEN_WORKER : "./token-worker.ts";
+  const worker = new Worker(new URL(path, import.meta.url).href, { smol: true });
+  worker.onmessage = ({ data }: MessageEvent<number>) => counted(data);
+  worker.onerror = (event) => {
+    event.preventDefault();
+    died(event.message);
+  };
+  worker.addEventListener("close", () => died("it ended"));
+  // A process that has nothing else to do ends.
+  worker.unref();
+  return { send: (texts) => worker.postMessage(texts), end: () => worker.terminate() };
 }

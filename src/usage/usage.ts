@@ -6,9 +6,10 @@ import { ApiError } from "../protocols/errors.ts";
 import type { LedgerLine } from "../store/store.ts";
 import type { Attempt, Outcome, Reservation, Seen, UsageEntry, UsageGate } from "./attempt.ts";
 import { countedOf, noTokens } from "./counts.ts";
+import { type Estimate, type Estimating, estimateMeter } from "./estimate.ts";
 import type { LedgerWriter } from "./ledger-writer.ts";
 import type { Priced, Prices } from "./prices/prices.ts";
-import { estimateMeter } from "./tokenizer.ts";
+import type { TokenCounter } from "./tokenizer.ts";
 
 export type UsageTools = {
   readonly clock: Clock;
@@ -16,6 +17,7 @@ export type UsageTools = {
   readonly writer: LedgerWriter;
   /** Read for each call, as a reload may change them. */
   readonly prices: () => Prices;
+  readonly tokenizer: TokenCounter;
   /** Told of each line when it is final. */
   readonly onLine?: (line: LedgerLine, isListed: boolean) => void;
 };
@@ -122,14 +124,18 @@ class Entry implements UsageEntry {
 
   /** Estimates what the upstream did not tell: all, or the output alone. */
   #settleByEstimate(outcome: Outcome, { input, output }: Seen): void {
+    const how: Estimating = { counter: this.#tools.tokenizer, deadlineMs: estimateMs };
     const estimate = async () => {
       const told = outcome.usage;
       // Where even the input is not known, nothing is.
       if (told === undefined && input === undefined) return this.#line(outcome, "unknown");
-      const prompt_tokens = told?.prompt_tokens ?? (await estimateMeter(input!));
-      const completion_tokens = await estimateMeter(output);
-      const usage = { ...told, prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens };
-      return this.#line({ ...outcome, usage }, "estimated");
+      const [prompt, completion] = await Promise.all([
+        told === undefined ? estimateMeter(input!, how) : { tokens: told.prompt_tokens, isReckoned: false },
+        estimateMeter(output, how),
+      ]);
+      return this.#line({ ...outcome, usage: usageOf(told, prompt, completion) }, "estimated", {
+        isReckoned: prompt.isReckoned || completion.isReckoned,
+      });
     };
     const settling = estimate()
       .catch((error) => {
@@ -139,6 +145,7 @@ class Entry implements UsageEntry {
       .then((line) => {
         this.#close(line);
         this.#estimates.delete(settling);
+        if (this.#elapsedMs - this.#totalMs > lateMs) void this.#tools.writer.flush();
       });
     this.#estimates.add(settling);
   }
@@ -150,7 +157,11 @@ class Entry implements UsageEntry {
   }
 
   /** @param source where counts come from, if there are any */
-  #line(outcome: Outcome, source: "upstream" | "estimated" | "unknown"): LedgerLine {
+  #line(
+    outcome: Outcome,
+    source: "upstream" | "estimated" | "unknown",
+    { isReckoned = false }: { readonly isReckoned?: boolean } = {},
+  ): LedgerLine {
     const { usage, seen } = outcome;
     const { target, ...attempt } = this.#attempt;
     const tier = usage?.[billed]?.serviceTier ?? outcome.serviceTier;
@@ -184,12 +195,32 @@ class Entry implements UsageEntry {
       costs,
       priceSource: price.priceSource,
       priceDate: price.priceDate,
-      priceNote: price.priceNote,
+      priceNote: isReckoned ? withNote(price.priceNote) : price.priceNote,
       firstTokenMs: this.#firstTokenMs,
       totalMs: this.#totalMs,
     };
   }
 }
+
+/** How long a line waits for an estimate: with its write it is still on disk within a second. */
+const estimateMs = 700;
+/** After so long it waits for no other lines. */
+const lateMs = 200;
+
+/** What the upstream did tell stays. */
+const usageOf = (
+  told: Usage | undefined,
+  { tokens: prompt_tokens }: Estimate,
+  { tokens: completion_tokens }: Estimate,
+): Usage => ({
+  ...told,
+  prompt_tokens,
+  completion_tokens,
+  total_tokens: prompt_tokens + completion_tokens,
+});
+
+const reckoned = "tokens reckoned by the length of the text";
+const withNote = (note: string | null) => (note === null ? reckoned : `${note}; ${reckoned}`);
 
 const noUsage: Usage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
 const nothing: Priced = { cost: 0, costs: null, priceSource: "none", priceDate: null, priceNote: null };

@@ -101,6 +101,19 @@ describe("the executable", () => {
     expect(await stop(served)).toBe(0);
   }, 30_000);
 
+  test("counts tokens in a thread of its own, which the executable holds", async () => {
+    const served = await serve("tokens");
+    const response = await fetch(`${served.url}/gateway/v1/messages/count_tokens`, {
+      method: "POST",
+      headers: { "content-type": "application/json", "x-api-key": served.key },
+      body: JSON.stringify({ model: "builtin/echo", messages: [{ role: "user", content: "Hello, world!" }] }),
+    });
+    expect(await response.json()).toEqual({ input_tokens: 8 });
+    // Where the thread can't start, the text's length would be gone by.
+    expect(response.headers.get("x-troupe-estimated")).toBe("true");
+    expect(await stop(served)).toBe(0);
+  }, 30_000);
+
   test("a second one on the same port says so and ends with 1", async () => {
     const served = await serve("port");
     const second = await run("serve", "--port", new URL(served.url).port, "--data", join(folder, "other"));

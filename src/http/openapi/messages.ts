@@ -103,7 +103,7 @@ export function describeCountTokens(surface: SurfaceName): Record<string, unknow
     operationId: `${surface}CountMessageTokens`,
     summary: "The number of tokens that a message's prompt has, in Anthropic's format",
     description:
-      "Counted by the provider where it has a counter; else estimated, and marked by x-troupe-estimated: true.",
+      "Counted by the provider where it has a counter; else estimated, and marked by x-troupe-estimated: true, or length.",
     body: { schema: CountBody, examples: { plain: { summary: "A question", value } } },
     parameters: versionHeaders,
     headers: { "X-Troupe-Estimated": "true: no provider counted." },

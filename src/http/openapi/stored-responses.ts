@@ -64,7 +64,7 @@ export function describeInputTokens(surface: SurfaceName): Record<string, unknow
     operationId: `${surface}CountInputTokens`,
     summary: "The number of tokens that a request's input has",
     description:
-      "Counted by the provider where it has a counter; else estimated, and marked by x-troupe-estimated: true.",
+      "Counted by the provider where it has a counter; else estimated, and marked by x-troupe-estimated: true, or length.",
     body: {
       schema: requestSchema(surface),
       examples: { plain: { summary: "A question", value: { model: exampleModel[surface], input: "Hello!" } } },
