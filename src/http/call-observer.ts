@@ -110,6 +110,10 @@ export class CallRecorder implements CallObserver {
     this.#output.add(texts.size, () => texts.first);
   }
 
+  costOf(usage: Usage, serviceTier = this.#serviceTier): number | undefined {
+    return this.#entry?.price(usage, serviceTier);
+  }
+
   completed(result: {
     usage: Usage | undefined;
     completion?: CompletionBody;

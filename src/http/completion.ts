@@ -468,7 +468,8 @@ function callUpstream(
   const optionsFor = (target: Target): CallOptions => {
     const { provider, call } = target;
     const thinkingRequested = provider.kind === "remote" && provider.wantsThoughts(call);
-    const form = { thinkingRequested, choices: call.request.n ?? 1 };
+    const showsCost = request.usage?.include === true;
+    const form = { thinkingRequested, choices: call.request.n ?? 1, showsCost };
     const native = nativeCall(context, surface, asked, plan, conversation, target);
     if (native === undefined) refuseNativeOnly(asked.call, target);
     const passing = native && { isHeld: plan.upstreamMayHold };

@@ -158,7 +158,7 @@ const own = {
 
 /** Request fields that only a caller can know. */
 const callers = new Set([
-  ...["messages", "stream", "stream_options", "previous_response_id", "functions", "function_call"],
+  ...["messages", "stream", "stream_options", "usage", "previous_response_id", "functions", "function_call"],
   "extra_body",
 ]);
 

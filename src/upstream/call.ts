@@ -23,6 +23,7 @@ import { ClientDisconnected, type Upstream, type UpstreamAnswer } from "./client
 import type { MediaFetcher } from "./media.ts";
 import type { CallObserver } from "./observer.ts";
 import { type AnswerEvents, mayBreakOff } from "./stream/answer-events.ts";
+import { withCost } from "./stream/cost.ts";
 import { ChunkList, type ChunkSource, DecodedStream } from "./stream/decode.ts";
 import { EncodedStream, type EncodingOptions } from "./stream/encoded-stream.ts";
 import { StreamFold } from "./stream/fold.ts";
@@ -240,7 +241,7 @@ function completion(
   { form, observer, completion: write }: CallOptions,
 ): WholeAnswer | Promise<WholeAnswer> {
   const normal = normaliseCompletion(target.legacyFunctions ? downgradeCompletion(body) : body, form);
-  const answer = write(normal);
+  const answer = write(form.showsCost === true ? withCost(normal, observer, body) : normal);
   return observer.completed({ usage: body.usage, completion: body, upstreamResponseId })?.then(() => answer) ?? answer;
 }
 

@@ -21,6 +21,8 @@ export interface CallObserver {
   readonly wantsBodies: boolean;
   /** A chunk of a stream. */
   body(body: ChunkBody): void;
+  /** What an answer with these counts costs, in micro-dollars; undefined where unknown. */
+  costOf(usage: Usage, serviceTier?: string): number | undefined;
   /**
    * The whole answer was decoded. `upstreamResponseId` continues it where the upstream stores the conversation. `passed` is what
    * goes to the client as it came: a plain body, or a stream's terminal event.

@@ -1,5 +1,5 @@
 /** Every way that a call can end leaves one line in the ledger, with what is known of it. */
-import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import type { LedgerLine } from "../../src/store/store.ts";
 import { Console } from "../cli/console.ts";
 import { HeldStream } from "../helpers/held-stream.ts";
@@ -12,15 +12,15 @@ let answer: (request: RecordedRequest) => Response | Promise<Response>;
 
 const usage = { prompt_tokens: 10, completion_tokens: 4, total_tokens: 14 };
 const secret = "SECRET-WORDS";
-const whole = () =>
-  Response.json({
-    id: "c",
-    object: "chat.completion",
-    created: 1,
-    model: "m",
-    choices: [{ index: 0, message: { role: "assistant", content: secret }, finish_reason: "stop" }],
-    usage,
-  });
+const plain = JSON.stringify({
+  id: "c",
+  object: "chat.completion",
+  created: 1,
+  model: "m",
+  choices: [{ index: 0, message: { role: "assistant", content: secret }, finish_reason: "stop" }],
+  usage,
+});
+const whole = () => new Response(plain, { headers: { "content-type": "application/json" } });
 const chunk = (delta: object, more: object = {}) =>
   `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", created: 1, model: "m", choices: [{ index: 0, delta, finish_reason: null, ...more }] })}\n\n`;
 const stream = (...events: string[]) =>
@@ -35,11 +35,14 @@ beforeAll(async () => {
       openai: { baseUrl: upstream.url },
       second: { dialect: "openai", baseUrl: upstream.url },
       anthropic: { baseUrl: upstream.url },
+      openrouter: { baseUrl: upstream.url },
       nowhere: { dialect: "openai", baseUrl: "http://127.0.0.1:1" },
     },
   });
   troupe.setTargets("troupe/tutor", ["openai/gpt-4o", "second/gpt-4o"]);
-});
+  // Estimates do not wait for it as long as it takes to start.
+  await troupe.server.services.tokenizer.count(["words"], 60_000);
+}, 60_000);
 afterAll(async () => {
   await troupe[Symbol.asyncDispose]();
   upstream[Symbol.dispose]();
@@ -242,4 +245,64 @@ test.each([
   const response = await troupe.fetch(`/v1/usage?${query}`);
   expect(response.status).toBe(400);
   expect(await response.json()).toMatchObject({ error: { code: "invalid_value", param } });
+});
+
+describe("usage.cost", () => {
+  const costed = { usage: { include: true } };
+  const asChunks = () =>
+    stream(
+      chunk({ role: "assistant", content: "Hi" }),
+      chunk({}, { finish_reason: "stop" }),
+      `data: ${JSON.stringify({ choices: [], usage })}\n\n`,
+      "data: [DONE]\n\n",
+    );
+  const usageOf = async (body: object) => ((await (await ask(body)).json()) as { usage: object }).usage;
+  const usagesOf = (text: string) =>
+    [...text.matchAll(/^data: (\{.*\})$/gm)]
+      .map(([, json]) => (JSON.parse(json!) as { usage?: object | null }).usage)
+      .filter((found) => found != null);
+
+  test("stands in a plain answer that asks for it, and the question is not sent to who does not know it", async () => {
+    expect(await usageOf(costed)).toEqual({ ...usage, cost: 0.000065 });
+    expect(Object.keys(upstream.requests.at(-1)!.json as object)).toEqual(["model", "messages"]);
+    expect(await usageOf({})).toEqual(usage);
+    expect(await usageOf({ usage: { include: false } })).toEqual(usage);
+  });
+
+  test("stands in a stream's last chunk, alone or beside stream_options", async () => {
+    answer = asChunks;
+    for (const more of [
+      {},
+      { stream_options: { include_usage: true } },
+      { stream_options: { include_usage: false } },
+    ]) {
+      const text = await (await ask({ ...costed, ...more, stream: true })).text();
+      expect(usagesOf(text)).toEqual([{ ...usage, cost: 0.000065 }]);
+    }
+    expect(usagesOf(await (await ask({ stream: true })).text())).toEqual([]);
+  });
+
+  test("is null where the price or the counts are not known, and 0 where nothing is billed", async () => {
+    expect(await usageOf({ ...costed, model: "second/unknown-model" })).toEqual({ ...usage, cost: null });
+    expect(await usageOf({ ...costed, model: "builtin/echo" })).toMatchObject({ cost: 0 });
+    answer = () => Response.json({ ...JSON.parse(plain), usage: undefined });
+    expect(await usageOf(costed)).toMatchObject({ prompt_tokens: 0, cost: null });
+  });
+
+  test("is what the upstream says it is, and is asked of it where it knows the question", async () => {
+    answer = () => Response.json({ ...JSON.parse(plain), usage: { ...usage, cost: 0.0125 } });
+    expect(await usageOf({ ...costed, model: "openrouter/some/model" })).toEqual({ ...usage, cost: 0.0125 });
+    expect(upstream.requests.at(-1)!.json).toMatchObject(costed);
+  });
+
+  test("of a persona's answer is that of the model that gave it", async () => {
+    const response = await ask({ ...costed, model: "troupe/tutor" }, {}, "/v1/chat/completions");
+    expect(((await response.json()) as { usage: object }).usage).toEqual({ ...usage, cost: 0.000065 });
+  });
+
+  test("that is no object is refused by its place", async () => {
+    const response = await ask({ usage: true });
+    expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({ error: { param: "usage" } });
+  });
 });

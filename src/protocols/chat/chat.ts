@@ -22,7 +22,8 @@ export const chat: Protocol<ChatOptions> = {
   passedStrings,
   parse({ parsed }) {
     const request = checkChatRequest(parsed);
-    return { request, identity: request, options: { includeUsage: request.stream_options?.include_usage === true } };
+    const includeUsage = request.stream_options?.include_usage === true || request.usage?.include === true;
+    return { request, identity: request, options: { includeUsage } };
   },
   completion: chatCompletion,
   encoder: (envelope, { includeUsage }) => new ChatEncoder(envelope, includeUsage),

@@ -232,6 +232,12 @@ export const ChatRequestBody = Type.Object(
     stream_options: Nullable(
       Type.Object({ include_usage: Nullable(Type.Boolean()), include_obfuscation: Nullable(Type.Boolean()) }, open),
     ),
+    usage: Nullable(
+      Type.Object(
+        { include: Nullable(Type.Boolean({ description: "true: the answer's usage says what it cost, in dollars." })) },
+        open,
+      ),
+    ),
     ...SamplingFields,
     n: Nullable(Type.Integer({ minimum: 1, maximum: 128 })),
     stop: Nullable(Type.Union([Type.String(), Type.Array(Type.String(), { minItems: 1, maxItems: 4 })])),

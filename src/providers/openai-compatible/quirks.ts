@@ -67,6 +67,7 @@ export const Quirks = Type.Object({
   tool_images: flag("Tool results may hold images and files; where not, these follow in a user message."),
   inline_images: flag("Images must come inline: those named by URL are fetched."),
   stream_usage: flag("false: stream_options are not understood."),
+  usage_include: flag("A request may ask for its cost by usage:{include}; where not, that is left out."),
   completions: flag(
     "There is a route for legacy completions: they pass as they are. Where not, the prompt is a message.",
   ),

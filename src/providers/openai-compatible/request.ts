@@ -54,7 +54,8 @@ function limitTokens(body: JsonObject, { max_tokens_field }: Quirks): void {
 }
 
 /** Counts are wanted of every stream; whether the caller sees them is decided on the way back. */
-function askForUsage(body: JsonObject, { stream_usage }: Quirks): void {
+function askForUsage(body: JsonObject, { stream_usage, usage_include }: Quirks): void {
+  if (usage_include !== true) delete body["usage"];
   if (stream_usage === false) delete body["stream_options"];
   else if (body["stream"] === true) {
     const options = body["stream_options"] as JsonObject | undefined;

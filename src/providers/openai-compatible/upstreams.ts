@@ -138,6 +138,8 @@ export const openrouter = openAiCompatible({
   environment: { apiKey: ["OPENROUTER_API_KEY"], baseUrl: ["OPENROUTER_BASE_URL"] },
   models: ["openrouter/auto"],
   quirks: {
+    // https://openrouter.ai/docs/use-cases/usage-accounting
+    usage_include: true,
     completions: true,
     reasoning_replay: "reasoning_details",
     // https://openrouter.ai/docs/features/prompt-caching

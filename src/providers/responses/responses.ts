@@ -180,7 +180,7 @@ function isStored({ extras, request }: Call): boolean {
 const translated = [
   ...["model", "messages", "functions", "function_call", "max_tokens", "max_completion_tokens", "n"],
   ...["reasoning_effort", "response_format", "verbosity", "tools", "tool_choice", "web_search_options"],
-  ...["logprobs", "top_logprobs", "stream", "stream_options", "store", "modalities"],
+  ...["logprobs", "top_logprobs", "stream", "stream_options", "usage", "store", "modalities"],
   ...["input", "previous_response_id", "conversation", "background"],
 ];
 /** Request fields without a counterpart in this format. */

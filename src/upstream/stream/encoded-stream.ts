@@ -7,6 +7,7 @@ import type { ErrorFields, EventEncoder, TextFrame } from "../../protocols/proto
 import type { CallObserver } from "../observer.ts";
 import type { Target } from "../target.ts";
 import { AnswerEvents, mayBreakOff } from "./answer-events.ts";
+import { withCost } from "./cost.ts";
 import type { ChunkSource } from "./decode.ts";
 import { type NormalForm, Normaliser } from "./normaliser.ts";
 import { type Chunks, FrameBytes, RepeatedText, readChunks } from "./passthrough.ts";
@@ -27,6 +28,7 @@ export class EncodedStream extends AnswerEvents implements Sink<Chunks, readonly
   readonly #legacyFunctions: boolean;
   readonly #renderFault: EncodingOptions["renderFault"];
   readonly #normaliser: Normaliser;
+  readonly #showsCost: boolean;
   readonly #encoder: EventEncoder;
   /** Whether the latest chunk was encoded as one event. */
   #isOneEvent = false;
@@ -39,6 +41,7 @@ export class EncodedStream extends AnswerEvents implements Sink<Chunks, readonly
     this.#legacyFunctions = target.legacyFunctions;
     this.#renderFault = renderFault;
     this.#normaliser = new Normaliser(form);
+    this.#showsCost = form.showsCost === true;
     this.#encoder = encoder();
   }
 
@@ -113,7 +116,8 @@ export class EncodedStream extends AnswerEvents implements Sink<Chunks, readonly
     }
     const { usage } = this.#normaliser;
     this.complete({ usage, upstreamResponseId: this.#chunks.upstreamResponseId }, events, (last) => {
-      this.#encoder.push(this.#normaliser.end(), last);
+      const end = this.#normaliser.end();
+      this.#encoder.push(this.#showsCost ? withCost(end, this.observer, { usage }) : end, last);
       this.#encoder.end(last);
     });
   }

@@ -22,6 +22,8 @@ export type NormalForm = {
   readonly thinkingRequested: boolean;
   /** How many choices were asked for. */
   readonly choices: number;
+  /** The caller asked for `usage.cost`. */
+  readonly showsCost?: boolean;
 };
 
 /** Where an upstream reported no counts: clients want the numbers all the same. */
