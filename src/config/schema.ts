@@ -3,7 +3,7 @@
  * tables in docs/configuration.md are made from this.
  */
 import { type Static, type TProperties, type TSchema, Type } from "@sinclair/typebox";
-import { KeyedRecord } from "../lib/keyed-record.ts";
+import { KeyedRecord, keyOfLength } from "../lib/keyed-record.ts";
 import type { ServedSurface, SurfaceName } from "./config.ts";
 
 const closed = { additionalProperties: false } as const;
@@ -166,7 +166,7 @@ const priceRates = {
   request: dollars("Dollars per call."),
   image: dollars("Dollars per image in the answer."),
   tools: optional(
-    Type.Record(Type.String(), Type.Number({ minimum: 0 }), { description: "Dollars per use of a hosted tool." }),
+    KeyedRecord(keyOfLength(64), Type.Number({ minimum: 0 }), { description: "Dollars per use of a hosted tool." }),
   ),
 };
 
@@ -187,8 +187,8 @@ const PriceFile = Type.Object(
       ),
     ),
     service_tiers: optional(
-      Type.Record(
-        Type.String(),
+      KeyedRecord(
+        keyOfLength(64),
         Type.Union([Type.Number({ minimum: 0, maximum: 1000 }), Type.Object(priceRates, closed)]),
         { description: "By the name of the service tier: a factor, or rates. Default: 0.5 for `batch` and `flex`." },
       ),
