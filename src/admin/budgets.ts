@@ -147,7 +147,7 @@ export const budgetRoutes: readonly Route[] = [
       const name = await named(services, context);
       const before = await told(services, name);
       const row = { ...name, limit: microsFrom(dollars), updatedAt: services.clock.now() };
-      await needsStorage(() => services.store.budgets.set(row));
+      await needsStorage(() => services.store.budgets.set(row, before === undefined));
       const after = await told(services, name);
       await record(services, context, actor, {
         act: "budget.set",

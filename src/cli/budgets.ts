@@ -26,7 +26,9 @@ export function setBudget(
 ): Promise<ExitCode> {
   return withStore(context, async (store, config) => {
     const scope = await scopeFrom(store, config, given);
-    await store.budgets.set({ scope, period, limit: microsFrom(dollars), updatedAt: systemClock.now() });
+    const before = new BudgetRules(config.budgets, await store.budgets.list()).ofScope(scope);
+    const isNew = !before.some((rule) => rule.period === period);
+    await store.budgets.set({ scope, period, limit: microsFrom(dollars), updatedAt: systemClock.now() }, isNew);
     await showOne(context, store, config, scope, period, json);
   });
 }

@@ -305,12 +305,16 @@ export type Reserved = {
 
 /**
  * Budgets, what is spent of them, and the reservations of calls under way. Of concurrent reservations in all processes no more
- * are made than fit.
+ * are made than fit. A span of a day or a month that is asked for the first time begins with what the ledger has of it, and from
+ * then on counts every line, once: by its reservation, or when the ledger gets it.
  */
 export interface BudgetRepository {
   list(): Promise<BudgetRow[]>;
-  /** Replaces the limit of the budget that is there. */
-  set(row: BudgetRow): Promise<void>;
+  /**
+   * Replaces the limit of the budget that is there.
+   * @param isNew whether nothing was held to it before: one that is prepaid begins with nothing spent
+   */
+  set(row: BudgetRow, isNew?: boolean): Promise<void>;
   /** Raises the limit. @returns the new one; undefined where there is no such budget */
   add(budget: Pick<BudgetRow, "scope" | "period">, amount: number, at: number): Promise<number | undefined>;
   /** @returns false where there is none */
@@ -433,6 +437,15 @@ export type LedgerLine = {
   readonly priceNote: string | null;
   readonly firstTokenMs: number | null;
   readonly totalMs: number;
+  /** Only of a line that is to be written; budgets need it. */
+  readonly payer?: LinePayer;
+};
+
+export type LinePayer = {
+  /** Of the key. */
+  readonly tier: string;
+  /** Where the line's cost counts by its reservation. */
+  readonly reserved: readonly BudgetSpan[];
 };
 
 export type LedgerFilter = {
@@ -493,7 +506,7 @@ export type LedgerPage = LedgerFilter & {
 
 /** What calls used and cost. */
 export interface LedgerRepository {
-  /** Adds lines; those that are there already stay as they are. @returns how many were new */
+  /** Adds lines, also to what is spent of budgets; those that are there already stay as they are. @returns how many were new */
   append(lines: readonly LedgerLine[]): Promise<number>;
   /** Exact sums, costliest first, then by group; by days, in their order. @param by none: one sum of all */
   sums(filter: LedgerFilter, by: readonly LedgerGroup[], limit: number): Promise<LedgerSum[]>;

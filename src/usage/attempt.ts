@@ -1,6 +1,6 @@
 /** One attempt to answer a request, as the accounts are told of it. */
 import type { Usage } from "../protocols/chat/schema.ts";
-import type { CallEnd, LedgerLine } from "../store/store.ts";
+import type { BudgetSpan, CallEnd, LedgerLine } from "../store/store.ts";
 
 /** Known before anything is sent. */
 export type Attempt = {
@@ -86,14 +86,17 @@ export interface UsageEntry {
 export interface UsageGate {
   /**
    * Sets aside what the attempt may cost at most.
+   * @param at when it began, in Unix milliseconds
    * @returns undefined where nothing is to be settled. Rejects with ApiError where that is not left
    */
-  reserve(attempt: Attempt): Promise<Reservation> | undefined;
+  reserve(attempt: Attempt, at: number): Promise<Reservation> | undefined;
 }
 
 export interface Reservation {
   /** Headers that tell the client what is left. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** The budgets that it counts in. */
+  readonly budgets?: readonly BudgetSpan[];
   /** Called once, when the cost is known; `line.cost` is null where it never will be. Must not throw. */
   settle(line: LedgerLine): void;
 }

@@ -130,16 +130,20 @@ export class Budgets implements UsageGate {
    * @returns undefined where nothing applies to the call. Rejects with ApiError insufficient_quota, rate_limit_exceeded,
    * model_without_price or storage_unavailable
    */
-  reserve(attempt: Attempt): Promise<UsageReservation> | undefined {
+  reserve(attempt: Attempt, at: number): Promise<UsageReservation> | undefined {
     const rules = this.rules.of(attempt);
     const tokenLimit = this.#tools.tokensPerMinute(attempt.keyId);
     if (rules.length === 0 && tokenLimit === undefined) return undefined;
-    return this.#reserve(attempt, rules, tokenLimit);
+    return this.#reserve(attempt, at, rules, tokenLimit);
   }
 
-  async #reserve(attempt: Attempt, rules: readonly Rule[], tokenLimit: number | undefined): Promise<UsageReservation> {
+  async #reserve(
+    attempt: Attempt,
+    at: number,
+    rules: readonly Rule[],
+    tokenLimit: number | undefined,
+  ): Promise<UsageReservation> {
     const { clock, store, now } = this.#tools;
-    const at = clock.now();
     const amount = this.#amountOf(attempt, rules);
     if (amount === 0 && tokenLimit === undefined) return nothingReserved;
     const tokens = tokensOf(attempt.bounds);
@@ -156,6 +160,7 @@ export class Budgets implements UsageGate {
     this.#refuse(reservation, rules, reserved);
     this.counts.reserved += 1;
     return {
+      budgets: reservation.budgets,
       headers: reserved.tokens === undefined ? {} : tokenHeaders(tokenLimit!, reserved.tokens),
       settle: ({ cost, counted, tokens: used }) => {
         const spent = cost ?? reservation.amount;

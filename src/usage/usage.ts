@@ -40,7 +40,7 @@ export class UsageRecorder {
    */
   begin(attempt: Attempt): UsageEntry | Promise<UsageEntry> {
     const entry = new Entry(this.#tools, this.#estimates, attempt);
-    const reserving = this.gate?.reserve(attempt);
+    const reserving = this.gate?.reserve(attempt, entry.at);
     return reserving === undefined ? entry : this.#reserve(entry, reserving);
   }
 
@@ -74,7 +74,8 @@ class Entry implements UsageEntry {
   readonly #tools: UsageTools;
   readonly #estimates: Set<Promise<void>>;
   readonly #attempt: Attempt;
-  readonly #at: number;
+  /** When the attempt began, in Unix milliseconds. */
+  readonly at: number;
   readonly #startedAt: number;
   #firstTokenMs: number | null = null;
   #totalMs = 0;
@@ -85,7 +86,7 @@ class Entry implements UsageEntry {
     this.#tools = tools;
     this.#estimates = estimates;
     this.#attempt = attempt;
-    this.#at = tools.clock.now();
+    this.at = tools.clock.now();
     this.#startedAt = tools.clock.monotonic();
   }
 
@@ -105,7 +106,7 @@ class Entry implements UsageEntry {
     const { target } = this.#attempt;
     if (target === undefined) return undefined;
     const tier = usage[billed]?.serviceTier ?? serviceTier;
-    return this.#tools.prices().price(target, countedOf(usage), tier, this.#at).cost ?? undefined;
+    return this.#tools.prices().price(target, countedOf(usage), tier, this.at).cost ?? undefined;
   }
 
   settle(outcome: Outcome): void {
@@ -169,13 +170,13 @@ class Entry implements UsageEntry {
     const counted = usage === undefined ? undefined : countedOf(usage);
     const priced = !isBilled
       ? nothing
-      : this.#tools.prices().price(target, counted ?? countedOf(noUsage), tier, this.#at);
+      : this.#tools.prices().price(target, counted ?? countedOf(noUsage), tier, this.at);
     // Of a call whose counts are unknown only a cost of nothing is known.
     const { cost, costs, ...price } = counted === undefined && priced.cost !== 0 ? unknown : priced;
     return {
       requestId: attempt.requestId,
       attempt: attempt.number,
-      at: this.#at,
+      at: this.at,
       keyId: attempt.keyId,
       tags: attempt.tags,
       surface: attempt.surface,
@@ -198,6 +199,7 @@ class Entry implements UsageEntry {
       priceNote: isReckoned ? withNote(price.priceNote) : price.priceNote,
       firstTokenMs: this.#firstTokenMs,
       totalMs: this.#totalMs,
+      payer: { tier: attempt.tier, reserved: this.#reservation?.budgets ?? [] },
     };
   }
 }

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import type { Config } from "../../src/config/config.ts";
 import { surfaceRoutes } from "../../src/http/surface-routes.ts";
 import type { BudgetPeriod } from "../../src/store/store.ts";
+import { spanOf } from "../../src/usage/spans.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { Troupe, type TroupeOptions } from "../helpers/troupe.ts";
 import { UpstreamServer } from "../helpers/upstream-server.ts";
@@ -96,6 +97,29 @@ test("a change applies to the next call, and a key's own budget goes before the 
   expect([await status(), await status()]).toEqual([200, 429]);
   expect(await troupe.server.services.store.budgets.add({ scope: "tag:team-a", period: "prepaid" }, 1e6, 2)).toBe(2e6);
   expect([await status(), await status()]).toEqual([200, 429]);
+});
+
+test("a budget that is set in the middle of its span counts what was spent before, once", async () => {
+  using upstream = new UpstreamServer(() => answer());
+  await using troupe = await Troupe.start({
+    providers: { openai: { baseUrl: upstream.url } },
+    config: { prices: [{ match: "openai/m", input: 0, output: 1_000_000 }], budgets: defaults },
+  });
+  const { services } = troupe.server;
+  const status = async () => (await troupe.post(chat, body(7))).status;
+  expect([await status(), await status()]).toEqual([200, 200]);
+  // One call is in the ledger, and one on its way there.
+  await services.ledger.flush();
+  expect(await status()).toBe(200);
+  await setBudget(troupe, "all", "day", 28);
+  await setBudget(troupe, "all", "month", 1000);
+  await setBudget(troupe, "tier:enterprise", "prepaid", 7);
+  expect(await status()).toBe(200);
+  await services.ledger.flush();
+  expect(await status()).toBe(429);
+  const spans = services.budgets.rules.all().map(({ scope, period }) => ({ scope, span: spanOf(period, Date.now()) }));
+  const spent = (await services.store.budgets.spending(spans)).map((one) => one.spent / 1e6);
+  expect(spent).toEqual([28, 28, 7]);
 });
 
 test("a day ends at midnight in UTC, and a clock that goes back opens nothing twice", async () => {

@@ -283,6 +283,82 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
       expect(await store.budgets.settle("open", 1, 0)).toBe(true);
     });
 
+    const spans = (scopes: readonly string[]) =>
+      scopes.flatMap((scope) => ["2023-11-14", "2023-11", "prepaid"].map((span) => ({ scope, span })));
+    const paid = (id: string, cost: number | null, changes: Partial<LedgerLine> = {}) =>
+      ledgerLine(`req_${id}`, { at: start, cost, ...changes });
+
+    on(
+      "a budget of a day or a month begins with what the ledger has, and a prepaid one with nothing",
+      async (_, store) => {
+        const { budgets, ledger, keys } = store;
+        await keys.insert(keyRow("key_1", { tier: "free" }));
+        await keys.insert(keyRow("key_2", { tier: "pro" }));
+        const dayMs = 86_400_000;
+        await ledger.append([
+          paid("a", 1, { tags: ["a", "b"] }),
+          paid("b", 10, { keyId: "key_2", tags: ["a"] }),
+          paid("c", 100, { at: start - dayMs }),
+          paid("d", 1000, { at: start - 14 * dayMs }),
+          paid("e", 10_000, { at: start + 17 * dayMs }),
+        ]);
+        const asked = spans(["all", "key:key_1", "tag:a", "tier:free", "tag:none"]);
+        const told = async () => (await budgets.spending(asked)).map(({ spent }) => spent);
+        const before = [...[11, 111, 0], ...[1, 101, 0], ...[11, 11, 0], ...[1, 101, 0], ...[0, 0, 0]];
+        expect(await told()).toEqual(before);
+        // What comes later counts once, however often it is written, and not where a reservation counts it.
+        const reserved = [{ scope: "all", span: "2023-11" }];
+        const line = paid("f", 5, { tags: ["a"], payer: { tier: "free", reserved } });
+        await ledger.append([line, line]);
+        await ledger.append([line, paid("g", null, { keyId: "key_2" })]);
+        const more = [...[5, 0, 0], ...[5, 5, 0], ...[5, 5, 0], ...[5, 5, 0], ...[0, 0, 0]];
+        expect(await told()).toEqual(before.map((sum, at) => sum + more[at]!));
+        const { refusedBy } = await budgets.reserve(
+          reservation("r", 1, 0, [{ scope: "tag:b", span: "2023-11-14", limit: 1 }]),
+        );
+        expect(refusedBy).toMatchObject({ scope: "tag:b", spent: 1 });
+      },
+    );
+
+    on("a prepaid budget that is set anew begins with nothing, and one that is changed goes on", async (_, store) => {
+      const { budgets } = store;
+      const prepaid = { scope: "tag:a", span: "prepaid" };
+      const set = (limit: number, isNew: boolean) =>
+        budgets.set({ scope: "tag:a", period: "prepaid", limit, updatedAt: start }, isNew);
+      const spent = async () => (await budgets.spending([prepaid]))[0]!.spent;
+      await set(9, true);
+      await budgets.reserve(reservation("a", 4, 0, [{ ...prepaid, limit: 9 }]));
+      await budgets.settle("a", 4, 0);
+      await set(20, false);
+      expect(await spent()).toBe(4);
+      await budgets.remove({ scope: "tag:a", period: "prepaid" });
+      await set(9, true);
+      expect(await spent()).toBe(0);
+    });
+
+    on("of calls that end while a budget is set, each counts once", async (database, store) => {
+      const stores = [store, await database.open(), await database.open()];
+      const span = { scope: "all", span: "2023-11-14" };
+      for (let round = 0; round < 8; round += 1) {
+        const day = { scope: `tag:r${round}`, span: "2023-11-14" };
+        const tags = [`r${round}`];
+        await Promise.all(
+          Array.from({ length: 40 }, async (_, at) => {
+            const one = stores[at % 3]!;
+            const id = `${round}-${at}`;
+            if (at < 20) return one.ledger.append([paid(id, 1, { tags }), paid(`${id}b`, 1, { tags })]);
+            if (at < 25) return one.budgets.spending([day, span]);
+            await one.budgets.reserve(reservation(id, 5, 0, [{ ...day, limit: 1e9 }]));
+            await one.ledger.append([paid(id, 3, { tags, payer: { tier: "pro", reserved: [day] } })]);
+            return one.budgets.settle(id, 3, 0);
+          }),
+        );
+        expect(await store.budgets.spending([day])).toEqual([{ ...day, spent: 40 + 45, reserved: 0 }]);
+        expect((await store.budgets.spending([span]))[0]!.spent).toBe((round + 1) * 85);
+      }
+      for (const one of stores.slice(1)) await one.close();
+    });
+
     on("tokens count for the minute after they were used, and as many as were used", async (_, store) => {
       const { budgets } = store;
       const at = (now: number, tokens: number) =>

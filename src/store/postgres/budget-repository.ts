@@ -27,10 +27,12 @@ export function budgetRepository(
       );
       return rows.map((row) => ({ ...row }));
     },
-    async set({ scope, period, limit, updatedAt }) {
-      const text = `insert into troupe.budgets values ($1::text, $2::text, $3::bigint, $4::bigint)
+    async set({ scope, period, limit, updatedAt }, isNew = false) {
+      const text = `with forgotten as (
+          update troupe.spending set spent = 0 where $5::boolean and scope = $1::text and span = 'prepaid')
+        insert into troupe.budgets values ($1::text, $2::text, $3::bigint, $4::bigint)
         on conflict (scope, period) do update set amount = excluded.amount, updated_at = excluded.updated_at`;
-      await background.run(text, [scope, period, limit, updatedAt]);
+      await background.run(text, [scope, period, limit, updatedAt, isNew && period === "prepaid"]);
     },
     async add({ scope, period }, amount, at) {
       // Sent again, it finds its own time and adds nothing.
@@ -79,6 +81,7 @@ export function budgetRepository(
       return row!.released;
     },
     async spending(spans) {
+      await background.run("select troupe.open_spans($1::text::jsonb)", [JSON.stringify(spans)]);
       const rows = await background.run<Spending>(
         `select asked.scope, asked.span, coalesce(s.spent, 0)::float8 as spent, coalesce(s.reserved, 0)::float8 as reserved
          from rows from (jsonb_to_recordset($1::text::jsonb) as (scope text, span text)) with ordinality asked(scope, span, place)

@@ -10,6 +10,7 @@ import {
   type LedgerSum,
   tokenKinds,
 } from "../store.ts";
+import { unreservedCosts } from "../unreserved.ts";
 import type { Parameter, QueryPool } from "./query-pool.ts";
 
 const dayMs = 86_400_000;
@@ -81,7 +82,14 @@ const append = `with fresh as (
     group by day, ${dimensions.join(", ")} order by day, ${dimensions.join(", ")}
     on conflict (day, ${dimensions.join(", ")})
     do update set ${sumColumns.map((name) => `${name} = d.${name} + excluded.${name}`).join(", ")})
-  select count(*)::float8 as count from fresh`;
+  select count(*)::float8 as count, (
+    select troupe.spend_unreserved(jsonb_agg(jsonb_build_object('scope', scope, 'span', span, 'cost', u.cost)))::text
+    from (select distinct * from jsonb_to_recordset($2::text::jsonb) as u ("requestId" text, attempt bigint, scope text, span text, cost bigint)) u
+    join fresh on fresh.request_id = u."requestId" and fresh.attempt = u.attempt having count(*) > 0) as spent from fresh`;
+
+/** What a line adds to budgets if it is new. */
+const unreservedOf = (line: LedgerLine) =>
+  unreservedCosts(line).map((cost) => ({ requestId: line.requestId, attempt: line.attempt, ...cost }));
 
 type Row = Record<string, string | number | null>;
 
@@ -89,7 +97,10 @@ export function ledgerRepository(pool: QueryPool): LedgerRepository {
   return {
     async append(lines) {
       if (lines.length === 0) return 0;
-      const [row] = await pool.run<{ count: number }>(append, [JSON.stringify(lines.map(rowFrom))]);
+      const [row] = await pool.run<{ count: number }>(append, [
+        JSON.stringify(lines.map(rowFrom)),
+        JSON.stringify(lines.flatMap(unreservedOf)),
+      ]);
       return row!.count;
     },
     async sums(filter, by, limit) {
@@ -163,11 +174,12 @@ function conditions(filter: LedgerFilter, bound: Bound): string {
 }
 
 function lineQuery(page: LedgerPage) {
-  const { since, until, ended, before, limit } = page;
+  const { since, until, ended, before, limit, requestId } = page;
   const bound = new Bound();
   const at = (time: number) => bound.put(time, "bigint");
   const parts = [`at >= ${at(since)} and at < ${at(until)}`, conditions(page, bound)];
   if (ended !== undefined) parts.push(`and ended = ${bound.put(ended, "text")}`);
+  if (requestId !== undefined) parts.push(`and request_id = ${bound.put(requestId, "text")}`);
   if (before !== undefined) {
     const place = `(${at(before.at)}, ${bound.put(before.requestId, "text")}, ${at(before.attempt)})`;
     parts.push(`and (at, request_id, attempt) < ${place}`);

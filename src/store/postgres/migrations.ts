@@ -285,6 +285,86 @@ create table troupe.ledger_days (
   primary key (day, key_id, tags, surface, format, model, persona, provider, upstream_model)
 );`,
   },
+  // 5: A span of a day or a month begins with what the ledger has of it, and counts every line from then on. The lock of such a beginning
+  // lets it and the ledger's writers see all of each other: who comes second finds what the first has written.
+  {
+    sql: `
+create function troupe.ledger_cost(p_scope text, p_span text) returns bigint language plpgsql as $$
+declare
+  p_kind text := split_part(p_scope, ':', 1);
+  p_name text := split_part(p_scope, ':', 2);
+  begins date := to_date(rpad(p_span, 10, '-01'), 'YYYY-MM-DD');
+  ends date := begins + case when length(p_span) = 7 then interval '1 month' else interval '1 day' end;
+begin
+  return (select coalesce(sum(cost), 0) from troupe.ledger_days
+    where day >= begins - date '1970-01-01' and day < ends - date '1970-01-01' and case p_kind
+      when 'all' then true
+      when 'key' then key_id = p_name
+      when 'tag' then jsonb_exists(tags::jsonb, p_name)
+      else key_id in (select id from troupe.keys where tier = p_name) end);
+end $$;
+
+create function troupe.open_spans(p_budgets jsonb) returns void language plpgsql as $$
+begin
+  if not exists (select 1 from jsonb_to_recordset(p_budgets) as b (scope text, span text)
+    where not exists (select 1 from troupe.spending s where s.scope = b.scope and s.span = b.span)) then return; end if;
+  perform pg_advisory_xact_lock(1953656934, 1);
+  insert into troupe.spending (scope, span, spent)
+    select b.scope, b.span, case when b.span = 'prepaid' then 0 else troupe.ledger_cost(b.scope, b.span) end
+    from jsonb_to_recordset(p_budgets) as b (scope text, span text)
+    where not exists (select 1 from troupe.spending s where s.scope = b.scope and s.span = b.span) order by 1, 2
+    on conflict do nothing;
+end $$;
+
+create function troupe.spend_unreserved(p_costs jsonb) returns void language plpgsql as $$
+begin
+  perform pg_advisory_xact_lock_shared(1953656934, 1);
+  perform 1 from troupe.spending s join jsonb_to_recordset(p_costs) as c (scope text, span text)
+    on s.scope = c.scope and s.span = c.span order by s.scope, s.span for update of s;
+  update troupe.spending s set spent = s.spent + c.cost from (
+    select scope, span, sum(cost) as cost from jsonb_to_recordset(p_costs) as u (scope text, span text, cost bigint)
+    group by scope, span) c where s.scope = c.scope and s.span = c.span;
+end $$;
+
+create or replace function troupe.reserve(p_id text, p_owner text, p_amount bigint, p_budgets jsonb, p_key text, p_now float8,
+  p_limit bigint, p_tokens bigint) returns jsonb language plpgsql as $$
+declare
+  budget record;
+  at_ms float8 := p_now;
+  tokens_window jsonb;
+begin
+  perform troupe.open_spans(p_budgets);
+  perform 1 from troupe.spending s join jsonb_to_recordset(p_budgets) as b (scope text, span text)
+    on s.scope = b.scope and s.span = b.span order by s.scope, s.span for update of s;
+  if p_key is not null then
+    perform pg_advisory_xact_lock(hashtextextended(p_key, 1953656933));
+    at_ms := coalesce(p_now, extract(epoch from clock_timestamp()) * 1000);
+  end if;
+  -- Sent again, it counts once.
+  if exists (select 1 from troupe.reservations where id = p_id) then return '{}'; end if;
+  for budget in
+    select s.scope, s.span, s.spent, s.reserved, b.lim from rows from (
+      jsonb_to_recordset(p_budgets) as (scope text, span text, "limit" bigint)) with ordinality b(scope, span, lim, place)
+    join troupe.spending s on s.scope = b.scope and s.span = b.span order by place
+  loop
+    if budget.lim - budget.spent - budget.reserved <= 0 or p_amount > budget.lim - budget.spent - budget.reserved then
+      return jsonb_build_object('refusedBy', jsonb_build_object('scope', budget.scope, 'span', budget.span,
+        'spent', budget.spent, 'reserved', budget.reserved, 'limit', budget.lim));
+    end if;
+  end loop;
+  if p_key is not null then
+    tokens_window := troupe.use_tokens(p_key, at_ms, p_limit, p_tokens);
+    if coalesce((tokens_window->>'waitMs')::float8, 1) > 0 then return jsonb_build_object('tokens', tokens_window); end if;
+  end if;
+  insert into troupe.reservations values (p_id, p_owner, p_amount, p_key,
+    case when p_key is not null then ceil(at_ms / 250) * 250 end, p_tokens);
+  insert into troupe.reserved_spans
+    select p_id, b.scope, b.span from jsonb_to_recordset(p_budgets) as b (scope text, span text);
+  update troupe.spending s set reserved = s.reserved + p_amount
+    from troupe.reserved_spans r where r.reservation = p_id and r.scope = s.scope and r.span = s.span;
+  return case when p_key is null then '{}'::jsonb else jsonb_build_object('tokens', tokens_window) end;
+end $$;`,
+  },
 ];
 
 /** One number for all programs, so that of several that start at once one migrates. "trpe" */

@@ -9,6 +9,7 @@ import type {
   Spending,
   TokenWindow,
 } from "../store.ts";
+import { daysOf } from "../unreserved.ts";
 import type { Synchronous } from "./asynchronous.ts";
 import type { GroupCommit } from "./group-commit.ts";
 import type { LivenessLock } from "./liveness-lock.ts";
@@ -45,6 +46,8 @@ export function budgetRepository(
   const spending = database.prepare<Spending, BudgetSpan>(
     "select scope, span, spent, reserved from spending where scope = $scope and span = $span",
   );
+  const forgetPrepaid = database.prepare("update spending set spent = 0 where scope = $scope and span = 'prepaid'");
+  const open = database.prepare("insert into spending (scope, span, spent) values ($scope, $span, $spent)");
   const hold = database.prepare(
     `insert into spending (scope, span, reserved) values ($scope, $span, $amount)
      on conflict do update set reserved = reserved + excluded.reserved`,
@@ -81,8 +84,19 @@ export function budgetRepository(
   const forgetSpending = database.prepare(
     "delete from spending where span <> 'prepaid' and reserved = 0 and span < substr($beforeDay, 1, length(span))",
   );
-  const spendingOf = ({ scope, span }: BudgetSpan) =>
-    spending.get({ scope, span }) ?? { scope, span, spent: 0, reserved: 0 };
+  const setAll = database.transaction((row: BudgetRow, isNew: boolean) => {
+    set.run(row);
+    if (isNew && row.period === "prepaid") forgetPrepaid.run({ scope: row.scope });
+  });
+
+  /** Within a transaction that writes: the ledger's part is read once for each span, and then grows with it. */
+  function spendingOf({ scope, span }: BudgetSpan): Spending {
+    const found = spending.get({ scope, span });
+    if (found !== null) return found;
+    const spent = span === "prepaid" ? 0 : costIn(database, scope, span);
+    open.run({ scope, span, spent });
+    return { scope, span, spent, reserved: 0 };
+  }
 
   function reserve(owner: string, { id, amount, budgets, tokens }: Reservation): Reserved {
     // A write that is repeated counts once.
@@ -122,6 +136,7 @@ export function budgetRepository(
     return end.run({ id }).changes > 0;
   }
 
+  const allSpending = database.transaction((spans: readonly BudgetSpan[]) => spans.map(spendingOf));
   const release = database.transaction((owner: string) => {
     const held = heldBy.all({ owner });
     for (const { id } of held) settle(id, 0, 0);
@@ -129,7 +144,7 @@ export function budgetRepository(
   });
   return {
     list: () => list.all(),
-    set: (row) => void set.run(row),
+    set: (row, isNew = false) => void setAll.immediate(row, isNew),
     add: ({ scope, period }, amount, at) => add.get({ scope, period, amount, at })?.amount,
     remove: ({ scope, period }) => {
       if (isThere.get({ scope, period }) === null) return false;
@@ -146,9 +161,25 @@ export function budgetRepository(
       const gone = ownersOf.all().filter(({ owner }) => !own.isAlive(owner));
       return gone.reduce((sum, { owner }) => sum + release.immediate(owner), 0);
     },
-    spending: (spans) => spans.map(spendingOf),
+    spending: (spans) => allSpending.immediate(spans),
     forgetSpending: (beforeDay) => forgetSpending.run({ beforeDay }).changes,
   };
+}
+
+/** By the scope's kind: which of the ledger's sums are its. */
+const partOf: Readonly<Record<string, string>> = {
+  all: "",
+  key: "and key_id = $name",
+  tag: "and exists (select 1 from json_each(tags) where value = $name)",
+  tier: "and key_id in (select id from keys where tier = $name)",
+};
+
+function costIn(database: Database, scope: string, span: string): number {
+  const [kind = "", name] = scope.split(":", 2);
+  const { firstDay, endDay } = daysOf(span);
+  const days = Array.from({ length: endDay - firstDay }, (_, at) => firstDay + at);
+  const sql = `select coalesce(sum(cost), 0) as cost from ledger_days where day in (${days.join(", ")}) ${partOf[kind]}`;
+  return database.query<{ cost: number }, Record<string, string>>(sql).get(name === undefined ? {} : { name })!.cost;
 }
 
 const bucketOf = (now: number) => Math.ceil(now / gatheredMs) * gatheredMs;

@@ -12,6 +12,7 @@ import {
   type LedgerSum,
   tokenKinds,
 } from "../store.ts";
+import { type UnreservedCost, unreservedCosts } from "../unreserved.ts";
 import type { Synchronous } from "./asynchronous.ts";
 
 const dayMs = 86_400_000;
@@ -76,9 +77,14 @@ export function ledgerRepository(
     `insert into ledger_days (${[...key, ...sumColumns].join(", ")}) values (${list(key.length + sumColumns.length)})
      on conflict (${key.join(", ")}) do update set ${sumColumns.map((name) => `${name} = ${name} + excluded.${name}`).join(", ")}`,
   );
+  const hasSpending = database.prepare("select 1 from spending where span <> 'prepaid' limit 1");
+  const spend = database.prepare<unknown, UnreservedCost>(
+    "update spending set spent = spent + $cost where scope = $scope and span = $span",
+  );
   const appendAll = database.transaction((lines: readonly LedgerLine[]) => {
     const fresh = lines.filter((line) => insert.run(...valuesOf(line)).changes > 0);
     for (const { dimensions: named, sums } of sumsOf(fresh)) add.run(...named, ...sums);
+    if (hasSpending.get() !== null) for (const cost of costsOf(fresh)) spend.run(cost);
     return fresh.length;
   });
   const removeLines = database.prepare<unknown, { before: number; max: number }>(
@@ -169,6 +175,16 @@ function sumsOf(lines: readonly LedgerLine[]): Iterable<DaySum> {
       found.set(id, sum);
     }
     addTo(sum.sums, line);
+  }
+  return found.values();
+}
+
+/** What the lines add to budgets, each once. */
+function costsOf(lines: readonly LedgerLine[]): Iterable<UnreservedCost> {
+  const found = new Map<string, UnreservedCost>();
+  for (const one of lines.flatMap(unreservedCosts)) {
+    const id = `${one.scope}/${one.span}`;
+    found.set(id, { ...one, cost: one.cost + (found.get(id)?.cost ?? 0) });
   }
   return found.values();
 }
