@@ -1,6 +1,6 @@
 /** System text and turns of this format as messages of the inner form. */
 import { truncate } from "../../lib/truncate.ts";
-import type { AssistantMessage, Message, ToolCall, ToolMessage, UserPart } from "../chat/schema.ts";
+import type { AssistantMessage, Message, ToolCall, UserPart } from "../chat/schema.ts";
 import type { NativeOnly } from "./native-only.ts";
 import { documentParts, imagePart, marker, searchResultPart, textPart } from "./parts.ts";
 import type { ContentBlock, MessagesBody, TextBlock, ToolResultBlock, ToolUseBlock, Turn } from "./schema.ts";
@@ -14,7 +14,7 @@ export function conversationOf({ system, messages }: MessagesBody, nativeOnly: N
 function systemMessage(content: MessagesBody["system"]): Message[] {
   if (typeof content === "string") return content === "" ? [] : [{ role: "system", content }];
   const parts = (content ?? []).filter(({ text }) => text !== "").map(textPart);
-  return parts.length === 0 ? [] : [{ role: "system", content: parts }];
+  return parts.length === 0 ? [] : [{ role: "system", content: contentOf(parts) } as Message];
 }
 
 function messagesOf({ role, content }: Turn, path: string, nativeOnly: NativeOnly): Message[] {
@@ -42,7 +42,14 @@ function userMessages(content: readonly ContentBlock[], path: string, nativeOnly
     if (block.type === "tool_result") results.push(toolMessage(block, place, nativeOnly));
     else parts.push(...partsOf(block, place, nativeOnly));
   }
-  return parts.length === 0 ? results : [...results, { role: "user", content: parts }];
+  return parts.length === 0 ? results : [...results, { role: "user", content: contentOf(parts) }];
+}
+
+/** One text is a string, as all upstreams take it; several, and marked ones, stay parts. */
+function contentOf(parts: UserPart[]): string | UserPart[] {
+  const [only] = parts;
+  const isText = parts.length === 1 && only?.type === "text" && !("cache_control" in only);
+  return isText ? only.text : parts;
 }
 
 function partsOf(block: ContentBlock, path: string, nativeOnly: NativeOnly): UserPart[] {
@@ -81,7 +88,7 @@ function toolMessage(block: ToolResultBlock, path: string, nativeOnly: NativeOnl
   return {
     role: "tool",
     tool_call_id: tool_use_id,
-    content: typeof content === "string" ? content : parts.length === 0 ? "" : (parts as ToolMessage["content"]),
+    content: typeof content === "string" ? content : parts.length === 0 ? "" : contentOf(parts),
     ...(is_error === true && { is_error: true }),
     ...marker(block),
   } as Message;
@@ -124,12 +131,8 @@ function isRedacted(block: ContentBlock, thinking: ReturnedThinking): boolean {
   return block.type === "redacted_thinking" && thinking.redacted(block.data);
 }
 
-/** One text is a string, as all upstreams take it; several, and marked ones, stay parts. */
-function spoken(texts: readonly TextBlock[]): AssistantMessage["content"] | undefined {
-  const [only] = texts;
-  if (only === undefined) return undefined;
-  return texts.length === 1 && only.cache_control == null ? only.text : texts.map(textPart);
-}
+const spoken = (texts: readonly TextBlock[]): AssistantMessage["content"] | undefined =>
+  texts.length === 0 ? undefined : (contentOf(texts.map(textPart)) as AssistantMessage["content"]);
 
 /** Thoughts, then texts, then calls. */
 function isUsualOrder(layout: readonly (string | number)[]): boolean {
