@@ -137,7 +137,11 @@ export type Config = {
     /** Idle time after which a keep-alive comment is sent; 0: never. */
     readonly keepAliveSeconds: number;
   };
-  readonly shutdown: { readonly drainSeconds: number };
+  readonly shutdown: {
+    /** For how long requests are still taken after `/healthz` says 503, so that balancers notice first. */
+    readonly delaySeconds: number;
+    readonly drainSeconds: number;
+  };
   readonly idempotency: {
     readonly retentionHours: number;
     /** Whether a call with a service-request-id goes on after its client disconnected. */

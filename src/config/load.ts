@@ -229,7 +229,7 @@ class ConfigLoader {
         ...(limits.gateway_per_minute !== undefined && { gatewayPerMinute: limits.gateway_per_minute }),
       },
       streams: { keepAliveSeconds: file.streams.keep_alive_seconds },
-      shutdown: { drainSeconds: file.shutdown.drain_seconds },
+      shutdown: { delaySeconds: file.shutdown.delay_seconds, drainSeconds: file.shutdown.drain_seconds },
       idempotency: {
         retentionHours: idempotency.retention_hours,
         finishAfterDisconnect: idempotency.finish_after_disconnect,

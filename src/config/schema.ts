@@ -336,6 +336,12 @@ export const ConfigFile = Type.Object(
       keep_alive_seconds: whole(0, 3600, 15, "Idle time after which a keep-alive comment is sent; 0: never."),
     }),
     shutdown: section("Shutdown on SIGTERM.", {
+      delay_seconds: whole(
+        0,
+        3600,
+        0,
+        "How long requests are still taken while `/healthz` says 503 already, so that a balancer notices first.",
+      ),
       drain_seconds: whole(0, 3600, 30, "Drain timeout: how long requests under way may take to finish."),
     }),
     idempotency: section("Requests with a `service-request-id`.", {

@@ -116,7 +116,7 @@ export const opsRoutes: readonly Route[] = [
   open(
     "/healthz",
     "ok while new requests are taken",
-    (services) => (services.draining ? textAnswer("draining", 503) : textAnswer("ok")),
+    (services) => (services.stopping || services.draining ? textAnswer("draining", 503) : textAnswer("ok")),
     {
       ...plain,
       operationId: "ready",

@@ -80,6 +80,8 @@ export type Services = {
   /** Present in a worker. */
   readonly workers: Workers | undefined;
   readonly startedAt: number;
+  /** Set before a shutdown that waits for balancers: requests are taken, and `/healthz` says 503. */
+  stopping: boolean;
   /** Set at shutdown: requests under way finish, new ones are refused. */
   draining: boolean;
   /** Requests under way, open streams included. */

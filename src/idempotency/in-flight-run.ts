@@ -163,9 +163,12 @@ export class InFlightRun {
     this.#finish("released");
   }
 
-  /** Aborts the upstream call because the lease is lost and another process may repeat it; readers get an error. */
+  /**
+   * Aborts the upstream call because the lease is lost and another process may repeat it; readers get an error. Not once the end
+   * is being written: its record does not run any more, and the write itself tells whether the lease held.
+   */
   lose(): void {
-    if (this.#over) return;
+    if (this.#over || this.#closing) return;
     this.#failure = lost();
     this.#abort.abort();
     this.#finish("lost");

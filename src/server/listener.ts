@@ -94,13 +94,18 @@ export class Listener {
   /** Another process accepts new connections now: those here close after their next answer. */
   handOff(): void {
     this.#isHandedOff = true;
+    this.closeAfterAnswers();
+  }
+
+  /** Goes on, but each connection closes after its next answer. */
+  closeAfterAnswers(): void {
     for (const { host } of this.#instances) host.draining = true;
   }
 
   /** Stops listening and drains. @returns when all connections are closed */
   async stop(): Promise<void> {
     for (const cancel of this.#cancelTimers) cancel();
-    for (const { host } of this.#instances) host.draining = true;
+    this.closeAfterAnswers();
     await Promise.all([...this.#instances].map(({ app }) => app.server!.stop()));
     this.#removeSocket();
   }

@@ -163,8 +163,11 @@ class ServerProcess {
   }
 
   async #end(how: Ending): Promise<number> {
-    const { drainSeconds } = this.#server.services.live.config.shutdown;
-    if (how === "stopped") this.#options.notifier.stopping();
+    const { delaySeconds, drainSeconds } = this.#server.services.live.config.shutdown;
+    if (how === "stopped") {
+      this.#options.notifier.stopping();
+      await this.#server.announceStop(delaySeconds);
+    }
     const aborted = await (how === "stopped" ? this.#server.stop(drainSeconds) : this.#server.handOff(drainSeconds));
     this.#log.info("stopped", { aborted });
     return 0;

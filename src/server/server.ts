@@ -93,6 +93,17 @@ export class RunningServer {
   }
 
   /**
+   * Says that it will stop, and goes on for that time: balancers learn it by `/healthz`, and connections close after their next
+   * answer, so that no request meets a closed port.
+   */
+  async announceStop(seconds: number): Promise<void> {
+    if (seconds === 0) return;
+    this.services.stopping = true;
+    for (const listener of this.#listeners) listener.closeAfterAnswers();
+    await new Promise<void>((resolve) => void this.services.clock.setTimer(seconds * 1000, resolve));
+  }
+
+  /**
    * Stops listening, drains, aborts what is left after that time, and closes everything. Drained are also calls with a
    * service-request-id whose client disconnected: their answers are stored for the retry.
    * @returns how many requests were aborted

@@ -143,6 +143,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
     forgetUpstream: (state) => forgetUpstream(services, state),
     idempotency,
     startedAt: clock.monotonic(),
+    stopping: false,
     draining: false,
     running: 0,
     bodyMemory: new BodyMemory(() => current().limits.bodyMemoryBytes ?? ownBodyMemory),

@@ -253,18 +253,18 @@ class Supervisor {
       return;
     }
     this.#options.notifier.stopping();
-    this.#drain(signal, 0);
+    this.#drain(signal, this.#config.shutdown.delaySeconds * 1000);
   }
 
-  /** @param connectionDrainMs for how long workers wait before they stop listening */
-  #drain(signal: Signal, connectionDrainMs: number): void {
+  /** @param delayMs for how long workers go on before they stop listening */
+  #drain(signal: Signal, delayMs: number): void {
     this.#isStopping = true;
     for (const { worker, listensSince } of this.#slots) {
       // A worker that is still starting handles no messages.
       if (listensSince === undefined) worker?.kill();
       else worker?.send({ kind: "signal", name: signal } satisfies ToWorker);
     }
-    const maxMs = connectionDrainMs + this.#config.shutdown.drainSeconds * 1000 + closeTimeoutMs;
+    const maxMs = delayMs + this.#config.shutdown.drainSeconds * 1000 + closeTimeoutMs;
     this.#setTimer(maxMs, () => this.#killAll());
     if (this.#slots.every(({ worker }) => worker === undefined)) this.#ended.resolve(0);
   }

@@ -34,7 +34,7 @@ describe("without anything", () => {
       },
       aliases: {},
       streams: { keepAliveSeconds: 15 },
-      shutdown: { drainSeconds: 30 },
+      shutdown: { delaySeconds: 0, drainSeconds: 30 },
       idempotency: { retentionHours: 24, finishAfterDisconnect: true, recordBytes: 16 * 1024 * 1024 },
       conversations: { retentionDays: 30 },
       usage: { retentionDays: 400 },

@@ -8,6 +8,8 @@ export type ProcessOptions = {
   readonly env?: Readonly<Record<string, string>>;
   /** Default: the first key of the data folder. */
   readonly key?: string;
+  /** Default: a free one. */
+  readonly port?: number;
 };
 
 export class TroupeProcess implements AsyncDisposable {
@@ -25,7 +27,7 @@ export class TroupeProcess implements AsyncDisposable {
 
   /** Resolves once it listens. @param upstream the address that `openai/…` stands for */
   static async start(data: string, upstream: string, options: ProcessOptions = {}): Promise<TroupeProcess> {
-    const child = Bun.spawn([process.execPath, main, "serve", "--port", "0", "--data", data], {
+    const child = Bun.spawn([process.execPath, main, "serve", "--port", String(options.port ?? 0), "--data", data], {
       cwd: data,
       env: { PATH: process.env["PATH"] ?? "", OPENAI_API_KEY: "key", OPENAI_BASE_URL: upstream, ...options.env },
       stdin: "ignore",
@@ -54,6 +56,11 @@ export class TroupeProcess implements AsyncDisposable {
 
   signal(name: NodeJS.Signals): void {
     this.#child.kill(name);
+  }
+
+  /** Resolves with its exit code. */
+  get ended(): Promise<number> {
+    return this.#child.exited;
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -143,7 +143,7 @@ export function testConfig(data: string, { providers = {}, personas, config }: T
       anonymousPerMinute: 600,
     },
     streams: { keepAliveSeconds: 15 },
-    shutdown: { drainSeconds: 5 },
+    shutdown: { delaySeconds: 0, drainSeconds: 5 },
     idempotency: { retentionHours: 24, finishAfterDisconnect: true, recordBytes: 16 * 1024 * 1024 },
     conversations: { retentionDays: 30 },
     usage: { retentionDays: 400 },

@@ -107,6 +107,27 @@ describe("a holder that lost its lease", () => {
     expect(((await anew).answer as WholeAnswer).body).toBe("new");
   });
 
+  test("is none whose end is being written, though its record does not run any more", async () => {
+    using folder = new TempFolder();
+    const clock = new ManualClock();
+    const written = Promise.withResolvers<void>();
+    await using node = new Node(folder, clock, (runs) => ({
+      async finish(lease, finished) {
+        const isHeld = await runs.finish(lease, finished);
+        await written.promise;
+        return isHeld;
+      },
+    }));
+    const asked = node.ask();
+    await settle();
+    node.upstream.last.stream().push("a").end("finished");
+    const reading = read(await asked);
+    await pass(clock, 10_200);
+    written.resolve();
+    expect(await reading).toEqual(["a"]);
+    expect((await node.ask()).replayed).toBe(true);
+  });
+
   test("because it could not renew it stops when it lapses, and not before", async () => {
     using folder = new TempFolder();
     const clock = new ManualClock();

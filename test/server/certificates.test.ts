@@ -195,7 +195,7 @@ describe("a certificate that changes", () => {
     await using troupe = await Troupe.start({ config: { listen: [files.listener] } });
     const before = troupe.server.services.live;
     copyFileSync(fixture("next-key"), files.key);
-    const next = { ...before.config, shutdown: { drainSeconds: 1 } };
+    const next = { ...before.config, shutdown: { delaySeconds: 0, drainSeconds: 1 } };
     expect(() => troupe.server.reload(next)).toThrow(`${files.key} is not the key of the certificate ${files.cert}`);
     writeFileSync(files.cert, "nonsense");
     expect(() => troupe.server.reload(next)).toThrow(`${files.cert} is no certificate in PEM form`);

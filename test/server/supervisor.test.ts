@@ -59,7 +59,7 @@ class Stage {
       { address: { kind: "tcp", host: "127.0.0.1", port: 0 }, surfaces: ["orchestrator", "gateway"] },
     ];
     this.code = runSupervisor(
-      { ...configOf({}), workers, data, listen, shutdown: { drainSeconds: 30 } },
+      { ...configOf({}), workers, data, listen, shutdown: { delaySeconds: 0, drainSeconds: 30 } },
       {
         build: buildInfo,
         clock: this.clock,
