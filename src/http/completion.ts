@@ -294,6 +294,7 @@ function streamRules({ live }: Services, surface: Surface, writer: Writer, disco
     keepAliveMs: writer.streamType === undefined ? live.config.streams.keepAliveSeconds * 1000 : 0,
     keepAlive: writer.protocol.keepAlive,
     type: writer.streamType,
+    idsApart: writer.protocol.idsApart,
     lateFault(failure) {
       const error =
         failure instanceof ApiError ? surface.fault(failure) : (failure.error ?? errorObjectIn(failure.body));

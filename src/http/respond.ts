@@ -70,6 +70,8 @@ export type StreamRules = {
   readonly keepAlive: string;
   /** The media type of what is no event stream, and has no ids. */
   readonly type?: string | undefined;
+  /** Ids are events of their own. */
+  readonly idsApart?: boolean | undefined;
   /** The events that tell of an answer that is no stream, when a 200 is already out. */
   readonly lateFault: (answer: WholeAnswer | ApiError) => readonly string[];
   /** Ends the call. */
@@ -102,6 +104,12 @@ const utf8 = new TextEncoder();
 
 /** @param event of a kept stream, with its id in the first line */
 const withoutId = (event: string) => event.slice(event.indexOf("\n") + 1);
+
+/** The id in an event of its own, behind the one that it names: who has read it has read that. */
+function withIdBehind(event: string): string {
+  const end = event.indexOf("\n") + 1;
+  return `${event.slice(end)}${event.slice(0, end)}\n`;
+}
 
 /**
  * The body of a streamed answer. What arrives goes out in the same turn. A client that does not keep up stops the source once
@@ -209,12 +217,19 @@ class StreamBody implements Sink<Events, LastEvents> {
       while (this.#wish !== undefined && !this.#isClosed) {
         const { done, value } = await this.#recorded.next();
         if (done === true) this.end({ how: value, events: [] });
-        else this.push(this.#rules.type === undefined ? value : value.map(withoutId));
+        else this.push(this.#placed(value));
       }
     } catch (error) {
       this.fail(error);
     }
     this.#isAsking = false;
+  }
+
+  /** Kept events with their ids where this format's clients take them. */
+  #placed(events: readonly string[]): readonly string[] {
+    const { type, idsApart } = this.#rules;
+    if (type === undefined && idsApart !== true) return events;
+    return events.map(type === undefined ? withIdBehind : withoutId);
   }
 
   #close(end: StreamEnd): void {

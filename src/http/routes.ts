@@ -18,12 +18,14 @@ export type Route = {
   readonly variant?: { readonly header: string; readonly protocol: Protocol };
   /** Its OpenAPI operation. */
   readonly detail: Record<string, unknown>;
+  /** Of a path that ends in `*`: the operations that it stands for, each by what stands behind the path's last colon. */
+  readonly endings?: Readonly<Record<string, Record<string, unknown>>>;
   /** Returns a whole answer; a route that may stream makes the Response itself and calls `finish` at its end. */
   readonly run: (
     services: Services,
     context: RequestContext,
     finish: Finish,
-  ) => WholeAnswer | Promise<WholeAnswer> | Promise<Response>;
+  ) => WholeAnswer | Promise<WholeAnswer | Response>;
 };
 
 /** The part of the path after `marker`, percent-decoded. */

@@ -7,6 +7,7 @@ import type { Protocol } from "../protocols/protocol.ts";
 import { responses } from "../protocols/responses/responses.ts";
 import { createCompletion, type Surface } from "./completion.ts";
 import { gateway } from "./gateway.ts";
+import { generateContentRoutes } from "./generate-content.ts";
 import { modelRoutes } from "./models.ts";
 import { describeTextCompletion } from "./openapi/completions.ts";
 import { describeCompletion } from "./openapi/descriptions.ts";
@@ -55,6 +56,7 @@ function routesOf(surface: Surface): Route[] {
     ...operationRoutes(area),
     tokenCountRoute(surface, "/v1/responses/input_tokens", responses, inputTokens, describeInputTokens(area)),
     tokenCountRoute(surface, "/v1/messages/count_tokens", messagesCount, countedTokens, describeCountTokens(area)),
+    ...generateContentRoutes(surface),
     ...responseRoutes(area),
     ...(area === "gateway" ? rawRoutes : []),
   ];
@@ -71,12 +73,15 @@ export function basePath(surface: ServedSurface, surfaces: readonly ServedSurfac
   return surface === "gateway" && surfaces.includes("orchestrator") ? "/gateway" : "";
 }
 
+/** What all below it is told in the route's form: a version of the API that no other format has is its format's. */
+const folderOf = (path: string): string => (path.startsWith("/v1beta/") ? "/v1beta" : path);
+
 /** The format of the route that has this path, or one above it: what does not exist there is told in its form. */
 export function protocolAt(path: string, surfaces: readonly ServedSurface[]): Protocol {
   for (const surface of surfaces) {
     if (surface === "admin") continue;
     const base = basePath(surface, surfaces);
-    const isAt = (route: Route) => path === base + route.path || path.startsWith(`${base}${route.path}/`);
+    const isAt = ({ path: own }: Route) => path === base + own || path.startsWith(`${base}${folderOf(own)}/`);
     const found = surfaceRoutes[surface].find((route) => route.protocol !== undefined && isAt(route));
     if (found !== undefined) return found.protocol!;
   }

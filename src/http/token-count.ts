@@ -4,7 +4,7 @@ import { ApiError } from "../protocols/errors.ts";
 import type { Protocol } from "../protocols/protocol.ts";
 import type { Source } from "../protocols/source.ts";
 import type { TokenCounter } from "../providers/provider.ts";
-import type { UpstreamError } from "../upstream/answer.ts";
+import type { UpstreamError, WholeAnswer } from "../upstream/answer.ts";
 import { readUpstreamError } from "../upstream/call.ts";
 import type { Target } from "../upstream/target.ts";
 import { estimatePrompt } from "../usage/estimate.ts";
@@ -36,31 +36,40 @@ export function tokenCountRoute(
   bodyOf: (tokens: number) => object,
   detail: Route["detail"],
 ): Route {
-  const run: Route["run"] = async (services, context) => {
-    const caller = admit(services, context, surface.name);
-    const source = await readJson(context, services.live.config.limits);
-    if (source.large !== undefined) await source.large.restore([source.parsed]);
-    const parsed = await parseCall(services, context, caller, surface, protocol, source);
-    const { request } = parsed;
-    context.logFields["model"] = truncate(request.model);
-    const conversation = await openConversation(services, context, caller, surface.name, request);
-    const plan = surface.plan(services, caller, conversation.whole, source);
-    const [target] = plan.targets;
-    if (target === undefined) throw ApiError.modelNotFound(request.model);
-    const native = conversation.whole === request ? nativeCounter(context, protocol, plan, source, target) : undefined;
-    if (native === undefined) refuseNativeOnly(parsed, target);
-    const { provider, call } = target;
-    const counter = native ?? (provider.kind === "remote" ? provider.counter?.(call) : undefined);
-    const passesErrors = native !== undefined && surface.showsUpstream;
-    const counted = counter && (await countedBy(services, target, counter, context.request.signal, passesErrors));
-    if (typeof counted === "object") return surface.upstreamErrorAnswer(counted, protocol, context.id);
-    if (counted !== undefined) return jsonAnswer(bodyOf(counted));
-    const how = { counter: services.tokenizer, deadlineMs: estimateMs };
-    const { tokens, isReckoned } = await estimatePrompt(call.request, how);
-    context.headers["x-troupe-estimated"] = isReckoned ? "length" : "true";
-    return jsonAnswer(bodyOf(tokens));
-  };
+  const run: Route["run"] = (services, context) => countTokens(services, context, surface, protocol, bodyOf);
   return { method: "POST", path, area: surface.name, protocol, detail, run };
+}
+
+/** @param bodyOf writes the count in the client's format */
+export async function countTokens(
+  services: Services,
+  context: RequestContext,
+  surface: Surface,
+  protocol: Protocol,
+  bodyOf: (tokens: number) => object,
+): Promise<WholeAnswer> {
+  const caller = admit(services, context, surface.name);
+  const source = await readJson(context, services.live.config.limits);
+  if (source.large !== undefined) await source.large.restore([source.parsed]);
+  const parsed = await parseCall(services, context, caller, surface, protocol, source);
+  const { request } = parsed;
+  context.logFields["model"] = truncate(request.model);
+  const conversation = await openConversation(services, context, caller, surface.name, request);
+  const plan = surface.plan(services, caller, conversation.whole, source);
+  const [target] = plan.targets;
+  if (target === undefined) throw ApiError.modelNotFound(request.model);
+  const native = conversation.whole === request ? nativeCounter(context, protocol, plan, source, target) : undefined;
+  if (native === undefined) refuseNativeOnly(parsed, target);
+  const { provider, call } = target;
+  const counter = native ?? (provider.kind === "remote" ? provider.counter?.(call) : undefined);
+  const passesErrors = native !== undefined && surface.showsUpstream;
+  const counted = counter && (await countedBy(services, target, counter, context.request.signal, passesErrors));
+  if (typeof counted === "object") return surface.upstreamErrorAnswer(counted, protocol, context.id);
+  if (counted !== undefined) return jsonAnswer(bodyOf(counted));
+  const how = { counter: services.tokenizer, deadlineMs: estimateMs };
+  const { tokens, isReckoned } = await estimatePrompt(call.request, how);
+  context.headers["x-troupe-estimated"] = isReckoned ? "length" : "true";
+  return jsonAnswer(bodyOf(tokens));
 }
 
 /** The client's own body, for an upstream that counts it as it is. */

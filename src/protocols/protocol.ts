@@ -124,6 +124,8 @@ export interface Protocol<Options = unknown> {
   readonly answerIdPrefix: string;
   /** Sent into a stream that is silent, also before its first event: a comment, or an event that clients pass over. */
   readonly keepAlive: string;
+  /** Its clients pass over an event that holds more than data: an id is an event of its own, right behind the one that it names. */
+  readonly idsApart?: boolean;
   /**
    * Where this format has the caller's key; absent: in any of the headers that `callerKey` reads.
    * @returns as it was given; undefined where there is none

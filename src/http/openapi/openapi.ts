@@ -59,6 +59,9 @@ const documentation = {
   },
 } as const;
 
+/** Stands for `{id}:` until the plugin has read the paths: to it the colon would be the beginning of a parameter. */
+const named = "~id~";
+
 /** An application that is only described, never listened with: the plugin reads its routes. */
 async function describedApp(surfaces: readonly ServedSurface[], adminRoutes: readonly Route[]): Promise<Elysia> {
   // Only now: it brings much along, which no other answer should have to wait for.
@@ -74,8 +77,11 @@ async function describedApp(surfaces: readonly ServedSurface[], adminRoutes: rea
     }),
   );
   const describe = (routes: readonly Route[], base: string) => {
-    for (const { method, path, detail } of routes) {
-      app.route(method, base + path.replace(/\*$/, ":id"), () => "", { parse: "json", detail });
+    const describeOne = (method: string, path: string, detail: Record<string, unknown>) =>
+      app.route(method as never, base + path, () => "", { parse: "json", detail });
+    for (const { method, path, detail, endings } of routes) {
+      if (endings === undefined) describeOne(method, path.replace(/\*$/, ":id"), detail);
+      for (const ending in endings) describeOne(method, path.replace(/\*$/, named + ending), endings[ending]!);
     }
   };
   for (const surface of surfaces) {
@@ -88,7 +94,8 @@ async function describedApp(surfaces: readonly ServedSurface[], adminRoutes: rea
 
 async function read(surfaces: readonly ServedSurface[], adminRoutes: readonly Route[], path: string): Promise<string> {
   const app = await describedApp(surfaces, adminRoutes);
-  return (await app.handle(new Request(`http://localhost${path}`))).text();
+  const text = await (await app.handle(new Request(`http://localhost${path}`))).text();
+  return text.replaceAll(named, "{id}:");
 }
 
 /** @param surfaces of one listener: where both share it, the gateway stands below `/gateway` */

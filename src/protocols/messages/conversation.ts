@@ -1,7 +1,7 @@
 /** System text and turns of this format as messages of the inner form. */
 import { truncate } from "../../lib/truncate.ts";
 import type { AssistantMessage, Message, ToolCall, UserPart } from "../chat/schema.ts";
-import type { NativeOnly } from "./native-only.ts";
+import type { NativeOnly } from "../native-only.ts";
 import { documentParts, imagePart, marker, searchResultPart, textPart } from "./parts.ts";
 import type { ContentBlock, MessagesBody, TextBlock, ToolResultBlock, ToolUseBlock, Turn } from "./schema.ts";
 import { ReturnedThinking } from "./thinking.ts";

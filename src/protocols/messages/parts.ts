@@ -1,6 +1,6 @@
 /** Blocks of a user's turn or of a tool's result, as parts of the inner form. */
 import type { ImagePart, TextPart, UserPart } from "../chat/schema.ts";
-import type { NativeOnly } from "./native-only.ts";
+import type { NativeOnly } from "../native-only.ts";
 import type { DocumentBlock, ImageBlock, SearchResultBlock, TextBlock } from "./schema.ts";
 
 /** The prompt-cache marker, which stands in the inner form as it stands here. */

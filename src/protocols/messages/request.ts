@@ -5,12 +5,13 @@ import type { JsonObject } from "../../lib/json/json.ts";
 import { formatPath, schemaErrors } from "../../lib/schema-errors.ts";
 import type { ChatRequest, ResponseFormat } from "../chat/schema.ts";
 import { ApiError } from "../errors.ts";
+import { NativeOnly } from "../native-only.ts";
+import { isStrictSchema } from "../strict-schema.ts";
 import { conversationOf } from "./conversation.ts";
-import { NativeOnly } from "./native-only.ts";
 import { marker } from "./parts.ts";
 import { CountBody, MessagesBody } from "./schema.ts";
 import { thinkingOptions } from "./thinking.ts";
-import { isStrictSchema, toolFields } from "./tools.ts";
+import { toolFields } from "./tools.ts";
 
 /** Made for the first call: it takes milliseconds, which a start should not wait for. */
 const compiled = new Map<TObject, TypeCheck<TObject>>();

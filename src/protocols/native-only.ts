@@ -1,5 +1,5 @@
 /** What only an upstream of this format takes: another one's call is refused for it, naming its place. */
-import { ApiError } from "../errors.ts";
+import { ApiError } from "./errors.ts";
 
 /** Collects, while a request is translated, what has no translation. */
 export class NativeOnly {

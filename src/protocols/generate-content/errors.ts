@@ -1,0 +1,81 @@
+/**
+ * Errors in this format's own form.
+ * Source: https://cloud.google.com/apis/design/errors
+ */
+import type { JsonObject } from "../../lib/json/json.ts";
+import type { ApiError } from "../errors.ts";
+import type { ErrorFields } from "../protocol.ts";
+
+const wordByStatus: Readonly<Record<number, string>> = {
+  400: "INVALID_ARGUMENT",
+  401: "UNAUTHENTICATED",
+  403: "PERMISSION_DENIED",
+  404: "NOT_FOUND",
+  409: "ABORTED",
+  429: "RESOURCE_EXHAUSTED",
+  499: "CANCELLED",
+  501: "UNIMPLEMENTED",
+  503: "UNAVAILABLE",
+  504: "DEADLINE_EXCEEDED",
+  529: "UNAVAILABLE",
+};
+
+export function wordOfStatus(status: number): string {
+  return wordByStatus[status] ?? (status < 500 ? "INVALID_ARGUMENT" : "INTERNAL");
+}
+
+const statusByWord: Readonly<Record<string, number>> = {
+  ...Object.fromEntries(Object.entries(wordByStatus).map(([status, word]) => [word, Number(status)])),
+  UNAVAILABLE: 503,
+  INTERNAL: 500,
+  // What other formats call the same, in `type` or `code`.
+  invalid_request_error: 400,
+  authentication_error: 401,
+  permission_error: 403,
+  not_found_error: 404,
+  rate_limit_error: 429,
+  rate_limit_exceeded: 429,
+  insufficient_quota: 429,
+  overloaded_error: 503,
+  server_is_overloaded: 503,
+  upstream_unavailable: 503,
+  upstream_unreachable: 503,
+  upstream_invalid_response: 503,
+  draining: 503,
+  overloaded: 503,
+  timeout_error: 504,
+};
+
+/** Of an error within a stream, where no status tells. The official client raises those alone whose code is one of HTTP's. */
+export function statusOfFields({ code, status, type }: ErrorFields): number {
+  const known = [code, status].find((one) => typeof one === "number" && one >= 400 && one < 600);
+  if (known !== undefined) return known as number;
+  const word = [status, code, type].find((one) => typeof one === "string" && Object.hasOwn(statusByWord, one));
+  return word === undefined ? 500 : statusByWord[word as string]!;
+}
+
+export function errorBody(status: number, message: string, details: readonly JsonObject[] = []): JsonObject {
+  return {
+    error: { code: status, message, status: wordOfStatus(status), ...(details.length > 0 && { details }) },
+  };
+}
+
+/** Google's clients read the place, and the time to wait, in details: https://google.aip.dev/193 */
+export function apiErrorBody({ status, message, param, headers }: ApiError): object {
+  const details: JsonObject[] = [];
+  if (status < 500 && param !== "") {
+    const fieldViolations = [{ field: param, description: message }];
+    details.push({ "@type": "type.googleapis.com/google.rpc.BadRequest", fieldViolations });
+  }
+  const seconds = Number(headers["retry-after"]);
+  if (status === 429 && Number.isInteger(seconds)) {
+    details.push({ "@type": "type.googleapis.com/google.rpc.RetryInfo", retryDelay: `${seconds}s` });
+  }
+  return errorBody(status, message, details);
+}
+
+/** What the upstream said, as an error of this format. */
+export function fieldsBody(error: ErrorFields, status = statusOfFields(error)): JsonObject {
+  const { message } = error;
+  return errorBody(status, typeof message === "string" ? message : "");
+}

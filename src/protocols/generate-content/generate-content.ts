@@ -1,0 +1,66 @@
+/**
+ * `generateContent`, the format of Gemini's clients. The model and the method stand in the path.
+ * Source: https://ai.google.dev/api/generate-content
+ */
+import type { JsonObject } from "../../lib/json/json.ts";
+import { callerKey } from "../credentials.ts";
+import type { ClientRequest, ParsedCall, Protocol } from "../protocol.ts";
+import { addressOf } from "./address.ts";
+import type { Shown } from "./candidate.ts";
+import { apiErrorBody, fieldsBody } from "./errors.ts";
+import { type Places, placeHere } from "./places.ts";
+import { checkGenerateContent, countedPrompt, innerRequest } from "./request.ts";
+import { generateContentBody } from "./response.ts";
+import { eventFraming, GenerateContentEncoder, ListFraming } from "./stream.ts";
+
+export type GenerateContentOptions = Shown & {
+  /** A stream is one JSON list, and no event stream. */
+  readonly list: boolean;
+  readonly places: Places;
+};
+
+const listType = "application/json; charset=utf-8";
+
+/** @param body of a prompt, whatever is asked of it */
+function parsed(
+  body: JsonObject,
+  identity: JsonObject,
+  client: ClientRequest,
+  streams = false,
+): ParsedCall<GenerateContentOptions> {
+  const { model, method } = addressOf(client.path);
+  const list = streams && client.query.get("alt") !== "sse";
+  const checked = checkGenerateContent(body);
+  const { request, nativeOnly, places, names } = innerRequest(checked, model, streams);
+  const thoughts = checked.generationConfig?.thinkingConfig?.includeThoughts === true;
+  return {
+    request,
+    identity: ["generate-content", method, model, identity, list],
+    options: { thoughts, names, places, list },
+    nativeOnly: nativeOnly.refusal,
+    nativeTools: nativeOnly.toolRefusal,
+  };
+}
+
+export const generateContent: Protocol<GenerateContentOptions> = {
+  name: "generate-content",
+  answerIdPrefix: "gen_",
+  keepAlive: ": keep-alive\n\n",
+  idsApart: true,
+  credentials: ({ request, query }) => callerKey(request.headers) ?? (query.get("key") || undefined),
+  parse: ({ parsed: body }, client) =>
+    parsed(body, body, client, addressOf(client.path).method === "streamGenerateContent"),
+  streamType: ({ list }) => (list ? listType : undefined),
+  param: (inner, { places }) => placeHere(inner, places),
+  completion: generateContentBody,
+  encoder: (envelope, options) =>
+    new GenerateContentEncoder(envelope, options, options.list ? new ListFraming() : eventFraming),
+  error: apiErrorBody,
+  upstreamError: (error, status) => fieldsBody(error, status),
+};
+
+/** The same for prompts that are counted and not answered: https://ai.google.dev/api/tokens */
+export const generateContentCount: Protocol<GenerateContentOptions> = {
+  ...generateContent,
+  parse: ({ parsed: body }, client) => parsed(countedPrompt(body), body, client),
+};

@@ -1,0 +1,126 @@
+/** `generationConfig` as fields of the inner form. */
+import { isObject, type JsonObject } from "../../lib/json/json.ts";
+import type { ResponseFormat } from "../chat/schema.ts";
+import { ApiError } from "../errors.ts";
+import type { NativeOnly } from "../native-only.ts";
+import { isStrictSchema } from "../strict-schema.ts";
+import { toJsonSchema } from "./json-schema.ts";
+import type { GenerationConfig } from "./schema.ts";
+
+/** Fields that have the same meaning under another name. */
+const renamed: Readonly<Record<string, string>> = {
+  temperature: "temperature",
+  topP: "top_p",
+  topK: "top_k",
+  maxOutputTokens: "max_completion_tokens",
+  candidateCount: "n",
+  seed: "seed",
+  presencePenalty: "presence_penalty",
+  frequencyPenalty: "frequency_penalty",
+  responseLogprobs: "logprobs",
+  logprobs: "top_logprobs",
+};
+const translated: ReadonlySet<string> = new Set([
+  ...["stopSequences", "responseMimeType", "responseSchema", "responseJsonSchema", "responseModalities"],
+  ...["thinkingConfig", "speechConfig"],
+]);
+
+/** The path of an inner field in this format; undefined: it is none of these. */
+export const generationPath = (inner: string): string | undefined => pathsByField.get(inner);
+
+const pathsByField: ReadonlyMap<string, string> = new Map([
+  ...Object.entries(renamed).map(([own, inner]) => [inner, `generationConfig.${own}`] as const),
+  ["max_tokens", "generationConfig.maxOutputTokens"],
+  ["stop", "generationConfig.stopSequences"],
+  ["response_format", "generationConfig.responseJsonSchema"],
+  ["modalities", "generationConfig.responseModalities"],
+  ["audio", "generationConfig.speechConfig"],
+  ["reasoning_effort", "generationConfig.thinkingConfig"],
+  ["thinking_budget", "generationConfig.thinkingConfig.thinkingBudget"],
+  ["include_thoughts", "generationConfig.thinkingConfig.includeThoughts"],
+  ["generation_config", "generationConfig"],
+  ["safety_settings", "safetySettings"],
+  ["service_tier", "serviceTier"],
+]);
+
+/** What has no name in the inner form goes to Google's models as it came, which others leave out. */
+export function generationFields(config: GenerationConfig, nativeOnly: NativeOnly): JsonObject {
+  const fields: JsonObject = {};
+  const rest: JsonObject = {};
+  for (const [name, value] of Object.entries(config)) {
+    if (value == null) continue;
+    if (Object.hasOwn(renamed, name)) fields[renamed[name]!] = value;
+    else if (!translated.has(name)) rest[name] = value;
+  }
+  if (fields["logprobs"] === false) delete fields["logprobs"];
+  const { stopSequences, thinkingConfig } = config;
+  return {
+    ...fields,
+    ...(stopSequences != null && stopSequences.length > 0 && { stop: stopSequences }),
+    ...responseFormat(config, nativeOnly),
+    ...modalitiesOf(config),
+    ...thinkingFields(thinkingConfig ?? {}),
+    ...(Object.keys(rest).length > 0 && { generation_config: rest }),
+  };
+}
+
+/** The schema by which all of an answer is made; its name is asked for elsewhere. */
+function responseFormat(config: GenerationConfig, nativeOnly: NativeOnly): { response_format?: ResponseFormat } {
+  const { responseMimeType: type, responseJsonSchema, responseSchema } = config;
+  if (type == null || type === "" || type === "text/plain") return {};
+  if (type !== "application/json") {
+    const path = "generationConfig.responseMimeType";
+    nativeOnly.part(path, "answers of another type than text/plain and application/json are made by Google alone.");
+    return {};
+  }
+  const schema = responseJsonSchema ?? (responseSchema == null ? undefined : toJsonSchema(responseSchema));
+  if (schema === undefined) return { response_format: { type: "json_object" } };
+  const json_schema = {
+    name: "answer",
+    schema: schema as JsonObject,
+    ...(isStrictSchema(schema) && { strict: true }),
+  };
+  return { response_format: { type: "json_schema", json_schema } };
+}
+
+/** Speech is 16-bit PCM in this format: https://ai.google.dev/gemini-api/docs/speech-generation */
+function modalitiesOf(config: GenerationConfig): JsonObject {
+  const modalities = (config.responseModalities ?? []).map((one) => one.toLowerCase());
+  if (modalities.every((one) => one === "text" || one === "modality_unspecified")) return {};
+  if (!modalities.includes("audio")) return { modalities };
+  const voice = voiceIn((config as JsonObject)["speechConfig"]);
+  return { modalities, audio: { format: "pcm16", ...(voice !== undefined && { voice }) } };
+}
+
+function voiceIn(speech: unknown): unknown {
+  let found: unknown = speech;
+  for (const name of ["voiceConfig", "prebuiltVoiceConfig", "voiceName"])
+    found = isObject(found) ? found[name] : undefined;
+  return found;
+}
+
+/** The budget from which on an effort is meant, the highest first. */
+const thresholds = [
+  [4096, "high"],
+  [2048, "medium"],
+  [1024, "low"],
+  [1, "minimal"],
+] as const;
+
+type ThinkingConfig = NonNullable<GenerationConfig["thinkingConfig"]>;
+
+/** What is absent stays absent. */
+function thinkingFields({ includeThoughts, thinkingBudget: budget, thinkingLevel: level }: ThinkingConfig): JsonObject {
+  const isLevel = level != null && level !== "" && level !== "THINKING_LEVEL_UNSPECIFIED";
+  if (isLevel && budget != null) {
+    const message = "generationConfig.thinkingConfig: thinkingBudget and thinkingLevel can't be set together.";
+    throw ApiError.invalidValue("generationConfig.thinkingConfig", message);
+  }
+  const implied = budget === 0 ? "none" : thresholds.find(([least]) => (budget ?? 0) >= least)?.[1];
+  const effort = isLevel ? level.toLowerCase() : implied;
+  return {
+    ...(includeThoughts != null && { include_thoughts: includeThoughts }),
+    ...(budget != null && { thinking_budget: budget }),
+    ...(effort !== undefined && { reasoning_effort: effort }),
+  };
+}

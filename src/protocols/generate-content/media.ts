@@ -1,0 +1,55 @@
+/** Media of a content's parts, as parts of the inner form. */
+import { typeByName } from "../../lib/media-types.ts";
+import type { FilePart, ImagePart, TextPart, UserPart } from "../chat/schema.ts";
+import type { NativeOnly } from "../native-only.ts";
+import type { Blob, FileData } from "./schema.ts";
+
+/** The names that the inner form has for types of audio; others are told by their own. */
+const audioFormats: Readonly<Record<string, string>> = {
+  "audio/wav": "wav",
+  "audio/x-wav": "wav",
+  "audio/wave": "wav",
+  "audio/mpeg": "mp3",
+  "audio/mp3": "mp3",
+};
+
+/** A text is a text, since few upstreams take files of text. */
+export function inlinePart({ mimeType, data, displayName }: Blob): UserPart {
+  const type = mimeType.toLowerCase();
+  if (type.startsWith("text/")) return { type: "text", text: Buffer.from(data, "base64").toString() };
+  const base64 = plainBase64(data);
+  if (type.startsWith("audio/")) {
+    const format = audioFormats[type] ?? type.slice("audio/".length);
+    return { type: "input_audio", input_audio: { data: base64, format } };
+  }
+  const url = `data:${type};base64,${base64}`;
+  if (type.startsWith("image/")) return { type: "image_url", image_url: { url } };
+  return filePart(url, displayName ?? (type === "application/pdf" ? "document.pdf" : undefined));
+}
+
+/** Google takes both alphabets of base64, and others the first. Source: https://www.rfc-editor.org/rfc/rfc4648#section-5 */
+function plainBase64(data: string): string {
+  return /[-_]/.test(data) ? data.replaceAll("-", "+").replaceAll("_", "/") : data;
+}
+
+function filePart(file_data: string, filename: string | undefined): FilePart {
+  return { type: "file", file: { ...(filename !== undefined && { filename }), file_data } };
+}
+
+const youtube = /^https?:\/\/(?:(?:www|m)\.)?(?:youtube\.com|youtu\.be)\//i;
+const filesApi = /^https?:\/\/generativelanguage\.googleapis\.com\/v\w+\/files\//i;
+
+/** @param path the part's, for what has no translation */
+export function uriPart({ fileUri, mimeType }: FileData, path: string, nativeOnly: NativeOnly): UserPart[] {
+  const isWeb = /^https?:/i.test(fileUri) && !youtube.test(fileUri) && !filesApi.test(fileUri);
+  if (!isWeb) {
+    nativeOnly.part(`${path}.fileData.fileUri`, "videos, and files of Google's own stores, are known to Google alone.");
+    return [];
+  }
+  const type = mimeType?.toLowerCase() ?? typeByName(new URL(fileUri, "http://localhost").pathname) ?? "";
+  if (type === "" || type.startsWith("image/"))
+    return [{ type: "image_url", image_url: { url: fileUri } } as ImagePart];
+  return [filePart(fileUri, type === "application/pdf" ? "document.pdf" : undefined)];
+}
+
+export const isText = (part: UserPart): part is TextPart => part.type === "text";

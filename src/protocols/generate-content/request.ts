@@ -1,0 +1,107 @@
+/** A parsed body, checked and translated: the inner form, or the one `ApiError` that names what is wrong and where. */
+import type { TObject } from "@sinclair/typebox";
+import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
+import { isObject, type JsonObject } from "../../lib/json/json.ts";
+import { formatPath, schemaErrors } from "../../lib/schema-errors.ts";
+import type { ChatRequest } from "../chat/schema.ts";
+import { ApiError } from "../errors.ts";
+import { NativeOnly } from "../native-only.ts";
+import { conversationOf } from "./conversation.ts";
+import { generationFields } from "./generation.ts";
+import { FunctionNames } from "./names.ts";
+import type { Places } from "./places.ts";
+import { GenerateContentBody } from "./schema.ts";
+import { inOneSpelling } from "./spelling.ts";
+import { toolsOf } from "./tools.ts";
+
+/** Made for the first call: it takes milliseconds, which a start should not wait for. */
+const compiled = new Map<TObject, TypeCheck<TObject>>();
+
+/** @param body in one spelling @throws ApiError invalid_value or missing_field */
+export function checked(schema: TObject, body: JsonObject): unknown {
+  let check = compiled.get(schema);
+  if (check === undefined) {
+    check = TypeCompiler.Compile(schema);
+    compiled.set(schema, check);
+  }
+  if (check.Check(body)) return body;
+  const fault = schemaErrors(schema, body, 1)[0];
+  if (fault === undefined) throw ApiError.invalidJson("The request body is not one of this method.");
+  const param = formatPath(fault.path);
+  throw fault.kind === "missing"
+    ? ApiError.missingField(param)
+    : ApiError.invalidValue(param, `${param} ${fault.message}.`);
+}
+
+/** @param body as it was sent @throws ApiError invalid_value or missing_field */
+export function checkGenerateContent(body: JsonObject): GenerateContentBody {
+  const { contents, systemInstruction, ...rest } = inOneSpelling(body);
+  const whole = {
+    ...rest,
+    ...(contents !== undefined && { contents: listed(contents).map(contentOf) }),
+    ...(systemInstruction != null && { systemInstruction: contentOf(systemInstruction) }),
+  };
+  return checked(GenerateContentBody, whole) as GenerateContentBody;
+}
+
+/** What is counted: a whole request, or contents alone. */
+export function countedPrompt(body: JsonObject): JsonObject {
+  const whole = body["generateContentRequest"] ?? body["generate_content_request"];
+  return isObject(whole) ? whole : body;
+}
+
+/** One stands for a list of one. */
+const listed = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [value]);
+
+/** A text, a part, or a content whose parts may be one: what Google's own server and its libraries take for a content. */
+export function contentOf(value: unknown): unknown {
+  if (typeof value === "string") return { parts: [{ text: value }] };
+  if (!isObject(value)) return value;
+  const { parts } = value;
+  if (isObject(parts)) return { ...value, parts: [parts] };
+  return parts === undefined && "text" in value ? { role: value["role"], parts: [{ text: value["text"] }] } : value;
+}
+
+export type Translated = {
+  readonly request: ChatRequest;
+  readonly nativeOnly: NativeOnly;
+  readonly places: Places;
+  /** The caller's own names of functions, by those that are asked for. */
+  readonly names: ReadonlyMap<string, string>;
+};
+
+/** @param body checked @param model as the path names it */
+export function innerRequest(body: GenerateContentBody, model: string, stream: boolean): Translated {
+  const nativeOnly = new NativeOnly();
+  const names = new FunctionNames();
+  // First the declarations: their names are kept as they are where they can be.
+  const tools = toolsOf(body, { nativeOnly, names });
+  const { messages, places } = conversationOf(body, { nativeOnly, names });
+  if (body.cachedContent) nativeOnly.part("cachedContent", "contents that are cached there are known to Google alone.");
+  if (messages.length === 0) nativeOnly.refuse(ApiError.invalidValue("contents", "contents must hold some content."));
+  const { safetySettings, serviceTier } = body;
+  const request = {
+    model,
+    messages,
+    ...(stream && { stream }),
+    ...tools.fields,
+    ...generationFields(body.generationConfig ?? {}, nativeOnly),
+    ...(safetySettings != null && safetySettings.length > 0 && { safety_settings: safetySettings }),
+    ...(serviceTier && {
+      service_tier: serviceTier.toLowerCase() === "standard" ? "default" : serviceTier.toLowerCase(),
+    }),
+    ...variablesOf(body),
+  };
+  return {
+    request: request as ChatRequest,
+    nativeOnly,
+    places: { messages: places, tools: tools.places },
+    names: names.own,
+  };
+}
+
+/** Values for a persona's variables, this server's own field. */
+function variablesOf(body: GenerateContentBody): JsonObject {
+  const { variables } = body as JsonObject;
+  return variables == null ? {} : { variables };
+}

@@ -1,0 +1,95 @@
+/**
+ * What continues a thought in the next turn, in the slot that this format has for it: `thoughtSignature` of a part. There
+ * Google's own stands as it is, on the very part that it came on, and all else in an envelope (`seal.ts`).
+ */
+import { type JsonObject, listOf, objectOf, textOf } from "../../lib/json/json.ts";
+import { wholeDetails } from "../chat/reasoning-details.ts";
+import type { AnswerMessage, AssistantMessage, ThinkingBlock } from "../chat/schema.ts";
+import { isSeal, type SealFamily, seal, sealFamilies, unseal } from "../seal.ts";
+
+/** The makers whose state stands in `extra_content`, Google apart. */
+const others: readonly SealFamily[] = ["openai", "xai"];
+
+/** Collects the state of one turn from the parts that come back. */
+export class ReturnedState {
+  readonly #blocks: ThinkingBlock[] = [];
+  readonly #extra: Record<string, unknown> = {};
+  readonly #details: unknown[] = [];
+
+  /**
+   * @param signature of a part
+   * @returns the state of the part itself, where it is a call
+   */
+  take(signature: string | null | undefined): { extra_content?: Record<string, unknown> } {
+    if (!signature) return {};
+    return isSeal(signature) ? this.#open(signature) : { extra_content: { google: { thought_signature: signature } } };
+  }
+
+  /** Of a part that is no call: its signature is the turn's. */
+  takeText(signature: string | null | undefined): void {
+    Object.assign(this.#extra, this.take(signature).extra_content);
+  }
+
+  fields(): Pick<AssistantMessage, "thinking_blocks" | "extra_content" | "reasoning_details"> {
+    return {
+      ...(this.#blocks.length > 0 && { thinking_blocks: this.#blocks }),
+      ...(Object.keys(this.#extra).length > 0 && { extra_content: this.#extra }),
+      ...(this.#details.length > 0 && { reasoning_details: this.#details }),
+    };
+  }
+
+  /** What can't be opened is left out: it is of no use to anybody. */
+  #open(text: string): { extra_content?: Record<string, unknown> } {
+    const { family, content } = unseal(text) ?? {};
+    const { blocks, layout, details, message, call } = objectOf(content) ?? {};
+    if (family === undefined) return {};
+    if (family === "anthropic") {
+      this.#blocks.push(...listOf(blocks).filter(isThinkingBlock));
+      if (Array.isArray(layout)) this.#extra["anthropic"] = { layout };
+    }
+    if (family === "openrouter") this.#details.push(...listOf(details));
+    if (objectOf(message) !== undefined) this.#extra[family] = message;
+    return objectOf(call) === undefined ? {} : { extra_content: { [family]: call } };
+  }
+}
+
+function isThinkingBlock(value: unknown): value is ThinkingBlock {
+  const { type, thinking, signature, data } = objectOf(value) ?? {};
+  if (type === "redacted_thinking") return typeof data === "string";
+  return type === "thinking" && typeof thinking === "string" && typeof signature === "string";
+}
+
+type MessageState = Pick<AnswerMessage, "thinking_blocks" | "extra_content"> & { reasoning_details?: unknown };
+
+/** @returns the signatures that a turn's parts are to carry: Google's own, and the envelopes of others */
+export function signaturesOf({ thinking_blocks, extra_content, reasoning_details }: MessageState): {
+  readonly own: string | undefined;
+  readonly envelopes: readonly string[];
+} {
+  const envelopes: string[] = [];
+  const blocks = thinking_blocks ?? [];
+  if (blocks.length > 0) {
+    const layout = objectOf(extra_content?.["anthropic"])?.["layout"];
+    envelopes.push(seal("anthropic", { blocks, ...(Array.isArray(layout) && { layout }) }));
+  }
+  for (const family of others) {
+    const message = objectOf(extra_content?.[family]);
+    if (message !== undefined) envelopes.push(seal(family, { message }));
+  }
+  const details = wholeDetails(reasoning_details);
+  if (details.length > 0) envelopes.push(seal("openrouter", { details }));
+  return { own: googleSignature(extra_content), envelopes };
+}
+
+/** @returns the signature of a call's own part */
+export function signatureOfCall(extra_content: unknown): string | undefined {
+  const extra = objectOf(extra_content);
+  const own = googleSignature(extra);
+  if (own !== undefined) return own;
+  const family = sealFamilies.find((one) => one !== "google" && objectOf(extra?.[one]) !== undefined);
+  return family && seal(family, { call: extra![family] });
+}
+
+function googleSignature(extra: JsonObject | null | undefined): string | undefined {
+  return textOf(objectOf(extra?.["google"])?.["thought_signature"]) || undefined;
+}

@@ -1,0 +1,73 @@
+/** Functions and the choice among them. */
+import type { JsonObject } from "../../lib/json/json.ts";
+import { truncate } from "../../lib/truncate.ts";
+import type { FunctionTool, ToolChoice } from "../chat/schema.ts";
+import type { Translation } from "./conversation.ts";
+import { toJsonSchema } from "./json-schema.ts";
+import type { FunctionNames } from "./names.ts";
+import type { Declaration, GenerateContentBody } from "./schema.ts";
+
+export type Tools = {
+  readonly fields: { tools?: FunctionTool[]; tool_choice?: ToolChoice };
+  /** Where each function stands in the caller's body. */
+  readonly places: readonly string[];
+};
+
+/** A choice without a function to choose is left out: most upstreams refuse it. */
+export function toolsOf({ tools, toolConfig }: GenerateContentBody, { nativeOnly, names }: Translation): Tools {
+  const functions: FunctionTool[] = [];
+  const places: string[] = [];
+  for (const [at, tool] of (tools ?? []).entries()) {
+    const { functionDeclarations, ...hosted } = tool;
+    for (const [index, declaration] of (functionDeclarations ?? []).entries()) {
+      functions.push(functionTool(declaration, names));
+      places.push(`tools[${at}].functionDeclarations[${index}]`);
+    }
+    for (const [name, value] of Object.entries(hosted)) {
+      if (value == null) continue;
+      const path = `tools[${at}].${truncate(name)}`;
+      nativeOnly.tool(path, "the tool is known to Google alone.");
+    }
+  }
+  if (functions.length === 0) return { fields: {}, places };
+  const choice = choiceOf(toolConfig?.functionCallingConfig ?? {}, names);
+  return { fields: { tools: functions, ...(choice !== undefined && { tool_choice: choice }) }, places };
+}
+
+function functionTool({ name, description, parameters, parametersJsonSchema }: Declaration, names: FunctionNames) {
+  const schema = parametersJsonSchema ?? (parameters == null ? undefined : toJsonSchema(parameters));
+  const described = {
+    name: names.inner(name),
+    ...(description != null && { description }),
+    parameters: withProperties((schema ?? { type: "object" }) as JsonObject),
+  };
+  return { type: "function", function: described } as FunctionTool;
+}
+
+/** Upstreams refuse an object without them. */
+function withProperties(schema: JsonObject): JsonObject {
+  return schema["type"] === "object" && schema["properties"] === undefined ? { ...schema, properties: {} } : schema;
+}
+
+type Calling = NonNullable<NonNullable<GenerateContentBody["toolConfig"]>["functionCallingConfig"]>;
+
+function choiceOf({ mode, allowedFunctionNames }: Calling, names: FunctionNames): ToolChoice | undefined {
+  const allowed = (allowedFunctionNames ?? []).map((name) => names.inner(name));
+  switch (mode as string | null | undefined) {
+    case "NONE":
+      return "none";
+    case "ANY":
+      if (allowed.length === 1) return { type: "function", function: { name: allowed[0]! } };
+      return allowed.length === 0 ? "required" : allowedTools("required", allowed);
+    case "AUTO":
+    case "VALIDATED":
+      return allowed.length === 0 ? "auto" : allowedTools("auto", allowed);
+    default:
+      return undefined;
+  }
+}
+
+function allowedTools(mode: "auto" | "required", names: readonly string[]): ToolChoice {
+  const tools = names.map((name) => ({ type: "function", function: { name } }));
+  return { type: "allowed_tools", allowed_tools: { mode, tools } };
+}
