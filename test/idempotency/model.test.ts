@@ -179,7 +179,7 @@ class World {
   async #rest(): Promise<void> {
     await settle();
     this.#reconcile();
-    for (let tick = 0; tick < 5; tick += 1) {
+    for (let tick = 0; tick < 10; tick += 1) {
       this.clock.advance(100);
       await settle();
       this.#reconcile();
@@ -471,7 +471,7 @@ test("the world does what the model says", async () => {
   );
   using _decompress = spyOn(Bun, "zstdDecompress").mockImplementation(async (bytes) => Bun.zstdDecompressSync(bytes));
   const random = Random.fromEnvironment("MODEL_SEED");
-  const steps = Number(process.env["MODEL_STEPS"] ?? 3000);
+  const steps = Number(process.env["MODEL_STEPS"] ?? 2000);
   const world = new World(random);
   let step = 0;
   try {
