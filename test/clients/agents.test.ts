@@ -19,7 +19,7 @@ type Agent = {
   /** The families it is tried on; fewer for a slow one. */
   readonly families: readonly AgentFamilyName[];
   /** @param given the page's block, with this server's address and model in the place of its own */
-  run(given: { block: (section: string, language: string) => string; model: string }): ClientRun;
+  run(given: { block: Blocks; model: string }): ClientRun;
 };
 
 /** The variables that a block of shell exports. */
@@ -61,21 +61,28 @@ const agents: readonly Agent[] = [
   },
 ];
 
+/** How the page's blocks come to speak of this server. */
+type Blocks = (section: string, language: string) => string;
+
 let stage: Stage;
 beforeAll(async () => {
   stage = await Stage.start();
-  stage.script = readingFiles;
 });
 afterAll(() => stage[Symbol.asyncDispose]());
 const key = () => stage.troupe.key;
 
-async function converse({ format, run }: Agent, surface: "gateway" | "orchestrator", model: string): Promise<string> {
-  const { url } = stage.troupe;
-  const block = (section: string, language: string) => {
+type Surface = "gateway" | "orchestrator";
+const blocksFor =
+  (surface: Surface, model: string): Blocks =>
+  (section, language) => {
     const text = pageBlock("docs/clients.md", section, language).replaceAll(pagesModel, model);
     const here = surface === "gateway" ? text : text.replaceAll("8080/gateway", "8080");
-    return here.replaceAll("http://127.0.0.1:8080", url);
+    return here.replaceAll("http://127.0.0.1:8080", stage.troupe.url);
   };
+
+async function converse({ format, run }: Agent, surface: Surface, model: string): Promise<string> {
+  const block = blocksFor(surface, model);
+  stage.script = readingFiles;
   stage.native = format === "chat" ? undefined : format;
   stage.asked = [];
   const given = run({ block, model });
@@ -137,6 +144,63 @@ describeProgram("claude", () => {
     async () => {
       expect(await converse(agents[1]!, "gateway", "claude-sonnet-4-6")).toContain(final);
       expect(stage.asked.at(-1)!.request.seals).toEqual([seals.anthropic]);
+    },
+    clientSeconds * 1000,
+  );
+});
+
+/** Clients whose tools are none of a shell's. */
+const others = [
+  ["gateway", models.chat] as const,
+  ["gateway", models.anthropic] as const,
+  ["orchestrator", persona] as const,
+];
+
+describeProgram("llm", () => {
+  test.each(others)(
+    "on the %s, %s",
+    async (surface, model) => {
+      stage.native = undefined;
+      stage.troupe.setTargets(persona, [models.google]);
+      stage.script = ({ results: [result] }) =>
+        result === undefined
+          ? { calls: [{ id: "toolu_w1", name: "weather", args: { city: "Oslo" } }] }
+          : { text: `It is ${result.text}` };
+      const output = await runClient({
+        command: ["llm", "-m", "troupe", "--key", key(), "--functions", "weather.py", "Oslo?"],
+        env: { LLM_USER_PATH: "." },
+        files: {
+          "extra-openai-models.yaml": blocksFor(surface, model)("llm", "yaml"),
+          "weather.py": "def weather(city: str) -> str:\n    return 'sunny-in-' + city\n",
+        },
+      });
+      expect(output).toContain("sunny-in-Oslo");
+    },
+    clientSeconds * 1000,
+  );
+});
+
+describeProgram("aider", () => {
+  test.each(others)(
+    "on the %s, %s",
+    async (surface, model) => {
+      stage.native = undefined;
+      stage.troupe.setTargets(persona, [models.google]);
+      stage.script = () => ({ text: "Here it is.\n\nhello.txt\n```\ncobalt-4711\n```\n" });
+      const quiet = [
+        "--yes-always",
+        "--no-git",
+        "--no-check-update",
+        "--no-show-model-warnings",
+        "--analytics-disable",
+      ];
+      const block = blocksFor(surface, model)("aider", "sh");
+      const [, named] = /--model (\S+)/.exec(block)!;
+      const output = await runClient({
+        command: ["aider", "--model", named!, ...quiet, "--message", "Write it.", "hello.txt"],
+        env: { ...exported(block, key()), LITELLM_LOCAL_MODEL_COST_MAP: "True" },
+      });
+      expect(output).toContain("Applied edit to hello.txt");
     },
     clientSeconds * 1000,
   );

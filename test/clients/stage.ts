@@ -44,6 +44,8 @@ const strict: Record<AgentFamilyName, (answer: () => Response) => UpstreamHandle
 export class Stage implements AsyncDisposable {
   /** What the model does in one request. */
   script: (request: AgentRequest) => Turn = () => ({ text: "ok" });
+  /** What the upstreams answer beside models: counters, embeddings. */
+  others: (request: RecordedRequest) => Response = ({ path }) => jsonResponse({ error: { message: path } }, 404);
   /** The family whose upstream takes anything, as a client of its own format sends it there untouched; others refuse what the real ones do. */
   native: AgentFamilyName | undefined;
   /** What reached the upstreams, as they read it; counters and the like left out. */
@@ -77,7 +79,7 @@ export class Stage implements AsyncDisposable {
 
   #answer(request: RecordedRequest): Response | Promise<Response> {
     const name = agentFamilyOf(request);
-    if (name === undefined) return jsonResponse({ error: { message: `no route: ${request.path}` } }, 404);
+    if (name === undefined) return this.others(request);
     const family = agentFamilies[name];
     const answer = () => {
       const read = family.read(request);
