@@ -11,7 +11,7 @@ import { asUnavailable, needsStorage } from "../store/require-storage.ts";
 import { StorageError } from "../store/storage-error.ts";
 import type { CallId, IdempotencyRecord, Lease, NewCall, RunRepository } from "../store/store.ts";
 import type { Answer, Producer, RecordedEvents } from "../upstream/answer.ts";
-import { InFlightRun, lost, type RunEnd } from "./in-flight-run.ts";
+import { InFlightRun, lost, type RunEnd, unsaved } from "./in-flight-run.ts";
 import { idPrefixOf, splitEvents, storedEvents, withIds } from "./recorded-events.ts";
 import { UnreadPace } from "./unread-pace.ts";
 
@@ -40,6 +40,8 @@ const tickMs = 200;
 const pollMs = 50;
 /** How long finished answers are held in memory for a retry after a failed write, and their maximum size in characters. */
 const pendingWriteMs = 60_000;
+/** The same where no reader was given the answer. */
+const ungivenWriteMs = 10 * 60_000;
 const maxPendingWrites = 64 * 1024 * 1024;
 const maxRunning = 10_000;
 
@@ -106,6 +108,11 @@ export class Idempotency {
       const running = this.#runs.get(key);
       if (running !== undefined) {
         if (running.fingerprint !== claim.fingerprint) throw ApiError.idempotencyKeyReused();
+        if (running.isOver && this.#canLapse) {
+          await this.#savePending();
+          if (this.#runs.get(key) === running) throw unsaved();
+          continue;
+        }
         const replayed = running.isOver;
         const answer = await running.join(clientSignal, firstWanted(running.id, options.lastEventId));
         return { answer, replayed, joined: !replayed };
@@ -188,6 +195,11 @@ export class Idempotency {
     await Promise.all(this.#writes);
   }
 
+  /** Whether another process may take over a call of this one while it lives. */
+  get #canLapse(): boolean {
+    return this.#rows.leaseTerms.lapseMs !== undefined;
+  }
+
   /** Finds the record that holds the id, and whether the id may be claimed anew. @throws StorageError */
   async #look({ scope, requestId }: Claim): Promise<{ found: IdempotencyRecord | undefined; isFree: boolean }> {
     const found = await this.#rows.find(scope, requestId);
@@ -222,8 +234,11 @@ export class Idempotency {
       if (this.#runs.size === 0) this.#renewedAt = this.#clock.monotonic();
       const lease = await this.#rows.claim(fresh, old);
       if (lease === undefined) return undefined;
-      if (this.#closed || clientSignal.aborted) {
+      const isHeld = this.#rows.holds(lease);
+      if (this.#closed || clientSignal.aborted || !isHeld) {
         await this.#tryStoring(() => this.#rows.release(lease));
+        // As after a pause of this process: another one may have claimed the id, and call.
+        if (!isHeld) return undefined;
         clientSignal.throwIfAborted();
         throw ApiError.unavailable("draining", "The server is shutting down.");
       }
@@ -260,6 +275,8 @@ export class Idempotency {
     const run = new InFlightRun(lease, fingerprint, this.#rows, {
       recordBytes,
       finishAfterDisconnect: finishAfterDisconnect || ended !== undefined,
+      holdBackMs: this.#rows.leaseTerms.lapseMs ?? 0,
+      clock: this.#clock,
       pace: this.#pace,
       expiresAt: () => this.#clock.now() + this.#rules().retentionHours * 3_600_000,
       ended: (run, how) => {
@@ -292,7 +309,10 @@ export class Idempotency {
     let held = run.heldSize;
     for (const { run: other } of this.#pendingWrites.values()) held += other.heldSize;
     if (held > maxPendingWrites) this.#forget(key);
-    else this.#pendingWrites.set(key, { run, until: this.#clock.monotonic() + pendingWriteMs });
+    else {
+      const forMs = this.#canLapse ? ungivenWriteMs : pendingWriteMs;
+      this.#pendingWrites.set(key, { run, until: this.#clock.monotonic() + forMs });
+    }
   }
 
   async #savePending(): Promise<void> {

@@ -5,6 +5,7 @@
  * Events are held in memory up to `heldBytes` and then spilled to the store, where slower readers find them. The whole answer
  * is stored before any reader gets its last event.
  */
+import type { Clock } from "../lib/clock.ts";
 import { Pulled } from "../lib/flow.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { packAside } from "../store/packing.ts";
@@ -33,6 +34,9 @@ export type InFlightRunOptions = {
   expiresAt(): number;
   /** Paces the run while it has no reader. */
   readonly pace: UnreadPace;
+  /** How long a finished answer that can't be stored is held back while its lease may hold; 0: it is given at once. */
+  readonly holdBackMs: number;
+  readonly clock: Clock;
   /** Called once, at the end. */
   ended(run: InFlightRun, how: RunEnd): void;
 };
@@ -40,11 +44,15 @@ export type InFlightRunOptions = {
 /**
  * `stored`: the record is complete. `pending`: finished, but the write failed. `released`: the id is to be released. `lost`:
  * the lease was lost.
+ *
+ * Where leases can lapse, the readers of a pending answer get an error: another process may call anew, and its answer then counts.
  */
 export type RunEnd = "stored" | "pending" | "released" | "lost";
 
 /** Held events beyond this size are spilled to the store while the stream runs. */
 const heldBytes = 64 * 1024;
+/** Interval at which a finished answer is tried to be stored. */
+const retryMs = 200;
 /** A larger answer is written in pieces, each in its own turn of the event loop: a megabyte at once takes 5 to 50 ms. */
 const pieceBytes = 256 * 1024;
 
@@ -185,6 +193,20 @@ export class InFlightRun {
     }
   }
 
+  /** Nobody is given the end of an answer that a retry might not find: it is held back until it is stored, or the lease lapses. */
+  async #saveInTime(): Promise<RunEnd> {
+    const { clock, holdBackMs } = this.#rules;
+    const until = clock.monotonic() + holdBackMs;
+    let how = await this.save();
+    while (how === "pending" && clock.monotonic() < until && this.#rows.holds(this.id) && !this.#over) {
+      await new Promise<void>((resolve) => clock.setTimer(retryMs, resolve));
+      how = await this.save();
+    }
+    if (how === "lost") this.#failure = lost();
+    if (how === "pending" && holdBackMs > 0) this.#failure = unsaved();
+    return how;
+  }
+
   async #open(produce: Producer): Promise<Answer<EventSource>> {
     try {
       const answer = await produce(this.#abort.signal);
@@ -210,9 +232,9 @@ export class InFlightRun {
       this.#heldSize = size;
       this.#finished = answer;
     }
-    const how = isStorable ? await this.save() : "released";
+    const how = isStorable ? await this.#saveInTime() : "released";
     this.#finish(how);
-    if (how === "lost") throw lost();
+    if (this.#failure !== undefined) throw this.#failure;
   }
 
   async #wholeRow({ status, headers, body: content }: WholeAnswer): Promise<FinishedCall> {
@@ -291,7 +313,7 @@ export class InFlightRun {
       if (this.#heldSize >= heldBytes) await this.#spill();
       const { done, value } = await this.#events!.next();
       // After a pause of this process another one may have called anew.
-      if (!this.#over && !this.#rows.holds(this.id)) this.lose();
+      if (!this.#over && done !== true && !this.#rows.holds(this.id)) this.lose();
       const events = done === true ? value.events : separateEvents(value);
       this.#hold(events);
       // Readers get the last events only once the answer is stored.
@@ -355,8 +377,7 @@ export class InFlightRun {
     const fits = !this.#isUnstorable && this.#size + this.#heldSize <= this.#rules.recordBytes;
     const isStorable = end === "finished" && fits && !this.#over;
     this.#closing = true;
-    const how = isStorable ? await this.save() : "released";
-    if (how === "lost") this.#failure = lost();
+    const how = isStorable ? await this.#saveInTime() : "released";
     this.#finish(how);
   }
 
@@ -396,6 +417,14 @@ export function lost(): ApiError {
   return ApiError.unavailable(
     "upstream_unavailable",
     "The answer was interrupted. Retry to get it from its beginning.",
+  );
+}
+
+/** Of an answer that is complete and waits to be stored. */
+export function unsaved(): ApiError {
+  return ApiError.unavailable(
+    "storage_unavailable",
+    "The answer is complete but can't be stored at the moment. Retry with the same service-request-id to get it.",
   );
 }
 

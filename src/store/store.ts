@@ -125,6 +125,8 @@ export type StoredEvents = { readonly firstId: number; readonly data: Uint8Array
 export type LeaseTerms = {
   /** How often a lease has to be renewed, in milliseconds. */
   readonly renewMs: number;
+  /** For how long one holds, in milliseconds, if its process can't renew it; absent: for as long as its process lives. */
+  readonly lapseMs?: number;
 };
 
 /** Idempotency records: calls that carry a service-request-id, and their answers. */

@@ -75,11 +75,12 @@ export class PostgresServer implements AsyncDisposable {
     await isReady.promise;
   }
 
-  /** @param database default: a new and empty one */
-  async createDatabase(): Promise<string> {
+  /** A new and empty one. @param folder where it lives, if not with the others */
+  async createDatabase(folder?: string): Promise<string> {
     this.#databases += 1;
     const name = `test_${this.#databases}`;
-    await this.ask("postgres", `create database ${name}`);
+    if (folder !== undefined) await this.ask("postgres", `create tablespace in_${name} location '${folder}'`);
+    await this.ask("postgres", `create database ${name} ${folder === undefined ? "" : `tablespace in_${name}`}`);
     return this.url(name);
   }
 

@@ -1,13 +1,17 @@
-/** A TCP proxy between a client and a server, whose connections a test holds up, orphans and cuts while they are in use. */
+/** A TCP proxy between a client and a server, whose connections a test holds up, delays, orphans and cuts while they are in use. */
 import type { Socket, TCPSocketListener } from "bun";
 
-type Link = { other: Socket<Link> | undefined; waiting: Uint8Array[]; isClient: boolean; isOrphan: boolean };
+/** `due`: when the bytes may pass; a reading of `performance.now`. */
+type Waiting = { readonly due: number; bytes: Uint8Array };
+type Link = { other: Socket<Link> | undefined; waiting: Waiting[]; isClient: boolean; isOrphan: boolean };
 
 export class SwitchedProxy implements Disposable {
   readonly #listener: TCPSocketListener<Link>;
   readonly #clients = new Set<Socket<Link>>();
   #isHeld = false;
   #lastWasClient = false;
+  /** How long bytes are on their way, each direction for itself; in milliseconds. */
+  delayMs = 0;
   /** Connections that were made. */
   connections = 0;
   /** How often clients spoke after the server had: round trips, of one connection in use. */
@@ -73,6 +77,11 @@ export class SwitchedProxy implements Disposable {
     }
   }
 
+  /** Clients are told that the server has said all that it will say. */
+  halfClose(): void {
+    for (const client of this.#clients) client.shutdown();
+  }
+
   /** Resets every connection. */
   cut(): void {
     for (const client of this.#clients) client.terminate();
@@ -82,7 +91,7 @@ export class SwitchedProxy implements Disposable {
     if (data.isOrphan) return;
     if (data.isClient && !this.#lastWasClient) this.exchanges += 1;
     this.#lastWasClient = data.isClient;
-    data.waiting.push(bytes.slice());
+    data.waiting.push({ due: performance.now() + this.delayMs, bytes: bytes.slice() });
     if (!this.#isHeld) flush(data);
   }
 
@@ -98,11 +107,12 @@ export class SwitchedProxy implements Disposable {
 /** Enough for what tests send: what a socket does not take at once is given to it again. */
 function flush(link: Link): void {
   while (link.other !== undefined && link.waiting.length > 0) {
-    const [bytes] = link.waiting;
-    const written = link.other.write(bytes!);
-    if (written < bytes!.length) {
-      link.waiting[0] = bytes!.subarray(Math.max(0, written));
-      setTimeout(() => flush(link), 5);
+    const first = link.waiting[0]!;
+    const early = first.due - performance.now();
+    const written = early > 0 ? 0 : link.other.write(first.bytes);
+    if (written < first.bytes.length) {
+      first.bytes = first.bytes.subarray(Math.max(0, written));
+      setTimeout(() => flush(link), Math.max(early, 5));
       return;
     }
     link.waiting.shift();

@@ -10,6 +10,8 @@ export type ProcessOptions = {
   readonly key?: string;
   /** Default: a free one. */
   readonly port?: number;
+  /** A module that runs before it. */
+  readonly preload?: string;
 };
 
 export class TroupeProcess implements AsyncDisposable {
@@ -27,13 +29,17 @@ export class TroupeProcess implements AsyncDisposable {
 
   /** Resolves once it listens. @param upstream the address that `openai/…` stands for */
   static async start(data: string, upstream: string, options: ProcessOptions = {}): Promise<TroupeProcess> {
-    const child = Bun.spawn([process.execPath, main, "serve", "--port", String(options.port ?? 0), "--data", data], {
-      cwd: data,
-      env: { PATH: process.env["PATH"] ?? "", OPENAI_API_KEY: "key", OPENAI_BASE_URL: upstream, ...options.env },
-      stdin: "ignore",
-      stdout: "ignore",
-      stderr: "pipe",
-    });
+    const before = options.preload === undefined ? [] : ["--preload", options.preload];
+    const child = Bun.spawn(
+      [process.execPath, ...before, main, "serve", "--port", String(options.port ?? 0), "--data", data],
+      {
+        cwd: data,
+        env: { PATH: process.env["PATH"] ?? "", OPENAI_API_KEY: "key", OPENAI_BASE_URL: upstream, ...options.env },
+        stdin: "ignore",
+        stdout: "ignore",
+        stderr: "pipe",
+      },
+    );
     let log = "";
     const listening = Promise.withResolvers<string>();
     void (async () => {

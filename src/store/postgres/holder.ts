@@ -14,7 +14,7 @@ export class Holder {
   readonly #place: string;
   readonly lapseMs: number;
   #id = "";
-  /** A monotonic reading; before it the lease holds. */
+  /** Before that reading the lease holds. */
   #until = Number.NEGATIVE_INFINITY;
   #registering: Promise<string> | undefined;
   #cancelTimer = () => {};
@@ -34,7 +34,12 @@ export class Holder {
 
   /** Whether what was claimed under that name may still be held. */
   holds(id: string): boolean {
-    return id === this.#id && this.#clock.monotonic() < this.#until;
+    return id === this.#id && this.#reading() < this.#until;
+  }
+
+  /** Counts the time in which the machine was suspended, too: its lease lapsed meanwhile. */
+  #reading(): number {
+    return this.#clock.machine?.now() ?? this.#clock.monotonic();
   }
 
   /** The name to claim under. @throws StorageError */
@@ -50,7 +55,7 @@ export class Holder {
   async renew(): Promise<void> {
     const id = this.#id;
     if (!this.holds(id)) return;
-    const askedAt = this.#clock.monotonic();
+    const askedAt = this.#reading();
     const { count } = await this.#pool.run(
       `update troupe.holders set lapses_at = clock_timestamp() + $2::float8 * interval '1 ms'
        where holder = $1::text and lapses_at > clock_timestamp()`,
@@ -78,7 +83,7 @@ export class Holder {
   async #register(): Promise<string> {
     if (this.#isClosed) throw new StorageError("unusable", this.#place, `The database ${this.#place} was closed.`);
     const id = this.#clock.newId();
-    const askedAt = this.#clock.monotonic();
+    const askedAt = this.#reading();
     await this.#pool.run(
       `insert into troupe.holders values ($1::text, clock_timestamp() + $2::float8 * interval '1 ms')
        on conflict (holder) do nothing`,

@@ -64,7 +64,7 @@ export function runRepository({ path, background }: RunPools, holder: Holder): R
     return number === null ? undefined : { call: number, run: call.run, owner };
   };
   return {
-    leaseTerms: { renewMs: holder.lapseMs / 3 },
+    leaseTerms: { renewMs: holder.lapseMs / 3, lapseMs: holder.lapseMs },
     holds: ({ owner }) => owner !== undefined && holder.holds(owner),
     async claim(call, old) {
       const lease = await claimUnder(await holder.current(), call, old);

@@ -1,0 +1,102 @@
+/** Three nodes on one PostgreSQL server, under faults. The long form: `bun test/cluster/chaos.ts --seed 7 --minutes 2`. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { hasPostgres, PostgresServer } from "../helpers/postgres.ts";
+import { chaos } from "./chaos.ts";
+import { Cluster } from "./cluster.ts";
+import { type Attempt, type UpstreamCall, violationsOf } from "./history.ts";
+
+describe.skipIf(!hasPostgres)("a cluster on PostgreSQL", () => {
+  test("kills, pauses, cuts and a restarted database: nothing is called twice, lost, mixed, stuck or overspent", async () => {
+    const { violations, completed, upstreamCalls } = await chaos(2, 7);
+    expect(violations).toEqual([]);
+    expect(completed).toBeGreaterThan(upstreamCalls);
+  }, 180_000);
+});
+
+describe.skipIf(!hasPostgres)("a node that can't store an answer", () => {
+  let server: PostgresServer;
+  beforeAll(async () => {
+    server = await PostgresServer.start();
+  }, 60_000);
+  afterAll(() => server[Symbol.asyncDispose]());
+
+  const ask = (cluster: Cluster, node: number, stream: boolean) =>
+    fetch(`${cluster.nodes[node]!.url}/gateway/v1/chat/completions`, {
+      method: "POST",
+      headers: {
+        authorization: `Bearer ${cluster.key}`,
+        "content-type": "application/json",
+        "service-request-id": "a",
+      },
+      body: JSON.stringify({ model: "up/m", stream, messages: [{ role: "user", content: "a 2 300" }] }),
+    });
+
+  for (const stream of [false, true]) {
+    test(`does not give its end beyond the lease; the retry gets it${stream ? ", streamed" : ""}`, async () => {
+      await using cluster = await Cluster.start(server, await server.createDatabase(), 2);
+      const [proxy] = cluster.proxies;
+      const asking = ask(cluster, 0, stream);
+      while (cluster.upstream.count("a") === 0) await Bun.sleep(5);
+      proxy!.hold();
+      const first = await asking;
+      expect(await first.text()).toContain('"storage_unavailable"');
+      expect(first.status).toBe(stream ? 200 : 503);
+      proxy!.release();
+      let again = await ask(cluster, 0, stream);
+      while (again.status === 503) again = await ask(cluster, 0, stream);
+      const text = await again.text();
+      expect(text).toContain("a#1.0;");
+      expect(await (await ask(cluster, 1, stream)).text()).toBe(text);
+      expect(cluster.upstream.count("a")).toBe(1);
+    }, 60_000);
+  }
+});
+
+describe("what a history is judged by", () => {
+  const attempt = (changes: Partial<Attempt>): Attempt => ({
+    ...{ id: "a", kind: "plain", node: 0, startedAt: 0, endedAt: 10, status: 200, isComplete: true, text: "a#1.0;" },
+    ...changes,
+  });
+  const call = (changes: Partial<UpstreamCall>): UpstreamCall => ({
+    ...{ id: "a", number: 1, node: 0, startedAt: 0, endedAt: 5 },
+    ...changes,
+  });
+  const judged = (attempts: Attempt[], calls: UpstreamCall[] = []) => violationsOf(attempts, calls, [], 100);
+  const event = (number: number, text: string) => `id: r-${number}\ndata: ${text}\n\n`;
+
+  test("a history that keeps all promises has no violation", () => {
+    const text = event(0, "a#1.0;") + event(1, "a#1.1;");
+    const resumed = { kind: "stream", text: event(1, "a#1.1;"), after: "r-0" } as const;
+    const attempts = [attempt({ kind: "stream", text }), attempt(resumed)];
+    expect(judged(attempts, [call({})])).toEqual([]);
+  });
+
+  const broken: [string, Attempt[], UpstreamCall[], RegExp][] = [
+    ["two answers", [attempt({}), attempt({ text: "a#2.0;" })], [], /2 whole answers/],
+    ["two calls in one text", [attempt({ text: "a#1.0;a#2.1;" })], [], /calls 1 and 2/],
+    ["a fragment left out", [attempt({ text: "a#1.0;a#1.2;" })], [], /fragment 2 stands where 1/],
+    ["another's text", [attempt({ text: "b#1.0;" })], [], /text of b/],
+    ["a call after the answer", [attempt({})], [call({ number: 2, startedAt: 20 })], /call 2 by node 0 came after/],
+    [
+      "two calls at once",
+      [],
+      [call({ endedAt: 9 }), call({ number: 2, node: 1, startedAt: 4 })],
+      /ran at once, though the first one's node was well/,
+    ],
+    [
+      "an event with two texts",
+      [attempt({ kind: "stream", text: event(0, "x") }), attempt({ kind: "stream", text: event(0, "y") })],
+      [],
+      /event r-0 has two texts/,
+    ],
+    [
+      "events left out",
+      [attempt({ kind: "stream", text: event(2, "x"), after: "r-0", isComplete: false })],
+      [],
+      /events r-2 after r-0/,
+    ],
+  ];
+  test.each(broken)("%s is one", (_, attempts, calls, told) => {
+    expect(judged(attempts, calls)).toEqual([expect.stringMatching(told)]);
+  });
+});

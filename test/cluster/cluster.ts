@@ -1,0 +1,140 @@
+/** Three nodes, each with a proxy of its own before one PostgreSQL server, and an upstream that remembers each call. */
+import { readFileSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import type { PostgresServer } from "../helpers/postgres.ts";
+import type { Random } from "../helpers/random.ts";
+import { SwitchedProxy } from "../helpers/switched-proxy.ts";
+import { TempFolder } from "../helpers/temp-folder.ts";
+import { TroupeProcess } from "../helpers/troupe-process.ts";
+import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { fragmentOf, type UpstreamCall } from "./history.ts";
+
+export const now = (): number => performance.now();
+export const leaseMs = 3_000;
+/** The nodes' clocks are minutes apart. */
+const clockShiftsMs = [0, 7 * 60_000, -5 * 60_000];
+
+/** A call's message: `<id> <fragments> <milliseconds between them>`. */
+export class CountingUpstream implements Disposable {
+  readonly calls: UpstreamCall[] = [];
+  readonly #counts = new Map<string, number>();
+  readonly #server = new UpstreamServer(({ path, json, signal }) => {
+    const node = Number(/^\/n(\d)\//.exec(path)![1]);
+    const { messages, stream } = json as { messages: { content: string }[]; stream?: boolean };
+    const [id, fragments, pauseMs] = messages.at(-1)!.content.split(" ");
+    const number = (this.#counts.get(id!) ?? 0) + 1;
+    this.#counts.set(id!, number);
+    const call = { id: id!, number, node, startedAt: now(), endedAt: Number.POSITIVE_INFINITY };
+    this.calls.push(call);
+    const end = () => {
+      call.endedAt = Math.min(call.endedAt, now());
+    };
+    signal.addEventListener("abort", end);
+    const texts = Array.from({ length: Number(fragments) }, (_, at) => fragmentOf(id!, number, at));
+    return stream === true ? streamed(texts, Number(pauseMs), end) : whole(texts, Number(pauseMs), end);
+  });
+
+  url(node: number): string {
+    return `${this.#server.url}/n${node}/v1`;
+  }
+
+  count(id: string): number {
+    return this.#counts.get(id) ?? 0;
+  }
+
+  [Symbol.dispose](): void {
+    this.#server[Symbol.dispose]();
+  }
+}
+
+const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
+
+async function whole(texts: readonly string[], pauseMs: number, end: () => void): Promise<Response> {
+  await Bun.sleep(texts.length * pauseMs);
+  end();
+  const message = { role: "assistant", content: texts.join("") };
+  return jsonResponse({ id: "up", choices: [{ index: 0, message, finish_reason: "stop" }], usage });
+}
+
+function streamed(texts: readonly string[], pauseMs: number, end: () => void): Response {
+  const encoder = new TextEncoder();
+  const event = (data: unknown) => encoder.encode(`data: ${JSON.stringify(data)}\n\n`);
+  let at = 0;
+  const body = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      const content = texts[at++];
+      if (content !== undefined) {
+        await Bun.sleep(pauseMs);
+        controller.enqueue(event({ id: "up", choices: [{ index: 0, delta: { content }, finish_reason: null }] }));
+        return;
+      }
+      controller.enqueue(event({ id: "up", choices: [{ index: 0, delta: {}, finish_reason: "stop" }], usage }));
+      controller.enqueue(encoder.encode("data: [DONE]\n\n"));
+      controller.close();
+      end();
+    },
+    cancel: end,
+  });
+  return new Response(body, { headers: { "content-type": "text/event-stream" } });
+}
+
+export class Cluster implements AsyncDisposable {
+  readonly upstream = new CountingUpstream();
+  readonly proxies: SwitchedProxy[];
+  readonly nodes: TroupeProcess[] = [];
+  /** Of the nodes' first key. */
+  key = "";
+  readonly #folders: TempFolder[];
+  readonly #database: string;
+  readonly #server: PostgresServer;
+
+  private constructor(server: PostgresServer, database: string, size: number) {
+    this.#server = server;
+    this.#database = database;
+    this.proxies = Array.from({ length: size }, () => new SwitchedProxy(server.port));
+    this.#folders = Array.from({ length: size }, () => new TempFolder());
+  }
+
+  /** @param database the address of an empty one */
+  static async start(server: PostgresServer, database: string, size = 3): Promise<Cluster> {
+    const cluster = new Cluster(server, database, size);
+    for (const [at, folder] of cluster.#folders.entries()) {
+      writeFileSync(folder.file("troupe.yaml"), configuration(cluster.upstream.url(at)));
+      await cluster.startNode(at);
+      if (at === 0) cluster.key = readFileSync(join(folder.path, "first-key"), "utf8").trim();
+    }
+    return cluster;
+  }
+
+  async startNode(at: number): Promise<void> {
+    const name = new URL(this.#database).pathname.slice(1);
+    const env = {
+      DB: this.#server.url(name, this.proxies[at]!.port),
+      CLOCK_SHIFT_MS: String(clockShiftsMs[at % clockShiftsMs.length]),
+    };
+    this.nodes[at] = await TroupeProcess.start(this.#folders[at]!.path, "http://127.0.0.1:1", {
+      env,
+      preload: resolve(import.meta.dir, "../helpers/shifted-clock.ts"),
+      ...(this.key !== "" && { key: this.key }),
+    });
+  }
+
+  /** A node, and its place. */
+  pick(random: Random): number {
+    return random.below(this.nodes.length);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.nodes.map((node) => node.kill()));
+    for (const proxy of this.proxies) proxy[Symbol.dispose]();
+    for (const folder of this.#folders) folder[Symbol.dispose]();
+    this.upstream[Symbol.dispose]();
+  }
+}
+
+const configuration = (upstream: string) => `
+store: { url: "\${DB}", lease_seconds: ${leaseMs / 1000}, statement_seconds: 1 }
+providers: { up: { dialect: vllm, base_url: "${upstream}", api_key: k } }
+prices: [{ match: "up/paid", input: 0, output: 1000000 }, { match: "up/m", input: 0, output: 0 }]
+limits: { gateway_per_minute: 1000000 }
+`;

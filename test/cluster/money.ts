@@ -1,0 +1,90 @@
+/** Callers with a prepaid budget: whatever fails, no more is called than it pays for. */
+import { newSecret } from "../../src/auth/key-secret.ts";
+import { openPostgresStore } from "../../src/store/postgres/store.ts";
+import { keyRow } from "../helpers/key-row.ts";
+import type { PostgresServer } from "../helpers/postgres.ts";
+import type { Random } from "../helpers/random.ts";
+import { type Cluster, now } from "./cluster.ts";
+
+const secret = newSecret();
+/** Each call costs a dollar. */
+const dollars = 40;
+
+export class Money {
+  readonly #cluster: Cluster;
+  readonly #server: PostgresServer;
+  readonly #database: string;
+  readonly #random: Random;
+  readonly #found: string[] = [];
+  #calls = 0;
+  #answered = 0;
+
+  private constructor(cluster: Cluster, server: PostgresServer, database: string, random: Random) {
+    this.#cluster = cluster;
+    this.#server = server;
+    this.#database = database;
+    this.#random = random;
+  }
+
+  static async start(...given: [Cluster, PostgresServer, string, Random]): Promise<Money> {
+    const [, , url] = given;
+    const settings = { pool: 1, statementSeconds: 5, leaseSeconds: 15, keysWithoutDatabaseSeconds: 1 };
+    const store = await openPostgresStore({ url, ...settings });
+    const rights = { surfaces: '["gateway"]', models: '["*"]', createdAt: Date.now() };
+    await store.budgets.set({ scope: "key:paid", period: "prepaid", limit: dollars * 1_000_000, updatedAt: 1 });
+    await store.keys.insert(keyRow("paid", { ...rights, hash: Bun.SHA256.hash(secret, "hex") }));
+    await store.close();
+    return new Money(...given);
+  }
+
+  async act(): Promise<void> {
+    await Promise.all(Array.from({ length: 4 }, () => this.#call()));
+    await this.#look();
+    await Bun.sleep(300);
+  }
+
+  async #call(): Promise<void> {
+    this.#calls += 1;
+    const { url } = this.#cluster.nodes[this.#cluster.pick(this.#random)]!;
+    const content = `paid${this.#calls} 2 ${this.#random.pick([5, 300])}`;
+    const response = await fetch(`${url}/gateway/v1/chat/completions`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" },
+      body: JSON.stringify({ model: "up/paid", max_tokens: 1, messages: [{ role: "user", content }] }),
+      signal: AbortSignal.timeout(15_000),
+    }).catch(() => undefined);
+    if (response?.status === 200 && (await response.text().catch(() => "")).includes("paid")) this.#answered += 1;
+  }
+
+  async #look(): Promise<void> {
+    const rows = await this.#server
+      .ask<{ spent: number; reserved: number }>(
+        this.#database,
+        "select spent::float8, reserved::float8 from troupe.spending where scope = 'key:paid'",
+      )
+      .catch(() => []);
+    for (const { spent, reserved } of rows) {
+      if (spent + reserved > dollars * 1_000_000) this.#found.push(`the budget: ${spent} spent, ${reserved} reserved`);
+    }
+  }
+
+  /** What was called more than it pays for; and what was answered is accounted for, once all nodes had time to. */
+  async violations(): Promise<string[]> {
+    const called = this.#cluster.upstream.calls.filter(({ id }) => id.startsWith("paid")).length;
+    if (called > dollars) this.#found.push(`the budget: pays for ${dollars} calls, and ${called} were made`);
+    if (this.#answered === 0) this.#found.push("the budget: nobody was answered");
+    const settled = async () => {
+      const [row] = await this.#server.ask<{ taken: number }>(
+        this.#database,
+        "select (spent + reserved)::float8 / 1e6 as taken from troupe.spending where scope = 'key:paid'",
+      );
+      return row?.taken ?? 0;
+    };
+    for (const end = now() + 10_000; (await settled()) < this.#answered; await Bun.sleep(100)) {
+      if (now() < end) continue;
+      this.#found.push(`the budget: ${this.#answered} answered, but only ${await settled()} accounted for`);
+      break;
+    }
+    return this.#found;
+  }
+}

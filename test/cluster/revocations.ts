@@ -1,0 +1,80 @@
+/** Keys that come and go: a node that reaches the database knows of it within a second. */
+import { newSecret } from "../../src/auth/key-secret.ts";
+import { openPostgresStore } from "../../src/store/postgres/store.ts";
+import { keyRow } from "../helpers/key-row.ts";
+import { type Cluster, now } from "./cluster.ts";
+import type { FaultWindow } from "./history.ts";
+
+const knownWithinMs = 1_000;
+
+export class Revocations {
+  readonly violations: string[] = [];
+  readonly #cluster: Cluster;
+  readonly #database: string;
+  readonly #windows: readonly FaultWindow[];
+  #count = 0;
+
+  constructor(cluster: Cluster, database: string, windows: readonly FaultWindow[]) {
+    this.#cluster = cluster;
+    this.#database = database;
+    this.#windows = windows;
+  }
+
+  /** Makes a key, uses it, revokes it, and uses it again where it must be known by then. */
+  async act(): Promise<void> {
+    const secret = newSecret();
+    this.#count += 1;
+    const id = `r${this.#count}`;
+    const isChanged = await changeKeys(this.#database, async (keys) => {
+      const hash = Bun.SHA256.hash(secret, "hex");
+      await keys.insert(keyRow(id, { hash, surfaces: '["gateway"]', models: '["*"]', createdAt: Date.now() }));
+    });
+    if (!isChanged) return;
+    await Bun.sleep(knownWithinMs);
+    await this.#check(secret, 200, now() - knownWithinMs);
+    if (!(await changeKeys(this.#database, async (keys) => void (await keys.revoke(id, Date.now()))))) return;
+    const revokedAt = now();
+    await Bun.sleep(knownWithinMs);
+    await this.#check(secret, 401, revokedAt);
+  }
+
+  async #check(secret: string, expected: number, since: number): Promise<void> {
+    await Promise.all(
+      this.#cluster.nodes.map(async ({ url }, node) => {
+        const response = await fetch(`${url}/gateway/v1/chat/completions`, {
+          method: "POST",
+          headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" },
+          body: JSON.stringify({ model: "builtin/echo", messages: [{ role: "user", content: "x" }] }),
+          signal: AbortSignal.timeout(10_000),
+        }).catch(() => undefined);
+        await response?.text().catch(() => {});
+        if (response === undefined || response.status === expected || this.#isFaulty(node, since)) return;
+        const told = `node ${node} answered ${response.status} where ${expected} should be`;
+        this.violations.push(`a key changed at ${Math.round(since)}, and at ${Math.round(now())} ${told}`);
+      }),
+    );
+  }
+
+  /** Whether the node may not have heard of what happened since then. What follows a fault takes as long as what precedes one. */
+  #isFaulty(at: number, since: number): boolean {
+    return this.#windows.some(({ node, to }) => (node === at || node === -1) && to + knownWithinMs > since);
+  }
+}
+
+type Keys = Awaited<ReturnType<typeof openPostgresStore>>["keys"];
+
+/** @returns whether it was done: the database may be away */
+async function changeKeys(url: string, work: (keys: Keys) => Promise<void>): Promise<boolean> {
+  const settings = { pool: 1, statementSeconds: 1, leaseSeconds: 15, keysWithoutDatabaseSeconds: 1 };
+  try {
+    const store = await openPostgresStore({ url, ...settings });
+    try {
+      await work(store.keys);
+      return true;
+    } finally {
+      await store.close();
+    }
+  } catch {
+    return false;
+  }
+}
