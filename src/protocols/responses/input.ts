@@ -57,6 +57,7 @@ type Turn = {
   refusal: string;
   isSaid: boolean;
   readonly calls: Call[];
+  readonly images: JsonObject[];
   readonly state: TurnState;
   /** Results of it have come: what the model says next is another answer. */
   isAnswered: boolean;
@@ -166,6 +167,13 @@ class ConversationBuilder {
       case "reasoning": {
         const reasoning = checked(itemSchemas[type], item, path);
         this.#turnFor(item["id"], formatPath(path)).state.add(reasoning);
+        return;
+      }
+      case "image_generation_call": {
+        const { id, result, output_format } = checked(itemSchemas[type], item, path);
+        const turn = this.#turnFor(id, formatPath(path));
+        const url = `data:image/${output_format ?? "png"};base64,${result}`;
+        if (result) turn.images.push({ type: "image_url", image_url: { url }, ...turn.state.image(id ?? "") });
       }
     }
   }
@@ -275,6 +283,7 @@ class ConversationBuilder {
       refusal: "",
       isSaid: false,
       calls: [],
+      images: [],
       state: new TurnState(),
       isAnswered: false,
       answer,
@@ -312,9 +321,9 @@ const saidOf = ({ message, place }: Said): Written => ({ message, place: { conte
 /** What stands for a result that is missing, as after an agent was interrupted: no upstream takes a call without one. */
 const noResult = "No result was given.";
 
-function writtenTurn({ text, refusal, isSaid, calls, state, place }: Turn): Written[] {
+function writtenTurn({ text, refusal, isSaid, calls, images, state, place }: Turn): Written[] {
   const fields = state.fields();
-  const saysNothing = !isSaid && calls.length === 0;
+  const saysNothing = !isSaid && calls.length === 0 && images.length === 0;
   // Thoughts that led to nothing are worth nothing to the next turn, and some upstreams refuse them.
   if (saysNothing) return [];
   const message: AssistantMessage = {
@@ -322,6 +331,7 @@ function writtenTurn({ text, refusal, isSaid, calls, state, place }: Turn): Writ
     content: text === "" && (calls.length > 0 || refusal !== "") ? null : text,
     ...(refusal !== "" && { refusal }),
     ...(calls.length > 0 && { tool_calls: calls.map(({ call }) => call) }),
+    ...(images.length > 0 && { images }),
     ...fields,
   };
   const results = calls.map(({ call, place: at, result }): Written => {

@@ -7,7 +7,7 @@ import { isObject, type JsonObject, listOf, objectOf, parseJson, textOf } from "
 import { wholeDetails } from "../chat/reasoning-details.ts";
 import type { Annotation, Delta, FinishReason, Logprobs, TokenLogprob, ToolCallDelta } from "../chat/schema.ts";
 import { itemId, type OutputType } from "./ids.ts";
-import { type MessageState, type Sealed, sealedCall, sealedState } from "./state.ts";
+import { type MessageState, type Sealed, sealedCall, sealedImage, sealedState } from "./state.ts";
 import { type CallersTool, freeTextIn, type ToolNames } from "./tools.ts";
 
 /** @param fields of the event, beside its type and its number */
@@ -250,12 +250,16 @@ export class Output {
 
   /** https://platform.openai.com/docs/guides/tools-image-generation */
   #image(image: unknown): void {
-    const url = textOf(objectOf(objectOf(image)?.["image_url"])?.["url"]) ?? "";
-    const comma = url.indexOf(",");
-    if (!url.startsWith("data:") || comma < 0) return;
-    const at = this.#begin();
+    const { image_url, extra_content } = objectOf(image) ?? {};
+    const url = textOf(objectOf(image_url)?.["url"]) ?? "";
+    const [head, output_format] = imageForm.exec(url) ?? [];
+    if (head === undefined) return;
     const type: OutputType = "image_generation_call";
-    const item = { id: this.#id(type), type, status: "completed", result: url.slice(comma + 1) };
+    const id = this.#id(type);
+    const sealed = sealedImage(id, extra_content);
+    if (sealed !== undefined) this.#addSeal(sealed);
+    const at = this.#begin();
+    const item = { id, type, status: "completed", output_format, result: url.slice(head.length) };
     this.#announce("response.output_item.added", {
       output_index: at,
       item: { ...item, status: "in_progress", result: null },
@@ -349,6 +353,9 @@ export class Output {
     this.#announce("response.output_item.done", { output_index: open.at, item });
   }
 }
+
+/** What stands before the bytes of an image, and its kind. */
+const imageForm = /^data:image\/([a-z]{1,16})[^,]{0,64},/;
 
 const placed = ({ id, at }: Open) => ({ item_id: id, output_index: at });
 const inPart = (open: OpenMessage) => ({ ...placed(open), content_index: open.parts.length - 1 });

@@ -119,6 +119,17 @@ const Reasoning = Type.Object(
   open,
 );
 
+/** An image that the model made, as the answer had it. */
+const ImageCall = Type.Object(
+  {
+    type: Type.Literal("image_generation_call"),
+    id: Nullable(Type.String()),
+    result: Nullable(Type.String()),
+    output_format: Nullable(Type.String({ pattern: "^[a-z]{1,16}$" })),
+  },
+  open,
+);
+
 /** Items by their type, beside messages, which may go without one. */
 export const itemSchemas = {
   function_call: FunctionCall,
@@ -126,6 +137,7 @@ export const itemSchemas = {
   custom_tool_call: CustomToolCall,
   custom_tool_call_output: outputOf("custom_tool_call_output"),
   reasoning: Reasoning,
+  image_generation_call: ImageCall,
 } as const;
 export type ItemType = keyof typeof itemSchemas;
 

@@ -28,6 +28,7 @@ export class TurnState {
   #google: JsonObject | undefined;
   readonly #details: unknown[] = [];
   readonly #googleCalls = new Map<string, JsonObject>();
+  readonly #googleImages = new Map<string, JsonObject>();
   readonly #native: Record<(typeof natives)[number], NativeReasoning[]> = { openai: [], xai: [] };
   /** Reasoning whose fruit has not come yet. */
   #pending: NativeReasoning[] = [];
@@ -37,8 +38,11 @@ export class TurnState {
       this.#blocks.push(...listOf(blocks).flatMap(thinkingBlock));
       this.#layout ??= layoutOf(layout);
     },
-    google: ({ message, calls }) => {
+    google: ({ message, calls, images }) => {
       this.#google = objectOf(message) ?? this.#google;
+      for (const [id, state] of Object.entries(objectOf(images) ?? {})) {
+        if (isObject(state)) this.#googleImages.set(id, state);
+      }
       for (const [id, state] of Object.entries(objectOf(calls) ?? {})) {
         if (isObject(state)) this.#googleCalls.set(id, state);
       }
@@ -67,6 +71,13 @@ export class TurnState {
     for (const one of this.#pending) one.call_id = id;
     this.#pending = [];
     const google = this.#googleCalls.get(id);
+    return google === undefined ? {} : { extra_content: { google } };
+  }
+
+  /** @param id of an image that comes now @returns the state that stands on it */
+  image(id: string): CallState {
+    this.#pending = [];
+    const google = this.#googleImages.get(id);
     return google === undefined ? {} : { extra_content: { google } };
   }
 
@@ -171,4 +182,10 @@ function nativeSeal(family: (typeof natives)[number], entry: unknown): Sealed[] 
 export function sealedCall(id: string, extra_content: unknown): Sealed | undefined {
   const google = objectOf(objectOf(extra_content)?.["google"]);
   return google && { encrypted_content: seal("google", { calls: { [id]: google } }) };
+}
+
+/** The same on an image. @param id its item's */
+export function sealedImage(id: string, extra_content: unknown): Sealed | undefined {
+  const google = objectOf(objectOf(extra_content)?.["google"]);
+  return google && { encrypted_content: seal("google", { images: { [id]: google } }) };
 }

@@ -1,0 +1,274 @@
+/**
+ * Whatever format a client speaks: the official clients read the same in every provider's example answers, plain and streamed,
+ * and what they send back in the next turn brings the maker its thinking state, and nobody else.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import Anthropic from "@anthropic-ai/sdk";
+import type { ResponseFunctionToolCall, ResponseInputItem } from "openai/resources/responses/responses";
+import type { SurfaceName } from "../../src/config/config.ts";
+import { type AnsweredCase, answeredCases, exampleResponse, fixtureFamilies } from "../helpers/fixtures.ts";
+import { Troupe } from "../helpers/troupe.ts";
+import { UpstreamServer } from "../helpers/upstream-server.ts";
+
+const persona = "troupe/tutor";
+let upstream: UpstreamServer;
+let troupe: Troupe;
+let answer: () => Response;
+
+beforeAll(async () => {
+  upstream = new UpstreamServer(() => answer());
+  const named = fixtureFamilies().map(({ provider: { name } }) => {
+    const isWithin = natives[name] === "responses" && name !== "azure";
+    return [name, { baseUrl: upstream.url, ...(isWithin && { modelRules: [{ match: "*", responses_only: true }] }) }];
+  });
+  troupe = await Troupe.start({ providers: Object.fromEntries(named) });
+});
+afterAll(async () => {
+  await troupe[Symbol.asyncDispose]();
+  upstream[Symbol.dispose]();
+});
+
+/** What every format tells of an answer. */
+type Told = {
+  thinking: string;
+  text: string;
+  calls: { name: string; args: unknown }[];
+  end: "done" | "length" | "refused";
+  usage: { input: number; cached: number; output: number; reasoning: number };
+};
+
+/** An answer as its client got it: what it tells, and what the client sends back of it. */
+type Read = { readonly told: Told; readonly next: (to: string) => Promise<unknown> };
+type Ask = {
+  readonly surface: SurfaceName;
+  readonly model: string;
+  readonly stream: boolean;
+};
+
+const hi = "Hi";
+const tools = ["get_weather", "get_time"].map((name) => ({ name, parameters: { type: "object", properties: {} } }));
+/** Formats put several thoughts into one text, or into several. */
+const joined = (...texts: string[]) => texts.join("").replaceAll(/\s/g, "");
+const parse = (text: string): unknown => JSON.parse(text === "" ? "{}" : text);
+
+async function byChat({ surface, model }: Ask): Promise<Read> {
+  const { completions } = troupe.client(surface).chat;
+  const body = {
+    model,
+    messages: [{ role: "user" as const, content: hi }],
+    tools: tools.map((one) => ({ type: "function" as const, function: one })),
+    reasoning_effort: "low" as const,
+    include_thoughts: true,
+  };
+  const { choices, usage } = await completions.create(body);
+  const { message, finish_reason } = choices[0]!;
+  const calls = (message.tool_calls ?? []).filter((call) => call.type === "function");
+  const { reasoning_content = "" } = message as { reasoning_content?: string };
+  const refused = finish_reason === "content_filter" || (message.refusal ?? "") !== "";
+  const results = calls.map(({ id }) => ({ role: "tool" as const, tool_call_id: id, content: "ok" }));
+  return {
+    told: {
+      thinking: joined(reasoning_content),
+      text: (message.content ?? "") + (message.refusal ?? ""),
+      calls: calls.map((call) => ({ name: call.function.name, args: parse(call.function.arguments) })),
+      end: finish_reason === "length" ? "length" : refused ? "refused" : "done",
+      usage: {
+        input: usage?.prompt_tokens ?? 0,
+        cached: usage?.prompt_tokens_details?.cached_tokens ?? 0,
+        output: usage?.completion_tokens ?? 0,
+        reasoning: usage?.completion_tokens_details?.reasoning_tokens ?? 0,
+      },
+    },
+    next: (to) =>
+      completions.create({
+        ...body,
+        model: to,
+        messages: [...body.messages, message, ...results, { role: "user", content: hi }] as never,
+      }),
+  };
+}
+
+async function byResponses({ surface, model, stream }: Ask): Promise<Read> {
+  const { responses } = troupe.client(surface);
+  const body = {
+    model,
+    input: [{ role: "user", content: hi }] as ResponseInputItem[],
+    tools: tools.map((one) => ({ type: "function" as const, strict: null, ...one })),
+    reasoning: { effort: "low" as const, summary: "auto" as const },
+    include: ["reasoning.encrypted_content" as const],
+    store: false,
+  };
+  const response = stream ? await responses.stream(body).finalResponse() : await responses.create(body);
+  const { output, usage } = response;
+  const calls = output.filter(({ type }) => type === "function_call") as ResponseFunctionToolCall[];
+  const parts = output.flatMap((item) => (item.type === "message" ? item.content : []));
+  const thoughts = output.flatMap((item) =>
+    item.type === "reasoning" ? [...item.summary, ...(item.content ?? [])] : [],
+  );
+  const reason = response.incomplete_details?.reason;
+  const refused = reason === "content_filter" || parts.some(({ type }) => type === "refusal");
+  const results = calls.map(({ call_id }) => ({ type: "function_call_output" as const, call_id, output: "ok" }));
+  return {
+    told: {
+      thinking: joined(...thoughts.map(({ text }) => text)),
+      text: parts.map((part) => (part.type === "refusal" ? part.refusal : part.text)).join(""),
+      calls: calls.map((call) => ({ name: call.name, args: parse(call.arguments) })),
+      end: reason === "max_output_tokens" ? "length" : refused ? "refused" : "done",
+      usage: {
+        input: usage?.input_tokens ?? 0,
+        cached: usage?.input_tokens_details.cached_tokens ?? 0,
+        output: usage?.output_tokens ?? 0,
+        reasoning: usage?.output_tokens_details.reasoning_tokens ?? 0,
+      },
+    },
+    next: (to) =>
+      responses.create({
+        ...body,
+        model: to,
+        input: [...body.input, ...(output as ResponseInputItem[]), ...results, { role: "user", content: hi }],
+      }),
+  };
+}
+
+async function byMessages({ surface, model, stream }: Ask): Promise<Read> {
+  const baseURL = troupe.baseUrl(surface).replace(/\/v1$/, "");
+  const { messages } = new Anthropic({ baseURL, apiKey: troupe.key, maxRetries: 0 });
+  const body = {
+    model,
+    max_tokens: 4096,
+    messages: [{ role: "user", content: hi }] as Anthropic.MessageParam[],
+    tools: tools.map(({ name, parameters }) => ({ name, input_schema: parameters as { type: "object" } })),
+    thinking: { type: "enabled" as const, budget_tokens: 1024 },
+  };
+  const message = stream ? await messages.stream(body).finalMessage() : await messages.create(body);
+  const { content, usage, stop_reason } = message;
+  const calls = content.filter((block) => block.type === "tool_use");
+  const text = content.map((block) => (block.type === "text" ? block.text : "")).join("");
+  // In Anthropic's own words it stands here alone.
+  const explanation = (message.stop_details as { explanation?: string | null } | null)?.explanation ?? "";
+  const results = calls.map(({ id }) => ({ type: "tool_result" as const, tool_use_id: id, content: "ok" }));
+  const ends = { max_tokens: "length", model_context_window_exceeded: "length", refusal: "refused" } as const;
+  const { cache_read_input_tokens: cached, cache_creation_input_tokens: written, output_tokens_details } = usage;
+  return {
+    told: {
+      thinking: joined(...content.map((block) => (block.type === "thinking" ? block.thinking : ""))),
+      text: text.includes(explanation) ? text : text + explanation,
+      calls: calls.map(({ name, input }) => ({ name, args: input })),
+      end: ends[stop_reason as keyof typeof ends] ?? "done",
+      usage: {
+        input: usage.input_tokens + (cached ?? 0) + (written ?? 0),
+        cached: cached ?? 0,
+        output: usage.output_tokens,
+        reasoning: output_tokens_details?.thinking_tokens ?? 0,
+      },
+    },
+    next: (to) =>
+      messages.create({
+        ...body,
+        model: to,
+        messages: [
+          ...body.messages,
+          { role: "assistant", content: content as Anthropic.ContentBlockParam[] },
+          { role: "user", content: [...results, { type: "text", text: hi }] },
+        ],
+      }),
+  };
+}
+
+const readers = { responses: byResponses, messages: byMessages };
+/** The format in which an upstream's answer passes as it comes, and so in the form that was asked for. */
+const natives: Readonly<Record<string, keyof typeof readers>> = {
+  anthropic: "messages",
+  openai: "responses",
+  xai: "responses",
+  azure: "responses",
+};
+
+/** Half a call has no arguments to compare, and nobody asks for a custom tool here. */
+const uncalled = /^cut-short-in-a-call$|custom-tool/;
+
+const cases = fixtureFamilies()
+  .filter(({ folder, provider }) => folder.endsWith("-responses") || natives[provider.name] !== "responses")
+  .flatMap(({ folder, provider }) =>
+    answeredCases(folder)
+      .filter(({ name, expected }) => expected.error === undefined && !uncalled.test(name))
+      .map((one) => [one.path, provider.name, one] as const),
+  );
+
+/** The forms in which a client may ask; none where the example's stream, which is shortened, would reach the client. */
+function formsOf(surface: SurfaceName, provider: string, format: string, { form }: AnsweredCase): boolean[] {
+  if (natives[provider] !== format) return [false, true];
+  if (format === "responses") return surface === "gateway" ? [] : [false, true];
+  return [form === "sse"];
+}
+
+describe.each(["gateway", "orchestrator"] as const)("%s", (surface) => {
+  test.each(cases)("%s is read alike", async (_, provider, one: AnsweredCase) => {
+    troupe.setTargets(persona, [`${provider}/${one.model}`]);
+    answer = () => exampleResponse(one.path);
+    const model = surface === "gateway" ? `${provider}/${one.model}` : persona;
+    const chat = await byChat({ surface, model, stream: false });
+    for (const [format, read] of Object.entries(readers)) {
+      for (const stream of formsOf(surface, provider, format, one)) {
+        const { told } = await read({ surface, model, stream });
+        expect({ format, stream, ...told }).toEqual({ format, stream, ...chat.told });
+      }
+    }
+  });
+});
+
+/** What makers sign or encrypt, by the names of its members. */
+const stateNames = new Set(["signature", "thought_signature", "thoughtSignature", "encrypted_content"]);
+
+function statesIn(value: unknown): string[] {
+  if (typeof value !== "object" || value === null) return [];
+  return Object.entries(value).flatMap(([name, inner]) =>
+    stateNames.has(name) && typeof inner === "string" && inner !== "" ? [inner] : statesIn(inner),
+  );
+}
+
+const stateful = cases.filter(([, , { expected }]) => statesIn(expected.completion ?? expected.chunks).length > 0);
+/** Other makers' models, and an answer of each. */
+const others: Readonly<Record<string, string>> = {
+  "anthropic/claude-sonnet-4-5": "anthropic/text",
+  "google/gemini-2.5-flash": "google/plain",
+  "groq/some-model": "together/plain",
+};
+
+test("there are examples with thinking state of every maker that has some", () => {
+  const makers = new Set(stateful.map(([, provider]) => provider));
+  expect([...makers]).toEqual(expect.arrayContaining(["anthropic", "google", "openai", "xai", "openrouter"]));
+});
+
+test.each(stateful)("%s: its maker gets its state back in the next turn, and nobody else", async (_, provider, one) => {
+  const model = `${provider}/${one.model}`;
+  const states = [...new Set(statesIn(one.expected.completion ?? one.expected.chunks))];
+  const nextOf = async (read: Read, to: string, path: string) => {
+    answer = () => exampleResponse(path);
+    // Whether the client can read what comes back is not asked here.
+    await read.next(to).catch(() => {});
+    return states.filter((state) => upstream.last.text.includes(JSON.stringify(state)));
+  };
+  const reads: [string, () => Promise<Read>][] = [["chat", () => byChat({ surface: "gateway", model, stream: false })]];
+  for (const [format, read] of Object.entries(readers)) {
+    const forms = formsOf("gateway", provider, format, one);
+    for (const stream of forms) reads.push([`${format} ${stream}`, () => read({ surface: "gateway", model, stream })]);
+  }
+  const back: Record<string, string[]> = {};
+  for (const [name, read] of reads) {
+    answer = () => exampleResponse(one.path);
+    const got = await read();
+    back[name] = await nextOf(got, model, one.path);
+    for (const [other, path] of Object.entries(others)) {
+      // What comes through OpenRouter tells whose it is, and they take it.
+      if (other.startsWith(provider) || (provider === "openrouter" && path !== "together/plain")) continue;
+      expect([name, other, await nextOf(got, other, path)]).toEqual([name, other, []]);
+      expect(upstream.last.text).not.toContain("trp1.");
+    }
+  }
+  // Images that a model makes have no place in Messages, and neither has what is signed of them.
+  const ofImages = statesIn(one.expected.completion?.choices[0]?.message["images"]);
+  const expected = (name: string) =>
+    name.startsWith("messages") ? states.filter((state) => !ofImages.includes(state)) : states;
+  expect(back).toEqual(Object.fromEntries(reads.map(([name]) => [name, expected(name)])));
+});
