@@ -18,6 +18,35 @@ function check(pieces: readonly string[], cut = Number.POSITIVE_INFINITY) {
   return { seen, fault: stream.end() };
 }
 
+describe("a check of Messages", () => {
+  const claude = families.anthropic;
+  const events = claude.stream(model, shape, false);
+  const look = (...pieces: readonly string[]) => {
+    const stream = new StreamCheck(
+      { ...expectation, format: "messages", includeUsage: false },
+      expectedTexts(shape),
+      () => {},
+    );
+    stream.push(new TextEncoder().encode(pieces.join("")), 0);
+    return stream.end();
+  };
+
+  test("takes what the mock gives, and nothing less", () => {
+    const { opening, fragments, closing } = events;
+    expect(look(opening, ...fragments, closing)).toBeUndefined();
+    expect(look(opening, ...fragments.slice(1), closing)).toStartWith("lost or reordered: fragment 1");
+    expect(look(opening, ...fragments)).toBe("broken: no finish_reason");
+    expect(look(opening, ...fragments, closing.replace("end_turn", "max_tokens"))).toContain("stop_reason max_tokens");
+    expect(look(opening.replace("event: ping", "event: pong"))).toContain("event: pong holds a ping");
+  });
+
+  test("reads a plain answer", () => {
+    const plain = new PlainCheck(plainText(shape), "messages");
+    plain.push(Buffer.from(claude.plain(model, plainText(shape))));
+    expect(plain.end()).toBeUndefined();
+  });
+});
+
 describe("a stream's check", () => {
   test("takes a good stream, however it is cut", () => {
     for (const cut of [1, 7, 1000]) {

@@ -8,9 +8,12 @@ import {
   promptTokens,
   splitFragment,
 } from "./answer-shape.ts";
+import type { ClientFormat } from "./calls.ts";
 
 export type Expectation = {
   readonly shape: AnswerShape;
+  /** Default: chat completions. */
+  readonly format?: ClientFormat;
   readonly streamed: boolean;
   readonly includeUsage: boolean;
   /** The text of a plain answer, when it is not the shape's own. */
@@ -86,7 +89,7 @@ export class StreamCheck implements AnswerCheck {
     if (this.#rest !== "") return `broken: the stream ends within an event: ${this.#rest.slice(0, 80)}`;
     if (this.#next !== shape.fragments) return `lost: ${this.#next} of ${shape.fragments} fragments came`;
     if (!this.#finished) return "broken: no finish_reason";
-    if (!this.#done) return "broken: no [DONE]";
+    if (!this.#done) return "broken: no [DONE], or no message_stop";
     return includeUsage ? usageFault(this.#usage, shape.fragments) : undefined;
   }
 
@@ -94,11 +97,24 @@ export class StreamCheck implements AnswerCheck {
   #event(event: string, at: number): string | undefined {
     const lines = event.split("\n").filter((line) => line !== "" && !line.startsWith(":") && !line.startsWith("id:"));
     if (lines.length === 0) return undefined;
+    if (this.#expectation.format === "messages") return this.#messageEvent(lines, at);
     const [line = ""] = lines;
     if (lines.length > 1 || !line.startsWith("data: ")) return `broken: not one line of data: ${event}`;
     if (this.#done) return "broken: an event after [DONE]";
     this.#done = line === "data: [DONE]";
     return this.#done ? undefined : this.#chunk(JSON.parse(line.slice(6)), at);
+  }
+
+  /** An event of Anthropic's Messages. */
+  #messageEvent([name = "", line = "", ...more]: readonly string[], at: number): string | undefined {
+    if (more.length > 0 || !name.startsWith("event: ") || !line.startsWith("data: ")) return `broken: ${name} ${line}`;
+    if (this.#done) return "broken: an event after message_stop";
+    const { type, delta } = JSON.parse(line.slice(6));
+    if (`event: ${type}` !== name) return `broken: ${name} holds a ${type}`;
+    this.#done = type === "message_stop";
+    if (delta?.stop_reason === "end_turn") this.#finished = true;
+    else if (delta?.stop_reason != null) return `broken: stop_reason ${delta.stop_reason}`;
+    return delta?.type === "text_delta" ? this.#fragment(delta.text, at) : undefined;
   }
 
   // biome-ignore lint/suspicious/noExplicitAny: foreign JSON, looked at field by field
@@ -132,10 +148,12 @@ export class StreamCheck implements AnswerCheck {
 
 export class PlainCheck implements AnswerCheck {
   readonly #text: string;
+  readonly #format: ClientFormat;
   readonly #parts: Buffer[] = [];
 
-  constructor(text: string) {
+  constructor(text: string, format: ClientFormat = "chat") {
     this.#text = text;
+    this.#format = format;
   }
 
   push(bytes: Uint8Array): void {
@@ -144,9 +162,9 @@ export class PlainCheck implements AnswerCheck {
 
   end(): string | undefined {
     try {
-      const { choices, usage } = JSON.parse(Buffer.concat(this.#parts).toString("utf8"));
-      const found = choices[0]?.message?.content;
-      if (found === this.#text) return usageFault(usage, plainCompletionTokens);
+      const { choices, content, usage } = JSON.parse(Buffer.concat(this.#parts).toString("utf8"));
+      const found = this.#format === "chat" ? choices[0]?.message?.content : content[0]?.text;
+      if (found === this.#text) return this.#format === "chat" ? usageFault(usage, plainCompletionTokens) : undefined;
       return `broken: the answer is ${String(found).slice(0, 80)}`;
     } catch (error) {
       return `broken: ${String(error)}`;

@@ -2,9 +2,13 @@
 import type { PromptKind } from "./answer-shape.ts";
 import type { FamilyName } from "./mock-families.ts";
 
+export type ClientFormat = "chat" | "messages";
+
 export type CallSpec = {
   /** Who is asked: the gateway surface by `<provider>/<model>`, or a persona. */
   readonly surface: "gateway" | "persona";
+  /** The format of the client: chat completions, or Anthropic's Messages. */
+  readonly format: ClientFormat;
   readonly family: FamilyName;
   /** Goes into the model's name; see answer-shape.ts. */
   readonly shape: string;
@@ -28,12 +32,14 @@ export const mockModel = ({ family, shape }: CallSpec) => models[family] + shape
 export const personaId = (call: CallSpec) => `bench/${mockModel(call).replaceAll(".", "-")}`;
 
 /** What makes a family's model speak the dialect that the mock stands for. */
-export const fieldsOf = ({ family }: CallSpec): Record<string, unknown> => fields[family] ?? {};
+export const fieldsOf = ({ family, format }: CallSpec): Record<string, unknown> =>
+  format === "messages" ? { max_tokens: 4096 } : (fields[family] ?? {});
 const fields: Partial<Record<FamilyName, Record<string, unknown>>> = { xai: { use_responses_api: true } };
 
 export function call(changes: Partial<CallSpec>): CallSpec {
   return {
     surface: "gateway",
+    format: "chat",
     family: "openai",
     shape: "",
     streamed: false,

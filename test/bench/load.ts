@@ -42,6 +42,7 @@ const shape = parseAnswerShape(job.mockModel);
 const prompt = promptText(job.promptKind, job.promptChars);
 const expectation: Expectation = {
   shape,
+  format: job.format,
   streamed: job.streamed,
   includeUsage: job.includeUsage,
   ...(shape.echoesChecksum ? { text: String(Bun.hash.crc32(prompt)) } : {}),
@@ -49,14 +50,15 @@ const expectation: Expectation = {
 const texts = expectedTexts(shape);
 const text = expectedText(expectation);
 
+const system = "You are a helpful assistant.";
+const user = { role: "user", content: prompt };
 const idDigits = 12;
 const request = (() => {
   const body = JSON.stringify({
     model: job.model,
-    messages: [
-      { role: "system", content: "You are a helpful assistant." },
-      { role: "user", content: prompt },
-    ],
+    ...(job.format === "chat"
+      ? { messages: [{ role: "system", content: system }, user] }
+      : { system, messages: [user] }),
     ...(job.streamed ? { stream: true } : {}),
     ...(job.includeUsage ? { stream_options: { include_usage: true } } : {}),
     ...job.fields,
@@ -119,7 +121,7 @@ class Call implements Receiver {
     this.#onFirst = onFirst;
     this.#check = job.streamed
       ? new StreamCheck(expectation, texts, (index, at, sentAt) => this.#seen(index, at, sentAt))
-      : new PlainCheck(text);
+      : new PlainCheck(text, job.format);
     this.#startedAt = performance.now();
   }
 

@@ -120,9 +120,10 @@ const anthropic: Family = {
     };
     return {
       opening: [{ type: "message_start", message }, opened, { type: "ping" }].map(event).join(""),
-      fragments: numbered(shape, (text) => {
+      fragments: numbered(shape, (text, index) => {
         const data = { type: "content_block_delta", index: 0, delta: { type: "text_delta", text } };
-        return event(data);
+        // The real one puts spaces behind its data, now more, now less.
+        return event(data).replace(/\n\n$/, `${" ".repeat((index * 7) % 13)}\n\n`);
       }),
       closing: [{ type: "content_block_stop", index: 0 }, ended, { type: "message_stop" }].map(event).join(""),
     };

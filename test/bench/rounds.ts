@@ -51,6 +51,7 @@ export function jobFor(
     ...address,
     mockModel: mockModel(call),
     fields: { ...fieldsOf(call), ...address.fields },
+    format: call.format,
     streamed: call.streamed,
     includeUsage: call.includeUsage,
     promptChars: call.promptChars,

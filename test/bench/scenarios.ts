@@ -76,6 +76,13 @@ const kindCases = (changes: Partial<CallSpec>): Case[] => [
 const paced = { shape: "-f100-i10", streamed: true } as const;
 const burst = { shape: "-f200", streamed: true } as const;
 
+/** A call of Anthropic's clients to Anthropic, which passes as it came, beside one of OpenAI's clients to OpenAI. */
+const nativeCases = (changes: Partial<CallSpec>): Case[] => [
+  troupe("gateway", call(changes)),
+  troupe("gateway, Messages → Anthropic", call({ ...changes, family: "anthropic", format: "messages" })),
+];
+const nativeTarget = (measure: Measure) => [atMost("gateway, Messages → Anthropic", measure, 1)];
+
 /** What the memory of one caller's or of two callers' bodies may come to. */
 const bodiesInMemory = [atMost("gateway", peakPerBody, 6, "value"), atMost("persona", peakPerBody, 10, "value")];
 
@@ -178,6 +185,33 @@ export const scenarios: readonly Scenario[] = [
       atMost(kind.label, firstFragmentTime[0]!, 0.2),
       atMost(kind.label, firstFragmentTime[1]!, 1),
     ]),
+  },
+  {
+    ...base,
+    name: "messages",
+    about: "plain calls of Messages to Anthropic, beside those of chat to OpenAI, 32 callers",
+    cases: nativeCases({}),
+    load: { kind: "closed", connections: 32 },
+    measures: plainMeasures,
+    targets: nativeTarget(cpuPerCall),
+  },
+  {
+    ...base,
+    name: "messages-stream",
+    about: "the same with 200 streams at a time of 100 fragments, 10 ms apart",
+    cases: nativeCases(paced),
+    load: { kind: "closed", connections: 200 },
+    measures: pacedMeasures,
+    targets: nativeTarget(cpuPerFragment),
+  },
+  {
+    ...base,
+    name: "messages-burst",
+    about: "the same with 32 streams at a time of 200 fragments, as fast as they are taken",
+    cases: nativeCases(burst),
+    load: { kind: "closed", connections: 32 },
+    measures: burstMeasures,
+    targets: nativeTarget(cpuPerFragment),
   },
   {
     ...base,

@@ -155,7 +155,7 @@ export function troupe(command: readonly string[]): Subject {
         ...running,
         address: (call) => ({
           port,
-          path: call.surface === "persona" ? "/v1/chat/completions" : "/gateway/v1/chat/completions",
+          path: `${call.surface === "persona" ? "" : "/gateway"}/v1/${call.format === "chat" ? "chat/completions" : "messages"}`,
           headers: { authorization: `Bearer ${key}` },
           model: call.surface === "persona" ? personaId(call) : `${call.family}/${mockModel(call)}`,
           fields: fieldsOf(call),

@@ -8,6 +8,9 @@ import type { UpstreamAnswer } from "../client.ts";
 import { type Chunks, Passthrough } from "./passthrough.ts";
 import { lastEventIn } from "./text-template.ts";
 
+/** The first event gives the role, the second one opens the answer, the third one is a fragment as they all are. */
+const openingEvents = 3;
+
 /** A stream's chunks; those that come with its end come as its end. Fails with UpstreamFault, ApiError or ClientDisconnected. */
 export interface ChunkSource extends Source<Chunks, readonly ChunkBody[]> {
   /** The upstream's own id of the answer, where it can be continued by it. */
@@ -71,7 +74,7 @@ export class DecodedStream implements ChunkSource, Sink<Buffer> {
   }
 
   push(bytes: Buffer): void {
-    const end = this.#isFirst ? endOfThirdEvent(bytes) : bytes.length;
+    const end = this.#isFirst ? endOfEvents(bytes, openingEvents) : bytes.length;
     this.#isFirst = false;
     this.#take(end === bytes.length ? bytes : bytes.subarray(0, end));
     if (end < bytes.length) this.#take(bytes.subarray(end));
@@ -146,10 +149,10 @@ export class DecodedStream implements ChunkSource, Sink<Buffer> {
   }
 }
 
-/** The first event gives the role, the second one opens the answer, the third one is a fragment as they all are. */
-function endOfThirdEvent(bytes: Buffer): number {
+/** @returns where the first so many events end; where all bytes end, if there are fewer */
+export function endOfEvents(bytes: Buffer, count: number): number {
   let end = 0;
-  for (let events = 0; events < 3; events += 1) {
+  for (let events = 0; events < count; events += 1) {
     const blank = bytes.indexOf("\n\n", end);
     if (blank < 0) return bytes.length;
     end = blank + 2;

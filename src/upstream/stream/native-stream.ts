@@ -10,6 +10,7 @@ import type { NativeEncoder } from "../../protocols/protocol.ts";
 import type { StreamDecoder } from "../../providers/provider.ts";
 import type { UpstreamAnswer } from "../client.ts";
 import { AnswerEvents, mayBreakOff } from "./answer-events.ts";
+import { endOfEvents } from "./decode.ts";
 import type { EncodingOptions } from "./encoded-stream.ts";
 import { Normaliser } from "./normaliser.ts";
 import { Passthrough, type RepeatedText } from "./passthrough.ts";
@@ -25,6 +26,8 @@ export type NativeStreamOptions = Pick<EncodingOptions, "form" | "observer" | "r
 
 /** Events that are held back until something follows them: what opens an answer may still be followed by its refusal. */
 const maxOpeningEvents = 2;
+/** By then a stream of any format is in its text: the others of the first bytes can be told by the last one of these. */
+const openingEvents = 5;
 const none: Buffer = Buffer.alloc(0);
 const blankLine = "\n\n";
 const carriageReturn = 13;
@@ -41,6 +44,7 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
   /** Whole events that are held back. */
   #held: Buffer = none;
   #isHolding = true;
+  #isFirst = true;
   #events = 0;
   /** Events are written anew, as their bytes can't be told apart by line feeds alone, or have ids that are not ours. */
   #isRewriting = false;
@@ -57,6 +61,13 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
   }
 
   push(bytes: Buffer): void {
+    const end = this.#isFirst ? endOfEvents(bytes, openingEvents) : bytes.length;
+    this.#isFirst = false;
+    this.#read(end === bytes.length ? bytes : bytes.subarray(0, end));
+    if (end < bytes.length) this.#read(bytes.subarray(end));
+  }
+
+  #read(bytes: Buffer): void {
     if (this.isOver) return;
     const rest = this.#parser.isBetweenEvents ? this.#passthrough.take(bytes, this.#repeat) : bytes;
     if (rest !== undefined && !this.isOver) this.#take(rest, (parser) => parser.push(rest));

@@ -13,6 +13,7 @@ type Part = { readonly start: number; readonly end: number; readonly length: num
 
 const quote = 34;
 const backslash = 92;
+const space = 32;
 /** What may follow a backslash in what `JSON.stringify` writes, but for code points. */
 const shortEscapes: ReadonlySet<number> = new Set([...'"\\bfnrt'].map((letter) => letter.charCodeAt(0)));
 const blankLines = ["\n\n", "\r\n\r\n"].map((line) => Buffer.from(line));
@@ -26,8 +27,11 @@ export class TextTemplate {
   readonly #between: Part;
   /** Behind the padding; undefined where there is none. */
   readonly #after: Part | undefined;
+  /** Whether the padding is spaces behind the JSON; else it is a string's text. */
+  readonly #isSpaced: boolean;
 
-  private constructor(before: Buffer, between: Buffer, after: Buffer | undefined) {
+  private constructor(before: Buffer, between: Buffer, after: Buffer | undefined, isSpaced: boolean) {
+    this.#isSpaced = isSpaced;
     this.#parts = Buffer.concat([before, between, after ?? Buffer.alloc(0)]);
     const middle = before.length + between.length;
     this.#before = { start: 0, end: before.length, length: before.length };
@@ -46,10 +50,14 @@ export class TextTemplate {
     const pad = padding === undefined ? undefined : membersOf(event, json)?.get(padding);
     const isPadded = pad !== undefined && event[pad.start] === quote;
     if (isPadded && pad.start < text.end) return undefined;
+    const spaces = !isPadded && event[json!.end] === space ? json!.end : undefined;
+    const padStart = isPadded ? pad.start + 1 : spaces;
+    const padEnd = isPadded ? pad.end - 1 : endOfSpaces(event, spaces);
     const template = new TextTemplate(
       event.subarray(0, text.start),
-      event.subarray(text.end, isPadded ? pad.start + 1 : event.length),
-      isPadded ? event.subarray(pad.end - 1) : undefined,
+      event.subarray(text.end, padStart),
+      padEnd === undefined ? undefined : event.subarray(padEnd),
+      spaces !== undefined,
     );
     return template.fits(event) ? template : undefined;
   }
@@ -92,6 +100,10 @@ export class TextTemplate {
     if (!this.#holds(piece, from, this.#between)) return -1;
     let at = from + this.#between.length;
     if (this.#after === undefined) return at;
+    if (this.#isSpaced) {
+      while (piece[at] === space) at += 1;
+      return this.#holds(piece, at, this.#after) ? at + this.#after.length : -1;
+    }
     for (let byte = piece[at]; byte !== quote; byte = piece[++at]) {
       if (byte === undefined || byte === backslash || byte < 32) return -1;
     }
@@ -101,6 +113,12 @@ export class TextTemplate {
   #holds(piece: Buffer, at: number, { start, end, length }: Part): boolean {
     return at + length <= piece.length && this.#parts.compare(piece, at, at + length, start, end) === 0;
   }
+}
+
+function endOfSpaces(bytes: Buffer, from: number | undefined): number | undefined {
+  let end = from;
+  while (end !== undefined && bytes[end] === space) end += 1;
+  return end;
 }
 
 /** The bytes of an event, with the blank line behind it, and where its data begins in them. */

@@ -68,6 +68,19 @@ test("padding is read to its end, and no further", () => {
   expect(wholly(padded, event('"a"', "x").slice(0, -5))).toBeUndefined();
 });
 
+test("spaces behind the JSON may be any number of them, as Anthropic sends them", () => {
+  const spaced = (json: string, spaces: number) => `data: ${chunk(json)}${" ".repeat(spaces)}\n\n`;
+  const template = learnt(`${chunk('"x"')}   `)!;
+  expect(wholly(template, spaced('"a"', 0) + spaced('"b"', 1) + spaced('"c"', 40))).toBe(out('"a"', '"b"', '"c"'));
+  for (const rest of [
+    spaced('"b"', 9).slice(0, -1),
+    spaced('"b"', 9).slice(0, -4),
+    `${spaced('"b"', 3).trimEnd()}  x\n\n`,
+  ]) {
+    expect(copied(template, spaced('"a"', 2) + rest)).toEqual([out('"a"'), spaced('"a"', 2).length]);
+  }
+});
+
 test("bytes that are no UTF-8 are left to the parser", () => {
   const [before, after] = event('"#"').split("#");
   const around = (bytes: number[] | string) =>
