@@ -129,11 +129,10 @@ function mount({ app, native, host, lost }: Mounting, routes: readonly Route[], 
 }
 
 /** @returns what a request for the route is served as */
-function servedRoute({ area, protocol, variant }: Route, path: string): (incoming: Incoming) => ServedRoute {
+function servedRoute({ area, protocol, variants = [] }: Route, path: string): (incoming: Incoming) => ServedRoute {
   const served: ServedRoute = { area, path, protocol: protocol ?? chat, ...(protocol && { format: protocol.name }) };
-  if (variant === undefined) return () => served;
-  const other: ServedRoute = { area, path, protocol: variant.protocol };
-  return ({ request }) => (request.headers.has(variant.header) ? other : served);
+  const others = variants.map(({ header, protocol }) => ({ header, served: { area, path, protocol } as ServedRoute }));
+  return ({ request }) => others.find(({ header }) => request.headers.has(header))?.served ?? served;
 }
 
 function unknownRoute(request: Request, surfaces: readonly ServedSurface[]): ServedRoute {

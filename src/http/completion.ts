@@ -581,6 +581,7 @@ export function nativeChange(plan: Plan, { members: membersOf }: NativeRoute, ca
 
 /** A patched body, copied from its source as far as it did not change. */
 export function writtenAs(source: Source, body: JsonObject): NativeBody {
+  if (body === source.parsed) return source.body;
   return respell(source, body) ?? patchBody(source, body, (name) => [name]);
 }
 

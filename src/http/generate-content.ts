@@ -4,6 +4,7 @@ import { addressOf, methods } from "../protocols/generate-content/address.ts";
 import { generateContent, generateContentCount } from "../protocols/generate-content/generate-content.ts";
 import { admit } from "./authenticate.ts";
 import { createCompletion, type Surface } from "./completion.ts";
+import { embedContent } from "./embed-content.ts";
 import { endingsOf } from "./openapi/generate-content.ts";
 import type { Route } from "./routes.ts";
 import { countTokens } from "./token-count.ts";
@@ -22,6 +23,9 @@ export function generateContentRoutes(surface: Surface): Route[] {
         return createCompletion(services, context, surface, generateContent, finish);
       case "countTokens":
         return countTokens(services, context, surface, generateContentCount, totalTokens);
+      case "embedContent":
+      case "batchEmbedContents":
+        return embedContent(services, context, surface);
       default:
         admit(services, context, area);
         throw ApiError.notFound(`A model has no such method here: it has ${methods.join(", ")}.`);

@@ -4,12 +4,17 @@ import type { SurfaceName } from "../config/config.ts";
 import type { Persona } from "../personas/persona.ts";
 import { toModel } from "../personas/registry.ts";
 import { ApiError } from "../protocols/errors.ts";
+import { modelIn } from "../protocols/generate-content/address.ts";
+import { generateContent } from "../protocols/generate-content/generate-content.ts";
+import { modelEntry, modelEntryPage } from "../protocols/generate-content/models.ts";
 import { messages } from "../protocols/messages/messages.ts";
 import { modelInfo, modelPage } from "../protocols/messages/models.ts";
 import { formatModelId, parseModelId } from "../protocols/model-id.ts";
 import type { Model } from "../protocols/models.ts";
 import { mayUseNamed, standsFor } from "./aliases.ts";
 import { admit } from "./authenticate.ts";
+import type { RequestContext } from "./context.ts";
+import { describeModelEntries, describeModelEntry } from "./openapi/generate-content.ts";
 import { describeModel, describeModelList } from "./openapi/models.ts";
 import { jsonAnswer } from "./respond.ts";
 import { type Route, restOfPath } from "./routes.ts";
@@ -62,37 +67,57 @@ function findAliasedModel(services: Services, caller: Caller, id: string): Model
   return { id, object: "model", created: builtAt(services), owned_by: provider, name: id };
 }
 
-/** Anthropic's clients send it always. Source: https://platform.claude.com/docs/en/api/versioning */
-const forAnthropicsClients = { header: "anthropic-version", protocol: messages };
+const variants: NonNullable<Route["variants"]> = [
+  // Anthropic's clients send it always: https://platform.claude.com/docs/en/api/versioning
+  { header: "anthropic-version", protocol: messages },
+  // So do Google's: https://github.com/googleapis/js-genai
+  { header: "x-goog-api-client", protocol: generateContent },
+];
+
+/** How each format writes a model, and a page of them. */
+function formOf({ protocol }: RequestContext) {
+  if (protocol === messages) return { one: modelInfo, page: modelPage };
+  if (protocol === generateContent) return { one: modelEntry, page: modelEntryPage };
+  return { one: (model: Model) => model, page: (data: Model[]) => ({ object: "list", data }) };
+}
 
 export function modelRoutes(surface: SurfaceName): Route[] {
+  const details = { list: describeModelList(surface), one: describeModel(surface) };
+  const inGooglesForm = { list: describeModelEntries(surface), one: describeModelEntry(surface) };
+  return [
+    ...routesAt("/v1/models", surface, { variants }, details),
+    ...routesAt("/v1beta/models", surface, { protocol: generateContent }, inGooglesForm),
+  ];
+}
+
+function routesAt(
+  path: string,
+  surface: SurfaceName,
+  spoken: Pick<Route, "protocol" | "variants">,
+  details: Readonly<Record<"list" | "one", Route["detail"]>>,
+): Route[] {
   const { list, find } = catalogs[surface];
+  const shared = { method: "GET", area: surface, ...spoken } as const;
   return [
     {
-      method: "GET",
-      path: "/v1/models",
-      area: surface,
-      variant: forAnthropicsClients,
-      detail: describeModelList(surface),
+      ...shared,
+      path,
+      detail: details.list,
       run: (services, context) => {
         const models = list(services, admit(services, context, surface));
-        return jsonAnswer(
-          context.protocol === messages ? modelPage(models, context.query) : { object: "list", data: models },
-        );
+        return jsonAnswer(formOf(context).page(models, context.query));
       },
     },
     {
-      method: "GET",
-      path: "/v1/models/*",
-      area: surface,
-      variant: forAnthropicsClients,
-      detail: describeModel(surface),
+      ...shared,
+      path: `${path}/*`,
+      detail: details.one,
       run: (services, context) => {
         const caller = admit(services, context, surface);
-        const id = restOfPath(context, "/v1/models/");
+        const id = modelIn(restOfPath(context, "/models/"));
         const model = find(services, caller, id);
         if (model === undefined) throw ApiError.modelNotFound(id);
-        return jsonAnswer(context.protocol === messages ? modelInfo(model) : model);
+        return jsonAnswer(formOf(context).one(model));
       },
     },
   ];

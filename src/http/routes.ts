@@ -14,8 +14,8 @@ export type Route = {
   readonly area: Area;
   /** The format of its bodies, errors and credentials. Absent: it has none, and its errors are those of chat completions. */
   readonly protocol?: Protocol;
-  /** Another format, for clients that send a header of theirs. */
-  readonly variant?: { readonly header: string; readonly protocol: Protocol };
+  /** Other formats, for clients that send a header of theirs. */
+  readonly variants?: readonly { readonly header: string; readonly protocol: Protocol }[];
   /** Its OpenAPI operation. */
   readonly detail: Record<string, unknown>;
   /** Of a path that ends in `*`: the operations that it stands for, each by what stands behind the path's last colon. */

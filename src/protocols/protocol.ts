@@ -76,6 +76,16 @@ export interface NativeEncoder {
    * @param last the latest event that the client got, for formats that number theirs; undefined: it got none
    */
   fault(error: ErrorFields, last: SseEvent | undefined, events: string[]): void;
+  /** Where the client gets the events' data in another framing (`Protocol.streamType`), which `fault` writes too. */
+  readonly framing?: NativeFraming;
+}
+
+/** Of a stream whose events are passed on as something else than events. */
+export interface NativeFraming {
+  /** @param data of the next event, as it came */
+  event(data: string): string;
+  /** Adds what stands behind the last one. */
+  end(events: string[]): void;
 }
 
 /** What a format needs for upstreams that speak it too. */

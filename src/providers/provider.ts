@@ -224,6 +224,8 @@ export interface RemoteProvider extends Described {
   authorization(account: Account): Record<string, string>;
   /** The address of an operation in OpenAI's own format. Absent, or nothing: this upstream is known to have none. */
   endpoint?(operation: Operation, model: string, account: Account): string | undefined;
+  /** The address of a method of a format that this upstream speaks itself, other than those that answer. Absent, or nothing: it has none. */
+  methodAddress?(format: string, method: string, model: string, account: Account): string | undefined;
   /** Fields of such an operation that have another name here (`null`: that are not sent). */
   operationFields?(operation: Operation): Readonly<Record<string, string | null>> | undefined;
   /** Where embeddings have another format here than OpenAI's. */

@@ -1,7 +1,8 @@
 /** What the API's description says of the routes of Gemini's format. */
 import { type TSchema, Type } from "@sinclair/typebox";
 import type { SurfaceName } from "../../config/config.ts";
-import { GenerateContentBody } from "../../protocols/generate-content/schema.ts";
+import { ModelEntry, ModelEntryPage } from "../../protocols/generate-content/models.ts";
+import { BatchEmbedBody, EmbedContentBody, GenerateContentBody } from "../../protocols/generate-content/schema.ts";
 import { describeOperation } from "./describe.ts";
 import { callHeaders, exampleModel, keyed, tags } from "./descriptions.ts";
 
@@ -82,9 +83,16 @@ const replayHeaders = {
   "Service-Request-Id": "The request's own, said back.",
 };
 
+const embedding = { parameters: [modelPlace, keyInQuery, ...callHeaders], headers: replayHeaders };
+
 /** The operations of each surface, by what their path ends in. */
 export function endingsOf(surface: SurfaceName): Record<string, Record<string, unknown>> {
   const who = surface === "gateway" ? "the provider that the model names" : "the persona that the model names";
+  const isGateway = surface === "gateway";
+  const embeds = isGateway
+    ? "To Google the body goes as it came; other providers embed the texts by their own models."
+    : "Refused: a persona has no embeddings, the gateway has.";
+  const Vector = Type.Object({ values: Type.Array(Type.Number()) }, open);
   const all: readonly Described[] = [
     {
       method: "generateContent",
@@ -120,6 +128,22 @@ export function endingsOf(surface: SurfaceName): Record<string, Record<string, u
       answer: Type.Object({ totalTokens: Type.Integer({ minimum: 0 }) }),
       more: { parameters: [modelPlace, keyInQuery], headers: { "X-Troupe-Estimated": "true: no provider counted." } },
     },
+    {
+      method: "embedContent",
+      summary: "The embedding of a text, in Gemini's format",
+      description: embeds,
+      schema: EmbedContentBody,
+      answer: Type.Object({ embedding: Vector }, open),
+      more: { ...embedding, body: { schema: EmbedContentBody, examples: {} } },
+    },
+    {
+      method: "batchEmbedContents",
+      summary: "The embeddings of texts, in Gemini's format",
+      description: embeds,
+      schema: BatchEmbedBody,
+      answer: Type.Object({ embeddings: Type.Array(Vector) }, open),
+      more: { ...embedding, body: { schema: BatchEmbedBody, examples: {} } },
+    },
   ];
   return Object.fromEntries(all.map((one) => [one.method, describe(surface, one)]));
 }
@@ -137,5 +161,33 @@ function describe(surface: SurfaceName, { method, summary, description, schema, 
     errorContent,
     ...(surface === "gateway" ? { others: { default: upstreamError } } : {}),
     ...more,
+  });
+}
+
+export function describeModelEntries(surface: SurfaceName): Record<string, unknown> {
+  return describeOperation({
+    tag: tags[surface],
+    operationId: `${surface}ListModelsForGemini`,
+    summary: "The models that this key may use, in Gemini's form",
+    parameters: [
+      keyInQuery,
+      { name: "pageSize", in: "query", schema: { type: "integer", minimum: 0, maximum: 1000, default: 50 } },
+      { name: "pageToken", in: "query", schema: { type: "string" }, description: "nextPageToken of the page before." },
+    ],
+    response: { schema: ModelEntryPage },
+    errors: [400, ...keyed],
+    errorContent,
+  });
+}
+
+export function describeModelEntry(surface: SurfaceName): Record<string, unknown> {
+  return describeOperation({
+    tag: tags[surface],
+    operationId: `${surface}GetModelForGemini`,
+    summary: "One model by its id, in Gemini's form",
+    parameters: [{ ...modelPlace, example: exampleModel[surface] }, keyInQuery],
+    response: { schema: ModelEntry },
+    errors: [...keyed, 404],
+    errorContent,
   });
 }

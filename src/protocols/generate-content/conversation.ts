@@ -100,7 +100,7 @@ class Builder implements Conversation {
   }
 
   #result(response: NonNullable<Part["functionResponse"]>, path: string): void {
-    const { nativeOnly, names } = this.#to;
+    const { nativeOnly } = this.#to;
     const id = this.#calls.answered(response.id, response.name);
     if (id === undefined) {
       const message = `${path} answers no functionCall of an earlier content.`;
@@ -114,7 +114,6 @@ class Builder implements Conversation {
     const message = {
       role: "tool",
       tool_call_id: id,
-      name: names.inner(response.name),
       content: media.length === 0 ? text : [{ type: "text", text }, ...media],
       ...(isError && { is_error: true }),
     };

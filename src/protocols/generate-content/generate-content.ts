@@ -8,10 +8,11 @@ import type { ClientRequest, ParsedCall, Protocol } from "../protocol.ts";
 import { addressOf } from "./address.ts";
 import type { Shown } from "./candidate.ts";
 import { apiErrorBody, fieldsBody } from "./errors.ts";
+import { nativeEncoder, patchCount, patchGenerateContent } from "./native.ts";
 import { type Places, placeHere } from "./places.ts";
 import { checkGenerateContent, countedPrompt, innerRequest } from "./request.ts";
 import { generateContentBody } from "./response.ts";
-import { eventFraming, GenerateContentEncoder, ListFraming } from "./stream.ts";
+import { eventFraming, type Framing, GenerateContentEncoder, ListFraming } from "./stream.ts";
 
 export type GenerateContentOptions = Shown & {
   /** A stream is one JSON list, and no event stream. */
@@ -42,6 +43,8 @@ function parsed(
   };
 }
 
+const framingOf = (list: boolean): Framing => (list ? new ListFraming() : eventFraming);
+
 export const generateContent: Protocol<GenerateContentOptions> = {
   name: "generate-content",
   answerIdPrefix: "gen_",
@@ -50,11 +53,15 @@ export const generateContent: Protocol<GenerateContentOptions> = {
   credentials: ({ request, query }) => callerKey(request.headers) ?? (query.get("key") || undefined),
   parse: ({ parsed: body }, client) =>
     parsed(body, body, client, addressOf(client.path).method === "streamGenerateContent"),
+  native: {
+    patch: patchGenerateContent,
+    encoder: (_envelope, { list }) => nativeEncoder(framingOf(list), list),
+    endsWithStream: true,
+  },
   streamType: ({ list }) => (list ? listType : undefined),
   param: (inner, { places }) => placeHere(inner, places),
   completion: generateContentBody,
-  encoder: (envelope, options) =>
-    new GenerateContentEncoder(envelope, options, options.list ? new ListFraming() : eventFraming),
+  encoder: (envelope, options) => new GenerateContentEncoder(envelope, options, framingOf(options.list)),
   error: apiErrorBody,
   upstreamError: (error, status) => fieldsBody(error, status),
 };
@@ -63,4 +70,5 @@ export const generateContent: Protocol<GenerateContentOptions> = {
 export const generateContentCount: Protocol<GenerateContentOptions> = {
   ...generateContent,
   parse: ({ parsed: body }, client) => parsed(countedPrompt(body), body, client),
+  native: { ...generateContent.native!, patch: patchCount },
 };

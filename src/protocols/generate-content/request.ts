@@ -51,7 +51,7 @@ export function countedPrompt(body: JsonObject): JsonObject {
 }
 
 /** One stands for a list of one. */
-const listed = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [value]);
+export const listed = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [value]);
 
 /** A text, a part, or a content whose parts may be one: what Google's own server and its libraries take for a content. */
 export function contentOf(value: unknown): unknown {

@@ -5,12 +5,12 @@
  */
 
 import { Type } from "@sinclair/typebox";
-import { numberOf, objectOf } from "../../lib/json/json.ts";
 import type { Call, RemoteProvider, TokenCounter } from "../provider.ts";
 import { apiRoot, authOf, methodUrl } from "./address.ts";
 import { decodeAnswer, GoogleStreamDecoder } from "./answer.ts";
 import { googleEmbeddings } from "./embeddings.ts";
 import { remoteMedia } from "./media.ts";
+import { answerUrl, counter, native } from "./native.ts";
 import { GoogleExtras, requestBody } from "./request.ts";
 import { retryAfterSeconds } from "./retry.ts";
 import { GoogleRules, googleRules, modelName } from "./rules.ts";
@@ -56,33 +56,22 @@ export const google: RemoteProvider = {
   embeddings: googleEmbeddings,
   remoteMedia,
   encode: (call) => ({
-    url: urlOf(call),
+    url: answerUrl(call),
     headers: authOf(call.account),
     body: JSON.stringify(requestBody(call, googleRules(call))),
   }),
-  counter,
+  counter: countPrompt,
   decode: decodeAnswer,
   streamDecoder: (call) => new GoogleStreamDecoder(call),
+  native: (format) => (format === "generate-content" ? native : undefined),
+  methodAddress: (format, method, model, account) =>
+    format === "generate-content" ? methodUrl(account, model.replace(/^models\//, ""), method) : undefined,
   retryAfterSeconds,
 };
 
-/** Source: https://ai.google.dev/api/tokens. What would have to be fetched first is estimated. */
-function counter(call: Call): TokenCounter | undefined {
+/** What would have to be fetched first is estimated. */
+function countPrompt(call: Call): TokenCounter | undefined {
   if (remoteMedia(call).length > 0) return undefined;
-  const model = modelName(call);
-  const generateContentRequest = { model: `models/${model}`, ...requestBody(call, googleRules(call)) };
-  return {
-    request: {
-      url: methodUrl(call.account, model, "countTokens"),
-      headers: authOf(call.account),
-      body: JSON.stringify({ generateContentRequest }),
-    },
-    tokensIn: (body) => numberOf(objectOf(body)?.["totalTokens"]),
-  };
-}
-
-/** Without `alt=sse` a stream is one JSON array. */
-function urlOf(call: Call): string {
-  const method = call.request.stream === true ? "streamGenerateContent?alt=sse" : "generateContent";
-  return methodUrl(call.account, modelName(call), method);
+  const generateContentRequest = { model: `models/${modelName(call)}`, ...requestBody(call, googleRules(call)) };
+  return counter(JSON.stringify({ generateContentRequest }), call);
 }

@@ -45,11 +45,7 @@ export function requestBody(call: Call, rules: GoogleRules): JsonObject {
   const { safety_settings, cached_content, continuation_token } = call.extras as GoogleExtras;
   const functionDeclarations = (request.tools ?? []).map((tool, at) => declarationOf(tool, `tools[${at}]`, rules));
   const functionCallingConfig = functionDeclarations.length === 0 ? undefined : callingConfigOf(request.tool_choice);
-  const output = outputOf(
-    request,
-    rules,
-    functionDeclarations.length > 0 ? (functionCallingConfig?.mode ?? "AUTO") : undefined,
-  );
+  const output = outputOf(request, rules, callingMode(request));
   return present({
     ...conversationOf(call, rules, output.instruction),
     tools: toolsOf(functionDeclarations, request),
@@ -60,6 +56,21 @@ export function requestBody(call: Call, rules: GoogleRules): JsonObject {
     continuationToken: continuation_token,
     serviceTier: serviceTiers[request.service_tier ?? ""],
   });
+}
+
+/** The mode of calling functions; undefined where there are none. */
+function callingMode({ tools, tool_choice }: ChatRequest): string | undefined {
+  return (tools ?? []).length > 0 ? (callingConfigOf(tool_choice)?.mode ?? "AUTO") : undefined;
+}
+
+/**
+ * All of `generationConfig`, for bodies that are otherwise their caller's.
+ * @param setsForm whether the form of the answer is to be among it
+ * @returns undefined where that form has to be asked for in words
+ */
+export function changedConfig(call: Call, rules: GoogleRules, setsForm: boolean): JsonObject | undefined {
+  const { config, instruction } = outputOf(call.request, rules, callingMode(call.request));
+  return setsForm && instruction !== undefined ? undefined : (generationConfigOf(call, rules, config) ?? {});
 }
 
 /** Source: https://ai.google.dev/gemini-api/docs/flex-inference */

@@ -46,11 +46,13 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
   #isHolding = true;
   #isFirst = true;
   #events = 0;
-  /** Events are written anew, as their bytes can't be told apart by line feeds alone, or have ids that are not ours. */
-  #isRewriting = false;
+  /** Events are written anew: their bytes can't be told apart by line feeds alone, they have ids that are not ours, or another framing. */
+  #isRewriting: boolean;
+  /** Events in another framing that are held back. */
+  readonly #framed: string[] = [];
   #last: SseEvent | undefined;
   /** The upstream's own error event, which ends the stream. */
-  #faultEvent: string | undefined;
+  #faultEvent: SseEvent | undefined;
 
   constructor(answer: UpstreamAnswer, decoder: StreamDecoder, options: NativeStreamOptions) {
     super(answer, options.observer);
@@ -58,6 +60,7 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
     this.#decoder = decoder;
     this.#options = options;
     this.#normaliser = new Normaliser(options.form);
+    this.#isRewriting = options.encoder.framing !== undefined;
   }
 
   push(bytes: Buffer): void {
@@ -106,8 +109,10 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
 
   protected tell(fault: UpstreamFault | ApiError, events: string[]): void {
     const { encoder, passesFaults, renderFault } = this.#options;
-    if (passesFaults && fault instanceof UpstreamFault && this.#faultEvent !== undefined) events.push(this.#faultEvent);
-    else encoder.fault(renderFault(fault), this.#last, events);
+    if (passesFaults && fault instanceof UpstreamFault && this.#faultEvent !== undefined) {
+      events.push(this.#textOf(this.#faultEvent));
+      encoder.framing?.end(events);
+    } else encoder.fault(renderFault(fault), this.#last, events);
   }
 
   readonly #repeat = (texts: RepeatedText): void => {
@@ -132,7 +137,7 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
         chunk = this.#observe(this.#decoder.push(event)) ?? chunk;
         if (this.#decoder.finished) this.#observe(this.#decoder.end());
       } catch (error) {
-        this.#faultEvent = textOf(event);
+        this.#faultEvent = event;
         this.#count(at, chunk);
         this.#passTexts(events.slice(0, at));
         this.#fault(error);
@@ -204,7 +209,7 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
     const start = whole === undefined ? -1 : startOfLast(whole);
     if (whole === undefined || start < 0) {
       this.#passTexts(events.slice(0, -1));
-      this.#close(textOf(events.at(-1)!));
+      this.#close(this.#textOf(events.at(-1)!));
       return;
     }
     this.#pass(whole.subarray(0, start));
@@ -212,7 +217,22 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
   }
 
   #passTexts(events: readonly SseEvent[]): void {
-    if (events.length > 0) this.#pass(Buffer.from(events.map(textOf).join("")));
+    if (events.length === 0) return;
+    const texts = events.map((event) => this.#textOf(event));
+    if (this.#options.encoder.framing === undefined) this.#pass(Buffer.from(texts.join("")));
+    else {
+      this.#framed.push(...texts);
+      this.#release();
+    }
+  }
+
+  #textOf(event: SseEvent): string {
+    return this.#options.encoder.framing?.event(event.data) ?? textOf(event);
+  }
+
+  /** Gives what is held back in another framing, once the answer has begun. */
+  #release(): void {
+    if (!this.#isHolding && this.#framed.length > 0) this.give(this.#framed.splice(0));
   }
 
   #pass(events: Buffer): void {
@@ -241,11 +261,13 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
     }
     this.#isHolding = false;
     this.#pass(none);
+    this.#release();
     this.#answer.drain();
     const { upstreamResponseId } = this.#decoder;
     const answer = { usage: this.#normaliser.usage, upstreamResponseId, passed: terminal };
     this.complete(answer, [], (last) => {
       if (terminal !== "") last.push(terminal);
+      this.#options.encoder.framing?.end(last);
     });
   }
 

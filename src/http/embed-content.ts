@@ -1,0 +1,112 @@
+/** Embeddings of Gemini's clients, on the gateway: to Google as they came, to other providers in OpenAI's form. */
+
+import { type Caller, mayUseProvider } from "../auth/keys.ts";
+import { parseJson } from "../lib/json/json.ts";
+import { ApiError, readingError } from "../protocols/errors.ts";
+import { addressOf } from "../protocols/generate-content/address.ts";
+import { embeddingBody, embeddingOf, namedEmbedding } from "../protocols/generate-content/embeddings.ts";
+import { generateContent } from "../protocols/generate-content/generate-content.ts";
+import type { Source } from "../protocols/source.ts";
+import type { WholeAnswer } from "../upstream/answer.ts";
+import { resolveModel } from "../upstream/target.ts";
+import { standsFor } from "./aliases.ts";
+import { admit } from "./authenticate.ts";
+import { errorObjectIn, idempotentAnswer, type Surface, serviceRequestId, writtenAs } from "./completion.ts";
+import type { RequestContext } from "./context.ts";
+import { embed } from "./embeddings.ts";
+import { findPersona } from "./models.ts";
+import { relayTo, sendVia, wholeVia } from "./relay.ts";
+import { readJson } from "./request-body.ts";
+import { jsonAnswer } from "./respond.ts";
+import type { Services } from "./services.ts";
+
+/** @throws ApiError */
+export async function embedContent(
+  services: Services,
+  context: RequestContext,
+  surface: Surface,
+): Promise<WholeAnswer> {
+  const caller = admit(services, context, surface.name);
+  const source = await readJson(context, services.live.config.limits);
+  if (source.large !== undefined) await source.large.restore([source.parsed]);
+  const { model, method } = addressOf(context.path);
+  if (surface.name === "orchestrator") return refuse(services, caller, model);
+  context.setIdleTimeout(0);
+  const asked = { caller, model, isBatch: method === "batchEmbedContents", source };
+  const requestId = serviceRequestId(context);
+  if (requestId === undefined) return answer(services, context, asked, context.request.signal);
+  const identified = { caller, call: { identity: ["generate-content", method, model, source.parsed] }, source };
+  const produce = (until: AbortSignal) => answer(services, context, asked, until);
+  const made = await idempotentAnswer(services, context, identified, requestId, context.request.signal, produce);
+  if (made.kind !== "whole") throw new Error("a stream in place of a whole answer");
+  return made;
+}
+
+function refuse(services: Services, caller: Caller, model: string): never {
+  if (findPersona(services, caller, model) === undefined) throw ApiError.modelNotFound(model);
+  throw ApiError.unsupported("model", "A persona has no embeddings. Ask the gateway, with <provider>/<model>.");
+}
+
+type Asked = {
+  readonly caller: Caller;
+  readonly model: string;
+  readonly isBatch: boolean;
+  readonly source: Source;
+};
+
+async function answer(
+  services: Services,
+  context: RequestContext,
+  asked: Asked,
+  signal: AbortSignal,
+): Promise<WholeAnswer> {
+  const release = context.retain();
+  try {
+    const mayName = (provider: string) => mayUseProvider(asked.caller, provider);
+    const { bound } = resolveModel(services.live.accounts, standsFor(services, asked.model), mayName);
+    const isNative = bound.provider.kind === "remote" && bound.provider.methodAddress !== undefined;
+    return await (isNative ? passed : translated)(services, context, asked, signal);
+  } finally {
+    release();
+  }
+}
+
+/** The caller's own body, for an upstream that has the format. */
+async function passed(
+  services: Services,
+  context: RequestContext,
+  { caller, model, isBatch, source }: Asked,
+  signal: AbortSignal,
+): Promise<WholeAnswer> {
+  const relay = relayTo(services, context, caller, model);
+  const { provider, bound } = relay;
+  const method = isBatch ? "batchEmbedContents" : "embedContent";
+  const url = provider.methodAddress?.(generateContent.name, method, relay.model, bound.account);
+  if (url === undefined) throw ApiError.unsupported("model", `${bound.account.name} has no ${method}.`);
+  const next = namedEmbedding(source.parsed, relay.model);
+  const written = writtenAs(source, next);
+  const body = source.large === undefined ? written : (source.large.fill(written) ?? JSON.stringify(next));
+  const request = { url, headers: provider.authorization(bound.account), body };
+  return wholeVia(services, context, relay, await sendVia(services, context, relay, request, signal));
+}
+
+async function translated(
+  services: Services,
+  context: RequestContext,
+  { caller, model, isBatch, source }: Asked,
+  signal: AbortSignal,
+): Promise<WholeAnswer> {
+  const embedding = embeddingOf(source.parsed, isBatch);
+  const parsed = { model, ...embedding, encoding_format: "float" };
+  const given = await embed(services, context, caller, { body: JSON.stringify(parsed), parsed }, signal);
+  if (given.status >= 300) {
+    const error = generateContent.upstreamError!(errorObjectIn(given.body), given.status, context.id);
+    return jsonAnswer(error, given.status, given.headers);
+  }
+  try {
+    const text = typeof given.body === "string" ? given.body : new TextDecoder().decode(given.body);
+    return jsonAnswer(embeddingBody(parseJson(text), embedding.input.length, isBatch));
+  } catch (error) {
+    throw readingError(error, model);
+  }
+}
