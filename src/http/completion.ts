@@ -37,6 +37,7 @@ import type { Target } from "../upstream/target.ts";
 import { requestMeter } from "../usage/text-meter.ts";
 import { attemptTarget, nextAttempt } from "./attempts.ts";
 import { admit } from "./authenticate.ts";
+import { chatBounds, isHeldToBudgets } from "./bounds.ts";
 import { CallRecorder, type Remember } from "./call-observer.ts";
 import type { RequestContext } from "./context.ts";
 import { type Conversation, holderOf, openConversation, type Shown } from "./conversation.ts";
@@ -466,6 +467,7 @@ function callUpstream(
   const onSent = isSentOnce ? releaseOf(context) : undefined;
   const completion = completionOf(writer);
   const inputBytes = parsedBytes(source);
+  const isHeld = isHeldToBudgets(services, context, caller);
   const optionsFor = (target: Target): CallOptions => {
     const { provider, call } = target;
     const thinkingRequested = provider.kind === "remote" && provider.wantsThoughts(call);
@@ -477,7 +479,7 @@ function callUpstream(
     const memories = memoriesOf(services, caller, target);
     if (plan.store) memories.push(conversation.remember(target, form, writer.envelope, passing));
     if (services.live.config.log.content) memories.push(({ choices }) => logContent(context, "choices", choices));
-    const bounds = { inputBytes, maxOutputTokens: maxOutputOf(call.request), choices: form.choices };
+    const bounds = chatBounds(isHeld, source, request, call.request);
     const attempt = nextAttempt(context, caller, request.model, attemptTarget(context, target), bounds);
     const accounts = { attempt, input: requestMeter(call.request, inputBytes) };
     const observer = new CallRecorder(services, context, target, accounts, memories);
@@ -511,9 +513,6 @@ function callUpstream(
   if (large === undefined || !plan.store) return call();
   return large.restore([source.parsed, conversation.whole]).then(call);
 }
-
-const maxOutputOf = ({ max_completion_tokens, max_tokens }: ChatRequest) =>
-  max_completion_tokens ?? max_tokens ?? undefined;
 
 /** Chat completions are the inner form, in which a provider may pass on what it does not know. */
 function withFormat(target: Target, clientFormat: string): Target {

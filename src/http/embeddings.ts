@@ -14,6 +14,7 @@ import { InvalidAnswer, readingError } from "../protocols/errors.ts";
 import type { Source } from "../protocols/source.ts";
 import type { EmbeddingsFormat } from "../providers/provider.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
+import { operationBounds } from "./bounds.ts";
 import type { RequestContext } from "./context.ts";
 import { jsonRequest, type Relay, relayTo, relayVia, sendVia, wholeVia } from "./relay.ts";
 import { jsonAnswer } from "./respond.ts";
@@ -28,11 +29,11 @@ export async function embed(
   signal: AbortSignal,
 ): Promise<WholeAnswer> {
   const request = checkEmbeddings(source.parsed);
-  const relay = relayTo(services, context, caller, request.model);
+  const relay = relayTo(services, context, caller, request.model, operationBounds(source));
   const { embeddings } = relay.provider;
   if (embeddings !== undefined) {
     if (source.large !== undefined) await source.large.restore([source.parsed]);
-    return embedInBatches(services, context, relay, embeddings, request, signal);
+    return embedInBatches(services, context, relay, embeddings, request, source, signal);
   }
   const sent = jsonRequest(relay, "embeddings", source);
   const answer = await wholeVia(services, context, relay, await sendVia(services, context, relay, sent, signal));
@@ -66,6 +67,7 @@ async function embedInBatches(
   relay: Relay,
   { batch, encode, decode }: EmbeddingsFormat,
   request: EmbeddingsRequest,
+  source: Source,
   signal: AbortSignal,
 ): Promise<WholeAnswer> {
   const { account } = relay.bound;
@@ -78,7 +80,10 @@ async function embedInBatches(
     const dimensions = request.dimensions ?? undefined;
     const sent = encode({ model, account, texts: part, dimensions, fields: request });
     // Each batch is an attempt of its own to those who count.
-    const via = from === 0 ? relay : relayVia(services, context, relay.caller, relay.asked, relay.bound, model);
+    const via =
+      from === 0
+        ? relay
+        : relayVia(services, context, relay.caller, relay.asked, relay.bound, model, operationBounds(source));
     const answer = await wholeVia(services, context, via, await sendVia(services, context, via, sent, signal));
     if (answer.status >= 300) return answer;
     try {

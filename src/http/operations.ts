@@ -11,6 +11,7 @@ import type { Source } from "../protocols/source.ts";
 import type { Operation } from "../providers/provider.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
 import { admit } from "./authenticate.ts";
+import { operationBounds } from "./bounds.ts";
 import { idempotentAnswer, isIdentified, serviceRequestId } from "./completion.ts";
 import type { RequestContext } from "./context.ts";
 import { embed } from "./embeddings.ts";
@@ -126,5 +127,5 @@ function relayOf(services: Services, context: RequestContext, { caller, source }
   const { model } = source.parsed;
   if (model == null) throw ApiError.missingField("model");
   if (typeof model !== "string") throw ApiError.invalidValue("model", "model must be a string.");
-  return relayTo(services, context, caller, model);
+  return relayTo(services, context, caller, model, operationBounds(source));
 }

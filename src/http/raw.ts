@@ -4,14 +4,17 @@
  */
 import { type Caller, mayUseModel, mayUseProvider } from "../auth/keys.ts";
 import type { HeaderFields } from "../lib/http/parser.ts";
+import { isObject, type JsonObject } from "../lib/json/json.ts";
 import { truncate } from "../lib/truncate.ts";
 import { ApiError } from "../protocols/errors.ts";
-import { respell } from "../protocols/source.ts";
+import { respell, type Source } from "../protocols/source.ts";
 import type { Account, RemoteProvider } from "../providers/provider.ts";
 import type { BoundAccount } from "../upstream/accounts.ts";
 import { visibleHeaders } from "../upstream/call.ts";
 import type { PassedRequest } from "../upstream/client.ts";
+import type { AttemptBounds } from "../usage/attempt.ts";
 import { admit } from "./authenticate.ts";
+import { isHeldToBudgets, operationBounds } from "./bounds.ts";
 import type { RequestContext } from "./context.ts";
 import { uploadIdleSeconds } from "./forms.ts";
 import { describeRaw } from "./openapi/operations.ts";
@@ -49,10 +52,14 @@ async function passRaw(services: Services, context: RequestContext, finish: Fini
   const root = rootOf(provider as RemoteProvider, account);
   const url = join(root, rest) + queryOf(request.url);
   const inPath = modelInPath(rest);
-  const judged = isFree(caller, name) ? undefined : await judgedBody(services, context, caller, name, inPath);
+  const isHeld = isHeldToBudgets(services, context, caller);
+  const isLimited = !isFree(caller, name);
+  const judged = isLimited || (isHeld && isJsonPost(request)) ? await readBody(services, context, inPath) : undefined;
+  if (isLimited) checkModels(caller, name, judged?.named ?? []);
   const opened = judged === undefined ? await openBody(context) : undefined;
-  const model = inPath ?? modelInText(judged?.text ?? opened?.beginning);
-  const relay = relayVia(services, context, caller, `${name}/${model ?? "*"}`, bound, model ?? "");
+  const model = inPath ?? (judged === undefined ? modelInText(opened?.beginning) : textOf(judged.named[0]));
+  const bounds = isHeld ? rawBounds(request, rest, judged) : undefined;
+  const relay = relayVia(services, context, caller, `${name}/${model ?? "*"}`, bound, model ?? "", bounds);
   const headers = joined(requestHeaders(request.headers), relay.provider.authorization(account));
   const body = judged?.body ?? opened?.body;
   context.setIdleTimeout(opened === undefined ? 0 : uploadIdleSeconds(services));
@@ -274,22 +281,17 @@ function modelInPath(path: string): string | undefined {
   return found === undefined ? undefined : decoded(found);
 }
 
-/** `text` is JSON that names the model. */
-type JudgedBody = { readonly body: PassedRequest["body"]; readonly text: string };
+/** A body that was looked into. */
+type ReadBody = {
+  readonly body: PassedRequest["body"];
+  readonly source: Source;
+  /** All that the path and the body name as a model. */
+  readonly named: readonly unknown[];
+};
 
-/**
- * The body of a key that may use some models only: it has to name one of them, in the path or in a JSON body, and none beside.
- * @returns the body to send @throws ApiError model_not_allowed
- */
-async function judgedBody(
-  services: Services,
-  context: RequestContext,
-  caller: Caller,
-  name: string,
-  inPath: string | undefined,
-): Promise<JudgedBody> {
-  const { request } = context;
-  if (request.method !== "POST" || !isJson(request)) throw ApiError.modelNotAllowed(undefined);
+/** @throws ApiError model_not_allowed for a body that tells no model, and those of any body */
+async function readBody(services: Services, context: RequestContext, inPath: string | undefined): Promise<ReadBody> {
+  if (!isJsonPost(context.request)) throw ApiError.modelNotAllowed(undefined);
   const source = await readJson(context, services.live.config.limits);
   if (source.large !== undefined) await source.large.restore([source.parsed]);
   // Some servers read names whatever their letters' case.
@@ -297,13 +299,54 @@ async function judgedBody(
     .filter(([key]) => /^models?$/i.test(key))
     .flatMap(([, value]) => value);
   if (inPath !== undefined) named.push(inPath);
+  // Written anew where a name might stand twice in it, as servers differ in which one counts.
+  const plain = source.large === undefined ? respell(source, source.parsed) : undefined;
+  return { body: plain ?? JSON.stringify(source.parsed), source, named };
+}
+
+/** A key that may use some models only has to name one of them, and none beside. @throws ApiError model_not_allowed */
+function checkModels(caller: Caller, name: string, named: readonly unknown[]): void {
   if (named.length === 0) throw ApiError.modelNotAllowed(undefined);
   for (const model of named) {
     if (typeof model !== "string") throw ApiError.modelNotAllowed(undefined);
-    const id = `${name}/${model.replace(/^models\//, "")}`;
+    const id = `${name}/${plainName(model)}`;
     if (!mayUseModel(caller, id)) throw ApiError.modelNotAllowed(id);
   }
-  // Written anew where a name might stand twice in it, as servers differ in which one counts.
-  const plain = source.large === undefined ? respell(source, source.parsed) : undefined;
-  return { body: plain ?? JSON.stringify(source.parsed), text: JSON.stringify({ model: named[0] }) };
 }
+
+const isJsonPost = (request: Request) => request.method === "POST" && isJson(request);
+const plainName = (model: string) => model.replace(/^models\//, "");
+const textOf = (model: unknown) => (typeof model === "string" ? plainName(model) : undefined);
+
+/** Reading and deleting is free at all providers. */
+const mayBill = ({ method }: Request) => method !== "GET" && method !== "DELETE";
+
+/** They are answered at once, and billed by the tokens that the answer tells. */
+const billedByTokens =
+  /(?:^|\/)(?:chat\/completions|completions|responses|messages|embeddings|moderations|rerank|images\/generations|audio\/speech)$|\/models\/[^/]+:(?:generateContent|streamGenerateContent|embedContent|batchEmbedContents)$/;
+const billedNothing =
+  /(?:^|\/)(?:messages\/count_tokens|responses\/input_tokens|(?:responses|batches|jobs)\/[^/]+\/cancel)$|\/models\/[^/]+:countTokens$/;
+
+/** What a call may cost is known only where it is known what it asks for, of one model, and that all of it is in its body. */
+function rawBounds(request: Request, path: string, read: ReadBody | undefined): AttemptBounds {
+  const declared = { inputBytes: Number(request.headers.get("content-length") ?? "0") };
+  if (!mayBill(request) || billedNothing.test(path)) return { ...declared, billed: "nothing" };
+  if (read === undefined) return { ...declared, billed: "unknown" };
+  const isKnown = billedByTokens.test(path) && isOneModel(path, read.named) && isWhole(read.source.parsed);
+  return { ...operationBounds(read.source), ...(!isKnown && { billed: "unknown" as const }) };
+}
+
+function isOneModel(path: string, named: readonly unknown[]): boolean {
+  const names = new Set(named.map(textOf));
+  return (
+    names.size === 1 && !names.has(undefined) && path.split(/(?:^|\/)(?:models|tunedModels|deployments)\//).length <= 2
+  );
+}
+
+/** Whether it is answered at once, and all of its input is in it. */
+function isWhole(body: JsonObject): boolean {
+  return body["background"] !== true && !isObject(body["prompt"]) && referring.every((name) => body[name] == null);
+}
+
+/** They stand for more input than the body has, as `prompt` does where it is no text. */
+const referring = ["previous_response_id", "conversation", "cachedContent", "cached_content", "container"];

@@ -15,6 +15,7 @@ import type { PassedRequest, UpstreamAnswer } from "../upstream/client.ts";
 import { ClientDisconnected } from "../upstream/client.ts";
 import type { CallObserver } from "../upstream/observer.ts";
 import { resolveModel, type Target } from "../upstream/target.ts";
+import type { AttemptBounds } from "../usage/attempt.ts";
 import { mayUseNamed, standsFor } from "./aliases.ts";
 import { attemptTarget, nextAttempt } from "./attempts.ts";
 import { CallRecorder } from "./call-observer.ts";
@@ -37,18 +38,25 @@ export type Relay = {
 };
 
 /** @throws ApiError unknown_provider, model_not_allowed, or invalid_value for a model that is compiled in */
-export function relayTo(services: Services, context: RequestContext, caller: Caller, modelId: string): Relay {
+export function relayTo(
+  services: Services,
+  context: RequestContext,
+  caller: Caller,
+  modelId: string,
+  bounds?: AttemptBounds,
+): Relay {
   context.logFields["model"] = truncate(modelId);
   const mayName = (provider: string) => mayUseProvider(caller, provider);
   const meant = standsFor(services, modelId);
   const { bound, name } = resolveModel(services.live.accounts, meant, mayName);
   if (!mayUseNamed(caller, modelId, meant)) throw ApiError.modelNotAllowed(modelId);
-  return relayVia(services, context, caller, modelId, bound, name);
+  return relayVia(services, context, caller, modelId, bound, name, bounds);
 }
 
 /**
  * @param asked the model, or what stands for it, as the caller named it
  * @param model the upstream's own name of it
+ * @param bounds by default those of a form: its files are no text, and its size is what the client says
  * @throws ApiError invalid_value for a provider that is compiled in
  */
 export function relayVia(
@@ -58,6 +66,7 @@ export function relayVia(
   asked: string,
   bound: BoundAccount,
   model: string,
+  bounds: AttemptBounds = { inputBytes: Number(context.request.headers.get("content-length") ?? "0") },
 ): Relay {
   const { provider, account } = bound;
   if (provider.kind === "local") {
@@ -65,9 +74,7 @@ export function relayVia(
   }
   const call = { model, request: { model, messages: [] }, extras: {}, account, media: new Map() };
   const target: Target = { ...bound, call, legacyFunctions: false };
-  const attempt = nextAttempt(context, caller, asked, attemptTarget(context, target), {
-    inputBytes: Number(context.request.headers.get("content-length") ?? "0"),
-  });
+  const attempt = nextAttempt(context, caller, asked, attemptTarget(context, target), bounds);
   return {
     caller,
     asked,

@@ -196,7 +196,7 @@ export class ApiError extends Error {
       403,
       "permission_error",
       "model_without_price",
-      `What this model costs is not known here, so the call can't be held to ${budget}. The server's configuration can give the model a price, or allow such calls by budgets.unknown_price.`,
+      `What this call may cost is not known here, so it can't be held to ${budget}. The server's configuration can give its model a price, or allow such calls by budgets.unknown_price.`,
       { param: "model" },
     );
   }

@@ -16,6 +16,10 @@ export type Source = {
 /** Bytes of a body that are held in what it was parsed to: all but large strings that were left out. */
 export const parsedBytes = ({ body, large }: Source): number => body.length + (large?.restoredBytes ?? 0);
 
+/** Bytes of the body as it was sent. */
+export const bodyBytes = ({ body, large }: Source): number =>
+  large?.size ?? (typeof body === "string" ? Buffer.byteLength(body) : body.length);
+
 /**
  * @param next what is to be said: an object whose unchanged fields hold the very values of `source.parsed`
  * @returns the source's body with the model's name of `next`, and the fields that `next` has beside; undefined where it

@@ -44,6 +44,8 @@ export type AttemptBounds = {
   /** The most tokens that the answer may have, where the request says so; for each choice. */
   readonly maxOutputTokens?: number | undefined;
   readonly choices?: number | undefined;
+  /** Absent: by tokens. `nothing`: it asks for nothing that is billed. `unknown`: for what nobody can say before, or by other measures. */
+  readonly billed?: "nothing" | "unknown" | undefined;
 };
 
 /** How an attempt ended, and what is known of its use. */

@@ -10,7 +10,7 @@ import { ApiError } from "../protocols/errors.ts";
 import { asUnavailable } from "../store/require-storage.ts";
 import type { BudgetRepository, BudgetRow, Reservation, Reserved, TokenWindow } from "../store/store.ts";
 import type { Attempt, AttemptBounds, UsageGate, Reservation as UsageReservation } from "./attempt.ts";
-import { BudgetRules, type Rule } from "./budget-rules.ts";
+import { BudgetRules, type Payer, type Rule } from "./budget-rules.ts";
 import { dollarsFrom, endOf, formatDollars, spanOf } from "./spans.ts";
 
 export type BudgetTools = {
@@ -126,12 +126,17 @@ export class Budgets implements UsageGate {
     return this.#rules.rules;
   }
 
+  /** Whether anything applies to the calls of a key with these tags. */
+  holds(payer: Payer): boolean {
+    return this.rules.of(payer).length > 0 || this.#tools.tokensPerMinute(payer.keyId) !== undefined;
+  }
+
   /**
    * @returns undefined where nothing applies to the call. Rejects with ApiError insufficient_quota, rate_limit_exceeded,
    * model_without_price or storage_unavailable
    */
   reserve(attempt: Attempt, at: number): Promise<UsageReservation> | undefined {
-    const rules = this.rules.of(attempt);
+    const rules = attempt.bounds?.billed === "nothing" ? [] : this.rules.of(attempt);
     const tokenLimit = this.#tools.tokensPerMinute(attempt.keyId);
     if (rules.length === 0 && tokenLimit === undefined) return undefined;
     return this.#reserve(attempt, at, rules, tokenLimit);
@@ -175,9 +180,9 @@ export class Budgets implements UsageGate {
     if (rules.length === 0) return 0;
     const { settings, price, onRefusal } = this.#tools;
     const { unknownPrice, assumedOutputTokens } = settings();
-    const { inputBytes = 0, maxOutputTokens = assumedOutputTokens, choices = 1 } = attempt.bounds ?? {};
+    const { inputBytes = 0, maxOutputTokens = assumedOutputTokens, choices = 1, billed } = attempt.bounds ?? {};
     // No token is shorter than a byte.
-    const amount = price(attempt, inputBytes, maxOutputTokens * choices);
+    const amount = billed === "unknown" ? undefined : price(attempt, inputBytes, maxOutputTokens * choices);
     if (amount !== undefined) return Math.ceil(amount);
     if (unknownPrice === "allow") return undefined;
     onRefusal?.("unknown_price");

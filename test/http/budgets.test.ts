@@ -269,7 +269,8 @@ describe("no route passes a budget by", () => {
       expect([method, path, refused.status, await refused.text()]).toEqual([
         method,
         path,
-        429,
+        // What another method may cost at a provider's own API is not known.
+        method === "POST" ? 429 : 403,
         expect.stringContaining("prepaid budget"),
       ]);
     }
@@ -296,5 +297,134 @@ describe("no route passes a budget by", () => {
       }
     }
     expect(upstream.requests).toHaveLength(0);
+  });
+});
+
+test("what is reserved covers a persona's text, stored turns and letters of several bytes", async () => {
+  using upstream = new UpstreamServer(() => answer());
+  await using troupe = await Troupe.start({
+    providers: { groq: { baseUrl: upstream.url } },
+    config: { budgets: { ...defaults, all: { prepaid: 1000 } } },
+  });
+  troupe.setTargets("troupe/guide", ["groq/m"]);
+  const { services } = troupe.server;
+  services.usage.price = (_, usage) => usage.prompt_tokens;
+  const amounts: number[] = [];
+  const { reserve } = services.store.budgets;
+  services.store.budgets.reserve = (reservation) => {
+    amounts.push(reservation.amount);
+    return reserve(reservation);
+  };
+  const ask = async (path: string, request: object) => {
+    const answered = await troupe.post(path, request);
+    expect(answered.status).toBe(200);
+    const bytes = Buffer.byteLength(JSON.stringify(request));
+    return { id: ((await answered.json()) as { id: string }).id, beyond: amounts.at(-1)! - bytes };
+  };
+  const said = "é".repeat(500);
+  expect((await ask(chat, { ...body(1), model: "groq/m", messages: [{ role: "user", content: said }] })).beyond).toBe(
+    0,
+  );
+  const first = await ask("/gateway/v1/responses", { model: "groq/m", input: said });
+  expect(first.beyond).toBe(0);
+  const next = { model: "groq/m", input: "more", previous_response_id: first.id };
+  expect((await ask("/gateway/v1/responses", next)).beyond).toBeWithin(1000, 1200);
+  const persona = (await ask("/v1/chat/completions", { ...body(1), model: "troupe/guide" })).beyond;
+  expect(persona).toBeGreaterThan(200);
+  const { messages } = upstream.last.json as { messages: { role: string; content: string }[] };
+  expect(persona).toBeGreaterThanOrEqual(messages[0]!.content.length);
+});
+
+describe("a provider's own API", () => {
+  const json = (path: string, body: unknown) => ({
+    method: "POST",
+    path,
+    body: JSON.stringify(body),
+    type: "application/json",
+  });
+  const upload = { method: "POST", path: "v1/files", body: "{}", type: "multipart/form-data; boundary=x" };
+  const text = { ...json("v1/chat/completions", { model: "m", max_tokens: 1 }), type: "text/plain" };
+  const far = `{"messages":[{"role":"user","content":"${"a".repeat(100_000)}"}],"max_tokens":1,"model":"m"}`;
+  const twice = '{"model":"free","max_tokens":1,"model":"m"}';
+  type Call = { readonly method: string; readonly path: string; readonly body?: string; readonly type?: string };
+
+  /** The price of `m` is known, and that of `free`, which is nothing. */
+  async function priced(upstream: UpstreamServer, dollars: number, budgets: Budgets = {}): Promise<Troupe> {
+    const troupe = await startWith(upstream, { all: { prepaid: dollars }, ...budgets });
+    troupe.server.services.usage.price = ({ target }, usage) =>
+      target?.model === "free" ? 0 : target?.model === "m" ? usage.completion_tokens * 1_000_000 : undefined;
+    return troupe;
+  }
+
+  const send = async (troupe: Troupe, { method, path, body, type }: Call): Promise<[number, string | undefined]> => {
+    const answered = await troupe.fetch(`/gateway/providers/openai/${path}`, {
+      method,
+      headers: type === undefined ? {} : { "content-type": type },
+      ...(body !== undefined && { body }),
+    });
+    const told = (await answered.json()) as { error?: { code: string } };
+    return [answered.status, told.error?.code];
+  };
+
+  /** What each costs at most, in dollars; undefined: nobody knows. */
+  const calls: readonly [what: string, call: Call, cost: number | undefined][] = [
+    ["a chat", json("v1/chat/completions", { model: "m", max_tokens: 3 }), 3],
+    ["a chat of several choices", json("v1/chat/completions", { model: "m", max_tokens: 3, n: 2 }), 6],
+    ["a chat without a bound", json("v1/chat/completions", { model: "m" }), 4096],
+    ["a model that stands last", { ...json("v1/chat/completions", {}), body: far }, 1],
+    ["a model that stands twice", { ...json("v1/chat/completions", {}), body: twice }, 1],
+    ["a Responses call", json("v1/responses", { model: "m", input: "a", max_output_tokens: 2 }), 2],
+    [
+      "Gemini",
+      json("v1beta/models/m:generateContent", { generationConfig: { maxOutputTokens: 2, candidateCount: 3 } }),
+      6,
+    ],
+    ["counting", json("v1/messages/count_tokens", { model: "m" }), 0],
+    ["counting at Gemini", json("v1beta/models/m:countTokens", {}), 0],
+    ["reading", { method: "GET", path: "v1/models" }, 0],
+    ["deleting", { method: "DELETE", path: "v1/files/1" }, 0],
+    ["cancelling", { method: "POST", path: "v1/batches/1/cancel" }, 0],
+    ["two models", json("v1/chat/completions", { model: "free", Model: "m", max_tokens: 1 }), undefined],
+    ["two models in a path", json("v1/models/free/models/m:generateContent", {}), undefined],
+    [
+      "a model in the path and another in the body",
+      json("deployments/free/chat/completions", { model: "m" }),
+      undefined,
+    ],
+    ["a model without a price", json("v1/chat/completions", { model: "other", max_tokens: 1 }), undefined],
+    ["no model", json("v1/chat/completions", { max_tokens: 1 }), undefined],
+    ["a body of another type", text, undefined],
+    ["no body", { method: "POST", path: "v1/chat/completions" }, undefined],
+    ["another method", { ...text, method: "PUT", type: "application/json" }, undefined],
+    ["a batch", json("v1/batches", { input_file_id: "f", endpoint: "/v1/chat/completions" }), undefined],
+    ["a batch of Anthropic's", json("v1/messages/batches", { requests: [{ params: { model: "m" } }] }), undefined],
+    ["a batch of Gemini's", json("v1beta/models/m:batchGenerateContent", {}), undefined],
+    ["a file", upload, undefined],
+    ["fine-tuning", json("v1/fine_tuning/jobs", { model: "m", training_file: "f" }), undefined],
+    ["a video", json("v1/videos", { model: "m", prompt: "a" }), undefined],
+    ["a response in the background", json("v1/responses", { model: "m", background: true }), undefined],
+    ["a stored history", json("v1/responses", { model: "m", previous_response_id: "r" }), undefined],
+    ["a stored prompt", json("v1/responses", { model: "m", prompt: { id: "p" } }), undefined],
+  ];
+
+  test.each(calls)("%s is made where it is paid for, and not beyond", async (_, call, cost) => {
+    using upstream = new UpstreamServer(() => answer());
+    await using spent = await priced(upstream, 0);
+    const refusal = cost === undefined ? [403, "model_without_price"] : [429, "insufficient_quota"];
+    expect(await send(spent, call)).toEqual(cost === 0 ? [200, undefined] : (refusal as [number, string]));
+    await using rich = await priced(upstream, 10_000, { unknownPrice: "allow" });
+    expect(await send(rich, call)).toEqual([200, undefined]);
+    if (cost === undefined || cost === 0) return;
+    await using short = await priced(upstream, cost - 1);
+    expect(await send(short, call)).toEqual([429, "insufficient_quota"]);
+    await using enough = await priced(upstream, cost);
+    expect(await send(enough, call)).toEqual([200, undefined]);
+  });
+
+  test("what is sent on is what was judged", async () => {
+    using upstream = new UpstreamServer(() => answer());
+    await using troupe = await priced(upstream, 10);
+    await send(troupe, { ...json("v1/chat/completions", {}), body: twice });
+    expect(upstream.requests.map(({ text: sent }) => sent)).toEqual(['{"model":"m","max_tokens":1}']);
   });
 });

@@ -25,7 +25,8 @@ export class LargeStrings {
   readonly #parts: readonly Bytes[];
   /** Where each part begins in the text. */
   readonly #starts: number[] = [];
-  readonly #size: number;
+  /** Bytes of the whole body. */
+  readonly size: number;
   /** What the placeholders stand for. */
   readonly #spans: readonly Span[];
   /** Of strings that are not restored. */
@@ -42,7 +43,7 @@ export class LargeStrings {
       this.#starts.push(size);
       size += part.length;
     }
-    this.#size = size;
+    this.size = size;
     this.#spans = strings.map((span) => this.#behindVisible(span));
     this.#kept = new Set(strings.keys());
   }
@@ -64,7 +65,7 @@ export class LargeStrings {
       pieces.push(...this.#slices(at, start), Buffer.from(`${marker}${index};`));
       at = end;
     }
-    return Buffer.concat([...pieces, ...this.#slices(at, this.#size)]);
+    return Buffer.concat([...pieces, ...this.#slices(at, this.size)]);
   }
 
   /**
