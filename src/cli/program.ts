@@ -8,7 +8,7 @@ import { surfaceNames } from "../config/schema.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Io } from "../lib/io.ts";
 import { tiers } from "../protocols/models.ts";
-import { DataError } from "../store/sqlite/data-folder.ts";
+import { DataError } from "../store/data-error.ts";
 import { StorageError } from "../store/storage-error.ts";
 import { periods } from "../usage/spans.ts";
 import { printOpenApi, printVersion, versionLine } from "./about.ts";
@@ -33,6 +33,7 @@ import {
   updateKey,
 } from "./keys.ts";
 import { migrate } from "./migrate.ts";
+import { moveData } from "./move.ts";
 import { checkPersonas, listPersonas, printPersonaSchema, showPersona } from "./personas.ts";
 import { type ServeOptions, serve } from "./serve.ts";
 import { installService, printService, showServiceStatus, uninstallService } from "./service.ts";
@@ -377,6 +378,17 @@ function addDataCommands(program: Command, act: Act): void {
     .description("Migrate the database to this version's schema, as the next start would")
     .option("--dry-run", "Migrate a copy, and report; the server may run")
     .action(act(migrate));
+  reading(data.command("move"), "config", "data")
+    .description("Move everything from a data folder into PostgreSQL, or back; no server may run on either")
+    .option("--to <place>", "A folder, or postgres://… (default: `store` of the configuration)", filled)
+    .option("--from <place>", "The same (default: the data folder, or `store` where --to is a folder)", filled)
+    .option("--copy", "Take the data folder as it is now, while a server runs on it")
+    .option(...json)
+    .addHelpText(
+      "after",
+      examples("TROUPE_STORE=postgres://… troupe data move", "TROUPE_STORE=postgres://… troupe data move --to ./data"),
+    )
+    .action(act(moveData));
   reading(data.command("prune"), "config", "data")
     .description("Remove expired and deleted data now, and shrink the file")
     .option(...json)

@@ -129,7 +129,7 @@ const valuesOf = (turn: Turn): Parameter[] => [
 ];
 
 /** A JSON array with each pair as the text of a JSON array, in which every character that the server refuses is escaped. */
-const pairsOf = (metadata: string): string =>
+export const pairsOf = (metadata: string): string =>
   JSON.stringify(Object.entries(JSON.parse(metadata) as Record<string, string>).map((pair) => JSON.stringify(pair)));
 
 /** The client gives Buffers, and rows with methods of their own. */

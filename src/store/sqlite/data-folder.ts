@@ -12,6 +12,7 @@ import {
   statSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
+import { DataError } from "../data-error.ts";
 import type { OpenedStore } from "../open.ts";
 import { asFolderError, StorageError, storing } from "../storage-error.ts";
 import type { ConversationTotals, RunTotals } from "../store.ts";
@@ -20,11 +21,6 @@ import { LivenessLock } from "./liveness-lock.ts";
 import { forgetLost } from "./loss-guard.ts";
 import { migrate, versionOf } from "./migrations.ts";
 import { databaseName, openStore, type SqliteStore } from "./store.ts";
-
-/** A request about the data folder that can't be met; the message says why. */
-export class DataError extends Error {
-  override readonly name = "DataError";
-}
 
 export type DataStats = {
   /** The database file, or the server's address. */

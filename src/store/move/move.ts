@@ -1,0 +1,136 @@
+/**
+ * Carries everything from one store into another. Rows are copied in pages, each of which may be written twice, then every row is read
+ * back and compared; only then the target becomes a store that a server would open. Killed at any moment, a move goes on where it was.
+ */
+import { DataError } from "../data-error.ts";
+import { hasBytes, hashOf, keyOf, type MovedTable, movedTables, type Row } from "./tables.ts";
+
+export interface MoveSource extends AsyncDisposable {
+  /** A folder, or a server's address without user and password. */
+  readonly place: string;
+  /** Names what is in it, wherever it is. */
+  readonly identity: string;
+  count(table: MovedTable): Promise<number>;
+  /** Rows after that key, by key. */
+  page(table: MovedTable, after: Row | undefined, limit: number): Promise<Row[]>;
+  /** What is no part of a move, for people: what it is, and how much of it there is. */
+  leftBehind(): Promise<readonly (readonly [what: string, count: number])[]>;
+}
+
+export interface MoveTarget extends AsyncDisposable {
+  readonly place: string;
+  /**
+   * Begins a move, or goes on with one.
+   * @returns how far it came before, by table; undefined: there was none
+   * @throws DataError where there is other data, or another move was begun
+   */
+  begin(identity: string, from: string): Promise<ReadonlyMap<string, Row> | undefined>;
+  /** Throws away what was moved so far. */
+  startOver(): Promise<void>;
+  /** Writes rows that may be there already, and how far the move has come. */
+  put(table: MovedTable, rows: readonly Row[]): Promise<void>;
+  rowsAt(table: MovedTable, keys: readonly Row[]): Promise<Row[]>;
+  count(table: MovedTable): Promise<number>;
+  /** Makes it a store. */
+  finish(): Promise<void>;
+}
+
+export type Progress = {
+  readonly step: "copy" | "check";
+  readonly table: string;
+  readonly done: number;
+  readonly of: number;
+};
+
+export type Moved = {
+  readonly resumed: boolean;
+  readonly tables: readonly {
+    readonly name: string;
+    readonly rows: number;
+    /** Of all rows, in any order: hexadecimal. */
+    readonly checksum: string;
+  }[];
+  readonly leftBehind: readonly (readonly [what: string, count: number])[];
+};
+
+/** Of rows with bodies few are held at once. */
+const pageOf = (table: MovedTable) => (hasBytes(table) ? 10 : 50);
+
+/** @throws DataError, StorageError; what was copied stays for the next try */
+export async function move(source: MoveSource, target: MoveTarget, told: (progress: Progress) => void): Promise<Moved> {
+  const reached = await target.begin(source.identity, source.place);
+  await copy(source, target, reached ?? new Map(), told);
+  let tables = await compare(source, target, told);
+  if (tables === undefined && reached !== undefined) {
+    // A server wrote to the source in between.
+    await target.startOver();
+    await target.begin(source.identity, source.place);
+    await copy(source, target, new Map(), told);
+    tables = await compare(source, target, told);
+  }
+  if (tables === undefined)
+    throw new DataError(`${source.place} changed while it was moved; stop what serves from it, and try again.`);
+  const leftBehind = (await source.leftBehind()).filter(([, count]) => count > 0);
+  await target.finish();
+  return { resumed: reached !== undefined, tables, leftBehind };
+}
+
+type Step = Pick<Progress, "step"> & { readonly after?: ReadonlyMap<string, Row> };
+
+/** Gives the source's rows in pages. */
+async function* pagesOf(
+  source: MoveSource,
+  table: MovedTable,
+  { step, after }: Step,
+  told: (progress: Progress) => void,
+): AsyncGenerator<readonly Row[]> {
+  const of = await source.count(table);
+  let last = after?.get(table.name);
+  for (let done = 0; ; ) {
+    const rows = await source.page(table, last, pageOf(table));
+    if (rows.length === 0) return;
+    yield rows;
+    last = keyOf(table, rows.at(-1)!);
+    done += rows.length;
+    told({ step, table: table.name, done: Math.min(done, of), of });
+  }
+}
+
+async function copy(
+  source: MoveSource,
+  target: MoveTarget,
+  after: ReadonlyMap<string, Row>,
+  told: (progress: Progress) => void,
+): Promise<void> {
+  for (const table of movedTables)
+    for await (const rows of pagesOf(source, table, { step: "copy", after }, told)) await target.put(table, rows);
+}
+
+/** @returns undefined where a row is missing, differs, or is one too many */
+async function compare(
+  source: MoveSource,
+  target: MoveTarget,
+  told: (progress: Progress) => void,
+): Promise<Moved["tables"] | undefined> {
+  const found: { name: string; rows: number; checksum: string }[] = [];
+  for (const table of movedTables) {
+    let sum = 0n;
+    let count = 0;
+    for await (const rows of pagesOf(source, table, { step: "check" }, told)) {
+      const there = await target.rowsAt(
+        table,
+        rows.map((row) => keyOf(table, row)),
+      );
+      const hashes = new Set(there.map(hashOf));
+      for (const row of rows) {
+        const hash = hashOf(row);
+        if (!hashes.has(hash)) return undefined;
+        sum = BigInt.asUintN(64, sum + hash);
+      }
+      count += rows.length;
+    }
+    if ((await target.count(table)) !== count) return undefined;
+    found.push({ name: table.name, rows: count, checksum: sum.toString(16).padStart(16, "0") });
+  }
+  return found;
+}

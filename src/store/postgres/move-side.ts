@@ -1,0 +1,192 @@
+/** A PostgreSQL database as the source or the target of a move. */
+import type { StoreConfig } from "../../config/config.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { DataError } from "../data-error.ts";
+import type { MoveSource, MoveTarget } from "../move/move.ts";
+import { type ColumnKind, columnNames, type MovedTable, movedTables, type Row, type Value } from "../move/tables.ts";
+import { pairsOf } from "./conversation-repository.ts";
+import { migrate, readVersion, steps } from "./migrations.ts";
+import { placeOf } from "./place.ts";
+import type { Parameter, QueryPool } from "./query-pool.ts";
+import { openPool, openPostgresStore } from "./store.ts";
+
+/** Where a target is filled, until it takes the place of the schema that servers know. */
+const staging = "troupe_moving";
+
+const sourceOf = (schema: string, { name }: MovedTable): string => {
+  if (name === "kept_calls") return `(select * from ${schema}.kept_calls where state = 'finished') rows`;
+  if (name === "kept_events")
+    return `(select e.* from ${schema}.kept_events e join ${schema}.kept_calls k on k.call = e.call and k.run = e.run
+      where k.state = 'finished') rows`;
+  return `${schema}.${name}`;
+};
+
+const types: { readonly [Kind in ColumnKind]: string } = { text: "text", integer: "bigint", bytes: "bytea" };
+const selected = ({ columns }: MovedTable) =>
+  columns.map(([name, kind]) => (kind === "integer" ? `${name}::float8 as ${name}` : name)).join(", ");
+
+/** Parameters of a table's columns, from that number on. */
+function placesOf(table: MovedTable, names: readonly string[], first: number): string {
+  const kinds = new Map(table.columns);
+  return names.map((name, at) => `$${first + at}::${types[kinds.get(name)!]}`).join(", ");
+}
+
+const plain = (value: Value): Value =>
+  value instanceof Uint8Array ? new Uint8Array(value.buffer, value.byteOffset, value.byteLength) : value;
+
+function rowsFrom(table: MovedTable, found: readonly Record<string, Value>[]): Row[] {
+  const names = columnNames(table);
+  return found.map((row) => names.map((name) => plain(row[name] ?? null)));
+}
+
+async function countOf(pool: QueryPool, schema: string, table: MovedTable): Promise<number> {
+  const [row] = await pool.run<{ count: number }>(`select count(*)::float8 as count from ${sourceOf(schema, table)}`);
+  return row!.count;
+}
+
+async function isServed(pool: QueryPool): Promise<boolean> {
+  const text = "select 1 from troupe.holders where lapses_at > clock_timestamp() limit 1";
+  return (await pool.run(text)).length > 0;
+}
+
+const hasSchema = async (pool: QueryPool, name: string): Promise<boolean> =>
+  (await pool.run("select 1 where to_regnamespace($1::text) is not null", [name])).length > 0;
+
+/** @throws DataError where there is nothing, or a server serves from it; StorageError */
+export async function postgresSource(settings: StoreConfig, clock: Clock): Promise<MoveSource> {
+  const place = placeOf(settings.url);
+  const pool = await openPool(settings, clock);
+  try {
+    if ((await readVersion(pool, place)) === undefined)
+      throw new DataError(`There is no database of Troupe in ${place}.`);
+    await migrate(pool, place);
+    if (await isServed(pool))
+      throw new DataError(`A server runs on ${place}, or was killed less than a minute ago; stop all of them first.`);
+    const store = await openPostgresStore(settings, clock);
+    await store.budgets.releaseAbandoned().finally(() => store.close());
+    const [oldest] = await pool.run<{ id: string }>("select id from troupe.keys order by created_at, id limit 1");
+    return {
+      place,
+      identity: oldest?.id ?? "no keys",
+      count: (table) => countOf(pool, "troupe", table),
+      async page(table, after, limit) {
+        const where = after === undefined ? "" : `where (${table.key.join(", ")}) > (${placesOf(table, table.key, 1)})`;
+        const order = table.key.map((name) => `rows.${name}`).join(", ");
+        const from = sourceOf("troupe", table).replace(/ rows$/, "");
+        const text = `select ${selected(table)} from ${from} rows ${where} order by ${order} limit ${limit}`;
+        return rowsFrom(table, await pool.run<Record<string, Value>>(text, after ?? []));
+      },
+      async leftBehind() {
+        const text = "select count(*)::float8 as count from troupe.kept_calls where state <> 'finished'";
+        const [row] = await pool.run<{ count: number }>(text);
+        return [["calls under way or interrupted", row!.count]];
+      },
+      [Symbol.asyncDispose]: () => pool.close(),
+    };
+  } catch (error) {
+    await pool.close();
+    throw error;
+  }
+}
+
+/** Everything is written to a schema of its own, which gets its name in one step at the end. @throws StorageError */
+export async function postgresTarget(settings: StoreConfig, clock: Clock): Promise<MoveTarget> {
+  const place = placeOf(settings.url);
+  const pool = await openPool(settings, clock);
+  return {
+    place,
+    begin: (identity, from) => begin(pool, place, `${identity} ${steps.length}`, from),
+    async startOver() {
+      await pool.run(`drop schema if exists ${staging} cascade`);
+    },
+    async put(table, rows) {
+      const { text, values } = insertionOf(table, rows);
+      await pool.run(text, values);
+      const names = columnNames(table);
+      const last = table.key.map((column) => rows.at(-1)![names.indexOf(column)]);
+      const mark = `insert into ${staging}.moved values ($1::text, $2::text) on conflict (name) do update set last = excluded.last`;
+      await pool.run(mark, [table.name, JSON.stringify(last)]);
+    },
+    async rowsAt(table, keys) {
+      const size = table.key.length;
+      const wanted = keys.map((_, at) => `(${placesOf(table, table.key, at * size + 1)})`).join(", ");
+      const text = `select ${selected(table)} from ${sourceOf(staging, table)} where (${table.key.join(", ")}) in (${wanted})`;
+      return rowsFrom(table, await pool.run<Record<string, Value>>(text, keys.flat() as Parameter[]));
+    },
+    count: (table) => countOf(pool, staging, table),
+    finish: () => finish(pool, place),
+    [Symbol.asyncDispose]: () => pool.close(),
+  };
+}
+
+async function begin(
+  pool: QueryPool,
+  place: string,
+  identity: string,
+  from: string,
+): Promise<ReadonlyMap<string, Row> | undefined> {
+  if (await hasSchema(pool, staging)) return goOn(pool, place, identity);
+  if ((await readVersion(pool, place)) !== undefined) {
+    for (const { name } of movedTables)
+      if ((await pool.run(`select 1 from troupe.${name} limit 1`)).length > 0)
+        throw new DataError(`There is data in ${place} already (troupe.${name}); name another database.`);
+    if (await isServed(pool)) throw new DataError(`A server runs on ${place}; stop it first.`);
+  }
+  await migrate(pool, place);
+  await pool.transaction(async (ask) => {
+    await ask(`alter schema troupe rename to ${staging}`);
+    await ask(`create table ${staging}.move (identity text not null, place text not null)`);
+    await ask(`create table ${staging}.moved (name text primary key, last text not null)`);
+    await ask(`insert into ${staging}.move values ($1::text, $2::text)`, [identity, from]);
+    // They count changes in a table whose name is another one meanwhile.
+    for (const name of ["keys", "budgets"]) await ask(`alter table ${staging}.${name} disable trigger user`);
+  });
+  return undefined;
+}
+
+async function goOn(pool: QueryPool, place: string, identity: string): Promise<ReadonlyMap<string, Row>> {
+  const [found] = await pool.run<{ identity: string; place: string }>(`select identity, place from ${staging}.move`);
+  if (found?.identity !== identity)
+    throw new DataError(
+      `A move of other data (${found?.place}) to ${place} was begun; finish it, or remove it: drop schema ${staging} cascade.`,
+    );
+  const reached = await pool.run<{ name: string; last: string }>(`select name, last from ${staging}.moved`);
+  return new Map(reached.map(({ name, last }) => [name, JSON.parse(last) as Row]));
+}
+
+function insertionOf(table: MovedTable, rows: readonly Row[]): { text: string; values: Parameter[] } {
+  const names = columnNames(table);
+  const isTurn = table.name === "turns";
+  const size = names.length + Number(isTurn);
+  const texts = rows.map((_, at) => {
+    const first = at * size + 1;
+    const own = placesOf(table, names, first);
+    const pairs = `(select coalesce(array_agg(pair), '{}') from jsonb_array_elements_text($${first + names.length}::text::jsonb) pair)`;
+    return isTurn ? `(${own}, ${pairs})` : `(${own})`;
+  });
+  const metadata = names.indexOf("metadata");
+  const values = rows.flatMap((row) => (isTurn ? [...row, pairsOf(row[metadata] as string)] : row)) as Parameter[];
+  const text = `insert into ${staging}.${table.name} (${names.join(", ")}${isTurn ? ", pairs" : ""})
+    overriding system value values ${texts.join(", ")} on conflict do nothing`;
+  return { text, values };
+}
+
+async function finish(pool: QueryPool, place: string): Promise<void> {
+  if (await hasSchema(pool, "troupe"))
+    throw new DataError(
+      `A server was started on ${place} meanwhile: stop it, drop its schema "troupe", and try again.`,
+    );
+  await pool.transaction(async (ask) => {
+    for (const [name, column] of [
+      ["kept_calls", "call"],
+      ["conversations", "conversation"],
+    ])
+      await ask(
+        `select setval(pg_get_serial_sequence('${staging}.${name}', '${column}'),
+         (select coalesce(max(${column}), 0) + 1 from ${staging}.${name}), false)`,
+      );
+    for (const name of ["keys", "budgets"]) await ask(`alter table ${staging}.${name} enable trigger user`);
+    await ask(`drop table ${staging}.move, ${staging}.moved`);
+    await ask(`alter schema ${staging} rename to troupe`);
+  });
+}

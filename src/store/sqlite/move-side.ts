@@ -1,0 +1,213 @@
+/** A data folder as the source or the target of a move. */
+import { Database, type SQLQueryBindings } from "bun:sqlite";
+import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { DataError } from "../data-error.ts";
+import type { MoveSource, MoveTarget } from "../move/move.ts";
+import { columnNames, type MovedTable, type Row, type Value } from "../move/tables.ts";
+import { asFolderError, storing } from "../storage-error.ts";
+import { LivenessLock } from "./liveness-lock.ts";
+import { LossGuard } from "./loss-guard.ts";
+import { migrations, versionOf } from "./migrations.ts";
+import { databaseName, openStore } from "./store.ts";
+
+/** Streams of versions before schema 5 are stored in another form, for a day. */
+const isMoved = "state = 'finished' and (events is null or whole_events = 1)";
+
+/** Where a table's rows are read from, if it is not the table itself. */
+const sources: Readonly<Record<string, string>> = {
+  kept_calls: `(select * from kept_calls where ${isMoved})`,
+  kept_events: `(select e.call, run, first_id, data from kept_events e join kept_calls using (call) where ${isMoved})`,
+  turns: `(select t.*, ifnull(a.format, 'chat') as format, ifnull(a.state, 'finished') as state, a.shown
+    from turns t left join answers a using (id))`,
+};
+const sourceOf = ({ name }: MovedTable) => sources[name] ?? name;
+const keyIn = ({ key }: MovedTable) => `(${key.join(", ")})`;
+const places = (count: number) => Array.from({ length: count }, () => "?").join(", ");
+
+/** The tables that a row goes to, with the columns of each. */
+function writesOf(table: MovedTable): readonly { readonly name: string; readonly columns: readonly string[] }[] {
+  const columns = columnNames(table);
+  const answers = ["id", "format", "state", "shown"];
+  if (table.name === "turns") {
+    const own = columns.filter((column) => column === "id" || !answers.includes(column));
+    return [
+      { name: "turns", columns: own },
+      { name: "answers", columns: answers },
+    ];
+  }
+  return [{ name: table.name, columns: columns.filter((column) => table.name !== "kept_events" || column !== "run") }];
+}
+
+/** Of turns as chat makes them nothing more is stored. */
+const isBeyondChat = (names: readonly string[], row: Row): boolean => {
+  const [format, state, shown] = ["format", "state", "shown"].map((name) => row[names.indexOf(name)]);
+  return format !== "chat" || state !== "finished" || shown !== null;
+};
+
+type Statements = Pick<MoveSource, "count" | "page"> & Pick<MoveTarget, "rowsAt">;
+
+function reading(database: Database): Statements {
+  const rows = (sql: string, values: Row) =>
+    Promise.resolve(database.query(sql).values(...(values as SQLQueryBindings[])) as Value[][]);
+  return {
+    count: async (table) => Number((await rows(`select count(*) from ${sourceOf(table)}`, []))[0]![0]),
+    page: (table, after, limit) => {
+      const where = after === undefined ? "" : `where ${keyIn(table)} > (${places(table.key.length)})`;
+      const sql = `select ${columnNames(table).join(", ")} from ${sourceOf(table)} ${where} order by ${table.key.join(", ")}
+        limit ${limit}`;
+      return rows(sql, after ?? []);
+    },
+    rowsAt: async (table, keys) => {
+      const sql = `select ${columnNames(table).join(", ")} from ${sourceOf(table)} where ${keyIn(table)} = (${places(table.key.length)})`;
+      return (await Promise.all(keys.map((key) => rows(sql, key)))).flat();
+    },
+  };
+}
+
+/**
+ * Reads the folder as it is at this moment.
+ * @param isCopy whether a server may serve from it
+ * @throws DataError where there is no database, or a server serves; StorageError
+ */
+export async function folderSource(folder: string, isCopy: boolean): Promise<MoveSource> {
+  const path = join(folder, databaseName);
+  if (!existsSync(folder) || new LossGuard(folder, path).isNew)
+    throw new DataError(`There is no database in ${folder}.`);
+  const lock = new LivenessLock(folder);
+  try {
+    const isServing = lock.others().length > 0;
+    if (isServing && !isCopy)
+      throw new DataError(
+        `A server runs on ${folder}; stop it first, or let it run and copy what is there now: --copy.`,
+      );
+    if (!isServing) {
+      const store = openStore(folder);
+      await store.budgets.releaseAbandoned().finally(() => store.close());
+    }
+    const database = storing(path, () => new Database(path, { readonly: true, strict: true }));
+    // One transaction: what a server writes meanwhile is not seen.
+    database.run("begin");
+    if (versionOf(database, path) < migrations.length)
+      throw new DataError(`${path} is of an older version; stop its server, and try again.`);
+    const read = reading(database);
+    const count = (sql: string) => Number(database.query(sql).values()[0]![0]);
+    const oldest = database.query("select id from keys order by created_at, id limit 1").values()[0]?.[0];
+    return {
+      ...read,
+      place: folder,
+      identity: String(oldest ?? "no keys"),
+      leftBehind: () =>
+        Promise.resolve([
+          ["calls under way or interrupted", count("select count(*) from kept_calls where state <> 'finished'")],
+          [
+            "stored streams of an older version",
+            count(`select count(*) from kept_calls where state = 'finished' and not (${isMoved})`),
+          ],
+        ] as const),
+      async [Symbol.asyncDispose]() {
+        database.close();
+        lock.release();
+      },
+    };
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+}
+
+/** Everything is written to a folder inside, whose database goes to its place in one step at the end. @throws DataError, StorageError */
+export function folderTarget(folder: string): MoveTarget {
+  const path = join(folder, databaseName);
+  const staging = join(folder, "moving");
+  makeFolder(folder);
+  const assertNone = () => {
+    if (!new LossGuard(folder, path).isNew)
+      throw new DataError(`There is a database in ${folder} already; name another folder.`);
+  };
+  assertNone();
+  const lock = new LivenessLock(folder);
+  let database: Database | undefined;
+  const open = () => (database ??= openStaging(join(staging, databaseName)));
+  const close = () => {
+    database?.close(true);
+    database = undefined;
+  };
+  const put = (into: Database, table: MovedTable, rows: readonly Row[]) => {
+    const names = columnNames(table);
+    for (const { name, columns } of writesOf(table)) {
+      const isCall = name === "kept_calls";
+      const statement = into.query(
+        `insert into ${name} (${columns.join(", ")}${isCall ? ", whole_events" : ""})
+         values (${places(columns.length)}${isCall ? ", 1" : ""}) on conflict do nothing`,
+      );
+      const isWritten = (row: Row) => name !== "answers" || isBeyondChat(names, row);
+      for (const row of rows.filter(isWritten))
+        statement.run(...(columns.map((column) => row[names.indexOf(column)]) as SQLQueryBindings[]));
+    }
+    const last = table.key.map((column) => rows.at(-1)![names.indexOf(column)]);
+    into.query("insert or replace into moved values (?, ?)").run(table.name, JSON.stringify(last));
+  };
+  return {
+    place: folder,
+    async begin(identity, from) {
+      await openStore(staging).close();
+      return storing(path, () => {
+        open().run("create table if not exists move (identity text not null, place text not null)");
+        open().run("create table if not exists moved (name text primary key, last text not null)");
+        const [found] = open().query("select identity, place from move").values() as string[][];
+        if (found === undefined) {
+          open().query("insert into move values (?, ?)").run(identity, from);
+          return undefined;
+        }
+        if (found[0] !== identity)
+          throw new DataError(
+            `A move of other data (${found[1]}) to ${folder} was begun; finish it, or remove ${staging}.`,
+          );
+        const reached = open().query("select name, last from moved").values() as string[][];
+        return new Map(reached.map(([name, last]) => [name!, JSON.parse(last!) as Row]));
+      });
+    },
+    async startOver() {
+      close();
+      rmSync(staging, { recursive: true, force: true });
+    },
+    async put(table, rows) {
+      storing(path, () => open().transaction(() => put(open(), table, rows))());
+    },
+    rowsAt: (table, keys) => reading(open()).rowsAt(table, keys),
+    count: (table) => reading(open()).count(table),
+    async finish() {
+      storing(path, () => {
+        open().run("drop table move");
+        open().run("drop table moved");
+        // All of it into the one file that is moved.
+        open().query("pragma wal_checkpoint(truncate)").get();
+        open().run("pragma journal_mode = delete");
+      });
+      close();
+      assertNone();
+      renameSync(join(staging, databaseName), path);
+      rmSync(staging, { recursive: true, force: true });
+    },
+    async [Symbol.asyncDispose]() {
+      close();
+      lock.release();
+    },
+  };
+}
+
+function openStaging(path: string): Database {
+  const database = new Database(path, { strict: true, readwrite: true, create: false });
+  database.run("pragma foreign_keys = on");
+  database.run("pragma synchronous = full");
+  return database;
+}
+
+function makeFolder(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw asFolderError(error, folder, join(folder, databaseName));
+  }
+}

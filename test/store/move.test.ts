@@ -1,0 +1,313 @@
+/** `troupe data move` between a real data folder and a real PostgreSQL. */
+import { Database } from "bun:sqlite";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { cpSync, existsSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { systemClock } from "../../src/lib/clock.ts";
+import { movedTables } from "../../src/store/move/tables.ts";
+import { openPostgresStore } from "../../src/store/postgres/store.ts";
+import { openStore } from "../../src/store/sqlite/store.ts";
+import type { Store, Turn } from "../../src/store/store.ts";
+import { Console } from "../cli/console.ts";
+import { keyRow } from "../helpers/key-row.ts";
+import { ledgerLine } from "../helpers/ledger-line.ts";
+import { hasPostgres, PostgresServer } from "../helpers/postgres.ts";
+import { Random } from "../helpers/random.ts";
+import { TempFolder } from "../helpers/temp-folder.ts";
+import { TroupeProcess } from "../helpers/troupe-process.ts";
+
+const start = 1_700_000_000_000;
+const bytes = (text: string) => new TextEncoder().encode(text);
+const settings = (url: string) => ({
+  url,
+  pool: 2,
+  statementSeconds: 10,
+  leaseSeconds: 15,
+  keysWithoutDatabaseSeconds: 60,
+});
+
+/** What lives for minutes, or is made anew: no part of a move. */
+const left = {
+  sqlite: ["generations", "reservations", "reserved_spans", "token_uses", "trials", "answers"],
+  postgres: ["generations", "holders", "reservations", "reserved_spans", "schema", "token_uses"],
+};
+/** Of moved tables: what is worked out anew, or belongs to a call under way. */
+const leftColumns: Readonly<Record<string, readonly string[]>> = {
+  kept_calls: ["owner", "watched", "whole_events"],
+  spending: ["reserved"],
+  turns: ["pairs"],
+};
+
+/** Something of everything, of every age. */
+async function fill(store: Store, lines: number): Promise<void> {
+  const random = new Random(7);
+  for (let at = 0; at < 60; at += 1) {
+    const id = `key_${at}`;
+    await store.keys.insert(
+      keyRow(id, { createdAt: start + at, name: `Zoë ${at}`, perMinute: at % 2 === 0 ? at : null }),
+    );
+    if (at % 3 === 0) await store.keys.revoke(id, start + 1_000);
+    await store.audit.insert({
+      id: `act_${at}`,
+      at: start,
+      actor: id,
+      act: "key.create",
+      subject: id,
+      before: null,
+      after: "{}",
+    });
+    await store.budgets.set({ scope: `key:${id}`, period: "day", limit: 2 ** 40 + at, updatedAt: start });
+  }
+  const spans = [{ scope: "all", span: "2023-11-14", limit: 1_000_000 }];
+  await store.budgets.reserve({ id: "settled", at: start, amount: 100, budgets: spans });
+  await store.budgets.settle("settled", 42, 0);
+  await store.budgets.reserve({ id: "of a process that was killed", at: start, amount: 100, budgets: spans });
+  const all = Array.from({ length: lines }, (_, at) =>
+    ledgerLine(`req_${at}`, {
+      at: start + random.below(10 * 86_400_000),
+      keyId: `key_${at % 60}`,
+      tags: at % 4 === 0 ? ["a", "b"] : [],
+      persona: at % 5 === 0 ? "troupe/guide" : null,
+      cost: at % 7 === 0 ? null : at,
+      costs: null,
+    }),
+  );
+  for (let at = 0; at < lines; at += 500) await store.ledger.append(all.slice(at, at + 500));
+  for (let at = 0; at < 40; at += 1) {
+    const call = { scope: "s", requestId: `r${at}`, fingerprint: "f", run: `run-${at}`, createdAt: start };
+    const lease = (await store.runs.claim(call))!;
+    const isStream = at % 2 === 0;
+    for (let piece = 0; piece < at % 5; piece += 1)
+      await store.runs.append(lease, isStream ? "{}" : null, {
+        firstId: piece,
+        data: bytes(`piece ${piece} of ${at}`),
+      });
+    if (at === 39) continue;
+    await store.runs.finish(lease, {
+      status: 200,
+      headers: '{"a":"b"}',
+      events: isStream ? 9 : null,
+      bodyFrom: at % 5,
+      body: bytes(`body ${at}`),
+      bytes: 1_000 + at,
+      expiresAt: start + at,
+    });
+  }
+  for (let at = 0; at < 60; at += 1)
+    await store.conversations.insert(turnOf(at), bytes("alone"), start + 1_000_000 + at);
+  await store.conversations.markDeleted("holder", "turn_5", start);
+}
+
+const turnOf = (at: number): Turn => ({
+  id: `turn_${at}`,
+  format: at % 3 === 0 ? "responses" : "chat",
+  state: at % 9 === 3 ? "running" : "finished",
+  parent: at % 4 === 0 ? null : `turn_${at - 1}`,
+  holder: "holder",
+  model: "m/1",
+  createdAt: start + at,
+  metadata: JSON.stringify({ topic: `t${at % 3}`, odd: "\u0000 \ud800 ü" }),
+  upstreamAccount: at % 2 === 0 ? "xai" : null,
+  upstreamId: at % 2 === 0 ? "up" : null,
+  request: bytes("request"),
+  input: bytes(`input ${at}`),
+  completion: new Uint8Array(at),
+  shown: at % 3 === 0 ? bytes("shown") : null,
+});
+
+/** Every row of every moved table. */
+function contentOf(folder: string): Record<string, unknown[]> {
+  using database = new Database(join(folder, "troupe.db"), { readonly: true });
+  const all = (sql: string) => database.query(sql).all();
+  const finished = "select call from kept_calls where state = 'finished'";
+  return {
+    ...Object.fromEntries(
+      movedTables.map(({ name, key }) => [name, all(`select * from ${name} order by ${key.join(", ")}`)]),
+    ),
+    spending: all("select scope, span, spent from spending order by scope, span"),
+    kept_calls: all("select * from kept_calls where state = 'finished' order by call"),
+    kept_events: all(`select * from kept_events where call in (${finished}) order by call, first_id`),
+    answers: all("select * from answers order by id"),
+  };
+}
+
+describe.skipIf(!hasPostgres)("troupe data move, with a PostgreSQL server", () => {
+  let server: PostgresServer;
+  beforeAll(async () => {
+    server = await PostgresServer.start();
+  }, 60_000);
+  afterAll(() => server[Symbol.asyncDispose]());
+
+  async function filled(folder: TempFolder, lines: number): Promise<string> {
+    const data = folder.file("data");
+    const store = openStore(data);
+    await fill(store, lines);
+    await store.close();
+    return data;
+  }
+
+  test("carries everything there and back, row by row, and what comes out serves", async () => {
+    using folder = new TempFolder();
+    const data = await filled(folder, 300);
+    const before = contentOf(data);
+    const url = await server.createDatabase();
+    const shell = new Console(folder.path, { TROUPE_STORE: url });
+    const there = await shell.run("data move --json");
+    expect({ code: there.code, err: there.err }).toEqual({ code: 0, err: "" });
+    const report = JSON.parse(there.out) as {
+      resumed: boolean;
+      tables: { name: string; rows: number; checksum: string }[];
+      left_behind: Record<string, number>;
+    };
+    expect(report).toMatchObject({ resumed: false, left_behind: { "calls under way or interrupted": 1 } });
+    for (const { name, rows } of report.tables) expect([name, rows]).toEqual([name, before[name]!.length]);
+    expect(report.tables.every(({ rows }) => rows > 0)).toBe(true);
+
+    const back = await shell.run("data move --to back --json");
+    expect({ code: back.code, err: back.err }).toEqual({ code: 0, err: "" });
+    expect((JSON.parse(back.out) as typeof report).tables).toEqual(report.tables);
+    expect(contentOf(folder.file("back"))).toEqual(before);
+    expect(existsSync(folder.file("back/moving"))).toBe(false);
+
+    const store = await openPostgresStore(settings(url), systemClock, true);
+    await using stack = new AsyncDisposableStack();
+    stack.defer(() => store.close());
+    const sqlite = openStore(folder.file("back"));
+    stack.defer(() => sqlite.close());
+    expect(await store.keys.list()).toEqual(await sqlite.keys.list());
+    for (const one of [store, sqlite]) {
+      // The call that was left behind is called anew, under a number that no other has.
+      const call = { scope: "s", requestId: "r39", fingerprint: "f", run: "anew", createdAt: start };
+      expect((await one.runs.claim(call))?.call).toBeGreaterThan(39);
+      await one.conversations.insert({ ...turnOf(61), id: "new", parent: null }, bytes(""), start + 5_000_000);
+      const version = one.keys.version();
+      await one.keys.revoke("key_1", start);
+      if (one === store) await store.refresh();
+      expect(one.keys.version()).toBeGreaterThan(version);
+      const page = {
+        holder: "holder",
+        format: "chat",
+        now: start,
+        model: null,
+        metadata: '{"topic":"t1"}',
+        after: null,
+        limit: 50,
+      };
+      expect(await one.conversations.list(page, "asc")).toHaveLength(21);
+    }
+  }, 60_000);
+
+  test("goes on where it was killed", async () => {
+    using folder = new TempFolder();
+    const data = await filled(folder, 2_500);
+    const before = contentOf(data);
+    const url = await server.createDatabase();
+    const env = { PATH: process.env["PATH"] ?? "", TROUPE_STORE: url };
+    const command = [process.execPath, resolve("src/main.ts"), "data", "move"];
+    const child = Bun.spawn(command, { cwd: folder.path, env, stdio: ["ignore", "ignore", "ignore"] });
+    const copied = async () => {
+      const [there] = await server.ask(url, "select to_regclass('troupe_moving.moved') is not null as is");
+      if (there?.["is"] !== true) return 0;
+      return Number((await server.ask(url, "select count(*) as count from troupe_moving.ledger"))[0]!["count"]);
+    };
+    while ((await copied()) < 100 && child.exitCode === null);
+    child.kill("SIGKILL");
+    await child.exited;
+    expect(await copied()).toBeLessThan(2_500);
+    const shell = new Console(folder.path, { TROUPE_STORE: url }, true);
+    const others = await new Console(folder.path, { TROUPE_STORE: url }).run("data stats");
+    expect(others).toMatchObject({ code: 1, err: expect.stringContaining("Nothing was ever stored") });
+    const again = await shell.run("data move");
+    expect(again.out).toContain("finished what was begun before");
+    expect(again.err).toMatch(/copying ledger: \d+ of 2500 \(\d+ %\)/);
+    expect((await shell.run("data move --to back")).code).toBe(0);
+    expect(contentOf(folder.file("back"))).toEqual(before);
+  }, 60_000);
+
+  test("begins again where the source changed in between, and refuses another source", async () => {
+    using folder = new TempFolder();
+    const data = await filled(folder, 60);
+    const url = await server.createDatabase();
+    const shell = new Console(folder.path, { TROUPE_STORE: url });
+    await shell.run("data move");
+    // As a kill just before the end would leave it.
+    await server.ask(url, "alter schema troupe rename to troupe_moving");
+    await server.ask(
+      url,
+      "create table troupe_moving.move as select 'key_0 ' || version as identity, 'x' as place from troupe_moving.schema",
+    );
+    await server.ask(url, "create table troupe_moving.moved (name text primary key, last text not null)");
+    await server.ask(url, "insert into troupe_moving.moved values ('keys', '[\"key_9\"]')");
+    const store = openStore(data);
+    await store.keys.update("key_1", { name: "renamed" });
+    await store.close();
+    using other = new TempFolder();
+    const stranger = openStore(other.file("data"));
+    await stranger.keys.insert(keyRow("key_other", { createdAt: start }));
+    await stranger.close();
+    const refused = await new Console(other.path, { TROUPE_STORE: url }).run("data move");
+    expect(refused).toMatchObject({ code: 1, err: expect.stringContaining("A move of other data (x)") });
+    expect(await shell.run("data move")).toMatchObject({ code: 0, out: expect.stringContaining("begun before") });
+    const found = await server.ask(url, "select name from troupe.keys where id = 'key_1'");
+    expect(found).toEqual([{ name: "renamed" }]);
+  }, 60_000);
+
+  test("refuses what serves, what is full and what is not there; a copy is taken of a folder in use", async () => {
+    using folder = new TempFolder();
+    const url = await server.createDatabase();
+    const data = folder.file("data");
+    const shell = new Console(folder.path, { TROUPE_STORE: url });
+    const refused = async (line: string, why: string) =>
+      expect(await shell.run(line)).toMatchObject({ code: 1, out: "", err: expect.stringContaining(why) });
+    await refused("data move", `There is no database in ${data}.`);
+    cpSync(await filled(folder, 10), folder.file("full"), { recursive: true });
+    {
+      await using _ = await TroupeProcess.start(data, "http://127.0.0.1:1", { key: "none" });
+      await refused("data move", `A server runs on ${data}`);
+      expect((await shell.run("data move --copy")).code).toBe(0);
+      await refused("data move --copy", "There is data in 127.0.0.1");
+    }
+    await refused("data move --to full", `There is a database in ${folder.file("full")} already`);
+    {
+      await using _ = await TroupeProcess.start(folder.file("full"), "http://127.0.0.1:1", {
+        key: "none",
+        env: { TROUPE_STORE: url },
+      });
+      await refused("data move --to back", "A server runs on 127.0.0.1");
+    }
+    expect(await shell.run("data move --to data --from data")).toMatchObject({ code: 2 });
+    expect(await new Console(folder.path).run("data move")).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("--to"),
+    });
+  }, 60_000);
+
+  test("no table and no column is forgotten", async () => {
+    using folder = new TempFolder();
+    await openStore(folder.path).close();
+    using database = new Database(folder.file("troupe.db"), { readonly: true });
+    const url = await server.createDatabase();
+    await (await openPostgresStore(settings(url))).close();
+    const rows = await server.ask<{ name: string; column: string }>(
+      url,
+      `select table_name as name, column_name as column from information_schema.columns where table_schema = 'troupe'`,
+    );
+    const sqlite = database
+      .query<{ name: string; column: string }, []>(
+        `select m.name, c.name as column from sqlite_schema m join pragma_table_info(m.name) c
+         where m.type = 'table' and m.name not like 'sqlite_%'`,
+      )
+      .all();
+    const moved = movedTables.flatMap(({ name, columns }) => columns.map(([column]) => `${name}.${column}`));
+    for (const [found, unmoved] of [
+      [sqlite, left.sqlite],
+      [rows, left.postgres],
+    ] as const) {
+      const kept = found.filter(({ name, column }) => !unmoved.includes(name) && !leftColumns[name]?.includes(column));
+      const elsewhere = found === sqlite ? ["kept_events.run", "turns.format", "turns.state", "turns.shown"] : [];
+      expect([...kept.map(({ name, column }) => `${name}.${column}`), ...elsewhere].toSorted()).toEqual(
+        moved.toSorted(),
+      );
+    }
+  }, 60_000);
+});
