@@ -42,6 +42,7 @@ import { CallRecorder, type Remember } from "./call-observer.ts";
 import type { RequestContext } from "./context.ts";
 import { type Conversation, holderOf, openConversation, type Shown } from "./conversation.ts";
 import { describeError, describeUpstreamError } from "./error-fields.ts";
+import { ownPlaces } from "./own-places.ts";
 import { withPrompt } from "./prompt.ts";
 import { readJson } from "./request-body.ts";
 import { type Finish, jsonAnswer, respondStream, respondWhole, type StreamRules } from "./respond.ts";
@@ -290,6 +291,16 @@ function inOwnNames<T>({ ownPath }: Writer, answering: Promise<T>): Promise<T> {
   });
 }
 
+/** What a provider refuses names the place in the caller's own messages and tools, in the inner form. */
+function inOwnPlaces<T>(ownPlace: ReturnType<typeof ownPlaces>, calling: Promise<T>): Promise<T> {
+  if (ownPlace === undefined) return calling;
+  return calling.catch((error) => {
+    if (!(error instanceof ApiError) || foundByParser.has(error)) throw error;
+    const place = ownPlace(error.param);
+    throw place === error.param ? error : error.at(place);
+  });
+}
+
 function streamRules({ live }: Services, surface: Surface, writer: Writer, disconnected: AbortController): StreamRules {
   return {
     keepAliveMs: writer.streamType === undefined ? live.config.streams.keepAliveSeconds * 1000 : 0,
@@ -458,10 +469,11 @@ function callUpstream(
     source,
     writer,
   } = asked;
-  const targets = plan.targets
+  const held = plan.targets
     .map((target) => withFormat(target, writer.protocol.name))
-    .map((target) => (plan.upstreamMayHold ? conversation.heldUpstream(target) : target))
-    .map((target) => restoreThinkingState(services, caller, target));
+    .map((target) => (plan.upstreamMayHold ? conversation.heldUpstream(target) : target));
+  const ownPlace = ownPlaces(request, held[0]?.call.request ?? request);
+  const targets = held.map((target) => restoreThinkingState(services, caller, target));
   // A fallback target, or storing the exchange, needs the request for longer.
   const isSentOnce = targets.length === 1 && !plan.store;
   const onSent = isSentOnce ? releaseOf(context) : undefined;
@@ -506,7 +518,7 @@ function callUpstream(
     });
   };
   const call = () => {
-    const calling = callWithFallback(services, targets, optionsFor, report);
+    const calling = inOwnPlaces(ownPlace, callWithFallback(services, targets, optionsFor, report));
     return isSentOnce || plan.store ? calling : calling.finally(() => context.release());
   };
   const { large } = source;

@@ -150,3 +150,29 @@ describe("what is behind a persona stays there", () => {
     expect(text).toEndWith("data: [DONE]\n\n");
   });
 });
+
+describe("what a provider refuses is named by its place in the caller's own body", () => {
+  const bodies = {
+    "/v1/chat/completions": [
+      {
+        messages: [
+          { role: "system", content: "s" },
+          { role: "user", content: [{ type: "file", file: { file_id: "file-1" } }] },
+        ],
+      },
+      /^messages\[1\]\.content\[0\]/,
+    ],
+    "/v1/responses": [
+      { instructions: "s", input: [{ role: "user", content: [{ type: "input_file", file_id: "file-1" }] }] },
+      /^input\[0\]\.content\[0\]/,
+    ],
+  } as const;
+
+  test.each(Object.entries(bodies))("%s", async (path, [body, place]) => {
+    troupe.setTargets("house/cook", ["google/gemini-3.8-flash"]);
+    const got = await troupe.post(path, { model: "house/cook", ...body });
+    const { error } = (await got.json()) as { error: { param: string; message: string } };
+    expect([got.status, error.message]).toEqual([400, expect.stringMatching(place)]);
+    expect(error.param).toMatch(place);
+  });
+});
