@@ -2,6 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import Ajv from "ajv/dist/2020.js";
 import fc from "fast-check";
+import { adminRoutes } from "../../src/admin/routes.ts";
 import { openApiDocument } from "../../src/http/openapi/openapi.ts";
 import { fitting, type Schema, spoilt } from "../helpers/json-schema-values.ts";
 import { Troupe } from "../helpers/troupe.ts";
@@ -26,6 +27,13 @@ type Document = {
 const document = (await openApiDocument()) as Document;
 const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
   Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
+);
+
+const adminDocument = (await openApiDocument(["admin"], adminRoutes)) as Document;
+const adminOperations = Object.entries(adminDocument.paths).flatMap(([path, methods]) =>
+  Object.entries(methods)
+    .filter(() => path.startsWith("/admin/"))
+    .map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
 );
 
 const ajv = new Ajv({ strict: false, logger: false });
@@ -200,4 +208,44 @@ describe("the API's description, against a running server", () => {
     expect(statuses.filter((status) => status === 503).length).toBeGreaterThan(6);
     services.draining = false;
   });
+});
+
+describe("the admin API's description, against a running server", () => {
+  // The tail never ends; its own tests read it.
+  const ended = adminOperations.filter(({ operation }) => operation.operationId !== "adminTailCalls");
+
+  test("has every operation but the tail", () => expect(ended).toHaveLength(adminRoutes.length - 1));
+
+  test.each(ended.map((one) => [one.operation.operationId, one] as const))(
+    "%s answers what it declares",
+    { timeout: 60_000 },
+    async (_id, { path, method, operation }) => {
+      const listen = [{ address: { kind: "tcp" as const, host: "127.0.0.1", port: 0 }, surfaces: ["admin" as const] }];
+      await using troupe = await Troupe.start({ config: { listen } });
+      const key = await troupe.createKey({ name: "admin", tier: "pro", perMinute: 1_000_000, surfaces: ["admin"] });
+      const send = (sent: Sent, given: string) =>
+        troupe.fetch(sent.path, {
+          method,
+          key: given,
+          headers: [
+            ...sent.headers,
+            ...(sent.body === undefined ? [] : [["content-type", "application/json"]]),
+          ] as never,
+          ...(sent.body !== undefined && { body: sent.body }),
+        });
+      await fc.assert(
+        fc.asyncProperty(requests(path, operation), async (sent) => expectDeclared(operation, await send(sent, key))),
+        { numRuns: 60 },
+      );
+      const [some] = fc.sample(requests(path, operation), { numRuns: 1, seed: 1 });
+      for (const [stranger, status] of [
+        ["no key", 401],
+        [troupe.key, 403],
+      ] as const) {
+        const refused = await send(some!, stranger);
+        expect(refused.status).toBe(status);
+        await expectDeclared(operation, refused);
+      }
+    },
+  );
 });

@@ -2,6 +2,7 @@
 import { expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { openStore } from "../../src/store/sqlite/store.ts";
+import { Random } from "../helpers/random.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { TroupeProcess } from "../helpers/troupe-process.ts";
 import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
@@ -36,6 +37,14 @@ async function spendingIn(folder: TempFolder) {
   return found;
 }
 
+/** What all calls cost, as the ledger has it. */
+async function ledgerIn(folder: TempFolder) {
+  const store = openStore(folder.path);
+  const [sum] = await store.ledger.sums({ since: 0, until: Number.MAX_SAFE_INTEGER }, [], 1);
+  await store.close();
+  return sum!.cost;
+}
+
 test("of calls that race in two workers, as many reach the upstream as the budget pays for", async () => {
   using folder = new TempFolder();
   writeFileSync(folder.file("troupe.yaml"), configuration);
@@ -43,10 +52,10 @@ test("of calls that race in two workers, as many reach the upstream as the budge
   using _ = upstream;
   await using troupe = await WorkerProcesses.start(folder.path, upstream.url);
   let refusals = 0;
-  const calls = Array.from({ length: 100 }, async () => {
+  const calls = Array.from({ length: 1000 }, async () => {
     const answered = await troupe.call(chat, body);
     if (answered.status === 429) refusals += 1;
-    if (refusals === 90) open();
+    if (refusals === 990) open();
     return answered;
   });
   const answers = await Promise.all(calls);
@@ -79,4 +88,47 @@ test("what a killed process had reserved is free again at the next start", async
   await using next = await TroupeProcess.start(folder.path, upstream.url);
   expect(await spendingIn(folder)).toMatchObject({ spent: 0, reserved: 0 });
   expect((await ask(next)).status).toBe(200);
+}, 60_000);
+
+test("whenever a process is killed, nothing stays reserved, and each call of more than a second ago is charged once", async () => {
+  const random = Random.fromEnvironment("TROUPE_BUDGETS_SEED");
+  console.info(`TROUPE_BUDGETS_SEED=${random.seed}`);
+  using folder = new TempFolder();
+  writeFileSync(folder.file("troupe.yaml"), configuration.replace("prepaid: 10", "prepaid: 1000000"));
+  using upstream = new UpstreamServer(() => completion());
+  let answeredEarly = 0;
+  let troupe = await TroupeProcess.start(folder.path, upstream.url);
+  for (let round = 0; round < 3; round += 1) {
+    const ends: number[] = [];
+    const before = upstream.requests.length;
+    let isKilled = false;
+    const { url, key } = troupe;
+    const caller = async () => {
+      while (!isKilled) {
+        const answered = await fetch(url + chat, {
+          method: "POST",
+          headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+          body: JSON.stringify(body),
+        }).catch(() => undefined);
+        if (answered?.status === 200 && (await answered.json().catch(() => undefined)) !== undefined)
+          ends.push(performance.now());
+      }
+    };
+    const callers = Array.from({ length: 4 }, caller);
+    await upstream.received(before + 200 + random.below(400));
+    const secondAgo = performance.now();
+    // What is younger than a second may be lost.
+    await Bun.sleep(1000 + random.below(100));
+    isKilled = true;
+    await troupe.kill();
+    await Promise.all(callers);
+    answeredEarly += ends.filter((at) => at < secondAgo).length;
+    troupe = await TroupeProcess.start(folder.path, upstream.url);
+    const { spent, reserved } = (await spendingIn(folder))!;
+    expect(reserved).toBe(0);
+    expect(spent).toBeWithin(answeredEarly * 1_000_000, upstream.requests.length * 1_000_000 + 1);
+    expect(await ledgerIn(folder)).toBeWithin(answeredEarly * 1_000_000, spent + 1);
+  }
+  await troupe.kill();
+  expect(answeredEarly).toBeGreaterThan(100);
 }, 60_000);
