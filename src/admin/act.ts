@@ -12,16 +12,16 @@ export type Actor = string;
 
 /**
  * A key of the admin surface, or the user whom a trusted proxy names where the configuration has a header for it.
- * @throws ApiError as `admit` does; host_not_allowed where a browser acts for a page of another origin
+ * Rejects with ApiError as `admit` does; host_not_allowed where a browser acts for a page of another origin
  */
-export function admitAdmin(services: Services, context: RequestContext): Actor {
+export async function admitAdmin(services: Services, context: RequestContext): Promise<Actor> {
   refuseForeignPages(services, context);
   const user = trustedUser(services, context);
   if (user !== undefined) {
     context.logFields["user"] = user;
     return `user:${user}`;
   }
-  return actorOf(admit(services, context, "admin"));
+  return actorOf(await admit(services, context, "admin"));
 }
 
 const actorOf = ({ keyId }: Caller): Actor => keyId;

@@ -51,7 +51,7 @@ export const auditRoutes: readonly Route[] = [
       errors: [400, ...keyed],
     }),
     run: async (services, context) => {
-      admitAdmin(services, context);
+      await admitAdmin(services, context);
       const query = new Query(context, filters);
       const limit = query.limit(20, 100);
       const rows = await needsStorage(() =>

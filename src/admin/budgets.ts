@@ -115,7 +115,7 @@ export const budgetRoutes: readonly Route[] = [
       errors: [400, 404],
     }),
     run: async (services, context) => {
-      admitAdmin(services, context);
+      await admitAdmin(services, context);
       const query = new Query(context, ["scope", "after", "limit"]);
       await needsStorage(() => services.budgets.load());
       const { rules } = services.budgets;
@@ -142,7 +142,7 @@ export const budgetRoutes: readonly Route[] = [
       errors: [404, ...writing],
     }),
     run: async (services, context) => {
-      const actor = admitAdmin(services, context);
+      const actor = await admitAdmin(services, context);
       const { dollars } = await readBody(services, context, Dollars);
       const name = await named(services, context);
       const before = await told(services, name);
@@ -171,7 +171,7 @@ export const budgetRoutes: readonly Route[] = [
       errors: [404, ...writing],
     }),
     run: async (services, context) => {
-      const actor = admitAdmin(services, context);
+      const actor = await admitAdmin(services, context);
       const { dollars } = await readBody(services, context, Dollars);
       const name = await named(services, context);
       const before = await told(services, name);
@@ -198,7 +198,7 @@ export const budgetRoutes: readonly Route[] = [
       errors: [400, 404],
     }),
     run: async (services, context) => {
-      const actor = admitAdmin(services, context);
+      const actor = await admitAdmin(services, context);
       const name = await named(services, context);
       const before = await told(services, name);
       if (!(await needsStorage(() => services.store.budgets.remove(name)))) {

@@ -140,7 +140,7 @@ export const callRoutes: readonly Route[] = [
       errors: [400, ...keyed],
     }),
     run: async (services, context) => {
-      admitAdmin(services, context);
+      await admitAdmin(services, context);
       const query = new Query(context, listed);
       const filter = filterFrom(query, services.clock.now(), 400);
       const ended = query.oneOf("ended", callEnds);
@@ -177,8 +177,8 @@ export const callRoutes: readonly Route[] = [
       media: "text/event-stream",
       errors: [400, ...keyed],
     }),
-    run: (services, context, finish) => {
-      admitAdmin(services, context);
+    run: async (services, context, finish) => {
+      await admitAdmin(services, context);
       const query = new Query(context, tailed);
       const { since: _, until: __, ...filter } = filterFrom(query, services.clock.now(), 1);
       const last = context.request.headers.get("last-event-id");
@@ -219,7 +219,7 @@ export const callRoutes: readonly Route[] = [
       errors: [404, ...keyed],
     }),
     run: async (services, context) => {
-      admitAdmin(services, context);
+      await admitAdmin(services, context);
       const requestId = restOfPath(context, `${base}/`);
       const found = await needsStorage(() =>
         services.store.ledger.lines({ since: 0, until: Number.MAX_SAFE_INTEGER, requestId, limit: 100 }),

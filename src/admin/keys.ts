@@ -149,7 +149,7 @@ export const keyRoutes: readonly Route[] = [
       errors: [400, 404],
     }),
     run: async (services, context) => {
-      admitAdmin(services, context);
+      await admitAdmin(services, context);
       const query = new Query(context, filters);
       const state = query.oneOf("state", ["active", "expired", "revoked"]);
       const tier = query.oneOf("tier", tiers);
@@ -181,7 +181,7 @@ export const keyRoutes: readonly Route[] = [
       errors: writing,
     }),
     run: async (services, context) => {
-      const actor = admitAdmin(services, context);
+      const actor = await admitAdmin(services, context);
       const spec = specFrom(await readBody(services, context, KeyCreate));
       const made = await doing(() => services.keys.create(spec));
       await record(services, context, actor, { act: "key.create", subject: made.key.id, after: keyJson(made.key) });
@@ -200,7 +200,7 @@ export const keyRoutes: readonly Route[] = [
       errors: [404],
     }),
     run: async (services, context) => {
-      admitAdmin(services, context);
+      await admitAdmin(services, context);
       return jsonAnswer(keyJson(await find(services, idOf(context))));
     },
   },
@@ -217,7 +217,7 @@ export const keyRoutes: readonly Route[] = [
       errors: [404, ...writing],
     }),
     run: async (services, context) => {
-      const actor = admitAdmin(services, context);
+      const actor = await admitAdmin(services, context);
       const changes = changesFrom(await readBody(services, context, KeyUpdate));
       const before = await find(services, idOf(context));
       const after = await doing(() => services.keys.update(before.id, changes));
@@ -238,7 +238,7 @@ export const keyRoutes: readonly Route[] = [
       errors: [400, 404],
     }),
     run: async (services, context) => {
-      const actor = admitAdmin(services, context);
+      const actor = await admitAdmin(services, context);
       const before = await find(services, idOf(context));
       const made = await doing(() => services.keys.rotate(before.id));
       const told = { act: "key.rotate", subject: before.id, before: keyJson(before), after: keyJson(made.key) };
@@ -258,7 +258,7 @@ export const keyRoutes: readonly Route[] = [
       errors: [400, 404],
     }),
     run: async (services, context) => {
-      const actor = admitAdmin(services, context);
+      const actor = await admitAdmin(services, context);
       const before = await find(services, idOf(context));
       const after = await doing(() => services.keys.revoke(before.id));
       const told = { act: "key.revoke", subject: before.id, before: keyJson(before), after: keyJson(after) };

@@ -117,7 +117,7 @@ export const usageRoutes: readonly Route[] = [
       errors: [400, ...keyed],
     }),
     run: async (services, context) => {
-      admitAdmin(services, context);
+      await admitAdmin(services, context);
       const query = new Query(context, known);
       const filter = filterFrom(query, services.clock.now(), 30);
       const groups = groupsFrom(query);

@@ -130,7 +130,12 @@ const DatabaseAddress = text(
 export const StoreFile = Type.Object(
   {
     url: DatabaseAddress,
-    pool: whole(1, 1000, 8, "Connections of each process for calls; three more are for what no call waits for."),
+    pool: whole(
+      1,
+      1000,
+      8,
+      "Connections of each process for calls; five more are for rate limits and for what no call waits for.",
+    ),
     statement_seconds: seconds("How long a call waits for one statement before it is answered with 503.", 2),
     lease_seconds: whole(
       3,

@@ -23,10 +23,10 @@ export function isAllowedHost(header: string | null, allowed: readonly string[])
   return localNames.test(name) || allowed.some((glob) => globMatches(glob.toLowerCase(), name));
 }
 
-/** Skipped for trusted proxies, which check names themselves. @throws ApiError host_not_allowed, or rate_limit_exceeded */
-export function checkHost(services: Services, context: RequestContext): void {
+/** Skipped for trusted proxies, which check names themselves. Rejects with ApiError host_not_allowed, or rate_limit_exceeded */
+export async function checkHost(services: Services, context: RequestContext): Promise<void> {
   const host = context.request.headers.get("host");
   if (isAllowedHost(host, services.live.config.allowedHosts) || context.isFromTrustedProxy) return;
-  admitAnyone(services, context);
+  await admitAnyone(services, context);
   throw ApiError.hostNotAllowed(host ?? "");
 }

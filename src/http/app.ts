@@ -114,13 +114,13 @@ function mount({ app, native, host, lost }: Mounting, routes: readonly Route[], 
     const allowed = sharing.flatMap(({ method }) => (method === "GET" ? ["GET", "HEAD"] : [method]));
     const refused = servedRoute(sharing[0]!, full);
     const refuse = (incoming: Incoming) =>
-      serve(host, incoming, refused(incoming), (services, context) => {
+      serve(host, incoming, refused(incoming), async (services, context) => {
         const allowance = preflightAnswer(context, allowed);
         if (allowance !== undefined) {
           showAnonymousLimit(services, context);
           return allowance;
         }
-        admitAnyone(services, context);
+        await admitAnyone(services, context);
         throw ApiError.methodNotAllowed(context.request.method, allowed);
       });
     for (const method of nativeMethods) if (!allowed.includes(method)) nativeRoute(full, method, refuse);
@@ -151,13 +151,13 @@ function areaOf(path: string, surfaces: readonly ServedSurface[]): Area {
 /** Where people look for what stands elsewhere: relative, so that it holds below a proxy's prefix too. */
 const moved: ReadonlyMap<string, string> = new Map(["GET", "HEAD"].map((method) => [`${method} /docs/`, "../docs"]));
 
-const notFound: Route["run"] = (services, context) => {
+const notFound: Route["run"] = async (services, context) => {
   const location = moved.get(`${context.request.method} ${context.path}`);
   if (location !== undefined) {
     showAnonymousLimit(services, context);
     return { kind: "whole", status: 308, headers: { location }, body: "" };
   }
-  admitAnyone(services, context);
+  await admitAnyone(services, context);
   throw ApiError.notFound(`There is nothing at ${context.request.method} ${truncate(context.path)}.`);
 };
 
@@ -179,7 +179,7 @@ async function serve(
     const refreshing = route.area === "operations" ? undefined : services.keys.refresh();
     if (refreshing !== undefined) await refreshing;
     if (services.loading !== undefined && route.area === "orchestrator") await services.loading;
-    if (host.checksNames) checkHost(services, context);
+    if (host.checksNames) await checkHost(services, context);
     const answer = await run(services, context, finish);
     return answer instanceof Response ? answer : respondWhole(context, answer, finish);
   } catch (error) {

@@ -9,13 +9,24 @@ import type { RequestContext } from "./context.ts";
 import type { Services } from "./services.ts";
 
 /**
- * @throws ApiError invalid_api_key, rate_limit_exceeded, surface_not_allowed, draining or overloaded; on the orchestrator the rate
- * headers are set in every case
+ * A promise where the store of the rate limits has to be asked first.
+ * @throws ApiError invalid_api_key, rate_limit_exceeded, surface_not_allowed, draining or overloaded, or rejects with it; on the
+ * orchestrator the rate headers are set in every case
  */
-export function admit(services: Services, context: RequestContext, surface: ServedSurface): Caller {
+export function admit(services: Services, context: RequestContext, surface: ServedSurface): Caller | Promise<Caller> {
   const caller = callerOf(services, context);
   if (caller !== undefined) context.logFields["key"] = caller.keyId;
-  count(services, context, surface, caller);
+  const counting = count(services, context, surface, caller);
+  if (counting === undefined) return admitCounted(services, context, surface, caller);
+  return counting.then(() => admitCounted(services, context, surface, caller));
+}
+
+function admitCounted(
+  services: Services,
+  context: RequestContext,
+  surface: ServedSurface,
+  caller: Caller | undefined,
+): Caller {
   if (caller === undefined) throw ApiError.unauthorized();
   if (!caller.surfaces.has(surface)) throw ApiError.surfaceNotAllowed(surface);
   if (services.draining) throw ApiError.unavailable("draining", "The server is shutting down.");
@@ -46,13 +57,11 @@ function callerOf(services: Services, context: RequestContext): Caller | undefin
 }
 
 /** For unknown routes and wrong methods: counts against the rate limits, and never refuses for a missing key. */
-export function admitAnyone(services: Services, context: RequestContext): void {
+export function admitAnyone(services: Services, context: RequestContext): Promise<void> | undefined {
   const surface = context.area;
-  if (surface === "operations") {
-    showAnonymousLimit(services, context);
-    return;
-  }
-  count(services, context, surface, callerOf(services, context));
+  if (surface !== "operations") return count(services, context, surface, callerOf(services, context));
+  showAnonymousLimit(services, context);
+  return undefined;
 }
 
 /** For open endpoints: shows the anonymous bucket in the rate headers without counting. */
@@ -61,16 +70,27 @@ export function showAnonymousLimit(services: Services, context: RequestContext):
   setHeaders(context, services.anonymousLimits.peek(anonymousCaller(context.clientAddress), anonymousPerMinute));
 }
 
-/** Counts one request in the bucket of the key, or of the client address where there is no valid key. @throws ApiError rate_limit_exceeded */
-function count(services: Services, context: RequestContext, surface: ServedSurface, caller: Caller | undefined): void {
+/**
+ * Counts one request in the bucket of the key, or of the client address where there is no valid key.
+ * @returns undefined where that is done. @throws ApiError rate_limit_exceeded, or rejects with it
+ */
+function count(
+  services: Services,
+  context: RequestContext,
+  surface: ServedSurface,
+  caller: Caller | undefined,
+): Promise<void> | undefined {
   if (caller === undefined) {
     hitAnonymous(services, context, surface);
-    return;
+    return undefined;
   }
   const perMinute = limitOf(services, caller, surface);
-  if (perMinute === undefined) return;
+  if (perMinute === undefined) return undefined;
   const decision = services.callerLimits.hit(caller.buckets[surface], perMinute);
+  if (decision instanceof Promise)
+    return decision.then((made) => enforce(services, context, made, surface, caller.tier));
   enforce(services, context, decision, surface, caller.tier);
+  return undefined;
 }
 
 function hitAnonymous(services: Services, context: RequestContext, surface: ServedSurface): void {

@@ -88,7 +88,8 @@ export async function createCompletion(
   protocol: Protocol,
   finish: Finish,
 ): Promise<Response> {
-  const caller = admit(services, context, surface.name);
+  const admitting = admit(services, context, surface.name);
+  const caller = admitting instanceof Promise ? await admitting : admitting;
   const { limits, streams, log } = services.live.config;
   const source = await readJson(context, limits);
   if (source.large !== undefined && (log.content || isIdentified(context))) await source.large.restore([source.parsed]);

@@ -26,7 +26,7 @@ export async function embedContent(
   context: RequestContext,
   surface: Surface,
 ): Promise<WholeAnswer> {
-  const caller = admit(services, context, surface.name);
+  const caller = await admit(services, context, surface.name);
   const source = await readJson(context, services.live.config.limits);
   if (source.large !== undefined) await source.large.restore([source.parsed]);
   const { model, method } = addressOf(context.path);

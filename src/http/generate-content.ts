@@ -27,7 +27,7 @@ export function generateContentRoutes(surface: Surface): Route[] {
       case "batchEmbedContents":
         return embedContent(services, context, surface);
       default:
-        admit(services, context, area);
+        await admit(services, context, area);
         throw ApiError.notFound(`A model has no such method here: it has ${methods.join(", ")}.`);
     }
   };

@@ -103,8 +103,8 @@ function routesAt(
       ...shared,
       path,
       detail: details.list,
-      run: (services, context) => {
-        const models = list(services, admit(services, context, surface));
+      run: async (services, context) => {
+        const models = list(services, await admit(services, context, surface));
         return jsonAnswer(formOf(context).page(models, context.query));
       },
     },
@@ -112,8 +112,8 @@ function routesAt(
       ...shared,
       path: `${path}/*`,
       detail: details.one,
-      run: (services, context) => {
-        const caller = admit(services, context, surface);
+      run: async (services, context) => {
+        const caller = await admit(services, context, surface);
         const id = modelIn(restOfPath(context, "/models/"));
         const model = find(services, caller, id);
         if (model === undefined) throw ApiError.modelNotFound(id);

@@ -63,7 +63,7 @@ const noEmbeddings: Route = {
   area: "orchestrator",
   detail: describeNoEmbeddings(),
   run: async (services, context) => {
-    const caller = admit(services, context, "orchestrator");
+    const caller = await admit(services, context, "orchestrator");
     const { model } = checkEmbeddings((await readJson(context, services.live.config.limits)).parsed);
     if (findPersona(services, caller, model) === undefined) throw ApiError.modelNotFound(model);
     throw ApiError.unsupported("model", "A persona has no embeddings. Ask the gateway, with <provider>/<model>.");
@@ -76,7 +76,7 @@ async function operate(
   operation: Operation,
   finish: Finish,
 ): Promise<Response> {
-  const caller = admit(services, context, "gateway");
+  const caller = await admit(services, context, "gateway");
   const boundary = forms.has(operation) ? boundaryOf(context.request.headers.get("content-type")) : undefined;
   if (boundary !== undefined) return passForm(services, context, caller, operation, boundary, finish);
   const { limits } = services.live.config;

@@ -1,5 +1,6 @@
 /** The open endpoints: health, version and metrics. */
 import { Type } from "@sinclair/typebox";
+import type { ClusterStatus } from "../limits/cluster-limiter.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { StorageError } from "../store/storage-error.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
@@ -24,6 +25,7 @@ async function health(services: Services): Promise<WholeAnswer> {
     storage,
     personas: { status: services.personaErrors() > 0 ? "failing" : "ok", loaded: services.personas.list().length },
     providers: { status: "ok", set_up: providers },
+    ...(services.cluster !== undefined && { rate_limits: checkLimits(services.cluster.status) }),
     ...(services.workers !== undefined && { workers: await checkWorkers(services.workers) }),
   };
   const ok = Object.values(checks).every(({ status }) => status === "ok");
@@ -48,6 +50,12 @@ async function checkStorage(services: Services): Promise<Check & { readonly goes
     const message = "The database can't be reached.";
     return { status: "failing", message, goesOn: services.keys.areTrusted };
   }
+}
+
+function checkLimits({ isAlone, nodes }: ClusterStatus) {
+  if (!isAlone) return { status: "ok", nodes };
+  const message = "The windows of all nodes can't be reached: this node admits its share of each limit.";
+  return { status: "failing", message, nodes };
 }
 
 function version({ build }: Services): WholeAnswer {

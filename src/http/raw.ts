@@ -37,7 +37,7 @@ export const rawRoutes: readonly Route[] = methods.map((method) => ({
 }));
 
 async function passRaw(services: Services, context: RequestContext, finish: Finish): Promise<Response> {
-  const caller = admit(services, context, "gateway");
+  const caller = await admit(services, context, "gateway");
   const { request } = context;
   if (request.headers.has("upgrade")) throw ApiError.websocketsUnsupported();
   if (request.headers.has("service-request-id")) {

@@ -18,8 +18,8 @@ const collection = "/v1/responses";
 const format = responses.name;
 
 export function responseRoutes(surface: SurfaceName): Route[] {
-  const admitted = (services: Services, context: RequestContext) =>
-    holderOf(admit(services, context, surface), surface);
+  const admitted = async (services: Services, context: RequestContext) =>
+    holderOf(await admit(services, context, surface), surface);
   const shared = { area: surface, protocol: responses } as const;
   return [
     {
@@ -27,7 +27,7 @@ export function responseRoutes(surface: SurfaceName): Route[] {
       method: "GET",
       path: `${collection}/:id`,
       detail: describeResponse(surface, "get"),
-      run: (services, context, finish) => get(services, context, admitted(services, context), finish),
+      run: async (services, context, finish) => get(services, context, await admitted(services, context), finish),
     },
     {
       ...shared,
@@ -35,7 +35,7 @@ export function responseRoutes(surface: SurfaceName): Route[] {
       path: `${collection}/:id`,
       detail: describeResponse(surface, "delete"),
       run: async (services, context) => {
-        const holder = admitted(services, context);
+        const holder = await admitted(services, context);
         const id = idOf(context);
         const upstream = await services.conversations.delete(holder, id, format);
         services.background.stop(holder, id);
@@ -49,7 +49,7 @@ export function responseRoutes(surface: SurfaceName): Route[] {
       path: `${collection}/:id/cancel`,
       detail: describeResponse(surface, "cancel"),
       run: async (services, context) => {
-        const holder = admitted(services, context);
+        const holder = await admitted(services, context);
         const id = idOf(context);
         const { answer } = await services.background.get(holder, id, format);
         if (answer["background"] !== true) {
@@ -67,7 +67,7 @@ export function responseRoutes(surface: SurfaceName): Route[] {
       path: `${collection}/:id/input_items`,
       detail: describeResponse(surface, "items"),
       run: async (services, context) => {
-        const holder = admitted(services, context);
+        const holder = await admitted(services, context);
         const paging: Paging = { order: "desc", ...defined(pagingOf(context.query)) };
         return jsonAnswer(await services.conversations.items(holder, idOf(context), format, paging, itemsOfMessages));
       },

@@ -11,7 +11,8 @@ import type { AddressBlocks } from "../lib/addresses.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Sampler } from "../lib/sampler.ts";
-import type { Limiter } from "../limits/limiter.ts";
+import type { ClusterLimiter } from "../limits/cluster-limiter.ts";
+import type { CallerLimiter, Limiter } from "../limits/limiter.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import type { Personas } from "../personas/registry.ts";
 import type { Store } from "../store/store.ts";
@@ -53,7 +54,9 @@ export type Services = {
   readonly metrics: Metrics;
   readonly store: Store;
   readonly keys: Keys;
-  readonly callerLimits: Limiter;
+  readonly callerLimits: CallerLimiter;
+  /** The same, where several nodes share the limits. */
+  readonly cluster: ClusterLimiter | undefined;
   readonly anonymousLimits: Limiter;
   readonly personas: Personas;
   /** Resolves when the personas' folder has been read for the first time; undefined from then on. */

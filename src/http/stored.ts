@@ -17,8 +17,8 @@ import type { Services } from "./services.ts";
 const collection = "/v1/chat/completions";
 
 export function storedRoutes(surface: SurfaceName): Route[] {
-  const admitted = (services: Services, context: RequestContext) =>
-    holderOf(admit(services, context, surface), surface);
+  const admitted = async (services: Services, context: RequestContext) =>
+    holderOf(await admit(services, context, surface), surface);
   return [
     {
       method: "GET",
@@ -26,7 +26,7 @@ export function storedRoutes(surface: SurfaceName): Route[] {
       area: surface,
       detail: describeStored(surface, "list"),
       run: async (services, context) => {
-        const holder = admitted(services, context);
+        const holder = await admitted(services, context);
         return jsonAnswer(await services.conversations.list(holder, filterOf(context.query)));
       },
     },
@@ -36,7 +36,7 @@ export function storedRoutes(surface: SurfaceName): Route[] {
       area: surface,
       detail: describeStored(surface, "get"),
       run: async (services, context) => {
-        const holder = admitted(services, context);
+        const holder = await admitted(services, context);
         return jsonAnswer(await services.conversations.get(holder, idOf(context)));
       },
     },
@@ -46,7 +46,7 @@ export function storedRoutes(surface: SurfaceName): Route[] {
       area: surface,
       detail: describeStored(surface, "update"),
       run: async (services, context) => {
-        const holder = admitted(services, context);
+        const holder = await admitted(services, context);
         const metadata = await readMetadata(services, context);
         return jsonAnswer(await services.conversations.update(holder, idOf(context), metadata));
       },
@@ -57,7 +57,7 @@ export function storedRoutes(surface: SurfaceName): Route[] {
       area: surface,
       detail: describeStored(surface, "delete"),
       run: async (services, context) => {
-        const holder = admitted(services, context);
+        const holder = await admitted(services, context);
         const id = idOf(context);
         const upstream = await services.conversations.delete(holder, id);
         if (upstream !== undefined) void services.forgetUpstream(upstream);
@@ -70,7 +70,7 @@ export function storedRoutes(surface: SurfaceName): Route[] {
       area: surface,
       detail: describeStored(surface, "messages"),
       run: async (services, context) => {
-        const holder = admitted(services, context);
+        const holder = await admitted(services, context);
         return jsonAnswer(await services.conversations.messages(holder, idOf(context), pagingOf(context.query)));
       },
     },

@@ -48,7 +48,7 @@ export async function countTokens(
   protocol: Protocol,
   bodyOf: (tokens: number) => object,
 ): Promise<WholeAnswer> {
-  const caller = admit(services, context, surface.name);
+  const caller = await admit(services, context, surface.name);
   const source = await readJson(context, services.live.config.limits);
   if (source.large !== undefined) await source.large.restore([source.parsed]);
   const parsed = await parseCall(services, context, caller, surface, protocol, source);

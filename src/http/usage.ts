@@ -17,7 +17,7 @@ export function usageRoutes(surface: SurfaceName): Route[] {
       area: surface,
       detail: describeUsage(surface),
       run: async (services, context) => {
-        const caller = admit(services, context, surface);
+        const caller = await admit(services, context, surface);
         const query = questionOf(context.query, caller.keyId, services.clock.now());
         // The last half second too.
         await services.ledger.flush();

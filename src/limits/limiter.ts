@@ -25,6 +25,12 @@ export interface Limiter {
   peek(caller: string, perMinute: number): Decision;
 }
 
+/** A limiter that may have to ask a store first. */
+export interface CallerLimiter {
+  /** As `Limiter.hit`. Never rejects */
+  hit(caller: string, perMinute: number): Decision | Promise<Decision>;
+}
+
 /** The requests in a window by their monotonic times, oldest first. */
 export type Times = { readonly count: number; at(index: number): number | undefined };
 
@@ -93,7 +99,7 @@ export class MemoryLimiter implements Limiter {
 }
 
 /** The times of the last requests, oldest first, in a ring buffer that grows as needed. */
-class Window {
+export class Window {
   #ring = new Float64Array(8);
   #start = 0;
   #count = 0;

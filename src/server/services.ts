@@ -16,6 +16,7 @@ import { FetchTransport } from "../lib/http/fetch-transport.ts";
 import type { Logger } from "../lib/log.ts";
 import { Sampler } from "../lib/sampler.ts";
 import { formatDiagnostic } from "../lib/yaml/yaml.ts";
+import { ClusterLimiter } from "../limits/cluster-limiter.ts";
 import { openLimits } from "../limits/limits.ts";
 import { Metrics } from "../observability/metrics.ts";
 import { builtinPersonas } from "../personas/builtin.ts";
@@ -63,6 +64,10 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   const isSweeper = workerChannel === undefined || workerChannel.settings.index === 1;
   const processes = workerChannel?.settings.workers ?? 1;
   const limits = opened.adopt(openLimits(config.data, { clock, log, processes, isSweeper }), (one) => one.close());
+  const cluster =
+    store.windows &&
+    opened.adopt(new ClusterLimiter({ windows: store.windows, clock, log, place: store.path }), (one) => one.close());
+  await cluster?.start();
   const keys = opened.adopt(new Keys(store.keys, clock, config.tiers), (one) => flushUses(one, log));
   const metrics = new Metrics(build);
   const budgets = opened.adopt(
@@ -124,7 +129,8 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
     store,
     keys,
     firstKey,
-    callerLimits: limits.callers,
+    callerLimits: cluster ?? limits.callers,
+    cluster,
     anonymousLimits: limits.addresses,
     workers: workerChannel,
     personas,
@@ -168,6 +174,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
     () => background.size,
   );
   sampleLedger(services);
+  if (cluster !== undefined) sampleCluster(metrics, cluster);
   sampleStores(services, sweeper, await storeSize(store));
   services.loading = folder?.start().then(() => {
     services.loading = undefined;
@@ -215,6 +222,37 @@ async function storeSize({ maintenance }: Store): Promise<() => number> {
     ask().catch(() => {});
     return bytes;
   };
+}
+
+function sampleCluster(metrics: Metrics, cluster: ClusterLimiter): void {
+  const { counts } = cluster;
+  metrics.sampleGauge(
+    "troupe_limit_nodes",
+    "Nodes that share the rate limits, as last known.",
+    () => cluster.status.nodes,
+    "max",
+  );
+  metrics.sampleGauge(
+    "troupe_limit_shared",
+    "Whether rate limits are counted over all nodes; 0: the node admits its share.",
+    () => (cluster.status.isAlone ? 0 : 1),
+    "min",
+  );
+  metrics.sampleCounter(
+    "troupe_limit_waits_total",
+    "Requests that waited for the store of the rate limits.",
+    () => counts.waited,
+  );
+  metrics.sampleCounter(
+    "troupe_limit_share_decisions_total",
+    "Requests admitted or refused by the node's share of a limit.",
+    () => counts.byShare,
+  );
+  metrics.sampleCounter(
+    "troupe_limit_losses_total",
+    "How often the store of the rate limits was lost.",
+    () => counts.lost,
+  );
 }
 
 function sampleLedger({ metrics, ledger }: Services): void {

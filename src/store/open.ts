@@ -2,6 +2,7 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../config/config.ts";
+import type { SharedWindows } from "./shared-windows.ts";
 import { databaseName, openStore } from "./sqlite/store.ts";
 import { asFolderError } from "./storage-error.ts";
 import type { Store } from "./store.ts";
@@ -11,6 +12,8 @@ export type OpenedStore = Store & {
   readonly path: string;
   /** How many steps made its schema. */
   readonly schemaVersion: number;
+  /** Present where several nodes share the store. */
+  readonly windows?: SharedWindows;
 };
 
 /**

@@ -8,6 +8,7 @@
  */
 import { StorageError } from "../storage-error.ts";
 import type { QueryPool } from "./query-pool.ts";
+import { windowFunctions } from "./window-functions.ts";
 
 export type Step = {
   readonly sql: string;
@@ -365,6 +366,8 @@ begin
   return case when p_key is null then '{}'::jsonb else jsonb_build_object('tokens', tokens_window) end;
 end $$;`,
   },
+  // 6: Rate windows over all nodes.
+  { sql: windowFunctions },
 ];
 
 /** One number for all programs, so that of several that start at once one migrates. "trpe" */

@@ -7,6 +7,7 @@
 import { SQL } from "bun";
 import type { StoreConfig } from "../../config/config.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
+import { type SharedWindows, windowTimes } from "../shared-windows.ts";
 import { StorageError } from "../storage-error.ts";
 import type { Maintenance, Store } from "../store.ts";
 import { auditRepository } from "./audit-repository.ts";
@@ -25,6 +26,7 @@ import { migrate, steps } from "./migrations.ts";
 import { placeOf } from "./place.ts";
 import { QueryPool } from "./query-pool.ts";
 import { removeExpiredRuns, runRepository, runTotals } from "./run-repository.ts";
+import { postgresWindows } from "./shared-windows.ts";
 
 export type PostgresStore = Store & {
   /** The server's address without user and password. */
@@ -32,6 +34,7 @@ export type PostgresStore = Store & {
   readonly schemaVersion: number;
   /** The name under which it holds its calls; "" before the first. */
   readonly holder: string;
+  readonly windows: SharedWindows;
   /** Asks now what other processes changed, as it does twice a second. @throws StorageError */
   refresh(): Promise<void>;
 };
@@ -40,6 +43,9 @@ const pollMs = 500;
 /** Of maintenance, and of whatever no call waits for. */
 const backgroundMs = 10_000;
 const backgroundConnections = 2;
+/** Of rate windows: who waits longer for one is given the node's share. */
+const windowDeadlineMs = 1_000;
+const windowConnections = 2;
 
 /**
  * Connects, and brings the schema forward. Programs of the version before may serve on.
@@ -72,6 +78,9 @@ export async function openPostgresStore(
   const background = opened.adopt(poolOf(backgroundConnections, backgroundMs), (pool) => pool.close());
   // Beside long work of the background a poll would come late.
   const watch = opened.adopt(poolOf(1, statementMs), (pool) => pool.close());
+  const windowPool = opened.adopt(poolOf(windowConnections, Math.min(statementMs, windowDeadlineMs)), (pool) =>
+    pool.close(),
+  );
   await migrate(background, place);
   const poll = opened.adopt(new KeyPoll(watch, place, clock, settings.keysWithoutDatabaseSeconds * 1000), (one) =>
     one.close(),
@@ -94,6 +103,7 @@ export async function openPostgresStore(
     budgets: budgetRepository({ path, background }, holder, hasOneClock),
     audit: auditRepository(background),
     ledger: ledgerRepository(background),
+    windows: postgresWindows(windowPool, windowTimes),
     maintenance: maintenanceOf(background, place, holder),
     close: () => {
       closing ??= holder
@@ -105,13 +115,17 @@ export async function openPostgresStore(
   };
 }
 
-/** A pool for work of the background alone. @throws StorageError */
-export async function openPool(settings: StoreConfig, clock: Clock): Promise<QueryPool> {
+/** A pool of its own, for work of the background where nothing else is said. @throws StorageError */
+export async function openPool(
+  settings: StoreConfig,
+  clock: Clock,
+  { deadlineMs = backgroundMs, connections = 1 } = {},
+): Promise<QueryPool> {
   const takesLimits = await takesParameters(settings);
   return new QueryPool({
-    connect: () => connect(settings.url, 1, takesLimits ? backgroundMs : undefined),
-    connections: 1,
-    deadlineMs: backgroundMs,
+    connect: () => connect(settings.url, connections, takesLimits ? deadlineMs : undefined),
+    connections,
+    deadlineMs,
     place: placeOf(settings.url),
     clock,
   });

@@ -1,0 +1,25 @@
+/**
+ * A node that does nothing but count: a process of its own, for tests that kill it. Hits one caller until it is told to stop, and
+ * writes the time of each admission as a line. Arguments: the server's address, window and lease in milliseconds, caller, limit,
+ * milliseconds between two hits.
+ */
+import { systemClock } from "../../src/lib/clock.ts";
+import { ClusterLimiter } from "../../src/limits/cluster-limiter.ts";
+import { openTestWindows } from "./shared-windows.ts";
+import { silentLogger } from "./silent-logger.ts";
+
+if (import.meta.main) {
+  const [url, windowMs, leaseMs, caller, limit, everyMs] = process.argv.slice(2);
+  const times = { windowMs: Number(windowMs), leaseMs: Number(leaseMs) };
+  const windows = await openTestWindows(url!, times);
+  const limiter = new ClusterLimiter({ windows, clock: systemClock, log: silentLogger, place: "test", times });
+  await limiter.start();
+  process.stdout.write("ready\n");
+  for (;;) {
+    const decision = limiter.hit(caller!, Number(limit));
+    const { allowed } = decision instanceof Promise ? await decision : decision;
+    // The clock that all processes of the machine share.
+    if (allowed) process.stdout.write(`${performance.timeOrigin + performance.now()}\n`);
+    await Bun.sleep(Number(everyMs));
+  }
+}

@@ -1,0 +1,224 @@
+/** Limits over several nodes on a real server: processes that race and are killed, a way that breaks. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { join } from "node:path";
+import { systemClock } from "../../src/lib/clock.ts";
+import { ClusterLimiter } from "../../src/limits/cluster-limiter.ts";
+import type { SharedWindows, WindowAsk } from "../../src/store/shared-windows.ts";
+import { hasPostgres, PostgresServer } from "../helpers/postgres.ts";
+import { openTestWindows } from "../helpers/shared-windows.ts";
+import { silentLogger } from "../helpers/silent-logger.ts";
+import { SwitchedProxy } from "../helpers/switched-proxy.ts";
+
+const script = join(import.meta.dir, "../helpers/limited-node.ts");
+
+/** A real server, and how to reach it. */
+type House = {
+  /** Of a new and empty store; with a port, by another way. */
+  address(port?: number): Promise<string>;
+  readonly port: number;
+};
+
+/** A process that hits one caller all the time. */
+class HittingNode implements AsyncDisposable {
+  readonly admitted: number[] = [];
+  readonly ready = Promise.withResolvers<void>();
+  readonly #child: Bun.Subprocess<"ignore", "pipe", "inherit">;
+  readonly #read: Promise<void>;
+
+  constructor(args: readonly (string | number)[]) {
+    this.#child = Bun.spawn([process.execPath, script, ...args.map(String)], {
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: "inherit",
+    });
+    this.#read = this.#follow();
+  }
+
+  async #follow(): Promise<void> {
+    const decoder = new TextDecoder();
+    let rest = "";
+    for await (const part of this.#child.stdout) {
+      const lines = (rest + decoder.decode(part, { stream: true })).split("\n");
+      rest = lines.pop()!;
+      for (const line of lines) {
+        if (line === "ready") this.ready.resolve();
+        else this.admitted.push(Number(line));
+      }
+    }
+  }
+
+  async signal(name: NodeJS.Signals): Promise<void> {
+    this.#child.kill(name);
+    if (name === "SIGKILL") await this.#read;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.signal("SIGCONT");
+    await this.signal("SIGKILL");
+  }
+}
+
+function worst(times: readonly number[], windowMs: number): number {
+  const sorted = times.toSorted((a, b) => a - b);
+  let [most, first] = [0, 0];
+  for (const [last, time] of sorted.entries()) {
+    while (time - sorted[first]! >= windowMs) first += 1;
+    most = Math.max(most, last - first + 1);
+  }
+  return most;
+}
+
+const ask = (caller: string, number: number, changes: Partial<WindowAsk> = {}): WindowAsk => ({
+  caller,
+  number,
+  report: number,
+  limit: 10,
+  uses: [],
+  want: 0,
+  waiting: 0,
+  ...changes,
+});
+
+function describeWindows(house: () => House): void {
+  const times = { windowMs: 1_500, leaseMs: 600 };
+  const opened: SharedWindows[] = [];
+  afterAll(async () => {
+    for (const one of opened) await one.close();
+  });
+  const open = async (address: string, given = times) => {
+    const windows = await openTestWindows(address, given);
+    opened.push(windows);
+    return windows;
+  };
+  const nodeOn = async (address: string, given = times) => {
+    const windows = await open(address, given);
+    return new ClusterLimiter({ windows, clock: systemClock, log: silentLogger, place: "test", times: given });
+  };
+
+  test("an exchange counts once however often it is sent, and not at all when it is overtaken", async () => {
+    const windows = await open(await house().address());
+    expect(await windows.exchange("n1", [ask("a", 1)])).toBeUndefined();
+    expect(await windows.beat("n1", true)).toMatchObject({ nodes: 1, rank: 0, wanted: [] });
+    const [given] = (await windows.exchange("n1", [ask("a", 1, { want: 4, waiting: 2 })]))!;
+    // Two for those that wait, and half of the rest ahead.
+    expect(given).toEqual({ caller: "a", held: 4, used: 0, others: 0, growsMs: null });
+    const used = ask("a", 2, { uses: [[5, 3]], want: 4 });
+    for (let at = 0; at < 3; at += 1) {
+      expect((await windows.exchange("n1", [used]))![0]).toMatchObject({ held: 4, used: 3 });
+    }
+    expect((await windows.exchange("n1", [ask("a", 1, { want: 0 })]))![0]).toMatchObject({ held: 4, used: 3 });
+    // The same report in a later exchange.
+    expect((await windows.exchange("n1", [{ ...used, number: 3 }]))![0]).toMatchObject({ held: 4, used: 3 });
+  });
+
+  test("slots of others are asked back, and those of a lapsed node count as used", async () => {
+    const windows = await open(await house().address());
+    await windows.beat("n1", true);
+    await windows.beat("n2", true);
+    expect((await windows.exchange("n1", [ask("a", 1, { want: 9, waiting: 9 })]))![0]).toMatchObject({ held: 9 });
+    const [less] = (await windows.exchange("n2", [ask("a", 1, { want: 3, waiting: 3 })]))!;
+    expect(less).toMatchObject({ held: 1, used: 0, others: 9 });
+    expect((await windows.beat("n1", false))!.wanted).toEqual(["a"]);
+    const back = (await windows.exchange("n1", [ask("a", 2, { want: 4 })]))!;
+    expect(back[0]).toMatchObject({ held: 4, others: 1 });
+    expect((await windows.beat("n1", false))!.wanted).toEqual([]);
+    expect((await windows.exchange("n2", [ask("a", 2, { want: 3, waiting: 3 })]))![0]).toMatchObject({
+      held: 3,
+      others: 4,
+    });
+    const lapsesAt = performance.now() + times.leaseMs;
+    while ((await windows.beat("n2", false)) && performance.now() < lapsesAt + 20) await Bun.sleep(20);
+    const [late] = (await windows.exchange("n2", [ask("a", 3, { want: 9, waiting: 9 })]))!;
+    expect(late).toMatchObject({ held: 6, used: 4, others: 0 });
+    expect(late!.growsMs!).toBeGreaterThan(times.windowMs - 300);
+    expect(await windows.exchange("n1", [ask("a", 9)])).toBeUndefined();
+    await windows.leave("n2");
+    await windows.tidy();
+  });
+
+  test("processes that race, one of them killed and one paused, never have more than the limit", async () => {
+    const limit = 60;
+    const address = await house().address();
+    const args = [address, times.windowMs, times.leaseMs, "a", limit, 2];
+    await using one = new HittingNode(args);
+    await using two = new HittingNode(args);
+    await using three = new HittingNode(args);
+    const nodes = [one, two, three];
+    await Promise.all(nodes.map(({ ready }) => ready.promise));
+    await Bun.sleep(700);
+    await one.signal("SIGKILL");
+    await two.signal("SIGSTOP");
+    await Bun.sleep(times.leaseMs + 300);
+    await two.signal("SIGCONT");
+    await Bun.sleep(2_500);
+    await Promise.all([two, three].map((node) => node.signal("SIGKILL")));
+    const all = nodes.flatMap(({ admitted }) => admitted);
+    expect(worst(all, times.windowMs)).toBeLessThanOrEqual(limit);
+    expect(all.length).toBeGreaterThan(limit * 1.5);
+    for (const { admitted } of nodes) expect(admitted.length).toBeGreaterThan(0);
+  }, 60_000);
+
+  test("a node that loses the way admits its share in time, and tells of it when the way is back", async () => {
+    using proxy = new SwitchedProxy(house().port);
+    // A lease that outlives a slow machine.
+    const long = { windowMs: 60_000, leaseMs: 10_000 };
+    const address = await house().address(proxy.port);
+    const near = await nodeOn(address.replace(`:${proxy.port}`, `:${house().port}`), long);
+    const far = await nodeOn(address, long);
+    await near.start();
+    await far.start();
+    for (let at = 0; at < 4; at += 1) expect((await near.hit("a", 20)).allowed).toBe(true);
+    // Both are known to both.
+    while (far.status.nodes < 2 || near.status.nodes < 2) await Bun.sleep(20);
+    expect((await far.hit("a", 20)).allowed).toBe(true);
+    proxy.hold();
+    while (!far.status.isAlone) await Bun.sleep(20);
+    let admitted = 1;
+    for (let at = 0; at < 30; at += 1) if ((await far.hit("a", 20)).allowed) admitted += 1;
+    expect(admitted).toBe(10);
+    expect(far.hit("a", 20)).toMatchObject({ allowed: false, limit: 20, remaining: 0 });
+    proxy.release();
+    while (far.status.isAlone) await Bun.sleep(20);
+    let rest = 0;
+    for (let at = 0; at < 30; at += 1) if ((await near.hit("a", 20)).allowed) rest += 1;
+    expect(rest + admitted + 4).toBe(20);
+    await near.close();
+    await far.close();
+  }, 60_000);
+
+  test("connections that break all the time change no count", async () => {
+    using proxy = new SwitchedProxy(house().port);
+    const long = { windowMs: 60_000, leaseMs: 10_000 };
+    const address = await house().address(proxy.port);
+    const nodes = [await nodeOn(address, long), await nodeOn(address, long)];
+    for (const node of nodes) await node.start();
+    while (nodes.some(({ status }) => status.nodes < 2)) await Bun.sleep(20);
+    const cutting = setInterval(() => proxy.cut(), 60);
+    let admitted = 0;
+    for (let at = 0; at < 300; at += 1) {
+      if ((await nodes[at % 2]!.hit("a", 100)).allowed) admitted += 1;
+      if (at % 10 === 0) await Bun.sleep(5);
+    }
+    clearInterval(cutting);
+    expect(admitted).toBeLessThanOrEqual(nodes.some(({ counts }) => counts.lost > 0) ? 200 : 100);
+    expect(admitted).toBeGreaterThan(90);
+    while (nodes.some(({ status }) => status.isAlone)) await Bun.sleep(20);
+    expect((await nodes[0]!.hit("a", 100)).allowed).toBe(false);
+    for (const node of nodes) await node.close();
+  }, 60_000);
+}
+
+describe.skipIf(!hasPostgres)("limits over nodes on a PostgreSQL server", () => {
+  let server: PostgresServer;
+  beforeAll(async () => {
+    server = await PostgresServer.start();
+  }, 60_000);
+  afterAll(() => server[Symbol.asyncDispose]());
+  describeWindows(() => ({
+    port: server.port,
+    address: async (port = server.port) => {
+      const { pathname } = new URL(await server.createDatabase());
+      return server.url(pathname.slice(1), port);
+    },
+  }));
+});
