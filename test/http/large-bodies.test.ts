@@ -414,3 +414,44 @@ describe("the memory of all bodies", () => {
     }
   });
 });
+
+describe("a large image in another client format", () => {
+  const data = Buffer.alloc(1.5 * megabyte, 7).toString("base64");
+  const image = `data:image/png;base64,${data}`;
+  const text = { type: "input_text", text: "What is it?" };
+  const bodies = {
+    responses: { store: false, input: [{ role: "user", content: [text, { type: "input_image", image_url: image }] }] },
+    messages: {
+      max_tokens: 9,
+      messages: [
+        {
+          role: "user",
+          content: [{ type: "image", source: { type: "base64", media_type: "image/png", data } }],
+        },
+      ],
+    },
+  } as const;
+
+  test.each([
+    ["responses", "groq/x"],
+    ["responses", "openai/x"],
+    ["messages", "groq/x"],
+    ["messages", "anthropic/claude-sonnet-4-5"],
+  ] as const)(
+    "%s to %s goes up as it came, and no text is made of it",
+    async (format, model) => {
+      const provider = { baseUrl: upstream.url };
+      await using server = await Troupe.start({ providers: { openai: provider, groq: provider, anthropic: provider } });
+      const restore = spyOn(LargeStrings.prototype, "restore");
+      const before = upstream.requests.length;
+      await (await server.post(`/gateway/v1/${format}`, { model, ...bodies[format] })).text();
+      expect(upstream.requests.length).toBe(before + 1);
+      expect(upstream.last.text.split(data).length).toBe(2);
+      expect(upstream.last.json).toBeDefined();
+      const restored = restore.mock.contexts.map((large) => (large as LargeStrings).restoredBytes);
+      restore.mockRestore();
+      expect([restored.length > 0, Math.max(...restored)]).toEqual([true, 0]);
+    },
+    20_000,
+  );
+});

@@ -5,6 +5,7 @@
 import type { ParsedCall, Protocol } from "../protocol.ts";
 import { apiErrorBody, errorBody, typeOfStatus } from "./errors.ts";
 import { messagesNativeEncoder, patchMessages, patchPrompt } from "./native.ts";
+import { passedStrings } from "./passed-strings.ts";
 import { checkCount, checkMessages, innerRequest } from "./request.ts";
 import { type AnswerOptions, messageBody } from "./response.ts";
 import type { MessagesBody } from "./schema.ts";
@@ -21,6 +22,7 @@ export const messages: Protocol<AnswerOptions> = {
   name: "messages",
   answerIdPrefix: "msg_",
   keepAlive: ping,
+  passedStrings,
   parse: ({ parsed: body }) => parsed(checkMessages(body), ["messages", body]),
   native: { patch: patchMessages, encoder: () => messagesNativeEncoder },
   passedRequestHeaders: ["anthropic-version", "anthropic-beta"],

@@ -10,6 +10,7 @@ import { upstreamErrorBody } from "./errors.ts";
 import { answerIdPrefix } from "./ids.ts";
 import { native } from "./native.ts";
 import type { ResponsesOptions } from "./options.ts";
+import { passedStrings } from "./passed-strings.ts";
 import { placeHere } from "./places.ts";
 import { referredAnswers } from "./references.ts";
 import { parseResponsesRequest } from "./request.ts";
@@ -21,6 +22,7 @@ export const responses: Protocol<ResponsesOptions> = {
   name: "responses",
   answerIdPrefix,
   keepAlive: keepAliveComment,
+  passedStrings,
   references: referredAnswers,
   parse({ parsed }, _client, earlier) {
     const { request, options, foreign, hosted } = parseResponsesRequest(parsed, earlier);
