@@ -89,7 +89,12 @@ describe.each([nginx, caddy])("$name", ({ program, command }) => {
     using upstream = new UpstreamServer(() => held.response());
     await using troupe = await Troupe.start({
       providers: { openai: { baseUrl: upstream.url } },
-      config: { trustedProxies: ["127.0.0.1/32"] },
+      config: {
+        trustedProxies: ["127.0.0.1/32"],
+        listen: [
+          { address: { kind: "tcp", host: "127.0.0.1", port: 0 }, surfaces: ["orchestrator", "gateway", "admin"] },
+        ],
+      },
     });
     const port = freePort();
     const proxy = Bun.spawn(command({ folder, port, behind: new URL(troupe.url).host }), {
@@ -178,6 +183,28 @@ describe.each([nginx, caddy])("$name", ({ program, command }) => {
         expect((await shown("/version")).status).toBe(200);
         for (const target of spellings)
           expect([target, await shown(target)]).toEqual([target, { status: expect.any(Number), hasMetrics: false }]);
+      });
+    },
+    60_000,
+  );
+
+  test.skipIf(Bun.which(program) === null)(
+    "keeps the admin API from strangers, also with a key for it, however they spell the address",
+    async () => {
+      await run(async (url, troupe) => {
+        const key = await troupe.createKey({ name: "a", tier: "pro", perMinute: 100_000, surfaces: ["admin"] });
+        const shown = async (to: string, target: string) => {
+          const head = `GET ${target} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${key}\r\nconnection: close\r\n\r\n`;
+          const answer = await sendRaw(to, head);
+          return { status: answer.status, hasKeys: answer.body.includes('"object":"key"') };
+        };
+        expect(await shown(troupe.url, "/admin/v1/keys")).toEqual({ status: 200, hasKeys: true });
+        expect(await shown(url, "/admin/v1/keys")).toEqual({ status: 403, hasKeys: false });
+        const tried = spellings.map((target) =>
+          target.replaceAll(/metrics/gi, (word) => (word === "metrics" ? "admin/v1/keys" : "ADMIN/v1/keys")),
+        );
+        for (const target of [...tried, "/admin//v1/keys", "/%61dmin/v1/keys", "/admin%2fv1/keys", "/admin;/v1/keys"])
+          expect([target, await shown(url, target)]).toEqual([target, { status: expect.any(Number), hasKeys: false }]);
       });
     },
     60_000,
