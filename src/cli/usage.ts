@@ -141,7 +141,7 @@ const sources = {
 const perMillion = (rate: bigint) => Number(rate) / 1e9;
 const perUse = (rate: bigint) => Number(rate) / 1e15;
 
-function ratesJson({ tokens, request, image, tools }: Rates) {
+function ratesJson({ tokens, request, image, audioSecond, tools }: Rates) {
   const kinds = unitKinds.flatMap((kind) =>
     tokens[kind] === undefined ? [] : [[snake(kind), perMillion(tokens[kind])]],
   );
@@ -149,6 +149,7 @@ function ratesJson({ tokens, request, image, tools }: Rates) {
     per_million_tokens: Object.fromEntries(kinds),
     ...(request !== undefined && { per_request: perUse(request) }),
     ...(image !== undefined && { per_image: perUse(image) }),
+    ...(audioSecond !== undefined && { per_audio_minute: perUse(audioSecond * 60n) }),
     tools: Object.fromEntries(Object.entries(tools).map(([tool, rate]) => [tool, perUse(rate)])),
   };
 }
@@ -171,10 +172,11 @@ function cardJson({ base, tiers, serviceTiers }: RateCard) {
 function priceText(modelId: string, origin: string, date: string | null, card: RateCard): string {
   const lines = [`${printable(modelId)}: by ${origin}${date === null ? "" : ` of ${date}`}\n`];
   const add = (title: string, rates: Rates) => {
-    const { per_million_tokens, per_request, per_image, tools } = ratesJson(rates);
+    const { per_million_tokens, per_request, per_image, per_audio_minute, tools } = ratesJson(rates);
     const rows = Object.entries(per_million_tokens).map(([kind, price]) => [kind, `$${price}`, "per million tokens"]);
     if (per_request !== undefined) rows.push(["request", `$${per_request}`, "each"]);
     if (per_image !== undefined) rows.push(["image", `$${per_image}`, "each"]);
+    if (per_audio_minute !== undefined) rows.push(["audio", `$${per_audio_minute}`, "per minute"]);
     for (const [tool, price] of Object.entries(tools)) rows.push([tool, `$${price}`, "each"]);
     if (rows.length > 0) lines.push(`\n${formatTable([title, "price", ""], rows)}`);
   };

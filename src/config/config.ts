@@ -79,6 +79,7 @@ export type PriceRates = {
   readonly image_output?: number;
   readonly request?: number;
   readonly image?: number;
+  readonly audio_minute?: number;
   readonly tools?: Readonly<Record<string, number>>;
 };
 

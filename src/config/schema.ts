@@ -170,6 +170,7 @@ const priceRates = {
   image_output: perMillion("tokens of images in the output"),
   request: dollars("Dollars per call."),
   image: dollars("Dollars per image in the answer."),
+  audio_minute: dollars("Dollars per minute of a recording, where its length is billed."),
   tools: optional(
     KeyedRecord(keyOfLength(64), Type.Number({ minimum: 0 }), { description: "Dollars per use of a hosted tool." }),
   ),

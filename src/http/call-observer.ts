@@ -32,6 +32,7 @@ export class CallRecorder implements CallObserver {
   readonly #remember: readonly Remember[];
   readonly #attempt: Attempt;
   readonly #input: TextMeter | undefined;
+  readonly #isFree: boolean;
   #entry: UsageEntry | undefined;
   readonly #output = new OutputMeter();
   #serviceTier: string | undefined;
@@ -39,18 +40,19 @@ export class CallRecorder implements CallObserver {
   #answeredAt = 0;
 
   /**
-   * @param accounts the attempt, and what its request is estimated by, where it can be
+   * @param accounts the attempt, what its request is estimated by, where it can be, and whether it is of a kind that nobody bills
    * @param remember called with the whole answer; where empty, a stream is not folded
    */
   constructor(
     services: Services,
     context: RequestContext,
     target: Target,
-    accounts: { readonly attempt: Attempt; readonly input?: TextMeter },
+    accounts: { readonly attempt: Attempt; readonly input?: TextMeter; readonly isFree?: boolean },
     remember: readonly Remember[],
   ) {
     this.#attempt = accounts.attempt;
     this.#input = accounts.input;
+    this.#isFree = accounts.isFree === true;
     this.#services = services;
     this.#context = context;
     this.#account = target.account.name;
@@ -119,19 +121,22 @@ export class CallRecorder implements CallObserver {
     completion?: CompletionBody;
     upstreamResponseId: string | undefined;
     passed?: string;
+    model?: string | undefined;
   }): Promise<unknown> | undefined {
     const { metrics, clock } = this.#services;
     const now = clock.monotonic();
     const { area, format, startedAt } = this.#context;
     metrics.operation(area, this.#account, this.#modelLabel, format, (now - startedAt) / 1000);
-    if (result.usage !== undefined) {
+    // What a reading call tells was counted when it was made.
+    if (result.usage !== undefined && !this.#isFree) {
       metrics.usage(this.#account, this.#modelLabel, result.usage);
       this.#context.logFields["prompt_tokens"] = result.usage.prompt_tokens;
       this.#context.logFields["completion_tokens"] = result.usage.completion_tokens;
     }
     if (result.completion !== undefined) this.#overhead(this.#sentAt, now);
     const answer = result.completion ?? this.#fold?.result();
-    this.#settle({ ended: "finished", status: 200, usage: result.usage, serviceTier: result.completion?.service_tier });
+    const { usage, model } = result;
+    this.#settle({ ended: "finished", status: 200, usage, model, serviceTier: result.completion?.service_tier });
     if (answer === undefined || this.#remember.length === 0) return undefined;
     return Promise.all(this.#remember.map((remember) => remember(answer, result.upstreamResponseId, result.passed)));
   }
@@ -167,6 +172,10 @@ export class CallRecorder implements CallObserver {
 
   /** Settles a call that the upstream may have billed. */
   #settle(outcome: Outcome): void {
+    if (this.#isFree) {
+      this.#entry?.settle({ ...outcome, usage: undefined });
+      return;
+    }
     const seen = { input: this.#input, output: this.#output };
     this.#entry?.settle({ ...outcome, serviceTier: outcome.serviceTier ?? this.#serviceTier, seen });
   }

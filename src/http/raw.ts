@@ -59,7 +59,8 @@ async function passRaw(services: Services, context: RequestContext, finish: Fini
   const opened = judged === undefined ? await openBody(context) : undefined;
   const model = inPath ?? (judged === undefined ? modelInText(opened?.beginning) : textOf(judged.named[0]));
   const bounds = isHeld ? rawBounds(request, rest, judged) : undefined;
-  const relay = relayVia(services, context, caller, `${name}/${model ?? "*"}`, bound, model ?? "", bounds);
+  const asked = `${name}/${model ?? "*"}`;
+  const relay = relayVia(services, context, caller, asked, bound, model ?? "", bounds, isReading(request));
   const headers = joined(requestHeaders(request.headers), relay.provider.authorization(account));
   const body = judged?.body ?? opened?.body;
   context.setIdleTimeout(opened === undefined ? 0 : uploadIdleSeconds(services));
@@ -80,6 +81,9 @@ async function passRaw(services: Services, context: RequestContext, finish: Fini
   if (answer.status >= 400) down["x-troupe-error-source"] = "upstream";
   return respondBytes(services, context, relay.observer, answer, down, finish);
 }
+
+/** What asks for something that is there, or takes it away: no provider bills that. */
+const isReading = ({ method }: Request) => method === "GET" || method === "HEAD" || method === "DELETE";
 
 /** @throws ApiError not_found, or invalid_value for a path that could lead elsewhere */
 function pathOf(context: RequestContext): { readonly name: string; readonly rest: string } {

@@ -57,6 +57,7 @@ export function relayTo(
  * @param asked the model, or what stands for it, as the caller named it
  * @param model the upstream's own name of it
  * @param bounds by default those of a form: its files are no text, and its size is what the client says
+ * @param isFree whether nobody bills such a call
  * @throws ApiError invalid_value for a provider that is compiled in
  */
 export function relayVia(
@@ -67,6 +68,7 @@ export function relayVia(
   bound: BoundAccount,
   model: string,
   bounds: AttemptBounds = { inputBytes: Number(context.request.headers.get("content-length") ?? "0") },
+  isFree = false,
 ): Relay {
   const { provider, account } = bound;
   if (provider.kind === "local") {
@@ -81,7 +83,7 @@ export function relayVia(
     bound,
     provider,
     model,
-    observer: new CallRecorder(services, context, target, { attempt }, []),
+    observer: new CallRecorder(services, context, target, { attempt, isFree }, []),
   };
 }
 
@@ -186,7 +188,7 @@ export async function wholeVia(
     const body = await answer.bytes();
     const finder = new UsageFinder(answer.headers.get("content-type"));
     finder.push(Buffer.from(body.buffer, body.byteOffset, body.length));
-    await relay.observer.completed({ usage: finder.found(), upstreamResponseId: undefined });
+    await relay.observer.completed({ usage: finder.found(), model: finder.model, upstreamResponseId: undefined });
     return { kind: "whole", status: answer.status, headers: headersOf(answer), body };
   } catch (error) {
     answer.cancel();
@@ -306,8 +308,10 @@ class ByteBody implements Sink<Buffer> {
       this.fail(ApiError.upstreamUnreachable(`${this.#source.name} broke the connection, or ended it without a word.`));
       return;
     }
-    if (this.#status < 400)
-      void this.#observer.completed({ usage: this.#usage.found(), upstreamResponseId: undefined });
+    if (this.#status < 400) {
+      const [usage, model] = [this.#usage.found(), this.#usage.model];
+      void this.#observer.completed({ usage, model, upstreamResponseId: undefined });
+    }
     this.#close("finished");
     this.#controller.close();
   }

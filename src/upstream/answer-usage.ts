@@ -1,11 +1,11 @@
 /** Finds the token counts in an answer that is passed on as bytes, in whichever of the known forms it has them. */
-import { isObject, type JsonObject, objectOf, parseJson } from "../lib/json/json.ts";
+import { isObject, type JsonObject, listOf, objectOf, parseJson } from "../lib/json/json.ts";
 import { SseParser } from "../lib/sse.ts";
-import type { Usage } from "../protocols/chat/schema.ts";
+import { billed, type Usage } from "../protocols/chat/schema.ts";
 import { usageOf as messagesUsage } from "../providers/anthropic/answer.ts";
-import { usageOf as googleUsage } from "../providers/google/counts.ts";
+import { usageOf as googleUsage, searchesIn } from "../providers/google/counts.ts";
 import { usageOf as chatUsage } from "../providers/openai-compatible/answer.ts";
-import { usageOf as responsesUsage } from "../providers/responses/output.ts";
+import { countsOf as responsesCounts } from "../providers/responses/output.ts";
 
 /** Of a plain answer so much is kept from its end, where the counts stand behind vectors and images. */
 const maxTail = 64 * 1024;
@@ -18,6 +18,10 @@ export class UsageFinder {
   #tail: Buffer[] = [];
   #tailBytes = 0;
   #counts: JsonObject | undefined;
+  #images = 0;
+  /** The end of the bytes so far, in which a name may have begun. */
+  #seam = "";
+  #model: string | undefined;
   #isLost = false;
 
   /** @param contentType of the answer */
@@ -40,13 +44,22 @@ export class UsageFinder {
   found(): Usage | undefined {
     if (this.#isLost) return undefined;
     try {
-      return usageIn(this.#events === undefined ? this.#plain() : this.#counts);
+      const usage = usageIn(this.#events === undefined ? this.#plain() : this.#counts);
+      return this.#images === 0 ? usage : withImages(usage ?? noTokens, this.#images);
     } catch {
       return undefined;
     }
   }
 
+  /** The model as the answer names it. */
+  get model(): string | undefined {
+    return this.#model;
+  }
+
   #keep(bytes: Buffer): void {
+    this.#model ??= modelIn(this.#seam + bytes.toString("latin1", 0, maxHead));
+    this.#images += imagesIn(this.#seam, bytes);
+    this.#seam = bytes.toString("latin1", Math.max(0, bytes.length - imageName.length + 1));
     this.#tail.push(bytes);
     this.#tailBytes += bytes.length;
     while (this.#tailBytes - this.#tail[0]!.length >= maxTail) this.#tailBytes -= this.#tail.shift()!.length;
@@ -55,7 +68,10 @@ export class UsageFinder {
   #plain(): JsonObject | undefined {
     const text = Buffer.concat(this.#tail).toString();
     const whole = objectOf(parseJson(text));
-    if (whole !== undefined) return countsIn(whole);
+    if (whole !== undefined) {
+      if (this.#images === 0) this.#images = listOf(whole["data"]).filter(isImage).length;
+      return countsIn(whole);
+    }
     // Only its end: the counts are an object of numbers, and of objects of such.
     const at = Math.max(text.lastIndexOf('"usage"'), text.lastIndexOf('"usageMetadata"'));
     const object = /^"(\w+)"\s*:\s*(\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})/.exec(at < 0 ? "" : text.slice(at));
@@ -64,6 +80,7 @@ export class UsageFinder {
 
   /** Counts come in parts in some formats: later ones replace those before, name by name. */
   #event(data: string): void {
+    this.#model ??= modelIn(data.slice(0, maxHead));
     if (!data.includes('"usage')) return;
     const event = objectOf(parseJson(data));
     const found = event && countsIn(event);
@@ -72,7 +89,7 @@ export class UsageFinder {
       if (counts === undefined) continue;
       const known = objectOf(this.#counts?.[name]) ?? {};
       const told = Object.fromEntries(Object.entries(counts).filter(([, value]) => value != null));
-      this.#counts = { [name]: { ...known, ...told } };
+      this.#counts = { ...this.#counts, ...besides(found!), [name]: { ...known, ...told } };
     }
   }
 }
@@ -84,11 +101,66 @@ function countsIn(value: JsonObject): JsonObject | undefined {
     .find((one) => isObject(one["usage"]) || isObject(one["usageMetadata"]));
 }
 
+/** What stands beside the counts and is counted too: the items of a response, the candidates of Gemini's. */
+function besides({ output, candidates }: JsonObject): JsonObject {
+  return { ...(output !== undefined && { output }), ...(candidates !== undefined && { candidates }) };
+}
+
 function usageIn(holder: JsonObject | undefined): Usage | undefined {
-  if (isObject(holder?.["usageMetadata"])) return googleUsage(holder["usageMetadata"]);
+  if (isObject(holder?.["usageMetadata"])) return googleUsage(holder["usageMetadata"], groundingsIn(holder));
   const usage = objectOf(holder?.["usage"]);
   if (usage === undefined) return undefined;
   if ("prompt_tokens" in usage) return chatUsage({ completion_tokens: 0, ...usage }, {});
+  // https://platform.openai.com/docs/api-reference/audio/json-object: by tokens, or by the length of the recording.
+  if (usage["type"] === "duration") return withSeconds(noTokens, usage["seconds"]);
   // The Messages format alone has no total.
-  return "total_tokens" in usage ? responsesUsage(usage) : messagesUsage(usage);
+  if (!("total_tokens" in usage)) return messagesUsage(usage);
+  const { input_token_details: heard, ...told } = usage;
+  return withImageTokens(responsesCounts({ ...holder, usage: { input_tokens_details: heard, ...told } }));
 }
+
+const noTokens: Usage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
+
+const groundingsIn = ({ candidates }: JsonObject): number =>
+  listOf(candidates).reduce<number>(
+    (sum, candidate) => sum + searchesIn(objectOf(objectOf(candidate)?.["groundingMetadata"])),
+    0,
+  );
+
+function withSeconds(usage: Usage, seconds: unknown): Usage | undefined {
+  return typeof seconds === "number" && seconds > 0 ? { ...usage, [billed]: { audioSeconds: seconds } } : undefined;
+}
+
+/** https://platform.openai.com/docs/api-reference/images/object (usage) */
+function withImageTokens(usage: Usage | undefined): Usage | undefined {
+  const imageInput = usage?.prompt_tokens_details?.["image_tokens"];
+  const imageOutput = usage?.completion_tokens_details?.["image_tokens"];
+  if (usage === undefined || (!imageInput && !imageOutput)) return usage;
+  const more = { ...(imageInput && { imageInput }), ...(imageOutput && { imageOutput }) };
+  return { ...usage, [billed]: { ...usage[billed], ...more } };
+}
+
+/** What an image's answer says of its output is of images, where it does not say otherwise. */
+function withImages(usage: Usage, images: number): Usage {
+  const isTold = usage.completion_tokens_details !== undefined || usage.completion_tokens === 0;
+  const imageOutput = isTold ? {} : { imageOutput: usage.completion_tokens };
+  return { ...usage, [billed]: { ...imageOutput, ...usage[billed], images } };
+}
+
+const imageName = '"b64_json"';
+const imageBytes = Buffer.from(imageName);
+
+/** @param seam what came right before */
+function imagesIn(seam: string, bytes: Buffer): number {
+  const across = Buffer.from(seam + bytes.toString("latin1", 0, imageName.length - 1), "latin1");
+  let images = across.includes(imageBytes) ? 1 : 0;
+  for (let at = bytes.indexOf(imageBytes); at >= 0; at = bytes.indexOf(imageBytes, at + imageName.length)) images += 1;
+  return images;
+}
+
+const isImage = (item: unknown) => isObject(item) && (typeof item["url"] === "string" || "b64_json" in item);
+
+/** How far from an answer's beginning its model is looked for. */
+const maxHead = 4096;
+
+const modelIn = (text: string) => /"model(?:Version)?"\s*:\s*"([^"\\]{1,256})"/.exec(text)?.[1];

@@ -25,7 +25,7 @@ export interface CallObserver {
   costOf(usage: Usage, serviceTier?: string): number | undefined;
   /**
    * The whole answer was decoded. `upstreamResponseId` continues it where the upstream stores the conversation. `passed` is what
-   * goes to the client as it came: a plain body, or a stream's terminal event.
+   * goes to the client as it came: a plain body, or a stream's terminal event. `model` is the answer's own word, for requests that name none.
    * @returns a promise that the end of the answer waits for; it never rejects
    */
   completed(result: {
@@ -33,6 +33,7 @@ export interface CallObserver {
     completion?: CompletionBody;
     upstreamResponseId: string | undefined;
     passed?: string;
+    model?: string | undefined;
   }): Promise<unknown> | undefined;
   /** The upstream answered an error or could not be reached; status 0 without an answer. */
   upstreamFailed(provider: string, status: number): void;

@@ -56,6 +56,8 @@ export type Outcome = {
   /** The counts that the upstream told, in part where its answer broke. Absent: none. */
   readonly usage?: Usage | undefined;
   readonly serviceTier?: string | undefined;
+  /** The model in the upstream's word, where the request named none. */
+  readonly model?: string | undefined;
   /** What was seen of a request and its answer, to estimate from where nothing was told. Absent: nothing was billed. */
   readonly seen?: Seen | undefined;
   /** For `replayed` and `joined`: the id of the request that made the call. */

@@ -12,6 +12,8 @@ export type Counted = {
   readonly imageOutput: number;
   /** Images that the answer holds. */
   readonly images: number;
+  /** Of a recording that is billed by its length. */
+  readonly audioSeconds: number;
   /** Uses of hosted tools, by their names. */
   readonly tools: Readonly<Record<string, number>>;
   /** Micro-dollars, where the upstream itself tells the cost. */
@@ -67,6 +69,7 @@ export function countedOf(usage: Usage): Counted {
     imageInput: Math.min(notCached - (audioInput - audioCacheRead), countOf(more?.imageInput)),
     imageOutput: Math.min(output - reasoning - audioOutput, countOf(more?.imageOutput)),
     images: countOf(more?.images),
+    audioSeconds: countOf(Math.round(more?.audioSeconds ?? 0)),
     tools: more?.tools ?? noTools,
     cost: upstreamCost(usage),
   };

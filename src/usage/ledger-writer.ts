@@ -4,8 +4,8 @@ import { nextSlice } from "../lib/cooperative-scheduling.ts";
 import type { Logger } from "../lib/log.ts";
 import type { LedgerLine, LedgerRepository } from "../store/store.ts";
 
-/** How long a line waits for others: a killed process loses no more than these. */
-const everyMs = 500;
+/** How long a line waits for others: a killed process loses no more than these. What is promised is a second, on a busy machine too. */
+const everyMs = 250;
 /** Lines of one write, which holds up this process for some milliseconds. */
 const batchSize = 200;
 /** How many lines wait at most while the store fails; what comes then is lost, and counted. */

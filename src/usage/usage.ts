@@ -125,7 +125,8 @@ class Entry implements UsageEntry {
 
   /** Estimates what the upstream did not tell: all, or the output alone. */
   #settleByEstimate(outcome: Outcome, { input, output }: Seen): void {
-    const how: Estimating = { counter: this.#tools.tokenizer, deadlineMs: estimateMs };
+    const deadlineMs = outcome.ended === "finished" ? finishedEstimateMs : estimateMs;
+    const how: Estimating = { counter: this.#tools.tokenizer, deadlineMs };
     const estimate = async () => {
       const told = outcome.usage;
       // Where even the input is not known, nothing is.
@@ -164,13 +165,14 @@ class Entry implements UsageEntry {
     { isReckoned = false }: { readonly isReckoned?: boolean } = {},
   ): LedgerLine {
     const { usage, seen } = outcome;
-    const { target, ...attempt } = this.#attempt;
+    const { target: asked, ...attempt } = this.#attempt;
+    const target = asked?.model === "" && outcome.model !== undefined ? { ...asked, model: outcome.model } : asked;
     const tier = usage?.[billed]?.serviceTier ?? outcome.serviceTier;
     const isBilled = target !== undefined && (usage !== undefined || seen !== undefined);
     const counted = usage === undefined ? undefined : countedOf(usage);
     const priced = !isBilled
       ? nothing
-      : this.#tools.prices().price(target, counted ?? countedOf(noUsage), tier, this.at);
+      : this.#tools.prices().price(target, counted ?? countedOf(someUsage), tier, this.at);
     // Of a call whose counts are unknown only a cost of nothing is known.
     const { cost, costs, ...price } = counted === undefined && priced.cost !== 0 ? unknown : priced;
     return {
@@ -204,8 +206,10 @@ class Entry implements UsageEntry {
   }
 }
 
-/** How long a line waits for an estimate: with its write it is still on disk within a second. */
-const estimateMs = 700;
+/** How long the line of a finished call waits for its estimate: with its write it is on disk within a second. */
+const finishedEstimateMs = 400;
+/** Of a call that broke off: as long as the tokenizer takes to start. */
+const estimateMs = 2_000;
 /** After so long it waits for no other lines. */
 const lateMs = 200;
 
@@ -224,7 +228,8 @@ const usageOf = (
 const reckoned = "tokens reckoned by the length of the text";
 const withNote = (note: string | null) => (note === null ? reckoned : `${note}; ${reckoned}`);
 
-const noUsage: Usage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
+/** Whoever asks nothing for these asks nothing. */
+const someUsage: Usage = { prompt_tokens: 1e6, completion_tokens: 1e6, total_tokens: 2e6 };
 const nothing: Priced = { cost: 0, costs: null, priceSource: "none", priceDate: null, priceNote: null };
 const unknown: Priced = {
   cost: null,

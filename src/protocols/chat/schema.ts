@@ -350,6 +350,8 @@ export type Billed = {
   imageOutput?: number;
   /** Images in the answer. */
   images?: number;
+  /** Seconds of a recording that was billed by its length. */
+  audioSeconds?: number;
   /** Uses of hosted tools, by their names: `web_search`. */
   tools?: Record<string, number>;
   /** The service tier, in the upstream's word. */

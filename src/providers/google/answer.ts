@@ -21,7 +21,7 @@ import { idsFor, type MakeId } from "../made-ids.ts";
 import type { AnsweredCall, StreamDecoder } from "../provider.ts";
 import { jsonIn, objectIn, objectsIn, plainWords, textAt, textIn } from "../reading.ts";
 import { citationsOf } from "./citations.ts";
-import { logprobsOf, usageOf } from "./counts.ts";
+import { logprobsOf, searchesIn, usageOf } from "./counts.ts";
 import { PartialArguments } from "./partial-arguments.ts";
 import { thoughtsWanted } from "./thinking.ts";
 
@@ -160,14 +160,20 @@ class AnswerReader {
   }
 
   get counted(): Usage | undefined {
-    return this.#counted === undefined ? undefined : usageOf(this.#counted);
+    return this.#counted === undefined ? undefined : usageOf(this.#counted, this.#searches);
   }
 
   /** The counts, once for each time that they changed. */
   takeUsage(): Usage | undefined {
-    const usage = this.#usage === undefined ? undefined : usageOf(this.#usage);
+    const usage = this.#usage === undefined ? undefined : usageOf(this.#usage, this.#searches);
     this.#usage = undefined;
     return usage;
+  }
+
+  get #searches(): number {
+    let searches = 0;
+    for (const { grounding } of this.#candidates.values()) searches += searchesIn(grounding);
+    return searches;
   }
 
   #candidate(index: number): CandidateReader {
@@ -196,6 +202,10 @@ class CandidateReader {
   #grounding: JsonObject | undefined;
   #text = "";
   finished = false;
+
+  get grounding(): JsonObject | undefined {
+    return this.#grounding;
+  }
 
   constructor(index: number, call: AnsweredCall) {
     this.#index = index;

@@ -5,8 +5,11 @@
 import { type JsonObject, listOf, numberOf, objectOf, textOf } from "../../lib/json/json.ts";
 import { type Billed, billed, type Logprobs, type TokenLogprob, type Usage } from "../../protocols/chat/schema.ts";
 
-/** Counts that are zero are left out of this JSON. */
-export function usageOf(counts: JsonObject): Usage {
+/** Searches that grounded an answer: https://ai.google.dev/gemini-api/docs/google-search#grounded-response */
+export const searchesIn = (grounding: JsonObject | undefined): number => listOf(grounding?.["webSearchQueries"]).length;
+
+/** Counts that are zero are left out of this JSON. @param searches of the web, which are billed beside the tokens */
+export function usageOf(counts: JsonObject, searches = 0): Usage {
   const count = (name: string) => numberOf(counts[name]) ?? 0;
   const prompt_tokens = count("promptTokenCount") + count("toolUsePromptTokenCount");
   const completion_tokens = count("candidatesTokenCount") + count("thoughtsTokenCount");
@@ -22,21 +25,22 @@ export function usageOf(counts: JsonObject): Usage {
       reasoning_tokens: count("thoughtsTokenCount"),
       ...audioTokens(counts["candidatesTokensDetails"]),
     },
-    ...billedOf(counts),
+    ...billedOf(counts, searches),
   };
 }
 
-function billedOf(counts: JsonObject): { [billed]?: Billed } {
+function billedOf(counts: JsonObject, searches: number): { [billed]?: Billed } {
   const audioCacheRead = modalityTokens(counts["cacheTokensDetails"], "AUDIO");
   const imageInput = modalityTokens(counts["promptTokensDetails"], "IMAGE");
   const imageOutput = modalityTokens(counts["candidatesTokensDetails"], "IMAGE");
   const serviceTier = textOf(counts["serviceTier"]);
-  if (!audioCacheRead && !imageInput && !imageOutput && serviceTier === undefined) return {};
+  if (!audioCacheRead && !imageInput && !imageOutput && !searches && serviceTier === undefined) return {};
   return {
     [billed]: {
       ...(audioCacheRead && { audioCacheRead }),
       ...(imageInput && { imageInput }),
       ...(imageOutput && { imageOutput }),
+      ...(searches > 0 && { tools: { web_search: searches } }),
       ...(serviceTier !== undefined && { serviceTier }),
     },
   };

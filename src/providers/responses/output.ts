@@ -1,16 +1,17 @@
 /** What a response object of the Responses format says: its output, its end, its usage, its errors. */
 import type { ResponseError } from "openai/resources/responses/responses";
 import { type JsonObject, listOf, objectOf, saysNothing, textOf } from "../../lib/json/json.ts";
-import type {
-  Annotation,
-  AnswerMessage,
-  ChunkBody,
-  CompletionBody,
-  CustomToolCall,
-  FinishReason,
-  TokenLogprob,
-  ToolCall,
-  Usage,
+import {
+  type Annotation,
+  type AnswerMessage,
+  billed,
+  type ChunkBody,
+  type CompletionBody,
+  type CustomToolCall,
+  type FinishReason,
+  type TokenLogprob,
+  type ToolCall,
+  type Usage,
 } from "../../protocols/chat/schema.ts";
 import { InvalidAnswer, UpstreamFault } from "../../protocols/errors.ts";
 import type { MakeId } from "../made-ids.ts";
@@ -196,6 +197,27 @@ export function usageOf(value: unknown): Usage | undefined {
   };
 }
 
+/** Hosted tools that are billed by the use: https://platform.openai.com/docs/pricing#built-in-tools */
+const toolCalls: Readonly<Record<string, string>> = {
+  web_search_call: "web_search",
+  file_search_call: "file_search",
+  code_interpreter_call: "code_interpreter",
+};
+
+/** The counts of a whole response: what it says itself, and the uses of hosted tools among its items. */
+export function countsOf(response: JsonObject): Usage | undefined {
+  const usage = usageOf(response["usage"]);
+  const tools: Record<string, number> = {};
+  for (const item of listOf(response["output"])) {
+    const { type, action } = objectOf(item) ?? {};
+    const tool = typeof type === "string" && Object.hasOwn(toolCalls, type) ? toolCalls[type] : undefined;
+    // A search is billed, and not that its findings are opened: https://platform.openai.com/docs/guides/tools-web-search
+    const kind = objectOf(action)?.["type"] ?? "search";
+    if (tool !== undefined && (tool !== "web_search" || kind === "search")) tools[tool] = (tools[tool] ?? 0) + 1;
+  }
+  return usage && Object.keys(tools).length > 0 ? { ...usage, [billed]: { ...usage[billed], tools } } : usage;
+}
+
 function numbersOf(value: unknown): Record<string, number> | undefined {
   const details = objectOf(value);
   if (details === undefined) return undefined;
@@ -230,7 +252,7 @@ export function completionOf(body: unknown, text: string, quirks: ResponsesQuirk
   const hasEnded = ended.has(response["status"] ?? (items.length > 0 ? "completed" : undefined));
   if (!Array.isArray(response["output"]) || !hasEnded) throw new InvalidAnswer("something that is no answer");
   const output = new Output(items, quirks, makeId);
-  const usage = usageOf(response["usage"]);
+  const usage = countsOf(response);
   const finish_reason = finishReasonOf(response, output.calls.length);
   return {
     choices: [{ index: 0, message: messageOf(output, response["id"]), finish_reason, ...logprobsIn(output) }],

@@ -10,6 +10,7 @@ import { eventIn, objectAt, objectIn, objectsIn, plainWords, textAt, textIn } fr
 import {
   annotationsOf,
   callOf,
+  countsOf,
   eventFault,
   finishReasonOf,
   imageParts,
@@ -17,7 +18,6 @@ import {
   notesOf,
   Output,
   thoughtsOf,
-  usageOf,
 } from "./output.ts";
 import type { ResponsesQuirks } from "./quirks.ts";
 
@@ -321,7 +321,7 @@ export class ResponsesStream implements StreamDecoder {
     const bodies = [...this.#emitMissing(items), ...[...this.#calls.values()].flatMap((call) => this.#whole(call, ""))];
     this.finished = true;
     this.upstreamResponseId = textOf(response["id"]) ?? this.upstreamResponseId;
-    const usage = usageOf(response["usage"]);
+    const usage = countsOf(response);
     bodies.push({
       choices: [{ index: 0, delta: this.#lastDelta(items), finish_reason: finishReasonOf(response, this.#calls.size) }],
       ...(usage && { usage }),

@@ -31,7 +31,7 @@ export function cardFromConfig({ tiers = [], service_tiers = {}, ...base }: Pric
   };
 }
 
-function ratesFrom({ request, image, tools = {}, ...perMillion }: PriceRates): Rates {
+function ratesFrom({ request, image, audio_minute, tools = {}, ...perMillion }: PriceRates): Rates {
   const tokens: { [Kind in UnitKind]?: Rate } = {};
   for (const [name, dollars] of Object.entries(perMillion)) {
     const kind = configuredKinds[name];
@@ -41,6 +41,7 @@ function ratesFrom({ request, image, tools = {}, ...perMillion }: PriceRates): R
     tokens,
     request: request === undefined ? undefined : rateOfUse(request),
     image: image === undefined ? undefined : rateOfUse(image),
+    audioSecond: audio_minute === undefined ? undefined : rateOfUse(audio_minute) / 60n,
     tools: Object.fromEntries(Object.entries(tools).map(([tool, dollars]) => [tool, rateOfUse(dollars)])),
   };
 }

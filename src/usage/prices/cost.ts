@@ -26,9 +26,14 @@ export function costOf(counted: Counted, card: RateCard, serviceTier: string | u
   const bill = new Bill(rates);
   addInput(bill, counted);
   addOutput(bill, counted);
-  const { request, image, tools } = rates;
+  const { request, image, audioSecond, tools } = rates;
   if (request !== undefined) bill.addUnits("other", 1, request);
-  if (counted.images > 0 && image !== undefined) bill.addUnits("other", counted.images, image);
+  const { images, audioSeconds } = counted;
+  // Where tokens are told, it is by them that images are billed.
+  if (images > 0 && image === undefined && tokens.input + tokens.output === 0) return "no rate for images";
+  if (images > 0 && image !== undefined) bill.addUnits("other", images, image);
+  if (audioSeconds > 0 && audioSecond === undefined) return "no rate for minutes of audio";
+  if (audioSecond !== undefined) bill.addUnits("other", audioSeconds, audioSecond);
   for (const [tool, uses] of Object.entries(counted.tools)) {
     const rate = Object.hasOwn(tools, tool) ? tools[tool] : undefined;
     if (rate === undefined) bill.notes.push(`no rate for ${tool}: its uses are not counted`);

@@ -30,6 +30,8 @@ export type Rates = {
   readonly request?: Rate | undefined;
   /** Of each image in the answer. */
   readonly image?: Rate | undefined;
+  /** Of each second of a recording, where its length is billed. */
+  readonly audioSecond?: Rate | undefined;
   /** Of each use of a hosted tool, by its name. */
   readonly tools: Readonly<Record<string, Rate>>;
 };
