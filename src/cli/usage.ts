@@ -134,7 +134,7 @@ export function showPrice(context: Context, modelId: string, { json }: PriceOpti
 
 const sources = {
   configuration: "the configuration's row",
-  list: "the list in the executable,",
+  list: "the list in the executable (genai-prices, MIT),",
   free: "compiled in:",
 } as const;
 

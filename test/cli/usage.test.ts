@@ -1,0 +1,182 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { openStore } from "../../src/store/sqlite/store.ts";
+import { ledgerLine } from "../helpers/ledger-line.ts";
+import { TempFolder } from "../helpers/temp-folder.ts";
+import { Console } from "./console.ts";
+
+let folder: TempFolder;
+let shell: Console;
+
+beforeAll(async () => {
+  folder = new TempFolder();
+  shell = new Console(folder.path);
+  await shell.run("keys create alice");
+  const { id } = JSON.parse((await shell.run("keys show alice --json")).out) as { id: string };
+  const store = openStore(folder.file("data"));
+  const at = Date.UTC(2026, 10, 21, 12);
+  const tokens = { ...ledgerLine("x").tokens, input: 1_000, cacheRead: 400, output: 200 };
+  const line = (requestId: string, changes: object) => ledgerLine(requestId, { at, keyId: id, tokens, ...changes });
+  await store.ledger.append([
+    line("req_1", { cost: 3_000_000 }),
+    line("req_2", { cost: 1_500_000, at: at + 86_400_000, tags: ["team-a"], provider: "second" }),
+    line("req_3", { cost: null, costs: null, model: "=cmd|' /C calc'!A0", keyId: "key_gone", persona: "troupe/tutor" }),
+    line("req_4", { cost: 250, model: 'a "quoted", one\u001b[31m', keyId: "key_gone" }),
+  ]);
+  await store.close();
+});
+afterAll(() => folder[Symbol.dispose]());
+
+const all = "--since 2026-11-21 --until 2026-11-23";
+
+describe("troupe usage", () => {
+  test("shows each day and the sum of all, and how many calls it leaves out", async () => {
+    expect(await shell.run(`usage ${all}`)).toEqual({
+      code: 0,
+      out: `DAY         CALLS  INPUT  CACHED  OUTPUT  COST       UNKNOWN
+2026-11-21  3      3,000  1,200   600     $3.000250  1
+2026-11-22  1      1,000  400     200     $1.500000  -
+total       4      4,000  1,600   800     $4.500250  1
+The cost leaves out 1 call whose price is not known.
+`,
+      err: "",
+    });
+  });
+
+  test("draws bars for people, the longest for the costliest", async () => {
+    const { out } = await new Console(folder.path, {}, true).run(`usage ${all} --by provider`);
+    expect([...out.matchAll(/^(\S+) .*?(█*)$/gm)].map(([, name, bar]) => [name, bar!.length])).toEqual([
+      ["PROVIDER", 0],
+      ["openai", 20],
+      ["second", 10],
+      ["total", 0],
+      ["The", 0],
+    ]);
+  });
+
+  test("names keys as people do, and lets no model's name steer the terminal", async () => {
+    const { out } = await shell.run(`usage ${all} --by key,model`);
+    expect(out).toMatch(/^alice +openai\/gpt-4o +2 /m);
+    expect(out).toMatch(/^key_gone +a "quoted", one�\[31m +1 /m);
+    expect(out).not.toContain("\u001b");
+  });
+
+  test.each([
+    ["--key alice", 2],
+    ["--tag team-a", 1],
+    ["--model openai/gpt-4o", 2],
+    ["--persona troupe/tutor", 1],
+    ["--provider second", 1],
+    ["--key alice --provider second", 1],
+    ["--provider nobody", 0],
+  ])("counts only what %s asks for", async (filter, calls) => {
+    const { out, code } = await shell.run(`usage ${all} ${filter} --json`);
+    expect(code).toBe(0);
+    expect(JSON.parse(out)).toMatchObject({ total: { calls } });
+  });
+
+  test("--csv is what spreadsheets read, and no formula", async () => {
+    const { out } = await shell.run(`usage ${all} --by model --csv`);
+    const [head, ...rows] = out.split("\r\n");
+    expect(head).toBe(
+      "model,calls,finished,broken,abandoned,refused,replayed,joined,input_tokens,cache_read_tokens," +
+        "cache_write_5m_tokens,cache_write_1h_tokens,output_tokens,reasoning_tokens,audio_input_tokens,audio_output_tokens," +
+        "cost_dollars,unknown_cost_calls,estimated_calls",
+    );
+    expect(rows).toEqual([
+      "openai/gpt-4o,2,2,0,0,0,0,0,2000,800,10,6,400,14,4,2,4.500000,0,0",
+      '"a ""quoted"", one\u001b[31m",1,1,0,0,0,0,0,1000,400,5,3,200,7,2,1,0.000250,0,0',
+      `'=cmd|' /C calc'!A0,1,1,0,0,0,0,0,1000,400,5,3,200,7,2,1,0.000000,1,0`,
+      "",
+    ]);
+  });
+
+  test("--json has the same numbers", async () => {
+    const { total, data } = JSON.parse((await shell.run(`usage ${all} --by tag --json`)).out);
+    expect(data.map(({ tag, calls }: { tag: string; calls: number }) => [tag, calls])).toEqual([
+      ["", 3],
+      ["team-a", 1],
+    ]);
+    expect(total).toMatchObject({ calls: 4 });
+  });
+
+  test.each([
+    ["usage --by nothing", "by must be 1 to 3 of day, key"],
+    ["usage --since tomorrow", "since must be"],
+    ["usage --since 2026-11-22 --until 2026-11-21", "since must lie before until."],
+    ["usage --json --csv", "'--json' cannot be used with option '--csv'"],
+  ])("troupe %s is a wrong use", async (line, message) => {
+    expect(await shell.run(line)).toMatchObject({ code: 2, out: "", err: expect.stringContaining(message) });
+  });
+
+  test("a key that is not there is an error", async () => {
+    expect(await shell.run("usage --key nobody")).toMatchObject({ code: 1, out: "" });
+  });
+});
+
+describe("troupe prices show", () => {
+  test("says what a model costs, and that the list says so, of when and whose", async () => {
+    expect(await shell.run("prices show openai/gpt-4o")).toEqual({
+      code: 0,
+      out: `openai/gpt-4o: by the list in the executable (genai-prices, MIT), openai/gpt-4o of 2026-09-23
+
+WHAT         PRICE
+input        $2.5     per million tokens
+cache_read   $1.25    per million tokens
+output       $10      per million tokens
+web_search   $0.01    each
+file_search  $0.0025  each
+
+service tier batch: × 0.5
+
+service tier flex: × 0.5
+`,
+      err: "",
+    });
+  });
+
+  test("shows tiers by the length of the input", async () => {
+    const { out } = await shell.run("prices show google/gemini-2.5-pro");
+    expect(out).toContain("ABOVE 200,000 INPUT TOKENS");
+  });
+
+  test("shows a row of the configuration before the list", async () => {
+    using own = new TempFolder();
+    const match = "openai/*";
+    const prices = [{ match, input: 1, audio_minute: 0.006, image: 0.04, tools: { web_search: 0.02 } }];
+    await Bun.write(own.file("troupe.yaml"), JSON.stringify({ prices }));
+    const console = new Console(own.path);
+    expect(
+      (await console.run("prices show openai/gpt-4o")).out,
+    ).toBe(`openai/gpt-4o: by the configuration's row openai/*
+
+WHAT        PRICE
+input       $1      per million tokens
+image       $0.04   each
+audio       $0.006  per minute
+web_search  $0.02   each
+
+service tier batch: × 0.5
+
+service tier flex: × 0.5
+`);
+    expect(JSON.parse((await console.run("prices show openai/gpt-4o --json")).out)).toMatchObject({
+      model: "openai/gpt-4o",
+      source: "configuration",
+      date: null,
+      per_million_tokens: { input: 1 },
+      per_audio_minute: 0.006,
+    });
+  });
+
+  test("says what is free, what is not known, and what is no model", async () => {
+    expect((await shell.run("prices show builtin/echo")).out).toContain("compiled in:");
+    expect(await shell.run("prices show openai/never-heard-of")).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("its calls cost 'unknown'"),
+    });
+    expect(await shell.run("prices show gpt-4o")).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("<provider>"),
+    });
+  });
+});

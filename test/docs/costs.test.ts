@@ -1,0 +1,44 @@
+/** The worked example of docs/costs.md, reckoned by the program. */
+import { expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import manifest from "../../package.json" with { type: "json" };
+import type { PriceConfig } from "../../src/config/config.ts";
+import type { Usage } from "../../src/protocols/chat/schema.ts";
+import { countedOf } from "../../src/usage/counts.ts";
+import { Prices } from "../../src/usage/prices/prices.ts";
+
+const page = readFileSync("docs/costs.md", "utf8");
+const yaml = /^```yaml\n(prices:[\s\S]*?)^```$/m.exec(page)![1]!;
+const prices = new Prices((Bun.YAML.parse(yaml) as { prices: PriceConfig[] }).prices);
+const rows = [...page.matchAll(/^\| `(\w+)\/(\S+)` \| (?:`(\w+)`)? ?\| (.*) \| (.*) \|$/gm)];
+let usage: Usage | undefined;
+
+test.each(rows.map(([, ...cells]) => cells))(
+  "%s/%s costs what the page says (%s)",
+  (provider, model, tier, told, cost) => {
+    if (told !== "the same") usage = JSON.parse(told!.slice(1, -1)) as Usage;
+    const target = {
+      provider: provider!,
+      dialect: provider!,
+      baseUrl: "",
+      model: model!,
+      isLocal: false,
+      isListed: false,
+    };
+    const priced = prices.price(target, countedOf(usage!), tier, Date.UTC(2026, 10, 22));
+    const dollars = /\$(\d+\.\d{6})$/.exec(cost!)?.[1];
+    expect(priced.cost).toBe(dollars === undefined ? null : Math.round(Number(dollars) * 1e6));
+    if (dollars === undefined) expect(cost).toBe("unknown");
+  },
+);
+
+test("the page has its rows, and the licences are of the versions that are installed", () => {
+  expect(rows).toHaveLength(7);
+  const licences = readFileSync("docs/third-party.md", "utf8");
+  const { "@pydantic/genai-prices": list, "gpt-tokenizer": tokenizer } = manifest.dependencies;
+  expect(licences).toContain(`genai-prices) ${list},`);
+  expect(licences).toContain(`gpt-tokenizer) ${tokenizer}:`);
+  expect(readFileSync("src/usage/prices/list.txt", "utf8")).toStartWith(
+    `{"date":"${/ of (\d{4}-\d\d-\d\d) \(MIT/.exec(page)![1]}"`,
+  );
+});
