@@ -204,13 +204,83 @@ function blocks(parts: readonly Part[]): unknown {
   });
 }
 
+/** The model stands in the path. */
+export const generateContentFormat = {
+  path: undefined,
+  body(asked: Asked): object {
+    const { tools, schema, temperature, maxTokens, stop } = asked;
+    const generationConfig = {
+      ...(schema && { responseMimeType: "application/json", responseJsonSchema: schema }),
+      ...(temperature !== undefined && { temperature }),
+      maxOutputTokens: maxTokens,
+      ...(stop.length > 0 && { stopSequences: stop }),
+    };
+    return {
+      ...(asked.system !== "" && { systemInstruction: { parts: [{ text: asked.system }] } }),
+      contents: asked.turns.flatMap(contents),
+      ...(tools.length > 0 && {
+        tools: [
+          {
+            functionDeclarations: tools.map(({ parameters, ...tool }) => ({
+              ...tool,
+              parametersJsonSchema: parameters,
+            })),
+          },
+        ],
+        toolConfig: { functionCallingConfig: calling(asked.choice) },
+      }),
+      generationConfig,
+    };
+  },
+};
+
+function calling(choice: string): object {
+  const mode = { auto: "AUTO", none: "NONE", required: "ANY" }[choice];
+  return mode === undefined ? { mode: "ANY", allowedFunctionNames: [choice] } : { mode };
+}
+
+function contents(turn: Turn): object[] {
+  if (turn.kind === "user") return [{ role: "user", parts: turn.parts.map(inlined) }];
+  const said = turn.text === "" ? [] : [{ text: turn.text }];
+  const calls = turn.calls.map(({ id, name, args }) => ({ functionCall: { id, name, args } }));
+  const responses = turn.calls.map(({ id, name, result }) => {
+    const [text, ...media] = result.parts.map(inlined);
+    const said = { [result.isError ? "error" : "output"]: (text as { text: string }).text };
+    return { functionResponse: { id, name, response: said, ...(media.length > 0 && { parts: media }) } };
+  });
+  return [
+    { role: "model", parts: [...said, ...calls] },
+    ...(responses.length === 0 ? [] : [{ role: "user", parts: responses }]),
+  ];
+}
+
+function inlined(part: Part): object {
+  if (part.kind === "text") return { text: part.text };
+  if (part.kind === "image") return { inlineData: { mimeType: "image/png", data: part.data } };
+  return { inlineData: { mimeType: "application/pdf", data: part.data, displayName: part.name } };
+}
+
 /** Every client format. */
-export const clientFormats = { chat: chatFormat, responses: responsesFormat, messages: messagesFormat } as const;
+export const clientFormats = {
+  chat: chatFormat,
+  responses: responsesFormat,
+  messages: messagesFormat,
+  "generate-content": generateContentFormat,
+} as const;
 export type FormatName = keyof typeof clientFormats;
 export const formatNames = Object.keys(clientFormats) as FormatName[];
 
-export const pathOf = (surface: SurfaceName, format: FormatName) =>
-  `${surface === "gateway" ? "/gateway/v1" : "/v1"}${clientFormats[format].path}`;
+export function pathOf(surface: SurfaceName, format: FormatName, model: string): string {
+  const base = surface === "gateway" ? "/gateway" : "";
+  const { path } = clientFormats[format];
+  return path === undefined ? `${base}/v1beta/models/${model}:generateContent` : `${base}/v1${path}`;
+}
+
+/** A request for a model, whose name the body has unless the path has it. */
+export function bodyFor(format: FormatName, asked: Asked, model: string): Record<string, unknown> {
+  const body = { ...clientFormats[format].body(asked) };
+  return clientFormats[format].path === undefined ? body : { ...body, model };
+}
 
 const words = fc.stringMatching(/^[A-Za-zé€"\\]{1,6}( [a-zß\n]{1,5}){0,2}$/);
 const textPart = words.map((text): Part => ({ kind: "text", text }));

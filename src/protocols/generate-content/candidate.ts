@@ -49,12 +49,12 @@ export class Candidate {
   push(delta: Delta, finish: FinishReason | null): JsonObject[] {
     this.#note(delta);
     const parts = this.#partsOf(delta);
+    const goOut = this.#calls.size === 0;
+    if (!goOut) this.#waiting.push(...parts);
     for (const call of delta.tool_calls ?? []) this.#call(call);
     if (finish !== null) this.#finish = finish;
     if (parts.length > 0) this.#isSilent = false;
-    if (this.#calls.size === 0) return parts;
-    this.#waiting.push(...parts);
-    return [];
+    return goOut ? parts : [];
   }
 
   /** @returns the last parts: what waited, with the state that the next turn needs; never none */
