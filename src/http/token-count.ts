@@ -84,7 +84,10 @@ function nativeCounter(
   if (route?.counter === undefined) return undefined;
   const change = nativeChange(plan, route, call);
   const body = change && protocol.native?.patch(source.parsed, change);
-  return body && route.counter(writtenAs(source, body), call, passedHeaders(protocol, request.headers));
+  if (body === undefined) return undefined;
+  const written = writtenAs(source, body);
+  const filled = source.large === undefined ? written : (source.large.fill(written) ?? JSON.stringify(body));
+  return route.counter(filled, call, passedHeaders(protocol, request.headers));
 }
 
 /** What a server without such a route answers. */

@@ -253,6 +253,22 @@ test("countTokens asks Google: with the caller's own body, and with the persona'
   expect(generateContentRequest.systemInstruction.parts[0]!.text).toStartWith("You are a tutor");
 });
 
+test("large texts go whole, to be answered, counted and embedded", async () => {
+  answer = () => jsonResponse({ ...whole, totalTokens: 3, embedding: { values: [1] } });
+  const data = "QUJD".repeat(30_000);
+  const content = { role: "user", parts: [{ text: "a" }, { inlineData: { mimeType: "image/png", data } }] };
+  for (const surface of ["gateway", "orchestrator"] as const) {
+    for (const method of ["generateContent", "countTokens"]) {
+      await (await troupe.post(pathOf(surface, method), { contents: [content] })).text();
+      const { generateContentRequest, ...body } = sent();
+      const { contents } = (generateContentRequest as Sent | undefined) ?? (body as unknown as Sent);
+      expect(contents.at(-1)).toEqual(content as never);
+    }
+  }
+  await (await troupe.post(pathOf("gateway", "embedContent"), { content: { parts: [{ text: data }] } })).text();
+  expect(sent()).toMatchObject({ content: { parts: [{ text: data }] } });
+});
+
 describe("embeddings", () => {
   const texts = ["one", "two"];
 

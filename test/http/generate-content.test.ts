@@ -279,6 +279,42 @@ describe.each([["gateway", "openai/x"] as const, ["orchestrator", persona] as co
   });
 });
 
+test.each([false, true])(
+  "Anthropic's thinking goes through a chat and back to it (its text shown: %p)",
+  async (includeThoughts) => {
+    const thinking = { type: "thinking", thinking: "Hm.", signature: "sig" };
+    const use = { type: "tool_use", id: "toolu_1", name: "weather", input: { city: "Oslo" } };
+    answer = () =>
+      jsonResponse({
+        id: "msg_1",
+        type: "message",
+        role: "assistant",
+        model: "claude-sonnet-4-5",
+        content: [thinking, use],
+        stop_reason: "tool_use",
+        stop_sequence: null,
+        usage: { input_tokens: 1, output_tokens: 2 },
+      });
+    const config = {
+      thinkingConfig: { thinkingBudget: 2000, includeThoughts },
+      tools: [{ functionDeclarations: [weather] }],
+    };
+    const chat = clientOf("gateway").chats.create({ model: "anthropic/claude-sonnet-4-5", config });
+    const { candidates } = await chat.sendMessage({ message: "hi" });
+    const called = {
+      functionCall: { id: "toolu_1", name: "weather", args: { city: "Oslo" } },
+      thoughtSignature: expect.stringMatching(/^trp1\.anthropic\./),
+    };
+    const shown = includeThoughts ? [{ text: "Hm.", thought: true }] : [];
+    expect(candidates![0]!.content!.parts).toEqual([...shown, called] as never);
+    const response = { id: "toolu_1", name: "weather", response: { output: "Rain." } };
+    await chat.sendMessage({ message: { functionResponse: response } });
+    const { messages } = sent();
+    expect(messages[1]).toEqual({ role: "assistant", content: [thinking, use] });
+    expect(messages[2]!["content"]).toMatchObject([{ type: "tool_result", tool_use_id: "toolu_1" }]);
+  },
+);
+
 test.each([
   ["v1beta", "openai/x"],
   ["v1beta", "models/openai/x"],
