@@ -4,6 +4,7 @@ import { ApiError, type FunctionDeclaration, GoogleGenAI, Type } from "@google/g
 import type { SurfaceName } from "../../src/config/config.ts";
 import { HeldStream } from "../helpers/held-stream.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
+import { observe } from "../helpers/observed-troupe.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 
@@ -344,6 +345,54 @@ test("a key is taken from the query, and stands in no answer", async () => {
   expect(await unknown.text()).not.toContain(troupe.key);
   expect((await post("")).status).toBe(401);
   expect((await post("?key=")).status).toBe(401);
+});
+
+test("a key in the query is told to nobody, and calls are told apart by this format", async () => {
+  let key = "";
+  const path = "/gateway/v1beta/models/openai/x";
+  const observed = await observe({ providers: { openai: { baseUrl: upstream.url } } }, async (watched) => {
+    ({ key } = watched);
+    for (const target of [
+      `${path}:generateContent?key=${key}`,
+      `${path}:streamGenerateContent?alt=sse&key=${key}`,
+      `${path}:fly?key=${key}`,
+      `/v1beta/nothing?key=${key}`,
+      `/v1beta/models?key=${key}`,
+    ]) {
+      const body = { contents: [{ parts: [{ text: "hi" }] }] };
+      const response = await watched.post(target, body, { key: null });
+      expect(await response.text()).not.toContain(key);
+    }
+  });
+  const { lines, metrics, telemetry } = observed;
+  expect([...lines, metrics, ...telemetry].filter((one) => one.includes(key))).toEqual([]);
+  expect(upstream.requests.filter((one) => `${one.path} ${JSON.stringify([...one.headers])}`.includes(key))).toEqual(
+    [],
+  );
+  expect(metrics).toContain("generate-content");
+  expect(lines.filter((line) => line.includes('"format":"generate-content"')).length).toBeGreaterThanOrEqual(2);
+});
+
+test.each(["?alt=sse", ""])("who leaves a stream ends its call (%p)", async (query) => {
+  const held = new HeldStream();
+  answer = () => held.response();
+  const leaving = new AbortController();
+  const before = upstream.requests.length;
+  const asked = fetch(`${base("gateway")}/v1beta/models/openai/x:streamGenerateContent${query}`, {
+    method: "POST",
+    headers: { "content-type": "application/json", "x-goog-api-key": troupe.key },
+    body: JSON.stringify({ contents: [{ parts: [{ text: "hi" }] }] }),
+    signal: leaving.signal,
+  });
+  await upstream.received(before + 1);
+  held.fragment("a");
+  const reader = (await asked).body!.getReader();
+  await reader.read();
+  const { signal } = upstream.last;
+  const ended = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+  leaving.abort();
+  await ended;
+  expect(signal.aborted).toBe(true);
 });
 
 test("what is not there is told in this format's form", async () => {
