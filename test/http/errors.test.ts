@@ -174,7 +174,7 @@ describe("the table of errors", () => {
 
   test.each([
     ["PUT", "/v1/models", "GET, HEAD"],
-    ["POST", "/v1/models/troupe/tutor", "GET, HEAD"],
+    ["DELETE", "/v1/models/troupe/tutor", "GET, HEAD"],
     ["PATCH", "/gateway/v1/chat/completions", "POST"],
     ["POST", "/health", "GET, HEAD"],
   ])("405 for %s %s, with Allow", async (method, path, allow) => {

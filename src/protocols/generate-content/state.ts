@@ -43,11 +43,10 @@ export class ReturnedState {
     const { family, content } = unseal(text) ?? {};
     const { blocks, layout, details, message, call } = objectOf(content) ?? {};
     if (family === undefined) return {};
-    if (family === "anthropic") {
-      this.#blocks.push(...listOf(blocks).filter(isThinkingBlock));
-      if (Array.isArray(layout)) this.#extra["anthropic"] = { layout };
-    }
-    if (family === "openrouter") this.#details.push(...listOf(details));
+    // Each family seals what only its own content has.
+    this.#blocks.push(...listOf(blocks).filter(isThinkingBlock));
+    if (Array.isArray(layout)) this.#extra[family] = { layout };
+    this.#details.push(...listOf(details));
     if (objectOf(message) !== undefined) this.#extra[family] = message;
     return objectOf(call) === undefined ? {} : { extra_content: { [family]: call } };
   }
