@@ -190,6 +190,7 @@ class ConfigLoader {
       listen,
       data: this.#dataFolder(file.data),
       ...(file.store !== undefined && { store: this.#store(file.store) }),
+      ...(file.coordination !== undefined && { coordination: this.#coordination(file.coordination, file.store) }),
       ...this.#personasFolder(file.personas),
       workers: this.#workers(file.workers, listen),
       providers: providersFrom(file.providers, {
@@ -302,6 +303,14 @@ class ConfigLoader {
       leaseSeconds: file.lease_seconds,
       keysWithoutDatabaseSeconds: file.keys_without_database_seconds,
     };
+  }
+
+  #coordination(url: string, store: FilledConfigFile["store"]): string {
+    const error =
+      coordinationError(url) ??
+      (store === undefined ? "needs 'store: postgres://…': with SQLite one machine counts for itself" : undefined);
+    if (error !== undefined) this.#report(["coordination"], error);
+    return url;
   }
 
   #personasFolder(given: string | undefined): { personas?: string } {
@@ -425,6 +434,16 @@ function databaseError(url: string): string | undefined {
   return hostname === "" || pathname.length < 2
     ? "must name a host and a database: postgres://host/database"
     : undefined;
+}
+
+/** Never repeats what it is about, which holds a password. */
+function coordinationError(url: string): string | undefined {
+  if (!URL.canParse(url))
+    return "is no address such as redis://user:password@host:6379/0; in a password, write %40 for @ and %2F for /";
+  const { protocol, hostname, pathname } = new URL(url);
+  if (!["redis:", "rediss:", "valkey:", "valkeys:"].includes(protocol)) return "must begin with redis:// or rediss://";
+  if (hostname === "") return "must name a host: redis://host:6379";
+  return /^\/?\d*$/.test(pathname) ? undefined : "must end in the number of a database: redis://host:6379/0";
 }
 
 function originError(origin: string): string | undefined {

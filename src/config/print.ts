@@ -43,10 +43,11 @@ function originsIn(value: unknown, path: readonly PathPart[], origins: LoadedCon
 
 /** What is printed, as a value. */
 export function fileFrom(config: Config): Record<string, unknown> {
-  const { listen, providers, store, budgets, aliases, ...rest } = config;
+  const { listen, providers, store, coordination, budgets, aliases, ...rest } = config;
   return {
     listen: listen.map(listenerFrom),
     ...(store !== undefined && { store: storeFrom(store) }),
+    ...(coordination !== undefined && { coordination: withoutSecrets(coordination) }),
     ...(snakeKeys(rest) as object),
     budgets: budgetsFrom(budgets),
     providers: Object.fromEntries(providers.map((provider) => [provider.name, providerFrom(provider)])),
@@ -57,10 +58,12 @@ export function fileFrom(config: Config): Record<string, unknown> {
 const listenerFrom = ({ address, ...rest }: ListenerConfig) => ({ address: formatAddress(address), ...rest });
 
 /** User, password and what follows the database's name may be secrets. */
-function storeFrom({ url, ...rest }: StoreConfig) {
+function withoutSecrets(url: string): string {
   const { protocol, host, pathname } = new URL(url);
-  return { url: `${protocol}//${hidden}@${host}${pathname}`, ...(snakeKeys(rest) as object) };
+  return `${protocol}//${hidden}@${host}${pathname}`;
 }
+
+const storeFrom = ({ url, ...rest }: StoreConfig) => ({ url: withoutSecrets(url), ...(snakeKeys(rest) as object) });
 
 function providerFrom({ name: _, dialect, baseUrl, apiKey, headers, modelRules, timeouts, ...rest }: ProviderConfig) {
   return {

@@ -237,6 +237,11 @@ export const ConfigFile = Type.Object(
           "A PostgreSQL database that several machines share, by its address or as a mapping. Default: SQLite in the data folder.",
       }),
     ),
+    coordination: optional(
+      text(
+        "A Valkey or Redis server that counts rate limits for all nodes in place of the database: `redis://<user>:<password>@<host>:<port>/<number>`, `rediss://` with TLS. Better `${NAME}` than the password itself. Default: the database.",
+      ),
+    ),
     personas: optional(
       text("The folder of personas. Default: `./personas` if it is there, else those in the executable."),
     ),
@@ -430,7 +435,7 @@ type Budgets = Required<Omit<Section<"budgets">, "tag_header" | "tiers">> &
   Pick<Section<"budgets">, "tag_header"> & { tiers: Required<NonNullable<Section<"budgets">["tiers"]>> };
 
 /** What a file comes to when every default is filled in. */
-export type FilledConfigFile = Pick<ConfigFile, "data" | "store" | "personas"> & {
+export type FilledConfigFile = Pick<ConfigFile, "data" | "store" | "coordination" | "personas"> & {
   budgets: Budgets;
   admin: Section<"admin">;
   listen: Section<"listen">;
@@ -438,7 +443,7 @@ export type FilledConfigFile = Pick<ConfigFile, "data" | "store" | "personas"> &
 } & {
   [K in Exclude<
     keyof ConfigFile,
-    "data" | "store" | "personas" | "listen" | "limits" | "budgets" | "admin"
+    "data" | "store" | "coordination" | "personas" | "listen" | "limits" | "budgets" | "admin"
   >]-?: Required<Section<K>>;
 };
 export type StoreFile = Static<typeof StoreFile>;

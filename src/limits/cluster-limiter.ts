@@ -22,6 +22,8 @@ export type ClusterLimiterOptions = {
   readonly windows: SharedWindows;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Where nodes are counted too, so that their number is known while the windows are away. */
+  readonly counter?: SharedWindows;
   /** Where the windows are, for messages. */
   readonly place: string;
   readonly times?: WindowTimes;
@@ -59,6 +61,8 @@ export class ClusterLimiter implements CallerLimiter {
   readonly #callers = new Map<string, NodeWindow>();
   #node: string;
   #isNew = true;
+  readonly #countedAs: string;
+  #countedAt = Number.NEGATIVE_INFINITY;
   #number = 0;
   /** A monotonic reading: until then held slots may be used. */
   #leaseUntil = Number.NEGATIVE_INFINITY;
@@ -85,6 +89,7 @@ export class ClusterLimiter implements CallerLimiter {
     this.#options = options;
     this.#times = options.times ?? windowTimes;
     this.#node = options.clock.newId();
+    this.#countedAs = options.clock.newId();
     this.#tidyLater();
   }
 
@@ -95,6 +100,7 @@ export class ClusterLimiter implements CallerLimiter {
   /** Registers the node. The store may be away: then the limits fall to its share until it is there. */
   async start(): Promise<void> {
     await this.#beat();
+    await this.#countNodes();
     this.#beatLater();
   }
 
@@ -121,6 +127,7 @@ export class ClusterLimiter implements CallerLimiter {
       if (!this.#isAlone) {
         await this.#report([...this.#callers.values()].filter(({ ahead, unreported }) => ahead > 0 || unreported > 0));
         await this.#options.windows.leave(this.#node);
+        await this.#options.counter?.leave(this.#countedAs);
       }
     } catch {
       // Its lease lapses.
@@ -292,6 +299,7 @@ export class ClusterLimiter implements CallerLimiter {
     this.#cancelBeat();
     this.#cancelBeat = this.#options.clock.setTimer(this.#isAlone ? awayBeatMs : beatMs, () => {
       void this.#beat().then(() => this.#beatLater());
+      void this.#countNodes();
     });
   }
 
@@ -301,6 +309,20 @@ export class ClusterLimiter implements CallerLimiter {
       this.#beating = undefined;
     });
     return this.#beating;
+  }
+
+  /** Never rejects. */
+  async #countNodes(): Promise<void> {
+    const { counter, clock } = this.#options;
+    const now = clock.monotonic();
+    if (counter === undefined || now < this.#countedAt + this.#times.leaseMs / 5) return;
+    this.#countedAt = now;
+    try {
+      const beat = (await counter.beat(this.#countedAs, false)) ?? (await counter.beat(this.#countedAs, true));
+      if (beat !== undefined && this.#isAlone) [this.#nodes, this.#rank] = [beat.nodes, beat.rank];
+    } catch {
+      // What was known last stays.
+    }
   }
 
   async #beatOnce(): Promise<void> {

@@ -27,6 +27,7 @@ import type { Usage } from "../protocols/chat/schema.ts";
 import { optionSchemas } from "../providers/options.ts";
 import { providers } from "../providers/registry.ts";
 import { openStoreFor } from "../store/open.ts";
+import { openRedisWindows } from "../store/redis/shared-windows.ts";
 import { firstKeyName } from "../store/sqlite/loss-guard.ts";
 import type { Store } from "../store/store.ts";
 import { Sweeper, sweepRulesOf } from "../store/sweeper.ts";
@@ -64,9 +65,23 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   const isSweeper = workerChannel === undefined || workerChannel.settings.index === 1;
   const processes = workerChannel?.settings.workers ?? 1;
   const limits = opened.adopt(openLimits(config.data, { clock, log, processes, isSweeper }), (one) => one.close());
+  const { coordination } = config;
+  const elsewhere =
+    coordination === undefined
+      ? undefined
+      : opened.adopt(openRedisWindows(coordination, clock), (windows) => windows.close());
   const cluster =
     store.windows &&
-    opened.adopt(new ClusterLimiter({ windows: store.windows, clock, log, place: store.path }), (one) => one.close());
+    opened.adopt(
+      new ClusterLimiter({
+        windows: elsewhere ?? store.windows,
+        ...(elsewhere && { counter: store.windows }),
+        clock,
+        log,
+        place: elsewhere?.place ?? store.path,
+      }),
+      (one) => one.close(),
+    );
   await cluster?.start();
   const keys = opened.adopt(new Keys(store.keys, clock, config.tiers), (one) => flushUses(one, log));
   const metrics = new Metrics(build);

@@ -10,6 +10,7 @@ export const fixedSettings = [
   "listen",
   "data",
   "store",
+  "coordination",
   "personas",
   "workers",
   "tiers",

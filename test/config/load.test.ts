@@ -373,6 +373,29 @@ describe("a store", () => {
   });
 });
 
+describe("coordination", () => {
+  test("is an address beside a store that nodes share", () => {
+    const env = { TROUPE_STORE: "postgres://db/t", TROUPE_COORDINATION: "redis://u:p@cache:6379/1" };
+    expect(configOf({ env }).coordination).toBe("redis://u:p@cache:6379/1");
+  });
+
+  test("that is none is named by its place, and never repeated", () => {
+    const cases: [url: string, error: string][] = [
+      ["amqp://u:secret@cache", "coordination: must begin with redis://"],
+      ["redis://u:se/cr@et@cache:x", "coordination: is no address such as redis://"],
+      ["redis://u:secret@cache/name", "coordination: must end in the number of a database"],
+    ];
+    for (const [url, error] of cases) {
+      const errors = errorsOf({ yaml: `{store: "postgres://db/t", coordination: "${url}"}` });
+      expect(errors).toEqual([expect.stringContaining(error)]);
+      expect(errors.join()).not.toMatch(/secret|se.cr/);
+    }
+    expect(errorsOf({ yaml: "coordination: redis://cache" })).toEqual([
+      expect.stringContaining("coordination: needs 'store: postgres://…'"),
+    ]);
+  });
+});
+
 describe("workers", () => {
   const machine = { cores: 6, sharesPorts: true };
   const elsewhere = { cores: 6, sharesPorts: false };

@@ -51,6 +51,16 @@ test("each value says where it came from, unless it is the default", () => {
   expect(lines).toContain('    api_key: "***" # GEMINI_API_KEY');
 });
 
+test("of the coordination's address neither user nor password is shown", () => {
+  const given = loaded({
+    yaml: "{store: 'postgres://db/troupe', coordination: 'rediss://red-user:red-word@cache:6380/2'}",
+  });
+  for (const text of [printConfig(given), JSON.stringify(fileFrom(given.config))]) {
+    expect(text).not.toContain("red-");
+    expect(text).toContain("rediss://***@cache:6380/2");
+  }
+});
+
 test("of a database's address neither user nor password is shown, nor what follows its name", () => {
   const url = "postgres://red-user:red-word@db:5433/troupe?sslmode=require&sslpassword=red";
   for (const given of [loaded({ yaml: `store: {url: "${url}", pool: 3}` }), loaded({ env: { TROUPE_STORE: url } })]) {

@@ -4,10 +4,12 @@ import { systemClock } from "../../src/lib/clock.ts";
 import { migrate } from "../../src/store/postgres/migrations.ts";
 import { postgresWindows } from "../../src/store/postgres/shared-windows.ts";
 import { openPool } from "../../src/store/postgres/store.ts";
+import { openRedisWindows } from "../../src/store/redis/shared-windows.ts";
 import type { SharedWindows, WindowTimes } from "../../src/store/shared-windows.ts";
 
-/** @param url of a PostgreSQL database */
+/** @param url of a PostgreSQL database, or of a Redis */
 export async function openTestWindows(url: string, times: WindowTimes): Promise<SharedWindows> {
+  if (url.startsWith("redis:")) return openRedisWindows(url, systemClock, times);
   const settings: StoreConfig = {
     url,
     pool: 2,

@@ -3,8 +3,9 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { systemClock } from "../../src/lib/clock.ts";
 import { ClusterLimiter } from "../../src/limits/cluster-limiter.ts";
-import type { SharedWindows, WindowAsk } from "../../src/store/shared-windows.ts";
+import { type SharedWindows, type WindowAsk, windowTimes } from "../../src/store/shared-windows.ts";
 import { hasPostgres, PostgresServer } from "../helpers/postgres.ts";
+import { hasRedis, RedisServer } from "../helpers/redis.ts";
 import { openTestWindows } from "../helpers/shared-windows.ts";
 import { silentLogger } from "../helpers/silent-logger.ts";
 import { SwitchedProxy } from "../helpers/switched-proxy.ts";
@@ -221,4 +222,47 @@ describe.skipIf(!hasPostgres)("limits over nodes on a PostgreSQL server", () => 
       return server.url(pathname.slice(1), port);
     },
   }));
+});
+
+describe.skipIf(!hasRedis)("limits over nodes on a Redis server", () => {
+  let server: RedisServer;
+  let databases = 0;
+  beforeAll(async () => {
+    server = await RedisServer.start();
+  }, 60_000);
+  afterAll(() => server[Symbol.asyncDispose]());
+  describeWindows(() => ({
+    port: server.port,
+    address: async (port = server.port) => server.url(databases++, port),
+  }));
+
+  test("a server that was restarted and kept nothing is told anew what was admitted", async () => {
+    const windows = await openTestWindows(server.url(databases++), windowTimes);
+    const limiter = new ClusterLimiter({ windows, clock: systemClock, log: silentLogger, place: "test" });
+    await limiter.start();
+    for (let at = 0; at < 6; at += 1) expect((await limiter.hit("a", 10)).allowed).toBe(true);
+    await server.stop();
+    while (!limiter.status.isAlone) await Bun.sleep(10);
+    await server.run();
+    while (limiter.status.isAlone) await Bun.sleep(10);
+    let admitted = 0;
+    for (let at = 0; at < 8; at += 1) if ((await limiter.hit("a", 10)).allowed) admitted += 1;
+    expect(admitted).toBe(4);
+    await limiter.close();
+    await windows.close();
+  }, 30_000);
+
+  test("a server that says nothing is given up in time, and found again", async () => {
+    const windows = await openTestWindows(server.url(databases++), windowTimes);
+    await windows.beat("n1", true);
+    server.signal("SIGSTOP");
+    const from = performance.now();
+    await expect(windows.beat("n1", false)).rejects.toMatchObject({ kind: "away" });
+    expect(performance.now() - from).toBeLessThan(1_000);
+    server.signal("SIGCONT");
+    let beat = await windows.beat("n1", false).catch(() => undefined);
+    while (beat === undefined) beat = await windows.beat("n1", false).catch(() => undefined);
+    expect(beat).toMatchObject({ nodes: 1, rank: 0 });
+    await windows.close();
+  }, 30_000);
 });

@@ -1,0 +1,78 @@
+/** Shared windows in Valkey or Redis. */
+import type { Clock } from "../../lib/clock.ts";
+import { type Beat, type SharedWindows, type WindowTimes, windowTimes } from "../shared-windows.ts";
+import { RedisConnection } from "./connection.ts";
+import { beatScript, exchangeScript, prefix } from "./window-scripts.ts";
+
+/** A request waits no longer for it; then the node admits its share. */
+const deadlineMs = 200;
+/** How long a lapsed node is remembered. */
+const forgetMs = 600_000;
+/** A caller's window is kept for longer than a node keeps slots of one that is idle. */
+const keptMs = 1_800_000;
+
+type BeatReply = [leaseMs: number, nodes: number, rank: number, epoch: string, wanted: string[]];
+type StateReply = [held: number, used: number, others: number, growsMs: number];
+
+export type RedisWindows = SharedWindows & {
+  /** The server's address without user and password. */
+  readonly place: string;
+};
+
+/** Connects when it is first used. */
+export function openRedisWindows(url: string, clock: Clock, times: WindowTimes = windowTimes): RedisWindows {
+  const connection = new RedisConnection(url, deadlineMs, clock);
+  const run = scriptsOn(connection);
+  const { windowMs, leaseMs } = times;
+  const nodes = `${prefix}nodes`;
+  return {
+    place: connection.place,
+    async beat(node, isNew): Promise<Beat | undefined> {
+      const keys = [nodes, `${prefix}epoch`, `${prefix}wanted:${node}`];
+      const args = [node, leaseMs, isNew ? 1 : 0, clock.newId(), windowMs, forgetMs];
+      const reply = (await run(beatScript, keys, args)) as BeatReply | null;
+      if (reply === null) return undefined;
+      const [left, count, rank, epoch, wanted] = reply;
+      return { leaseMs: left, nodes: count, rank, epoch, wanted };
+    },
+    async exchange(node, asks) {
+      const keys = [nodes, ...asks.map(({ caller }) => `${prefix}window:${caller}`)];
+      const reply = (await run(exchangeScript, keys, [node, windowMs, JSON.stringify(asks), keptMs])) as
+        | StateReply[]
+        | null;
+      return reply?.map(([held, used, others, growsMs], at) => ({
+        caller: asks[at]!.caller,
+        held,
+        used,
+        others,
+        growsMs: growsMs < 0 ? null : growsMs,
+      }));
+    },
+    async leave(node) {
+      await connection.run("ZREM", [nodes, node]);
+      await connection.run("DEL", [`${prefix}wanted:${node}`]);
+    },
+    // What counts no more goes with its key.
+    tidy: async () => {},
+    close: () => connection.close(),
+  };
+}
+
+type Run = (script: string, keys: readonly string[], args: readonly (string | number)[]) => Promise<unknown>;
+
+/** Scripts are sent by their hash; a server that was restarted does not know it. */
+function scriptsOn(connection: RedisConnection): Run {
+  const hashes = new Map(
+    [beatScript, exchangeScript].map((script) => [script, new Bun.CryptoHasher("sha1").update(script).digest("hex")]),
+  );
+  return async (script, keys, args) => {
+    const hash = hashes.get(script)!;
+    const rest = [String(keys.length), ...keys, ...args.map(String)];
+    try {
+      return await connection.run("EVALSHA", [hash, ...rest]);
+    } catch (error) {
+      if (!(error instanceof Error && error.message.startsWith("NOSCRIPT"))) throw error;
+      return connection.run("EVAL", [script, ...rest]);
+    }
+  };
+}

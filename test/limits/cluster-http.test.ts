@@ -1,0 +1,57 @@
+/** Two nodes as their callers see them: one limit, whichever node answers. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { hasPostgres, PostgresServer } from "../helpers/postgres.ts";
+import { hasRedis, RedisServer } from "../helpers/redis.ts";
+import { Troupe } from "../helpers/troupe.ts";
+
+const windowsIn = hasRedis ? ["PostgreSQL", "Redis"] : ["PostgreSQL"];
+
+describe.skipIf(!hasPostgres).each(windowsIn)("two nodes with their windows in %s", (place) => {
+  let server: PostgresServer;
+  let redis: RedisServer | undefined;
+  const nodes: Troupe[] = [];
+  beforeAll(async () => {
+    server = await PostgresServer.start();
+    if (place === "Redis") redis = await RedisServer.start();
+    const limits = { pool: 2, statementSeconds: 2, leaseSeconds: 15, keysWithoutDatabaseSeconds: 60 };
+    const config = {
+      store: { url: await server.createDatabase(), ...limits },
+      ...(redis && { coordination: redis.url() }),
+    };
+    for (let at = 0; at < 2; at += 1) nodes.push(await Troupe.start({ config }));
+  }, 60_000);
+  afterAll(async () => {
+    for (const node of nodes) await node[Symbol.asyncDispose]();
+    await redis?.[Symbol.asyncDispose]();
+    await server[Symbol.asyncDispose]();
+  });
+
+  test("a key's requests count together, and headers say what is left", async () => {
+    const key = await nodes[0]!.createKey({ name: "k", tier: "enterprise", perMinute: 20 });
+    const list = (node: Troupe) => node.fetch("/v1/models", { key });
+    // A key of another node is known within a second.
+    while ((await list(nodes[1]!)).status === 401) await Bun.sleep(20);
+    const answers = await Promise.all(Array.from({ length: 60 }, (_, at) => list(nodes[at % 2]!)));
+    const allowed = answers.filter(({ status }) => status === 200);
+    expect(allowed.length).toBe(19);
+    for (const { headers } of answers) {
+      expect(headers.get("x-ratelimit-limit")).toBe("20");
+      expect(Number(headers.get("x-ratelimit-remaining"))).toBeLessThan(20);
+    }
+    const refused = answers.find(({ status }) => status === 429)!;
+    expect(refused.headers.get("x-ratelimit-remaining")).toBe("0");
+    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect(await refused.json()).toMatchObject({ error: { code: "rate_limit_exceeded" } });
+  }, 30_000);
+
+  test("health and metrics tell how many nodes share the limits", async () => {
+    const checks = async () => ((await (await nodes[0]!.fetch("/health")).json()) as { checks: object }).checks;
+    while (!Bun.deepEquals(((await checks()) as { rate_limits: unknown }).rate_limits, { status: "ok", nodes: 2 })) {
+      await Bun.sleep(20);
+    }
+    const metrics = await (await nodes[0]!.fetch("/metrics")).text();
+    expect(metrics).toMatch(/^troupe_limit_nodes 2$/m);
+    expect(metrics).toMatch(/^troupe_limit_shared 1$/m);
+    expect(metrics).toMatch(/^troupe_limit_share_decisions_total 0$/m);
+  }, 30_000);
+});
