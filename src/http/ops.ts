@@ -11,7 +11,12 @@ import { jsonAnswer, textAnswer } from "./respond.ts";
 import type { Route } from "./routes.ts";
 import type { Services, Workers } from "./services.ts";
 
-type Check = { readonly status: "ok" | "failing"; readonly message?: string };
+type Check = {
+  readonly status: "ok" | "failing";
+  readonly message?: string;
+  /** Of a database on a server: whether changes by other nodes are heard of, and not only asked for. */
+  readonly listening?: boolean;
+};
 
 /**
  * Storage lost is the one fault that makes the service unhealthy: without it no key can be trusted to be current. While a database
@@ -42,7 +47,8 @@ async function health(services: Services): Promise<WholeAnswer> {
 async function checkStorage(services: Services): Promise<Check & { readonly goesOn?: boolean }> {
   try {
     await services.store.maintenance.check();
-    return { status: "ok" };
+    const network = services.store.network?.();
+    return { status: "ok", ...(network !== undefined && { listening: network.isListening }) };
   } catch (error) {
     services.log.error("storage check failed", { error });
     if (!(error instanceof StorageError && error.kind === "away"))

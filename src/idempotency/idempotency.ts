@@ -391,7 +391,7 @@ export class Idempotency {
       const call = await needsStorage(() => this.#findLive(id));
       if (call === undefined) return undefined;
       if (call.state === "finished" || call.headers !== null) return this.#stored(call, from, signal);
-      await this.#pause(signal);
+      await this.#pause(id, signal);
       signal.throwIfAborted();
     }
   }
@@ -457,7 +457,7 @@ export class Idempotency {
         yield withIds(events, id, next);
         next += events.length;
       } else {
-        await this.#pause(signal);
+        await this.#pause(id, signal);
       }
     }
   }
@@ -501,7 +501,10 @@ export class Idempotency {
     return body;
   }
 
-  #pause(signal: AbortSignal): Promise<void> {
+  #pause(id: CallId, signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return Promise.resolve();
+    const changed = this.#rows.changed?.(id, signal);
+    if (changed !== undefined) return changed;
     return new Promise((resolve) => {
       const end = () => {
         cancel();

@@ -53,6 +53,8 @@ export type RunEnd = "stored" | "pending" | "released" | "lost";
 const heldBytes = 64 * 1024;
 /** Interval at which a finished answer is tried to be stored. */
 const retryMs = 200;
+/** How much of a stream is held while it can't be spilled; more than that is not stored. */
+const maxUnspilledBytes = 1024 * 1024;
 /** A larger answer is written in pieces, each in its own turn of the event loop: a megabyte at once takes 5 to 50 ms. */
 const pieceBytes = 256 * 1024;
 
@@ -67,6 +69,8 @@ export class InFlightRun {
   #watched = false;
   /** The answer outgrew `recordBytes` or a write failed: only its current readers get it. */
   #isUnstorable = false;
+  /** It is unstorable because the store failed, for too long. */
+  #hasFailed = false;
   #size = 0;
   #storedBytes = 0;
   #events: Pulled<Events, LastEvents> | undefined;
@@ -349,25 +353,30 @@ export class InFlightRun {
     const events = this.#held;
     const count = events.length;
     if (count === 0) return;
+    if (!this.#isUnstorable && this.#size + size <= this.#rules.recordBytes) {
+      const isStored = await this.#store(joinEvents(events));
+      // Later, with what comes meanwhile, it may be.
+      if (isStored === undefined && size <= maxUnspilledBytes) return;
+      this.#isUnstorable = isStored !== true;
+      this.#hasFailed = isStored === undefined;
+    } else this.#isUnstorable = true;
     this.#size += size;
-    if (!this.#isUnstorable && this.#size <= this.#rules.recordBytes)
-      this.#isUnstorable = !(await this.#store(joinEvents(events)));
-    else this.#isUnstorable = true;
     // More events may have been held meanwhile.
     this.#heldFrom += count;
     this.#held = events.slice(count);
     this.#heldSize -= size;
   }
 
-  async #store(text: string): Promise<boolean> {
+  /** @returns whether the lease still held; undefined when the store failed */
+  async #store(text: string): Promise<boolean | undefined> {
     try {
       const data = await packAside(text);
-      this.#storedBytes += data.byteLength;
       const isStored = await this.#rows.append(this.id, this.#headers, { firstId: this.#heldFrom, data });
+      this.#storedBytes += data.byteLength;
       if (!isStored) this.lose();
       return isStored;
     } catch (error) {
-      if (error instanceof StorageError) return false;
+      if (error instanceof StorageError) return undefined;
       throw error;
     }
   }
@@ -378,6 +387,7 @@ export class InFlightRun {
     const isStorable = end === "finished" && fits && !this.#over;
     this.#closing = true;
     const how = isStorable ? await this.#saveInTime() : "released";
+    if (this.#hasFailed && this.#rules.holdBackMs > 0) this.#failure ??= unsaved();
     this.#finish(how);
   }
 

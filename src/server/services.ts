@@ -190,6 +190,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   );
   sampleLedger(services);
   if (cluster !== undefined) sampleCluster(metrics, cluster);
+  sampleNetwork(services);
   sampleStores(services, sweeper, await storeSize(store));
   services.loading = folder?.start().then(() => {
     services.loading = undefined;
@@ -280,6 +281,23 @@ function sampleLedger({ metrics, ledger }: Services): void {
     "troupe_ledger_lag_seconds",
     "For how long the oldest line waits to be written.",
     () => ledger.lagSeconds,
+    "max",
+  );
+}
+
+function sampleNetwork({ metrics, store }: Services): void {
+  if (store.network === undefined) return;
+  const counted = (name: string, help: string, of: "statements" | "failed" | "late" | "replaced" | "deaf") =>
+    metrics.sampleCounter(`troupe_database_${name}_total`, help, () => store.network!()[of]);
+  counted("statements", "Statements and transactions sent to PostgreSQL.", "statements");
+  counted("failures", "Those that failed.", "failed");
+  counted("late", "Those that did not end in time.", "late");
+  counted("pools_replaced", "Pools of connections thrown away, as one of them had gone silent.", "replaced");
+  counted("deaf", "How often notifications were found not to come any more.", "deaf");
+  metrics.sampleGauge(
+    "troupe_database_listening",
+    "Whether notifications come: 1, or 0.",
+    () => Number(store.network!().isListening),
     "max",
   );
 }

@@ -13,9 +13,25 @@ export interface Store {
   readonly audit: AuditRepository;
   readonly ledger: LedgerRepository;
   readonly maintenance: Maintenance;
+  /** What was seen of the network to a database on a server; absent where there is none. */
+  network?(): NetworkCounts;
   /** Releases this process' leases. No method may be called afterwards. */
   close(): Promise<void>;
 }
+
+/** Since the start. */
+export type NetworkCounts = {
+  /** Statements and transactions; those of them that failed, and those that were waited for no longer. */
+  readonly statements: number;
+  readonly failed: number;
+  readonly late: number;
+  /** Pools of connections that were thrown away, as one of them had gone silent. */
+  readonly replaced: number;
+  /** Whether changes are heard of, and not only asked for. */
+  readonly isListening: boolean;
+  /** How often nothing was heard any more. */
+  readonly deaf: number;
+};
 
 /** An API key as stored: never the key itself, only its SHA-256. */
 export type KeyRow = {
@@ -156,10 +172,16 @@ export interface RunRepository {
   body(id: CallId): Promise<Uint8Array | undefined>;
   /** Asks the holder to flush events to the store as they arrive. */
   watch(id: CallId): Promise<void>;
+  /**
+   * Waits until another process' call may have changed, and not for long.
+   * @returns undefined where the store can't tell, so that it has to be looked for
+   */
+  changed?(id: CallId, signal: AbortSignal): Promise<void> | undefined;
   /** This process' calls that other processes watch. */
   watched(): Promise<number[]>;
   /**
    * Appends events of a running call, or a piece of a whole answer.
+   * What was rejected may be there: with more events it is replaced.
    * @param headers of a stream, which becomes readable for other processes; null for a whole answer, readable once finished
    * @returns false when the lease is lost
    */

@@ -22,13 +22,13 @@ export class Clients {
     this.#random = random;
   }
 
-  /** Some new id, or one of the last ones: as a retry, or to join it. */
-  async act(): Promise<void> {
+  /** Some new id, or one of the last ones: as a retry, or to join it. @param nodes default: all */
+  async act(nodes: readonly number[] = [...this.#cluster.nodes.keys()]): Promise<void> {
     const random = this.#random;
     const isNew = this.works.length === 0 || random.chance(55);
     const work = isNew ? this.#newWork() : this.works[Math.max(0, this.works.length - 1 - random.below(12))]!;
     if (isNew) this.works.push(work);
-    await this.ask(work, this.#cluster.pick(random), random.chance(30));
+    await this.ask(work, random.pick(nodes), random.chance(30), nodes);
     await Bun.sleep(random.below(200));
   }
 
@@ -40,23 +40,23 @@ export class Clients {
   }
 
   /** @param leaves in the middle of a stream, and resumes it elsewhere. @returns whether the client has the whole answer now */
-  async ask(work: Work, node: number, leaves = false): Promise<boolean> {
-    if (work.kind === "background") return this.#background(work, node);
+  async ask(work: Work, node: number, leaves = false, nodes: readonly number[] = [node]): Promise<boolean> {
+    if (work.kind === "background") return this.#background(work, node, nodes);
     if (work.kind === "plain") return (await this.#fetch(work, node, work.id)).isComplete;
     const leavesAfter = leaves ? this.#random.below(work.fragments) + 1 : undefined;
     const first = await this.#stream(work, node, undefined, leavesAfter);
     const last = eventsOf(first.text).at(-1);
     if (first.isComplete || last === undefined) return first.isComplete;
-    const elsewhere = this.#cluster.pick(this.#random);
+    const elsewhere = this.#random.pick(nodes);
     return (await this.#stream(work, elsewhere, `${last.run}-${last.number}`)).isComplete;
   }
 
-  async #background(work: Work, node: number): Promise<boolean> {
+  async #background(work: Work, node: number, nodes: readonly number[]): Promise<boolean> {
     const accepted = await this.#fetch(work, node, `${work.id}-accepted`);
     if (!accepted.isComplete) return false;
     const { id } = JSON.parse(accepted.text) as { id: string };
     for (const end = now() + hangsMs; ; ) {
-      const at = this.#cluster.pick(this.#random);
+      const at = this.#random.pick(nodes);
       const got = await this.#request(work, at, work.id, undefined, undefined, `/gateway/v1/responses/${id}`);
       if (got.status !== 200) {
         this.attempts.push({ ...got, isComplete: false });

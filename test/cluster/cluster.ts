@@ -14,6 +14,8 @@ export const leaseMs = 3_000;
 /** The nodes' clocks are minutes apart. */
 const clockShiftsMs = [0, 7 * 60_000, -5 * 60_000];
 
+const shiftedClock = resolve(import.meta.dir, "../helpers/shifted-clock.ts");
+
 /** A call's message: `<id> <fragments> <milliseconds between them>`. */
 export class CountingUpstream implements Disposable {
   readonly calls: UpstreamCall[] = [];
@@ -106,20 +108,28 @@ export class Cluster implements AsyncDisposable {
     return cluster;
   }
 
-  async startNode(at: number): Promise<void> {
+  /** @param version a module that makes the program another version */
+  async startNode(at: number, version?: string, more: Readonly<Record<string, string>> = {}): Promise<void> {
     const name = new URL(this.#database).pathname.slice(1);
     const env = {
       DB: this.#server.url(name, this.proxies[at]!.port),
       CLOCK_SHIFT_MS: String(clockShiftsMs[at % clockShiftsMs.length]),
+      ...more,
     };
     this.nodes[at] = await TroupeProcess.start(this.#folders[at]!.path, "http://127.0.0.1:1", {
       env,
-      preload: resolve(import.meta.dir, "../helpers/shifted-clock.ts"),
+      preload: [shiftedClock, ...(version === undefined ? [] : [version])],
       ...(this.key !== "" && { key: this.key }),
     });
   }
 
-  /** A node, and its place. */
+  /** As an operator would. */
+  async stopNode(at: number): Promise<void> {
+    this.nodes[at]!.signal("SIGTERM");
+    await this.nodes[at]!.ended;
+  }
+
+  /** The place of a node. */
   pick(random: Random): number {
     return random.below(this.nodes.length);
   }

@@ -80,6 +80,10 @@ const starts: Readonly<Record<string, (at: Folder) => Promise<string>>> = {
     edit(at.database, "drop table turns");
     return serve(at.folder);
   },
+  "The database … can't be reached (…)": async ({ folder }) => {
+    writeFileSync(folder.file("troupe.yaml"), "store: postgres://127.0.0.1:1/troupe\n");
+    return serve(folder);
+  },
   "The database … failed (SQLITE_…)": async (at) => {
     mkdirSync(at.data);
     writeFileSync(at.database, "not a database ".repeat(99));

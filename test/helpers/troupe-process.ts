@@ -10,8 +10,8 @@ export type ProcessOptions = {
   readonly key?: string;
   /** Default: a free one. */
   readonly port?: number;
-  /** A module that runs before it. */
-  readonly preload?: string;
+  /** Modules that run before it. */
+  readonly preload?: readonly string[];
 };
 
 export class TroupeProcess implements AsyncDisposable {
@@ -29,7 +29,7 @@ export class TroupeProcess implements AsyncDisposable {
 
   /** Resolves once it listens. @param upstream the address that `openai/…` stands for */
   static async start(data: string, upstream: string, options: ProcessOptions = {}): Promise<TroupeProcess> {
-    const before = options.preload === undefined ? [] : ["--preload", options.preload];
+    const before = (options.preload ?? []).flatMap((module) => ["--preload", module]);
     const child = Bun.spawn(
       [process.execPath, ...before, main, "serve", "--port", String(options.port ?? 0), "--data", data],
       {

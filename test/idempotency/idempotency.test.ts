@@ -866,16 +866,36 @@ describe("when storage fails", () => {
     expect(textOf((await retry).answer)).toBe("yes");
   });
 
+  test("a stream whose middle can't be stored for a moment is stored all the same", async () => {
+    using house = new House();
+    const { runs } = house.process.store;
+    const { append } = runs;
+    Object.assign(runs, { append: failing });
+    const asked = house.ask();
+    await settle();
+    const call = house.upstream.last.stream();
+    for (let at = 0; at < 20; at += 1) call.push(`${at}${"x".repeat(10_000)}`);
+    const answer = (await asked).answer;
+    await settle();
+    Object.assign(runs, { append });
+    for (let at = 20; at < 40; at += 1) call.push(`${at}${"x".repeat(10_000)}`);
+    call.push(done).end("finished");
+    const read = await readAll(answer);
+    const again = await readAll((await house.ask()).answer);
+    expect([again.data, again.end]).toEqual([read.data, "finished"]);
+    expect(house.upstream.calls).toHaveLength(1);
+  });
+
   test("a stream whose middle can't be stored goes on for its reader", async () => {
     using house = new House();
     Object.assign(house.process.store.runs, { append: failing });
     const asked = house.ask();
     await settle();
     const call = house.upstream.last.stream();
-    for (let at = 0; at < 30; at += 1) call.push(`${at}${"x".repeat(10_000)}`);
+    for (let at = 0; at < 120; at += 1) call.push(`${at}${"x".repeat(10_000)}`);
     call.push(done).end("finished");
     const read = await readAll((await asked).answer);
-    expect([read.data.length, read.end]).toEqual([31, "finished"]);
+    expect([read.data.length, read.end]).toEqual([121, "finished"]);
     const retry = house.ask();
     await settle();
     expect(house.upstream.calls).toHaveLength(2);

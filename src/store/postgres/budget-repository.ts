@@ -75,7 +75,8 @@ export function budgetRepository(
       const [row] = await background.run<{ released: number }>(
         `select count(*)::float8 as released from (
            select troupe.settle(id, 0, 0) as done from troupe.reservations r where not exists (
-             select 1 from troupe.holders h where h.holder = r.owner and h.lapses_at > clock_timestamp())) ended
+             select 1 from troupe.holders h
+             where h.holder = r.owner and h.lapses_at > clock_timestamp() - interval '10 minutes')) ended
          where done`,
       );
       return row!.released;

@@ -368,6 +368,16 @@ end $$;`,
   },
   // 6: Rate windows over all nodes.
   { sql: windowFunctions },
+  {
+    // 7: Who listens hears that keys or budgets have changed.
+    sql: `
+create or replace function troupe.count_key_change() returns trigger language plpgsql as $$
+begin
+  update troupe.generations set value = value + 1 where name = 'keys';
+  perform pg_notify('troupe', 'keys');
+  return null;
+end $$;`,
+  },
 ];
 
 /** One number for all programs, so that of several that start at once one migrates. "trpe" */

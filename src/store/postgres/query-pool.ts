@@ -47,8 +47,8 @@ export class QueryPool {
   readonly #waiting = new Set<(generation: Generation) => void>();
   #isClosed = false;
 
-  /** Counters since the start: deadlines that passed, and pools that were thrown away for it. */
-  readonly counts = { late: 0, replaced: 0 };
+  /** Counters since the start: statements, those that failed, deadlines that passed, and pools that were thrown away for it. */
+  readonly counts = { statements: 0, failed: 0, late: 0, replaced: 0 };
 
   constructor(options: QueryPoolOptions) {
     this.#options = options;
@@ -101,6 +101,7 @@ export class QueryPool {
     const { place, clock, deadlineMs } = this.#options;
     if (this.#isClosed) throw new StorageError("unusable", place, `The database ${place} was closed.`);
     if (this.#options.isAway?.() === true) throw away(place, "it did not answer before");
+    this.counts.statements += 1;
     const question: Question = { expiry: new AbortController(), held: undefined };
     const working = work(question);
     // What ends after the deadline has nobody left to be told.
@@ -114,6 +115,7 @@ export class QueryPool {
     try {
       return await Promise.race([working, late.promise]);
     } catch (error) {
+      this.counts.failed += 1;
       this.#options.onError?.(error);
       throw asPostgresError(error, place);
     } finally {

@@ -12,8 +12,10 @@ import type {
   RunTotals,
   StoredEvents,
 } from "../store.ts";
+import { type Hints, hintChannel } from "./hints.ts";
 import type { Holder } from "./holder.ts";
 import type { QueryPool } from "./query-pool.ts";
+import type { Strays } from "./strays.ts";
 
 type Row = Omit<IdempotencyRecord, "holder" | "wholeEvents"> & { owner: string | null; isAlive: boolean };
 
@@ -44,9 +46,26 @@ const claimOld = `with claimed as (
   gone as (delete from troupe.kept_events where call = (select call from claimed) and run = $8::text)
   ${claimed}`;
 
-export type RunPools = { readonly path: QueryPool; readonly background: QueryPool };
+const strayClaim = `delete from troupe.kept_calls
+  where scope = $1::text and request_id = $2::text and run = $3::text and state = 'running'`;
 
-export function runRepository({ path, background }: RunPools, holder: Holder): RunRepository {
+export type RunPools = { readonly path: QueryPool; readonly background: QueryPool };
+export type RunTools = {
+  readonly holder: Holder;
+  readonly strays: Strays;
+  /** Where the process can listen. */
+  readonly hints: Hints | undefined;
+};
+
+/** How long a hint is waited for, as it may have been lost; and without hints. */
+const hintedMs = 250;
+const unhintedMs = 50;
+
+/** Tells those who wait for the call; to be named in what is selected, as else it is not run. @param rows of the call, with `watched` */
+const told = (rows: string) =>
+  `told as (select pg_notify('${hintChannel}', ${rows}.call::text) from ${rows} where ${rows}.watched)`;
+
+export function runRepository({ path, background }: RunPools, { holder, strays, hints }: RunTools): RunRepository {
   const recordOf = (row: Row | undefined): IdempotencyRecord | undefined => {
     if (row === undefined) return undefined;
     const { owner, isAlive, ...rest } = row;
@@ -58,7 +77,11 @@ export function runRepository({ path, background }: RunPools, holder: Holder): R
     const fresh = [call.scope, call.requestId, call.fingerprint, call.run, call.createdAt, owner];
     const replaced = old === undefined ? [] : [old.call, old.run, old.state];
     const text = old === undefined ? claimNew : claimOld;
-    const [found] = await path.run<{ call: number | null; isHolding: boolean }>(text, [...fresh, ...replaced]);
+    const claiming = path.run<{ call: number | null; isHolding: boolean }>(text, [...fresh, ...replaced]);
+    const [found] = await claiming.catch((error) => {
+      strays.add({ owner, text: strayClaim, parameters: [call.scope, call.requestId, call.run] });
+      throw error;
+    });
     const { call: number, isHolding } = found!;
     if (!isHolding) return "lapsed";
     return number === null ? undefined : { call: number, run: call.run, owner };
@@ -114,6 +137,7 @@ export function runRepository({ path, background }: RunPools, holder: Holder): R
     async watch({ call, run }) {
       await path.run(`update troupe.kept_calls set watched = true where ${identified} and not watched`, [call, run]);
     },
+    changed: ({ call }, signal) => hints?.changed(call, hints.isHeard ? hintedMs : unhintedMs, signal),
     async watched() {
       const text = "select call::float8 as call from troupe.kept_calls where owner = $1::text and watched";
       return (await background.run<{ call: number }>(text, [holder.id])).map(({ call }) => call);
@@ -122,10 +146,12 @@ export function runRepository({ path, background }: RunPools, holder: Holder): R
       const [found] = await path.run<{ isHeld: boolean }>(
         `with opened as (
            update troupe.kept_calls set status = 200, headers = $3::text where ${identified} and state = 'running'
-           returning call, run),
+           returning call, run, watched),
+         ${told("opened")},
          appended as (
-           insert into troupe.kept_events select call, run, $4::int, $5::bytea from opened on conflict do nothing)
-         select exists (select 1 from opened) as "isHeld"`,
+           insert into troupe.kept_events select call, run, $4::int, $5::bytea from opened
+           on conflict (call, run, first_id) do update set data = excluded.data)
+         select exists (select 1 from opened) as "isHeld", (select count(*) from told) as told`,
         [call, run, headers, firstId, data],
       );
       return found!.isHeld;
@@ -138,13 +164,25 @@ export function runRepository({ path, background }: RunPools, holder: Holder): R
       return row && { firstId: row.firstId, data: plain(row.data)! };
     },
     async finish({ call, run }, finished) {
-      const text = `update troupe.kept_calls set state = 'finished', owner = null, watched = false, status = $3::int,
+      const text = `with done as (
+        update troupe.kept_calls set state = 'finished', owner = null, status = $3::int,
         headers = $4::text, events = $5::int, body_from = $6::int, body = $7::bytea, bytes = $8::bigint, expires_at = $9::bigint
-        where ${identified} and ${running("$10")}`;
-      return (await path.run(text, (again) => [call, run, ...valuesOf(finished), again])).count > 0;
+        where ${identified} and ${running("$10")} returning call, watched),
+        ${told("done")}
+        select exists (select 1 from done) as "isDone", (select count(*) from told) as told`;
+      const [row] = await path.run<{ isDone: boolean }>(text, (again) => [call, run, ...valuesOf(finished), again]);
+      return row!.isDone;
     },
-    async release({ call, run }) {
-      await path.run(`delete from troupe.kept_calls where ${identified} and state = 'running'`, [call, run]);
+    async release({ call, run, owner = "" }) {
+      const text = `with gone as (
+          delete from troupe.kept_calls where ${identified} and state = 'running' returning call, watched), ${told("gone")}
+        select count(*) from told`;
+      try {
+        await path.run(text, [call, run]);
+      } catch (error) {
+        strays.add({ owner, text, parameters: [call, run] });
+        throw error;
+      }
     },
     async discard({ call, run }) {
       await path.run(`delete from troupe.kept_calls where ${identified} and state = 'finished'`, [call, run]);

@@ -2,7 +2,8 @@
  * What is remembered, in a PostgreSQL database that several nodes share. Every method is one statement, so that it is atomic, can be
  * sent twice, and needs no connection of its own: a pooler in transaction mode may stand in between.
  *
- * The process listens to nothing: what others changed it learns by asking twice a second, which works through every pooler.
+ * What others changed the process learns by asking twice a second, which works through every pooler; where it can listen, it hears
+ * of it sooner.
  */
 import { SQL } from "bun";
 import type { StoreConfig } from "../../config/config.ts";
@@ -19,6 +20,7 @@ import {
   removeExpiredTurns,
 } from "./conversation-repository.ts";
 import { refusesParameters } from "./errors.ts";
+import { Hints } from "./hints.ts";
 import { Holder } from "./holder.ts";
 import { type KeyVersion, keyRepository } from "./key-repository.ts";
 import { ledgerRepository, removeLedgerDays } from "./ledger-repository.ts";
@@ -27,6 +29,7 @@ import { placeOf } from "./place.ts";
 import { QueryPool } from "./query-pool.ts";
 import { removeExpiredRuns, runRepository, runTotals } from "./run-repository.ts";
 import { postgresWindows } from "./shared-windows.ts";
+import { Strays } from "./strays.ts";
 
 export type PostgresStore = Store & {
   /** The server's address without user and password. */
@@ -40,6 +43,7 @@ export type PostgresStore = Store & {
 };
 
 const pollMs = 500;
+const beatMs = 5_000;
 /** Of maintenance, and of whatever no call waits for. */
 const backgroundMs = 10_000;
 const backgroundConnections = 2;
@@ -87,7 +91,22 @@ export async function openPostgresStore(
   );
   isServerAway = () => poll.isFailing;
   await poll.ask();
+  // A pooler gives the connection that listens to others.
+  const hints = takesLimits
+    ? opened.adopt(
+        new Hints({
+          connect: () => connect(settings.url, 1, undefined, "listening"),
+          pool: watch,
+          clock,
+          beatMs,
+          onKeys: () => poll.askSoon(),
+        }),
+        (one) => one[Symbol.dispose](),
+      )
+    : undefined;
+  poll.onFailing = () => hints?.hangUp();
   const holder = new Holder(watch, place, clock, settings.leaseSeconds * 1000);
+  const strays = opened.adopt(new Strays(background, holder, clock), (one) => one[Symbol.dispose]());
   const pools = opened.move();
   let closing: Promise<void> | undefined;
   return {
@@ -98,13 +117,25 @@ export async function openPostgresStore(
     },
     refresh: () => poll.ask(),
     keys: keyRepository({ path, background }, place, poll),
-    runs: runRepository({ path, background }, holder),
+    runs: runRepository({ path, background }, { holder, strays, hints }),
     conversations: conversationRepository(path),
     budgets: budgetRepository({ path, background }, holder, hasOneClock),
     audit: auditRepository(background),
     ledger: ledgerRepository(background),
     windows: postgresWindows(windowPool, windowTimes),
     maintenance: maintenanceOf(background, place, holder),
+    network: () => {
+      const sum = (count: keyof QueryPool["counts"]) =>
+        [path, background, watch, windowPool].reduce((all, { counts }) => all + counts[count], 0);
+      return {
+        statements: sum("statements"),
+        failed: sum("failed"),
+        late: sum("late"),
+        replaced: sum("replaced"),
+        isListening: hints?.isHeard ?? false,
+        deaf: hints?.counts.deaf ?? 0,
+      };
+    },
     close: () => {
       closing ??= holder
         .close()
@@ -138,16 +169,16 @@ const limitsOf = (deadlineMs: number) => ({
   idle_in_transaction_session_timeout: 2 * deadlineMs,
 });
 
-/** @param deadlineMs absent: the server is told of no limits */
-function connect(url: string, max: number, deadlineMs: number | undefined): SQL {
+/** @param deadlineMs absent: the server is told of no limits. @param use `listening`: kept for as long as it lives */
+function connect(url: string, max: number, deadlineMs: number | undefined, use?: "listening"): SQL {
   return new SQL(url, {
     max,
     // Prepared statements stay with a connection, which a pooler gives to others.
     prepare: false,
     connectionTimeout: 3,
     // So that connections go that died without a word.
-    idleTimeout: 30,
-    maxLifetime: 600,
+    idleTimeout: use === "listening" ? 0 : 30,
+    maxLifetime: use === "listening" ? 0 : 600,
     connection: { application_name: "troupe", ...(deadlineMs !== undefined && limitsOf(deadlineMs)) },
   });
 }
@@ -187,6 +218,10 @@ class KeyPoll implements KeyVersion {
   /** A monotonic reading. */
   #knownAt = Number.NEGATIVE_INFINITY;
   #isFailing = false;
+  #isHinted = false;
+  /** Called at each poll that fails. */
+  onFailing = () => {};
+  #isAsking = false;
   #isClosed = false;
   #cancelTimer = () => {};
 
@@ -220,6 +255,21 @@ class KeyPoll implements KeyVersion {
     this.#value = row!.value;
   }
 
+  /** Asks now, as a hint came. However many come meanwhile, it asks once more after them. */
+  askSoon(): void {
+    this.#isHinted = true;
+    if (this.#isAsking || this.#isClosed) return;
+    this.#isAsking = true;
+    void (async () => {
+      while (this.#isHinted && !this.#isClosed) {
+        this.#isHinted = false;
+        // The next poll says whether the server is away.
+        await this.ask().catch(() => {});
+      }
+      this.#isAsking = false;
+    })();
+  }
+
   close(): void {
     this.#isClosed = true;
     this.#cancelTimer();
@@ -232,6 +282,7 @@ class KeyPoll implements KeyVersion {
   async #askAgain(): Promise<void> {
     await this.ask().catch(() => {
       this.#isFailing = true;
+      this.onFailing();
     });
     this.#later();
   }

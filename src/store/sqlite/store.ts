@@ -103,7 +103,7 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
           version: () => storing(path, version),
         },
         runs: {
-          ...asynchronous<Omit<RunRepository, "leaseTerms" | "holds">>(path, runs, stillThere),
+          ...asynchronous<Omit<RunRepository, "leaseTerms" | "holds" | "changed">>(path, runs, stillThere),
           leaseTerms,
           holds,
         },

@@ -1,6 +1,11 @@
 /** What the store does when the way to the server breaks, or goes silent. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { SQL } from "bun";
+import { systemClock } from "../../../src/lib/clock.ts";
+import { Hints } from "../../../src/store/postgres/hints.ts";
+import { QueryPool } from "../../../src/store/postgres/query-pool.ts";
 import { openPostgresStore, type PostgresStore } from "../../../src/store/postgres/store.ts";
+import { StorageError } from "../../../src/store/storage-error.ts";
 import type { NewCall } from "../../../src/store/store.ts";
 import { keyRow } from "../../helpers/key-row.ts";
 import { hasPostgres, PostgresServer } from "../../helpers/postgres.ts";
@@ -125,7 +130,7 @@ describe.skipIf(!hasPostgres)("between the store and PostgreSQL", () => {
 
   on("a change of keys that was cut off is told as it was", async ({ store, proxy }) => {
     await store.keys.insert(keyRow("a"));
-    const cutting = setInterval(() => proxy.cut(), 3);
+    const cutting = setInterval(() => proxy.cut(), 10);
     let isRevoked: boolean | undefined;
     while (isRevoked === undefined) {
       await Bun.sleep(1);
@@ -200,6 +205,97 @@ describe.skipIf(!hasPostgres)("between the store and PostgreSQL", () => {
     },
     { pool: 1 },
   );
+});
+
+describe.skipIf(!hasPostgres)("who listens to PostgreSQL", () => {
+  test("hears hints, finds a connection that went silent, and hears again", async () => {
+    await using server = await PostgresServer.start();
+    using proxy = new SwitchedProxy(server.port);
+    const url = server.url("postgres", proxy.port);
+    const connect = () => new SQL(url, { max: 1, prepare: false, connectionTimeout: 3 });
+    const pool = new QueryPool({ connect, connections: 1, deadlineMs: 300, place: "x", clock: systemClock });
+    let told = 0;
+    const onKeys = () => {
+      told += 1;
+    };
+    using hints = new Hints({ connect, pool, clock: systemClock, onKeys, beatMs: 100 });
+    const heard = async () => {
+      while (!hints.isHeard) await Bun.sleep(5);
+    };
+    const tell = (what: string) => server.ask("postgres", "select pg_notify('troupe', $1)", [what]);
+    await heard();
+    const changed = hints.changed(7, 60_000, new AbortController().signal);
+    await tell("7");
+    await changed;
+    const before = told;
+    await tell("keys");
+    while (told === before) await Bun.sleep(1);
+    proxy.orphan();
+    while (hints.isHeard) await Bun.sleep(5);
+    expect(hints.counts.deaf).toBe(1);
+    await heard();
+    // What was said meanwhile was not heard: all is read anew.
+    expect(told).toBeGreaterThan(before + 1);
+    const again = hints.changed(7, 60_000, new AbortController().signal);
+    await tell("7");
+    await again;
+    await pool.close();
+  }, 60_000);
+});
+
+describe.skipIf(!hasPostgres)("Bun's client behind the query pool", () => {
+  test("32 callers on 2 connections that are cut all the time get their own rows, and no half of a transaction", async () => {
+    await using server = await PostgresServer.start();
+    using proxy = new SwitchedProxy(server.port);
+    const connect = () => new SQL(server.url("postgres", proxy.port), { max: 2, prepare: false, connectionTimeout: 3 });
+    const pool = new QueryPool({ connect, connections: 2, deadlineMs: 3_000, place: "x", clock: systemClock });
+    await server.ask("postgres", "create table pairs (id int, half int)");
+    const cutting = setInterval(() => proxy.cut(), 25);
+    const counts = { right: 0, failed: 0 };
+    const rows = async (id: number) => {
+      const [row, ...more] = await pool.run<{ id: number; text: string }>(
+        "select $1::int as id, repeat($2::text, 300) as text",
+        [id, `${id};`],
+      );
+      expect(more).toEqual([]);
+      expect(row).toEqual({ id, text: `${id};`.repeat(300) });
+    };
+    const pair = (id: number) =>
+      pool.transaction(async (ask) => {
+        for (const half of [0, 1]) await ask("insert into pairs values ($1::int, $2::int)", [id, half]);
+      });
+    await Promise.all(
+      Array.from({ length: 32 }, async (_, caller) => {
+        for (let at = 0; at < 16; at += 1) {
+          const id = caller * 1000 + at;
+          const asked = at % 4 === 0 ? pair(id) : rows(id);
+          await asked.then(
+            () => {
+              counts.right += 1;
+            },
+            (error: unknown) => {
+              if (!(error instanceof StorageError)) throw error;
+              counts.failed += 1;
+            },
+          );
+        }
+      }),
+    );
+    clearInterval(cutting);
+    expect(counts.right).toBeGreaterThan(200);
+    const halves = await server.ask("postgres", "select id from pairs group by id having count(*) <> 2");
+    expect(halves).toEqual([]);
+    const open = await server.ask(
+      "postgres",
+      "select 1 from pg_stat_activity where state like 'idle in transaction%' and pid <> pg_backend_pid()",
+    );
+    expect(open).toEqual([]);
+    // No place in the pool is lost.
+    const startedAt = performance.now();
+    await Promise.all([1, 2, 3, 4].map(() => pool.run("select pg_sleep(0.2)")));
+    expect(performance.now() - startedAt).toBeLessThan(1_500);
+    await pool.close();
+  }, 60_000);
 });
 
 const finished = {

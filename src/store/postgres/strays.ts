@@ -1,0 +1,67 @@
+/**
+ * Removes the rows of calls that nobody makes. One whose claim or release was cut off may be there all the same, and other nodes would
+ * wait for it for as long as this process lives. Tried until it works, or until the lease has lapsed, as then nobody waits.
+ */
+import type { Clock } from "../../lib/clock.ts";
+import type { Holder } from "./holder.ts";
+import type { Parameter, QueryPool } from "./query-pool.ts";
+
+type Stray = { readonly owner: string; readonly text: string; readonly parameters: readonly Parameter[] };
+
+const retryMs = 250;
+/** Beyond it the lease itself is given up. */
+const maxStrays = 10_000;
+
+export class Strays implements Disposable {
+  readonly #pool: QueryPool;
+  readonly #holder: Holder;
+  readonly #clock: Clock;
+  #waiting: Stray[] = [];
+  #cancelTimer: (() => void) | undefined;
+  #isClosed = false;
+
+  constructor(pool: QueryPool, holder: Holder, clock: Clock) {
+    this.#pool = pool;
+    this.#holder = holder;
+    this.#clock = clock;
+  }
+
+  /** @param text a statement that removes the row, if it is there */
+  add(stray: Stray): void {
+    if (this.#waiting.length >= maxStrays) this.#holder.lose();
+    else this.#waiting.push(stray);
+    this.#later();
+  }
+
+  [Symbol.dispose](): void {
+    this.#isClosed = true;
+    this.#cancelTimer?.();
+  }
+
+  #later(): void {
+    if (this.#isClosed || this.#waiting.length === 0) return;
+    this.#cancelTimer ??= this.#clock.setTimer(retryMs, () => void this.#remove());
+  }
+
+  async #remove(): Promise<void> {
+    const left: Stray[] = [];
+    for (const stray of this.#waiting.splice(0)) {
+      if (!this.#holder.holds(stray.owner)) continue;
+      // After one that failed the others would fail too.
+      const isRemoved = left.length === 0 && (await this.#isRemoved(stray));
+      if (!isRemoved) left.push(stray);
+    }
+    this.#waiting = [...left, ...this.#waiting];
+    this.#cancelTimer = undefined;
+    this.#later();
+  }
+
+  async #isRemoved({ text, parameters }: Stray): Promise<boolean> {
+    try {
+      await this.#pool.run(text, parameters);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+}
