@@ -50,6 +50,16 @@ const agents: readonly Agent[] = [
     }),
   },
   {
+    program: "gemini",
+    format: "google",
+    families: ["google", "chat"],
+    run: ({ block, model }) => ({
+      command: ["gemini", "--yolo", "--skip-trust", "--model", model, "--prompt", prompt],
+      env: exported(block("Gemini CLI", "sh"), key()),
+      files: { ".gemini/settings.json": block("Gemini CLI", "json") },
+    }),
+  },
+  {
     program: "opencode",
     format: "chat",
     families: ["chat", "anthropic"],

@@ -69,6 +69,7 @@ type Client = {
 const clients: readonly Client[] = [
   { name: "openai", title: "openai", script: "openai_sdk.py", native: "responses" },
   { name: "anthropic", title: "anthropic", script: "anthropic_sdk.py", native: "anthropic", bare: true },
+  { name: "google.genai", title: "google-genai", script: "google_sdk.py", native: "google", bare: true },
   { name: "agents", title: "openai-agents", script: "agents_sdk.py", native: "responses" },
   { name: "langchain_openai", title: "by chat", script: "langchain_sdk.py", native: undefined, arguments: ["chat"] },
   {

@@ -49,6 +49,7 @@ test.each(scripts.map((block) => [block.section, block] as const))(
 const inPython: readonly [PythonPackage, string][] = [
   ["openai", "OpenAI's SDKs"],
   ["anthropic", "Anthropic's SDKs"],
+  ["google.genai", "Google's SDKs"],
   ["langchain_openai", "LangChain"],
   ["agents", "Agents SDK"],
 ];

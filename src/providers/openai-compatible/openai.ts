@@ -35,6 +35,13 @@ export const openai = openAiCompatible({
       match,
       max_tokens_field: "max_completion_tokens" as const,
     })),
+    // "none", which other formats' callers send to switch thinking off, is taken from gpt-5.1 on. Models that do not think refuse
+    // the field, and older ones can't be without it: https://platform.openai.com/docs/api-reference/chat/create
+    ...["gpt-5", "gpt-5-20*", "gpt-5-mini*", "gpt-5-nano*"].map((match) => ({ match, efforts: { none: "minimal" } })),
+    ...["gpt-3*", "gpt-4*", "chatgpt-*", "gpt-5-*", "o1*", "o3*", "o4*"].map((match) => ({
+      match,
+      efforts: { none: null },
+    })),
     // "This is a chat model and not supported in the v1/completions endpoint", say all others.
     ...["gpt-3.5-turbo-instruct*", "davinci-002", "babbage-002", "ft:davinci-002*", "ft:babbage-002*"].map((match) => ({
       match,

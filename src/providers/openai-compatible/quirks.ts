@@ -64,6 +64,7 @@ export const Quirks = Type.Object({
   refusal_parts: flag("Earlier refusals may be said as such; where not, they are sent as text."),
   answer_fields: flag("Earlier answers may come back with their annotations and images."),
   cache_control: flag("Prompt-cache markers of other formats' clients are understood; where not, they are left out."),
+  top_k: flag("top_k is understood; where not, what clients of other formats say of it is left out."),
   tool_images: flag("Tool results may hold images and files; where not, these follow in a user message."),
   inline_images: flag("Images must come inline: those named by URL are fetched."),
   stream_usage: flag("false: stream_options are not understood."),

@@ -13,7 +13,11 @@ import { inOrder } from "./turns.ts";
 export function requestBody(call: Call, quirks: Quirks): JsonObject {
   const { request } = call;
   const body: JsonObject = { ...request, model: call.model, messages: inOrder(messagesFor(call, quirks), quirks) };
-  if (call.clientFormat !== undefined && quirks.cache_control !== true) dropMarkers(body);
+  if (call.clientFormat !== undefined) {
+    if (quirks.cache_control !== true) dropMarkers(body);
+    // Gemini's clients send it with every call.
+    if (quirks.top_k !== true) delete body["top_k"];
+  }
   limitTokens(body, quirks);
   askForUsage(body, quirks);
   setReasoning(body, call, quirks);

@@ -106,6 +106,7 @@ export const together = openAiCompatible({
   environment: { apiKey: ["TOGETHER_API_KEY", "TOGETHER_AI_API_KEY"], baseUrl: ["TOGETHER_BASE_URL"] },
   models: ["openai/gpt-oss-120b", "meta-llama/Llama-3.3-70B-Instruct-Turbo"],
   quirks: {
+    top_k: true,
     completions: true,
     max_tokens_field: "max_tokens",
     dropped: [...platformFields, "parallel_tool_calls"],
@@ -121,6 +122,7 @@ export const fireworks = openAiCompatible({
   environment: { apiKey: ["FIREWORKS_API_KEY"], baseUrl: ["FIREWORKS_BASE_URL"] },
   models: ["accounts/fireworks/models/gpt-oss-120b", "accounts/fireworks/models/llama-v3p3-70b-instruct"],
   quirks: {
+    top_k: true,
     completions: true,
     max_tokens_field: "max_tokens",
     dropped: platformFields,
@@ -138,6 +140,7 @@ export const openrouter = openAiCompatible({
   environment: { apiKey: ["OPENROUTER_API_KEY"], baseUrl: ["OPENROUTER_BASE_URL"] },
   models: ["openrouter/auto"],
   quirks: {
+    top_k: true,
     // https://openrouter.ai/docs/use-cases/usage-accounting
     usage_include: true,
     completions: true,
@@ -243,6 +246,7 @@ export const zai = openAiCompatible({
 
 const ownServer: Quirks = {
   completions: true,
+  top_k: true,
   max_tokens_field: "max_tokens",
   dropped: platformFields,
   developer_role: "system",
@@ -267,6 +271,7 @@ export const vllm = openAiCompatible({
   keyOptional: true,
   quirks: {
     completions: true,
+    top_k: true,
     developer_role: "system",
     dropped: platformFields,
     reasoning_replay: "reasoning",

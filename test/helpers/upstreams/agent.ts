@@ -32,7 +32,7 @@ export type AgentFamily = {
 
 const thought = "Let me look.";
 /** What each family's thoughts are signed with. */
-export const seals = { anthropic: "c2lnbmVk", responses: "gAAAA", google: "s1" };
+export const seals = { anthropic: "c2lnbmVk", responses: "gAAAA", google: "Z29vZ2xl" };
 
 const listOf = (value: unknown) => (Array.isArray(value) ? (value as Json[]) : []);
 const textOf = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value ?? ""));

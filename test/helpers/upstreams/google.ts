@@ -14,7 +14,7 @@ export type GeminiBody = Json & { contents: Turn[]; generationConfig?: Json; too
 
 export const googleKey = "AIzaSy-test";
 /** What the tests' answers are signed with; any other signature was made elsewhere. */
-const ownSignatures = /^(?:CiQB0e2Kb1|Cg4BsigOne==|CpwCAdHtim9|s1|s2|skip_thought_signature_validator)$/;
+const ownSignatures = /^(?:CiQB0e2Kb1|Cg4BsigOne==|CpwCAdHtim9|Z29vZ2xl|s1|s2|skip_thought_signature_validator)$/;
 
 /** How a model behaves, as its documentation says; written independently of the adapter's own table. */
 type Model = {
