@@ -22,15 +22,27 @@ export function seal(family: SealFamily, content: unknown): string {
   return `${prefix}${family}.${Buffer.from(JSON.stringify(content)).toString("base64url")}`;
 }
 
+/** The same where a slot holds bytes in base64, as Gemini's does: its typed clients refuse other texts. */
+export function sealAsBytes(family: SealFamily, content: unknown): string {
+  return Buffer.from(seal(family, content)).toString("base64");
+}
+
+/** How envelopes in base64 begin. */
+const bytesPrefix = "dHJwMS";
+
+/** @param text in either alphabet of base64, where it is: clients write bytes anew */
+const opened = (text: string): string =>
+  text.startsWith(bytesPrefix) ? Buffer.from(text, "base64").toString("latin1") : text;
+
 /** Whether that is an envelope of ours, be it one that can't be opened: no upstream takes it for its own seal. */
 export function isSeal(text: string): boolean {
-  return text.startsWith(prefix);
+  return opened(text).startsWith(prefix);
 }
 
 /** @param text a caller's @returns undefined for a native seal, and for an envelope of an unknown family or a damaged one */
 export function unseal(text: string): Seal | undefined {
   if (!isSeal(text)) return undefined;
-  const [, maker, encoded] = form.exec(text) ?? [];
+  const [, maker, encoded] = form.exec(opened(text)) ?? [];
   const family = sealFamilies.find((one) => one === maker);
   if (family === undefined || encoded === undefined) return undefined;
   const json = Buffer.from(encoded, "base64url");

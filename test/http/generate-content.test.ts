@@ -304,7 +304,7 @@ test.each([false, true])(
     const { candidates } = await chat.sendMessage({ message: "hi" });
     const called = {
       functionCall: { id: "toolu_1", name: "weather", args: { city: "Oslo" } },
-      thoughtSignature: expect.stringMatching(/^trp1\.anthropic\./),
+      thoughtSignature: expect.stringMatching(/^dHJwMS5hbnRocm9waWMu/),
     };
     const shown = includeThoughts ? [{ text: "Hm.", thought: true }] : [];
     expect(candidates![0]!.content!.parts).toEqual([...shown, called] as never);

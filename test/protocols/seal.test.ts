@@ -1,9 +1,22 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { isSeal, seal, sealFamilies, unseal } from "../../src/protocols/seal.ts";
+import { isSeal, seal, sealAsBytes, sealFamilies, unseal } from "../../src/protocols/seal.ts";
 
 const families = fc.constantFrom(...sealFamilies);
 const contents = fc.jsonValue({ maxDepth: 4 });
+
+test("an envelope in base64 is one too, in either alphabet", () => {
+  for (const text of ["a", "ab", "abc", "ÿþ~~??", "é☃😀"]) {
+    const bytes = sealAsBytes("openai", { text });
+    expect(bytes).toMatch(/^[A-Za-z0-9+/]+=*$/);
+    const url = bytes.replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
+    for (const one of [bytes, url]) {
+      expect(isSeal(one)).toBe(true);
+      expect(unseal(one)).toEqual({ family: "openai", content: { text } });
+    }
+  }
+  expect(isSeal("dHJwMSBpcyBub3Qgb3Vycw==")).toBe(false);
+});
 
 describe("an envelope", () => {
   test("gives back its family and content, whatever they are", () => {

@@ -5,7 +5,7 @@
 import { type JsonObject, listOf, objectOf, textOf } from "../../lib/json/json.ts";
 import { wholeDetails } from "../chat/reasoning-details.ts";
 import type { AnswerMessage, AssistantMessage, ThinkingBlock } from "../chat/schema.ts";
-import { isSeal, type SealFamily, seal, sealFamilies, unseal } from "../seal.ts";
+import { isSeal, type SealFamily, sealAsBytes, sealFamilies, unseal } from "../seal.ts";
 
 /** The makers whose state stands in `extra_content`, Google apart. */
 const others: readonly SealFamily[] = ["openai", "xai"];
@@ -69,14 +69,14 @@ export function signaturesOf({ thinking_blocks, extra_content, reasoning_details
   const blocks = thinking_blocks ?? [];
   if (blocks.length > 0) {
     const layout = objectOf(extra_content?.["anthropic"])?.["layout"];
-    envelopes.push(seal("anthropic", { blocks, ...(Array.isArray(layout) && { layout }) }));
+    envelopes.push(sealAsBytes("anthropic", { blocks, ...(Array.isArray(layout) && { layout }) }));
   }
   for (const family of others) {
     const message = objectOf(extra_content?.[family]);
-    if (message !== undefined) envelopes.push(seal(family, { message }));
+    if (message !== undefined) envelopes.push(sealAsBytes(family, { message }));
   }
   const details = wholeDetails(reasoning_details);
-  if (details.length > 0) envelopes.push(seal("openrouter", { details }));
+  if (details.length > 0) envelopes.push(sealAsBytes("openrouter", { details }));
   return { own: googleSignature(extra_content), envelopes };
 }
 
@@ -86,7 +86,7 @@ export function signatureOfCall(extra_content: unknown): string | undefined {
   const own = googleSignature(extra);
   if (own !== undefined) return own;
   const family = sealFamilies.find((one) => one !== "google" && objectOf(extra?.[one]) !== undefined);
-  return family && seal(family, { call: extra![family] });
+  return family && sealAsBytes(family, { call: extra![family] });
 }
 
 function googleSignature(extra: JsonObject | null | undefined): string | undefined {
