@@ -322,7 +322,7 @@ function streamRules({ live }: Services, surface: Surface, writer: Writer, disco
 /** A request, told from others of the same `service-request-id`. */
 type Identified = {
   readonly caller: Caller;
-  readonly call: Pick<ParsedCall<unknown>, "identity">;
+  readonly call: Pick<ParsedCall<unknown>, "identity"> & { readonly request: Pick<ChatRequest, "model"> };
   /** The request as it was sent. */
   readonly source: Source;
 };
@@ -616,14 +616,14 @@ const completionOf = (writer: Writer) => (body: CompletionBody) => jsonAnswer(wr
 export function idempotentAnswer(
   services: Services,
   context: RequestContext,
-  { caller, call: { identity }, source }: Identified,
+  { caller, call, source }: Identified,
   requestId: string,
   signal: AbortSignal,
   produce: Producer,
 ): Promise<Answer> {
+  const { identity } = call;
+  const asked = call.request.model;
   const area = context.area;
-  const { model } = source.parsed;
-  const asked = typeof model === "string" ? model : "";
   const lastEventId = context.request.headers.get("last-event-id") ?? undefined;
   const run = (print: string) =>
     services.idempotency.run({ scope: `${caller.keyId} ${area}`, requestId, fingerprint: print }, signal, produce, {

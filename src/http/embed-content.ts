@@ -35,7 +35,8 @@ export async function embedContent(
   const asked = { caller, model, isBatch: method === "batchEmbedContents", source };
   const requestId = serviceRequestId(context);
   if (requestId === undefined) return answer(services, context, asked, context.request.signal);
-  const identified = { caller, call: { identity: ["generate-content", method, model, source.parsed] }, source };
+  const identity = ["generate-content", method, model, source.parsed];
+  const identified = { caller, call: { identity, request: { model } }, source };
   const produce = (until: AbortSignal) => answer(services, context, asked, until);
   const made = await idempotentAnswer(services, context, identified, requestId, context.request.signal, produce);
   if (made.kind !== "whole") throw new Error("a stream in place of a whole answer");

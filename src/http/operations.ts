@@ -88,7 +88,9 @@ async function operate(
   const requestId = serviceRequestId(context);
   const { signal } = context.request;
   if (requestId !== undefined) {
-    const identified = { caller, call: { identity: [operation, source.parsed] }, source };
+    const { model } = source.parsed;
+    const request = { model: typeof model === "string" ? model : "" };
+    const identified = { caller, call: { identity: [operation, source.parsed], request }, source };
     const produce = (until: AbortSignal) => wholeAnswer(services, context, asked, until);
     const answer = await idempotentAnswer(services, context, identified, requestId, signal, produce);
     if (answer.kind !== "whole") throw new Error("a stream in place of a whole answer");
