@@ -7,6 +7,7 @@ import { type Diagnostic, formatDiagnostic } from "../lib/yaml/yaml.ts";
 import { limitsDiagnostic } from "../limits/limits.ts";
 import { parseModelId } from "../protocols/model-id.ts";
 import { dryRun } from "../server/dry-run.ts";
+import { inspectRedis } from "../store/redis/inspect.ts";
 import { StorageError } from "../store/storage-error.ts";
 import { type Context, codeOf, type ExitCode, loadFrom, printJson } from "./context.ts";
 import { type LoadedPersonas, loadPersonas, noProvider, providerNames, unreachable } from "./personas.ts";
@@ -38,7 +39,7 @@ async function runChecks(context: Context): Promise<CheckReport> {
     return { summary: {}, errors: format(loaded.errors), warnings: [], code: codeOf(loaded.errors) };
   const { config, file = "none: every default" } = loaded;
   const personas = await loadPersonas(config.personas);
-  const storage = await storageOf(config);
+  const [storage, coordination] = await Promise.all([storageOf(config), coordinationOf(config)]);
   const errors = [...format(personas.errors), ...storage.errors];
   return {
     summary: {
@@ -49,6 +50,7 @@ async function runChecks(context: Context): Promise<CheckReport> {
       providers: config.providers.map(({ name, baseUrl }) => `${name} (${baseUrl})`).join(", ") || "none",
       personas: `${personas.personas.length} in ${personas.from}`,
       data: storage.summary,
+      ...(coordination && { coordination: coordination.summary }),
     },
     errors,
     code: errors.length === 0 ? 0 : 1,
@@ -57,6 +59,7 @@ async function runChecks(context: Context): Promise<CheckReport> {
       ...unreachableOf(personas, config),
       ...lostAliases(personas.personas, config),
       ...limitsOf(config),
+      ...(coordination?.warnings ?? []),
     ],
   };
 }
@@ -78,6 +81,18 @@ function lostAliases(personas: LoadedPersonas["personas"], config: Config): stri
 function limitsOf({ data }: Config): string[] {
   const found = limitsDiagnostic(data);
   return found === undefined ? [] : [found];
+}
+
+/** A start goes on without it, each node with its share of the limits. */
+async function coordinationOf({ coordination }: Config): Promise<{ summary: string; warnings: string[] } | undefined> {
+  if (coordination === undefined) return undefined;
+  try {
+    const { place, server, concerns } = await inspectRedis(coordination, systemClock);
+    return { summary: `${place} (${server})`, warnings: concerns.map((one) => `coordination: ${place}: ${one}`) };
+  } catch (error) {
+    if (!(error instanceof StorageError)) throw error;
+    return { summary: error.path, warnings: [`coordination: ${error.message}`] };
+  }
 }
 
 async function storageOf(config: Config): Promise<{ summary: string; errors: string[] }> {

@@ -61,6 +61,8 @@ describe.skipIf(!hasPostgres)("a server on PostgreSQL", () => {
     expect(made.out).toMatch(/^trp_/);
     expect((await shell.run("keys list")).out).toContain(made.out.slice(0, 12));
     expect((await shell.run("check")).out).toContain(`and ${place} (1 of 1 keys active)\n`);
+    const apart = new Console(folder.path, { DB: url, TROUPE_COORDINATION: "redis://127.0.0.1:1" });
+    expect(await apart.run("check")).toMatchObject({ code: 0, err: expect.stringMatching(/^warning: coordination: /) });
     expect((await shell.run("data stats")).out).toContain(`database       ${place}\n`);
     expect((await shell.run("data prune")).out).toStartWith("Nothing has expired");
     for (const line of ["data backup b.db", "data restore b.db"]) {

@@ -9,6 +9,7 @@ import { formatDiagnostic } from "../../lib/yaml/yaml.ts";
 import { limitsDiagnostic } from "../../limits/limits.ts";
 import { readCertificate } from "../../server/certificate.ts";
 import { type DryRun, dryRun } from "../../server/dry-run.ts";
+import { inspectRedis } from "../../store/redis/inspect.ts";
 import { firstKeyName } from "../../store/sqlite/loss-guard.ts";
 import { StorageError } from "../../store/storage-error.ts";
 import { loadPersonas, noProvider, unreachable } from "../personas.ts";
@@ -31,6 +32,7 @@ export async function examineInstallation(loaded: LoadResult, call: boolean): Pr
     ok("configuration", file),
     ...warnings.map((one) => warning("configuration", formatDiagnostic(one), "Correct the name, or remove it.")),
     ...(await data(config)),
+    ...(await coordination(config)),
     ...(await Promise.all(config.listen.map((listener) => addresses(listener, config)))).flat(),
     ...(await personas(config)),
     ...(await examineUpstreams(config, call)),
@@ -48,6 +50,21 @@ async function data(config: Config): Promise<Check[]> {
     return [failure(what, error.message, "See docs/troubleshooting.md, under storage.")];
   }
   return folder(config);
+}
+
+async function coordination({ coordination: url }: Config): Promise<Check[]> {
+  if (url === undefined) return [];
+  const advice = "Until then nodes admit their shares of the limits. See docs/postgres.md, under Valkey or Redis.";
+  try {
+    const { place, server, concerns } = await inspectRedis(url, systemClock);
+    if (concerns.length === 0) return [ok("coordination", `${place}, ${server}`)];
+    return concerns.map((one) =>
+      warning("coordination", `${place}, ${server}. ${one}`, "See docs/postgres.md, under Valkey or Redis."),
+    );
+  } catch (error) {
+    if (!(error instanceof StorageError)) throw error;
+    return [failure("coordination", error.message, advice)];
+  }
 }
 
 function server(place: string, keys: DryRun["keys"]): Check[] {

@@ -109,6 +109,6 @@ function away(place: string, why: string): StorageError {
   return new StorageError(
     "away",
     place,
-    `The coordination ${place} can't be reached (${why}): check the server and the way to it.`,
+    `The coordination ${place} can't be reached (${why}): check the server, the way to it, its user and password.`,
   );
 }

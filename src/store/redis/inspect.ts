@@ -1,0 +1,51 @@
+/** Looks at a Valkey or Redis server for `troupe check` and `troupe doctor`, and leaves nothing there. */
+import type { Clock } from "../../lib/clock.ts";
+import { StorageError } from "../storage-error.ts";
+import { RedisConnection } from "./connection.ts";
+
+export type RedisFound = {
+  /** The server's address without user and password. */
+  readonly place: string;
+  /** Its name and version, as far as it tells. */
+  readonly server: string;
+  /** What makes it unfit to count limits, as sentences. */
+  readonly concerns: readonly string[];
+};
+
+const deadlineMs = 1_000;
+/** The oldest release that the windows are tried with. */
+const oldestMajor = 7;
+
+/** @throws StorageError when it can't be asked, or not in time */
+export async function inspectRedis(url: string, clock: Clock): Promise<RedisFound> {
+  const connection = new RedisConnection(url, deadlineMs, clock);
+  const { place } = connection;
+  try {
+    return { place, ...readInfo(String(await connection.run("INFO", []))) };
+  } catch (error) {
+    if (error instanceof StorageError) throw error;
+    const message = (error as Error).message;
+    // It was reached, and its user may do all but this. Source: https://valkey.io/topics/acl/
+    if (message.startsWith("NOPERM")) return { place, server: "a server that does not tell its version", concerns: [] };
+    throw new StorageError("unusable", place, `The coordination ${place} refused: ${message}`, error);
+  } finally {
+    await connection.close();
+  }
+}
+
+/**
+ * Reads the server's answer to INFO. Valkey names itself, and as `redis_version` what it is compatible with.
+ * Source: https://valkey.io/commands/info/
+ */
+export function readInfo(info: string): Omit<RedisFound, "place"> {
+  const fields = new Map(info.split(/\r?\n/).map((line) => line.split(":", 2) as [string, string | undefined]));
+  const redis = fields.get("redis_version");
+  const valkey = fields.get("valkey_version");
+  const policy = fields.get("maxmemory_policy") ?? "noeviction";
+  const concerns = [
+    ...(Number.parseInt(redis ?? "", 10) < oldestMajor ? [`It is older than version ${oldestMajor}.0.`] : []),
+    ...(fields.get("role") === "slave" ? ["It is a replica, which takes no writes."] : []),
+    ...(policy === "noeviction" ? [] : [`Its maxmemory-policy is ${policy}: a window that is evicted is forgotten.`]),
+  ];
+  return { server: valkey === undefined ? `Redis ${redis ?? "of unknown version"}` : `Valkey ${valkey}`, concerns };
+}
