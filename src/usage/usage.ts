@@ -165,7 +165,8 @@ class Entry implements UsageEntry {
     { isReckoned = false }: { readonly isReckoned?: boolean } = {},
   ): LedgerLine {
     const { usage, seen } = outcome;
-    const { target: asked, ...attempt } = this.#attempt;
+    const attempt = this.#attempt;
+    const { target: asked } = attempt;
     const target = asked?.model === "" && outcome.model !== undefined ? { ...asked, model: outcome.model } : asked;
     const tier = usage?.[billed]?.serviceTier ?? outcome.serviceTier;
     const isBilled = target !== undefined && (usage !== undefined || seen !== undefined);
@@ -174,7 +175,7 @@ class Entry implements UsageEntry {
       ? nothing
       : this.#tools.prices().price(target, counted ?? countedOf(someUsage), tier, this.at);
     // Of a call whose counts are unknown only a cost of nothing is known.
-    const { cost, costs, ...price } = counted === undefined && priced.cost !== 0 ? unknown : priced;
+    const price = counted === undefined && priced.cost !== 0 ? unknown : priced;
     return {
       requestId: attempt.requestId,
       attempt: attempt.number,
@@ -194,8 +195,8 @@ class Entry implements UsageEntry {
       serviceTier: tier ?? null,
       counted: counted !== undefined ? source : isBilled ? "unknown" : "none",
       tokens: counted?.tokens ?? noTokens,
-      cost,
-      costs,
+      cost: price.cost,
+      costs: price.costs,
       priceSource: price.priceSource,
       priceDate: price.priceDate,
       priceNote: isReckoned ? withNote(price.priceNote) : price.priceNote,

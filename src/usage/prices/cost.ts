@@ -1,7 +1,8 @@
 /** What counted tokens cost, exactly. */
 import { type CostParts, costKinds } from "../../store/store.ts";
 import type { Counted } from "../counts.ts";
-import { microDollars, type Rate, type RateCard, type Rates, ratesAbove, type UnitKind } from "./rates.ts";
+import { type RateCard, ratesAbove, type UnitKind } from "./rates.ts";
+import { type Scaled, type Tariff, tariffOf } from "./tariff.ts";
 
 export type Cost = {
   /** Micro-dollars, rounded half up once, of the exact sum. */
@@ -12,32 +13,36 @@ export type Cost = {
   readonly notes: readonly string[];
 };
 
+/** A service tier's factor of one, in thousandths. */
+const whole = 1000n;
+
 /** @returns the cost; or, in words, why it is unknown */
 export function costOf(counted: Counted, card: RateCard, serviceTier: string | undefined): Cost | string {
   const { tokens } = counted;
   let rates = ratesAbove(card, tokens.input);
-  let factor = 1000n;
+  let factor = whole;
   if (serviceTier !== undefined) {
     const tier = Object.hasOwn(card.serviceTiers, serviceTier) ? card.serviceTiers[serviceTier] : undefined;
     if (tier === undefined) return `no rate for the service tier ${serviceTier}`;
     if (typeof tier === "bigint") factor = tier;
     else rates = tier;
   }
-  const bill = new Bill(rates);
+  const tariff = tariffOf(rates);
+  const bill = new Bill(tariff);
   addInput(bill, counted);
   addOutput(bill, counted);
-  const { request, image, audioSecond, tools } = rates;
-  if (request !== undefined) bill.addUnits("other", 1, request);
+  const { request, image, audioSecond, tools } = tariff;
+  if (request !== undefined) bill.addOther(1, request);
   const { images, audioSeconds } = counted;
   // Where tokens are told, it is by them that images are billed.
   if (images > 0 && image === undefined && tokens.input + tokens.output === 0) return "no rate for images";
-  if (images > 0 && image !== undefined) bill.addUnits("other", images, image);
+  if (images > 0 && image !== undefined) bill.addOther(images, image);
   if (audioSeconds > 0 && audioSecond === undefined) return "no rate for minutes of audio";
-  if (audioSecond !== undefined) bill.addUnits("other", audioSeconds, audioSecond);
+  if (audioSecond !== undefined) bill.addOther(audioSeconds, audioSecond);
   for (const [tool, uses] of Object.entries(counted.tools)) {
-    const rate = Object.hasOwn(tools, tool) ? tools[tool] : undefined;
+    const rate = tools.get(tool);
     if (rate === undefined) bill.notes.push(`no rate for ${tool}: its uses are not counted`);
-    else bill.addUnits("other", uses, rate);
+    else bill.addOther(uses, rate);
   }
   return bill.missing ?? bill.cost(factor);
 }
@@ -45,92 +50,121 @@ export function costOf(counted: Counted, card: RateCard, serviceTier: string | u
 function addInput(bill: Bill, { tokens, audioCacheRead, imageInput }: Counted): void {
   const { input, cacheRead, cacheWrite5m, cacheWrite1h, audioInput } = tokens;
   const heard = audioInput - audioCacheRead;
-  const plain = input - cacheRead - cacheWrite5m - cacheWrite1h - heard - imageInput;
-  bill.add("input", plain, "input");
-  bill.add("cacheRead", cacheRead - audioCacheRead, "cacheRead", ["input"]);
-  bill.add("cacheRead", audioCacheRead, "audioCacheRead", ["audioInput", "cacheRead", "input"]);
-  bill.add("cacheWrite", cacheWrite5m, "cacheWrite", ["input"]);
-  bill.add("cacheWrite", cacheWrite1h, "cacheWrite1h", ["cacheWrite", "input"]);
-  bill.add("audioInput", heard, "audioInput", ["input"]);
-  bill.add("input", imageInput, "imageInput", ["input"], true);
+  bill.add("input", input - cacheRead - cacheWrite5m - cacheWrite1h - heard - imageInput);
+  bill.add("cacheRead", cacheRead - audioCacheRead);
+  bill.add("audioCacheRead", audioCacheRead);
+  bill.add("cacheWrite", cacheWrite5m);
+  bill.add("cacheWrite1h", cacheWrite1h);
+  bill.add("audioInput", heard);
+  bill.add("imageInput", imageInput);
 }
 
 function addOutput(bill: Bill, { tokens, imageOutput }: Counted): void {
   const { output, reasoning, audioOutput } = tokens;
-  bill.add("output", output - reasoning - audioOutput - imageOutput, "output");
-  // Everybody bills thoughts as output where no other rate is said.
-  bill.add("reasoning", reasoning, "reasoning", ["output"], true);
-  bill.add("audioOutput", audioOutput, "audioOutput", ["output"]);
-  bill.add("output", imageOutput, "imageOutput", ["output"]);
+  bill.add("output", output - reasoning - audioOutput - imageOutput);
+  bill.add("reasoning", reasoning);
+  bill.add("audioOutput", audioOutput);
+  bill.add("imageOutput", imageOutput);
 }
 
-type Part = (typeof costKinds)[number];
+/** `part` is the place in `costKinds`. */
+type Item = { readonly part: number; readonly count: number; readonly rate: Scaled };
+const other = costKinds.indexOf("other");
 
-/** Adds up in billionths of a micro-dollar. */
 class Bill {
-  readonly #rates: Rates;
-  readonly #parts = new Map<Part, bigint>();
+  readonly #tariff: Tariff;
+  readonly #items: Item[] = [];
   readonly notes: string[] = [];
   /** The kind of tokens that nothing is known of, in words. */
   missing: string | undefined;
 
-  constructor(rates: Rates) {
-    this.#rates = rates;
+  constructor(tariff: Tariff) {
+    this.#tariff = tariff;
   }
 
-  /** @param others whose dearest rate is taken where `kind` has none @param isUsual whether that needs no word */
-  add(part: Part, count: number, kind: UnitKind, others: readonly UnitKind[] = [], isUsual = false): void {
+  add(kind: UnitKind, count: number): void {
     if (count <= 0) return;
-    const own = this.#rates.tokens[kind];
-    const rate = own ?? dearest(others.map((other) => this.#rates.tokens[other]));
-    if (rate === undefined) {
-      this.missing ??= `no rate for ${words[kind]}`;
+    const found = this.#tariff.tokens[kind];
+    if (typeof found === "string") {
+      this.missing ??= found;
       return;
     }
-    if (own === undefined && !isUsual)
-      this.notes.push(`no rate for ${words[kind]}: the dearest of their kinds is taken`);
-    this.addUnits(part, count, rate);
+    if (found.note !== undefined) this.notes.push(found.note);
+    this.#items.push({ part: found.part, count, rate: found.rate });
   }
 
-  addUnits(part: Part, count: number, rate: Rate): void {
-    this.#parts.set(part, (this.#parts.get(part) ?? 0n) + BigInt(count) * rate);
+  addOther(count: number, rate: Scaled): void {
+    this.#items.push({ part: other, count, rate });
   }
 
   /** @param factor in thousandths */
   cost(factor: bigint): Cost {
-    const unit = microDollars * 1000n;
-    const exact = costKinds.map((kind) => (this.#parts.get(kind) ?? 0n) * factor);
-    const total = (exact.reduce((sum, one) => sum + one, 0n) + unit / 2n) / unit;
-    const whole = exact.map((one) => one / unit);
-    let left = Number(total - whole.reduce((sum, one) => sum + one, 0n));
-    // What rounding leaves goes to the parts that lost most by it.
-    const byLoss = exact.map((one, at) => ({ at, lost: one % unit })).sort((a, b) => (a.lost < b.lost ? 1 : -1));
-    for (const { at } of byLoss) {
-      if (left <= 0) break;
-      whole[at]! += 1n;
-      left -= 1;
-    }
-    const parts = Object.fromEntries(costKinds.map((kind, at) => [kind, Number(whole[at])])) as CostParts;
-    return { total: Number(total), parts, notes: this.notes };
+    const { microDollar } = this.#tariff;
+    const { total, parts } =
+      (factor === whole ? inNumbers(this.#items, 1, microDollar.number) : undefined) ??
+      inNumbers(this.#items, Number(factor), microDollar.number * Number(whole)) ??
+      inIntegers(this.#items, factor, microDollar.exact * whole);
+    const [input, cacheRead, cacheWrite, output, reasoning, audioInput, audioOutput, rest] = parts as Eight;
+    return {
+      total,
+      parts: { input, cacheRead, cacheWrite, output, reasoning, audioInput, audioOutput, other: rest },
+      notes: this.notes,
+    };
   }
 }
 
-const words: { readonly [Kind in UnitKind]: string } = {
-  input: "input tokens",
-  cacheRead: "cached tokens",
-  cacheWrite: "tokens written to the cache",
-  cacheWrite1h: "tokens written to the cache for an hour",
-  output: "output tokens",
-  reasoning: "reasoning tokens",
-  audioInput: "audio input",
-  audioCacheRead: "cached audio",
-  audioOutput: "audio output",
-  imageInput: "image input",
-  imageOutput: "image output",
-};
+type Eight = [number, number, number, number, number, number, number, number];
+/** In micro-dollars; parts in the order of `costKinds`. */
+type Rounded = { readonly total: number; readonly parts: number[] };
 
-function dearest(rates: readonly (Rate | undefined)[]): Rate | undefined {
-  let found: Rate | undefined;
-  for (const rate of rates) if (rate !== undefined && (found === undefined || rate > found)) found = rate;
-  return found;
+/** @returns undefined where the sum is too large to be exact */
+function inNumbers(items: readonly Item[], factor: number, unit: number): Rounded | undefined {
+  const parts = [0, 0, 0, 0, 0, 0, 0, 0];
+  const lost = [0, 0, 0, 0, 0, 0, 0, 0];
+  let sum = 0;
+  for (const { part, count, rate } of items) {
+    const amount = count * rate.number * factor;
+    parts[part]! += amount;
+    sum += amount;
+  }
+  // Nothing is below zero: where the last of the sums is exact, all are.
+  const doubled = 2 * sum + unit;
+  if (!Number.isSafeInteger(doubled)) return undefined;
+  const total = (doubled - (doubled % (2 * unit))) / (2 * unit);
+  let left = total;
+  for (let at = 0; at < parts.length; at++) {
+    const amount = parts[at]!;
+    if (amount === 0) continue;
+    const rest = amount % unit;
+    lost[at] = rest;
+    left -= parts[at] = (amount - rest) / unit;
+  }
+  if (left > 0) for (const at of mostLost(lost, left)) parts[at]! += 1;
+  return { total, parts };
+}
+
+function inIntegers(items: readonly Item[], factor: bigint, unit: bigint): Rounded {
+  const exact = costKinds.map(() => 0n);
+  for (const { part, count, rate } of items) exact[part]! += BigInt(count) * rate.exact * factor;
+  const sum = exact.reduce((all, one) => all + one, 0n);
+  const total = (2n * sum + unit) / (2n * unit);
+  const parts = exact.map((one) => one / unit);
+  const left = Number(total - parts.reduce((all, one) => all + one, 0n));
+  for (const at of mostLost(
+    exact.map((one) => one % unit),
+    left,
+  )) {
+    parts[at]! += 1n;
+  }
+  return { total: Number(total), parts: parts.map(Number) };
+}
+
+/** What rounding leaves goes to the parts that lost most by it. @returns their places */
+function mostLost(lost: (number | bigint)[], left: number): number[] {
+  return Array.from({ length: left }, () => {
+    let most = 0;
+    for (let at = 1; at < lost.length; at++) if (lost[at]! >= lost[most]!) most = at;
+    lost[most] = -1;
+    return most;
+  });
 }
