@@ -187,6 +187,22 @@ function describeWindows(house: () => House): void {
     await far.close();
   }, 60_000);
 
+  test("connections whose server's side is gone without a word are given up, and no count is lost", async () => {
+    using proxy = new SwitchedProxy(house().port);
+    const long = { windowMs: 60_000, leaseMs: 10_000 };
+    const limiter = await nodeOn(await house().address(proxy.port), long);
+    await limiter.start();
+    let admitted = 0;
+    for (let at = 0; at < 5; at += 1) if ((await limiter.hit("a", 10)).allowed) admitted += 1;
+    const before = proxy.connections;
+    proxy.orphan();
+    for (let at = 0; at < 10; at += 1) if ((await limiter.hit("a", 10)).allowed) admitted += 1;
+    while (proxy.connections === before || limiter.status.isAlone) await Bun.sleep(20);
+    for (let at = 0; at < 10; at += 1) if ((await limiter.hit("a", 10)).allowed) admitted += 1;
+    expect(admitted).toBe(10);
+    await limiter.close();
+  }, 60_000);
+
   test("connections that break all the time change no count", async () => {
     using proxy = new SwitchedProxy(house().port);
     const long = { windowMs: 60_000, leaseMs: 10_000 };
@@ -222,6 +238,23 @@ describe.skipIf(!hasPostgres)("limits over nodes on a PostgreSQL server", () => 
       return server.url(pathname.slice(1), port);
     },
   }));
+
+  test("a server that crashed and came back knows what was admitted before and during", async () => {
+    const windows = await openTestWindows(await server.createDatabase(), windowTimes);
+    const limiter = new ClusterLimiter({ windows, clock: systemClock, log: silentLogger, place: "test" });
+    await limiter.start();
+    for (let at = 0; at < 6; at += 1) expect((await limiter.hit("a", 10)).allowed).toBe(true);
+    await server.stop();
+    while (!limiter.status.isAlone) await Bun.sleep(10);
+    expect((await limiter.hit("a", 10)).allowed).toBe(true);
+    await server.run();
+    while (limiter.status.isAlone) await Bun.sleep(10);
+    let admitted = 0;
+    for (let at = 0; at < 8; at += 1) if ((await limiter.hit("a", 10)).allowed) admitted += 1;
+    expect(admitted).toBe(3);
+    await limiter.close();
+    await windows.close();
+  }, 30_000);
 });
 
 describe.skipIf(!hasRedis)("limits over nodes on a Redis server", () => {
