@@ -5,6 +5,7 @@ import { join } from "node:path";
 import Ajv2019 from "ajv/dist/2019";
 import type { IDeployment } from "kubernetes-models/apps/v1";
 import type { IHorizontalPodAutoscaler } from "kubernetes-models/autoscaling/v2";
+import type { INetworkPolicy } from "kubernetes-models/networking.k8s.io/v1";
 import type { IPodDisruptionBudget } from "kubernetes-models/policy/v1";
 import type { IService } from "kubernetes-models/v1";
 import OpenAI from "openai";
@@ -80,8 +81,16 @@ describe("deploy/kubernetes", () => {
     expect(container!.envFrom).toEqual([{ secretRef: { name: of<Manifest>("secret.example.yaml").metadata.name } }]);
     const secret = of<{ stringData: Record<string, string> }>("secret.example.yaml").stringData;
     const { data } = of<{ data: Record<string, string> }>("configmap.yaml");
-    const { shutdown, store } = configFrom(data["troupe.yaml"]!, secret);
+    const { shutdown, store, coordination } = configFrom(data["troupe.yaml"]!, secret);
     expect(store?.url).toBe(secret["DATABASE_URL"]!);
+    const counter = of<IService & Manifest>("service-valkey.yaml");
+    expect(coordination).toBe(`redis://${counter.metadata.name}:${counter.spec!.ports![0]!.port}`);
+    const valkey = of<IDeployment>("valkey.yaml").spec!;
+    expect(counter.spec!.selector).toEqual(valkey.template.metadata!.labels!);
+    expect(valkey.selector.matchLabels).toEqual(valkey.template.metadata!.labels!);
+    const { podSelector, ingress } = of<INetworkPolicy>("networkpolicy-valkey.yaml").spec!;
+    expect(podSelector).toEqual(valkey.selector);
+    expect(ingress![0]!.from).toEqual([{ podSelector: selector }]);
     const preStop = container!.lifecycle!.preStop!.sleep!.seconds;
     expect(template.spec!.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(
       preStop + shutdown.delaySeconds + shutdown.drainSeconds + 10,
@@ -116,6 +125,13 @@ describe("deploy/compose.yaml", () => {
   test("its nodes have the configuration beside it, and time to drain", () => {
     const config = configFrom(readFileSync("deploy/cluster/troupe.yaml", "utf8"), { DATABASE_PASSWORD: "secret" });
     expect(config.store?.url).toBe("postgres://troupe:secret@postgres:5432/troupe");
+    expect(config.coordination).toBe("redis://valkey:6379");
+    const { image, command, healthcheck, mem_limit: limit } = compose.services["valkey"]!;
+    expect(image).toMatch(/^valkey\/valkey:\d+\.\d+/);
+    expect(healthcheck).toMatchObject({ test: ["CMD", "valkey-cli", "ping"] });
+    expect((command as string[]).join(" ")).toContain("--maxmemory-policy noeviction");
+    const most = Number.parseInt(/--maxmemory (\d+)mb/.exec((command as string[]).join(" "))![1]!, 10);
+    expect(Number.parseInt(limit as string, 10)).toBeGreaterThan(most);
     const nodes = Object.keys(compose.services).filter((name) => name.startsWith("troupe-"));
     expect(nodes).toHaveLength(3);
     const { delaySeconds, drainSeconds } = config.shutdown;
