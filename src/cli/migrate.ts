@@ -24,7 +24,7 @@ export function migrate(context: Context, { dryRun }: { readonly dryRun?: boolea
 async function migrateServer({ io }: Context, store: StoreConfig, isDryRun: boolean): Promise<ExitCode> {
   const { inspectPostgres, migratePostgres } = await import("../store/postgres/inspect.ts");
   const { place, version, known } = await inspectPostgres(store, systemClock, (state) => state);
-  if (!isDryRun) await migratePostgres(store, systemClock);
+  if (!isDryRun) await migratePostgres(store, systemClock, (words) => io.stderr.write(`${words}\n`));
   const steps = version >= known ? `schema ${version} is up to date` : `schema ${version} → ${known}`;
   io.stdout.write(`${place}: ${steps}${isDryRun ? "; nothing was changed" : ": done"}\n`);
   return 0;

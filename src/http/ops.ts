@@ -20,7 +20,7 @@ type Check = {
 
 /**
  * Storage lost is the one fault that makes the service unhealthy: without it no key can be trusted to be current. While a database
- * server is away and its keys may still be trusted, calls without an id go on, and a balancer is not to take every node out.
+ * server is away, full or failing and its keys may still be trusted, calls without an id go on, and a balancer is not to take every node out.
  */
 async function health(services: Services): Promise<WholeAnswer> {
   await services.loading;
@@ -44,18 +44,26 @@ async function health(services: Services): Promise<WholeAnswer> {
 }
 
 /** `goesOn`: what needs no storage is answered all the same. */
-async function checkStorage(services: Services): Promise<Check & { readonly goesOn?: boolean }> {
+async function checkStorage({ store, log, keys }: Services): Promise<Check & { readonly goesOn?: boolean }> {
+  const network = store.network?.();
   try {
-    await services.store.maintenance.check();
-    const network = services.store.network?.();
+    await store.maintenance.check();
     return { status: "ok", ...(network !== undefined && { listening: network.isListening }) };
   } catch (error) {
-    services.log.error("storage check failed", { error });
-    if (!(error instanceof StorageError && error.kind === "away"))
-      return { status: "failing", message: "The data folder can't be written." };
-    const message = "The database can't be reached.";
-    return { status: "failing", message, goesOn: services.keys.areTrusted };
+    log.error("storage check failed", { error });
+    if (network === undefined) return { status: "failing", message: "The data folder can't be written." };
+    return { status: "failing", message: databaseFailure(error), goesOn: keys.areTrusted };
   }
+}
+
+/** For whoever may ask: no address, no cause. The log has them. */
+function databaseFailure(error: unknown): string {
+  const kind = error instanceof StorageError ? error.kind : undefined;
+  if (kind === "away") return "The database can't be reached.";
+  if (kind === "full") return "The database's disk is full.";
+  if (kind === "readonly") return "The database takes no writes.";
+  if (kind === "busy") return "The database did not answer in time.";
+  return "The database fails; the log says how.";
 }
 
 function checkLimits({ isAlone, nodes }: ClusterStatus) {

@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { assertPlaceable, type KeyInfo, Keys } from "../auth/keys.ts";
 import type { Config, StoreConfig } from "../config/config.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { PostgresState } from "../store/postgres/inspect.ts";
 import { firstKeyName, LossGuard } from "../store/sqlite/loss-guard.ts";
 import { databaseName, openStore } from "../store/sqlite/store.ts";
 import { asFolderError, damaged, StorageError } from "../store/storage-error.ts";
@@ -13,6 +14,8 @@ export type DryRun = {
   readonly place: string;
   /** undefined: there is no database of today's schema yet, and a start can make one. */
   readonly keys: readonly KeyInfo[] | undefined;
+  /** Of a database server. */
+  readonly database?: Omit<PostgresState, "keys">;
 };
 
 /** The folder of the liveness locks. */
@@ -37,12 +40,13 @@ export async function dryRun(config: Config, clock: Clock, isThorough = false): 
 
 async function dryRunPostgres(store: StoreConfig, { tiers }: Config, clock: Clock): Promise<DryRun> {
   const { inspectPostgres } = await import("../store/postgres/inspect.ts");
-  return inspectPostgres(store, clock, async ({ place, isWritable, keys }) => {
+  return inspectPostgres(store, clock, async ({ keys, ...database }) => {
+    const { place, isWritable } = database;
     if (!isWritable) {
       const message = `The database ${place} takes no writes from this user: it is a standby, or the user lacks a right.`;
       throw new StorageError("readonly", place, message);
     }
-    return { place, keys: keys && (await new Keys(keys, clock, tiers).list()) };
+    return { place, database, keys: keys && (await new Keys(keys, clock, tiers).list()) };
   });
 }
 

@@ -54,7 +54,7 @@ export async function runSupervisor(config: Config, options: SupervisorOptions):
   const log = logFor(config, io, clock);
   return untilLogged(log, async () => {
     const listen = resolvePorts(config.listen, io.parentId !== undefined);
-    const firstKey = await prepareData(config, clock);
+    const firstKey = await prepareData(config, clock, log);
     using shared = new SharedFolder(config.data);
     return await new Supervisor({ ...config, listen }, shared.path, log, clock, options).run(firstKey);
   });
@@ -71,8 +71,8 @@ function resolvePorts(listen: readonly ListenerConfig[], isUpgrade: boolean): re
 }
 
 /** Opens store and data folder once, before any worker does. @throws StorageError */
-async function prepareData(config: Config, clock: Clock): Promise<NewKey | undefined> {
-  const store = await openStoreFor(config);
+async function prepareData(config: Config, clock: Clock, log: Logger): Promise<NewKey | undefined> {
+  const store = await openStoreFor(config, log);
   try {
     return await new Keys(store.keys, clock, config.tiers).ensureFirstKey(join(config.data, firstKeyName));
   } finally {

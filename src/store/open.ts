@@ -2,6 +2,8 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../config/config.ts";
+import { systemClock } from "../lib/clock.ts";
+import type { Logger } from "../lib/log.ts";
 import type { SharedWindows } from "./shared-windows.ts";
 import { databaseName, openStore } from "./sqlite/store.ts";
 import { asFolderError } from "./storage-error.ts";
@@ -18,13 +20,17 @@ export type OpenedStore = Store & {
 
 /**
  * Makes the data folder too, which holds what belongs to one machine whatever the store: windows of rate limits, the first key.
+ * @param log is told how far a new schema of a server is
  * @throws StorageError
  */
-export async function openStoreFor({ data, store }: Pick<Config, "data" | "store">): Promise<OpenedStore> {
+export async function openStoreFor(
+  { data, store }: Pick<Config, "data" | "store">,
+  log?: Logger,
+): Promise<OpenedStore> {
   if (store === undefined) return openStore(data);
   makeFolder(data);
   const { openPostgresStore } = await import("./postgres/store.ts");
-  return openPostgresStore(store);
+  return openPostgresStore(store, systemClock, false, log);
 }
 
 function makeFolder(folder: string): void {

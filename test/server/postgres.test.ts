@@ -1,6 +1,7 @@
 /** A server whose store is PostgreSQL: real calls, real commands, and what becomes of both without the database. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
+import { examineDatabase } from "../../src/cli/doctor/database.ts";
 import type { Config } from "../../src/config/config.ts";
 import { steps } from "../../src/store/postgres/migrations.ts";
 import { Console } from "../cli/console.ts";
@@ -70,7 +71,18 @@ describe.skipIf(!hasPostgres)("a server on PostgreSQL", () => {
       expect({ code, err }).toEqual({ code: 1, err: expect.stringMatching(/in PostgreSQL.*'pg_(dump|restore)/) });
     }
     expect(await shell.run("config print")).toMatchObject({ code: 0, out: expect.not.stringContaining("secret") });
-    expect((await shell.run("doctor")).out).toContain(`ok    database: ${place}\n`);
+    const doctor = (await shell.run("doctor")).out;
+    expect(doctor).toMatch(
+      new RegExp(`ok    database: ${RegExp.escape(place)}, PostgreSQL \\d+[^,\\n]*, schema ${steps.length}\\n`),
+    );
+    expect(doctor).toContain("database: fsync is off: a crash of its machine can damage the database\n");
+    expect(doctor).not.toContain("synchronous_commit");
+    expect(doctor).not.toContain("database clock");
+    await server.ask(
+      url,
+      `alter role troupe in database ${new URL(url).pathname.slice(1)} set synchronous_commit = off`,
+    );
+    expect((await shell.run("doctor")).out).toContain("database: synchronous_commit is off: a crash loses");
   }, 30_000);
 
   test("a wrong address is told by the start and by the commands, without the password", async () => {
@@ -82,6 +94,49 @@ describe.skipIf(!hasPostgres)("a server on PostgreSQL", () => {
       const { code, out, err } = await new Console(folder.path, { TROUPE_STORE: database }).run("check");
       expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining(told) });
       expect(out + err).not.toContain("secret");
+    }
+  }, 30_000);
+
+  test("doctor warns of a server whose clock is off", () => {
+    const told = (aheadMs: number) =>
+      examineDatabase({
+        place: "db",
+        version: steps.length,
+        known: steps.length,
+        isWritable: true,
+        server: { version: "17", aheadMs, unsafe: [] },
+      })
+        .slice(1)
+        .map(({ found }) => found);
+    expect(told(-1_999)).toEqual([]);
+    expect(told(2_500)).toEqual(["the server's is 2.5 s ahead"]);
+    expect(told(-90_000)).toEqual(["the server's is 90 s behind"]);
+  });
+
+  test("/health names what fails of the database, and stays 200 while plain calls go on", async () => {
+    const url = await server.createDatabase();
+    await using troupe = await Troupe.start({ config: configOf(url) });
+    const storage = async () => {
+      const response = await troupe.fetch("/health");
+      const { checks } = (await response.json()) as { checks: { storage: { message?: string } } };
+      return { code: response.status, message: checks.storage.message };
+    };
+    expect(await storage()).toEqual({ code: 200, message: undefined });
+    // A lease that can't be written, by the server's own word for each cause.
+    for (const [state, message] of [
+      ["53100", "The database's disk is full."],
+      ["42501", "The database takes no writes."],
+      ["57014", "The database did not answer in time."],
+      ["XX001", "The database fails; the log says how."],
+    ] as const) {
+      const body = `begin raise exception 'no' using errcode = '${state}'; end`;
+      await server.ask(url, `create or replace function public.fail() returns trigger language plpgsql as $$${body}$$`);
+      await server.ask(
+        url,
+        "create or replace trigger fails before insert or update on troupe.holders execute function public.fail()",
+      );
+      expect(await storage()).toEqual({ code: 200, message });
+      expect((await troupe.post(path, chat("plain"))).status).toBe(200);
     }
   }, 30_000);
 

@@ -8,12 +8,13 @@ import { systemClock } from "../../lib/clock.ts";
 import { formatDiagnostic } from "../../lib/yaml/yaml.ts";
 import { limitsDiagnostic } from "../../limits/limits.ts";
 import { readCertificate } from "../../server/certificate.ts";
-import { type DryRun, dryRun } from "../../server/dry-run.ts";
+import { dryRun } from "../../server/dry-run.ts";
 import { inspectRedis } from "../../store/redis/inspect.ts";
 import { firstKeyName } from "../../store/sqlite/loss-guard.ts";
 import { StorageError } from "../../store/storage-error.ts";
 import { loadPersonas, noProvider, unreachable } from "../personas.ts";
 import { type Check, failure, ok, warning } from "./check.ts";
+import { examineDatabase } from "./database.ts";
 import { examineUpstreams } from "./upstreams.ts";
 
 const mebibyte = 1024 ** 2;
@@ -41,8 +42,8 @@ export async function examineInstallation(loaded: LoadResult, call: boolean): Pr
 
 async function data(config: Config): Promise<Check[]> {
   try {
-    const { place, keys } = await dryRun(config, systemClock, true);
-    if (config.store !== undefined) return [...server(place, keys), ...folder(config)];
+    const { keys, database } = await dryRun(config, systemClock, true);
+    if (database !== undefined) return [...examineDatabase(database), ...folder(config)];
     if (keys === undefined) return [ok("data folder", `${config.data}, made at the first start`)];
   } catch (error) {
     if (!(error instanceof StorageError)) throw error;
@@ -65,10 +66,6 @@ async function coordination({ coordination: url }: Config): Promise<Check[]> {
     if (!(error instanceof StorageError)) throw error;
     return [failure("coordination", error.message, advice)];
   }
-}
-
-function server(place: string, keys: DryRun["keys"]): Check[] {
-  return [ok("database", keys === undefined ? `${place}, its tables made at the next start` : place)];
 }
 
 function folder(config: Config): Check[] {

@@ -3,10 +3,10 @@ import type { StoreConfig } from "../../config/config.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { KeyRepository } from "../store.ts";
 import { keyRepository } from "./key-repository.ts";
-import { migrate, readVersion, steps } from "./migrations.ts";
+import { readVersion, steps } from "./migrations.ts";
 import { placeOf } from "./place.ts";
 import type { QueryPool } from "./query-pool.ts";
-import { openPool } from "./store.ts";
+import { bringForward, openPool } from "./store.ts";
 
 export type PostgresState = {
   /** The server's address without user and password. */
@@ -17,8 +17,19 @@ export type PostgresState = {
   readonly known: number;
   /** Whether the server takes writes from this user. */
   readonly isWritable: boolean;
+  readonly server: ServerState;
   /** Absent where the schema is not yet this program's. */
   readonly keys?: KeyRepository;
+};
+
+/** What of a server's settings matters to what is kept on it. */
+export type ServerState = {
+  /** PostgreSQL's. */
+  readonly version: string;
+  /** By how much its clock is ahead of this machine's; the way there and back is not in it. */
+  readonly aheadMs: number;
+  /** Settings that are off, with which a crash of the server's machine loses what was answered for. */
+  readonly unsafe: readonly string[];
 };
 
 /** @param look is given what was found. @throws StorageError that a start would throw, and what `look` throws */
@@ -35,22 +46,37 @@ export function inspectPostgres<T>(
        case when to_regclass('troupe.keys') is null then has_database_privilege(current_database(), 'create')
        else has_table_privilege('troupe.keys', 'insert') end as "isWritable"`,
     );
-    const state = { place, version, known: steps.length, isWritable: row!.isWritable };
+    const server = await serverState(pool, clock);
+    const state = { place, server, version, known: steps.length, isWritable: row!.isWritable };
     if (version < steps.length) return look(state);
     const unasked = { known: () => 0, ask: async () => {} };
     return look({ ...state, keys: keyRepository({ path: pool, background: pool }, place, unasked) });
   });
 }
 
+async function serverState(pool: QueryPool, clock: Clock): Promise<ServerState> {
+  const askedAt = clock.now();
+  const [row] = await pool.run<{ version: string; now: number; unsafe: string }>(
+    `select current_setting('server_version') as version, extract(epoch from clock_timestamp())::float8 * 1000 as now,
+     (select coalesce(string_agg(name, ' ' order by name), '') from pg_settings
+      where name in ('fsync', 'full_page_writes', 'synchronous_commit') and setting = 'off') as unsafe`,
+  );
+  const { version, now, unsafe } = row!;
+  // Zero anywhere between question and answer.
+  const aheadMs = now > clock.now() ? now - clock.now() : Math.min(0, now - askedAt);
+  return { version, aheadMs, unsafe: unsafe.split(" ").filter((name) => name !== "") };
+}
+
 /** Brings the schema forward, as a start would. @returns the number that it had. @throws StorageError */
 export function migratePostgres(
   store: StoreConfig,
   clock: Clock,
+  tell: (words: string) => void,
 ): Promise<{ readonly from: number; readonly to: number }> {
   return withPool(store, clock, async (pool) => {
     const place = placeOf(store.url);
     const from = (await readVersion(pool, place))?.version ?? 0;
-    await migrate(pool, place);
+    await bringForward(pool, store, clock, tell);
     return { from, to: Math.max(from, steps.length) };
   });
 }

@@ -6,6 +6,7 @@
  * What a step makes superfluous is dropped by a later step, a *contraction*, once no program that needs it is left: it says by
  * `servesFrom` which schema a program must know at least, and older programs then refuse to start.
  */
+import { type Clock, systemClock } from "../../lib/clock.ts";
 import { StorageError } from "../storage-error.ts";
 import type { QueryPool } from "./query-pool.ts";
 import { windowFunctions } from "./window-functions.ts";
@@ -385,20 +386,78 @@ const migrationLock = 0x74727065;
 
 type Version = { readonly version: number; readonly servesFrom: number };
 
+export type MigrationOptions = {
+  readonly known?: readonly Step[];
+  readonly clock?: Clock;
+  /** Is told how far it is. */
+  readonly tell?: (words: string) => void;
+  /** How long a step waits for a table. Whoever asks for that table meanwhile waits behind it, so it is less than a call's own deadline. */
+  readonly lockMs?: number;
+  /** For how long it is tried again where others hold a table. */
+  readonly goOnMs?: number;
+};
+
+/** Between two tries, so that those who waited behind the first are answered. */
+const pauseMs = 1_000;
+
 /**
  * Brings the schema forward, in one transaction. The lock ends with it, so a pooler that shares connections may be in between.
- * @throws StorageError: `newer` where this program is too old for the database
+ * A dump reads tables for minutes: no step waits behind it for long, as all nodes' statements would wait behind the step.
+ * @throws StorageError: `newer` where this program is too old for the database, `busy` where others held a table all the time
  */
-export async function migrate(pool: QueryPool, place: string, known: readonly Step[] = steps): Promise<void> {
-  if (((await readVersion(pool, place, known.length))?.version ?? 0) >= known.length) return;
-  await pool.transaction(async (ask) => {
-    await ask("select pg_advisory_xact_lock($1::bigint)", [migrationLock]);
+export async function migrate(pool: QueryPool, place: string, options: MigrationOptions = {}): Promise<void> {
+  const { known = steps, clock = systemClock, tell = () => {}, lockMs = 1_000, goOnMs = 300_000 } = options;
+  if (await isCurrent(pool, place, known.length)) return;
+  const beganAt = clock.monotonic();
+  for (;;) {
+    try {
+      return await runSteps(pool, known, lockMs, tell);
+    } catch (error) {
+      if (!(error instanceof StorageError && error.kind === "busy")) throw error;
+      const leftMs = goOnMs - (clock.monotonic() - beganAt);
+      if (leftMs <= 0) throw heldUp(place, known.length, goOnMs);
+      tell(`others hold a table (a dump, say): tried again for ${Math.ceil(leftMs / 1000)} s`);
+      await new Promise<void>((resolve) => void clock.setTimer(Math.min(pauseMs, leftMs), resolve));
+    }
+  }
+}
+
+/** Whether the schema is this program's, or a newer one that it can serve from. @throws StorageError */
+export async function isCurrent(pool: QueryPool, place: string, known = steps.length): Promise<boolean> {
+  return ((await readVersion(pool, place, known))?.version ?? 0) >= known;
+}
+
+function heldUp(place: string, to: number, goOnMs: number): StorageError {
+  const message = `The database ${place} could not be brought to schema ${to} within ${goOnMs / 1000} s, as others hold its tables (a dump, a report): let them end, and start again.`;
+  return new StorageError("busy", place, message);
+}
+
+function runSteps(
+  pool: QueryPool,
+  known: readonly Step[],
+  lockMs: number,
+  tell: (words: string) => void,
+): Promise<void> {
+  return pool.transaction(async (ask) => {
     await ask("set local statement_timeout = 0");
+    // Of a node that died without a word; between two statements pass milliseconds.
+    await ask("set local idle_in_transaction_session_timeout = '60s'");
+    const lock = [migrationLock];
+    const [own] = await ask<{ isFree: boolean }>('select pg_try_advisory_xact_lock($1::bigint) as "isFree"', lock);
+    if (!own!.isFree) {
+      tell("another process brings the schema forward: waiting for it");
+      await ask("select pg_advisory_xact_lock($1::bigint)", lock);
+    }
+    await ask(`set local lock_timeout = ${lockMs}`);
     await ask("create schema if not exists troupe");
     await ask("create table if not exists troupe.schema (version integer not null, serves_from integer not null)");
     const [found] = await ask<{ version: number }>("select version from troupe.schema");
     const from = found?.version ?? 0;
-    for (const { sql } of known.slice(from)) await ask(sql);
+    for (const [at, { sql }] of known.entries()) {
+      if (at < from) continue;
+      tell(`step ${at + 1} of ${known.length}`);
+      await ask(sql);
+    }
     if (from >= known.length) return;
     const servesFrom = Math.max(1, ...known.map((step) => step.servesFrom ?? 1));
     await ask("delete from troupe.schema");

@@ -5,10 +5,10 @@ import { DataError } from "../data-error.ts";
 import type { MoveSource, MoveTarget } from "../move/move.ts";
 import { type ColumnKind, columnNames, type MovedTable, movedTables, type Row, type Value } from "../move/tables.ts";
 import { pairsOf } from "./conversation-repository.ts";
-import { migrate, readVersion, steps } from "./migrations.ts";
+import { readVersion, steps } from "./migrations.ts";
 import { placeOf } from "./place.ts";
 import type { Parameter, QueryPool } from "./query-pool.ts";
-import { openPool, openPostgresStore } from "./store.ts";
+import { bringForward, openPool, openPostgresStore } from "./store.ts";
 
 /** Where a target is filled, until it takes the place of the schema that servers know. */
 const staging = "troupe_moving";
@@ -59,7 +59,7 @@ export async function postgresSource(settings: StoreConfig, clock: Clock): Promi
   try {
     if ((await readVersion(pool, place)) === undefined)
       throw new DataError(`There is no database of Troupe in ${place}.`);
-    await migrate(pool, place);
+    await bringForward(pool, settings, clock);
     if (await isServed(pool))
       throw new DataError(`A server runs on ${place}, or was killed less than a minute ago; stop all of them first.`);
     const store = await openPostgresStore(settings, clock);
@@ -95,7 +95,8 @@ export async function postgresTarget(settings: StoreConfig, clock: Clock): Promi
   const pool = await openPool(settings, clock);
   return {
     place,
-    begin: (identity, from) => begin(pool, place, `${identity} ${steps.length}`, from),
+    begin: (identity, from) =>
+      begin(pool, place, `${identity} ${steps.length}`, from, () => bringForward(pool, settings, clock)),
     async startOver() {
       await pool.run(`drop schema if exists ${staging} cascade`);
     },
@@ -124,6 +125,7 @@ async function begin(
   place: string,
   identity: string,
   from: string,
+  forward: () => Promise<void>,
 ): Promise<ReadonlyMap<string, Row> | undefined> {
   if (await hasSchema(pool, staging)) return goOn(pool, place, identity);
   if ((await readVersion(pool, place)) !== undefined) {
@@ -132,7 +134,7 @@ async function begin(
         throw new DataError(`There is data in ${place} already (troupe.${name}); name another database.`);
     if (await isServed(pool)) throw new DataError(`A server runs on ${place}; stop it first.`);
   }
-  await migrate(pool, place);
+  await forward();
   await pool.transaction(async (ask) => {
     await ask(`alter schema troupe rename to ${staging}`);
     await ask(`create table ${staging}.move (identity text not null, place text not null)`);

@@ -8,6 +8,7 @@
 import { SQL } from "bun";
 import type { StoreConfig } from "../../config/config.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
+import type { Logger } from "../../lib/log.ts";
 import { type SharedWindows, windowTimes } from "../shared-windows.ts";
 import { StorageError } from "../storage-error.ts";
 import type { Maintenance, Store } from "../store.ts";
@@ -24,7 +25,7 @@ import { Hints } from "./hints.ts";
 import { Holder } from "./holder.ts";
 import { type KeyVersion, keyRepository } from "./key-repository.ts";
 import { ledgerRepository, removeLedgerDays } from "./ledger-repository.ts";
-import { migrate, steps } from "./migrations.ts";
+import { isCurrent, migrate, steps } from "./migrations.ts";
 import { placeOf } from "./place.ts";
 import { QueryPool } from "./query-pool.ts";
 import { removeExpiredRuns, runRepository, runTotals } from "./run-repository.ts";
@@ -47,6 +48,8 @@ const beatMs = 5_000;
 /** Of maintenance, and of whatever no call waits for. */
 const backgroundMs = 10_000;
 const backgroundConnections = 2;
+/** Of each statement that changes the schema: an index of a large table takes its time. */
+const migrationMs = 3_600_000;
 /** Of rate windows: who waits longer for one is given the node's share. */
 const windowDeadlineMs = 1_000;
 const windowConnections = 2;
@@ -54,12 +57,14 @@ const windowConnections = 2;
 /**
  * Connects, and brings the schema forward. Programs of the version before may serve on.
  * @param hasOneClock whether token windows go by the callers' clock, as in a test; else by the server's
+ * @param log is told how far a new schema is
  * @throws StorageError
  */
 export async function openPostgresStore(
   settings: StoreConfig,
   clock = systemClock,
   hasOneClock = false,
+  log?: Logger,
 ): Promise<PostgresStore> {
   const place = placeOf(settings.url);
   const statementMs = settings.statementSeconds * 1000;
@@ -85,7 +90,9 @@ export async function openPostgresStore(
   const windowPool = opened.adopt(poolOf(windowConnections, Math.min(statementMs, windowDeadlineMs)), (pool) =>
     pool.close(),
   );
-  await migrate(background, place);
+  await bringForward(background, settings, clock, (words) =>
+    log?.info("schema of the database", { place, state: words }),
+  );
   const poll = opened.adopt(new KeyPoll(watch, place, clock, settings.keysWithoutDatabaseSeconds * 1000), (one) =>
     one.close(),
   );
@@ -95,7 +102,7 @@ export async function openPostgresStore(
   const hints = takesLimits
     ? opened.adopt(
         new Hints({
-          connect: () => connect(settings.url, 1, undefined, "listening"),
+          connect: () => connect(settings.url, 1, undefined, "long"),
           pool: watch,
           clock,
           beatMs,
@@ -146,15 +153,43 @@ export async function openPostgresStore(
   };
 }
 
+/**
+ * Brings the schema forward where it is an older one, on a connection of its own that may take long for it.
+ * @param pool finds out, within its deadline
+ * @param tell is told how far it is
+ * @throws StorageError
+ */
+export async function bringForward(
+  pool: QueryPool,
+  settings: StoreConfig,
+  clock: Clock,
+  tell?: (words: string) => void,
+): Promise<void> {
+  const place = placeOf(settings.url);
+  if (await isCurrent(pool, place)) return;
+  const patient = await openPool(settings, clock, { deadlineMs: migrationMs, use: "long" });
+  try {
+    await migrate(patient, place, {
+      clock,
+      lockMs: Math.min(1_000, settings.statementSeconds * 500),
+      ...(tell && { tell }),
+    });
+  } finally {
+    await patient.close();
+  }
+}
+
+type PoolOptions = { readonly deadlineMs?: number; readonly connections?: number; readonly use?: "long" };
+
 /** A pool of its own, for work of the background where nothing else is said. @throws StorageError */
 export async function openPool(
   settings: StoreConfig,
   clock: Clock,
-  { deadlineMs = backgroundMs, connections = 1 } = {},
+  { deadlineMs = backgroundMs, connections = 1, use }: PoolOptions = {},
 ): Promise<QueryPool> {
   const takesLimits = await takesParameters(settings);
   return new QueryPool({
-    connect: () => connect(settings.url, connections, takesLimits ? deadlineMs : undefined),
+    connect: () => connect(settings.url, connections, takesLimits ? deadlineMs : undefined, use),
     connections,
     deadlineMs,
     place: placeOf(settings.url),
@@ -169,16 +204,16 @@ const limitsOf = (deadlineMs: number) => ({
   idle_in_transaction_session_timeout: 2 * deadlineMs,
 });
 
-/** @param deadlineMs absent: the server is told of no limits. @param use `listening`: kept for as long as it lives */
-function connect(url: string, max: number, deadlineMs: number | undefined, use?: "listening"): SQL {
+/** @param deadlineMs absent: the server is told of no limits. @param use `long`: never closed for its age */
+function connect(url: string, max: number, deadlineMs: number | undefined, use?: "long"): SQL {
   return new SQL(url, {
     max,
     // Prepared statements stay with a connection, which a pooler gives to others.
     prepare: false,
     connectionTimeout: 3,
     // So that connections go that died without a word.
-    idleTimeout: use === "listening" ? 0 : 30,
-    maxLifetime: use === "listening" ? 0 : 600,
+    idleTimeout: use === "long" ? 0 : 30,
+    maxLifetime: use === "long" ? 0 : 600,
     connection: { application_name: "troupe", ...(deadlineMs !== undefined && limitsOf(deadlineMs)) },
   });
 }
