@@ -90,6 +90,19 @@ describe.each([["gateway", "openai/x"] as const, ["orchestrator", persona] as co
     expect(sent().messages.at(-1)).toEqual({ role: "user", content: "hi" });
   });
 
+  test.each(["generateContent", "streamGenerateContent"])(
+    "%s: a refusal's words stand beside its reason",
+    async (method) => {
+      const said = { content: "Well", refusal: "I can't." };
+      answer = () =>
+        method === "generateContent" ? jsonResponse(completion(said)) : sseResponse([chunk(said), ...ending()]);
+      const path = `${surface === "gateway" ? "/gateway" : ""}/v1beta/models/${model}:${method}`;
+      const made = await (await troupe.post(path, { contents: { parts: { text: "hi" } } })).json();
+      const last = [made].flat().at(-1) as { candidates: object[] };
+      expect(last.candidates[0]).toMatchObject({ finishReason: "SAFETY", finishMessage: "I can't." });
+    },
+  );
+
   test("generateContentStream: texts as they come, the counts and the reason in the last answer", async () => {
     answer = streamed(
       chunk({ role: "assistant", content: "" }),

@@ -85,11 +85,15 @@ export class Candidate {
   ending(metadata: ChunkBody["metadata"]): JsonObject {
     const citations = citationMetadata(this.#annotations);
     return {
-      ...(this.#broken === undefined
-        ? { finishReason: this.#refusal === "" ? finishReason(this.#finish, this.index, metadata) : "SAFETY" }
-        : { finishReason: "MALFORMED_FUNCTION_CALL", finishMessage: this.#broken }),
+      ...this.#reason(metadata),
       ...(citations !== undefined && { citationMetadata: citations }),
     };
+  }
+
+  #reason(metadata: ChunkBody["metadata"]): JsonObject {
+    if (this.#broken !== undefined) return { finishReason: "MALFORMED_FUNCTION_CALL", finishMessage: this.#broken };
+    if (this.#refusal !== "") return { finishReason: "SAFETY", finishMessage: this.#refusal };
+    return { finishReason: finishReason(this.#finish, this.index, metadata) };
   }
 
   /** Why the model, or who stands between, refused, in their words. */
