@@ -29,7 +29,17 @@ const settings = (url: string) => ({
 /** What lives for minutes, or is made anew: no part of a move. */
 const left = {
   sqlite: ["generations", "reservations", "reserved_spans", "token_uses", "trials", "answers"],
-  postgres: ["generations", "holders", "reservations", "reserved_spans", "schema", "token_uses"],
+  postgres: [
+    "generations",
+    "holders",
+    "nodes",
+    "reservations",
+    "reserved_spans",
+    "schema",
+    "token_uses",
+    "window_holds",
+    "window_uses",
+  ],
 };
 /** Of moved tables: what is worked out anew, or belongs to a call under way. */
 const leftColumns: Readonly<Record<string, readonly string[]>> = {

@@ -71,6 +71,9 @@ function addOutput(bill: Bill, { tokens, imageOutput }: Counted): void {
 type Item = { readonly part: number; readonly count: number; readonly rate: Scaled };
 const other = costKinds.indexOf("other");
 
+/** Upstreams' own numbers come unchecked. */
+const isCount = (count: number) => count > 0 && count < Number.POSITIVE_INFINITY;
+
 class Bill {
   readonly #tariff: Tariff;
   readonly #items: Item[] = [];
@@ -83,7 +86,7 @@ class Bill {
   }
 
   add(kind: UnitKind, count: number): void {
-    if (count <= 0) return;
+    if (!isCount(count)) return;
     const found = this.#tariff.tokens[kind];
     if (typeof found === "string") {
       this.missing ??= found;
@@ -94,6 +97,7 @@ class Bill {
   }
 
   addOther(count: number, rate: Scaled): void {
+    if (!isCount(count)) return;
     this.#items.push({ part: other, count, rate });
   }
 
@@ -145,7 +149,7 @@ function inNumbers(items: readonly Item[], factor: number, unit: number): Rounde
 
 function inIntegers(items: readonly Item[], factor: bigint, unit: bigint): Rounded {
   const exact = costKinds.map(() => 0n);
-  for (const { part, count, rate } of items) exact[part]! += BigInt(count) * rate.exact * factor;
+  for (const { part, count, rate } of items) exact[part]! += BigInt(Math.round(count)) * rate.exact * factor;
   const sum = exact.reduce((all, one) => all + one, 0n);
   const total = (2n * sum + unit) / (2n * unit);
   const parts = exact.map((one) => one / unit);

@@ -81,11 +81,11 @@ describe.skipIf(!hasPostgres)("between the store and PostgreSQL", () => {
     expect(held.kind).toBe("away");
     expect(held.ms).toBeLessThan(1_000);
     proxy.release();
-    // Claimed again with the same run: whether the first try counted or not, it is held once, by us.
-    let lease = await store.runs.claim(call("a")).catch(() => undefined);
+    // Claimed again, as a retry does: whether the first try counted or not, it is held once, by us.
+    let lease = await store.runs.claim(call("a", "again")).catch(() => undefined);
     while (lease === undefined) {
       await Bun.sleep(5);
-      lease = await store.runs.claim(call("a")).catch(() => undefined);
+      lease = await store.runs.claim(call("a", "again")).catch(() => undefined);
     }
     expect(await store.runs.find("s", "a")).toMatchObject({ state: "running", holder: "self", run: lease.run });
   });
