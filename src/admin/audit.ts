@@ -3,10 +3,11 @@ import { Type } from "@sinclair/typebox";
 import { describeOperation } from "../http/openapi/describe.ts";
 import { jsonAnswer } from "../http/respond.ts";
 import type { Route } from "../http/routes.ts";
+import { isoTime } from "../lib/clock.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import type { AuditRow } from "../store/store.ts";
 import { admitAdmin } from "./act.ts";
-import { isoTime, Query } from "./bodies.ts";
+import { Query } from "./bodies.ts";
 import { keyed, page, pageSchema } from "./pages.ts";
 
 const Act = Type.Object({

@@ -1,10 +1,9 @@
 /** Bodies and queries of the admin API. */
 import type { Static, TSchema } from "@sinclair/typebox";
-import { Value } from "@sinclair/typebox/value";
 import type { RequestContext } from "../http/context.ts";
 import { readJson } from "../http/request-body.ts";
 import type { Services } from "../http/services.ts";
-import { formatPath, schemaErrors } from "../lib/schema-errors.ts";
+import { checked } from "../protocols/checked.ts";
 import { ApiError } from "../protocols/errors.ts";
 
 /** @throws ApiError invalid_json, missing_field or invalid_value with the field's path, and those of any body */
@@ -14,12 +13,7 @@ export async function readBody<S extends TSchema>(
   schema: S,
 ): Promise<Static<S>> {
   const { parsed } = await readJson(context, services.live.config.limits);
-  if (Value.Check(schema, parsed)) return parsed;
-  const found = schemaErrors(schema, parsed, 1)[0]!;
-  const param = formatPath(found.path);
-  throw found.kind === "missing"
-    ? ApiError.missingField(param)
-    : ApiError.invalidValue(param, `${param} ${found.message}.`);
+  return checked(schema, parsed);
 }
 
 /** The query's parameters, of those that a route knows. */
@@ -72,6 +66,3 @@ export function timeFrom(text: string): number | undefined {
   const time = Date.parse(text);
   return Number.isNaN(time) ? undefined : time;
 }
-
-export const isoTime = (ms: number | undefined | null): string | null =>
-  ms === undefined || ms === null ? null : new Date(ms).toISOString();

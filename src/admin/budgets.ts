@@ -6,6 +6,7 @@ import { describeOperation } from "../http/openapi/describe.ts";
 import { jsonAnswer } from "../http/respond.ts";
 import { type Route, restOfPath } from "../http/routes.ts";
 import type { Services } from "../http/services.ts";
+import { isoTime } from "../lib/clock.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { tiers } from "../protocols/models.ts";
 import { needsStorage } from "../store/require-storage.ts";
@@ -13,7 +14,7 @@ import type { BudgetPeriod } from "../store/store.ts";
 import type { Rule } from "../usage/budget-rules.ts";
 import { dollarsFrom, endOf, microsFrom, periods, spanOf } from "../usage/spans.ts";
 import { admitAdmin, record } from "./act.ts";
-import { isoTime, Query, readBody } from "./bodies.ts";
+import { Query, readBody } from "./bodies.ts";
 import { keyed, pageOf, pageSchema, writing } from "./pages.ts";
 
 const maxDollars = 1_000_000_000;

@@ -4,13 +4,14 @@ import { describeOperation } from "../http/openapi/describe.ts";
 import { jsonAnswer, respondStream } from "../http/respond.ts";
 import { type Route, restOfPath } from "../http/routes.ts";
 import type { Services } from "../http/services.ts";
+import { isoTime } from "../lib/clock.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import { callEnds, costKinds, type LedgerLine, type LedgerPlace, tokenKinds } from "../store/store.ts";
 import type { RecordedEvents } from "../upstream/answer.ts";
 import { dollarsFrom } from "../usage/spans.ts";
 import { admitAdmin } from "./act.ts";
-import { isoTime, Query } from "./bodies.ts";
+import { Query } from "./bodies.ts";
 import { keyed, page, pageSchema } from "./pages.ts";
 import { filterFrom, ledgerFilters, snakeRecord } from "./usage.ts";
 

@@ -1,7 +1,7 @@
 /** The admin API's routes of keys. */
 import { type Static, Type } from "@sinclair/typebox";
 import { KeyError } from "../auth/key-lookup.ts";
-import { type KeyChanges, type KeyInfo, type KeySpec, KeySpecError, type NewKey } from "../auth/keys.ts";
+import { type KeyChanges, type KeyInfo, type KeySpec, KeySpecError, keyFields, type NewKey } from "../auth/keys.ts";
 import { surfaceNames } from "../config/schema.ts";
 import type { RequestContext } from "../http/context.ts";
 import { describeOperation } from "../http/openapi/describe.ts";
@@ -12,7 +12,7 @@ import { ApiError } from "../protocols/errors.ts";
 import { tiers } from "../protocols/models.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import { admitAdmin, record } from "./act.ts";
-import { isoTime, Query, readBody, timeFrom } from "./bodies.ts";
+import { Query, readBody, timeFrom } from "./bodies.ts";
 import { keyed, pageOf, pageSchema, pathId, writing } from "./pages.ts";
 
 const OrNull = <T extends ReturnType<typeof Type.String> | ReturnType<typeof Type.Integer>>(schema: T) =>
@@ -56,23 +56,7 @@ const Key = Type.Object({
 const NewKeySchema = Type.Intersect([Type.Object({ key: Type.String({ description: "Shown this once." }) }), Key]);
 
 /** What of a key is told. Never the key itself. */
-export const keyJson = (key: KeyInfo) => ({
-  object: "key",
-  id: key.id,
-  name: key.name,
-  prefix: key.prefix,
-  state: key.state,
-  tier: key.tier,
-  per_minute: key.perMinute ?? null,
-  tokens_per_minute: key.tokensPerMinute ?? null,
-  surfaces: key.surfaces,
-  models: key.models,
-  tags: key.tags,
-  created_at: isoTime(key.createdAt),
-  last_used_at: isoTime(key.lastUsedAt),
-  expires_at: isoTime(key.expiresAt),
-  revoked_at: isoTime(key.revokedAt),
-});
+export const keyJson = (key: KeyInfo) => ({ object: "key", ...keyFields(key) });
 
 const newKeyJson = ({ secret, key }: NewKey) => ({ key: secret, ...keyJson(key) });
 

@@ -3,6 +3,7 @@ import { Type } from "@sinclair/typebox";
 import { describeOperation } from "../http/openapi/describe.ts";
 import { jsonAnswer } from "../http/respond.ts";
 import type { Route } from "../http/routes.ts";
+import { isoTime } from "../lib/clock.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import {
@@ -16,7 +17,7 @@ import {
 } from "../store/store.ts";
 import { dollarsFrom } from "../usage/spans.ts";
 import { admitAdmin } from "./act.ts";
-import { isoTime, Query } from "./bodies.ts";
+import { Query } from "./bodies.ts";
 import { keyed } from "./pages.ts";
 
 export const snake = (name: string) => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);

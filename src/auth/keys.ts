@@ -3,7 +3,7 @@ import { existsSync, readFileSync, renameSync, rmSync, statSync } from "node:fs"
 import { dirname } from "node:path";
 import type { ServedSurface } from "../config/config.ts";
 import { modelSurfaces, surfaceNames } from "../config/schema.ts";
-import type { Clock } from "../lib/clock.ts";
+import { type Clock, isoTime } from "../lib/clock.ts";
 import { globMatches, globReaches } from "../lib/glob.ts";
 import { writePrivately } from "../lib/write-privately.ts";
 import { type Tier, tiers } from "../protocols/models.ts";
@@ -445,3 +445,21 @@ export function assertPlaceable(file: string): void {
   if (statSync(file, { throwIfNoEntry: false })?.isDirectory() !== true) return;
   throw new StorageError("unusable", file, `${file} is a folder, where the first key is to be written: move it away.`);
 }
+
+/** What of a key is told, by the CLI and the admin API alike. Never the key itself; times as `--expires` takes them back. */
+export const keyFields = (key: KeyInfo) => ({
+  id: key.id,
+  name: key.name,
+  prefix: key.prefix,
+  state: key.state,
+  tier: key.tier,
+  per_minute: key.perMinute ?? null,
+  tokens_per_minute: key.tokensPerMinute ?? null,
+  surfaces: key.surfaces,
+  models: key.models,
+  tags: key.tags,
+  created_at: isoTime(key.createdAt),
+  last_used_at: isoTime(key.lastUsedAt),
+  expires_at: isoTime(key.expiresAt),
+  revoked_at: isoTime(key.revokedAt),
+});

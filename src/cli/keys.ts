@@ -1,6 +1,14 @@
 /** `troupe keys`: who may call. A running server takes every change over with its next request. */
 
-import { checkSpec, type KeyChanges, type KeyInfo, type KeySpec, type Keys, type NewKey } from "../auth/keys.ts";
+import {
+  checkSpec,
+  type KeyChanges,
+  type KeyInfo,
+  type KeySpec,
+  type Keys,
+  keyFields,
+  type NewKey,
+} from "../auth/keys.ts";
 import { systemClock } from "../lib/clock.ts";
 import { CommandError, type Context, type ExitCode, printJson, UsageError, withConfig } from "./context.ts";
 import { keysIn, usingStore, withStore } from "./storage.ts";
@@ -46,7 +54,7 @@ export function rotateKey(context: Context, given: string, { json, yes }: Change
 export function listKeys(context: Context, { json }: KeyOptions): Promise<ExitCode> {
   return withKnownKeys(context, async (keys) => {
     const all = await keys.list();
-    if (json) printJson(context.io, all.map(jsonFrom));
+    if (json) printJson(context.io, all.map(keyFields));
     else if (all.length === 0) context.io.stderr.write("There are no keys yet: troupe keys create <name> makes one.\n");
     else context.io.stdout.write(formatTable(columns, all.map(rowFrom)));
   });
@@ -79,13 +87,13 @@ async function findKey({ io }: Context, keys: Keys, given: string, yes = false):
 
 /** The key alone on stdout, so that a script can take it; what it is on stderr. */
 function showNewKey({ io }: Context, { secret, key }: NewKey, json = false): void {
-  if (json) printJson(io, { key: secret, ...jsonFrom(key) });
+  if (json) printJson(io, { key: secret, ...keyFields(key) });
   else io.stdout.write(`${secret}\n`);
   io.stderr.write(`${key.id} (${key.name}, ${key.tier}). This is the only time that the key is shown.\n`);
 }
 
 function showInfo({ io }: Context, key: KeyInfo, json = false): void {
-  if (json) printJson(io, jsonFrom(key));
+  if (json) printJson(io, keyFields(key));
   else io.stdout.write(formatFields(fieldsFrom(key)));
 }
 
@@ -120,26 +128,6 @@ const rowFrom = (key: KeyInfo) => [
   timeOf(key.lastUsedAt),
   timeOf(key.expiresAt),
 ];
-
-const jsonFrom = (key: KeyInfo) => ({
-  id: key.id,
-  name: key.name,
-  prefix: key.prefix,
-  state: key.state,
-  tier: key.tier,
-  per_minute: key.perMinute ?? null,
-  tokens_per_minute: key.tokensPerMinute ?? null,
-  surfaces: key.surfaces,
-  models: key.models,
-  tags: key.tags,
-  created_at: isoTime(key.createdAt),
-  last_used_at: isoTime(key.lastUsedAt),
-  expires_at: isoTime(key.expiresAt),
-  revoked_at: isoTime(key.revokedAt),
-});
-
-/** To the millisecond, as `--expires` takes it back. */
-const isoTime = (ms: number | undefined) => (ms === undefined ? null : new Date(ms).toISOString());
 
 /** To the second, for people. */
 const timeOf = (ms: number | undefined) =>

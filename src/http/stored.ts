@@ -1,9 +1,8 @@
 /** The stored chat completions routes: list, get, update metadata, delete, list messages. */
-import { Value } from "@sinclair/typebox/value";
 import type { SurfaceName } from "../config/config.ts";
 import type { Filter, Paging } from "../conversations/conversations.ts";
-import { formatPath, schemaErrors } from "../lib/schema-errors.ts";
 import type { Metadata } from "../protocols/chat/schema.ts";
+import { checked } from "../protocols/checked.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { admit } from "./authenticate.ts";
 import type { RequestContext } from "./context.ts";
@@ -108,10 +107,5 @@ function filterOf(query: URLSearchParams): Filter {
 
 async function readMetadata(services: Services, context: RequestContext): Promise<Metadata> {
   const { parsed: body } = await readJson(context, services.live.config.limits);
-  if (Value.Check(MetadataUpdate, body)) return body.metadata ?? {};
-  const diagnostic = schemaErrors(MetadataUpdate, body, 1)[0]!;
-  const param = formatPath(diagnostic.path);
-  throw diagnostic.kind === "missing"
-    ? ApiError.missingField(param)
-    : ApiError.invalidValue(param, `${param} ${diagnostic.message}.`);
+  return checked(MetadataUpdate, body).metadata ?? {};
 }

@@ -32,6 +32,10 @@ export const systemClock: Clock = {
   },
 };
 
+/** In ISO 8601, to the millisecond; null where there is none. */
+export const isoTime = (ms: number | undefined | null): string | null =>
+  ms == null ? null : new Date(ms).toISOString();
+
 /** @returns what the promise resolves with; undefined where that takes longer than `ms`. @throws what it rejects with */
 export async function withTimeout<T>(clock: Clock, promise: Promise<T>, ms: number): Promise<T | undefined> {
   const { promise: timeout, resolve } = Promise.withResolvers<undefined>();

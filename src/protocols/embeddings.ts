@@ -4,9 +4,8 @@
  * Source: https://platform.openai.com/docs/api-reference/embeddings
  */
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
-import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { isObject, type JsonObject } from "../lib/json/json.ts";
-import { formatPath, schemaErrors } from "../lib/schema-errors.ts";
+import { checked } from "./checked.ts";
 import { ApiError, InvalidAnswer } from "./errors.ts";
 
 const nullable = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
@@ -33,18 +32,8 @@ export const EmbeddingsRequestBody = Type.Object(
 );
 export type EmbeddingsRequest = Static<typeof EmbeddingsRequestBody>;
 
-let body: TypeCheck<typeof EmbeddingsRequestBody> | undefined;
-
 /** @throws ApiError invalid_value or missing_field */
-export function checkEmbeddings(parsed: JsonObject): EmbeddingsRequest {
-  body ??= TypeCompiler.Compile(EmbeddingsRequestBody);
-  if (body.Check(parsed)) return parsed;
-  const fault = schemaErrors(EmbeddingsRequestBody, parsed, 1)[0];
-  const param = formatPath(fault?.path ?? []);
-  throw fault?.kind === "missing"
-    ? ApiError.missingField(param)
-    : ApiError.invalidValue(param, `${param} ${fault?.message ?? "is not as it must be"}.`);
-}
+export const checkEmbeddings = (parsed: JsonObject): EmbeddingsRequest => checked(EmbeddingsRequestBody, parsed);
 
 /** The texts to embed, in order. @throws ApiError unsupported_parameter for tokens */
 export function textsOf({ input }: EmbeddingsRequest, provider: string): string[] {

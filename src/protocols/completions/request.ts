@@ -1,24 +1,13 @@
 /** A legacy completion as a call in the inner form: its prompt becomes the user's message. */
-import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import type { JsonObject } from "../../lib/json/json.ts";
-import { formatPath, schemaErrors } from "../../lib/schema-errors.ts";
 import type { ChatRequest } from "../chat/schema.ts";
+import { checked } from "../checked.ts";
 import { ApiError } from "../errors.ts";
 import { CompletionsBody } from "./schema.ts";
 
-let body: TypeCheck<typeof CompletionsBody> | undefined;
-
 /** @throws ApiError invalid_value or missing_field */
 export function checkCompletions(parsed: JsonObject): CompletionsBody {
-  body ??= TypeCompiler.Compile(CompletionsBody);
-  const given = withoutNulls(parsed);
-  if (!body.Check(given)) {
-    const fault = schemaErrors(CompletionsBody, given, 1)[0];
-    const param = formatPath(fault?.path ?? []);
-    throw fault?.kind === "missing"
-      ? ApiError.missingField(param)
-      : ApiError.invalidValue(param, `${param} ${fault?.message ?? "is not as it must be"}.`);
-  }
+  const given = checked(CompletionsBody, withoutNulls(parsed));
   if (given.stream_options !== undefined && given.stream !== true) {
     throw ApiError.invalidValue("stream_options", "stream_options is only allowed with stream: true.");
   }

@@ -3,8 +3,9 @@
  * Source: https://ai.google.dev/api/embeddings
  */
 import { isObject, type JsonObject, listOf, numberOf, objectOf } from "../../lib/json/json.ts";
+import { checked } from "../checked.ts";
 import { ApiError, InvalidAnswer } from "../errors.ts";
-import { checked, contentOf } from "./request.ts";
+import { contentOf } from "./request.ts";
 import { BatchEmbedBody, type Content, EmbedContentBody } from "./schema.ts";
 import { inOneSpelling } from "./spelling.ts";
 

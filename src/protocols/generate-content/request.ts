@@ -1,9 +1,7 @@
 /** A parsed body, checked and translated: the inner form, or the one `ApiError` that names what is wrong and where. */
-import type { TObject } from "@sinclair/typebox";
-import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { isObject, type JsonObject } from "../../lib/json/json.ts";
-import { formatPath, schemaErrors } from "../../lib/schema-errors.ts";
 import type { ChatRequest } from "../chat/schema.ts";
+import { checked } from "../checked.ts";
 import { ApiError } from "../errors.ts";
 import { NativeOnly } from "../native-only.ts";
 import { conversationOf } from "./conversation.ts";
@@ -14,25 +12,6 @@ import { GenerateContentBody } from "./schema.ts";
 import { inOneSpelling } from "./spelling.ts";
 import { toolsOf } from "./tools.ts";
 
-/** Made for the first call: it takes milliseconds, which a start should not wait for. */
-const compiled = new Map<TObject, TypeCheck<TObject>>();
-
-/** @param body in one spelling @throws ApiError invalid_value or missing_field */
-export function checked(schema: TObject, body: JsonObject): unknown {
-  let check = compiled.get(schema);
-  if (check === undefined) {
-    check = TypeCompiler.Compile(schema);
-    compiled.set(schema, check);
-  }
-  if (check.Check(body)) return body;
-  const fault = schemaErrors(schema, body, 1)[0];
-  if (fault === undefined) throw ApiError.invalidJson("The request body is not one of this method.");
-  const param = formatPath(fault.path);
-  throw fault.kind === "missing"
-    ? ApiError.missingField(param)
-    : ApiError.invalidValue(param, `${param} ${fault.message}.`);
-}
-
 /** @param body as it was sent @throws ApiError invalid_value or missing_field */
 export function checkGenerateContent(body: JsonObject): GenerateContentBody {
   const { contents, systemInstruction, ...rest } = inOneSpelling(body);
@@ -41,7 +20,7 @@ export function checkGenerateContent(body: JsonObject): GenerateContentBody {
     ...(contents !== undefined && { contents: listed(contents).map(contentOf) }),
     ...(systemInstruction != null && { systemInstruction: contentOf(systemInstruction) }),
   };
-  return checked(GenerateContentBody, whole) as GenerateContentBody;
+  return checked(GenerateContentBody, whole);
 }
 
 /** What is counted: a whole request, or contents alone. */

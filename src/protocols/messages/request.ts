@@ -1,9 +1,7 @@
 /** A parsed body, checked and translated: the inner form, or the one `ApiError` that names what is wrong and where. */
-import type { TObject } from "@sinclair/typebox";
-import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import type { JsonObject } from "../../lib/json/json.ts";
-import { formatPath, schemaErrors } from "../../lib/schema-errors.ts";
 import type { ChatRequest, ResponseFormat } from "../chat/schema.ts";
+import { checked } from "../checked.ts";
 import { ApiError } from "../errors.ts";
 import { NativeOnly } from "../native-only.ts";
 import { isStrictSchema } from "../strict-schema.ts";
@@ -13,30 +11,12 @@ import { CountBody, MessagesBody } from "./schema.ts";
 import { thinkingOptions } from "./thinking.ts";
 import { toolFields } from "./tools.ts";
 
-/** Made for the first call: it takes milliseconds, which a start should not wait for. */
-const compiled = new Map<TObject, TypeCheck<TObject>>();
-
 /** @throws ApiError invalid_value or missing_field */
 export const checkMessages = (body: JsonObject): MessagesBody => checked(MessagesBody, body) as MessagesBody;
 
 /** A prompt to be counted, which needs no max_tokens. @throws ApiError invalid_value or missing_field */
 export function checkCount(body: JsonObject): MessagesBody {
   return { max_tokens: 1, ...(checked(CountBody, body) as CountBody) };
-}
-
-function checked(schema: TObject, body: JsonObject): unknown {
-  let check = compiled.get(schema);
-  if (check === undefined) {
-    check = TypeCompiler.Compile(schema);
-    compiled.set(schema, check);
-  }
-  if (check.Check(body)) return body;
-  const fault = schemaErrors(schema, body, 1)[0];
-  if (fault === undefined) throw ApiError.invalidJson("The request body is not a Messages request.");
-  const param = formatPath(fault.path);
-  throw fault.kind === "missing"
-    ? ApiError.missingField(param)
-    : ApiError.invalidValue(param, `${param} ${fault.message}.`);
 }
 
 export type Translated = { readonly request: ChatRequest; readonly nativeOnly: NativeOnly };

@@ -1,9 +1,10 @@
 /** A parsed body of this format as a call of the inner form, or the one `ApiError` that names what is wrong and where. */
 import { type JsonObject, objectOf, textOf } from "../../lib/json/json.ts";
 import type { ChatRequest, ResponseFormat } from "../chat/schema.ts";
+import { checked } from "../checked.ts";
 import { ApiError } from "../errors.ts";
 import type { EarlierAnswers } from "../protocol.ts";
-import { checked, refuseKind } from "./check.ts";
+import { refuseKind } from "./check.ts";
 import { conversationOf } from "./input.ts";
 import { optionsOf, type ResponsesOptions } from "./options.ts";
 import { formatSchemas, RequestFields } from "./schema.ts";

@@ -7,8 +7,9 @@ import { isObject, type JsonObject, listOf, objectOf, parseJson, textOf } from "
 import { formatPath, type PathPart } from "../../lib/schema-errors.ts";
 import { truncate } from "../../lib/truncate.ts";
 import type { Tool, ToolChoice } from "../chat/schema.ts";
+import { checked } from "../checked.ts";
 import { ApiError } from "../errors.ts";
-import { checked, refuseKind } from "./check.ts";
+import { refuseKind } from "./check.ts";
 import { type CustomTool, choiceSchemas, type FunctionTool, type RequestFields, toolSchemas } from "./schema.ts";
 
 /** A tool as its caller knows it. */

@@ -1,5 +1,15 @@
 /** The ledger: a row for each attempt, and each day's sums, which grow in the same statement. */
 import {
+  costColumns,
+  dayMs,
+  dimensions,
+  filters,
+  groupColumns,
+  snake,
+  sumColumns,
+  tokenColumns,
+} from "../ledger-columns.ts";
+import {
   callEnds,
   costKinds,
   type LedgerFilter,
@@ -13,9 +23,6 @@ import {
 import { unreservedCosts } from "../unreserved.ts";
 import type { Parameter, QueryPool } from "./query-pool.ts";
 
-const dayMs = 86_400_000;
-
-const snake = (name: string) => name.replaceAll(/([A-Z]|\d+)/g, (found) => `_${found.toLowerCase()}`);
 const texts = [
   ...[
     "requestId",
@@ -32,13 +39,7 @@ const texts = [
   ...["callOf", "serviceTier", "counted", "priceSource", "priceDate", "priceNote"],
 ] as const;
 const numbers = ["attempt", "at", "status", "firstTokenMs", "totalMs"] as const;
-const tokenColumns = tokenKinds.map((kind) => `${snake(kind)}_tokens`);
-const costColumns = costKinds.map((kind) => `${snake(kind)}_cost`);
 const numberColumns = [...numbers.map(snake), ...tokenColumns, "cost", ...costColumns];
-
-/** By what a day's sums are told apart, and in this order their key. */
-const dimensions = ["key_id", "tags", "surface", "format", "model", "persona", "provider", "upstream_model"];
-const sumColumns = ["calls", ...callEnds, "unknown_costs", "estimated", ...tokenColumns, "cost", ...costColumns];
 
 /** A line's part in its day's sums, as expressions over the ledger. */
 const factOf: Readonly<Record<string, string>> = {
@@ -53,24 +54,9 @@ const dimensionFacts = dimensions.map((name) => `coalesce(${name}, '') as ${name
 
 const groupOf: { readonly [Group in LedgerGroup]: string } = {
   day: "to_char(to_timestamp(day * 86400) at time zone 'UTC', 'YYYY-MM-DD')",
-  key: "key_id",
   tag: "tag",
-  surface: "surface",
-  format: "format",
-  model: "model",
-  persona: "persona",
-  provider: "provider",
-  upstreamModel: "upstream_model",
+  ...groupColumns,
 };
-
-const filters: readonly [name: keyof LedgerFilter, column: string][] = [
-  ["keyId", "key_id"],
-  ["surface", "surface"],
-  ["model", "model"],
-  ["persona", "persona"],
-  ["provider", "provider"],
-  ["upstreamModel", "upstream_model"],
-];
 
 const append = `with fresh as (
     insert into troupe.ledger select * from jsonb_populate_recordset(null::troupe.ledger, $1::text::jsonb)

@@ -2,6 +2,16 @@
 import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { nextSlice } from "../../lib/cooperative-scheduling.ts";
 import {
+  costColumns,
+  dayMs,
+  dimensions,
+  filters,
+  groupColumns,
+  snake,
+  sumColumns,
+  tokenColumns,
+} from "../ledger-columns.ts";
+import {
   type CallEnd,
   callEnds,
   costKinds,
@@ -17,21 +27,12 @@ import {
 import { type UnreservedCost, unreservedCosts } from "../unreserved.ts";
 import type { Synchronous } from "./asynchronous.ts";
 
-const dayMs = 86_400_000;
-
-const snake = (name: string) => name.replaceAll(/([A-Z]|\d+)/g, (found) => `_${found.toLowerCase()}`);
 const names = [
   ...["requestId", "attempt", "at", "keyId", "tags", "surface", "format", "model", "persona", "personaVersion"],
   ...["provider", "upstreamModel", "ended", "status", "callOf", "serviceTier", "counted", "priceSource", "priceDate"],
   ...["priceNote", "firstTokenMs", "totalMs"],
 ] as const;
-const tokenColumns = tokenKinds.map((kind) => `${snake(kind)}_tokens`);
-const costColumns = costKinds.map((kind) => `${snake(kind)}_cost`);
 const columns = [...names.map(snake), ...tokenColumns, "cost", ...costColumns];
-
-/** By what a day's sums are told apart, and in this order their key. */
-const dimensions = ["key_id", "tags", "surface", "format", "model", "persona", "provider", "upstream_model"];
-const sumColumns = ["calls", ...callEnds, "unknown_costs", "estimated", ...tokenColumns, "cost", ...costColumns];
 
 /** A line's part in its day's sums, as expressions over the ledger. */
 const factOf: Readonly<Record<string, string>> = {
@@ -44,24 +45,9 @@ const factOf: Readonly<Record<string, string>> = {
 
 const expressions: { readonly [Group in LedgerGroup]: string } = {
   day: "date(day * 86400, 'unixepoch')",
-  key: "key_id",
   tag: "tag.value",
-  surface: "surface",
-  format: "format",
-  model: "model",
-  persona: "persona",
-  provider: "provider",
-  upstreamModel: "upstream_model",
+  ...groupColumns,
 };
-
-const filters: readonly [name: keyof LedgerFilter, column: string][] = [
-  ["keyId", "key_id"],
-  ["surface", "surface"],
-  ["model", "model"],
-  ["persona", "persona"],
-  ["provider", "provider"],
-  ["upstreamModel", "upstream_model"],
-];
 
 type Row = Record<string, string | number | null>;
 type Bindings = Record<string, string | number>;
