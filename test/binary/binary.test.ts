@@ -103,14 +103,18 @@ describe("the executable", () => {
 
   test("counts tokens in a thread of its own, which the executable holds", async () => {
     const served = await serve("tokens");
-    const response = await fetch(`${served.url}/gateway/v1/messages/count_tokens`, {
-      method: "POST",
-      headers: { "content-type": "application/json", "x-api-key": served.key },
-      body: JSON.stringify({ model: "builtin/echo", messages: [{ role: "user", content: "Hello, world!" }] }),
-    });
-    expect(await response.json()).toEqual({ input_tokens: 8 });
-    // Where the thread can't start, the text's length would be gone by.
+    const count = () =>
+      fetch(`${served.url}/gateway/v1/messages/count_tokens`, {
+        method: "POST",
+        headers: { "content-type": "application/json", "x-api-key": served.key },
+        body: JSON.stringify({ model: "builtin/echo", messages: [{ role: "user", content: "Hello, world!" }] }),
+      });
+    // Where the thread can't start, the text's length is gone by. So it is while a busy machine loads the tables, for 5 s a call.
+    let response = await count();
+    for (let calls = 1; calls < 5 && response.headers.get("x-troupe-estimated") === "length"; calls += 1)
+      response = await count();
     expect(response.headers.get("x-troupe-estimated")).toBe("true");
+    expect(await response.json()).toEqual({ input_tokens: 8 });
     expect(await stop(served)).toBe(0);
   }, 30_000);
 

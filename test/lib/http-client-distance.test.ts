@@ -37,12 +37,17 @@ const script = `
     }, 5000);
   });
   const outcomes = { crossing: [], taken: [] };
-  for (let at = 0; at < 10; at += 1) {
+  for (let at = 0, round = 0; at < 10; round += 1) {
     // The connection ends 5 ms after its answer left, which is one way ago when that arrives.
     await call("idle-5");
     await Bun.sleep(at);
-    outcomes.crossing.push(await call("keep-crossing" + at));
-    outcomes.taken.push(await call("taken-" + at));
+    const begun = performance.now();
+    const outcome = await call("keep-crossing" + round);
+    // An end that a busy machine brings no sooner than a round trip after the call might be a reaction to it: such a round proves nothing.
+    if (outcome !== "ok" && performance.now() - begun >= ${roundTripMs}) continue;
+    outcomes.crossing.push(outcome);
+    outcomes.taken.push(await call("taken-" + round));
+    at += 1;
   }
   console.log(JSON.stringify({ outcomes, taken }));
   process.exit();
@@ -70,8 +75,9 @@ test.skipIf(!canBeDistant)(
     expect(outcomes.crossing).toEqual(new Array(10).fill("ok"));
     expect(outcomes.taken).toEqual(new Array(10).fill("the connection was closed"));
     const { "idle-5": _, ...once } = taken;
-    expect(Object.keys(once)).toHaveLength(20);
-    expect(Object.values(once)).toEqual(new Array(20).fill(1));
+    const rounds = Object.keys(once).length;
+    expect(rounds).toBeGreaterThanOrEqual(20);
+    expect(Object.values(once)).toEqual(new Array(rounds).fill(1));
   },
   30_000,
 );
