@@ -5,19 +5,27 @@
 import type { BudgetRepository, BudgetRow, Reserved, Spending } from "../store.ts";
 import type { Holder } from "./holder.ts";
 import type { QueryPool } from "./query-pool.ts";
+import type { Strays } from "./strays.ts";
 
 export type BudgetPools = { readonly path: QueryPool; readonly background: QueryPool };
+export type BudgetTools = {
+  readonly holder: Holder;
+  readonly strays: Strays;
+  /** Whether windows go by the callers' clocks, which then must be one; else they go by the server's. */
+  readonly hasOneClock: boolean;
+};
 
 /** What the function `reserve` returns; a wait that never ends is null. */
 type Decision = Omit<Reserved, "tokens"> & {
   readonly tokens?: { readonly used: number; readonly emptyMs: number; readonly waitMs: number | null };
 };
 
-/** @param hasOneClock whether windows go by the callers' clocks, which then must be one; else they go by the server's */
+/** Gives back what was reserved for a call that nobody makes, its tokens too. */
+const strayReservation = "select troupe.settle($1::text, 0, 0)";
+
 export function budgetRepository(
   { path, background }: BudgetPools,
-  holder: Holder,
-  hasOneClock: boolean,
+  { holder, strays, hasOneClock }: BudgetTools,
 ): BudgetRepository {
   return {
     async list() {
@@ -48,20 +56,22 @@ export function budgetRepository(
     },
     async reserve({ id, amount, budgets, tokens }) {
       const owner = await holder.current();
-      const [row] = await path.run<{ decision: string }>(
+      const now = hasOneClock ? (tokens?.now ?? null) : null;
+      let isSent = false;
+      const parameters = () => {
+        isSent = true;
+        const window = [tokens?.key ?? null, now, tokens?.limit ?? null, tokens?.tokens ?? 0];
+        return [id, owner, amount, JSON.stringify(budgets), ...window];
+      };
+      const reserving = path.run<{ decision: string }>(
         `select troupe.reserve($1::text, $2::text, $3::bigint, $4::text::jsonb, $5::text, $6::float8, $7::bigint, $8::bigint)::text
          as decision`,
-        [
-          id,
-          owner,
-          amount,
-          JSON.stringify(budgets),
-          tokens?.key ?? null,
-          hasOneClock ? (tokens?.now ?? null) : null,
-          tokens?.limit ?? null,
-          tokens?.tokens ?? 0,
-        ],
+        parameters,
       );
+      const [row] = await reserving.catch((error) => {
+        if (isSent) strays.add({ owner, text: strayReservation, parameters: [id] });
+        throw error;
+      });
       const { tokens: window, ...decision } = JSON.parse(row!.decision) as Decision;
       if (window === undefined) return decision;
       return { ...decision, tokens: { ...window, waitMs: window.waitMs ?? Number.POSITIVE_INFINITY } };

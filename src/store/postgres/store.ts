@@ -126,7 +126,7 @@ export async function openPostgresStore(
     keys: keyRepository({ path, background }, place, poll),
     runs: runRepository({ path, background }, { holder, strays, hints }),
     conversations: conversationRepository(path),
-    budgets: budgetRepository({ path, background }, holder, hasOneClock),
+    budgets: budgetRepository({ path, background }, { holder, strays, hasOneClock }),
     audit: auditRepository(background),
     ledger: ledgerRepository(background),
     windows: postgresWindows(windowPool, windowTimes),

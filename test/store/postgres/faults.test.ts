@@ -122,6 +122,42 @@ describe.skipIf(!hasPostgres)("between the store and PostgreSQL", () => {
     }
   });
 
+  on("a reservation that is carried out after it was given up goes, with its tokens", async ({ store, proxy, url }) => {
+    const budgets = [{ scope: "all", span: "prepaid", limit: 100 }];
+    const reservation = (id: string) => ({
+      id,
+      at: 0,
+      amount: 10,
+      budgets,
+      tokens: { key: "k", now: 0, limit: 1_000, tokens: 300 },
+    });
+    await store.budgets.reserve(reservation("kept"));
+    proxy.hold();
+    expect((await timed(store.budgets.reserve(reservation("a")))).kind).toBe("away");
+    proxy.release();
+    const found = async () => {
+      const [row] = await server.ask<{ reserved: number; tokens: number; reservations: string }>(
+        url,
+        `select (select sum(reserved)::float8 from troupe.spending) as reserved,
+           (select sum(tokens)::float8 from troupe.token_uses) as tokens,
+           (select string_agg(id, ',' order by id) from troupe.reservations) as reservations`,
+      );
+      return row!;
+    };
+    // As the server does it, when the statement gets there at last; the second time after an end that found nothing.
+    for (let time = 0; time < 2; time += 1) {
+      await server.ask(url, "select troupe.reserve('a', $1, 10, $2::text::jsonb, 'k', null, 1000, 300)", [
+        store.holder,
+        JSON.stringify(budgets),
+      ]);
+      while ((await found()).reservations !== "kept") await Bun.sleep(5);
+    }
+    expect(await found()).toEqual({ reserved: 10, tokens: 300, reservations: "kept" });
+    // The other goes on as if nothing were.
+    expect(await store.budgets.settle("kept", 4, 100)).toBe(true);
+    expect(await store.budgets.spending(budgets)).toEqual([{ scope: "all", span: "prepaid", spent: 4, reserved: 0 }]);
+  });
+
   on(
     "while connections are cut all the time every write counts once",
     async ({ store, proxy, url }) => {
