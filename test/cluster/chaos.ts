@@ -1,18 +1,22 @@
 /**
  * Clients call a cluster whose nodes, ways and database fail all the time, and what they saw is then compared with what was promised.
  *
- *     bun test/cluster/chaos.ts --seed 7 --minutes 2
+ *     bun test/cluster/chaos.ts --seed 7 --minutes 2 --variant standby
  */
 import { parseArgs } from "node:util";
-import { PostgresServer } from "../helpers/postgres.ts";
 import { Random } from "../helpers/random.ts";
 import { Clients } from "./clients.ts";
 import { Cluster, leaseMs, now } from "./cluster.ts";
+import { Database, type DatabaseOptions } from "./database.ts";
+import { databaseFaults, type Fault, nodeFaults, timesOf, wayFaults } from "./fault-kinds.ts";
 import { Faults } from "./faults.ts";
 import { type FaultWindow, violationsOf } from "./history.ts";
 import { Money } from "./money.ts";
 import { Revocations } from "./revocations.ts";
-import { SmallDisk } from "./small-disk.ts";
+
+export type ChaosOptions = {
+  readonly database?: DatabaseOptions;
+};
 
 export type ChaosResult = {
   /** A sentence for each broken promise. */
@@ -28,15 +32,14 @@ const clients = 8;
 /** In which every id can be finished once all is well: a lease, and what a loaded machine adds. */
 const finishMs = leaseMs + 20_000;
 
-export async function chaos(seed: number, seconds: number): Promise<ChaosResult> {
-  await using server = await PostgresServer.start();
-  using disk = SmallDisk.make(server);
-  const database = await server.createDatabase(disk?.tablespace);
-  await using cluster = await Cluster.start(server, database);
+export async function chaos(seed: number, seconds: number, options: ChaosOptions = {}): Promise<ChaosResult> {
+  await using database = await Database.start({ isOnSmallDisk: true, ...options.database });
+  await using cluster = await Cluster.start(database);
   const random = new Random(seed);
   const work = new Clients(cluster, random);
-  const faults = new Faults(cluster, server, new Random(seed + 1), disk && (() => disk.fill()));
-  const money = await Money.start(cluster, server, database, random);
+  const faultRandom = new Random(seed + 1);
+  const faults = new Faults(faultsOf(cluster, database, faultRandom), cluster.nodes.length, faultRandom);
+  const money = await Money.start(cluster, database, random);
   const revocations = new Revocations(cluster, database, faults.windows);
   const end = now() + seconds * 1000;
   const until = async (act: () => Promise<unknown>) => {
@@ -66,8 +69,20 @@ export async function chaos(seed: number, seconds: number): Promise<ChaosResult>
   };
 }
 
-/** Every id is asked for on every node: all have its answer, and no finished one is called again. */
-async function finish(work: Clients, cluster: Cluster, random: Random): Promise<string[]> {
+function faultsOf(cluster: Cluster, database: Database, random: Random): Fault[] {
+  const times = timesOf(random);
+  return [
+    ...nodeFaults(cluster, times),
+    ...wayFaults((node) => cluster.proxies[node]!, times),
+    ...databaseFaults(database, times),
+  ];
+}
+
+/**
+ * Every id is asked for on every node: all have its answer, and no finished one is called again.
+ * @returns those that could not be finished
+ */
+export async function finish(work: Clients, cluster: Cluster, random: Random): Promise<string[]> {
   const stuck: string[] = [];
   const end = now() + finishMs;
   const one = async (at: number) => {
@@ -94,12 +109,25 @@ function countsOf(windows: readonly FaultWindow[]): Record<string, number> {
   return Object.fromEntries([...groups].map(([kind, own]) => [kind, own.length]));
 }
 
+const variants: Readonly<Record<string, ChaosOptions>> = {
+  plain: {},
+  standby: { database: { hasStandby: true, isOnSmallDisk: false } },
+  pooler: { database: { hasPooler: true } },
+};
+
 if (import.meta.main) {
   const { values } = parseArgs({
-    options: { seed: { type: "string", default: "1" }, minutes: { type: "string", default: "1" } },
+    options: {
+      seed: { type: "string", default: "1" },
+      minutes: { type: "string", default: "1" },
+      variant: { type: "string", default: "plain" },
+    },
   });
-  const { violations, ...told } = await chaos(Number(values.seed), Number(values.minutes) * 60);
-  console.log(JSON.stringify({ seed: Number(values.seed), ...told, violations: violations.length }));
+  const { seed, minutes, variant } = values;
+  const options = variants[variant];
+  if (options === undefined) throw new Error(`--variant is one of ${Object.keys(variants).join(", ")}`);
+  const { violations, ...told } = await chaos(Number(seed), Number(minutes) * 60, options);
+  console.log(JSON.stringify({ variant, seed: Number(seed), ...told, violations: violations.length }));
   for (const violation of violations) console.log(violation);
   process.exit(violations.length === 0 ? 0 : 1);
 }

@@ -1,9 +1,12 @@
 /** Three nodes on one PostgreSQL server, under faults. The long form: `bun test/cluster/chaos.ts --seed 7 --minutes 2`. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { hasPostgres, PostgresServer } from "../helpers/postgres.ts";
-import { chaos } from "./chaos.ts";
-import { Cluster } from "./cluster.ts";
-import { type Attempt, type UpstreamCall, violationsOf } from "./history.ts";
+import { Random } from "../helpers/random.ts";
+import { chaos, finish } from "./chaos.ts";
+import { Clients } from "./clients.ts";
+import { Cluster, leaseMs, now } from "./cluster.ts";
+import { Database } from "./database.ts";
+import { type Attempt, type FaultWindow, type UpstreamCall, violationsOf } from "./history.ts";
 
 describe.skipIf(!hasPostgres)("a cluster on PostgreSQL", () => {
   test("kills, pauses, cuts and a restarted database: nothing is called twice, lost, mixed, stuck or overspent", async () => {
@@ -11,6 +14,37 @@ describe.skipIf(!hasPostgres)("a cluster on PostgreSQL", () => {
     expect(violations).toEqual([]);
     expect(completed).toBeGreaterThan(upstreamCalls);
   }, 180_000);
+
+  test("a database that fails over to its standby: what was answered is still known, and nothing is called twice", async () => {
+    await using database = await Database.start({ hasStandby: true });
+    await using cluster = await Cluster.start(database, 2);
+    const random = new Random(3);
+    const clients = new Clients(cluster, random);
+    const windows: FaultWindow[] = [];
+    let isOver = false;
+    const working = Array.from({ length: 4 }, async () => {
+      while (!isOver) await clients.act();
+    });
+    const answered = async (more: number) => {
+      const count = () => clients.attempts.filter(({ isComplete }) => isComplete).length;
+      for (const before = count(); count() < before + more; ) await Bun.sleep(5);
+    };
+    for (const isSilent of [true, false]) {
+      await answered(8);
+      const window = { node: -1, kind: "fail-over", from: now(), to: Number.POSITIVE_INFINITY };
+      windows.push(window);
+      await database.failOver(isSilent);
+      window.to = now();
+      if (isSilent) await database.follow();
+    }
+    await answered(8);
+    isOver = true;
+    await Promise.all(working);
+    const unfinished = await finish(clients, cluster, random);
+    const violations = violationsOf(clients.attempts, cluster.upstream.calls, windows, leaseMs);
+    expect([...violations, ...clients.hangs, ...unfinished]).toEqual([]);
+    expect(cluster.upstream.calls.length).toBeGreaterThanOrEqual(clients.works.length);
+  }, 120_000);
 });
 
 describe.skipIf(!hasPostgres)("a node that can't store an answer", () => {
@@ -33,7 +67,8 @@ describe.skipIf(!hasPostgres)("a node that can't store an answer", () => {
 
   for (const stream of [false, true]) {
     test(`does not give its end beyond the lease; the retry gets it${stream ? ", streamed" : ""}`, async () => {
-      await using cluster = await Cluster.start(server, await server.createDatabase(), 2);
+      await using database = await Database.on(server);
+      await using cluster = await Cluster.start(database, 2);
       const [proxy] = cluster.proxies;
       const asking = ask(cluster, 0, stream);
       while (cluster.upstream.count("a") === 0) await Bun.sleep(5);

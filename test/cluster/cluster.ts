@@ -1,12 +1,13 @@
-/** Three nodes, each with a proxy of its own before one PostgreSQL server, and an upstream that remembers each call. */
+/** Three nodes, each with a way of its own to one database, and an upstream that remembers each call. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import type { PostgresServer } from "../helpers/postgres.ts";
 import type { Random } from "../helpers/random.ts";
-import { SwitchedProxy } from "../helpers/switched-proxy.ts";
+import { ClockShift } from "../helpers/shifted-clock.ts";
+import type { SwitchedProxy } from "../helpers/switched-proxy.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { TroupeProcess } from "../helpers/troupe-process.ts";
 import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import type { Database } from "./database.ts";
 import { fragmentOf, type UpstreamCall } from "./history.ts";
 
 export const now = (): number => performance.now();
@@ -82,25 +83,27 @@ function streamed(texts: readonly string[], pauseMs: number, end: () => void): R
 
 export class Cluster implements AsyncDisposable {
   readonly upstream = new CountingUpstream();
+  /** Each node's way to the database. */
   readonly proxies: SwitchedProxy[];
   readonly nodes: TroupeProcess[] = [];
+  readonly clocks: ClockShift[];
   /** Of the nodes' first key. */
   key = "";
   readonly #folders: TempFolder[];
-  readonly #database: string;
-  readonly #server: PostgresServer;
+  readonly #database: Database;
 
-  private constructor(server: PostgresServer, database: string, size: number) {
-    this.#server = server;
+  private constructor(database: Database, size: number) {
     this.#database = database;
-    this.proxies = Array.from({ length: size }, () => new SwitchedProxy(server.port));
+    this.proxies = Array.from({ length: size }, () => database.way());
     this.#folders = Array.from({ length: size }, () => new TempFolder());
+    this.clocks = this.#folders.map((folder) => new ClockShift(folder.file("clock")));
   }
 
-  /** @param database the address of an empty one */
-  static async start(server: PostgresServer, database: string, size = 3): Promise<Cluster> {
-    const cluster = new Cluster(server, database, size);
+  /** @param database an empty one */
+  static async start(database: Database, size = 3): Promise<Cluster> {
+    const cluster = new Cluster(database, size);
     for (const [at, folder] of cluster.#folders.entries()) {
+      cluster.clocks[at]!.ms = clockShiftsMs[at % clockShiftsMs.length]!;
       writeFileSync(folder.file("troupe.yaml"), configuration(cluster.upstream.url(at)));
       await cluster.startNode(at);
       if (at === 0) cluster.key = readFileSync(join(folder.path, "first-key"), "utf8").trim();
@@ -110,12 +113,7 @@ export class Cluster implements AsyncDisposable {
 
   /** @param version a module that makes the program another version */
   async startNode(at: number, version?: string, more: Readonly<Record<string, string>> = {}): Promise<void> {
-    const name = new URL(this.#database).pathname.slice(1);
-    const env = {
-      DB: this.#server.url(name, this.proxies[at]!.port),
-      CLOCK_SHIFT_MS: String(clockShiftsMs[at % clockShiftsMs.length]),
-      ...more,
-    };
+    const env = { DB: this.#database.url(this.proxies[at]!), CLOCK_SHIFT: this.clocks[at]!.path, ...more };
     this.nodes[at] = await TroupeProcess.start(this.#folders[at]!.path, "http://127.0.0.1:1", {
       env,
       preload: [shiftedClock, ...(version === undefined ? [] : [version])],
@@ -136,7 +134,6 @@ export class Cluster implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.nodes.map((node) => node.kill()));
-    for (const proxy of this.proxies) proxy[Symbol.dispose]();
     for (const folder of this.#folders) folder[Symbol.dispose]();
     this.upstream[Symbol.dispose]();
   }

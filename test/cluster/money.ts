@@ -2,9 +2,9 @@
 import { newSecret } from "../../src/auth/key-secret.ts";
 import { openPostgresStore } from "../../src/store/postgres/store.ts";
 import { keyRow } from "../helpers/key-row.ts";
-import type { PostgresServer } from "../helpers/postgres.ts";
 import type { Random } from "../helpers/random.ts";
 import { type Cluster, now } from "./cluster.ts";
+import type { Database } from "./database.ts";
 
 const secret = newSecret();
 /** Each call costs a dollar. */
@@ -12,24 +12,23 @@ const dollars = 40;
 
 export class Money {
   readonly #cluster: Cluster;
-  readonly #server: PostgresServer;
-  readonly #database: string;
+  readonly #database: Database;
   readonly #random: Random;
   readonly #found: string[] = [];
+  readonly #statuses = new Map<number, number>();
   #calls = 0;
   #answered = 0;
 
-  private constructor(cluster: Cluster, server: PostgresServer, database: string, random: Random) {
+  private constructor(cluster: Cluster, database: Database, random: Random) {
     this.#cluster = cluster;
-    this.#server = server;
     this.#database = database;
     this.#random = random;
   }
 
-  static async start(...given: [Cluster, PostgresServer, string, Random]): Promise<Money> {
-    const [, , url] = given;
+  static async start(...given: [Cluster, Database, Random]): Promise<Money> {
+    const [, database] = given;
     const settings = { pool: 1, statementSeconds: 5, leaseSeconds: 15, keysWithoutDatabaseSeconds: 1 };
-    const store = await openPostgresStore({ url, ...settings });
+    const store = await openPostgresStore({ url: database.url(), ...settings });
     const rights = { surfaces: '["gateway"]', models: '["*"]', createdAt: Date.now() };
     await store.budgets.set({ scope: "key:paid", period: "prepaid", limit: dollars * 1_000_000, updatedAt: 1 });
     await store.keys.insert(keyRow("paid", { ...rights, hash: Bun.SHA256.hash(secret, "hex") }));
@@ -53,13 +52,14 @@ export class Money {
       body: JSON.stringify({ model: "up/paid", max_tokens: 1, messages: [{ role: "user", content }] }),
       signal: AbortSignal.timeout(15_000),
     }).catch(() => undefined);
+    const status = response?.status ?? 0;
+    this.#statuses.set(status, (this.#statuses.get(status) ?? 0) + 1);
     if (response?.status === 200 && (await response.text().catch(() => "")).includes("paid")) this.#answered += 1;
   }
 
   async #look(): Promise<void> {
-    const rows = await this.#server
+    const rows = await this.#database
       .ask<{ spent: number; reserved: number }>(
-        this.#database,
         "select spent::float8, reserved::float8 from troupe.spending where scope = 'key:paid'",
       )
       .catch(() => []);
@@ -72,10 +72,11 @@ export class Money {
   async violations(): Promise<string[]> {
     const called = this.#cluster.upstream.calls.filter(({ id }) => id.startsWith("paid")).length;
     if (called > dollars) this.#found.push(`the budget: pays for ${dollars} calls, and ${called} were made`);
-    if (this.#answered === 0) this.#found.push("the budget: nobody was answered");
+    if (this.#answered === 0) {
+      this.#found.push(`the budget: nobody was answered, but ${JSON.stringify([...this.#statuses])}`);
+    }
     const settled = async () => {
-      const [row] = await this.#server.ask<{ taken: number }>(
-        this.#database,
+      const [row] = await this.#database.ask<{ taken: number }>(
         "select (spent + reserved)::float8 / 1e6 as taken from troupe.spending where scope = 'key:paid'",
       );
       return row?.taken ?? 0;

@@ -3,6 +3,7 @@ import { newSecret } from "../../src/auth/key-secret.ts";
 import { openPostgresStore } from "../../src/store/postgres/store.ts";
 import { keyRow } from "../helpers/key-row.ts";
 import { type Cluster, now } from "./cluster.ts";
+import type { Database } from "./database.ts";
 import type { FaultWindow } from "./history.ts";
 
 const knownWithinMs = 1_000;
@@ -10,11 +11,11 @@ const knownWithinMs = 1_000;
 export class Revocations {
   readonly violations: string[] = [];
   readonly #cluster: Cluster;
-  readonly #database: string;
+  readonly #database: Database;
   readonly #windows: readonly FaultWindow[];
   #count = 0;
 
-  constructor(cluster: Cluster, database: string, windows: readonly FaultWindow[]) {
+  constructor(cluster: Cluster, database: Database, windows: readonly FaultWindow[]) {
     this.#cluster = cluster;
     this.#database = database;
     this.#windows = windows;
@@ -25,14 +26,14 @@ export class Revocations {
     const secret = newSecret();
     this.#count += 1;
     const id = `r${this.#count}`;
-    const isChanged = await changeKeys(this.#database, async (keys) => {
+    const isChanged = await changeKeys(this.#database.url(), async (keys) => {
       const hash = Bun.SHA256.hash(secret, "hex");
       await keys.insert(keyRow(id, { hash, surfaces: '["gateway"]', models: '["*"]', createdAt: Date.now() }));
     });
     if (!isChanged) return;
     await Bun.sleep(knownWithinMs);
     await this.#check(secret, 200, now() - knownWithinMs);
-    if (!(await changeKeys(this.#database, async (keys) => void (await keys.revoke(id, Date.now()))))) return;
+    if (!(await changeKeys(this.#database.url(), async (keys) => void (await keys.revoke(id, Date.now()))))) return;
     const revokedAt = now();
     await Bun.sleep(knownWithinMs);
     await this.#check(secret, 401, revokedAt);

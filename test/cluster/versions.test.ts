@@ -6,6 +6,7 @@ import { hasPostgres, PostgresServer } from "../helpers/postgres.ts";
 import { Random } from "../helpers/random.ts";
 import { Clients } from "./clients.ts";
 import { Cluster, leaseMs } from "./cluster.ts";
+import { Database } from "./database.ts";
 import { violationsOf } from "./history.ts";
 
 const nextVersion = resolve(import.meta.dir, "next-version.ts");
@@ -17,14 +18,14 @@ describe.skipIf(!hasPostgres)("an upgrade node by node", () => {
   }, 60_000);
   afterAll(() => server[Symbol.asyncDispose]());
 
-  const versionOf = async (database: string) => {
-    const [row] = await server.ask<{ version: number }>(database, "select version from troupe.schema");
+  const versionOf = async (database: Database) => {
+    const [row] = await database.ask<{ version: number }>("select version from troupe.schema");
     return row!.version;
   };
 
   test("both versions serve, share answers and go back, while no call fails", async () => {
-    const database = await server.createDatabase();
-    await using cluster = await Cluster.start(server, database, 2);
+    await using database = await Database.on(server);
+    await using cluster = await Cluster.start(database, 2);
     const clients = new Clients(cluster, new Random(5));
     let isOver = false;
     // Node 1 is upgraded and taken back; node 0 is of the old version, and serves all the time.
@@ -56,8 +57,8 @@ describe.skipIf(!hasPostgres)("an upgrade node by node", () => {
   }, 120_000);
 
   test("what an older version needs is not taken away before it is told", async () => {
-    const database = await server.createDatabase();
-    await using cluster = await Cluster.start(server, database, 1);
+    await using database = await Database.on(server);
+    await using cluster = await Cluster.start(database, 1);
     await cluster.stopNode(0);
     await cluster.startNode(0, nextVersion, { SERVES_FROM: String(steps.length + 1) });
     await cluster.stopNode(0);

@@ -10,28 +10,45 @@ export const hasPgBouncer = program !== null;
 
 export class PgBouncer implements AsyncDisposable {
   readonly port = freePort();
+  readonly #file: string;
   #child!: Bun.Subprocess<"ignore", "ignore", "pipe">;
 
-  /** Resolves once it takes connections. */
-  static async start(server: PostgresServer): Promise<PgBouncer> {
-    const bouncer = new PgBouncer();
+  private constructor(file: string) {
+    this.#file = file;
+  }
+
+  /**
+   * Resolves once it takes connections.
+   * @param options by which port it reaches the server, and with how many connections
+   */
+  static async start(
+    server: PostgresServer,
+    { port = server.port, poolSize = 3 }: { readonly port?: number; readonly poolSize?: number } = {},
+  ): Promise<PgBouncer> {
     const file = server.folder.file("pgbouncer.ini");
+    const bouncer = new PgBouncer(file);
     writeFileSync(
       file,
       `[databases]
-* = host=127.0.0.1 port=${server.port} user=troupe
+* = host=127.0.0.1 port=${port} user=troupe
 [pgbouncer]
 listen_addr = 127.0.0.1
 listen_port = ${bouncer.port}
 unix_socket_dir =
 auth_type = any
 pool_mode = transaction
-default_pool_size = 3
+default_pool_size = ${poolSize}
 `,
     );
     server.own(file);
-    const child = Bun.spawn([...asUser, program!, file], { stdin: "ignore", stdout: "ignore", stderr: "pipe" });
-    bouncer.#child = child;
+    await bouncer.run();
+    return bouncer;
+  }
+
+  /** Starts it, the first time or again. */
+  async run(): Promise<void> {
+    const child = Bun.spawn([...asUser, program!, this.#file], { stdin: "ignore", stdout: "ignore", stderr: "pipe" });
+    this.#child = child;
     let log = "";
     const isReady = Promise.withResolvers<void>();
     void (async () => {
@@ -42,11 +59,15 @@ default_pool_size = 3
       isReady.reject(new Error(`pgbouncer: ${log}`));
     })();
     await isReady.promise;
-    return bouncer;
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
+  /** As a crash does. */
+  async stop(): Promise<void> {
     this.#child.kill("SIGKILL");
     await this.#child.exited;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop();
   }
 }

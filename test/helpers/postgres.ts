@@ -31,13 +31,35 @@ export class PostgresServer implements AsyncDisposable {
   static async start(): Promise<PostgresServer> {
     const server = new PostgresServer();
     server.own(server.folder.path);
-    const made = Bun.spawnSync([
-      ...[...asUser, join(programs!, "initdb"), "-D", server.folder.file("data"), "-U", "troupe"],
-      ...["--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync"],
-    ]);
-    if (made.exitCode !== 0) throw new Error(`initdb: ${made.stderr}`);
+    await server.#make("initdb", ["-U", "troupe", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync"]);
     await server.run();
     return server;
+  }
+
+  /** A standby that has all that this server has. From now on nothing is confirmed here that is not there too. */
+  async startStandby(): Promise<PostgresServer> {
+    const standby = new PostgresServer();
+    standby.own(standby.folder.path);
+    const from = ["-d", this.url("postgres"), "--write-recovery-conf", "--checkpoint=fast", "--no-sync"];
+    await standby.#make("pg_basebackup", from);
+    await standby.run();
+    await this.ask("postgres", "alter system set synchronous_standby_names = '*'");
+    await this.ask("postgres", "select pg_reload_conf()");
+    const isFollowed = "select 1 from pg_stat_replication where sync_state = 'sync' and state = 'streaming'";
+    while ((await this.ask("postgres", isFollowed)).length === 0) await Bun.sleep(10);
+    return standby;
+  }
+
+  /** Makes this standby a primary. Resolves once it takes writes. */
+  async promote(): Promise<void> {
+    await this.ask("postgres", "select pg_promote(true, 60)");
+  }
+
+  async #make(program: string, flags: readonly string[]): Promise<void> {
+    const command = [...asUser, join(programs!, program), "-D", this.folder.file("data"), ...flags];
+    const child = Bun.spawn(command, { cwd: "/", stdin: "ignore", stdout: "ignore", stderr: "pipe" });
+    const told = await new Response(child.stderr).text();
+    if ((await child.exited) !== 0) throw new Error(`${program}: ${told}`);
   }
 
   /** Gives a file to the user that the server runs as. */
@@ -53,6 +75,8 @@ export class PostgresServer implements AsyncDisposable {
       unix_socket_directories: "",
       fsync: "off",
       max_connections: 200,
+      // A standby comes back as soon as it can.
+      wal_retrieve_retry_interval: "100ms",
     };
     const flags = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
     const child = Bun.spawn([...asUser, join(programs!, "postgres"), "-D", this.folder.file("data"), ...flags], {
@@ -68,7 +92,7 @@ export class PostgresServer implements AsyncDisposable {
     void (async () => {
       for await (const part of child.stderr) {
         if (log.length < 100_000) log += new TextDecoder().decode(part);
-        if (log.includes("ready to accept connections")) isReady.resolve();
+        if (/ready to accept (read-only )?connections/.test(log)) isReady.resolve();
       }
       isReady.reject(new Error(`postgres: ${log}`));
     })();
@@ -90,7 +114,7 @@ export class PostgresServer implements AsyncDisposable {
 
   /** Runs statements on a connection of their own. @param target a database's name, or its address */
   async ask<R = Record<string, unknown>>(target: string, text: string, parameters: unknown[] = []): Promise<R[]> {
-    await using sql = new SQL(target.includes(":") ? target : this.url(target), { max: 1 });
+    await using sql = new SQL(target.includes(":") ? target : this.url(target), { max: 1, connectionTimeout: 3 });
     return [...(await sql.unsafe<R[]>(text, parameters))];
   }
 

@@ -10,6 +10,8 @@ export class SwitchedProxy implements Disposable {
   readonly #clients = new Set<Socket<Link>>();
   #isHeld = false;
   #lastWasClient = false;
+  /** Where new connections lead to. */
+  target: number;
   /** How long bytes are on their way, each direction for itself; in milliseconds. */
   delayMs = 0;
   /** Connections that were made. */
@@ -17,7 +19,8 @@ export class SwitchedProxy implements Disposable {
   /** How often clients spoke after the server had: round trips, of one connection in use. */
   exchanges = 0;
 
-  constructor(port: number) {
+  constructor(target: number) {
+    this.target = target;
     const server = {
       data: (socket: Socket<Link>, bytes: Uint8Array) => this.#pass(socket, bytes),
       close: ({ data }: Socket<Link>) => this.#closed(data),
@@ -32,7 +35,7 @@ export class SwitchedProxy implements Disposable {
           client.data = { other: undefined, waiting: [], isClient: true, isOrphan: false };
           this.#clients.add(client);
           const data: Link = { other: client, waiting: [], isClient: false, isOrphan: false };
-          Bun.connect<Link>({ hostname: "127.0.0.1", port, data, socket: server }).then(
+          Bun.connect<Link>({ hostname: "127.0.0.1", port: this.target, data, socket: server }).then(
             (socket) => {
               client.data.other = socket;
               if (!this.#isHeld) flush(client.data);
