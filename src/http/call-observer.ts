@@ -153,11 +153,11 @@ export class CallRecorder implements CallObserver {
     else this.#settle({ ended: "abandoned", usage: counted });
   }
 
-  failed(error: unknown): void {
+  failed(error: unknown, counted?: Usage): void {
     const status = error instanceof ApiError ? error.status : 500;
     if (this.#sentAt === 0) this.#entry?.settle({ ended: "refused", status });
     else if (isUnreached(error)) this.#entry?.settle({ ended: "broken", status });
-    else this.#settle({ ended: "broken", status });
+    else this.#settle({ ended: "broken", status, usage: counted });
   }
 
   faulted(fault: UpstreamFault | ApiError, counted: Usage | undefined): void {

@@ -27,6 +27,9 @@ export function sealAsBytes(family: SealFamily, content: unknown): string {
   return Buffer.from(seal(family, content)).toString("base64");
 }
 
+/** For a slot that must hold a seal where no maker has one: an envelope that nobody can open. */
+export const emptySeal = `${prefix}none`;
+
 /** How envelopes in base64 begin. */
 const bytesPrefix = "dHJwMS";
 

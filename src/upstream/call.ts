@@ -234,6 +234,7 @@ async function callLocal(provider: LocalProvider, target: Target, options: CallO
   return completion(provider.answer(call), undefined, target, options);
 }
 
+/** @throws ApiError upstream_invalid_response where the client's format has no place for what was answered */
 function completion(
   body: CompletionBody,
   upstreamResponseId: string | undefined,
@@ -241,7 +242,14 @@ function completion(
   { form, observer, completion: write }: CallOptions,
 ): WholeAnswer | Promise<WholeAnswer> {
   const normal = normaliseCompletion(target.legacyFunctions ? downgradeCompletion(body) : body, form);
-  const answer = write(form.showsCost === true ? withCost(normal, observer, body) : normal);
+  let answer: WholeAnswer;
+  try {
+    answer = write(form.showsCost === true ? withCost(normal, observer, body) : normal);
+  } catch (error) {
+    const fault = readingError(error, target.account.name);
+    observer.failed(fault, body.usage);
+    throw fault;
+  }
   return observer.completed({ usage: body.usage, completion: body, upstreamResponseId })?.then(() => answer) ?? answer;
 }
 

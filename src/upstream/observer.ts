@@ -43,6 +43,9 @@ export interface CallObserver {
   faulted(fault: UpstreamFault | ApiError, counted: Usage | undefined): void;
   /** The client disconnected before the answer's end. @param counted as above */
   abandoned(counted?: Usage): void;
-  /** The call failed before its answer began. Not called for an upstream's error. */
-  failed(error: unknown): void;
+  /**
+   * The call failed before its answer began; only the first time counts. Not called for an upstream's error. @param counted what the
+   * upstream had counted of an answer that can't be given
+   */
+  failed(error: unknown, counted?: Usage): void;
 }

@@ -171,6 +171,24 @@ test("seals of other makers are taken out; Anthropic's own pass", async () => {
   ]);
 });
 
+test("citations of other makers are taken out; Anthropic's own pass", async () => {
+  const cited = (encrypted_index: string) => ({
+    type: "web_search_result_location" as const,
+    ...{ cited_text: "", url: "https://a.example", title: "A", encrypted_index },
+  });
+  const text = (...citations: ReturnType<typeof cited>[]) => ({ type: "text" as const, text: "ho", citations });
+  const messages = [
+    { role: "user" as const, content: "hi" },
+    { role: "assistant" as const, content: [text(cited("trp1.none")), text(cited("trp1.none"), cited("Eo8B"))] },
+    { role: "user" as const, content: "and?" },
+  ];
+  await clientOf("gateway").messages.create({ model: `anthropic/${model}`, max_tokens: 9, messages });
+  expect((upstream.last.json as { messages: unknown[] }).messages[1]).toEqual({
+    role: "assistant",
+    content: [{ type: "text", text: "ho" }, text(cited("Eo8B"))],
+  });
+});
+
 const hosted = {
   max_tokens: 9,
   tools: [{ type: "web_search_20250305" as const, name: "web_search" as const }],

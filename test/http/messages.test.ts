@@ -152,6 +152,35 @@ describe.each([["gateway", "openai/x"] as const, ["orchestrator", persona] as co
     expect(message.stop_reason).toBe("tool_use");
   });
 
+  test("the pages that an answer cites stand on its text, plain and streamed", async () => {
+    const annotations = [
+      { type: "url_citation", url_citation: { start_index: 0, end_index: 4, url: "https://a.example/1", title: "A" } },
+      { type: "file_citation", file_citation: { file_id: "f" } },
+      { type: "url_citation", url_citation: { start_index: 0, end_index: 4, url: "https://a.example/2" } },
+    ];
+    const cited = (url: string, title: string) => ({
+      type: "web_search_result_location",
+      cited_text: "",
+      url,
+      title,
+      encrypted_index: "trp1.none",
+    });
+    const citations = [cited("https://a.example/1", "A"), cited("https://a.example/2", "")];
+    const call = { id: "call_0", type: "function", function: { name: "weather", arguments: "{}" } };
+    answer = () => jsonResponse(completion({ content: "See.", annotations, tool_calls: [call] }, "tool_calls"));
+    const whole = await client().messages.create({ ...ask, tools: [weather] });
+    expect(whole.content).toEqual([
+      { type: "text", text: "See.", citations },
+      { type: "tool_use", id: "call_0", name: "weather", input: {} },
+    ] as never);
+    answer = streamed(chunk({ content: "Se" }), chunk({ content: "e.", annotations }), ...ending());
+    const stream = client().messages.stream(ask);
+    const told: unknown[] = [];
+    stream.on("citation", (citation) => void told.push(citation));
+    expect((await stream.finalMessage()).content).toEqual([{ type: "text", text: "See.", citations }] as never);
+    expect(told).toEqual(citations);
+  });
+
   test.each([false, true])("the tool runner calls the tool and sends its result (streamed: %p)", async (stream) => {
     let turn = 0;
     const call = { id: "call_0", type: "function", function: { name: "weather", arguments: '{"city":"Oslo"}' } };

@@ -5,6 +5,7 @@
 import { parseDataUrl } from "../../lib/data-url.ts";
 import { isTooDeep, type JsonObject, listOf, objectOf, parseJson, textOf } from "../../lib/json/json.ts";
 import type { ChunkBody, Delta, FinishReason, ThinkingBlock, ToolCallDelta } from "../chat/schema.ts";
+import { FunctionCalls } from "../function-calls.ts";
 import { citationMetadata, finishReason } from "./ending.ts";
 import { signatureOfCall, signaturesOf } from "./state.ts";
 
@@ -26,6 +27,7 @@ export class Candidate {
   readonly #shown: Shown;
   #waiting: Waiting[] = [];
   readonly #calls = new Map<number, Call>();
+  readonly #functions = new FunctionCalls();
   #blocks: readonly ThinkingBlock[] = [];
   #extra: Record<string, unknown> = {};
   readonly #details: unknown[] = [];
@@ -45,13 +47,13 @@ export class Candidate {
     return this.#calls.size === 0 && this.#finish === null;
   }
 
-  /** @returns the parts that can go out now */
+  /** @returns the parts that can go out now @throws InvalidAnswer */
   push(delta: Delta, finish: FinishReason | null): JsonObject[] {
     this.#note(delta);
     const parts = this.#partsOf(delta);
     const goOut = this.#calls.size === 0;
     if (!goOut) this.#waiting.push(...parts);
-    for (const call of delta.tool_calls ?? []) this.#call(call);
+    for (const call of this.#functions.push(delta.tool_calls)) this.#call(call);
     if (finish !== null) this.#finish = finish;
     if (parts.length > 0) this.#isSilent = false;
     return goOut ? parts : [];
@@ -59,6 +61,7 @@ export class Candidate {
 
   /** @returns the last parts: what waited, with the state that the next turn needs; never none */
   end(): JsonObject[] {
+    for (const call of this.#functions.end()) this.#call(call);
     const { own, envelopes } = signaturesOf({
       thinking_blocks: [...this.#blocks],
       extra_content: this.#extra,
@@ -127,7 +130,6 @@ export class Candidate {
       known.extra ??= extra_content;
       return;
     }
-    // Only a function can be called here.
     if (called?.name === undefined) return;
     const name = this.#shown.names.get(called.name) ?? called.name;
     const call: Call = { position: index, id: id ?? "", name, written: called.arguments ?? "", extra: extra_content };

@@ -5,6 +5,8 @@
 import { type JsonObject, listOf, parseJson } from "../../lib/json/json.ts";
 import { wholeDetails } from "../chat/reasoning-details.ts";
 import type { Delta, ThinkingBlock, ToolCallDelta } from "../chat/schema.ts";
+import { FunctionCalls } from "../function-calls.ts";
+import { citationOf } from "./citations.ts";
 import { sealOfBlocks, sealOfCall, sealOfMessage, type ThinkingShown } from "./thinking.ts";
 
 /** Is told of blocks as they begin, grow and end, one after another. */
@@ -18,6 +20,7 @@ export interface BlockSink {
 type Piece =
   | { readonly kind: "text" | "thinking"; text: string }
   | { readonly kind: "seal"; readonly seal: string }
+  | { readonly kind: "citation"; readonly citation: JsonObject }
   | Call;
 type Call = {
   readonly kind: "call";
@@ -41,6 +44,7 @@ export class Blocks {
   /** Positions of the calls that ended. */
   readonly #ended = new Set<number>();
   #calls = 0;
+  readonly #functions = new FunctionCalls();
 
   constructor(sink: BlockSink, shown: ThinkingShown) {
     this.#sink = sink;
@@ -57,6 +61,7 @@ export class Blocks {
     return this.#open?.kind === "text" ? this.#next - 1 : undefined;
   }
 
+  /** @throws InvalidAnswer */
   push(delta: Delta): void {
     const { reasoning_content, content, refusal, tool_calls, thinking_blocks, extra_content } = delta;
     const details = listOf(delta["reasoning_details"]);
@@ -67,7 +72,11 @@ export class Blocks {
     if (state !== undefined && reasoning_content) this.#take({ kind: "seal", seal: state });
     if (content) this.#take({ kind: "text", text: content });
     if (refusal) this.#take({ kind: "text", text: refusal });
-    for (const call of tool_calls ?? []) this.#call(call);
+    for (const annotation of listOf(delta.annotations)) {
+      const citation = citationOf(annotation);
+      if (citation !== undefined) this.#take({ kind: "citation", citation });
+    }
+    for (const call of this.#functions.push(tool_calls)) this.#call(call);
     if (state !== undefined && !reasoning_content) this.#take({ kind: "seal", seal: state });
     if (thinking_blocks?.length) this.#take({ kind: "seal", seal: sealOfBlocks(thinking_blocks) });
   }
@@ -84,6 +93,7 @@ export class Blocks {
 
   /** No more deltas: whatever waits is written, and the last block ends. */
   finish(): void {
+    for (const call of this.#functions.end()) this.#call(call);
     if (this.#details.length > 0) {
       const seal = sealOfMessage({ reasoning_details: wholeDetails(this.#details) });
       if (seal !== undefined) this.#take({ kind: "seal", seal });
@@ -109,7 +119,7 @@ export class Blocks {
       waiting.written += written;
       return;
     }
-    // Only a function can be called here, and what follows a call that is whole is space at most.
+    // What follows a call that is whole is space at most.
     if (called?.name === undefined || this.#ended.has(index)) return;
     const seal = this.#shown === "none" ? undefined : sealOfCall(cleanId(id ?? ""), extra_content);
     this.#take({ kind: "call", position: index, id: cleanId(id ?? ""), name: called.name, written, seal });
@@ -149,6 +159,11 @@ export class Blocks {
         return;
       case "seal":
         this.#seal(piece.seal);
+        return;
+      case "citation":
+        // Many upstreams tell their sources last of all. A block that has ended takes no more.
+        if (this.#open?.kind === "text")
+          this.#sink.delta(this.#next - 1, { type: "citations_delta", citation: piece.citation });
         return;
       case "call":
         if (piece.seal !== undefined) this.#seal(piece.seal);

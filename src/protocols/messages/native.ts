@@ -6,6 +6,7 @@ import { derive, isObject, type JsonObject, keepSame, listOf } from "../../lib/j
 import type { FunctionTool, Message } from "../chat/schema.ts";
 import type { NativeChange, NativeEncoder } from "../protocol.ts";
 import { isSeal } from "../seal.ts";
+import { withoutForeignCitations } from "./citations.ts";
 import { errorEvent } from "./stream.ts";
 import { sealedBlocks } from "./thinking.ts";
 
@@ -113,8 +114,8 @@ function turnsOf(messages: readonly Message[]): JsonObject[] | undefined {
 }
 
 /**
- * Without thinking that Anthropic did not make, or that nobody signed; its own in an envelope of ours is taken out of it. A turn
- * that held nothing else goes too.
+ * Without thinking that Anthropic did not make, or that nobody signed, and citations of other makers; its own thinking in an
+ * envelope of ours is taken out of it. A turn that held nothing else goes too.
  * @returns the list itself where there was none
  */
 function withoutForeignSeals(turns: readonly unknown[]): readonly unknown[] {
@@ -128,9 +129,10 @@ function withoutForeignSeals(turns: readonly unknown[]): readonly unknown[] {
 }
 
 function ownBlocks(content: readonly unknown[]): readonly unknown[] {
-  if (!content.some(isForeign)) return content;
-  const opened = content.flatMap((block) => (isForeign(block) ? (sealedBlocks(sealIn(block)) ?? []) : []));
-  return derive(content, [...opened, ...content.filter((block) => !isForeign(block))]);
+  const own = keepSame(content, content.map(withoutForeignCitations));
+  if (!own.some(isForeign)) return own;
+  const opened = own.flatMap((block) => (isForeign(block) ? (sealedBlocks(sealIn(block)) ?? []) : []));
+  return derive(content, [...opened, ...own.filter((block) => !isForeign(block))]);
 }
 
 const sealIn = (block: unknown): string => {

@@ -1,5 +1,5 @@
 /** A normalised plain answer as a message of this format. */
-import { isTooDeep, type JsonObject, objectOf, parseJson } from "../../lib/json/json.ts";
+import { isTooDeep, type JsonObject, listOf, objectOf, parseJson } from "../../lib/json/json.ts";
 import type { AnswerMessage, CompletionBody, Delta, Envelope } from "../chat/schema.ts";
 import { type BlockSink, Blocks } from "./blocks.ts";
 import { notStopped, stopFields, stoppedAt, usageFields } from "./ending.ts";
@@ -59,6 +59,9 @@ class Collected implements BlockSink {
         return;
       case "thinking_delta":
         block["thinking"] += delta["thinking"] as string;
+        return;
+      case "citations_delta":
+        block["citations"] = [...listOf(block["citations"]), delta["citation"]];
         return;
       case "signature_delta":
         block["signature"] = delta["signature"];

@@ -6,6 +6,7 @@
 import { isObject, type JsonObject, listOf, objectOf, parseJson, textOf } from "../../lib/json/json.ts";
 import { wholeDetails } from "../chat/reasoning-details.ts";
 import type { Annotation, Delta, FinishReason, Logprobs, TokenLogprob, ToolCallDelta } from "../chat/schema.ts";
+import { refuseOtherKinds } from "../function-calls.ts";
 import { itemId, type OutputType } from "./ids.ts";
 import { type MessageState, type Sealed, sealedCall, sealedImage, sealedState } from "./state.ts";
 import { type CallersTool, freeTextIn, type ToolNames } from "./tools.ts";
@@ -33,6 +34,8 @@ type OpenCall = {
   readonly tool: CallersTool;
   /** Arguments, or what a function that stands for a custom tool gets. */
   written: string;
+  /** What is written is a custom tool's text itself. */
+  readonly isFreeText: boolean;
 };
 type Open = OpenMessage | OpenReasoning | OpenCall;
 
@@ -129,7 +132,7 @@ export class Output {
 
   #isWhole(): boolean {
     const open = this.#open;
-    return open?.kind !== "call" || isObject(parseJson(open.written));
+    return open?.kind !== "call" || (!open.isFreeText && isObject(parseJson(open.written)));
   }
 
   #reason(text: string): void {
@@ -216,7 +219,9 @@ export class Output {
     }
   }
 
+  /** @throws InvalidAnswer for a tool of a kind that has no items here */
   #call(delta: ToolCallDelta): void {
+    refuseOtherKinds(delta);
     if (this.#closedCalls.has(delta.index)) return;
     const open = this.#open?.kind === "call" && this.#open.index === delta.index ? this.#open : this.#openCall(delta);
     const text = delta.function?.arguments ?? delta.custom?.input ?? "";
@@ -232,10 +237,12 @@ export class Output {
     const sealed = sealedCall(callId, delta.extra_content);
     if (sealed !== undefined) this.#addSeal(sealed);
     const at = this.#begin();
-    const tool = this.#names.callersTool(delta.function?.name ?? delta.custom?.name ?? "");
+    const isFreeText = delta.custom !== undefined;
+    const named = this.#names.callersTool(delta.function?.name ?? delta.custom?.name ?? "");
+    const tool: CallersTool = isFreeText ? { ...named, kind: "custom" } : named;
     const type = tool.kind === "custom" ? "custom_tool_call" : "function_call";
     const id = this.#id(type);
-    const open: OpenCall = { kind: "call", id, at, index: delta.index, callId, tool, written: "" };
+    const open: OpenCall = { kind: "call", id, at, index: delta.index, callId, tool, written: "", isFreeText };
     this.#added(open, callItem(open, "in_progress", ""));
     return open;
   }
@@ -332,7 +339,7 @@ export class Output {
   #closeCall(open: OpenCall, status: string): void {
     this.#closedCalls.add(open.index);
     if (open.tool.kind === "custom") {
-      const input = freeTextIn(open.written);
+      const input = open.isFreeText ? open.written : freeTextIn(open.written);
       if (input !== "") this.#announce("response.custom_tool_call_input.delta", { ...placed(open), delta: input });
       this.#announce("response.custom_tool_call_input.done", { ...placed(open), input });
       this.#done(open, callItem(open, status, input));
