@@ -1,70 +1,131 @@
-/** Time, chance and faults of a simulation: events run one after the other, in an order that the seed alone decides. */
-import type { Clock } from "../../src/lib/clock.ts";
+/** Time, chance and history of a simulation: events run one after the other, in an order that the seed alone decides. */
+import { drainMicrotasks } from "bun:jsc";
 import { Random } from "../helpers/random.ts";
 
-type Event = { readonly at: number; readonly order: number; readonly run: () => void; isCancelled: boolean };
+type Event = { readonly at: number; readonly order: number; run: (() => void) | undefined };
+type Line = { readonly order: number; readonly text: string };
 
-/** Unix time at the simulation's start. */
-const epoch = 1_700_000_000_000;
-/** How much of what happened is kept for people. */
-const maxLines = 5_000;
+/** What is kept of one subject for people. */
+const maxLines = 400;
+/** Events until the process sees to what is not of the simulation, such as a test's time limit. */
+const breathAfter = 50_000;
+const actually = { setImmediate: globalThis.setImmediate };
 
 export class World {
+  readonly seed: number;
   readonly random: Random;
   /** Milliseconds since the start. */
   now = 0;
   events = 0;
   readonly #heap: Event[] = [];
+  #cancelled = 0;
   #order = 0;
-  readonly #lines: string[] = [];
+  readonly #lines = new Map<string, Line[]>();
+  #noted = 0;
   #hash = 0n;
 
   constructor(seed: number) {
+    this.seed = seed;
     this.random = new Random(seed);
   }
 
-  /** Between two times, in milliseconds. */
+  /** Between two times, both included, in milliseconds. */
   between(least: number, most: number): number {
     return least + this.random.below(most - least + 1);
   }
 
+  /** @param perMille of a thousand */
+  chance(perMille: number): boolean {
+    return perMille > 0 && this.random.below(1_000) < perMille;
+  }
+
   /** @returns how to cancel it */
   after(ms: number, run: () => void): () => void {
-    const event = { at: this.now + Math.max(0, ms), order: this.#order++, run, isCancelled: false };
+    const event: Event = { at: this.now + Math.max(0, ms), order: this.#order++, run };
     this.#push(event);
     return () => {
-      event.isCancelled = true;
+      if (event.run === undefined) return;
+      event.run = undefined;
+      this.#cancelled += 1;
+      if (this.#cancelled > 1_000 && 2 * this.#cancelled > this.#heap.length) this.#sweep();
     };
   }
 
-  /** A line of the history, by which two runs of one seed are compared. */
-  note(line: string): void {
-    const full = `${this.now.toFixed(1)} ${line}`;
-    this.#hash = Bun.hash.xxHash64(full, this.#hash);
-    this.#lines.push(full);
-    if (this.#lines.length > 2 * maxLines) this.#lines.splice(0, maxLines);
+  /** A line of the history of an id, a caller, a node or a store. All of them together make the digest. */
+  note(subject: string, words: string): void {
+    const text = `${this.now.toFixed(1)} ${subject} ${words}`;
+    this.#hash = Bun.hash.xxHash64(text, this.#hash);
+    let lines = this.#lines.get(subject);
+    if (lines === undefined) {
+      lines = [];
+      this.#lines.set(subject, lines);
+    }
+    lines.push({ order: this.#noted++, text });
+    if (lines.length > 2 * maxLines) lines.splice(0, maxLines);
   }
 
-  get hash(): string {
+  /** By which two runs of one seed are compared. */
+  get digest(): string {
     return this.#hash.toString(16);
   }
 
-  /** The lines that speak of it. */
-  historyOf(word: string): string {
-    return this.#lines.filter((line) => line.split(" ").includes(word)).join("\n");
+  /** What was noted of those, and of the nodes and stores that their lines name. */
+  traceOf(...subjects: string[]): string {
+    const found = new Set(subjects);
+    for (const subject of subjects) {
+      for (const { text } of this.#lines.get(subject) ?? []) {
+        for (const word of text.match(/\bnode\d+\b/g) ?? []) found.add(word);
+      }
+    }
+    for (const subject of this.#lines.keys()) if (!/\d$/.test(subject)) found.add(subject);
+    const lines = [...found].flatMap((subject) => this.#lines.get(subject) ?? []);
+    return lines
+      .sort((one, other) => one.order - other.order)
+      .map(({ text }) => text)
+      .join("\n");
   }
 
   /** Runs events until that time. What each sets off in promises is over before the next. */
   async runUntil(end: number): Promise<void> {
-    for (let next = this.#heap[0]; next !== undefined && next.at <= end; next = this.#heap[0]) {
-      this.#pop();
-      if (next.isCancelled) continue;
-      this.now = next.at;
-      this.events += 1;
-      next.run();
-      await new Promise<void>((resolve) => setImmediate(resolve));
+    // What real code puts off to the next turn comes in the simulation's turn too.
+    globalThis.setImmediate = ((run: () => void) => this.after(0, run)) as unknown as typeof setImmediate;
+    try {
+      for (let isOver = false; !isOver; ) {
+        isOver = this.#runSome(end);
+        await new Promise<void>((resolve) => actually.setImmediate(resolve));
+      }
+    } finally {
+      globalThis.setImmediate = actually.setImmediate;
     }
     this.now = end;
+  }
+
+  /** @returns whether all until then have run */
+  #runSome(end: number): boolean {
+    for (let count = 0; count < breathAfter; count += 1) {
+      const next = this.#heap[0];
+      if (next === undefined || next.at > end) return true;
+      this.#pop();
+      const { run } = next;
+      if (run === undefined) {
+        this.#cancelled -= 1;
+        continue;
+      }
+      next.run = undefined;
+      this.now = next.at;
+      this.events += 1;
+      run();
+      drainMicrotasks();
+    }
+    return false;
+  }
+
+  /** Takes the cancelled ones out. */
+  #sweep(): void {
+    const left = this.#heap.filter(({ run }) => run !== undefined).sort((a, b) => a.at - b.at || a.order - b.order);
+    this.#heap.length = 0;
+    this.#heap.push(...left);
+    this.#cancelled = 0;
   }
 
   #push(event: Event): void {
@@ -97,82 +158,3 @@ export class World {
 }
 
 const isBefore = (one: Event, other: Event) => one.at < other.at || (one.at === other.at && one.order < other.order);
-
-/** One process: it may stand still, be cut off, have a wrong clock, and die. */
-export class Machine implements Clock {
-  readonly name: string;
-  readonly world: World;
-  readonly #skewMs: number;
-  readonly #offsetMs: number;
-  #stillUntil = 0;
-  #cutUntil = 0;
-  #ids = 0;
-  isDead = false;
-  readonly death: Promise<never>;
-  #die!: (error: Error) => void;
-
-  constructor(world: World, name: string) {
-    this.world = world;
-    this.name = name;
-    this.#skewMs = world.between(-300_000, 300_000);
-    this.#offsetMs = world.between(0, 1_000_000);
-    this.death = new Promise((_, reject) => {
-      this.#die = reject;
-    });
-    this.death.catch(() => {});
-  }
-
-  now(): number {
-    return epoch + this.world.now + this.#skewMs;
-  }
-
-  monotonic(): number {
-    return this.#offsetMs + this.world.now;
-  }
-
-  newId(): string {
-    this.#ids += 1;
-    const own = Bun.hash.crc32(`${this.name} ${this.#ids}`).toString(16).padStart(8, "0");
-    return own.padStart(32, "0");
-  }
-
-  setTimer(ms: number, run: () => void): () => void {
-    let cancel = this.world.after(ms, () => {
-      cancel = this.deliver(run);
-    });
-    return () => cancel();
-  }
-
-  /** Runs it now, when the machine goes on, or never. */
-  deliver(run: () => void): () => void {
-    if (this.isDead) return () => {};
-    if (this.world.now >= this.#stillUntil) {
-      run();
-      return () => {};
-    }
-    let cancel = this.world.after(this.#stillUntil - this.world.now, () => {
-      cancel = this.deliver(run);
-    });
-    return () => cancel();
-  }
-
-  get isCut(): boolean {
-    return this.world.now < this.#cutUntil;
-  }
-
-  standStill(ms: number): void {
-    this.world.note(`${this.name} stands still for ${ms}`);
-    this.#stillUntil = this.world.now + ms;
-  }
-
-  cutOff(ms: number): void {
-    this.world.note(`${this.name} is cut off for ${ms}`);
-    this.#cutUntil = this.world.now + ms;
-  }
-
-  die(): void {
-    this.world.note(`${this.name} dies`);
-    this.isDead = true;
-    this.#die(new Error("the process died"));
-  }
-}

@@ -1,0 +1,12 @@
+/** Bugs that the simulator must see: each breaks one promise in the model of a store, or in what a node does. */
+export const mutations = [
+  /** An answer is stored whoever holds the call. */
+  "finish-without-fence",
+  /** A claim is granted though the id is held. */
+  "claim-of-a-held-id",
+  /** The store takes leases to have lapsed before they do. */
+  "early-lapse",
+  /** What a dead node left is never taken over. */
+  "abandoned-calls-stay",
+] as const;
+export type Mutation = (typeof mutations)[number];

@@ -1,0 +1,39 @@
+/** The leases of processes. */
+import type { Mutation } from "../mutations.ts";
+import { changed, type Statement } from "./server.ts";
+
+export class Holders {
+  readonly #now: () => number;
+  readonly #broken: ReadonlySet<Mutation>;
+  readonly #lapses = new Map<string, number>();
+
+  constructor(now: () => number, broken: ReadonlySet<Mutation>) {
+    this.#now = now;
+    this.#broken = broken;
+  }
+
+  /** @param forMs how long ago it may have lapsed */
+  isAlive(holder: string | null, forMs = 0): boolean {
+    if (this.#broken.has("early-lapse")) forMs -= 11_000;
+    return holder !== null && (this.#lapses.get(holder) ?? Number.NEGATIVE_INFINITY) > this.#now() - forMs;
+  }
+
+  readonly statements: readonly Statement[] = [
+    [
+      "insert into troupe.holders",
+      ([holder, ms]) => {
+        if (!this.#lapses.has(holder as string)) this.#lapses.set(holder as string, this.#now() + (ms as number));
+        return changed(1);
+      },
+    ],
+    [
+      "update troupe.holders",
+      ([holder, ms]) => {
+        if (!this.isAlive(holder as string)) return changed(0);
+        this.#lapses.set(holder as string, this.#now() + (ms as number));
+        return changed(1);
+      },
+    ],
+    ["delete from troupe.holders", ([holder]) => changed(Number(this.#lapses.delete(holder as string)))],
+  ];
+}

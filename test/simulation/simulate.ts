@@ -1,0 +1,39 @@
+/** Runs one simulation. */
+import { Calls } from "./calls.ts";
+import { Cluster, type ClusterOptions, type ClusterResult, type Part } from "./cluster.ts";
+
+export type SimulationOptions = ClusterOptions & {
+  /** One of `parts`, or `all`. */
+  readonly part: string;
+  /** How many callers come, in place of 1. */
+  readonly load?: number;
+};
+
+const parts: Readonly<Record<string, (cluster: Cluster, load: number) => Part>> = {
+  leases: (cluster, load) => new Calls(cluster, Math.ceil(3 * load * cluster.options.nodes)),
+};
+
+/** @throws Error where there is no such part */
+export async function simulate(options: SimulationOptions): Promise<ClusterResult> {
+  const { stackTraceLimit } = Error;
+  // Refusals are errors, and a stack of each takes a tenth of the time.
+  Error.stackTraceLimit = 0;
+  try {
+    return await run(options);
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit;
+  }
+}
+
+function run(options: SimulationOptions): Promise<ClusterResult> {
+  const { part, load = 1, ...rest } = options;
+  const names = part === "all" ? Object.keys(parts) : [part];
+  const cluster = new Cluster(rest);
+  const chosen = names.map((name) => {
+    const make = parts[name];
+    if (make === undefined)
+      throw new Error(`there is no part '${name}'; there are ${Object.keys(parts).join(", ")}, all`);
+    return make(cluster, load);
+  });
+  return cluster.run(chosen);
+}
