@@ -1,5 +1,9 @@
 import { beforeEach, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import packaged from "gpt-tokenizer/bpeRanks/o200k_base";
+import table from "gpt-tokenizer/data/o200k_base.tiktoken" with { type: "file" };
 import { systemClock } from "../../src/lib/clock.ts";
+import { tokenRanks } from "../../src/usage/token-ranks.ts";
 import { type ThreadEvents, Tokenizer } from "../../src/usage/tokenizer.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { silentLogger } from "../helpers/silent-logger.ts";
@@ -125,4 +129,10 @@ test("the thread itself counts, while this one turns on", { timeout: 30_000 }, a
   expect(await counting).toBe(11);
   // Reading the tables takes hundreds of milliseconds, in which this thread stands still only if it does the work.
   expect(turns).toBeGreaterThan(20);
+});
+
+test("the table's file is read as the package reads it", { timeout: 30_000 }, async () => {
+  const ranks = tokenRanks(readFileSync(table, "latin1"));
+  expect(ranks).toHaveLength(packaged.length);
+  expect(packaged.findIndex((token, rank) => !Bun.deepEquals(token, ranks[rank]))).toBe(-1);
 });
