@@ -90,7 +90,15 @@ function answer({ method, path, json }: RecordedRequest): Response {
 beforeAll(async () => {
   upstream = new UpstreamServer(answer);
   const baseUrl = upstream.url;
-  troupe = await Troupe.start({ providers: { openai: { baseUrl }, groq: { baseUrl } } });
+  const dated = { dialect: "azure", options: { api_version: "2025-04-01-preview" } };
+  troupe = await Troupe.start({
+    providers: {
+      openai: { baseUrl },
+      groq: { baseUrl },
+      azure: { baseUrl },
+      dated: { baseUrl, ...dated },
+    },
+  });
 });
 afterAll(async () => {
   await troupe[Symbol.asyncDispose]();
@@ -137,11 +145,17 @@ test("on the same account the next turn names it; elsewhere its messages are sen
   expect(JSON.stringify(sent())).toContain("From chat.");
 });
 
-test("deleted here, it is deleted there", async () => {
-  const { id } = await client().responses.create({ model, input: "Hi" });
+test.each([
+  ["openai", (id: string) => `/responses/${id}`],
+  ["azure", (id: string) => `/openai/v1/responses/${id}`],
+  ["dated", (id: string) => `/openai/responses/${id}?api-version=2025-04-01-preview`],
+])("deleted here, it is deleted there: %s", async (provider, path) => {
+  const { id } = await client().responses.create({ model: `${provider}/gpt-5`, input: "Hi" });
   await client().responses.delete(id);
   for (; upstream.last.method !== "DELETE"; ) await upstream.received(upstream.requests.length + 1);
-  expect(upstream.last.path).toBe(`/responses/${id}`);
+  expect(upstream.last.path).toBe(path(id));
+  const credentials = ["authorization", "api-key"].map((name) => upstream.last.headers.get(name));
+  expect(credentials).toEqual(provider === "openai" ? ["Bearer key-of-openai", null] : [null, `key-of-${provider}`]);
 });
 
 test("a persona's own words are not shown to its callers, though the upstream repeats them", async () => {

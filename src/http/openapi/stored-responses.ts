@@ -22,12 +22,20 @@ const events = [
   },
 ];
 
+/** Named, as the official clients send it. */
+const include = {
+  name: "include",
+  in: "query",
+  schema: { type: "array", items: { type: "string" } },
+  description: "Asks for nothing more: all that was kept is there.",
+};
+
 const operations = {
   get: {
     summary: "One stored response, or its events",
     errors: [400, 404, ...keyed],
     schema: ResponseObject,
-    parameters: [byId, ...events],
+    parameters: [byId, ...events, include],
     also: { "text/event-stream": {} },
   },
   delete: {
@@ -53,6 +61,7 @@ const operations = {
     parameters: [
       byId,
       ...paging.map((one) => (one.name === "order" ? { ...one, schema: { ...one.schema, default: "desc" } } : one)),
+      include,
     ],
   },
 } as const;

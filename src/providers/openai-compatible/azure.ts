@@ -3,9 +3,9 @@
  * Source: https://learn.microsoft.com/azure/ai-foundry/openai/reference
  */
 import { Type } from "@sinclair/typebox";
-import type { Account } from "../provider.ts";
+import type { Account, RemoteProvider } from "../provider.ts";
 import { openaiResponses } from "../responses/quirks.ts";
-import { nativeResponses } from "../responses/responses.ts";
+import { forgetResponse, nativeResponses, type ResponsesAddress } from "../responses/responses.ts";
 
 import { openAiQuirks } from "./openai.ts";
 import { openAiCompatible } from "./openai-compatible.ts";
@@ -13,7 +13,13 @@ import { openAiCompatible } from "./openai-compatible.ts";
 /** Versions of the v1 API: https://learn.microsoft.com/azure/ai-foundry/openai/api-version-lifecycle */
 const undated = new Set<unknown>(["latest", "preview"]);
 
-export const azure = openAiCompatible({
+/** Here the deployment is named by the body: https://learn.microsoft.com/azure/ai-foundry/openai/how-to/responses */
+const responsesAddress: ResponsesAddress = {
+  url: (path, account) => addressOf(account, path, path),
+  headers,
+};
+
+const chat = openAiCompatible({
   name: "azure",
   // Every resource has its own: https://<resource>.openai.azure.com
   baseUrl: "",
@@ -40,12 +46,10 @@ export const azure = openAiCompatible({
   url: (operation, model, account) =>
     addressOf(account, operation, `deployments/${encodeURIComponent(model)}/${operation}`),
   headers,
-  // Here the deployment is named by the body: https://learn.microsoft.com/azure/ai-foundry/openai/how-to/responses
-  native: nativeResponses(openaiResponses, {
-    url: ({ account }) => addressOf(account, "responses", "responses"),
-    headers,
-  }),
+  native: nativeResponses(openaiResponses, responsesAddress),
 });
+
+export const azure: RemoteProvider = { ...chat, forget: forgetResponse(responsesAddress) };
 
 /** @param path below the v1 API @param datedPath where the account names a dated version */
 function addressOf({ baseUrl, options }: Account, path: string, datedPath: string): string {

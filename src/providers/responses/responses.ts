@@ -59,23 +59,41 @@ const responsesModelRules = Type.Object({
 
 /** How calls of this format are addressed, where that is not at the base URL with the key as a bearer token. */
 export type ResponsesAddress = {
-  readonly url: (call: Call) => string;
+  /** @param path `responses`, or what lies below it */
+  readonly url: (path: string, account: Account) => string;
   readonly headers: (account: Account) => Readonly<Record<string, string>>;
 };
 
 const usualAddress: ResponsesAddress = {
-  url: ({ account }) => `${account.baseUrl}/responses`,
+  url: (path, { baseUrl }) => `${baseUrl}/${path}`,
   headers: ({ apiKey }): Record<string, string> => (apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
 };
 
 /** Calls of clients of this format: their body goes as it came. */
 export function nativeResponses(quirks: ResponsesQuirks, { url, headers } = usualAddress): NativeRoute {
   return {
-    encode: (body, call, passed) => ({ url: url(call), headers: { ...passed, ...headers(call.account) }, body }),
+    encode: (body, call, passed) => ({
+      url: url("responses", call.account),
+      headers: { ...passed, ...headers(call.account) },
+      body,
+    }),
     decode: (body, text, call) => completionOf(body, text, quirks, idsFor(call)),
     streamDecoder: (call) => new ResponsesStream(quirks, idsFor(call)),
     upstreamResponseId,
   };
+}
+
+/**
+ * Deletes what an upstream stored.
+ * Source: https://platform.openai.com/docs/api-reference/responses/delete, https://docs.x.ai/docs/api-reference,
+ * https://learn.microsoft.com/azure/ai-foundry/openai/how-to/responses#delete-response
+ */
+export function forgetResponse({ url, headers } = usualAddress): NonNullable<RemoteProvider["forget"]> {
+  return (responseId, account) => ({
+    method: "DELETE",
+    url: url(`responses/${encodeURIComponent(responseId)}`, account),
+    headers: headers(account),
+  });
 }
 
 /** @param body of a plain answer */
@@ -118,7 +136,7 @@ export function responsesFormat(
   return {
     speaks,
     encode: (call) => ({
-      url: usualAddress.url(call),
+      url: usualAddress.url("responses", call.account),
       headers: usualAddress.headers(call.account),
       body: JSON.stringify(requestBody(call, quirks, effortHere(call.request.reasoning_effort, effortsOf(call)))),
     }),
@@ -132,7 +150,7 @@ export function responsesFormat(
       const prompt = Object.fromEntries(Object.entries(said).filter(([name]) => promptFields.includes(name)));
       return {
         request: {
-          url: `${usualAddress.url(call)}/input_tokens`,
+          url: usualAddress.url("responses/input_tokens", call.account),
           headers: usualAddress.headers(call.account),
           body: JSON.stringify(prompt),
         },
@@ -159,12 +177,7 @@ export function withResponses(chat: RemoteProvider, responses: ResponsesFormat):
     streamDecoder: (call) => formatOf(call).streamDecoder(call),
     upstreamResponseId: responses.upstreamResponseId,
     native: (format, call) => (format === "responses" ? responses.native : chat.native?.(format, call)),
-    // Source: https://docs.x.ai/docs/api-reference (DELETE /v1/responses/{response_id})
-    forget: (responseId, account) => ({
-      method: "DELETE",
-      url: `${account.baseUrl}/responses/${encodeURIComponent(responseId)}`,
-      headers: account.apiKey === undefined ? {} : { authorization: `Bearer ${account.apiKey}` },
-    }),
+    forget: forgetResponse(),
   };
 }
 
