@@ -98,7 +98,7 @@ export type Config = {
   readonly data: string;
   /** What is remembered beyond one machine; absent: SQLite in the data folder. */
   readonly store?: StoreConfig;
-  /** The address of the Valkey or Redis server that counts rate limits for all nodes; absent: the store does. */
+  /** The address of the Valkey or Redis server that counts rate limits for all nodes and carries live streams; absent: the store does. */
   readonly coordination?: string;
   /** The personas' folder; absent: the ones compiled into the executable. */
   readonly personas?: string;

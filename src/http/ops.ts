@@ -31,6 +31,7 @@ async function health(services: Services): Promise<WholeAnswer> {
     personas: { status: services.personaErrors() > 0 ? "failing" : "ok", loaded: services.personas.list().length },
     providers: { status: "ok", set_up: providers },
     ...(services.cluster !== undefined && { rate_limits: checkLimits(services.cluster.status) }),
+    ...(services.idempotency.live !== undefined && { live_streams: checkLive(services.idempotency.live.isHearing) }),
     ...(services.workers !== undefined && { workers: await checkWorkers(services.workers) }),
   };
   const ok = Object.values(checks).every(({ status }) => status === "ok");
@@ -70,6 +71,11 @@ function checkLimits({ isAlone, nodes }: ClusterStatus) {
   if (!isAlone) return { status: "ok", nodes };
   const message = "The windows of all nodes can't be reached: this node admits its share of each limit.";
   return { status: "failing", message, nodes };
+}
+
+function checkLive(isHearing: boolean) {
+  if (isHearing) return { status: "ok" };
+  return { status: "failing", message: "Calls on other nodes are read from the database, a little later." };
 }
 
 function version({ build }: Services): WholeAnswer {

@@ -6,12 +6,15 @@ import type { Config } from "../config/config.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
 import { ApiError } from "../protocols/errors.ts";
+import type { LiveStreams } from "../store/live-streams.ts";
 import { damaged, unpackAside } from "../store/packing.ts";
 import { asUnavailable, needsStorage } from "../store/require-storage.ts";
 import { StorageError } from "../store/storage-error.ts";
 import type { CallId, IdempotencyRecord, Lease, NewCall, RunRepository } from "../store/store.ts";
 import type { Answer, Producer, RecordedEvents } from "../upstream/answer.ts";
 import { InFlightRun, lost, type RunEnd, unsaved } from "./in-flight-run.ts";
+import { type JoinedRecords, JoinedRun } from "./joined-run.ts";
+import { LiveRuns, streamOf } from "./live-runs.ts";
 import { idPrefixOf, splitEvents, storedEvents, withIds } from "./recorded-events.ts";
 import { UnreadPace } from "./unread-pace.ts";
 
@@ -53,6 +56,12 @@ export class Idempotency {
   /** By scope and request id. */
   readonly #runs = new Map<string, InFlightRun>();
   readonly #pace: UnreadPace;
+  /** Absent where no server carries live streams. */
+  readonly #live: LiveRuns | undefined;
+  /** The running calls again, by the names of their streams. */
+  readonly #byStream = new Map<string, InFlightRun>();
+  /** Calls of other processes that are read here. */
+  readonly #joined = new Set<JoinedRun>();
   /** Claims that are being written, by the same key. */
   readonly #claiming = new Map<string, Promise<void>>();
   /** Finished runs whose write failed. `until` is a monotonic reading. */
@@ -68,13 +77,26 @@ export class Idempotency {
   /** Counters since the start: ids released by errors and cancellation, interrupted calls found, failed writes. */
   readonly counts = { released: 0, interrupted: 0, storeFailures: 0 };
 
-  /** @param rules read for each call, as a reload may change them */
-  constructor(store: { readonly runs: RunRepository }, clock: Clock, rules: () => IdempotencyRules, log?: Logger) {
+  /**
+   * @param rules read for each call, as a reload may change them
+   * @param streams closed with this
+   */
+  constructor(
+    store: { readonly runs: RunRepository },
+    clock: Clock,
+    rules: () => IdempotencyRules,
+    log?: Logger,
+    streams?: LiveStreams,
+  ) {
     this.#rows = store.runs;
     this.#clock = clock;
     this.#rules = rules;
     this.#log = log;
     this.#pace = new UnreadPace(clock);
+    if (streams === undefined) return;
+    const onAsked = (stream: string) => this.#byStream.get(stream)?.publish(this.#live!);
+    this.#live = new LiveRuns({ streams, clock, log, onAsked });
+    this.#live.start();
   }
 
   /** Marks the running calls of dead processes as interrupted. @throws StorageError */
@@ -87,6 +109,18 @@ export class Idempotency {
   /** Number of running calls, those that run on after a disconnect included. */
   get running(): number {
     return this.#runs.size;
+  }
+
+  /** What is known of live streams; undefined where no server carries them. */
+  get live(): Pick<LiveRuns, "isHearing" | "counts"> | undefined {
+    return this.#live;
+  }
+
+  /** Calls of other processes that are read here: as they come, and from the store. */
+  get joined(): { readonly live: number; readonly stored: number } {
+    let live = 0;
+    for (const { isLive } of this.#joined) live += Number(isLive);
+    return { live, stored: this.#joined.size - live };
   }
 
   /**
@@ -189,10 +223,12 @@ export class Idempotency {
     this.#closed = true;
     for (const run of [...this.#runs.values()]) run.cancel();
     this.#runs.clear();
+    this.#byStream.clear();
     this.#pendingWrites.clear();
     this.#pace.close();
     this.#cancelTick?.();
     await Promise.all(this.#writes);
+    await this.#live?.close();
   }
 
   /** Whether another process may take over a call of this one while it lives. */
@@ -234,6 +270,7 @@ export class Idempotency {
       if (this.#runs.size === 0) this.#renewedAt = this.#clock.monotonic();
       const lease = await this.#rows.claim(fresh, old);
       if (lease === undefined) return undefined;
+      this.#live?.holdsAs(lease.owner);
       const isHeld = this.#rows.holds(lease);
       if (this.#closed || clientSignal.aborted || !isHeld) {
         await this.#tryStoring(() => this.#rows.release(lease));
@@ -285,6 +322,7 @@ export class Idempotency {
       },
     });
     this.#runs.set(key, run);
+    if (this.#live !== undefined) this.#byStream.set(streamOf(lease), run);
     run.start(produce);
     this.#tickLater();
     return run;
@@ -324,8 +362,14 @@ export class Idempotency {
   }
 
   #forget(key: string): void {
+    if (this.#live !== undefined) this.#forgetStream(key);
     this.#runs.delete(key);
     if (this.#runs.size === 0) for (const resolve of this.#idle.splice(0)) resolve();
+  }
+
+  #forgetStream(key: string): void {
+    const run = this.#runs.get(key);
+    if (run !== undefined) this.#byStream.delete(streamOf(run.id));
   }
 
   /** Schedules the next tick while calls run: renews leases, flushes for readers in other processes, retries pending writes. */
@@ -359,10 +403,9 @@ export class Idempotency {
 
   async #serveWatchers(): Promise<void> {
     const watched = new Set(await this.#rows.watched());
-    if (watched.size === 0) return;
+    if (watched.size === 0 && this.#live === undefined) return;
     for (const run of this.#runs.values()) {
-      if (!watched.has(run.id.call)) continue;
-      run.watch();
+      if (watched.has(run.id.call)) run.watch();
       run.flush();
     }
   }
@@ -384,15 +427,34 @@ export class Idempotency {
     }
   }
 
-  /** Reads a call of another process from the store. @returns undefined when that call ended without a stored answer */
-  async #joinOtherProcess(id: CallId, from: number, signal: AbortSignal): Promise<Answer<RecordedEvents> | undefined> {
-    await needsStorage(() => this.#rows.watch(id));
-    for (;;) {
-      const call = await needsStorage(() => this.#findLive(id));
-      if (call === undefined) return undefined;
-      if (call.state === "finished" || call.headers !== null) return this.#stored(call, from, signal);
-      await this.#pause(id, signal);
-      signal.throwIfAborted();
+  /** Reads a call of another process. @returns undefined when that call ended without a stored answer */
+  async #joinOtherProcess(
+    call: IdempotencyRecord,
+    from: number,
+    signal: AbortSignal,
+  ): Promise<Answer<RecordedEvents> | undefined> {
+    const records: JoinedRecords = {
+      find: () => needsStorage(() => this.#findLive(call)),
+      eventsOf: (found, number) => this.#eventsOf(found, number),
+      watch: () => needsStorage(() => this.#rows.watch(call)),
+      pause: () => this.#pause(call, signal),
+    };
+    const patienceMs = this.#rows.leaseTerms.lapseMs ?? 0;
+    const onClosed = (run: JoinedRun) => void this.#joined.delete(run);
+    const options = { call, records, live: this.#live, clock: this.#clock, from, signal, patienceMs, onClosed };
+    const joined = new JoinedRun(options);
+    this.#joined.add(joined);
+    try {
+      const opened = await joined.opened();
+      if (opened !== undefined && !("state" in opened)) {
+        const headers = await this.#readRecord(call, () => headersOf(opened));
+        return { kind: "stream", headers, events: joined.events() };
+      }
+      joined.close();
+      return opened && (await this.#stored(opened, from, signal));
+    } catch (error) {
+      joined.close();
+      throw error;
     }
   }
 
@@ -403,15 +465,15 @@ export class Idempotency {
     return call?.holder === "gone" || call?.state === "interrupted" ? undefined : call;
   }
 
-  /** Answers from the store. @throws ApiError storage_unavailable when the beginning of the record is damaged */
+  /** Answers from the record of a finished call. @throws ApiError storage_unavailable when the beginning of the record is damaged */
   async #stored(call: IdempotencyRecord, from: number, signal: AbortSignal): Promise<Answer<RecordedEvents>> {
     const headers = await this.#readRecord(call, () => headersOf(call));
-    if (call.state === "finished" && call.events === null) {
+    if (call.events === null) {
       const body = await this.#readRecord(call, () => this.#wholeBody(call));
       return { kind: "whole", status: await this.#readRecord(call, () => statusOf(call)), headers, body };
     }
-    const start = call.events !== null && from > call.events ? 0 : from;
-    const first = call.state === "finished" && start < call.events! ? await this.#eventsOf(call, start) : [];
+    const start = from > call.events ? 0 : from;
+    const first = start < call.events ? await this.#eventsOf(call, start) : [];
     return { kind: "stream", headers, events: this.#readStored(call, start, first, signal) };
   }
 
@@ -437,10 +499,7 @@ export class Idempotency {
     }
   }
 
-  /**
-   * Streams events from the store, of a finished call or of one that another process is still writing.
-   * @param first the first events, where already read
-   */
+  /** Streams the events of a finished call. @param first the first events, where already read */
   async *#readStored(id: CallId, from: number, first: readonly string[], signal: AbortSignal): RecordedEvents {
     let next = from;
     if (first.length > 0) {
@@ -451,14 +510,10 @@ export class Idempotency {
       if (signal.aborted) return "cancelled";
       const call = await needsStorage(() => this.#findLive(id));
       if (call === undefined) throw lost();
-      if (call.state === "finished" && next >= call.events!) return "finished";
+      if (next >= call.events!) return "finished";
       const events = await this.#eventsOf(call, next);
-      if (events.length > 0) {
-        yield withIds(events, id, next);
-        next += events.length;
-      } else {
-        await this.#pause(id, signal);
-      }
+      yield withIds(events, id, next);
+      next += events.length;
     }
   }
 
@@ -520,7 +575,7 @@ export class Idempotency {
 const keyOf = ({ scope, requestId }: CallName) => `${scope}\n${requestId}`;
 
 /** @throws StorageError when they are not valid headers */
-function headersOf({ headers }: IdempotencyRecord): Record<string, string> {
+function headersOf({ headers }: Pick<IdempotencyRecord, "headers">): Record<string, string> {
   try {
     const found = JSON.parse(headers!) as Record<string, string>;
     new Headers(found);

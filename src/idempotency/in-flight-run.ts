@@ -22,6 +22,8 @@ import type {
   StreamEnd,
   WholeAnswer,
 } from "../upstream/answer.ts";
+import { LivePublisher, type PublishedRun } from "./live-publisher.ts";
+import { type LiveRuns, streamOf } from "./live-runs.ts";
 import { joinEvents, separateEvents, storedEvents, withIds } from "./recorded-events.ts";
 import type { UnreadPace } from "./unread-pace.ts";
 
@@ -94,6 +96,9 @@ export class InFlightRun {
   #packed: Uint8Array | undefined;
   #pieces = 0;
   #over = false;
+  #how: RunEnd | undefined;
+  /** Of a call that readers on other nodes asked for. */
+  #publisher: LivePublisher | undefined;
 
   constructor(id: Lease, fingerprint: string, rows: RunRepository, rules: InFlightRunOptions) {
     this.id = id;
@@ -163,9 +168,18 @@ export class InFlightRun {
     this.#driveOrCancel();
   }
 
-  /** Writes the held events to the store if another process reads them. */
+  /** Has the events published for readers on other nodes; to be called again while they read. */
+  publish(runs: LiveRuns): void {
+    if (this.#over || this.#isUnstorable) return;
+    this.#publisher ??= this.#newPublisher(runs);
+    this.#publisher.asked();
+    this.#driveOrCancel();
+  }
+
+  /** Writes the held events to the store if another process reads them there. */
   flush(): void {
-    if (this.#watched && !this.#isUnstorable && !this.#closing && !this.#over) void this.#spill();
+    if (this.#watched || this.#publisher?.isFailing === true) this.#spillForOthers();
+    this.#publisher?.poke();
   }
 
   /** Cancels the upstream call and releases the id. */
@@ -220,7 +234,8 @@ export class InFlightRun {
       }
       this.#events = new Pulled(answer.events);
       this.#headers = JSON.stringify(answer.headers);
-      if (this.#readers === 0 || this.#watched) this.#driveOrCancel();
+      this.#publisher?.poke();
+      if (this.#drivesItself) this.#driveOrCancel();
       return answer;
     } catch (error) {
       this.#finish("released");
@@ -330,6 +345,7 @@ export class InFlightRun {
       this.#end = "faulted";
     } finally {
       this.#step = undefined;
+      this.#publisher?.poke();
     }
   }
 
@@ -344,8 +360,38 @@ export class InFlightRun {
   #spill(): Promise<void> {
     this.#spilling ??= this.#spillNow().finally(() => {
       this.#spilling = undefined;
+      this.#publisher?.poke();
     });
     return this.#spilling;
+  }
+
+  #spillForOthers(): void {
+    if (!this.#isUnstorable && !this.#closing && !this.#over) void this.#spill();
+  }
+
+  #newPublisher(runs: LiveRuns): LivePublisher {
+    const run: PublishedRun = {
+      isHeld: () => this.#rows.holds(this.id),
+      headers: () => (this.#events === undefined ? undefined : this.#headers),
+      floor: () => this.#heldFrom,
+      count: () => this.#count,
+      held: (from) => this.#heldEvents(from) ?? [],
+      end: () => this.#publishedEnd(),
+    };
+    const { clock } = this.#rules;
+    return new LivePublisher(
+      runs,
+      streamOf(this.id),
+      run,
+      () => this.#spillForOthers(),
+      () => clock.monotonic(),
+    );
+  }
+
+  #publishedEnd(): number | "otherwise" | undefined {
+    if (!this.#over) return this.#isUnstorable ? "otherwise" : undefined;
+    if (this.#how !== "stored" || this.#events === undefined) return "otherwise";
+    return this.#end === undefined ? undefined : this.#count;
   }
 
   async #spillNow(): Promise<void> {
@@ -394,6 +440,8 @@ export class InFlightRun {
   #finish(how: RunEnd): void {
     if (this.#over) return;
     this.#over = true;
+    this.#how = how;
+    this.#publisher?.poke();
     this.#rules.ended(this, how);
   }
 
@@ -405,7 +453,8 @@ export class InFlightRun {
   }
 
   get #drivesItself(): boolean {
-    return this.#end === undefined && (this.#readers === 0 || this.#watched);
+    const hasOthers = this.#watched || this.#publisher?.isAskedFor === true;
+    return this.#end === undefined && (this.#readers === 0 || hasOthers);
   }
 
   async #drive(): Promise<void> {

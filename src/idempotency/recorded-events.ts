@@ -29,11 +29,12 @@ export function separateEvents(events: Events): readonly string[] {
 }
 
 export const joinEvents = (events: readonly string[]): string => events.join(separator);
+export const splitText = (text: string): string[] => text.split(separator);
 
 /** @throws StorageError when the events are damaged */
 export async function splitEvents(packed: Uint8Array, { wholeEvents }: RecordedStream): Promise<string[]> {
   const text = await unpackTextAside(packed);
-  return wholeEvents === 1 ? text.split(separator) : text.split("\n").map((data) => formatSseEvent(data));
+  return wholeEvents === 1 ? splitText(text) : text.split("\n").map((data) => formatSseEvent(data));
 }
 
 /** The events of the stored batch that contains `number`, from there on; empty when there is none. @throws StorageError */

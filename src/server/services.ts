@@ -27,6 +27,7 @@ import type { Usage } from "../protocols/chat/schema.ts";
 import { optionSchemas } from "../providers/options.ts";
 import { providers } from "../providers/registry.ts";
 import { openStoreFor } from "../store/open.ts";
+import { openRedisStreams } from "../store/redis/live-streams.ts";
 import { openRedisWindows } from "../store/redis/shared-windows.ts";
 import { firstKeyName } from "../store/sqlite/loss-guard.ts";
 import type { Store } from "../store/store.ts";
@@ -128,7 +129,8 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   // Closed in reverse: what the records' end cancels is written by the answers' own.
   const closingBackground = () => background.close();
   opened.defer(closingBackground);
-  const idempotency = opened.adopt(new Idempotency(store, clock, () => current().idempotency, log), (one) =>
+  const streams = coordination === undefined ? undefined : openRedisStreams(coordination, clock);
+  const idempotency = opened.adopt(new Idempotency(store, clock, () => current().idempotency, log, streams), (one) =>
     one.close(),
   );
   const background = opened.adopt(new BackgroundAnswers(idempotency, conversations, clock, log), (one) =>
@@ -191,6 +193,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   sampleLedger(services);
   if (cluster !== undefined) sampleCluster(metrics, cluster);
   sampleNetwork(services);
+  sampleLive(services);
   sampleStores(services, sweeper, await storeSize(store));
   services.loading = folder?.start().then(() => {
     services.loading = undefined;
@@ -300,6 +303,34 @@ function sampleNetwork({ metrics, store }: Services): void {
     () => Number(store.network!().isListening),
     "max",
   );
+}
+
+function sampleLive({ metrics, idempotency }: Services): void {
+  metrics.sampleGauge(
+    "troupe_joined_live",
+    "Readers of calls on other nodes who get events as they come.",
+    () => idempotency.joined.live,
+  );
+  metrics.sampleGauge(
+    "troupe_joined_stored",
+    "Readers of calls in other processes who get events from the store.",
+    () => idempotency.joined.stored,
+  );
+  const { live } = idempotency;
+  if (live === undefined) return;
+  const counted = (name: string, help: string, of: keyof typeof live.counts) =>
+    metrics.sampleCounter(`troupe_live_${name}_total`, help, () => live.counts[of]);
+  metrics.sampleGauge(
+    "troupe_live_connected",
+    "Whether calls on other nodes are followed live: 1, or 0.",
+    () => Number(live.isHearing),
+    "min",
+  );
+  counted("published", "Entries published for readers on other nodes.", "published");
+  counted("heard", "Entries of other nodes.", "heard");
+  counted("publish_failures", "Failures to publish; readers then get events from the database.", "unpublished");
+  counted("losses", "How often the server of live streams was lost.", "lost");
+  counted("fallbacks", "How often a reader went on from the database.", "fellBack");
 }
 
 function sampleStores({ metrics, idempotency, log }: Services, sweeper: Sweeper, storeBytes: () => number): void {

@@ -113,6 +113,8 @@ export type IdempotencyRecord = CallId & {
   state: "running" | "finished" | "interrupted";
   /** Who holds the lease of a running call; `gone`: a process that ended or whose lease lapsed. */
   holder: "self" | "other" | "gone" | null;
+  /** Under which name it is held, as `Lease.owner`: of a running call, where the store gives names. */
+  owner?: string;
   expiresAt: number | null;
   status: number | null;
   /** JSON object. */

@@ -100,12 +100,19 @@ export class ScriptedCall implements EventSource {
 
 export class ScriptedUpstream {
   readonly calls: ScriptedCall[] = [];
+  readonly #waiting = new Set<() => void>();
 
   readonly produce: Producer = (signal) => {
     const call = new ScriptedCall(signal);
     this.calls.push(call);
+    for (const wake of this.#waiting) wake();
     return call.answer;
   };
+
+  /** Resolves once it was called that often. */
+  async called(times: number): Promise<void> {
+    while (this.calls.length < times) await new Promise<void>((wake) => this.#waiting.add(wake));
+  }
 
   get last(): ScriptedCall {
     const call = this.calls.at(-1);

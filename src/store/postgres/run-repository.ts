@@ -70,7 +70,7 @@ export function runRepository({ path, background }: RunPools, { holder, strays, 
     if (row === undefined) return undefined;
     const { owner, isAlive, ...rest } = row;
     const by = owner === null ? null : owner === holder.id ? "self" : isAlive ? "other" : "gone";
-    return { ...rest, holder: by, wholeEvents: 1 };
+    return { ...rest, holder: by, ...(owner !== null && { owner }), wholeEvents: 1 };
   };
   type Replaced = CallId & Pick<IdempotencyRecord, "state">;
   const claimUnder = async (owner: string, call: NewCall, old?: Replaced): Promise<Lease | "lapsed" | undefined> => {

@@ -8,12 +8,12 @@ export type RedisFound = {
   readonly place: string;
   /** Its name and version, as far as it tells. */
   readonly server: string;
-  /** What makes it unfit to count limits, as sentences. */
+  /** What makes it unfit to count limits and carry streams, as sentences. */
   readonly concerns: readonly string[];
 };
 
 const deadlineMs = 1_000;
-/** The oldest release that the windows are tried with. */
+/** The oldest release that windows and streams are tried with. */
 const oldestMajor = 7;
 
 /** @throws StorageError when it can't be asked, or not in time */

@@ -2,6 +2,7 @@
 import type { Clock } from "../../lib/clock.ts";
 import { type Beat, type SharedWindows, type WindowTimes, windowTimes } from "../shared-windows.ts";
 import { RedisConnection } from "./connection.ts";
+import { scriptsOn } from "./scripts.ts";
 import { beatScript, exchangeScript, prefix } from "./window-scripts.ts";
 
 /** A request waits no longer for it; then the node admits its share. */
@@ -22,7 +23,7 @@ export type RedisWindows = SharedWindows & {
 /** Connects when it is first used. */
 export function openRedisWindows(url: string, clock: Clock, times: WindowTimes = windowTimes): RedisWindows {
   const connection = new RedisConnection(url, deadlineMs, clock);
-  const run = scriptsOn(connection);
+  const run = scriptsOn(connection, [beatScript, exchangeScript]);
   const { windowMs, leaseMs } = times;
   const nodes = `${prefix}nodes`;
   return {
@@ -55,24 +56,5 @@ export function openRedisWindows(url: string, clock: Clock, times: WindowTimes =
     // What counts no more goes with its key.
     tidy: async () => {},
     close: () => connection.close(),
-  };
-}
-
-type Run = (script: string, keys: readonly string[], args: readonly (string | number)[]) => Promise<unknown>;
-
-/** Scripts are sent by their hash; a server that was restarted does not know it. */
-function scriptsOn(connection: RedisConnection): Run {
-  const hashes = new Map(
-    [beatScript, exchangeScript].map((script) => [script, new Bun.CryptoHasher("sha1").update(script).digest("hex")]),
-  );
-  return async (script, keys, args) => {
-    const hash = hashes.get(script)!;
-    const rest = [String(keys.length), ...keys, ...args.map(String)];
-    try {
-      return await connection.run("EVALSHA", [hash, ...rest]);
-    } catch (error) {
-      if (!(error instanceof Error && error.message.startsWith("NOSCRIPT"))) throw error;
-      return connection.run("EVAL", [script, ...rest]);
-    }
   };
 }

@@ -1,0 +1,418 @@
+/**
+ * Publishes the calls of this node for readers on others, and follows theirs, by streams on a server that all reach
+ * (`src/store/live-streams.ts`). One read waits for all: the node's inbox, and every stream that is followed here. A hint of what
+ * the store will say in the end: who follows a stream can always do without it.
+ */
+import type { Clock } from "../lib/clock.ts";
+import type { Logger } from "../lib/log.ts";
+import type { LiveEntry, LivePlace, LiveStreams } from "../store/live-streams.ts";
+import type { Lease } from "../store/store.ts";
+import { splitText } from "./recorded-events.ts";
+
+/** How long a holder is waited for that was asked for a stream. */
+const answerMs = 300;
+/** How often it is asked again: while it answers, and while it does not. */
+const askAgainMs = 5_000;
+const askUnheardMs = 1_000;
+/** How often the node says that it listens, and what has to be asked is asked. */
+const beatMs = 1_000;
+const beatsBetweenListens = 2;
+/** Messages to itself that a node may miss before it reads its inbox from the beginning. */
+const maxMissed = 2;
+/** After a failure nothing is sent for so long. */
+const backOffMs = 500;
+/** Between two lines of the log that tell of such failures. */
+const logEveryMs = 60_000;
+/** One read waits for no more streams than this; who comes later reads the store. */
+const maxFollowed = 1_000;
+/** Characters of the latest events that are kept for the readers of a stream. */
+const windowSize = 32 * 1024;
+/** Bytes of all streams that this node publishes. */
+const maxPublishedBytes = 32 * 1024 * 1024;
+
+/** The name of a run's stream: of nothing but numbers and ids of our own. */
+export const streamOf = ({ owner, call, run }: Lease): string => `${owner}-${call}-${run}`;
+
+export type LiveRunsOptions = {
+  readonly streams: LiveStreams;
+  readonly clock: Clock;
+  readonly log?: Logger | undefined;
+  /** A reader on another node asks for that stream. */
+  readonly onAsked: (stream: string) => void;
+};
+
+export class LiveRuns {
+  readonly streams: LiveStreams;
+  readonly #clock: Clock;
+  readonly #log: Logger | undefined;
+  readonly #onAsked: (stream: string) => void;
+  readonly #node: string;
+  readonly #followed = new Map<string, Followed>();
+  #owner: string | undefined;
+  #inbox = "";
+  #missed = 0;
+  #beats = 0;
+  #isHearing = false;
+  #isRunning = false;
+  #isClosed = false;
+  #backOffUntil = Number.NEGATIVE_INFINITY;
+  #quietUntil = Number.NEGATIVE_INFINITY;
+  #publishedBytes = 0;
+  #cancelBeat = () => {};
+  #cancelPause = () => {};
+
+  /**
+   * Since the start: entries published, and heard; failures to publish; how often the server was lost; how often a reader went on from
+   * the store.
+   */
+  readonly counts = { published: 0, heard: 0, unpublished: 0, lost: 0, fellBack: 0 };
+
+  constructor({ streams, clock, log, onAsked }: LiveRunsOptions) {
+    this.streams = streams;
+    this.#clock = clock;
+    this.#log = log;
+    this.#onAsked = onAsked;
+    this.#node = clock.newId();
+  }
+
+  /** Whether the server answers. */
+  get isHearing(): boolean {
+    return this.#isHearing;
+  }
+
+  /** Begins to listen: called at start, so that the connection is there when it is needed. */
+  start(): void {
+    if (this.#isRunning || this.#isClosed) return;
+    this.#isRunning = true;
+    void this.#hear();
+    this.#beatAfter(0);
+  }
+
+  /** Others find this node under the name by which it holds its calls. */
+  holdsAs(owner: string | undefined): void {
+    if (this.#owner === owner || owner === undefined) return;
+    this.#owner = owner;
+    this.start();
+    void this.#listen();
+  }
+
+  /** @param from the first event that is wanted. @returns undefined where no more streams can be followed */
+  follow(lease: Lease, from: number, onChange: () => void): FollowedReader | undefined {
+    const { owner } = lease;
+    if (owner === undefined || this.#isClosed) return undefined;
+    this.start();
+    const stream = streamOf(lease);
+    let followed = this.#followed.get(stream);
+    if (followed === undefined) {
+      if (this.#followed.size >= maxFollowed) return undefined;
+      followed = new Followed(stream, owner, from, this.#clock.monotonic());
+      this.#followed.set(stream, followed);
+      void this.#ask(followed, true);
+    }
+    return new FollowedReader(this, followed, onChange);
+  }
+
+  /** Whether a stream may be published now: not right after a failure. */
+  get mayPublish(): boolean {
+    return !this.#isClosed && this.#clock.monotonic() >= this.#backOffUntil;
+  }
+
+  /** Counts bytes that are published. @returns false where there is no room for them */
+  takeRoom(bytes: number): boolean {
+    if (this.#publishedBytes + bytes > maxPublishedBytes) return false;
+    this.#publishedBytes += bytes;
+    return true;
+  }
+
+  giveRoom(bytes: number): void {
+    this.#publishedBytes -= bytes;
+  }
+
+  publishFailed(error: unknown): void {
+    const now = this.#clock.monotonic();
+    this.#backOffUntil = now + backOffMs;
+    this.counts.unpublished += 1;
+    if (now < this.#quietUntil) return;
+    this.#quietUntil = now + logEveryMs;
+    this.#log?.warn("a stream can't be published live; other nodes read it from the database", { error });
+  }
+
+  /** Whether the stream is being heard, or may be in a moment. */
+  hears(followed: Followed): boolean {
+    if (followed.isHeard) return this.#isHearing;
+    return this.waitsFor(followed) > 0;
+  }
+
+  /** For how many milliseconds more an answer of the holder is waited for. */
+  waitsFor(followed: Followed): number {
+    if (followed.isHeard || followed.isUnheard) return 0;
+    return Math.max(0, followed.askedFirstAt + answerMs - this.#clock.monotonic());
+  }
+
+  leave(followed: Followed): void {
+    if (followed.listeners.size === 0 && this.#followed.get(followed.stream) === followed) {
+      this.#followed.delete(followed.stream);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#cancelBeat();
+    this.#cancelPause();
+    this.#followed.clear();
+    await this.streams.close();
+  }
+
+  /** Reads until it is closed. Never rejects. */
+  async #hear(): Promise<void> {
+    while (!this.#isClosed) {
+      try {
+        const places = new Map<string, LivePlace>();
+        for (const [stream, { place, isOver }] of this.#followed) if (!isOver) places.set(stream, place);
+        const news = await this.streams.wait(this.#node, this.#inbox, places);
+        if (this.#isClosed) return;
+        this.#isWell();
+        if (news.messages > 0) this.#missed = 0;
+        this.#inbox = news.inbox;
+        for (const [stream, entries] of news.entries) {
+          this.counts.heard += entries.length;
+          this.#followed.get(stream)?.take(entries);
+        }
+        for (const stream of news.asked) this.#onAsked(stream);
+      } catch (error) {
+        if (this.#isClosed) return;
+        this.#isLost(error);
+        await new Promise<void>((resolve) => {
+          const cancel = this.#clock.setTimer(backOffMs, resolve);
+          this.#cancelPause = () => {
+            cancel();
+            resolve();
+          };
+        });
+      }
+    }
+  }
+
+  #isWell(): void {
+    if (this.#isHearing) return;
+    this.#isHearing = true;
+    this.#log?.info("streams of other nodes are followed live", { coordination: this.streams.place });
+    for (const followed of this.#followed.values()) followed.ring();
+  }
+
+  #isLost(error: unknown): void {
+    // The inbox of a server that was emptied, or that another took over from, begins anew.
+    this.#inbox = "";
+    if (!this.#isHearing) return;
+    this.#isHearing = false;
+    this.counts.lost += 1;
+    this.#log?.warn("streams of other nodes are read from the database until the coordination is back", { error });
+    for (const followed of this.#followed.values()) followed.ring();
+  }
+
+  #beatAfter(ms: number): void {
+    if (this.#isClosed) return;
+    this.#cancelBeat = this.#clock.setTimer(ms, () => {
+      this.#beat();
+      this.#beatAfter(beatMs);
+    });
+  }
+
+  #beat(): void {
+    this.#beats += 1;
+    if (this.#beats % beatsBetweenListens === 1) void this.#listen();
+    const now = this.#clock.monotonic();
+    for (const followed of this.#followed.values()) {
+      if (followed.isOver) continue;
+      if (now - followed.askedAt >= (followed.isHeard ? askAgainMs : askUnheardMs)) void this.#ask(followed, false);
+    }
+  }
+
+  /** Never rejects. */
+  async #listen(): Promise<void> {
+    try {
+      await this.streams.listen(this.#node, this.#owner);
+    } catch {
+      return;
+    }
+    // Its own message should have come: else the server counts from a place that was passed long ago.
+    this.#missed += 1;
+    if (this.#missed > maxMissed) this.#inbox = "";
+  }
+
+  /** Never rejects. */
+  async #ask(followed: Followed, isNew: boolean): Promise<void> {
+    followed.askedAt = this.#clock.monotonic();
+    try {
+      const found = await this.streams.ask(followed.stream, followed.owner, isNew ? this.#node : undefined);
+      if (found === undefined) followed.isNotHeard();
+      else if (found.head !== undefined) followed.take([found.head]);
+    } catch {
+      followed.isNotHeard();
+    }
+  }
+}
+
+/** What is known of a stream that is followed, for all of its readers here. */
+class Followed {
+  readonly stream: string;
+  readonly owner: string;
+  readonly askedFirstAt: number;
+  askedAt: number;
+  readonly listeners = new Set<() => void>();
+  /** After it entries are read. */
+  place: LivePlace = [0, 0];
+  headers: string | undefined;
+  /** Something of it was heard; or it was told that nobody publishes it. */
+  isHeard = false;
+  isUnheard = false;
+  isOver = false;
+  /** How many events it has, once it is told. */
+  total: number | undefined;
+  readonly #from: number;
+  /** The latest events. */
+  readonly #window: { readonly firstId: number; readonly events: readonly string[]; readonly size: number }[] = [];
+  #windowSize = 0;
+
+  constructor(stream: string, owner: string, from: number, now: number) {
+    this.stream = stream;
+    this.owner = owner;
+    this.#from = from;
+    this.askedFirstAt = now;
+    this.askedAt = now;
+  }
+
+  take(entries: readonly LiveEntry[]): void {
+    for (const entry of entries) this.#take(entry);
+    this.isHeard = true;
+    this.isUnheard = false;
+    this.ring();
+  }
+
+  isNotHeard(): void {
+    this.isHeard = false;
+    this.isUnheard = true;
+    this.ring();
+  }
+
+  ring(): void {
+    for (const listener of this.listeners) listener();
+  }
+
+  /**
+   * The events from that number on that are at hand.
+   * @returns `behind` where they have gone by, undefined where they are yet to come
+   */
+  from(number: number): string[] | "behind" | undefined {
+    if (number >= this.place[0]) return undefined;
+    const first = this.#window[0];
+    if (first === undefined || first.firstId > number) return "behind";
+    const found: string[] = [];
+    for (const { firstId, events } of this.#window) {
+      const next = number + found.length;
+      if (firstId > next) break;
+      if (firstId + events.length > next) found.push(...events.slice(next - firstId));
+    }
+    return found.length > 0 ? found : "behind";
+  }
+
+  #take(entry: LiveEntry): void {
+    if (isAfter(entry.place, this.place)) this.place = entry.place;
+    else if (entry.kind !== "head") return;
+    switch (entry.kind) {
+      case "head":
+        if (entry.headers !== undefined && this.headers === undefined) {
+          this.headers = entry.headers;
+          // What comes before the first event that is wanted need not be read.
+          if (this.#from > this.place[0]) this.place = [this.#from, 0];
+        }
+        return;
+      case "events":
+        this.#keep(entry.firstId, splitText(entry.text));
+        return;
+      case "finished":
+        this.total = entry.place[0];
+        this.isOver = true;
+        return;
+      case "look":
+        this.isOver = true;
+    }
+  }
+
+  #keep(firstId: number, events: readonly string[]): void {
+    const size = events.reduce((sum, { length }) => sum + length, 0);
+    this.#window.push({ firstId, events, size });
+    this.#windowSize += size;
+    while (this.#window.length > 1 && this.#windowSize > windowSize) this.#windowSize -= this.#window.shift()!.size;
+  }
+}
+
+const isAfter = ([events, part]: LivePlace, [otherEvents, otherPart]: LivePlace) =>
+  events > otherEvents || (events === otherEvents && part > otherPart);
+
+/** One reader of a stream. */
+export class FollowedReader {
+  readonly #runs: LiveRuns;
+  readonly #followed: Followed;
+  readonly #onChange: () => void;
+
+  constructor(runs: LiveRuns, followed: Followed, onChange: () => void) {
+    this.#runs = runs;
+    this.#followed = followed;
+    this.#onChange = onChange;
+    followed.listeners.add(onChange);
+  }
+
+  /** Whether it may be relied on to tell what comes next. */
+  get isHeard(): boolean {
+    return !this.#followed.isOver && this.#runs.hears(this.#followed);
+  }
+
+  /** For how many milliseconds that can be said, while the holder has not answered yet; 0: it has, or does not. */
+  get waitsMs(): number {
+    return this.#runs.waitsFor(this.#followed);
+  }
+
+  /** JSON object, once known. */
+  get headers(): string | undefined {
+    return this.#followed.headers;
+  }
+
+  /** How many events the stored answer has, once it is stored. */
+  get total(): number | undefined {
+    return this.#followed.total;
+  }
+
+  get isOver(): boolean {
+    return this.#followed.isOver;
+  }
+
+  from(number: number): string[] | "behind" | undefined {
+    return this.#followed.from(number);
+  }
+
+  /** Reads events that have gone by. @returns undefined where the stream does not have them */
+  async fetch(number: number): Promise<string[] | undefined> {
+    try {
+      const entries = await this.#runs.streams.read(this.#followed.stream, [number, 0]);
+      const found: string[] = [];
+      for (const entry of entries) {
+        const next = number + found.length;
+        if (entry.kind !== "events" || entry.firstId > next) break;
+        found.push(...splitText(entry.text).slice(next - entry.firstId));
+      }
+      return found.length > 0 ? found : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+
+  fellBack(): void {
+    this.#runs.counts.fellBack += 1;
+  }
+
+  close(): void {
+    this.#followed.listeners.delete(this.#onChange);
+    this.#runs.leave(this.#followed);
+  }
+}

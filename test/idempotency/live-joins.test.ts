@@ -1,0 +1,204 @@
+/** Joins and resumes on other nodes by live streams, with real servers: what readers get, how soon, and what the database does for it. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { RedisClient } from "bun";
+import { LiveNode } from "../helpers/live-node.ts";
+import { hasPostgres, PostgresServer } from "../helpers/postgres.ts";
+import { hasRedis, RedisServer } from "../helpers/redis.ts";
+
+const event = (number: number, more = "") => `data: ${number}${more}\n\n`;
+
+describe.skipIf(!hasPostgres || !hasRedis)("joins of calls on other nodes", () => {
+  let postgres: PostgresServer;
+  let redis: RedisServer;
+  let raw: RedisClient;
+  beforeAll(async () => {
+    [postgres, redis] = await Promise.all([PostgresServer.start(), RedisServer.start()]);
+    raw = new RedisClient(redis.url());
+  }, 60_000);
+  beforeEach(() => raw.send("FLUSHALL", []));
+  afterAll(async () => {
+    raw.close();
+    await Promise.all([postgres[Symbol.asyncDispose](), redis[Symbol.asyncDispose]()]);
+  });
+
+  /** Three nodes on one database. @param without those that have no coordination */
+  async function house(without: readonly number[] = []) {
+    const url = await postgres.createDatabase();
+    const stack = new AsyncDisposableStack();
+    const open = async (at: number) =>
+      stack.use(await LiveNode.open(postgres, url, without.includes(at) ? undefined : redis));
+    const nodes = [await open(0), await open(1), await open(2)] as const;
+    const rows = async () =>
+      Number((await postgres.ask<{ n: number }>(url, "select count(*)::int as n from troupe.kept_events"))[0]!.n);
+    return { nodes, rows, [Symbol.asyncDispose]: () => stack.disposeAsync() };
+  }
+
+  test("two nodes read a third one's call as it comes, no event is written to the database, and little is asked of it", async () => {
+    await using opened = await house();
+    const [one, two, three] = opened.nodes;
+    const first = one.ask("a");
+    await one.upstream.called(1);
+    const call = one.upstream.last.stream({ "x-a": "é" });
+    call.push(event(0), event(1));
+    await first.has(2);
+    const joined = [two.ask("a"), three.ask("a"), three.ask("a")];
+    for (const reader of joined) await reader.has(2);
+    const before = [one, two, three].map(({ statements }) => statements);
+    const startedAt = performance.now();
+    const sentAt: number[] = [];
+    for (let at = 2; at < 102; at += 1) {
+      sentAt.push(performance.now());
+      call.push(event(at));
+      for (const reader of joined) await reader.has(at + 1);
+    }
+    const seconds = (performance.now() - startedAt) / 1000;
+    const spent = [one, two, three].map(({ statements }, at) => statements - before[at]!);
+    expect(await opened.rows()).toBe(0);
+    const late = joined
+      .flatMap(({ times }) => times.slice(2).map((at, place) => at - sentAt[place]!))
+      .toSorted((a, b) => a - b);
+    // By the database a median is 100 ms, and an event takes three statements or more.
+    expect(late[Math.floor(late.length / 2)]).toBeLessThan(50);
+    expect(spent[1]! + spent[2]!).toBeLessThanOrEqual(3 * Math.ceil(seconds + 1));
+    call.push("[DONE]").end("finished");
+    for (const reader of [first, ...joined]) {
+      await reader.ended;
+      expect(reader.end).toBe("finished");
+      expect(reader.events).toEqual(first.events);
+      expect(reader.answer!.answer).toMatchObject({ kind: "stream", headers: { "x-a": "é" } });
+    }
+    expect(first.events.map((one) => one.replace(/^id: .*\n/, ""))).toEqual([
+      ...Array.from({ length: 102 }, (_, at) => event(at)),
+      "[DONE]",
+    ]);
+  }, 30_000);
+
+  /** Starts a stream on the first node. */
+  async function started(opened: Awaited<ReturnType<typeof house>>, id: string) {
+    const [one] = opened.nodes;
+    const first = one.ask(id);
+    await one.upstream.called(1);
+    return { first, call: one.upstream.last.stream() };
+  }
+
+  test("a reader resumes on another node after any event, also one that has been spilled to the database", async () => {
+    await using opened = await house();
+    const [, two] = opened.nodes;
+    const { first, call } = await started(opened, "r");
+    const long = "x".repeat(1_000);
+    for (let at = 0; at < 150; at += 1) call.push(event(at, long));
+    await first.has(150);
+    expect(await opened.rows()).toBeGreaterThan(0);
+    const from = [0, 1, 60, 66, 120, 148, 149];
+    const readers = from.map((number) => two.ask("r", { lastEventId: first.idOf(number) }));
+    await readers[0]!.has(149);
+    call.push(event(150), event(151));
+    await first.has(152);
+    for (const [at, reader] of readers.entries()) await reader.has(151 - from[at]!);
+    call.push("[DONE]").end("finished");
+    await first.ended;
+    for (const [at, reader] of readers.entries()) {
+      await reader.ended;
+      expect(reader.end).toBe("finished");
+      expect(reader.events).toEqual(first.events.slice(from[at]! + 1));
+    }
+  }, 30_000);
+
+  test("who waits for a whole answer is told as soon as it is stored", async () => {
+    await using opened = await house();
+    const [one, two] = opened.nodes;
+    const first = one.ask("w");
+    await one.upstream.called(1);
+    const joined = two.ask("w");
+    while ((await streams()).length === 0) await Bun.sleep(5);
+    one.upstream.last.whole("answer");
+    await first.ended;
+    await joined.ended;
+    expect(joined.answer).toMatchObject({ joined: true, answer: { kind: "whole", status: 200 } });
+    expect(Buffer.from((joined.answer!.answer as { body: Uint8Array }).body).toString()).toBe("answer");
+  }, 30_000);
+
+  test.each([
+    ["whose holder has no coordination", [0]],
+    ["by a node that has none", [1]],
+  ])(
+    "a call %s is read from the database",
+    async (_, without) => {
+      await using opened = await house(without);
+      const [, two, three] = opened.nodes;
+      const { first, call } = await started(opened, "m");
+      call.push(event(0));
+      const joined = [two.ask("m"), three.ask("m")];
+      for (const reader of joined) await reader.has(1);
+      call.push(event(1));
+      for (const reader of joined) await reader.has(2);
+      expect(await opened.rows()).toBeGreaterThan(0);
+      call.push("[DONE]").end("finished");
+      for (const reader of [first, ...joined]) {
+        await reader.ended;
+        expect(reader.events).toEqual(first.events);
+      }
+    },
+    30_000,
+  );
+
+  type Opened = Awaited<ReturnType<typeof house>>;
+  type Fault = { readonly begin: (opened: Opened) => unknown; readonly end?: (opened: Opened) => unknown };
+
+  /** Three readers on two nodes while the fault begins, lasts and ends, and one that comes late. */
+  async function holds({ begin, end }: Fault): Promise<void> {
+    await using opened = await house();
+    const [, two, three] = opened.nodes;
+    const { first, call } = await started(opened, "f");
+    call.push(event(0));
+    const joined = [two.ask("f"), three.ask("f"), two.ask("f")];
+    for (const reader of joined) await reader.has(1);
+    let sent = 1;
+    const step = async () => {
+      call.push(event(sent), event(sent + 1));
+      sent += 2;
+      const startedAt = performance.now();
+      for (const reader of joined) await reader.has(sent);
+      return performance.now() - startedAt;
+    };
+    const took = [await step()];
+    await begin(opened);
+    took.push(await step(), await step());
+    await end?.(opened);
+    took.push(await step());
+    joined.push(three.ask("f", { lastEventId: first.idOf(2) }));
+    call.push("[DONE]").end("finished");
+    for (const reader of [first, ...joined]) await reader.ended;
+    for (const reader of joined.slice(0, 3)) expect(reader.events).toEqual(first.events);
+    expect(joined[3]!.events).toEqual(first.events.slice(3));
+    expect(first.events).toHaveLength(sent + 1);
+    // A silent way is found after 1.5 s, and the record is looked at each second.
+    expect(Math.max(...took)).toBeLessThan(8_000);
+  }
+
+  test("cut, silent and held ways of the holder and of a reader: every event comes once, in order, and soon", async () => {
+    const ways: Fault[] = [0, 1].flatMap((at) => [
+      { begin: ({ nodes }) => nodes[at]!.server!.cut() },
+      { begin: ({ nodes }) => nodes[at]!.server!.orphan() },
+      { begin: ({ nodes }) => nodes[at]!.server!.hold(), end: ({ nodes }) => nodes[at]!.server!.release() },
+    ]);
+    await Promise.all(ways.map(holds));
+  }, 60_000);
+
+  const streams = async () => (await raw.send("KEYS", ["troupe:{live}:run:*"])) as string[];
+  const memory = (bytes: number) => raw.send("CONFIG", ["SET", "maxmemory", String(bytes)]);
+  const restart = async () => {
+    await redis.stop();
+    await redis.run();
+  };
+  const faults: [string, Fault][] = [
+    ["forgets everything", { begin: () => raw.send("FLUSHALL", []) }],
+    ["is full", { begin: () => memory(1), end: () => memory(0) }],
+    ["evicts the stream", { begin: async () => raw.send("DEL", await streams()) }],
+    ["stands still", { begin: () => redis.signal("SIGSTOP"), end: () => redis.signal("SIGCONT") }],
+    ["is started anew", { begin: restart }],
+  ];
+  for (const [what, fault] of faults) {
+    test(`a server that ${what}: every event comes once, in order, and soon`, () => holds(fault), 60_000);
+  }
+});
