@@ -641,6 +641,26 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
       expect(days).toEqual(["2023-11-14", "2023-11-15", "2023-11-16"]);
     });
 
+    on("batches of like lines are written whole, and what is there already is not written again", async (_, store) => {
+      const written: LedgerLine[] = [];
+      for (let size = 1; size <= 45; size += 1) {
+        const fresh = Array.from({ length: size }, (_, at) => {
+          const number = written.length + at;
+          const model = size % 3 === 0 && at % 4 === 0 ? "m/2" : "m/1";
+          // Over midnight, which parts like lines into two days.
+          return ledgerLine(`req_${number}`, { at: start + number * hourMs, model, cost: number, totalMs: size });
+        });
+        const known = size % 5 === 0 ? written.slice(-3).map((line) => ({ ...line, cost: 1_000_000 })) : [];
+        expect(await store.ledger.append([...fresh.slice(1), ...known, fresh[0]!])).toBe(size);
+        written.push(...fresh);
+      }
+      const later = { since: 0, until: start + 100 * dayMs };
+      expect(await store.ledger.lines({ ...later, limit: 2000 })).toEqual(written.toReversed());
+      for (const by of [["day"], ["day", "model"]] as const) {
+        expect(byGroup(await store.ledger.sums(later, by, 2000))).toEqual(byGroup(sumsOf(written, later, by)));
+      }
+    });
+
     on("lines come latest first, page by page, each once", async (_, store) => {
       const lines = manyLines(100).map((line) => ({ ...line, at: start + (line.at % 7) }));
       await store.ledger.append(lines);

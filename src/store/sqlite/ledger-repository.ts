@@ -1,4 +1,4 @@
-/** The ledger in SQLite: a row for each attempt, and each day's sums, which grow in the same transaction. */
+/** The ledger in SQLite: a row for each attempt, and each day's sums. */
 import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { nextSlice } from "../../lib/cooperative-scheduling.ts";
 import {
@@ -24,15 +24,8 @@ import {
   type LedgerSum,
   tokenKinds,
 } from "../store.ts";
-import { type UnreservedCost, unreservedCosts } from "../unreserved.ts";
 import type { Synchronous } from "./asynchronous.ts";
-
-const names = [
-  ...["requestId", "attempt", "at", "keyId", "tags", "surface", "format", "model", "persona", "personaVersion"],
-  ...["provider", "upstreamModel", "ended", "status", "callOf", "serviceTier", "counted", "priceSource", "priceDate"],
-  ...["priceNote", "firstTokenMs", "totalMs"],
-] as const;
-const columns = [...names.map(snake), ...tokenColumns, "cost", ...costColumns];
+import { appending, columns, names } from "./ledger-append.ts";
 
 /** A line's part in its day's sums, as expressions over the ledger. */
 const factOf: Readonly<Record<string, string>> = {
@@ -52,36 +45,21 @@ const expressions: { readonly [Group in LedgerGroup]: string } = {
 type Row = Record<string, string | number | null>;
 type Bindings = Record<string, string | number>;
 
-const list = (count: number) => Array.from({ length: count }, () => "?").join(", ");
-
 export function ledgerRepository(
   database: Database,
 ): Synchronous<LedgerRepository> & { removeDays(before: number, max: number): number } {
-  const insert = database.prepare<unknown, SQLQueryBindings[]>(
-    `insert into ledger (${columns.join(", ")}) values (${list(columns.length)}) on conflict do nothing`,
-  );
-  const key = ["day", ...dimensions];
-  const add = database.prepare<unknown, SQLQueryBindings[]>(
-    `insert into ledger_days (${[...key, ...sumColumns].join(", ")}) values (${list(key.length + sumColumns.length)})
-     on conflict (${key.join(", ")}) do update set ${sumColumns.map((name) => `${name} = ${name} + excluded.${name}`).join(", ")}`,
-  );
-  const hasSpending = database.prepare("select 1 from spending where span <> 'prepaid' limit 1");
-  const spend = database.prepare<unknown, UnreservedCost>(
-    "update spending set spent = spent + $cost where scope = $scope and span = $span",
-  );
-  const appendAll = database.transaction((lines: readonly LedgerLine[]) => {
-    const fresh = lines.filter((line) => insert.run(...valuesOf(line)).changes > 0);
-    for (const { dimensions: named, sums } of sumsOf(fresh)) add.run(...named, ...sums);
-    if (hasSpending.get() !== null) for (const cost of costsOf(fresh)) spend.run(cost);
-    return fresh.length;
-  });
+  let append: ReturnType<typeof appending> | undefined;
   const removeLines = database.prepare<unknown, { before: number; max: number }>(
     `delete from ledger where (request_id, attempt) in
      (select request_id, attempt from ledger where at < $before order by at limit $max)`,
   );
   const removeSums = database.prepare<unknown, { day: number }>("delete from ledger_days where day < $day");
   return {
-    append: (lines) => (lines.length === 0 ? 0 : appendAll.immediate(lines)),
+    // Made when first needed: its statements take a millisecond, and most commands add nothing.
+    append(lines) {
+      append ??= appending(database);
+      return append(lines);
+    },
     async sums(filter, by, limit) {
       const found = new Map<string, Sum>();
       for (const [table, ranges] of rangesOf(database, filter)) {
@@ -113,93 +91,6 @@ export function ledgerRepository(
       return removed > 0 ? removed : removeSums.run({ day }).changes;
     },
   };
-}
-
-/** In the order of `columns`. Written out, as it runs for every call. */
-function valuesOf(line: LedgerLine): SQLQueryBindings[] {
-  const { tokens, costs } = line;
-  const values: SQLQueryBindings[] = [
-    line.requestId,
-    line.attempt,
-    line.at,
-    line.keyId,
-    tagsOf(line),
-    line.surface,
-    line.format,
-    line.model,
-    line.persona,
-    line.personaVersion,
-    line.provider,
-    line.upstreamModel,
-    line.ended,
-    line.status,
-    line.callOf,
-    line.serviceTier,
-    line.counted,
-    line.priceSource,
-    line.priceDate,
-    line.priceNote,
-    line.firstTokenMs,
-    line.totalMs,
-  ];
-  for (const kind of tokenKinds) values.push(tokens[kind]);
-  values.push(line.cost);
-  for (const kind of costKinds) values.push(costs === null ? null : costs[kind]);
-  return values;
-}
-
-const tagsOf = ({ tags }: LedgerLine) => (tags.length === 0 ? "[]" : JSON.stringify(tags));
-
-type DaySum = { readonly dimensions: (string | number)[]; readonly sums: number[] };
-
-/** Adds up what goes to the same row, so that a batch of like calls writes it once. */
-function sumsOf(lines: readonly LedgerLine[]): Iterable<DaySum> {
-  const found = new Map<string, DaySum>();
-  for (const line of lines) {
-    const day = Math.floor(line.at / dayMs);
-    const { keyId, surface, format, model, persona, provider, upstreamModel } = line;
-    const named = [
-      day,
-      keyId,
-      tagsOf(line),
-      surface,
-      format,
-      model,
-      persona ?? "",
-      provider ?? "",
-      upstreamModel ?? "",
-    ];
-    const id = named.join("\0");
-    let sum = found.get(id);
-    if (sum === undefined) {
-      sum = { dimensions: named, sums: sumColumns.map(() => 0) };
-      found.set(id, sum);
-    }
-    addTo(sum.sums, line);
-  }
-  return found.values();
-}
-
-/** What the lines add to budgets, each once. */
-function costsOf(lines: readonly LedgerLine[]): Iterable<UnreservedCost> {
-  const found = new Map<string, UnreservedCost>();
-  for (const one of lines.flatMap(unreservedCosts)) {
-    const id = `${one.scope}/${one.span}`;
-    found.set(id, { ...one, cost: one.cost + (found.get(id)?.cost ?? 0) });
-  }
-  return found.values();
-}
-
-/** In the order of `sumColumns`. */
-function addTo(sums: number[], { ended, cost, costs, counted, tokens }: LedgerLine): void {
-  let at = 0;
-  sums[at++]! += 1;
-  for (const end of callEnds) sums[at++]! += Number(end === ended);
-  sums[at++]! += Number(cost === null);
-  sums[at++]! += Number(counted === "estimated");
-  for (const kind of tokenKinds) sums[at++]! += tokens[kind];
-  sums[at++]! += cost ?? 0;
-  for (const kind of costKinds) sums[at++]! += costs?.[kind] ?? 0;
 }
 
 /** Rows that are read in one turn of the event loop: some ten milliseconds. */

@@ -1,0 +1,198 @@
+/** Appends to the ledger in SQLite: many lines by one statement, and each day's sums, which grow in the same transaction. */
+import type { Database, SQLQueryBindings } from "bun:sqlite";
+import { costColumns, dayMs, dimensions, snake, sumColumns, tokenColumns } from "../ledger-columns.ts";
+import { callEnds, costKinds, type LedgerLine, tokenKinds } from "../store.ts";
+import { type UnreservedCost, unreservedCosts } from "../unreserved.ts";
+
+/** What like calls have in common, in the order of `sharedOf`. */
+const sharedNames = [
+  ...["keyId", "tags", "surface", "format", "model", "persona", "provider", "upstreamModel", "personaVersion"],
+  ...["ended", "callOf", "serviceTier", "counted", "priceSource", "priceDate", "priceNote"],
+] as const;
+const ownNames = ["requestId", "attempt", "at", "status", "firstTokenMs", "totalMs"] as const;
+const ownColumns = [...ownNames.map(snake), ...tokenColumns, "cost", ...costColumns];
+
+/** A line's parts that have a column of their own, beside its tokens and costs. */
+export const names = [...sharedNames, ...ownNames] as const;
+export const columns = [...sharedNames.map(snake), ...ownColumns];
+
+/** Lines of one statement: the most that are left, again and again. One by one each costs a third more. */
+const statementSizes = [16, 4, 1];
+
+type Statement = { readonly size: number; run(...values: SQLQueryBindings[]): { readonly changes: number } };
+
+/** The values that all its lines share have the first places, and are given once. */
+function insertOf(database: Database, size: number): Statement {
+  const shared = sharedNames.map((_, at) => `?${at + 1}`);
+  const rows = Array.from({ length: size }, (_, line) => {
+    const first = sharedNames.length + line * ownColumns.length + 1;
+    return `(${[...shared, ...ownColumns.map((_, at) => `?${first + at}`)].join(", ")})`;
+  });
+  const insert = database.prepare<unknown, SQLQueryBindings[]>(
+    `insert into ledger (${columns.join(", ")}) values ${rows.join(", ")} on conflict do nothing`,
+  );
+  return { size, run: (...values) => insert.run(...values) };
+}
+
+/** Thrown where a line of a batch is there already: nothing of it is kept, and its lines are added one by one. */
+const knownLine = new Error("a line is there already");
+
+/** @returns what appends lines that are not there, tells how many those were, and throws SQLite's errors */
+export function appending(database: Database): (lines: readonly LedgerLine[]) => number {
+  const inserts = statementSizes.map((size) => insertOf(database, size));
+  const insertOne = inserts.at(-1)!;
+  const key = ["day", ...dimensions];
+  const add = database.prepare<unknown, SQLQueryBindings[]>(
+    `insert into ledger_days (${[...key, ...sumColumns].join(", ")}) values (${[...key, ...sumColumns].map(() => "?").join(", ")})
+     on conflict (${key.join(", ")}) do update set ${sumColumns.map((name) => `${name} = ${name} + excluded.${name}`).join(", ")}`,
+  );
+  const hasSpending = database.prepare("select 1 from spending where span <> 'prepaid' limit 1");
+  const spend = database.prepare<unknown, UnreservedCost>(
+    "update spending set spent = spent + $cost where scope = $scope and span = $span",
+  );
+  const addUp = (groups: readonly Group[]) => {
+    for (const { key: named, sums } of sumsOf(groups)) add.run(...named, ...sums);
+    if (hasSpending.get() === null) return;
+    for (const cost of costsOf(groups.flatMap(({ lines }) => lines))) spend.run(cost);
+  };
+  const appendNew = database.transaction((lines: readonly LedgerLine[]) => {
+    const groups = groupsOf(lines);
+    for (const group of groups) insertGroup(inserts, group);
+    addUp(groups);
+    return lines.length;
+  });
+  const appendMissing = database.transaction((lines: readonly LedgerLine[]) => {
+    const isMissing = (line: LedgerLine) => insertOne.run(...sharedOf(line), ...ownOf(line)).changes > 0;
+    const missing = lines.filter(isMissing);
+    addUp(groupsOf(missing));
+    return missing.length;
+  });
+  return (lines) => {
+    if (lines.length === 0) return 0;
+    try {
+      return appendNew.immediate(lines);
+    } catch (error) {
+      if (error !== knownLine) throw error;
+      return appendMissing.immediate(lines);
+    }
+  };
+}
+
+/** @throws knownLine */
+function insertGroup(inserts: readonly Statement[], { shared, lines }: Group): void {
+  let at = 0;
+  for (const { size, run } of inserts) {
+    for (; lines.length - at >= size; at += size) {
+      const values = shared.slice();
+      for (let next = at; next < at + size; next++) pushOwn(values, lines[next]!);
+      if (run(...values).changes < size) throw knownLine;
+    }
+  }
+}
+
+/** Lines that differ in their own columns alone. */
+type Group = { readonly shared: readonly SQLQueryBindings[]; readonly lines: LedgerLine[] };
+
+/** Compares each line with each group: a batch is bounded, and has few of them. */
+function groupsOf(lines: readonly LedgerLine[]): Group[] {
+  const groups: Group[] = [];
+  for (const line of lines) {
+    const shared = sharedOf(line);
+    const group = groups.find((one) => isSame(one.shared, shared));
+    if (group === undefined) groups.push({ shared, lines: [line] });
+    else group.lines.push(line);
+  }
+  return groups;
+}
+
+function isSame(a: readonly SQLQueryBindings[], b: readonly SQLQueryBindings[]): boolean {
+  for (let at = 0; at < a.length; at++) if (a[at] !== b[at]) return false;
+  return true;
+}
+
+/** In the order of `sharedNames`. Written out, as it runs for every call. */
+function sharedOf(line: LedgerLine): SQLQueryBindings[] {
+  return [
+    line.keyId,
+    line.tags.length === 0 ? "[]" : JSON.stringify(line.tags),
+    line.surface,
+    line.format,
+    line.model,
+    line.persona,
+    line.provider,
+    line.upstreamModel,
+    line.personaVersion,
+    line.ended,
+    line.callOf,
+    line.serviceTier,
+    line.counted,
+    line.priceSource,
+    line.priceDate,
+    line.priceNote,
+  ];
+}
+
+/** In the order of `ownColumns`. */
+function pushOwn(values: SQLQueryBindings[], line: LedgerLine): void {
+  const { tokens, costs } = line;
+  values.push(line.requestId, line.attempt, line.at, line.status, line.firstTokenMs, line.totalMs);
+  for (const kind of tokenKinds) values.push(tokens[kind]);
+  values.push(line.cost);
+  for (const kind of costKinds) values.push(costs === null ? null : costs[kind]);
+}
+
+function ownOf(line: LedgerLine): SQLQueryBindings[] {
+  const values: SQLQueryBindings[] = [];
+  pushOwn(values, line);
+  return values;
+}
+
+/** `key` is the day and its dimensions, `sums` are in the order of `sumColumns`. */
+type DaySum = { readonly key: (string | number)[]; readonly sums: number[] };
+
+/** Adds up what goes to the same row, so that a batch of like calls writes it once. */
+function sumsOf(groups: readonly Group[]): Iterable<DaySum> {
+  const found = new Map<string, DaySum>();
+  for (const { shared, lines } of groups) {
+    // What tells sums apart comes first of what lines share, and there no name is an empty one.
+    const named = shared.slice(0, dimensions.length).map((value) => (value ?? "") as string);
+    let day = Number.NaN;
+    let sum: DaySum | undefined;
+    for (const line of lines) {
+      const own = Math.floor(line.at / dayMs);
+      if (own !== day) {
+        day = own;
+        const id = [day, ...named].join("\0");
+        sum = found.get(id);
+        if (sum === undefined) {
+          sum = { key: [day, ...named], sums: sumColumns.map(() => 0) };
+          found.set(id, sum);
+        }
+      }
+      addTo(sum!.sums, line);
+    }
+  }
+  return found.values();
+}
+
+/** In the order of `sumColumns`. */
+function addTo(sums: number[], { ended, cost, costs, counted, tokens }: LedgerLine): void {
+  let at = 0;
+  sums[at++]! += 1;
+  for (const end of callEnds) sums[at++]! += Number(end === ended);
+  sums[at++]! += Number(cost === null);
+  sums[at++]! += Number(counted === "estimated");
+  for (const kind of tokenKinds) sums[at++]! += tokens[kind];
+  sums[at++]! += cost ?? 0;
+  for (const kind of costKinds) sums[at++]! += costs?.[kind] ?? 0;
+}
+
+/** What the lines add to budgets, each once. */
+function costsOf(lines: readonly LedgerLine[]): Iterable<UnreservedCost> {
+  const found = new Map<string, UnreservedCost>();
+  for (const one of lines.flatMap(unreservedCosts)) {
+    const id = `${one.scope}/${one.span}`;
+    found.set(id, { ...one, cost: one.cost + (found.get(id)?.cost ?? 0) });
+  }
+  return found.values();
+}
