@@ -1,6 +1,6 @@
 /**
  * A node that does nothing but count: a process of its own, for tests that kill it. Hits one caller until it is told to stop, and
- * writes the time of each admission as a line. Arguments: the server's address, window and lease in milliseconds, caller, limit,
+ * writes the times before and after each admission as a line. Arguments: the server's address, window and lease in milliseconds, caller, limit,
  * milliseconds between two hits.
  */
 import { systemClock } from "../../src/lib/clock.ts";
@@ -16,10 +16,11 @@ if (import.meta.main) {
   await limiter.start();
   process.stdout.write("ready\n");
   for (;;) {
+    // The clock that all processes of the machine share.
+    const asked = performance.timeOrigin + performance.now();
     const decision = limiter.hit(caller!, Number(limit));
     const { allowed } = decision instanceof Promise ? await decision : decision;
-    // The clock that all processes of the machine share.
-    if (allowed) process.stdout.write(`${performance.timeOrigin + performance.now()}\n`);
+    if (allowed) process.stdout.write(`${asked} ${performance.timeOrigin + performance.now()}\n`);
     await Bun.sleep(Number(everyMs));
   }
 }

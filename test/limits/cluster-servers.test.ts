@@ -19,9 +19,12 @@ type House = {
   readonly port: number;
 };
 
+/** It happened between these two readings of the clock: a busy machine may stop a process on either side. */
+type Admission = readonly [asked: number, admitted: number];
+
 /** A process that hits one caller all the time. */
 class HittingNode implements AsyncDisposable {
-  readonly admitted: number[] = [];
+  readonly admitted: Admission[] = [];
   readonly ready = Promise.withResolvers<void>();
   readonly #child: Bun.Subprocess<"ignore", "pipe", "inherit">;
   readonly #read: Promise<void>;
@@ -43,7 +46,7 @@ class HittingNode implements AsyncDisposable {
       rest = lines.pop()!;
       for (const line of lines) {
         if (line === "ready") this.ready.resolve();
-        else this.admitted.push(Number(line));
+        else this.admitted.push(line.split(" ").map(Number) as unknown as Admission);
       }
     }
   }
@@ -59,14 +62,13 @@ class HittingNode implements AsyncDisposable {
   }
 }
 
-function worst(times: readonly number[], windowMs: number): number {
-  const sorted = times.toSorted((a, b) => a - b);
-  let [most, first] = [0, 0];
-  for (const [last, time] of sorted.entries()) {
-    while (time - sorted[first]! >= windowMs) first += 1;
-    most = Math.max(most, last - first + 1);
-  }
-  return most;
+/** @returns the most admissions that were certainly within one window */
+function worst(all: readonly Admission[], windowMs: number): number {
+  const isWithin =
+    (first: number) =>
+    ([asked, admitted]: Admission) =>
+      asked >= first && admitted - first < windowMs;
+  return Math.max(...all.map(([first]) => all.filter(isWithin(first)).length));
 }
 
 const ask = (caller: string, number: number, changes: Partial<WindowAsk> = {}): WindowAsk => ({
@@ -146,17 +148,19 @@ function describeWindows(house: () => House): void {
     await using three = new HittingNode(args);
     const nodes = [one, two, three];
     await Promise.all(nodes.map(({ ready }) => ready.promise));
-    await Bun.sleep(700);
+    const total = () => nodes.reduce((sum, { admitted }) => sum + admitted.length, 0);
+    // A busy machine may keep a process from its first slot until those of the others are free again.
+    while (nodes.some(({ admitted }) => admitted.length === 0) || total() < limit) await Bun.sleep(20);
     await one.signal("SIGKILL");
     await two.signal("SIGSTOP");
     await Bun.sleep(times.leaseMs + 300);
     await two.signal("SIGCONT");
-    await Bun.sleep(2_500);
+    const before = total();
+    while (total() < before + limit) await Bun.sleep(20);
     await Promise.all([two, three].map((node) => node.signal("SIGKILL")));
     const all = nodes.flatMap(({ admitted }) => admitted);
     expect(worst(all, times.windowMs)).toBeLessThanOrEqual(limit);
-    expect(all.length).toBeGreaterThan(limit * 1.5);
-    for (const { admitted } of nodes) expect(admitted.length).toBeGreaterThan(0);
+    expect(all.length).toBeGreaterThanOrEqual(2 * limit);
   }, 60_000);
 
   test("a node that loses the way admits its share in time, and tells of it when the way is back", async () => {
