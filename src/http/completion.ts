@@ -560,7 +560,7 @@ function nativeCall(
   if (route === undefined || !(isWhole || (plan.upstreamMayHold && conversation.isHeldBy(account.name))))
     return undefined;
   const planned = nativeChange(plan, route, upstreamCall);
-  if (planned === undefined || (native.repeatsRequest === true && planned.before.length > 0)) return undefined;
+  if (planned === undefined) return undefined;
   // What is made in the background is followed here: the upstream's connection is the call.
   const isBackground = protocol.stored?.isBackground(call.options) === true;
   const fields = isBackground ? { ...planned.fields, background: undefined, stream: true } : planned.fields;
@@ -573,6 +573,7 @@ function nativeCall(
       route,
       passesFaults: showsUpstream,
       endsWithStream: native.endsWithStream === true,
+      ownEcho: plan.change && native.ownEcho?.(call.options, source.parsed, patched, planned.before),
       encoder: writer.nativeEncoder!,
     },
     encode(encoded) {

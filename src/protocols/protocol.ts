@@ -88,6 +88,12 @@ export interface NativeFraming {
   end(events: string[]): void;
 }
 
+/** How an answer of the client's own format is changed on its way, where it is. */
+export type NativeRewriting = {
+  /** @param data of an event, or a plain answer, as it came: JSON that was read already */
+  readonly ownEcho?: ((data: string) => string) | undefined;
+};
+
 /** What a format needs for upstreams that speak it too. */
 export interface NativeForm<Options> {
   /**
@@ -98,8 +104,17 @@ export interface NativeForm<Options> {
   patch(body: JsonObject, change: NativeChange): JsonObject | undefined;
   /** For one stream. */
   encoder(envelope: Envelope, options: Options): NativeEncoder;
-  /** Its answers repeat the request: what a persona put before the caller's words would be shown to the caller. */
-  readonly repeatsRequest?: boolean;
+  /**
+   * Its answers repeat the request: in those of a persona they say what the caller asked, and hold no text of the persona's.
+   * @param asked the caller's body @param sent the same as it went out @param before the persona's messages
+   * @returns what rewrites a plain answer or the data of an event; it must not hold the request
+   */
+  ownEcho?(
+    options: Options,
+    asked: JsonObject,
+    sent: JsonObject,
+    before: readonly Message[],
+  ): NonNullable<NativeRewriting["ownEcho"]>;
   /** The format has no terminal event: a stream is whole when its answer is, and its connection ends. */
   readonly endsWithStream?: boolean;
 }

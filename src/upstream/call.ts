@@ -8,7 +8,7 @@ import { hugeBody } from "../protocols/body.ts";
 import { downgradeCompletion } from "../protocols/chat/legacy-functions.ts";
 import type { ChunkBody, CompletionBody, Delta } from "../protocols/chat/schema.ts";
 import { ApiError, InvalidAnswer, readingError, UpstreamFault } from "../protocols/errors.ts";
-import type { NativeEncoder } from "../protocols/protocol.ts";
+import type { NativeEncoder, NativeRewriting } from "../protocols/protocol.ts";
 import { parsedBytes } from "../protocols/source.ts";
 import type {
   AnsweredCall,
@@ -45,7 +45,7 @@ export type CallOptions = EncodingOptions & {
 };
 
 /** How an answer in the client's own format is read. It holds nothing of the request. */
-type NativeReading = Pick<NativeStreamOptions, "passesFaults" | "endsWithStream"> & {
+type NativeReading = Pick<NativeStreamOptions, "passesFaults" | "endsWithStream" | "ownEcho"> & {
   /** The client's and the upstream's. */
   readonly format: string;
   readonly route: NativeRoute;
@@ -191,7 +191,7 @@ async function answerOf(
       if (streamed) return await openStream(chunks, target, options);
       return completion(await collect(chunks, account.name), chunks.upstreamResponseId, target, options);
     }
-    if (!streamed && reading !== undefined) return await passWhole(answer, reader, answered, observer);
+    if (!streamed && reading !== undefined) return await passWhole(answer, reader, answered, observer, reading);
     const { whole, upstreamResponseId } = decodePlain(await answer.text(), reader, answered);
     // Some upstreams ignore `stream: true`.
     if (streamed) return await openStream(new ChunkList([chunkOf(whole)], upstreamResponseId), target, options);
@@ -256,16 +256,19 @@ function completion(
 /** What reads answers. */
 type Reader = Pick<RemoteProvider, "decode" | "streamDecoder" | "upstreamResponseId">;
 
-/** A plain answer in the client's own format, byte for byte. */
+/** A plain answer in the client's own format, byte for byte but for what it repeats of a persona. */
 async function passWhole(
   answer: UpstreamAnswer,
   reader: Reader,
   call: AnsweredCall,
   observer: CallObserver,
+  { ownEcho }: NativeRewriting,
 ): Promise<WholeAnswer> {
-  const body = await answer.bytes();
-  const passed = new TextDecoder().decode(body);
-  const { whole, upstreamResponseId } = decodePlain(passed, reader, call);
+  const bytes = await answer.bytes();
+  const text = new TextDecoder().decode(bytes);
+  const { whole, upstreamResponseId } = decodePlain(text, reader, call);
+  const passed = ownEcho?.(text) ?? text;
+  const body = passed === text ? bytes : new TextEncoder().encode(passed);
   await observer.completed({ usage: whole.usage, completion: whole, upstreamResponseId, passed });
   const headers = { "content-type": answer.headers.get("content-type") ?? "application/json" };
   return { kind: "whole", status: 200, headers, body };

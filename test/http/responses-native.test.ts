@@ -141,9 +141,10 @@ test("a persona's text stands before the caller's, its limits hold, and the upst
   expect(sent).toMatchObject({ model: "gpt-5.9", tools, store: false });
   expect(sent.input.map(({ role }) => role)).toEqual(["system", "system", "user"]);
   expect(sent.input.slice(1)).toMatchObject([{ content: "Caller's." }, { content: "hi" }]);
-  // The upstream would repeat the persona's text beside them.
+  // What has no translation goes as it came.
   const hosted = await ask(JSON.stringify({ ...asked, tools: [{ type: "web_search" }] }), "orchestrator");
-  expect([hosted.status, await hosted.json()]).toMatchObject([400, { error: { param: "tools[0].type" } }]);
+  expect([hosted.status, await hosted.json()]).toEqual([200, response]);
+  expect(upstream.last.json).toMatchObject({ input: "hi", tools: [{ type: "web_search" }], store: false });
 });
 
 test("what has no translation is refused by its place where the upstream speaks another format", async () => {

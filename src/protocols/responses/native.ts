@@ -9,14 +9,17 @@ import { calledIn } from "../chat/tools.ts";
 import type { NativeChange, NativeEncoder, NativeForm } from "../protocol.ts";
 import { isSeal } from "../seal.ts";
 import { responseError } from "./errors.ts";
+import { itemsOf } from "./message-items.ts";
 import { responseObject } from "./object.ts";
 import type { ResponsesOptions } from "./options.ts";
+import { ownEcho } from "./own-echo.ts";
 import { isReference } from "./references.ts";
 import { itemSchemas, toolSchemas } from "./schema.ts";
+import { textIn } from "./texts.ts";
 
 export const native: NativeForm<ResponsesOptions> = {
   patch: patchedBody,
-  repeatsRequest: true,
+  ownEcho,
   encoder: (envelope, options): NativeEncoder => ({
     fault(error, last, events) {
       const { code, message, param } = responseError(error);
@@ -105,20 +108,11 @@ function preceded(body: JsonObject, before: readonly Message[]): JsonObject {
   const texts = before.filter(isSystem).map(({ content }) => textIn(content));
   const own = textOf(body["instructions"]);
   const instructions = [...texts, ...(own === undefined ? [] : [own])].filter((text) => text !== "").join("\n\n");
-  const examples = before.filter((message) => !isSystem(message)).map(exampleItem);
+  const examples = before.filter((message) => !isSystem(message)).flatMap(itemsOf);
   if (examples.length === 0) return { instructions };
   const { input } = body;
   const said = typeof input === "string" ? [{ role: "user", content: input }] : listOf(input);
   return { instructions, input: [...examples, ...said] };
-}
-
-const exampleItem = ({ role, content }: Message): JsonObject => ({ role, content: textIn(content) });
-
-function textIn(content: unknown): string {
-  if (typeof content === "string") return content;
-  return listOf(content)
-    .map((part) => (isObject(part) ? (textOf(part["text"]) ?? "") : ""))
-    .join("");
 }
 
 /** Fields with the same name and meaning in the inner form and here. */

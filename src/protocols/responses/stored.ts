@@ -7,6 +7,7 @@ import { formatSseEvent, SseParser } from "../../lib/sse.ts";
 import type { Message } from "../chat/schema.ts";
 import type { ErrorFields, StoredForm } from "../protocol.ts";
 import { responseError } from "./errors.ts";
+import { inputText, itemsOf } from "./message-items.ts";
 import { responseObject } from "./object.ts";
 import type { ResponsesOptions } from "./options.ts";
 
@@ -74,44 +75,9 @@ function partsOf(content: unknown, role: unknown): unknown {
   return [role === "assistant" ? { type: "output_text", text: content, annotations: [] } : inputText(content)];
 }
 
-const inputText = (text: string) => ({ type: "input_text", text });
-
 /** The messages of a turn in another format, as items. What has no place here is left out. */
 export function itemsOfMessages(messages: readonly Message[], unique: string): JsonObject[] {
   return messages.flatMap(itemsOf).map((item, at) => listed(item, unique, at));
-}
-
-function itemsOf(message: Message): JsonObject[] {
-  const { role } = message;
-  if (role === "tool") {
-    return [{ type: "function_call_output", call_id: message.tool_call_id, output: textIn(message.content) }];
-  }
-  const content = message.content ?? "";
-  if (role !== "assistant") {
-    return [{ role, content: typeof content === "string" ? content : listOf(content).flatMap(partOf) }];
-  }
-  const text = textIn(content);
-  const calls = (message.tool_calls ?? []).flatMap((call) => {
-    if (call.type !== "function") return [];
-    return [{ type: "function_call", call_id: call.id, ...call.function }];
-  });
-  return [...(text === "" ? [] : [{ role, content: text }]), ...calls] as JsonObject[];
-}
-
-const textIn = (content: unknown): string =>
-  typeof content === "string"
-    ? content
-    : listOf(content)
-        .map((part) => textOf(objectOf(part)?.["text"]) ?? "")
-        .join("");
-
-function partOf(part: unknown): JsonObject[] {
-  const { type, text, image_url } = objectOf(part) ?? {};
-  if (type === "text") return [inputText(textOf(text) ?? "")];
-  const image = objectOf(image_url);
-  return type === "image_url" && image !== undefined
-    ? [{ type: "input_image", image_url: image["url"], detail: image["detail"] ?? "auto" }]
-    : [];
 }
 
 /** An error in place of events that can't be read any more. */

@@ -6,7 +6,7 @@ import type { Sink } from "../../lib/flow.ts";
 import { formatSseEvent, type SseEvent, SseParser } from "../../lib/sse.ts";
 import type { ChunkBody, Usage } from "../../protocols/chat/schema.ts";
 import { ApiError, readingError, UpstreamFault } from "../../protocols/errors.ts";
-import type { NativeEncoder } from "../../protocols/protocol.ts";
+import type { NativeEncoder, NativeRewriting } from "../../protocols/protocol.ts";
 import type { StreamDecoder } from "../../providers/provider.ts";
 import type { UpstreamAnswer } from "../client.ts";
 import { AnswerEvents, mayBreakOff } from "./answer-events.ts";
@@ -16,13 +16,14 @@ import { Normaliser } from "./normaliser.ts";
 import { Passthrough, type RepeatedText } from "./passthrough.ts";
 import { lastEventIn } from "./text-template.ts";
 
-export type NativeStreamOptions = Pick<EncodingOptions, "form" | "observer" | "renderFault"> & {
-  readonly encoder: NativeEncoder;
-  /** Whether the client sees an upstream's own error event; else one that the encoder writes. */
-  readonly passesFaults: boolean;
-  /** The format has no terminal event: its streams end with their connection. */
-  readonly endsWithStream: boolean;
-};
+export type NativeStreamOptions = Pick<EncodingOptions, "form" | "observer" | "renderFault"> &
+  NativeRewriting & {
+    readonly encoder: NativeEncoder;
+    /** Whether the client sees an upstream's own error event; else one that the encoder writes. */
+    readonly passesFaults: boolean;
+    /** The format has no terminal event: its streams end with their connection. */
+    readonly endsWithStream: boolean;
+  };
 
 /** Events that are held back until something follows them: what opens an answer may still be followed by its refusal. */
 const maxOpeningEvents = 2;
@@ -46,7 +47,10 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
   #isHolding = true;
   #isFirst = true;
   #events = 0;
-  /** Events are written anew: their bytes can't be told apart by line feeds alone, they have ids that are not ours, or another framing. */
+  /**
+   * Events are written anew: their bytes can't be told apart by line feeds alone, they have ids that are not ours, or another framing,
+   * or some of them are changed.
+   */
   #isRewriting: boolean;
   /** Events in another framing that are held back. */
   readonly #framed: string[] = [];
@@ -60,7 +64,7 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
     this.#decoder = decoder;
     this.#options = options;
     this.#normaliser = new Normaliser(options.form);
-    this.#isRewriting = options.encoder.framing !== undefined;
+    this.#isRewriting = options.encoder.framing !== undefined || options.ownEcho !== undefined;
   }
 
   push(bytes: Buffer): void {
@@ -227,7 +231,9 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
   }
 
   #textOf(event: SseEvent): string {
-    return this.#options.encoder.framing?.event(event.data) ?? textOf(event);
+    const { encoder, ownEcho } = this.#options;
+    const said = ownEcho === undefined ? event : { ...event, data: ownEcho(event.data) };
+    return encoder.framing?.event(said.data) ?? textOf(said);
   }
 
   /** Gives what is held back in another framing, once the answer has begun. */
