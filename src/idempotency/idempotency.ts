@@ -66,6 +66,8 @@ export class Idempotency {
   readonly #claiming = new Map<string, Promise<void>>();
   /** Finished runs whose write failed. `until` is a monotonic reading. */
   readonly #pendingWrites = new Map<string, { readonly run: InFlightRun; readonly until: number }>();
+  /** Leases whose release failed, where the store does not go on with it. */
+  readonly #unreleased = new Set<Lease>();
   /** Background writes, awaited by `close`. */
   readonly #writes = new Set<Promise<void>>();
   /** When the leases were last renewed, or it was tried; a monotonic reading. */
@@ -225,6 +227,7 @@ export class Idempotency {
     this.#runs.clear();
     this.#byStream.clear();
     this.#pendingWrites.clear();
+    this.#unreleased.clear();
     this.#pace.close();
     this.#cancelTick?.();
     await Promise.all(this.#writes);
@@ -273,7 +276,7 @@ export class Idempotency {
       this.#live?.holdsAs(lease.owner);
       const isHeld = this.#rows.holds(lease);
       if (this.#closed || clientSignal.aborted || !isHeld) {
-        await this.#tryStoring(() => this.#rows.release(lease));
+        await this.#release(lease);
         // As after a pause of this process: another one may have claimed the id, and call.
         if (!isHeld) return undefined;
         clientSignal.throwIfAborted();
@@ -335,9 +338,9 @@ export class Idempotency {
     }
     if (how === "released") {
       this.counts.released += 1;
-      void this.#tryStoring(() => this.#rows.release(run.id));
+      void this.#release(run.id);
     }
-    this.#forget(key);
+    this.#forget(key, run);
   }
 
   /** Holds a finished answer in memory until the store recovers or `pendingWriteMs` pass; retries are answered from it. */
@@ -346,35 +349,60 @@ export class Idempotency {
     this.#log?.error("an answer could not be stored; a retry may be billed again", { service_request: run.id.run });
     let held = run.heldSize;
     for (const { run: other } of this.#pendingWrites.values()) held += other.heldSize;
-    if (held > maxPendingWrites) this.#forget(key);
-    else {
+    if (held > maxPendingWrites) {
+      void this.#release(run.id);
+      this.#forget(key, run);
+    } else {
       const forMs = this.#canLapse ? ungivenWriteMs : pendingWriteMs;
       this.#pendingWrites.set(key, { run, until: this.#clock.monotonic() + forMs });
     }
   }
 
   async #savePending(): Promise<void> {
-    for (const [key, { run, until }] of this.#pendingWrites) {
-      if (until > this.#clock.monotonic() && (await run.save()) === "pending") continue;
-      this.#pendingWrites.delete(key);
-      this.#forget(key);
+    for (const [key, pending] of this.#pendingWrites) {
+      const { run, until } = pending;
+      if ((await run.save()) === "pending") {
+        if (until > this.#clock.monotonic()) continue;
+        this.#log?.warn("an answer that can't be stored was given up; a retry calls anew", {
+          service_request: run.id.run,
+        });
+        await this.#release(run.id);
+      }
+      // Others who saved meanwhile may have been first, and another call may have begun.
+      if (this.#pendingWrites.get(key) === pending) this.#pendingWrites.delete(key);
+      this.#forget(key, run);
     }
   }
 
-  #forget(key: string): void {
-    if (this.#live !== undefined) this.#forgetStream(key);
-    this.#runs.delete(key);
+  #forget(key: string, run: InFlightRun): void {
+    if (this.#live !== undefined) this.#byStream.delete(streamOf(run.id));
+    if (this.#runs.get(key) === run) this.#runs.delete(key);
     if (this.#runs.size === 0) for (const resolve of this.#idle.splice(0)) resolve();
   }
 
-  #forgetStream(key: string): void {
-    const run = this.#runs.get(key);
-    if (run !== undefined) this.#byStream.delete(streamOf(run.id));
+  /** Releases an id; where that fails, again and again, as other processes wait for it. Where leases lapse, the store does so. */
+  #release(lease: Lease): Promise<void> {
+    return this.#tryStoring(async () => {
+      try {
+        await this.#rows.release(lease);
+      } catch (error) {
+        if (!this.#canLapse && !this.#closed && this.#unreleased.size < maxRunning) this.#unreleased.add(lease);
+        this.#tickLater();
+        throw error;
+      }
+    });
   }
 
-  /** Schedules the next tick while calls run: renews leases, flushes for readers in other processes, retries pending writes. */
+  async #releaseAgain(): Promise<void> {
+    for (const lease of this.#unreleased) {
+      await this.#rows.release(lease);
+      this.#unreleased.delete(lease);
+    }
+  }
+
+  /** Schedules the next tick while calls run: renews leases, flushes for readers in other processes, retries writes that failed. */
   #tickLater(): void {
-    if (this.#runs.size === 0) return;
+    if (this.#runs.size + this.#unreleased.size === 0 || this.#closed) return;
     this.#cancelTick ??= this.#clock.setTimer(tickMs, () => void this.#renewAndTick());
   }
 
@@ -399,6 +427,7 @@ export class Idempotency {
   async #tick(): Promise<void> {
     await this.#serveWatchers();
     await this.#savePending();
+    await this.#releaseAgain();
   }
 
   async #serveWatchers(): Promise<void> {

@@ -829,8 +829,9 @@ describe("when storage fails", () => {
     expect(house.upstream.calls).toHaveLength(2);
   });
 
-  test("it waits a minute for the store, not for ever; then the id is free again", async () => {
+  test("it waits a minute for the store, not for ever; then the id is free again, in every process", async () => {
     using house = new House();
+    const other = house.start();
     const rows = house.process.store.runs;
     const { finish } = rows;
     Object.assign(rows, { finish: failing });
@@ -844,10 +845,37 @@ describe("when storage fails", () => {
     await settle();
     expect(house.process.idempotency.running).toBe(0);
     Object.assign(rows, { finish });
-    const retry = house.ask();
+    const retry = house.ask({ process: other });
     await settle();
+    expect(house.upstream.calls).toHaveLength(2);
     house.upstream.last.whole("{}");
     expect(await retry).toMatchObject({ replayed: false, joined: false });
+  });
+
+  test("an id whose release could not be written is free in other processes as soon as it can", async () => {
+    using house = new House();
+    const other = house.start();
+    const rows = house.process.store.runs;
+    const { release } = rows;
+    Object.assign(rows, { release: failing });
+    const asked = house.ask();
+    await settle();
+    house.upstream.last.whole("no", 500);
+    await asked;
+    const retry = house.ask({ process: other });
+    for (let tick = 0; tick < 5; tick += 1) {
+      house.clock.advance(200);
+      await settle();
+    }
+    expect(house.upstream.calls).toHaveLength(1);
+    Object.assign(rows, { release });
+    for (let tick = 0; tick < 5; tick += 1) {
+      house.clock.advance(200);
+      await settle();
+    }
+    expect(house.upstream.calls).toHaveLength(2);
+    house.upstream.last.whole("yes");
+    expect(textOf((await retry).answer)).toBe("yes");
   });
 
   test("an id whose release could not be written is free all the same", async () => {

@@ -148,3 +148,33 @@ describe("a holder that lost its lease", () => {
     expect(await reading).toEqual(["a", "upstream_unavailable"]);
   });
 });
+
+test("an answer that a lapsing store never takes is given up after ten minutes, and a retry calls anew", async () => {
+  using folder = new TempFolder();
+  const clock = new ManualClock();
+  const failing = () => Promise.reject(new StorageError("full", "", "the disk is full"));
+  const released: string[] = [];
+  await using node = new Node(folder, clock, (runs) => ({
+    leaseTerms: { renewMs: 5_000, lapseMs: 15_000 },
+    finish: failing,
+    async release(lease) {
+      released.push(lease.run);
+      await runs.release(lease);
+    },
+  }));
+  const asked = node.ask().catch((error: { code?: string }) => error.code);
+  await settle();
+  node.upstream.last.whole("{}");
+  await pass(clock, 16_000);
+  expect(await asked).toBe("storage_unavailable");
+  await pass(clock, 9 * 60_000);
+  // It waits for the answer that is there: no second call.
+  expect(await node.ask().catch((error: { code?: string }) => error.code)).toBe("storage_unavailable");
+  expect([node.upstream.calls.length, released.length, node.idempotency.running]).toEqual([1, 0, 1]);
+  await pass(clock, 70_000);
+  expect([released.length, node.idempotency.running]).toEqual([1, 0]);
+  expect(await node.store.runs.find("s", "r")).toBeUndefined();
+  void node.ask().catch(() => {});
+  await settle();
+  expect(node.upstream.calls).toHaveLength(2);
+});

@@ -19,6 +19,8 @@ export class Holder {
   #registering: Promise<string> | undefined;
   #cancelTimer = () => {};
   #isClosed = false;
+  /** Called after each renewal that its own timer made. */
+  onRenewed = () => {};
 
   constructor(pool: QueryPool, place: string, clock: Clock, lapseMs: number) {
     this.#pool = pool;
@@ -104,7 +106,7 @@ export class Holder {
 
   /** A lease that lapsed is not renewed: the next claim registers anew. */
   async #renewAgain(): Promise<void> {
-    await this.renew().catch(() => {});
+    await this.renew().then(this.onRenewed, () => {});
     if (this.holds(this.#id)) this.#renewLater();
   }
 }

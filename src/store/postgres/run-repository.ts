@@ -14,6 +14,7 @@ import type {
 } from "../store.ts";
 import { type Hints, hintChannel } from "./hints.ts";
 import type { Holder } from "./holder.ts";
+import { OwnCalls } from "./own-calls.ts";
 import type { QueryPool } from "./query-pool.ts";
 import type { Strays } from "./strays.ts";
 
@@ -65,6 +66,10 @@ const unhintedMs = 50;
 const told = (rows: string) =>
   `told as (select pg_notify('${hintChannel}', ${rows}.call::text) from ${rows} where ${rows}.watched)`;
 
+const released = `with gone as (
+    delete from troupe.kept_calls where ${identified} and state = 'running' returning call, watched), ${told("gone")}
+  select count(*) from told`;
+
 export function runRepository({ path, background }: RunPools, { holder, strays, hints }: RunTools): RunRepository {
   const recordOf = (row: Row | undefined): IdempotencyRecord | undefined => {
     if (row === undefined) return undefined;
@@ -72,19 +77,33 @@ export function runRepository({ path, background }: RunPools, { holder, strays, 
     const by = owner === null ? null : owner === holder.id ? "self" : isAlive ? "other" : "gone";
     return { ...rest, holder: by, ...(owner !== null && { owner }), wholeEvents: 1 };
   };
+  const own = new OwnCalls(background, holder, released);
+  /** Of a write that found no row of its own: what it was for runs no more. @returns whether it found it */
+  const held = (run: string, isHeld: boolean) => {
+    if (!isHeld) own.ended(run);
+    return isHeld;
+  };
   type Replaced = CallId & Pick<IdempotencyRecord, "state">;
   const claimUnder = async (owner: string, call: NewCall, old?: Replaced): Promise<Lease | "lapsed" | undefined> => {
     const fresh = [call.scope, call.requestId, call.fingerprint, call.run, call.createdAt, owner];
     const replaced = old === undefined ? [] : [old.call, old.run, old.state];
     const text = old === undefined ? claimNew : claimOld;
-    const claiming = path.run<{ call: number | null; isHolding: boolean }>(text, [...fresh, ...replaced]);
+    let isSent = false;
+    const parameters = () => {
+      isSent = true;
+      return [...fresh, ...replaced];
+    };
+    own.began(call.run, owner);
+    const claiming = path.run<{ call: number | null; isHolding: boolean }>(text, parameters);
     const [found] = await claiming.catch((error) => {
-      strays.add({ owner, text: strayClaim, parameters: [call.scope, call.requestId, call.run] });
+      own.ended(call.run);
+      if (isSent) strays.add({ owner, text: strayClaim, parameters: [call.scope, call.requestId, call.run] });
       throw error;
     });
     const { call: number, isHolding } = found!;
-    if (!isHolding) return "lapsed";
-    return number === null ? undefined : { call: number, run: call.run, owner };
+    if (isHolding && number !== null) return { call: number, run: call.run, owner };
+    own.ended(call.run);
+    return isHolding ? undefined : "lapsed";
   };
   return {
     leaseTerms: { renewMs: holder.lapseMs / 3, lapseMs: holder.lapseMs },
@@ -99,12 +118,8 @@ export function runRepository({ path, background }: RunPools, { holder, strays, 
     },
     async renew(leases) {
       await holder.renew();
-      const rows = await background.run<CallId>(
-        "select call::float8 as call, run from troupe.kept_calls where owner = $1::text and state = 'running'",
-        [holder.id],
-      );
-      const held = new Map(rows.map(({ call, run }) => [call, run]));
-      return leases.filter(({ call, run }) => held.get(call) !== run);
+      const running = new Map((await own.rows()).map(({ call, run }) => [call, run]));
+      return leases.filter(({ call, run }) => !held(run, running.get(call) === run));
     },
     async interruptAbandoned(at) {
       await holder.current();
@@ -154,7 +169,7 @@ export function runRepository({ path, background }: RunPools, { holder, strays, 
          select exists (select 1 from opened) as "isHeld", (select count(*) from told) as told`,
         [call, run, headers, firstId, data],
       );
-      return found!.isHeld;
+      return held(run, found!.isHeld);
     },
     async eventsAt({ call, run }, number) {
       const text = `select first_id as "firstId", data from troupe.kept_events e where ${identified} and first_id <= $3::int
@@ -171,16 +186,15 @@ export function runRepository({ path, background }: RunPools, { holder, strays, 
         ${told("done")}
         select exists (select 1 from done) as "isDone", (select count(*) from told) as told`;
       const [row] = await path.run<{ isDone: boolean }>(text, (again) => [call, run, ...valuesOf(finished), again]);
+      own.ended(run);
       return row!.isDone;
     },
     async release({ call, run, owner = "" }) {
-      const text = `with gone as (
-          delete from troupe.kept_calls where ${identified} and state = 'running' returning call, watched), ${told("gone")}
-        select count(*) from told`;
+      own.ended(run);
       try {
-        await path.run(text, [call, run]);
+        await path.run(released, [call, run]);
       } catch (error) {
-        strays.add({ owner, text, parameters: [call, run] });
+        strays.add({ owner, text: released, parameters: [call, run] });
         throw error;
       }
     },

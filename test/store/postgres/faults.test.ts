@@ -3,11 +3,15 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { SQL } from "bun";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { Hints } from "../../../src/store/postgres/hints.ts";
+import type { Holder } from "../../../src/store/postgres/holder.ts";
 import { QueryPool } from "../../../src/store/postgres/query-pool.ts";
+import { runRepository } from "../../../src/store/postgres/run-repository.ts";
 import { openPostgresStore, type PostgresStore } from "../../../src/store/postgres/store.ts";
+import { Strays } from "../../../src/store/postgres/strays.ts";
 import { StorageError } from "../../../src/store/storage-error.ts";
 import type { NewCall } from "../../../src/store/store.ts";
 import { keyRow } from "../../helpers/key-row.ts";
+import { ManualClock } from "../../helpers/manual-clock.ts";
 import { hasPostgres, PostgresServer } from "../../helpers/postgres.ts";
 import { SwitchedProxy } from "../../helpers/switched-proxy.ts";
 
@@ -29,6 +33,32 @@ async function timed(work: Promise<unknown>): Promise<{ ms: number; kind: string
   );
   return { ms: performance.now() - startedAt, kind };
 }
+
+test("a claim that was never sent leaves nothing to be removed; one that was is removed", async () => {
+  const clock = new ManualClock();
+  const removed: string[] = [];
+  const away = new StorageError("away", "model", "it did not answer before");
+  let isSent = false;
+  const path = {
+    run: (_: string, parameters: () => unknown[]) => {
+      if (isSent) parameters();
+      return Promise.reject(away);
+    },
+  } as unknown as QueryPool;
+  const background = {
+    run: async (_: string, parameters: string[]) => void removed.push(parameters[1]!),
+  } as unknown as QueryPool;
+  const holder = { current: () => "me", holds: () => true, lapseMs: 15_000 } as unknown as Holder;
+  using strays = new Strays(background, holder, clock);
+  const runs = runRepository({ path, background }, { holder, strays, hints: undefined });
+  await expect(runs.claim(call("a"))).rejects.toBe(away);
+  await clock.advanceSlowly(1_000);
+  expect(removed).toEqual([]);
+  isSent = true;
+  await expect(runs.claim(call("b"))).rejects.toBe(away);
+  await clock.advanceSlowly(1_000);
+  expect(removed).toEqual(["b", "b"]);
+});
 
 describe.skipIf(!hasPostgres)("between the store and PostgreSQL", () => {
   let server: PostgresServer;
@@ -121,6 +151,50 @@ describe.skipIf(!hasPostgres)("between the store and PostgreSQL", () => {
       await two.close();
     }
   });
+
+  on(
+    "a row that it owns and does not know is released whenever it comes; what it knows, and what others have, stays",
+    async ({ store, url }) => {
+      const two = await openPostgresStore({
+        url,
+        pool: 1,
+        statementSeconds: 2,
+        leaseSeconds: 60,
+        keysWithoutDatabaseSeconds: 9,
+      });
+      try {
+        await store.runs.claim(call("held"));
+        await two.runs.claim(call("theirs"));
+        const done = (await store.runs.claim(call("done")))!;
+        await store.runs.finish(done, {
+          ...{ status: 200, headers: "{}", events: null, bodyFrom: null },
+          ...{ body: bytes("x"), bytes: 1, expiresAt: Date.now() + 60_000 },
+        });
+        const late = (id: string, owner: string) =>
+          server.ask(
+            url,
+            `insert into troupe.kept_calls (scope, request_id, fingerprint, run, state, owner, created_at)
+             values ('s', $1, 'f', $2, 'running', $3, 0)`,
+            [id, call(id).run, owner],
+          );
+        // One whose first copy comes after all is over: its id was given back.
+        const over = (await store.runs.claim(call("over")))!;
+        await store.runs.release(over);
+        for (const id of ["late", "over"]) {
+          await late(id, store.holder);
+          await late(`${id} too`, two.holder);
+          while ((await two.runs.find("s", id)) !== undefined) await Bun.sleep(5);
+        }
+        expect(await two.runs.find("s", "held")).toMatchObject({ state: "running", holder: "other" });
+        expect(await store.runs.find("s", "theirs")).toMatchObject({ state: "running", holder: "other" });
+        expect(await store.runs.find("s", "late too")).toMatchObject({ state: "running", holder: "other" });
+        expect(await store.runs.find("s", "done")).toMatchObject({ state: "finished" });
+      } finally {
+        await two.close();
+      }
+    },
+    { leaseSeconds: 1.5 },
+  );
 
   on("a reservation that is carried out after it was given up goes, with its tokens", async ({ store, proxy, url }) => {
     const budgets = [{ scope: "all", span: "prepaid", limit: 100 }];
