@@ -18,7 +18,7 @@ const certificate = resolve("test/fixtures/tls/cert.pem");
 const key = resolve("test/fixtures/tls/key.pem");
 
 /** @throws Error where the example does not hold what is to be replaced */
-function replaced(text: string, pairs: readonly (readonly [what: string | RegExp, by: string])[]): string {
+export function replaced(text: string, pairs: readonly (readonly [what: string | RegExp, by: string])[]): string {
   return pairs.reduce((now, [what, by]) => {
     const next = now.replaceAll(what, by);
     if (next === now) throw new Error(`the example has no ${what}`);

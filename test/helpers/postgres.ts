@@ -26,10 +26,12 @@ export class PostgresServer implements AsyncDisposable {
   readonly port = freePort();
   #child!: Bun.Subprocess<"ignore", "ignore", "pipe">;
   #databases = 0;
+  #settings: Readonly<Record<string, string>> = {};
 
-  /** Resolves once it takes connections. */
-  static async start(): Promise<PostgresServer> {
+  /** Resolves once it takes connections. @param settings of its configuration, beside those of all tests */
+  static async start(settings: Readonly<Record<string, string>> = {}): Promise<PostgresServer> {
     const server = new PostgresServer();
+    server.#settings = settings;
     server.own(server.folder.path);
     await server.#make("initdb", ["-U", "troupe", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync"]);
     await server.run();
@@ -62,6 +64,11 @@ export class PostgresServer implements AsyncDisposable {
     if ((await child.exited) !== 0) throw new Error(`${program}: ${told}`);
   }
 
+  /** Of its first process; the others are its children. */
+  get pid(): number {
+    return this.#child.pid;
+  }
+
   /** Gives a file to the user that the server runs as. */
   own(path: string): void {
     if (isRoot) chownSync(path, Number(uid), Number(gid));
@@ -77,6 +84,7 @@ export class PostgresServer implements AsyncDisposable {
       max_connections: 200,
       // A standby comes back as soon as it can.
       wal_retrieve_retry_interval: "100ms",
+      ...this.#settings,
     };
     const flags = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
     const child = Bun.spawn([...asUser, join(programs!, "postgres"), "-D", this.folder.file("data"), ...flags], {

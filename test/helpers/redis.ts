@@ -48,6 +48,10 @@ export class RedisServer implements AsyncDisposable {
     return `redis://127.0.0.1:${port}/${database}`;
   }
 
+  get pid(): number {
+    return this.#child.pid;
+  }
+
   signal(name: NodeJS.Signals): void {
     this.#child.kill(name);
   }

@@ -54,6 +54,10 @@ export class TroupeProcess implements AsyncDisposable {
     return new TroupeProcess(url, options.key ?? readFileSync(join(data, "first-key"), "utf8").trim(), child);
   }
 
+  get pid(): number {
+    return this.#child.pid;
+  }
+
   /** `kill -9`, and what the operating system does about it. */
   async kill(): Promise<void> {
     this.#child.kill("SIGKILL");

@@ -1,0 +1,549 @@
+/**
+ * Measures on this machine what calls cost, with real servers, and writes it to `measured.json`; then `page.ts` makes the tables of
+ * docs/scaling.md from it. It takes some five minutes, and wants PostgreSQL, Valkey or
+ * Redis, and strace. One part of it alone:
+ *
+ *     bun test/scaling/measure.ts stream && bun test/scaling/page.ts
+ */
+import { Database } from "bun:sqlite";
+import { writeFileSync } from "node:fs";
+import { type Socket, SQL } from "bun";
+import { systemClock } from "../../src/lib/clock.ts";
+import { ClusterLimiter } from "../../src/limits/cluster-limiter.ts";
+import type { CallerLimiter } from "../../src/limits/limiter.ts";
+import { SharedMemoryLimiter } from "../../src/limits/shared-memory-limiter.ts";
+import { WindowFiles } from "../../src/limits/window-files.ts";
+import { windowTimes } from "../../src/store/shared-windows.ts";
+import { describeMachine } from "../bench/machine.ts";
+import { cpuSeconds, processTree, residentBytes } from "../bench/process-stats.ts";
+import { ModelWindows } from "../helpers/model-windows.ts";
+import { PostgresServer } from "../helpers/postgres.ts";
+import { RedisServer } from "../helpers/redis.ts";
+import { silentLogger } from "../helpers/silent-logger.ts";
+import { TempFolder } from "../helpers/temp-folder.ts";
+import {
+  type Kind,
+  kinds,
+  type Measured,
+  measuredPath,
+  type PostgresCost,
+  readMeasured,
+  type SqliteCost,
+} from "./measured.ts";
+import { type Asked, atOnce, median, Node, Upstream } from "./scene.ts";
+
+const calls = 1_000;
+const width = 16;
+let ids = 0;
+
+const calling: { readonly [K in Kind]: () => Asked } = {
+  plain: () => ({}),
+  id1Kb: () => ({ id: `id-${ids++}` }),
+  id10Kb: () => ({ kb: 10, id: `id-${ids++}` }),
+  idStream1Kb: () => ({ stream: true, id: `id-${ids++}` }),
+  idStream10Kb: () => ({ kb: 10, stream: true, id: `id-${ids++}` }),
+  budget: () => ({}),
+  store1Kb: () => ({ store: true }),
+  store10Kb: () => ({ kb: 10, store: true }),
+};
+
+/** What the ledger is written by has a name of its own in every statement. */
+const ledgers = ["ledger", "ledger_days"];
+/** Statements that belong to a call; the others are a node's own: leases, keys, windows, the ledger. */
+const ofCalls =
+  /kept_calls|kept_events|troupe\.reserve|troupe\.settle|troupe\.turns|troupe\.conversations|update troupe\.holders/;
+const ofNodes = /owner = \$\d and watched|holder = \$\d and lapses_at|where owner = \$\d::text and state/;
+
+const writes = /\b(insert|update|delete)\b|troupe\.(reserve|settle)/;
+
+type Statement = { query: string; calls: number };
+
+class Measuring {
+  readonly server: PostgresServer;
+  readonly upstream: Upstream;
+  readonly database: string;
+
+  constructor(server: PostgresServer, upstream: Upstream, database: string) {
+    this.server = server;
+    this.upstream = upstream;
+    this.database = database;
+  }
+
+  ask<R>(text: string): Promise<R[]> {
+    return this.server.ask<R>(this.database, text);
+  }
+
+  /** Of all its processes that are there now. */
+  processes(): Map<number, number> {
+    const found = new Map<number, number>();
+    for (const pid of processTree(this.server.pid)) {
+      try {
+        found.set(pid, cpuSeconds([pid]) * 1e6);
+      } catch {
+        // It ended a moment ago, as a worker of the server does.
+      }
+    }
+    return found;
+  }
+
+  /** What they used since then; those that ended meanwhile are not known any more. */
+  microsSince(then: ReadonlyMap<number, number>): number {
+    return [...this.processes()].reduce((sum, [pid, micros]) => sum + micros - (then.get(pid) ?? 0), 0);
+  }
+
+  /** Bytes that its log has had so far. */
+  async log(): Promise<number> {
+    return (await this.ask<{ bytes: number }>("select (pg_current_wal_insert_lsn() - '0/0')::float8 as bytes"))[0]!
+      .bytes;
+  }
+
+  async statements(): Promise<Statement[]> {
+    return this.ask<Statement>(
+      "select query, sum(calls)::float8 as calls from pg_stat_statements where query ilike '%troupe.%' group by 1",
+    );
+  }
+
+  /** Of tables with their indexes, as they are without the room that updates leave. */
+  async keptBytes(isLedger: boolean): Promise<number> {
+    await this.ask("vacuum full");
+    const names = ledgers.map((name) => `'${name}'`).join();
+    const [row] = await this.ask<{ bytes: number }>(
+      `select coalesce(sum(pg_total_relation_size(oid)), 0)::float8 as bytes from pg_class where relnamespace = 'troupe'::regnamespace
+       and relkind = 'r' and relname ${isLedger ? "" : "not"} in (${names})`,
+    );
+    return row!.bytes;
+  }
+
+  /** Resolves once the ledger has as many lines. */
+  async ledgerHas(lines: number): Promise<void> {
+    for (;;) {
+      const [row] = await this.ask<{ lines: number }>("select count(*)::float8 as lines from troupe.ledger");
+      if (row!.lines >= lines) return;
+      await Bun.sleep(100);
+    }
+  }
+
+  async connections(): Promise<number> {
+    const text = `select count(*)::float8 as connections from pg_stat_activity
+      where application_name = 'troupe' and datname = current_database()`;
+    return (await this.ask<{ connections: number }>(text))[0]!.connections;
+  }
+
+  async ledgerLines(): Promise<number> {
+    return (await this.ask<{ lines: number }>("select count(*)::float8 as lines from troupe.ledger"))[0]!.lines;
+  }
+}
+
+type Measure = { readonly cost: PostgresCost; readonly ledgerBytes: number };
+
+async function postgresCost(m: Measuring, node: Node, kind: Kind, key: string | undefined): Promise<Measure> {
+  const call = async () => (await node.call(calling[kind](), key)).text();
+  let lines = await m.ledgerLines();
+  const make = async (count: number, wide: number, each: () => Promise<unknown> = call) => {
+    await atOnce(count, wide, each);
+    lines += count;
+    await m.ledgerHas(lines);
+  };
+  // Until the code of this kind of call is compiled.
+  await make(kind === "plain" ? 10_000 : 2_000, width);
+  const before = await statementsBefore(m, node, (each) => make(30, 1, each), call);
+  const [kept, keptLedger] = [await m.keptBytes(false), await m.keptBytes(true)];
+  await m.ask("checkpoint");
+  // The first writes to each page after it, which are whole pages.
+  await make(100, width);
+  const idle = await idleMicros(m, node);
+  await m.ask("select pg_stat_statements_reset()");
+  const startedAt = performance.now();
+  const [nodeAt, serverAt, logAt] = [node.cpuMicros(), m.processes(), await m.log()];
+  await make(calls, width);
+  const seconds = (performance.now() - startedAt) / 1000;
+  const nodeMicros = (node.cpuMicros() - nodeAt - idle.node * seconds) / calls;
+  const serverMicros = (m.microsSince(serverAt) - idle.server * seconds) / calls;
+  const walBytes = ((await m.log()) - logAt) / calls;
+  const own = (await m.statements()).filter(({ query }) => ofCalls.test(query) && !ofNodes.test(query));
+  const count = (rows: readonly Statement[]) => rows.reduce((all, { calls }) => all + calls, 0) / calls;
+  return {
+    cost: {
+      before,
+      statements: count(own),
+      writes: count(own.filter(({ query }) => writes.test(query))),
+      walBytes,
+      keptBytes: ((await m.keptBytes(false)) - kept) / (calls + 100),
+      nodeMicros,
+      serverMicros,
+    },
+    ledgerBytes: ((await m.keptBytes(true)) - keptLedger) / (calls + 100),
+  };
+}
+
+/** What was asked by the time the upstream was called; of calls one after the other, each once the one before has left nothing to do. */
+async function statementsBefore(
+  m: Measuring,
+  node: Node,
+  make: (each: () => Promise<unknown>) => Promise<void>,
+  call: () => Promise<unknown>,
+): Promise<number> {
+  const before: number[] = [];
+  let askedAt = 0;
+  m.upstream.onCall = () => before.push(node.proxy!.exchanges - askedAt);
+  await make(async () => {
+    await Bun.sleep(50);
+    askedAt = node.proxy!.exchanges;
+    await call();
+  });
+  m.upstream.onCall = () => {};
+  return median(before);
+}
+
+/** Per second. */
+async function idleMicros(m: Measuring, node: Node, ms = 2_000) {
+  const [nodeAt, serverAt] = [node.cpuMicros(), m.processes()];
+  await Bun.sleep(ms);
+  return { node: ((node.cpuMicros() - nodeAt) * 1000) / ms, server: (m.microsSince(serverAt) * 1000) / ms };
+}
+
+/** A key of its own, which a budget holds that is never spent. */
+async function budgetedKey(node: Node): Promise<string> {
+  const { id, key } = await node.admin<{ id: string; key: string }>("POST", "/keys", { name: "held to a budget" });
+  await node.admin("PUT", `/budgets/key:${id}/day`, { dollars: 1_000_000 });
+  return key;
+}
+
+async function sqliteCosts(upstream: Upstream): Promise<{ [K in Kind]: SqliteCost }> {
+  await using node = await Node.start(upstream);
+  const key = await budgetedKey(node);
+  const file = `${node.folder.path}/troupe.db`;
+  const settled = async () => {
+    await Bun.sleep(700);
+    using database = new Database(file);
+    database.run("pragma wal_checkpoint(truncate)");
+    const { pages } = database
+      .query("select page_count - f.freelist_count as pages from pragma_page_count, pragma_freelist_count f")
+      .get() as { pages: number };
+    const { size } = database.query("select page_size as size from pragma_page_size").get() as { size: number };
+    return pages * size;
+  };
+  const found = {} as { [K in Kind]: SqliteCost };
+  for (const kind of kinds) {
+    const call = async () => (await node.call(calling[kind](), kind === "budget" ? key : undefined)).text();
+    await atOnce(kind === "plain" ? 10_000 : 2_000, width, call);
+    const kept = await settled();
+    const [written, nodeAt] = [node.writtenBytes(), node.cpuMicros()];
+    await atOnce(calls, width, call);
+    await Bun.sleep(700);
+    const nodeMicros = (node.cpuMicros() - nodeAt) / calls;
+    const writtenBytes = (node.writtenBytes() - written) / calls;
+    const keptBytes = ((await settled()) - kept) / calls;
+    const syncs = await syncsOf(node.process.pid, call);
+    found[kind] = { keptBytes, writtenBytes, nodeMicros, syncs };
+  }
+  return found;
+}
+
+/** How often each call has the disk written through; by strace, which Debian has as a package. */
+async function syncsOf(pid: number, call: () => Promise<unknown>): Promise<number> {
+  const count = 300;
+  const tracer = Bun.spawn(
+    ["strace", "-f", "-qq", "-e", "trace=fsync,fdatasync", "-e", "signal=none", "-p", String(pid)],
+    {
+      stdio: ["ignore", "ignore", "pipe"],
+    },
+  );
+  const text = new Response(tracer.stderr).text();
+  await Bun.sleep(500);
+  await atOnce(count, width, call);
+  await Bun.sleep(500);
+  tracer.kill("SIGINT");
+  await tracer.exited;
+  const calls = (await text).split("\n").filter((line) => /f(data)?sync\(/.test(line)).length;
+  return calls / count;
+}
+
+/** A stream of two minutes' pace, made on one node and read on another. */
+async function joinedCost(m: Measuring, maker: Node, reader: Node): Promise<Measured["joined"]> {
+  const streams = 10;
+  const open = Array.from({ length: streams }, () => ({ kb: 1, stream: true, pauseMs: 50, id: `joined-${ids++}` }));
+  const made = open.map(async (one) => (await maker.call(one)).text());
+  await Bun.sleep(500);
+  const read = open.map(async (one) => (await reader.call(one)).text());
+  await Bun.sleep(1_000);
+  await m.ask("select pg_stat_statements_reset()");
+  const seconds = 5;
+  const logAt = await m.log();
+  await Bun.sleep(seconds * 1000);
+  const walBytes = ((await m.log()) - logAt) / streams / seconds;
+  const own = (await m.statements()).filter(({ query }) => ofCalls.test(query) && !ofNodes.test(query));
+  const count = (rows: readonly Statement[]) => rows.reduce((all, { calls }) => all + calls, 0) / streams / seconds;
+  const cost = { statements: count(own), writes: count(own.filter(({ query }) => writes.test(query))), walBytes };
+  await Promise.all([...made, ...read]);
+  return cost;
+}
+
+/** A hit on a window, in the files of one machine and with the slots that a node holds. */
+async function limiterCost(): Promise<Measured["limiters"]> {
+  using folder = new TempFolder();
+  const files = SharedMemoryLimiter.ofKeys(new WindowFiles(folder.path, systemClock), systemClock);
+  const windows = new ModelWindows(() => performance.now(), windowTimes);
+  const cluster = new ClusterLimiter({ windows, clock: systemClock, log: silentLogger, place: "model" });
+  await cluster.start();
+  const timed = async (limiter: CallerLimiter) => {
+    let [hits, micros] = [0, 0];
+    for (let round = 0; round < 4_000; round += 1) {
+      const caller = `caller ${round % 50}`;
+      // Slots that are held are used without a promise, until there are none.
+      await limiter.hit(caller, 1_000_000);
+      const { user, system } = process.cpuUsage();
+      for (let at = 0; at < 100; at += 1) {
+        if (limiter.hit(caller, 1_000_000) instanceof Promise) break;
+        hits += 1;
+      }
+      const used = process.cpuUsage({ user, system });
+      if (round >= 1_000) micros += used.user + used.system;
+      else hits = 0;
+    }
+    return micros / hits;
+  };
+  const found = { filesMicros: await timed(files), clusterMicros: await timed(cluster) };
+  await cluster.close();
+  return found;
+}
+
+/** How long after its maker's reader a fragment comes to one that another process serves; medians. */
+async function joinDelays(upstream: Upstream): Promise<Measured["joins"]> {
+  await using server = await PostgresServer.start(durable);
+  const database = await server.createDatabase();
+  const delay = async (maker: Node, reader: Node) => {
+    const one = { kb: 1, stream: true, pauseMs: 20, id: `join-${ids++}` };
+    const [made, read] = [new Map<string, number>(), new Map<string, number>()];
+    const making = timesOf(await maker.call(one), made);
+    await timesOf(await reader.call(one, maker.process.key), read);
+    await making;
+    const delays = [...read].map(([id, at]) => at - made.get(id)!);
+    // What was there already when it joined came late without its fault.
+    return median(delays.slice(50));
+  };
+  await using first = await Node.start(upstream, server, database);
+  await using second = await Node.start(upstream, server, database, first.process.key);
+  await using own = await Node.start(upstream);
+  await using beside = await Node.start(upstream, undefined, undefined, own.process.key, {}, own.folder);
+  return { postgresMs: await delay(first, second), sqliteMs: await delay(own, beside) };
+}
+
+/** Notes when each event came, by its id. */
+async function timesOf(response: Response, times: Map<string, number>): Promise<void> {
+  for await (const part of response.body!) {
+    const now = performance.now();
+    for (const [, id] of new TextDecoder().decode(part).matchAll(/^id: (\S+)$/gm))
+      if (!times.has(id!)) times.set(id!, now);
+  }
+}
+
+async function idleCost(m: Measuring, node: Node): Promise<Omit<Measured["idle"], "connections">> {
+  await m.ask("select pg_stat_statements_reset()");
+  const { server } = await idleMicros(m, node, 10_000);
+  const statements = (await m.statements()).reduce((sum, { calls }) => sum + calls, 0) / 10;
+  return { statements, serverMicros: server, memoryBytes: residentBytes([node.process.pid]) };
+}
+
+async function streamCost(upstream: Upstream): Promise<Measured["stream"]> {
+  await using node = await Node.start(upstream);
+  await atOnce(200, width, async () => (await node.call({ stream: true })).text());
+  const paced = 100;
+  const cpuAt = node.cpuMicros();
+  // 205 fragments in 10 s.
+  await Promise.all(Array.from({ length: paced }, async () => (await node.call({ stream: true, pauseMs: 50 })).text()));
+  const fragmentMicros = (node.cpuMicros() - cpuAt) / paced / 205;
+  const open = 1_000;
+  Bun.gc(true);
+  const memoryAt = residentBytes([node.process.pid]);
+  const held: Socket[] = [];
+  await atOnce(open, 50, async () => held.push(await node.openStream()));
+  await Bun.sleep(1_000);
+  const memoryBytes = (residentBytes([node.process.pid]) - memoryAt) / open;
+  for (const socket of held) socket.terminate();
+  return { memoryBytes, fragmentMicros };
+}
+
+/** Callers that are in use on one node: what a second of them costs the server of the windows. */
+async function windowCost(upstream: Upstream, server: PostgresServer, redis?: RedisServer) {
+  const callers = 50;
+  const seconds = 6;
+  const database = await server.createDatabase();
+  const env = redis === undefined ? {} : { TROUPE_COORDINATION: redis.url() };
+  await using node = await Node.start(upstream, server, database, undefined, env);
+  const keys: string[] = [];
+  await atOnce(callers, 4, async (at) => {
+    keys.push((await node.admin<{ key: string }>("POST", "/keys", { name: `caller ${at}`, per_minute: 6000 })).key);
+  });
+  const pid = (redis ?? server).pid;
+  const micros = () => cpuSeconds(processTree(pid)) * 1e6;
+  const commands = () => (redis === undefined ? 0 : scriptsRun(redis));
+  await Promise.all(keys.map(async (key) => (await node.call({ kb: 0.1 }, key)).text()));
+  await Bun.sleep(2_000);
+  const [idleAt, idleCommands] = [micros(), await commands()];
+  await Bun.sleep(3_000);
+  const idle = (micros() - idleAt) / 3;
+  const [microsAt, commandsAt] = [micros(), await commands()];
+  const until = performance.now() + seconds * 1000;
+  while (performance.now() < until) {
+    const next = performance.now() + 500;
+    await Promise.all(keys.map(async (key) => (await node.call({ kb: 0.1 }, key)).text()));
+    await Bun.sleep(Math.max(0, next - performance.now()));
+  }
+  await Bun.sleep(1_000);
+  const spent = micros() - microsAt - idle * (seconds + 1);
+  return {
+    micros: spent / callers / seconds,
+    commands: ((await commands()) - commandsAt) / (seconds + 1),
+    idleCommands: (commandsAt - idleCommands) / 3,
+    bytes: redis === undefined ? 0 : await bytesPerKey(redis, callers),
+  };
+}
+
+async function scriptsRun(redis: RedisServer): Promise<number> {
+  using client = disposableRedis(redis);
+  const text = String(await client.send("INFO", ["commandstats"]));
+  const found = [...text.matchAll(/cmdstat_(?:evalsha|eval|fcall):calls=(\d+)/g)];
+  return found.reduce((sum, [, calls]) => sum + Number(calls), 0);
+}
+
+async function bytesPerKey(redis: RedisServer, callers: number): Promise<number> {
+  using client = disposableRedis(redis);
+  const keys = (await client.send("KEYS", ["*"])) as string[];
+  let bytes = 0;
+  for (const key of keys) bytes += Number(await client.send("MEMORY", ["USAGE", key, "SAMPLES", "0"]));
+  return bytes / callers;
+}
+
+function disposableRedis(redis: RedisServer) {
+  const client = new Bun.RedisClient(redis.url());
+  return {
+    send: (command: string, args: string[]) => client.send(command, args),
+    [Symbol.dispose]: () => client.close(),
+  };
+}
+
+/** How fast the server is with single writes, its log written through to the disk. */
+async function serverSpeed(m: Measuring): Promise<Measured["server"]> {
+  await m.ask("create table commits (id bigint generated always as identity primary key, text text)");
+  const insert = "insert into commits (text) values ('x')";
+  const one = await rate(m.database, 1, async (sql) => sql.unsafe(insert));
+  const commits = await rate(m.database, 32, async (sql) => sql.unsafe(insert));
+  await m.ask("insert into troupe.holders values ('speed', clock_timestamp() + interval '1 hour')");
+  const budgets = JSON.stringify([{ scope: "all", span: "2026-11", limit: 1e15 }]);
+  const reservationsOfOneBudget = await rate(m.database, 32, async (sql) => {
+    const id = `speed-${ids++}`;
+    await sql.unsafe("select troupe.reserve($1::text, 'speed', 10, $2::text::jsonb, null, null, null, 0)::text", [
+      id,
+      budgets,
+    ]);
+    await sql.unsafe("select troupe.settle($1::text, 5, 0)", [id]);
+  });
+  return { commitMs: 1000 / one, commits, reservationsOfOneBudget };
+}
+
+/** @returns how often a second */
+async function rate(database: string, connections: number, work: (sql: SQL) => Promise<unknown>): Promise<number> {
+  await using sql = new SQL(database, { max: connections, prepare: false });
+  const seconds = 3;
+  const until = performance.now() + seconds * 1000;
+  let done = 0;
+  const worker = async () => {
+    while (performance.now() < until) {
+      await work(sql);
+      done += 1;
+    }
+  };
+  await Promise.all(Array.from({ length: connections }, worker));
+  return done / seconds;
+}
+
+/** A page that is written for the first time after a checkpoint is logged whole; the plan reckons that apart. */
+const durable = { fsync: "on", checkpoint_timeout: "1d", max_wal_size: "8GB", autovacuum: "off" };
+
+/** To three digits, as more of them say nothing. */
+const rounded = (value: unknown): unknown =>
+  typeof value === "number"
+    ? Number(value.toPrecision(3))
+    : typeof value === "object" && value !== null
+      ? Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, rounded(inner)]))
+      : value;
+
+/** The parts of it, each with servers of its own. */
+const parts: Record<string, (upstream: Upstream) => Promise<Partial<Measured>>> = {
+  async postgres(upstream) {
+    await using server = await PostgresServer.start({ ...durable, shared_preload_libraries: "pg_stat_statements" });
+    const database = await server.createDatabase();
+    await server.ask(database, "create extension pg_stat_statements");
+    const m = new Measuring(server, upstream, database);
+    const postgres = {} as { [K in Kind]: PostgresCost };
+    let ledgerLine = { walBytes: 0, keptBytes: 0 };
+    let connections = 0;
+    await using node = await Node.start(upstream, server, database);
+    const key = await budgetedKey(node);
+    for (const kind of kinds) {
+      console.error(`  ${kind}`);
+      const { cost, ledgerBytes } = await postgresCost(m, node, kind, kind === "budget" ? key : undefined);
+      // The first kind is plain: all that it writes is its line.
+      if (kind === "plain") ledgerLine = { walBytes: cost.walBytes, keptBytes: ledgerBytes };
+      const walBytes = Math.max(0, cost.walBytes - ledgerLine.walBytes);
+      postgres[kind] = { ...cost, walBytes, keptBytes: Math.max(0, cost.keptBytes) };
+      connections = Math.max(connections, await m.connections());
+    }
+    const idle = { ...(await idleCost(m, node)), connections };
+    await using reader = await Node.start(upstream, server, database, node.process.key);
+    return { postgres, ledgerLine, idle, joined: await joinedCost(m, node, reader) };
+  },
+  async server(upstream) {
+    await using server = await PostgresServer.start(durable);
+    const database = await server.createDatabase();
+    await using _ = await Node.start(upstream, server, database);
+    return { server: await serverSpeed(new Measuring(server, upstream, database)) };
+  },
+  async windows(upstream) {
+    await using server = await PostgresServer.start(durable);
+    await using redis = await RedisServer.start();
+    const inPostgres = await windowCost(upstream, server);
+    const inRedis = await windowCost(upstream, server, redis);
+    return {
+      windows: {
+        postgresMicros: inPostgres.micros,
+        redisMicros: inRedis.micros,
+        redisCommands: inRedis.commands,
+        redisBytesPerCaller: inRedis.bytes,
+      },
+    };
+  },
+  sqlite: async (upstream) => ({ sqlite: await sqliteCosts(upstream) }),
+  limiters: async () => ({ limiters: await limiterCost() }),
+  joins: async (upstream) => ({ joins: await joinDelays(upstream) }),
+  stream: async (upstream) => ({ stream: await streamCost(upstream) }),
+  async machine() {
+    await using server = await PostgresServer.start();
+    await using redis = await RedisServer.start();
+    using client = disposableRedis(redis);
+    const [version] = await server.ask<{ v: string }>("postgres", "select current_setting('server_version') as v");
+    const { cpu, load } = describeMachine();
+    return {
+      at: new Date().toISOString().slice(0, 10),
+      machine: { processor: cpu, load },
+      versions: {
+        bun: Bun.version,
+        postgres: version!.v.split(" ")[0]!,
+        redis: /(?:valkey|redis)_version:(\S+)/.exec(String(await client.send("INFO", ["server"])))![1]!,
+        sqlite: (new Database(":memory:").query("select sqlite_version() as v").get() as { v: string }).v,
+      },
+    };
+  },
+};
+
+const asked = process.argv.slice(2);
+for (const name of asked.length > 0 ? asked : Object.keys(parts)) {
+  if (parts[name] === undefined) throw new Error(`there is no part ${name}: ${Object.keys(parts).join(", ")}`);
+  console.error(name);
+  using upstream = new Upstream();
+  const found = rounded(await parts[name](upstream)) as Partial<Measured>;
+  console.log(JSON.stringify(found, null, 2));
+  writeFileSync(measuredPath, `${JSON.stringify({ ...readMeasured(), ...found }, null, 2)}\n`);
+}
+process.exit(0);

@@ -1,0 +1,89 @@
+/** What one call costs, as `bun test/scaling/measure.ts` found it: the numbers that `plan.ts` reckons with. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+export const measuredPath = join(import.meta.dir, "measured.json");
+
+/** What one kind of call costs where the store is PostgreSQL, the ledger's line of every call left out but for `plain`. */
+export type PostgresCost = {
+  /** Statements until the upstream was called, and all that belong to the call. */
+  readonly before: number;
+  readonly statements: number;
+  /** Of them those that write, each a transaction. */
+  readonly writes: number;
+  readonly walBytes: number;
+  /** What stays: tables, indexes and what is kept outside of rows. */
+  readonly keptBytes: number;
+  /** Processor of the node and of the server, all its processes. */
+  readonly nodeMicros: number;
+  readonly serverMicros: number;
+};
+
+export type SqliteCost = {
+  readonly keptBytes: number;
+  /** Given to the disk, the log included. */
+  readonly writtenBytes: number;
+  /** How often the disk is written through. */
+  readonly syncs: number;
+  readonly nodeMicros: number;
+};
+
+/** Kinds of calls. The sizes are of the answer's text. */
+export const kinds = [
+  "plain",
+  "id1Kb",
+  "id10Kb",
+  "idStream1Kb",
+  "idStream10Kb",
+  "budget",
+  "store1Kb",
+  "store10Kb",
+] as const;
+export type Kind = (typeof kinds)[number];
+
+export type Measured = {
+  readonly at: string;
+  readonly machine: { readonly processor: string; readonly load: string };
+  readonly versions: {
+    readonly bun: string;
+    readonly postgres: string;
+    readonly redis: string;
+    readonly sqlite: string;
+  };
+  readonly postgres: { readonly [K in Kind]: PostgresCost };
+  readonly sqlite: { readonly [K in Kind]: SqliteCost };
+  /** A line of the ledger, in batches. */
+  readonly ledgerLine: { readonly walBytes: number; readonly keptBytes: number };
+  /** A stream that is read on another node, for each second. */
+  readonly joined: { readonly statements: number; readonly writes: number; readonly walBytes: number };
+  /** One node without any call. */
+  readonly idle: {
+    readonly statements: number;
+    readonly connections: number;
+    readonly serverMicros: number;
+    readonly memoryBytes: number;
+  };
+  readonly stream: { readonly memoryBytes: number; readonly fragmentMicros: number };
+  /** One exchange about the window of one caller, among those of others. */
+  readonly windows: {
+    readonly postgresMicros: number;
+    readonly redisMicros: number;
+    /** Commands of a node with callers in use, for each second. */
+    readonly redisCommands: number;
+    readonly redisBytesPerCaller: number;
+  };
+  /** A hit on a window that is in files of the machine, or of which a node holds slots. */
+  readonly limiters: { readonly filesMicros: number; readonly clusterMicros: number };
+  /** How much later a fragment comes to a reader of another process. */
+  readonly joins: { readonly postgresMs: number; readonly sqliteMs: number };
+  readonly server: {
+    /** A commit that nobody shares, with `fsync`. */
+    readonly commitMs: number;
+    /** One-row transactions of 32 connections, each second. */
+    readonly commits: number;
+    /** Reservations of calls that count in one and the same budget, each second. */
+    readonly reservationsOfOneBudget: number;
+  };
+};
+
+export const readMeasured = (): Measured => JSON.parse(readFileSync(measuredPath, "utf8"));

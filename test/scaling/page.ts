@@ -1,0 +1,129 @@
+/** The tables of docs/scaling.md, reckoned from `measured.json`. `bun test/scaling/page.ts` writes them anew. */
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type Kind, type Measured, readMeasured } from "./measured.ts";
+import { bytes, defaults, planFor, rowsOf } from "./plan.ts";
+
+export const page = join(import.meta.dir, "../../docs/scaling.md");
+
+const names: { readonly [K in Kind]: string } = {
+  plain: "plain: its ledger line, in batches",
+  id1Kb: "`service-request-id`, answer of 1 KB",
+  id10Kb: "the same, 10 KB",
+  idStream1Kb: "the same, a stream of 1 KB",
+  idStream10Kb: "the same, a stream of 10 KB",
+  budget: "held to a budget",
+  store1Kb: "`store: true`, answer of 1 KB",
+  store10Kb: "the same, 10 KB",
+};
+
+const table = (head: readonly string[], rows: readonly (readonly string[])[]) =>
+  [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |\n`).join("");
+const micros = (value: number) => `${Math.round(value)} µs`;
+const few = (value: number) => String(Math.round(value * 10) / 10);
+
+function postgresRows({ postgres, ledgerLine }: Measured): string[][] {
+  return Object.entries(names).map(([kind, name]) => {
+    const { before, statements, walBytes, keptBytes, nodeMicros, serverMicros } = postgres[kind as Kind];
+    const isPlain = kind === "plain";
+    return [
+      name,
+      few(before),
+      few(statements),
+      bytes(isPlain ? ledgerLine.walBytes : walBytes),
+      bytes(isPlain ? ledgerLine.keptBytes : keptBytes),
+      micros(nodeMicros),
+      micros(serverMicros),
+    ];
+  });
+}
+
+function sqliteRows({ sqlite }: Measured): string[][] {
+  return Object.entries(names).map(([kind, name]) => {
+    const { keptBytes, writtenBytes, syncs, nodeMicros } = sqlite[kind as Kind];
+    return [name, bytes(keptBytes), bytes(writtenBytes), few(1000 * syncs), micros(nodeMicros)];
+  });
+}
+
+const sizes = [10, 1_000, 100_000];
+
+/** @returns the text of each place of the page, by its name */
+export function tables(measured: Measured): Record<string, string> {
+  const plans = sizes.map((calls) => rowsOf(planFor({ ...defaults, calls }, measured)));
+  const { at, machine, versions, idle, stream, joined, windows, limiters, joins, server } = measured;
+  return {
+    costs: table(
+      ["a call", "statements before the upstream is called", "in all", "log (WAL)", "kept", "node", "PostgreSQL"],
+      postgresRows(measured),
+    ),
+    others: table(
+      ["beside calls", ""],
+      [
+        [
+          "a node without calls",
+          `${few(idle.statements)} statements a second, ${idle.connections} connections, ${micros(idle.serverMicros)} of PostgreSQL a second, ${bytes(idle.memoryBytes)} of memory`,
+        ],
+        [
+          "an open stream",
+          `${bytes(stream.memoryBytes)} of memory; ${micros(stream.fragmentMicros)} of the node for each fragment`,
+        ],
+        [
+          "a stream that is read on another node, a second",
+          `${few(joined.statements)} statements, ${bytes(joined.walBytes)} of log`,
+        ],
+        [
+          "a key in use, a second and node: its window",
+          `${micros(windows.postgresMicros)} of PostgreSQL; or ${micros(windows.redisMicros)} and ${bytes(windows.redisBytesPerCaller)} of Valkey or Redis, which gets ${few(windows.redisCommands)} commands a second from a node`,
+        ],
+        [
+          "commits",
+          `${few(server.commitMs)} ms each; ${Math.round(server.commits).toLocaleString("en-US")} a second by 32 connections`,
+        ],
+        [
+          "calls that count in one and the same budget",
+          `${Math.round(server.reservationsOfOneBudget).toLocaleString("en-US")} a second`,
+        ],
+      ],
+    ),
+    shared: table(
+      ["", "through files of one machine", "over nodes"],
+      [
+        [
+          "a hit on a rate limit",
+          `${few(limiters.filesMicros)} µs`,
+          `${few(limiters.clusterMicros)} µs with a slot that the node holds`,
+        ],
+        [
+          "a fragment, to a reader of another process",
+          `${Math.round(joins.sqliteMs)} ms later (SQLite)`,
+          `${Math.round(joins.postgresMs)} ms later (PostgreSQL)`,
+        ],
+        [
+          "a call with an id, beside a plain one",
+          `${micros(measured.sqlite.id1Kb.nodeMicros - measured.sqlite.plain.nodeMicros)} of the process`,
+          `${micros(measured.postgres.id1Kb.nodeMicros - measured.postgres.plain.nodeMicros)} of the process, ${micros(measured.postgres.id1Kb.serverMicros)} of the database`,
+        ],
+      ],
+    ),
+    sqlite: table(["a call", "kept", "written to the disk", "syncs of 1,000 calls", "node"], sqliteRows(measured)),
+    machine: `Measured on ${at}: ${machine.processor}, load average ${machine.load}; Bun ${versions.bun}, PostgreSQL ${versions.postgres} with \`fsync\`, Redis ${versions.redis}, SQLite ${versions.sqlite}.\n`,
+    plans: table(
+      ["calls a second", ...sizes.map((calls) => calls.toLocaleString("en-US"))],
+      plans[0]!.map(([what], at) => [what, ...plans.map((rows) => rows[at]![1])]),
+    ),
+  };
+}
+
+/** The page with every table in its place. */
+export function withTables(text: string, measured = readMeasured()): string {
+  return Object.entries(tables(measured)).reduce(
+    (now, [name, lines]) =>
+      now.replace(
+        new RegExp(`(<!-- ${name} -->\n)[\\s\\S]*?(<!-- /${name} -->)`),
+        (_, start, end) => start + lines + end,
+      ),
+    text,
+  );
+}
+
+if (import.meta.main) writeFileSync(page, withTables(readFileSync(page, "utf8")));
