@@ -36,10 +36,13 @@ describe("a broken promise is seen", () => {
   test.each(bugs)(
     "%s",
     async (mutation, part, words) => {
-      const { violations } = await simulate({ ...small, part, seed: 1, span: 120_000, mutations: [mutation] });
-      expect(violations.length).toBeGreaterThan(0);
-      const [first] = violations;
-      expect(first).toMatch(/^seed 1: /);
+      let first: string | undefined;
+      // Not every history has what the bug takes.
+      for (let seed = 1; first === undefined && seed <= 12; seed += 1) {
+        const { violations } = await simulate({ ...small, part, seed, span: 120_000, mutations: [mutation] });
+        [first] = violations;
+        if (first !== undefined) expect(first).toStartWith(`seed ${seed}: `);
+      }
       expect(first).toMatch(words);
       // Its own history, and no other id's.
       const subject = first!.split(" ")[2]!;
