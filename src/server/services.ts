@@ -59,7 +59,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   const { build, clock, log, workerChannel } = options;
   await using opened = new AsyncDisposableStack();
   const live = liveFrom(config);
-  const store = opened.adopt(await openStoreFor(config, log), (one) => one.close());
+  const store = opened.adopt(await openStoreFor(config, log, true), (one) => one.close());
   const sharedState =
     workerChannel && opened.adopt(openSharedState(workerChannel.settings, clock, log), (one) => one.close());
   // One worker sweeps for all.

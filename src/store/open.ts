@@ -20,14 +20,15 @@ export type OpenedStore = Store & {
 
 /**
  * Makes the data folder too, which holds what belongs to one machine whatever the store: windows of rate limits, the first key.
- * @param log is told how far a new schema of a server is
+ * @param log is told how far a new schema of a server is @param isServer whether calls are served from it
  * @throws StorageError
  */
 export async function openStoreFor(
   { data, store }: Pick<Config, "data" | "store">,
   log?: Logger,
+  isServer = false,
 ): Promise<OpenedStore> {
-  if (store === undefined) return openStore(data);
+  if (store === undefined) return openStore(data, { isServer });
   makeFolder(data);
   const { openPostgresStore } = await import("./postgres/store.ts");
   return openPostgresStore(store, systemClock, false, log);

@@ -12,6 +12,7 @@ const signatures = {
   setsockopt: { args: ["i32", "i32", "i32", "ptr", "u32"], returns: "i32" },
   poll: { args: ["ptr", "u64", "i32"], returns: "i32" },
   clock_gettime: { args: ["i32", "ptr"], returns: "i32" },
+  mmap: { args: ["ptr", "u64", "i32", "i32", "i32", "i64"], returns: "ptr" },
 } as const;
 
 export type Libc = ReturnType<typeof dlopen<typeof signatures>>["symbols"];

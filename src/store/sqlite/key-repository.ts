@@ -59,7 +59,7 @@ export function keyRepository(database: Database): SqliteKeys {
     for (const [id, at] of uses) touch.run({ id, at });
   });
   return {
-    // Counted by triggers. It takes 2.6 µs, as `pragma data_version` does.
+    // Counted by triggers. It takes 2.6 µs, as `pragma data_version` does: two locks.
     version: () => version.get()!.value,
     list() {
       const rows = list.all();

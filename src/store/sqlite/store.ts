@@ -31,6 +31,7 @@ import { LossGuard } from "./loss-guard.ts";
 import { migrate, migrations, versionOf } from "./migrations.ts";
 import { retryOnBusy } from "./retry-on-busy.ts";
 import { runRepository } from "./run-repository.ts";
+import { untilCommit } from "./unchanged.ts";
 
 export type SqliteStore = Store & {
   /** The database file. */
@@ -47,6 +48,8 @@ export type StoreOptions = {
   readonly busyMs?: number;
   /** Undoes with `close` what opening changes, so that an older version may go on with the file. Default: no. */
   readonly isTrial?: boolean;
+  /** Whether a server works with it for long, which then asks less of SQLite for each call. Default: no. */
+  readonly isServer?: boolean;
 };
 
 /** How long processes that start at once wait for each other. */
@@ -76,7 +79,8 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
       guard.checkKeys(hasKeys);
       const mark = options.isTrial ? () => {} : () => guard.mark(database);
       if (hasKeys) mark();
-      const { version, hasAny: _, ...asked } = marking(keys, mark);
+      const { version: readVersion, hasAny: _, ...asked } = marking(keys, mark);
+      const version = options.isServer ? untilCommit(database, path, readVersion) : readVersion;
       const {
         leaseTerms,
         holds,
@@ -100,7 +104,10 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
         schemaVersion: migrations.length,
         keys: {
           ...asynchronous<Omit<KeyRepository, "version">>(path, asked, whileOpen),
-          version: () => storing(path, version),
+          version() {
+            whileOpen();
+            return storing(path, version);
+          },
         },
         runs: {
           ...asynchronous<Omit<RunRepository, "leaseTerms" | "holds" | "changed">>(path, runs, stillThere),
