@@ -16,6 +16,17 @@ export async function readBody<S extends TSchema>(
   return checked(schema, parsed);
 }
 
+/** The same for a route that takes a request without a body too, which says what `{}` does. @throws ApiError */
+export async function readOptionalBody<S extends TSchema>(
+  services: Services,
+  context: RequestContext,
+  schema: S,
+): Promise<Static<S>> {
+  const { headers } = context.request;
+  const isEmpty = (headers.get("content-length") ?? "0") === "0" && !headers.has("transfer-encoding");
+  return isEmpty ? checked(schema, {}) : await readBody(services, context, schema);
+}
+
 /** The query's parameters, of those that a route knows. */
 export class Query {
   readonly #query: URLSearchParams;

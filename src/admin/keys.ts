@@ -1,7 +1,15 @@
 /** The admin API's routes of keys. */
 import { type Static, Type } from "@sinclair/typebox";
 import { KeyError } from "../auth/key-lookup.ts";
-import { type KeyChanges, type KeyInfo, type KeySpec, KeySpecError, keyFields, type NewKey } from "../auth/keys.ts";
+import {
+  type KeyChanges,
+  type KeyInfo,
+  type KeySpec,
+  KeySpecError,
+  keyFields,
+  maxGraceMs,
+  type NewKey,
+} from "../auth/keys.ts";
 import { surfaceNames } from "../config/schema.ts";
 import type { RequestContext } from "../http/context.ts";
 import { describeOperation } from "../http/openapi/describe.ts";
@@ -12,7 +20,7 @@ import { ApiError } from "../protocols/errors.ts";
 import { tiers } from "../protocols/models.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import { admitAdmin, record } from "./act.ts";
-import { Query, readBody, timeFrom } from "./bodies.ts";
+import { Query, readBody, readOptionalBody, timeFrom } from "./bodies.ts";
 import { keyed, pageOf, pageSchema, pathId, writing } from "./pages.ts";
 
 const OrNull = <T extends ReturnType<typeof Type.String> | ReturnType<typeof Type.Integer>>(schema: T) =>
@@ -35,6 +43,19 @@ const rights = {
 const KeyCreate = Type.Object({ name: Type.String(), ...rights }, { additionalProperties: false });
 const KeyUpdate = Type.Object({ name: Type.Optional(Type.String()), ...rights }, { additionalProperties: false });
 type Rights = Static<typeof KeyUpdate>;
+const KeyRotation = Type.Object(
+  {
+    grace_seconds: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: maxGraceMs / 1000,
+        default: 0,
+        description: "How long the old key is taken beside the new one; one that is older still is refused at once.",
+      }),
+    ),
+  },
+  { additionalProperties: false },
+);
 
 const Key = Type.Object({
   object: Type.Literal("key"),
@@ -52,6 +73,9 @@ const Key = Type.Object({
   last_used_at: Type.Union([Type.String(), Type.Null()]),
   expires_at: Type.Union([Type.String(), Type.Null()]),
   revoked_at: Type.Union([Type.String(), Type.Null()]),
+  old_key_expires_at: Type.Union([Type.String(), Type.Null()], {
+    description: "Until when the key before the last rotation is taken too.",
+  }),
 });
 const NewKeySchema = Type.Intersect([Type.Object({ key: Type.String({ description: "Shown this once." }) }), Key]);
 
@@ -216,15 +240,21 @@ export const keyRoutes: readonly Route[] = [
     area: "admin",
     detail: describe({
       operationId: "adminRotateKey",
-      summary: "Gives a key a new secret; the old one is refused from the next request on",
+      summary: "Gives a key a new secret; the old one is refused from the next request on, or once its grace is over",
       parameters: [pathId],
+      body: {
+        schema: KeyRotation,
+        required: false,
+        examples: { grace: { summary: "An hour for the clients to change over", value: { grace_seconds: 3600 } } },
+      },
       response: { schema: NewKeySchema },
-      errors: [400, 404],
+      errors: [404, ...writing],
     }),
     run: async (services, context) => {
       const actor = await admitAdmin(services, context);
+      const { grace_seconds = 0 } = await readOptionalBody(services, context, KeyRotation);
       const before = await find(services, idOf(context));
-      const made = await doing(() => services.keys.rotate(before.id));
+      const made = await doing(() => services.keys.rotate(before.id, grace_seconds * 1000));
       const told = { act: "key.rotate", subject: before.id, before: keyJson(before), after: keyJson(made.key) };
       await record(services, context, actor, told);
       return jsonAnswer(newKeyJson(made));

@@ -34,7 +34,8 @@ export function matchKey(rows: readonly KeyRow[], given: string): KeyMatch {
 function matchSecret(rows: readonly KeyRow[], text: string): KeyMatch {
   if (isWellFormed(text)) {
     const hash = hashOf(text);
-    const row = rows.find((one) => one.hash === hash);
+    // An old one too, whether it is still taken or not: who wants to revoke it may have no other.
+    const row = rows.find((one) => one.hash === hash) ?? rows.find((one) => one.oldHash === hash);
     if (row !== undefined) return { row, isVague: false };
     throw new KeyError(`There is no key ${quoted(text)}: it was rotated, or is of another data folder.`);
   }

@@ -70,6 +70,8 @@ export type KeyInfo = KeySpec & {
   /** To the minute. */
   readonly lastUsedAt?: number;
   readonly revokedAt?: number;
+  /** Until when the secret before the last rotation is taken too, where it is. */
+  readonly oldSecretUntil?: number;
 };
 
 /** `secret` is shown once and kept nowhere. */
@@ -100,6 +102,8 @@ export function mayUseProvider(caller: Caller, provider: string): boolean {
 type Known = { readonly caller: Caller; readonly expiresAt: number };
 
 const touchEveryMs = 60_000;
+/** How long an old secret may be taken beside the new one. */
+export const maxGraceMs = 30 * 86_400_000;
 
 export class Keys {
   readonly #rows: KeyRepository;
@@ -133,7 +137,7 @@ export class Keys {
     this.#tokenLimits = new Map(
       usable.flatMap(({ id, tokensPerMinute }) => (tokensPerMinute === null ? [] : [[id, tokensPerMinute]])),
     );
-    this.#known = new Map(usable.map((row) => [row.hash, this.#knownFrom(row)]));
+    this.#known = new Map(usable.flatMap((row) => this.#knownBy(row)));
     this.#version = version;
   }
 
@@ -239,13 +243,17 @@ export class Keys {
   }
 
   /**
-   * A new secret for the same key; the old one is refused from the next request on.
-   * @param given as `match` takes it. @throws KeyError, StorageError
+   * A new secret for the same key; the old one is refused from the next request on, or once its grace is over. One that was older
+   * still is refused at once.
+   * @param given as `match` takes it. @param graceMs at most `maxGraceMs` @throws KeyError, StorageError
    */
-  async rotate(given: string): Promise<NewKey> {
+  async rotate(given: string, graceMs = 0): Promise<NewKey> {
+    if (!(graceMs >= 0 && graceMs <= maxGraceMs))
+      throw new KeyError(`A grace is at most ${maxGraceMs / 86_400_000} days.`);
     const { id } = await this.show(given);
     const secret = newSecret();
-    if (!(await this.#rows.replaceSecret(id, secret.slice(0, shownLength), hashOf(secret)))) {
+    const oldUntil = graceMs === 0 ? null : this.#clock.now() + graceMs;
+    if (!(await this.#rows.replaceSecret(id, secret.slice(0, shownLength), hashOf(secret), oldUntil))) {
       throw new KeyError(`The key '${id}' is revoked; make a new one.`);
     }
     return { secret, key: await this.show(id) };
@@ -295,6 +303,18 @@ export class Keys {
     for (const [id, at] of written) if (this.#uses.get(id) === at) this.#uses.delete(id);
   }
 
+  /** By the hash of its secret, and of the one before it. */
+  #knownBy(row: KeyRow): [hash: string, known: Known][] {
+    const known = this.#knownFrom(row);
+    const { hash, oldHash, oldUntil } = row;
+    if (oldHash === null || oldUntil === null) return [[hash, known]];
+    const old = { ...known, expiresAt: Math.min(known.expiresAt, oldUntil) };
+    return [
+      [oldHash, old],
+      [hash, known],
+    ];
+  }
+
   #knownFrom(row: KeyRow): Known {
     const ownPerMinute = row.perMinute ?? undefined;
     const caller: Caller = {
@@ -336,18 +356,22 @@ export class Keys {
       expiresAt: spec.expiresAt ?? null,
       lastUsedAt: null,
       revokedAt: null,
+      oldHash: null,
+      oldUntil: null,
     };
     return { secret, row };
   }
 
   #info(row: KeyRow): KeyInfo {
     const lastUsedAt = Math.max(row.lastUsedAt ?? 0, this.#uses.get(row.id) ?? 0);
-    const expired = row.expiresAt !== null && row.expiresAt <= this.#clock.now();
+    const now = this.#clock.now();
+    const expired = row.expiresAt !== null && row.expiresAt <= now;
+    const state = row.revokedAt !== null ? "revoked" : expired ? "expired" : "active";
     return {
       id: row.id,
       name: row.name,
       prefix: row.prefix,
-      state: row.revokedAt !== null ? "revoked" : expired ? "expired" : "active",
+      state,
       tier: row.tier,
       ...(row.perMinute === null ? {} : { perMinute: row.perMinute }),
       ...(row.tokensPerMinute === null ? {} : { tokensPerMinute: row.tokensPerMinute }),
@@ -358,6 +382,7 @@ export class Keys {
       ...(row.expiresAt === null ? {} : { expiresAt: row.expiresAt }),
       ...(lastUsedAt === 0 ? {} : { lastUsedAt }),
       ...(row.revokedAt === null ? {} : { revokedAt: row.revokedAt }),
+      ...(state === "active" && (row.oldUntil ?? 0) > now && { oldSecretUntil: row.oldUntil! }),
     };
   }
 }
@@ -462,4 +487,5 @@ export const keyFields = (key: KeyInfo) => ({
   last_used_at: isoTime(key.lastUsedAt),
   expires_at: isoTime(key.expiresAt),
   revoked_at: isoTime(key.revokedAt),
+  old_key_expires_at: isoTime(key.oldSecretUntil),
 });

@@ -19,6 +19,10 @@ type ChangeOptions = KeyOptions & {
   /** Whether a very short beginning is enough. */
   readonly yes?: boolean;
 };
+export type RotateOptions = ChangeOptions & {
+  /** How long the old key is taken too, in milliseconds. */
+  readonly grace?: number;
+};
 export type UpdateOptions = ChangeOptions & KeyChanges;
 export type CreateOptions = KeyOptions & Omit<KeySpec, "name">;
 
@@ -44,10 +48,10 @@ export function updateKey(
   });
 }
 
-export function rotateKey(context: Context, given: string, { json, yes }: ChangeOptions): Promise<ExitCode> {
+export function rotateKey(context: Context, given: string, { json, yes, grace }: RotateOptions): Promise<ExitCode> {
   return withKnownKeys(context, async (keys) => {
     const { id } = await findKey(context, keys, given, yes);
-    showNewKey(context, await keys.rotate(id), json);
+    showNewKey(context, await keys.rotate(id, grace), json);
   });
 }
 
@@ -112,6 +116,7 @@ const fieldsFrom = (key: KeyInfo) => ({
   "last used": timeOf(key.lastUsedAt),
   expires: timeOf(key.expiresAt),
   revoked: timeOf(key.revokedAt),
+  "old key until": timeOf(key.oldSecretUntil),
 });
 
 const columns = ["id", "key", "name", "state", "tier", "per minute", "surfaces", "tags", "last used", "expires"];

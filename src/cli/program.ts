@@ -2,7 +2,7 @@
 import { Argument, Command, CommanderError, InvalidArgumentError, Option } from "commander";
 import { KeyError } from "../auth/key-lookup.ts";
 import { withoutKeys } from "../auth/key-secret.ts";
-import { KeySpecError } from "../auth/keys.ts";
+import { KeySpecError, maxGraceMs } from "../auth/keys.ts";
 import type { Flags } from "../config/load.ts";
 import { surfaceNames } from "../config/schema.ts";
 import { systemClock } from "../lib/clock.ts";
@@ -19,7 +19,7 @@ import { printConfig, printConfigSchema } from "./config.ts";
 import { CommandError, type Context, type ExitCode, UsageError, usageError } from "./context.ts";
 import { backUpData, pruneData, restoreData, showDataStats } from "./data.ts";
 import { doctor } from "./doctor/doctor.ts";
-import { parseExpiry } from "./expiry.ts";
+import { parseExpiry, parseSpan } from "./expiry.ts";
 import { checkHealth } from "./health.ts";
 import { addHelp, flagsFor, reading, refuseUnknown, sharedOptions } from "./help.ts";
 import {
@@ -272,8 +272,9 @@ function addKeyCommands(program: Command, act: Act): void {
     .option(...json)
     .action(act(revokeKey));
   reading(keys.command("rotate"), "config", "data")
-    .description("Replace a key by a new one with the same rights; the old one is revoked at once")
+    .description("Replace a key by a new one with the same rights; the old one is refused at once, or after its grace")
     .argument(...key)
+    .option("--grace <span>", "How long the old key is taken too, e.g. 1h or 7d; at most 30d", graceOf)
     .option(...yes)
     .option(...json)
     .action(act(rotateKey));
@@ -405,6 +406,13 @@ function filled(text: string): string {
 function parseCount(text: string): number {
   if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError("It must be a whole number.");
   return Number(text);
+}
+
+function graceOf(text: string): number {
+  const span = parseSpan(text);
+  if (span === undefined || span > maxGraceMs)
+    throw new InvalidArgumentError("It must be a span such as 1h, at most 30d.");
+  return span;
 }
 
 const when = "A time such as 2027-01-31T12:00:00Z, a date, or a span such as 90d or 12h";

@@ -54,6 +54,9 @@ export type KeyRow = {
   expiresAt: number | null;
   lastUsedAt: number | null;
   revokedAt: number | null;
+  /** SHA-256 of the key as it was before it was rotated, and until when it is taken all the same; null: from no time on. */
+  oldHash: string | null;
+  oldUntil: number | null;
 };
 
 /** What of a key may change while it stays the same key. */
@@ -81,8 +84,12 @@ export interface KeyRepository {
   revoke(id: string, at: number): Promise<boolean>;
   /** Changes what is given and leaves the rest. @returns false when there is no such key, or it is revoked */
   update(id: string, changes: Partial<KeyRights>): Promise<boolean>;
-  /** Gives the key a new secret. @returns false when there is no such key, or it is revoked */
-  replaceSecret(id: string, prefix: string, hash: string): Promise<boolean>;
+  /**
+   * Gives the key a new secret; given again, the old one stays what it was.
+   * @param oldUntil until when that one is taken too; null: from no time on
+   * @returns false when there is no such key, or it is revoked
+   */
+  replaceSecret(id: string, prefix: string, hash: string, oldUntil: number | null): Promise<boolean>;
   /** Notes when keys were last used; never moves a time backwards. */
   touch(uses: ReadonlyMap<string, number>): Promise<void>;
 }

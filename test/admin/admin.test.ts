@@ -161,8 +161,15 @@ describe("keys", () => {
     expect(changed).toMatchObject({ tags: [], expires_at: null, per_minute: 9, tokens_per_minute: 1000 });
     expect((await models(secret)).status).toBe(403);
 
+    const { json: graceful } = await house.ask("POST", `${path}/rotate`, { grace_seconds: 60 });
+    expect(Date.parse(graceful["old_key_expires_at"] as string)).toBeGreaterThan(Date.now());
+    for (const key of [secret, graceful["key"] as string]) expect((await models(key)).status).toBe(403);
+    for (const grace_seconds of [-1, 1.5, 30 * 86_400 + 1, "60"]) {
+      const wrong = await house.ask("POST", `${path}/rotate`, { grace_seconds });
+      expect(errorOf(wrong)).toEqual([400, "invalid_value", "grace_seconds"]);
+    }
     const { json: rotated } = await house.ask("POST", `${path}/rotate`);
-    expect((await models(secret)).status).toBe(401);
+    for (const key of [secret, graceful["key"] as string]) expect((await models(key)).status).toBe(401);
     expect((await troupe.fetch("/gateway/v1/models", { key: rotated["key"] as string })).status).toBe(200);
 
     expect((await house.ask("POST", `${path}/revoke`)).json).toMatchObject({ state: "revoked" });
@@ -172,10 +179,14 @@ describe("keys", () => {
 
     const lines = dataOf(await house.get("/v1/audit"));
     expect(lines.map(({ act, actor, subject }) => [act, actor, subject])).toEqual(
-      ["key.revoke", "key.rotate", "key.update", "key.create"].map((act) => [act, house.keyId, made["id"]]),
+      ["key.revoke", "key.rotate", "key.rotate", "key.update", "key.create"].map((act) => [
+        act,
+        house.keyId,
+        made["id"],
+      ]),
     );
-    expect(lines[2]).toMatchObject({ before: { tags: ["team-a"] }, after: { tags: [], per_minute: 9 } });
-    expect(lines[3]).toMatchObject({ before: null, after: { name: "alice" } });
+    expect(lines[3]).toMatchObject({ before: { tags: ["team-a"] }, after: { tags: [], per_minute: 9 } });
+    expect(lines[4]).toMatchObject({ before: null, after: { name: "alice" } });
     for (const one of [secret, rotated["key"] as string]) expect(JSON.stringify(lines)).not.toContain(one);
   });
 

@@ -170,6 +170,41 @@ describe("changes", () => {
     await expect(house.keys.rotate(first.key.id)).rejects.toThrow("is revoked");
   });
 
+  test("a rotated key's old secret is taken until its grace is over, or the key is", async () => {
+    using house = makeHouse();
+    const first = await house.keys.create(pro);
+    const second = await house.keys.rotate(first.key.id, 3_600_000);
+    expect(second.key.oldSecretUntil).toBe(house.clock.now() + 3_600_000);
+    const caller = { keyId: first.key.id };
+    for (const { secret } of [first, second]) expect(await find(house, secret)).toMatchObject(caller);
+    house.clock.advance(3_599_999);
+    expect(await find(house, first.secret)).toMatchObject(caller);
+    house.clock.advance(1);
+    expect(await find(house, first.secret)).toBeUndefined();
+    expect(await find(house, second.secret)).toMatchObject(caller);
+    expect((await house.keys.show(first.key.id)).oldSecretUntil).toBeUndefined();
+    // Of two old ones the older is refused; without a grace both are, and a revoked key has none.
+    const third = await house.keys.rotate(first.key.id, 60_000);
+    const fourth = await house.keys.rotate(first.key.id, 60_000);
+    expect(await find(house, second.secret)).toBeUndefined();
+    for (const { secret } of [third, fourth]) expect(await find(house, secret)).toMatchObject(caller);
+    const fifth = await house.keys.rotate(first.key.id);
+    for (const { secret } of [third, fourth]) expect(await find(house, secret)).toBeUndefined();
+    const sixth = await house.keys.rotate(first.key.id, 60_000);
+    // Who finds the old secret in the wrong hands names the key by it.
+    expect(await house.keys.revoke(fifth.secret)).toMatchObject({ id: first.key.id, state: "revoked" });
+    for (const { secret } of [fifth, sixth]) expect(await find(house, secret)).toBeUndefined();
+    await expect(house.keys.rotate(first.key.id, 30 * 86_400_000 + 1)).rejects.toThrow("at most 30 days");
+  });
+
+  test("an old secret ends with its key", async () => {
+    using house = makeHouse();
+    const first = await house.keys.create({ ...pro, expiresAt: house.clock.now() + 1000 });
+    const second = await house.keys.rotate(first.key.id, 60_000);
+    house.clock.advance(1000);
+    for (const { secret } of [first, second]) expect(await find(house, secret)).toBeUndefined();
+  });
+
   test("another process's changes count from the next call on", async () => {
     using house = makeHouse();
     const { secret, key } = await house.keys.create(pro);

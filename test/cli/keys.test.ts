@@ -160,8 +160,14 @@ describe("a key that there is", () => {
     expect(await findIn(folder, first)).toBeUndefined();
     expect(await findIn(folder, rotated)).toMatchObject({ keyId: id, name: "alice" });
 
+    const replaced = (await shell.run(`keys rotate ${id} --grace 1h`)).out.trim();
+    for (const secret of [rotated, replaced]) expect(await findIn(folder, secret)).toMatchObject({ keyId: id });
+    expect((await shell.run(`keys show ${id}`)).out).toMatch(/^old key until +20\d\d-/m);
+    for (const span of ["1", "31d", "-1h"])
+      expect(await shell.run(`keys rotate ${id} --grace=${span}`)).toMatchObject({ code: 2 });
+
     expect((await shell.run(`keys revoke ${id}`)).out).toMatch(/^state +revoked$/m);
-    expect(await findIn(folder, rotated)).toBeUndefined();
+    for (const secret of [rotated, replaced]) expect(await findIn(folder, secret)).toBeUndefined();
     expect(await findIn(folder, second)).toMatchObject({ name: "bob" });
     expect(await shell.run(`keys revoke ${id}`)).toEqual({
       code: 1,

@@ -16,5 +16,7 @@ export const keyRow = (id: string, changes: Partial<KeyRow> = {}): KeyRow => ({
   expiresAt: null,
   lastUsedAt: null,
   revokedAt: null,
+  oldHash: null,
+  oldUntil: null,
   ...changes,
 });

@@ -147,7 +147,7 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
       };
       expect(await grows(() => other.keys.insert(gatewayKey("a")))).toBe(true);
       expect(await grows(() => other.keys.touch(new Map([["a", start]])))).toBe(false);
-      expect(await grows(() => other.keys.replaceSecret("a", "p", "h"))).toBe(true);
+      expect(await grows(() => other.keys.replaceSecret("a", "p", "h", null))).toBe(true);
       expect(await grows(() => store.keys.revoke("a", start))).toBe(true);
       expect(await grows(() => other.keys.revoke("a", start))).toBe(false);
       await other.close();
@@ -159,9 +159,26 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
       await store.keys.touch(new Map([["a", start + 4]]));
       expect(await store.keys.revoke("a", start + 6)).toBe(true);
       expect(await store.keys.revoke("a", start + 7)).toBe(false);
-      expect(await store.keys.replaceSecret("a", "p", "h")).toBe(false);
+      expect(await store.keys.replaceSecret("a", "p", "h", null)).toBe(false);
       expect(await store.keys.revoke("none", start)).toBe(false);
       expect(await store.keys.list()).toEqual([gatewayKey("a", { lastUsedAt: start + 5, revokedAt: start + 6 })]);
+    });
+
+    on("a replaced secret is kept for its grace, and no longer than the next one", async (_, store) => {
+      await store.keys.insert(gatewayKey("a"));
+      const { hash } = gatewayKey("a");
+      const shown = async () => {
+        const [row] = await store.keys.list();
+        return [row!.prefix, row!.hash, row!.oldHash, row!.oldUntil];
+      };
+      for (let times = 0; times < 2; times += 1) {
+        expect(await store.keys.replaceSecret("a", "p1", "h1", start + 9)).toBe(true);
+        expect(await shown()).toEqual(["p1", "h1", hash, start + 9]);
+      }
+      expect(await store.keys.replaceSecret("a", "p2", "h2", start + 5)).toBe(true);
+      expect(await shown()).toEqual(["p2", "h2", "h1", start + 5]);
+      expect(await store.keys.replaceSecret("a", "p3", "h3", null)).toBe(true);
+      expect(await shown()).toEqual(["p3", "h3", null, null]);
     });
 
     on("of several first ones, one is made; and none whose file can't be written", async (database, store) => {
@@ -860,7 +877,7 @@ function everyMethod({
     insertFirst: () => keys.insertFirst(gatewayKey("a"), () => {}),
     revoke: () => keys.revoke("a", start),
     update: () => keys.update("a", {}),
-    replaceSecret: () => keys.replaceSecret("a", "p", "h"),
+    replaceSecret: () => keys.replaceSecret("a", "p", "h", null),
     touch: () => keys.touch(new Map([["a", start]])),
     claim: () => runs.claim(newCall("a")),
     renew: () => runs.renew([id]),

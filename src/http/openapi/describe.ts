@@ -13,7 +13,12 @@ type Operation = {
   /** No key needed. */
   readonly open?: boolean;
   readonly media?: string;
-  readonly body?: { schema: TSchema; examples: Record<string, { summary: string; value: unknown }> };
+  /** `required`: default true. */
+  readonly body?: {
+    schema: TSchema;
+    required?: boolean;
+    examples: Record<string, { summary: string; value: unknown }>;
+  };
   readonly response?: { description?: string; schema?: TSchema; example?: unknown };
   /** Headers of the answer beside those that every answer may have. */
   readonly headers?: Readonly<Record<string, string>>;
@@ -100,7 +105,7 @@ export function describeOperation(operation: Operation): Record<string, unknown>
       ? {}
       : {
           requestBody: {
-            required: true,
+            required: operation.body.required ?? true,
             content: { "application/json": { schema: operation.body.schema, examples: operation.body.examples } },
           },
         }),

@@ -32,8 +32,8 @@ const costs = `cost input_cost cache_read_cost cache_write_cost output_cost reas
 /** In an order in which each row finds what it refers to. */
 export const movedTables: readonly MovedTable[] = [
   table("keys", "id", {
-    text: "id name prefix hash tier surfaces models tags",
-    integer: "per_minute tokens_per_minute created_at expires_at last_used_at revoked_at",
+    text: "id name prefix hash tier surfaces models tags old_hash",
+    integer: "per_minute tokens_per_minute created_at expires_at last_used_at revoked_at old_until",
   }),
   table("budgets", "scope period", { text: "scope period", integer: "amount updated_at" }),
   table("spending", "scope span", { text: "scope span", integer: "spent" }),

@@ -5,11 +5,13 @@ import type { QueryPool } from "./query-pool.ts";
 
 const columns = `id, name, prefix, hash, tier, per_minute as "perMinute",
   tokens_per_minute::float8 as "tokensPerMinute", surfaces, models, tags, created_at::float8 as "createdAt",
-  expires_at::float8 as "expiresAt", last_used_at::float8 as "lastUsedAt", revoked_at::float8 as "revokedAt"`;
+  expires_at::float8 as "expiresAt", last_used_at::float8 as "lastUsedAt", revoked_at::float8 as "revokedAt",
+  old_hash as "oldHash", old_until::float8 as "oldUntil"`;
 
 const insertion = `insert into troupe.keys (id, name, prefix, hash, tier, per_minute, surfaces, models, created_at, expires_at,
-  last_used_at, revoked_at, tokens_per_minute, tags) values ($1::text, $2::text, $3::text, $4::text, $5::text, $6::int, $7::text,
-  $8::text, $9::bigint, $10::bigint, $11::bigint, $12::bigint, $13::bigint, $14::text) on conflict (id) do nothing`;
+  last_used_at, revoked_at, tokens_per_minute, tags, old_hash, old_until) values ($1::text, $2::text, $3::text, $4::text, $5::text, $6::int, $7::text,
+  $8::text, $9::bigint, $10::bigint, $11::bigint, $12::bigint, $13::bigint, $14::text,
+  $15::text, $16::bigint) on conflict (id) do nothing`;
 
 const valuesOf = (row: KeyRow) => [
   row.id,
@@ -26,6 +28,8 @@ const valuesOf = (row: KeyRow) => [
   row.revokedAt,
   row.tokensPerMinute,
   row.tags,
+  row.oldHash,
+  row.oldUntil,
 ];
 
 const columnOf: Readonly<Record<keyof KeyRights, string>> = {
@@ -81,11 +85,13 @@ export function keyRepository({ path, background: pool }: KeyPools, place: strin
         const text = `update troupe.keys set ${["id = id", ...sets].join(", ")} where id = $1::text and revoked_at is null`;
         return (await pool.run(text, [id, ...names.map((name) => changes[name]!)])).count > 0;
       }),
-    replaceSecret: (id, prefix, hash) =>
+    replaceSecret: (id, prefix, hash, oldUntil) =>
       changing(async () => {
-        const text =
-          "update troupe.keys set prefix = $2::text, hash = $3::text where id = $1::text and revoked_at is null";
-        return (await pool.run(text, [id, prefix, hash])).count > 0;
+        // Sent again, it finds the new secret in place.
+        const text = `update troupe.keys set prefix = $2::text, hash = $3::text, old_until = $4::bigint,
+            old_hash = case when $4::bigint is null then null when hash = $3::text then old_hash else hash end
+          where id = $1::text and revoked_at is null`;
+        return (await pool.run(text, [id, prefix, hash, oldUntil])).count > 0;
       }),
     async touch(uses) {
       // In one order everywhere: two nodes that write the same keys do not wait for each other in a circle.

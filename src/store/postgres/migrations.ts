@@ -379,6 +379,10 @@ begin
   return null;
 end $$;`,
   },
+  {
+    // 8: A rotated key's old secret, and until when it is taken. Programs before refuse it at once.
+    sql: "alter table troupe.keys add column old_hash text, add column old_until bigint;",
+  },
 ];
 
 /** One number for all programs, so that of several that start at once one migrates. "trpe" */

@@ -6,7 +6,7 @@ import type { Synchronous } from "./asynchronous.ts";
 
 const columns = `id, name, prefix, hash, tier, per_minute as perMinute,
   tokens_per_minute as tokensPerMinute, surfaces, models, tags, created_at as createdAt,
-  expires_at as expiresAt, last_used_at as lastUsedAt, revoked_at as revokedAt`;
+  expires_at as expiresAt, last_used_at as lastUsedAt, revoked_at as revokedAt, old_hash as oldHash, old_until as oldUntil`;
 
 const columnOf: Readonly<Record<keyof KeyRights, string>> = {
   name: "name",
@@ -30,14 +30,16 @@ export function keyRepository(database: Database): SqliteKeys {
   const any = database.prepare("select 1 from keys limit 1");
   const insert = database.prepare<unknown, KeyRow>(
     `insert into keys (id, name, prefix, hash, tier, per_minute, tokens_per_minute, surfaces, models, tags, created_at,
-      expires_at, last_used_at, revoked_at)
+      expires_at, last_used_at, revoked_at, old_hash, old_until)
      values ($id, $name, $prefix, $hash, $tier, $perMinute, $tokensPerMinute, $surfaces, $models, $tags, $createdAt,
-      $expiresAt, $lastUsedAt, $revokedAt)`,
+      $expiresAt, $lastUsedAt, $revokedAt, $oldHash, $oldUntil)`,
   );
   const isUsable = database.prepare("select 1 from keys where id = $id and revoked_at is null");
   const revoke = database.prepare("update keys set revoked_at = $at where id = $id and revoked_at is null");
   const replaceSecret = database.prepare(
-    "update keys set prefix = $prefix, hash = $hash where id = $id and revoked_at is null",
+    `update keys set prefix = $prefix, hash = $hash, old_until = $oldUntil,
+       old_hash = case when $oldUntil is null then null when hash = $hash then old_hash else hash end
+     where id = $id and revoked_at is null`,
   );
   const update = database.transaction((id: string, changes: Partial<KeyRights>) => {
     const names = Object.keys(changes) as (keyof KeyRights)[];
@@ -71,7 +73,7 @@ export function keyRepository(database: Database): SqliteKeys {
     insertFirst: (row, beforeCommit) => insertFirst.immediate(row, beforeCommit),
     revoke: (id, at) => revoke.run({ id, at }).changes > 0,
     update: (id, changes) => update.immediate(id, changes),
-    replaceSecret: (id, prefix, hash) => replaceSecret.run({ id, prefix, hash }).changes > 0,
+    replaceSecret: (id, prefix, hash, oldUntil) => replaceSecret.run({ id, prefix, hash, oldUntil }).changes > 0,
     touch: (uses) => touchAll.immediate(uses),
   };
 }

@@ -246,6 +246,10 @@ export const migrations: readonly string[] = [
     other_cost integer not null,
     primary key (day, key_id, tags, surface, format, model, persona, provider, upstream_model)
   ) strict, without rowid;`,
+
+  // 9: A rotated key's old secret, and until when it is taken.
+  `alter table keys add column old_hash text;
+  alter table keys add column old_until integer;`,
 ];
 
 /** "trpe": tells our files from any other SQLite database. */

@@ -325,10 +325,10 @@ describe("key rows", () => {
     };
     await after(() => store.keys.insert(keyRow("a")));
     await after(() => store.keys.touch(new Map([["a", 50]])));
-    await after(() => store.keys.replaceSecret("a", "p", "other"));
+    await after(() => store.keys.replaceSecret("a", "p", "other", null));
     await after(() => store.keys.revoke("a", 60));
     await after(() => store.keys.revoke("a", 70));
-    await after(() => store.keys.replaceSecret("a", "p", "third"));
+    await after(() => store.keys.replaceSecret("a", "p", "third", null));
     expect(seen).toEqual([0, 1, 1, 2, 3, 3, 3]);
     expect((await store.keys.list())[0]).toMatchObject({ hash: "other", lastUsedAt: 50, revokedAt: 60 });
     await store.keys.touch(new Map([["a", 40]]));
