@@ -17,6 +17,7 @@ export class Holder {
   /** Before that reading the lease holds. */
   #until = Number.NEGATIVE_INFINITY;
   #registering: Promise<string> | undefined;
+  #proving: Promise<void> | undefined;
   #cancelTimer = () => {};
   #isClosed = false;
   /** Called after each renewal that its own timer made. */
@@ -65,6 +66,16 @@ export class Holder {
     );
     if (this.#id !== id) return;
     this.#until = count === 0 ? Number.NEGATIVE_INFINITY : askedAt + this.lapseMs;
+  }
+
+  /** Finds out whether writes work, by renewing. Who asks meanwhile shares it, as all of them write one row. @throws StorageError */
+  prove(): Promise<void> {
+    this.#proving ??= Promise.resolve(this.current())
+      .then(() => this.renew())
+      .finally(() => {
+        this.#proving = undefined;
+      });
+    return this.#proving;
   }
 
   /** Goes on under a new name from the next claim on. */

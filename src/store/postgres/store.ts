@@ -332,10 +332,7 @@ function maintenanceOf(pool: QueryPool, place: string, holder: Holder): Maintena
       );
       return { bytes: row!.bytes, freeBytes: 0 };
     },
-    async check() {
-      await holder.current();
-      await holder.renew();
-    },
+    check: () => holder.prove(),
     async damage() {
       try {
         await runTotals(pool);

@@ -152,6 +152,18 @@ describe.skipIf(!hasPostgres)("between the store and PostgreSQL", () => {
     }
   });
 
+  on("checks of the same moment are one write, and each later one another", async ({ store, proxy }) => {
+    await store.maintenance.check();
+    const before = store.network!().statements;
+    await Promise.all(Array.from({ length: 50 }, () => store.maintenance.check()));
+    // And polls of that time.
+    expect(store.network!().statements - before).toBeLessThan(10);
+    proxy.hold();
+    expect((await timed(store.maintenance.check())).kind).toBe("away");
+    proxy.release();
+    while ((await timed(store.maintenance.check())).kind !== undefined) await Bun.sleep(5);
+  });
+
   on(
     "a row that it owns and does not know is released whenever it comes; what it knows, and what others have, stays",
     async ({ store, url }) => {
