@@ -7,17 +7,13 @@ import { systemClock } from "../../src/lib/clock.ts";
 import { movedTables } from "../../src/store/move/tables.ts";
 import { openPostgresStore } from "../../src/store/postgres/store.ts";
 import { openStore } from "../../src/store/sqlite/store.ts";
-import type { Store, Turn } from "../../src/store/store.ts";
 import { Console } from "../cli/console.ts";
 import { keyRow } from "../helpers/key-row.ts";
-import { ledgerLine } from "../helpers/ledger-line.ts";
 import { hasPostgres, PostgresServer } from "../helpers/postgres.ts";
-import { Random } from "../helpers/random.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { TroupeProcess } from "../helpers/troupe-process.ts";
+import { fill, start, turnOf } from "./filled.ts";
 
-const start = 1_700_000_000_000;
-const bytes = (text: string) => new TextEncoder().encode(text);
 const settings = (url: string) => ({
   url,
   pool: 2,
@@ -47,83 +43,6 @@ const leftColumns: Readonly<Record<string, readonly string[]>> = {
   spending: ["reserved"],
   turns: ["pairs"],
 };
-
-/** Something of everything, of every age. */
-async function fill(store: Store, lines: number): Promise<void> {
-  const random = new Random(7);
-  for (let at = 0; at < 60; at += 1) {
-    const id = `key_${at}`;
-    await store.keys.insert(
-      keyRow(id, { createdAt: start + at, name: `Zoë ${at}`, perMinute: at % 2 === 0 ? at : null }),
-    );
-    if (at % 3 === 0) await store.keys.revoke(id, start + 1_000);
-    await store.audit.insert({
-      id: `act_${at}`,
-      at: start,
-      actor: id,
-      act: "key.create",
-      subject: id,
-      before: null,
-      after: "{}",
-    });
-    await store.budgets.set({ scope: `key:${id}`, period: "day", limit: 2 ** 40 + at, updatedAt: start });
-  }
-  const spans = [{ scope: "all", span: "2023-11-14", limit: 1_000_000 }];
-  await store.budgets.reserve({ id: "settled", at: start, amount: 100, budgets: spans });
-  await store.budgets.settle("settled", 42, 0);
-  await store.budgets.reserve({ id: "of a process that was killed", at: start, amount: 100, budgets: spans });
-  const all = Array.from({ length: lines }, (_, at) =>
-    ledgerLine(`req_${at}`, {
-      at: start + random.below(10 * 86_400_000),
-      keyId: `key_${at % 60}`,
-      tags: at % 4 === 0 ? ["a", "b"] : [],
-      persona: at % 5 === 0 ? "troupe/guide" : null,
-      cost: at % 7 === 0 ? null : at,
-      costs: null,
-    }),
-  );
-  for (let at = 0; at < lines; at += 500) await store.ledger.append(all.slice(at, at + 500));
-  for (let at = 0; at < 40; at += 1) {
-    const call = { scope: "s", requestId: `r${at}`, fingerprint: "f", run: `run-${at}`, createdAt: start };
-    const lease = (await store.runs.claim(call))!;
-    const isStream = at % 2 === 0;
-    for (let piece = 0; piece < at % 5; piece += 1)
-      await store.runs.append(lease, isStream ? "{}" : null, {
-        firstId: piece,
-        data: bytes(`piece ${piece} of ${at}`),
-      });
-    if (at === 39) continue;
-    await store.runs.finish(lease, {
-      status: 200,
-      headers: '{"a":"b"}',
-      events: isStream ? 9 : null,
-      bodyFrom: at % 5,
-      body: bytes(`body ${at}`),
-      bytes: 1_000 + at,
-      expiresAt: start + at,
-    });
-  }
-  for (let at = 0; at < 60; at += 1)
-    await store.conversations.insert(turnOf(at), bytes("alone"), start + 1_000_000 + at);
-  await store.conversations.markDeleted("holder", "turn_5", start);
-}
-
-const turnOf = (at: number): Turn => ({
-  id: `turn_${at}`,
-  format: at % 3 === 0 ? "responses" : "chat",
-  state: at % 9 === 3 ? "running" : "finished",
-  parent: at % 4 === 0 ? null : `turn_${at - 1}`,
-  holder: "holder",
-  model: "m/1",
-  createdAt: start + at,
-  metadata: JSON.stringify({ topic: `t${at % 3}`, odd: "\u0000 \ud800 ü" }),
-  upstreamAccount: at % 2 === 0 ? "xai" : null,
-  upstreamId: at % 2 === 0 ? "up" : null,
-  request: bytes("request"),
-  input: bytes(`input ${at}`),
-  completion: new Uint8Array(at),
-  shown: at % 3 === 0 ? bytes("shown") : null,
-});
 
 /** Every row of every moved table. */
 function contentOf(folder: string): Record<string, unknown[]> {
@@ -189,7 +108,7 @@ describe.skipIf(!hasPostgres)("troupe data move, with a PostgreSQL server", () =
       // The call that was left behind is called anew, under a number that no other has.
       const call = { scope: "s", requestId: "r39", fingerprint: "f", run: "anew", createdAt: start };
       expect((await one.runs.claim(call))?.call).toBeGreaterThan(39);
-      await one.conversations.insert({ ...turnOf(61), id: "new", parent: null }, bytes(""), start + 5_000_000);
+      await one.conversations.insert({ ...turnOf(61), id: "new", parent: null }, new Uint8Array(), start + 5_000_000);
       const version = one.keys.version();
       await one.keys.revoke("key_1", start);
       if (one === store) await store.refresh();
