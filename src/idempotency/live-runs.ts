@@ -14,6 +14,8 @@ const answerMs = 300;
 /** How often it is asked again: while it answers, and while it does not. */
 const askAgainMs = 5_000;
 const askUnheardMs = 1_000;
+/** A node that has just claimed its first call is found a moment later. */
+const askSoonMs = 100;
 /** How often the node says that it listens, and what has to be asked is asked. */
 const beatMs = 1_000;
 const beatsBetweenListens = 2;
@@ -107,9 +109,11 @@ export class LiveRuns {
       if (this.#followed.size >= maxFollowed) return undefined;
       followed = new Followed(stream, owner, from, this.#clock.monotonic());
       this.#followed.set(stream, followed);
-      void this.#ask(followed, true);
     }
-    return new FollowedReader(this, followed, onChange);
+    const isNew = followed.listeners.size === 0;
+    const reader = new FollowedReader(this, followed, onChange);
+    if (isNew) void this.#ask(followed, true);
+    return reader;
   }
 
   /** Whether a stream may be published now: not right after a failure. */
@@ -242,11 +246,14 @@ export class LiveRuns {
 
   /** Never rejects. */
   async #ask(followed: Followed, isNew: boolean): Promise<void> {
+    if (this.#isClosed || followed.listeners.size === 0) return;
     followed.askedAt = this.#clock.monotonic();
     try {
       const found = await this.streams.ask(followed.stream, followed.owner, isNew ? this.#node : undefined);
-      if (found === undefined) followed.isNotHeard();
-      else if (found.head !== undefined) followed.take([found.head]);
+      if (found === undefined) {
+        followed.isNotHeard();
+        if (isNew) this.#clock.setTimer(askSoonMs, () => void this.#ask(followed, false));
+      } else if (found.head !== undefined) followed.take([found.head]);
     } catch {
       followed.isNotHeard();
     }
@@ -305,8 +312,6 @@ class Followed {
    */
   from(number: number): string[] | "behind" | undefined {
     if (number >= this.place[0]) return undefined;
-    const first = this.#window[0];
-    if (first === undefined || first.firstId > number) return "behind";
     const found: string[] = [];
     for (const { firstId, events } of this.#window) {
       const next = number + found.length;
@@ -398,7 +403,8 @@ export class FollowedReader {
       const found: string[] = [];
       for (const entry of entries) {
         const next = number + found.length;
-        if (entry.kind !== "events" || entry.firstId > next) break;
+        if (entry.kind !== "events") continue;
+        if (entry.firstId > next) break;
         found.push(...splitText(entry.text).slice(next - entry.firstId));
       }
       return found.length > 0 ? found : undefined;

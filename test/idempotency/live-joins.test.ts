@@ -104,6 +104,27 @@ describe.skipIf(!hasPostgres || !hasRedis)("joins of calls on other nodes", () =
     }
   }, 30_000);
 
+  test("a stream that is long, with an event that is, keeps within its bounds on the server", async () => {
+    await using opened = await house();
+    const [, two] = opened.nodes;
+    const { first, call } = await started(opened, "l");
+    call.push(event(0));
+    const joined = two.ask("l");
+    await joined.has(1);
+    const long = "x".repeat(2_000);
+    let most = 0;
+    for (let at = 1; at < 400; at += 1) {
+      call.push(event(at, at === 200 ? "y".repeat(100_000) : long));
+      await joined.has(at + 1);
+      if (at % 20 === 0) most = Math.max(most, Number(await raw.send("MEMORY", ["USAGE", (await streams())[0]!])));
+    }
+    expect(most).toBeWithin(200_000, 700_000);
+    call.push("[DONE]").end("finished");
+    await Promise.all([first.ended, joined.ended]);
+    expect(joined.end).toBe("finished");
+    expect(joined.events).toEqual(first.events);
+  }, 30_000);
+
   test("who waits for a whole answer is told as soon as it is stored", async () => {
     await using opened = await house();
     const [one, two] = opened.nodes;
