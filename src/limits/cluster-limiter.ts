@@ -32,6 +32,9 @@ export type ClusterLimiterOptions = {
 /** Whether the node asks the store, and how many nodes there are. */
 export type ClusterStatus = { readonly isAlone: boolean; readonly nodes: number };
 
+/** What became of an exchange. */
+type Exchanged = "done" | "lapsed" | "failed";
+
 /** How often others may ask for slots back. */
 const beatMs = 200;
 const awayBeatMs = 500;
@@ -60,10 +63,15 @@ export class ClusterLimiter implements CallerLimiter {
   readonly #options: ClusterLimiterOptions;
   readonly #times: WindowTimes;
   readonly #callers = new Map<string, NodeWindow>();
-  #node: string;
-  #isNew = true;
+  /** Under which it is counted. */
   readonly #countedAs: string;
+  /** Its names in the windows begin with that, so that nodes have one order wherever they are counted, and shares of one limit. */
+  #node: string;
+  #names = 0;
+  #isNew = true;
   #countedAt = Number.NEGATIVE_INFINITY;
+  /** Until then a count leaves out those that lapsed with this node and have not come again. */
+  #countsFrom: number | undefined;
   #number = 0;
   /** A monotonic reading: until then held slots may be used. */
   #leaseUntil = Number.NEGATIVE_INFINITY;
@@ -75,7 +83,8 @@ export class ClusterLimiter implements CallerLimiter {
   #beating: Promise<void> | undefined;
   readonly #urgent = new Set<NodeWindow>();
   readonly #due = new Set<NodeWindow>();
-  readonly #exchanges = new Set<Promise<unknown>>();
+  /** Those under way, until what the store said is taken over. */
+  readonly #exchanges = new Set<Promise<Exchanged>>();
   #cancelBeat = () => {};
   #cancelReport = () => {};
   #isReportPlanned = false;
@@ -89,8 +98,8 @@ export class ClusterLimiter implements CallerLimiter {
   constructor(options: ClusterLimiterOptions) {
     this.#options = options;
     this.#times = options.times ?? windowTimes;
-    this.#node = options.clock.newId();
     this.#countedAs = options.clock.newId();
+    this.#node = this.#nextName();
     this.#tidyLater();
   }
 
@@ -200,7 +209,17 @@ export class ClusterLimiter implements CallerLimiter {
   }
 
   /** Never rejects. @param isEnd whether all slots are given back */
-  async #exchange(windows: readonly NodeWindow[], isEnd = false): Promise<"done" | "lapsed" | "failed"> {
+  async #exchange(windows: readonly NodeWindow[], isEnd = false): Promise<Exchanged> {
+    const exchanging = this.#exchangeNow(windows, isEnd);
+    this.#exchanges.add(exchanging);
+    try {
+      return await exchanging;
+    } finally {
+      this.#exchanges.delete(exchanging);
+    }
+  }
+
+  async #exchangeNow(windows: readonly NodeWindow[], isEnd: boolean): Promise<Exchanged> {
     const { windows: store, clock } = this.#options;
     const now = clock.monotonic();
     const asks = windows.map((window) => {
@@ -210,7 +229,7 @@ export class ClusterLimiter implements CallerLimiter {
     const waiting = new Map(asks.map(({ caller, waiting }) => [caller, waiting]));
     const node = this.#node;
     try {
-      const states = await this.#underWay(store.exchange(node, asks));
+      const states = await store.exchange(node, asks);
       // What a node held that has lapsed meanwhile is no other's.
       if (states === undefined || node !== this.#node) {
         for (const window of windows) window.failed();
@@ -225,15 +244,6 @@ export class ClusterLimiter implements CallerLimiter {
       this.#lose(error);
       for (const window of windows) this.#settle(window, (at) => this.#byShare(window, at));
       return "failed";
-    }
-  }
-
-  async #underWay<T>(exchange: Promise<T>): Promise<T> {
-    this.#exchanges.add(exchange);
-    try {
-      return await exchange;
-    } finally {
-      this.#exchanges.delete(exchange);
     }
   }
 
@@ -319,8 +329,14 @@ export class ClusterLimiter implements CallerLimiter {
     if (counter === undefined || now < this.#countedAt + this.#times.leaseMs / 5) return;
     this.#countedAt = now;
     try {
-      const beat = (await counter.beat(this.#countedAs, false)) ?? (await counter.beat(this.#countedAs, true));
-      if (beat !== undefined && this.#isAlone) [this.#nodes, this.#rank] = [beat.nodes, beat.rank];
+      let beat = await counter.beat(this.#countedAs, false);
+      if (beat === undefined) {
+        this.#countsFrom = this.#countsFrom === undefined ? now : now + this.#times.leaseMs / 2;
+        beat = await counter.beat(this.#countedAs, true);
+      }
+      this.#countsFrom ??= now;
+      if (beat !== undefined && this.#isAlone && now >= this.#countsFrom)
+        [this.#nodes, this.#rank] = [beat.nodes, beat.rank];
     } catch {
       // What was known last stays.
     }
@@ -341,9 +357,14 @@ export class ClusterLimiter implements CallerLimiter {
     }
   }
 
+  #nextName(): string {
+    this.#names += 1;
+    return `${this.#countedAs}-${this.#names}`;
+  }
+
   /** Under a new name: what the old one held is lost, and counts until its time is over. */
   #startAnew(): void {
-    this.#node = this.#options.clock.newId();
+    this.#node = this.#nextName();
     this.#isNew = true;
     this.#leaseUntil = Number.NEGATIVE_INFINITY;
     for (const window of this.#callers.values()) window.forgetSlots();
