@@ -44,7 +44,7 @@ export class Calls implements Part {
     const idempotency = new Idempotency({ runs }, machine, () => rules);
     this.#nodes.set(node, idempotency);
     machine.onDeath(() => this.#nodes.delete(node));
-    void idempotency.interruptAbandoned().catch(() => {});
+    void node.ready.then(() => idempotency.interruptAbandoned()).catch(() => {});
   }
 
   async leave(node: Node): Promise<void> {

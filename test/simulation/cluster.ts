@@ -2,9 +2,10 @@
 import { Holder } from "../../src/store/postgres/holder.ts";
 import { QueryPool } from "../../src/store/postgres/query-pool.ts";
 import { Strays } from "../../src/store/postgres/strays.ts";
+import { ModelledCoordination } from "./coordination.ts";
 import { Machine, type Place } from "./machine.ts";
 import type { Mutation } from "./mutations.ts";
-import type { Weather } from "./network.ts";
+import { calm, type Weather } from "./network.ts";
 import { ModelledPostgres } from "./postgres/server.ts";
 import { World } from "./world.ts";
 
@@ -13,8 +14,17 @@ export type ClusterOptions = {
   readonly nodes: number;
   /** For how long calls and faults come, in milliseconds. */
   readonly span: number;
+  /**
+   * `all`: of every kind, at random. `kills`: nodes die and others come. `outage`: after 20 s the stores say nothing for 90 s.
+   * `none`: messages come late and twice, and nothing else happens.
+   */
+  readonly faults?: FaultPlan;
   readonly mutations?: readonly Mutation[];
+  /** After the last fault, in milliseconds: whoever waits longer waits for ever. */
+  readonly patience?: number;
 };
+
+export type FaultPlan = "all" | "kills" | "outage" | "none";
 
 export type Counts = Readonly<Record<string, number>>;
 
@@ -46,13 +56,13 @@ export interface Part {
   check(): Counts;
 }
 
-const weather: Weather = { lostRequest: 5, lostAnswer: 10, silence: 3, late: 1, repeated: 0, slow: 20 };
+const foul: Weather = { lostRequest: 5, lostAnswer: 10, silence: 3, late: 1, repeated: 0, slow: 20 };
 export const leaseMs = 15_000;
 /** A node has a fault about so often. */
 const nodeFaultMs = 120_000;
 const storeFaultMs = 40_000;
-/** After the last fault: whoever waits longer waits for ever. */
-const patienceMs = 180_000;
+const outage = { atMs: 20_000, forMs: 90_000 };
+const defaultPatienceMs = 180_000;
 /** What an orderly end may take. */
 const stopMs = 30_000;
 /** Traces that are kept. */
@@ -65,6 +75,10 @@ export class Node {
   readonly background: QueryPool;
   readonly holder: Holder;
   readonly strays: Strays;
+  /** Of rate windows. */
+  readonly windowPool: QueryPool;
+  /** Once it has reached the database, without which none starts. */
+  readonly ready: Promise<void>;
   isStopping = false;
 
   constructor(machine: Machine, database: ModelledPostgres) {
@@ -81,6 +95,21 @@ export class Node {
     this.background = poolOf(2, 10_000);
     this.holder = new Holder(poolOf(1, 2_000), "model", machine, leaseMs);
     this.strays = new Strays(this.background, this.holder, machine);
+    this.windowPool = poolOf(2, 1_000);
+    this.ready = this.#start();
+  }
+
+  async #start(): Promise<void> {
+    while (!(await this.#reaches())) await new Promise<void>((resolve) => this.machine.setTimer(1_000, resolve));
+  }
+
+  async #reaches(): Promise<boolean> {
+    try {
+      await this.holder.current();
+      return true;
+    } catch {
+      return false;
+    }
   }
 }
 
@@ -88,6 +117,10 @@ export class Cluster {
   readonly options: ClusterOptions;
   readonly world: World;
   readonly database: ModelledPostgres;
+  readonly coordination: ModelledCoordination;
+  readonly faultPlan: FaultPlan;
+  /** When a node came or went after the start. */
+  readonly replacements: number[] = [];
   readonly #nodes: Node[] = [];
   readonly #parts: Part[] = [];
   readonly #faults: Record<string, number> = {};
@@ -98,7 +131,11 @@ export class Cluster {
   constructor(options: ClusterOptions) {
     this.options = options;
     this.world = new World(options.seed);
-    this.database = new ModelledPostgres(this.world, weather, new Set(options.mutations));
+    this.faultPlan = options.faults ?? "all";
+    const broken = new Set(options.mutations);
+    const weather = this.faultPlan === "all" ? foul : calm;
+    this.database = new ModelledPostgres(this.world, weather, broken);
+    this.coordination = new ModelledCoordination(this.world, { ...weather, repeated: 50 }, broken);
   }
 
   get isQuiet(): boolean {
@@ -109,36 +146,46 @@ export class Cluster {
     return this.world.random.pick(this.#nodes);
   }
 
-  /** @param subject whose promise it was */
-  fail(subject: string, words: string): void {
-    const trace = this.#violations.length < maxTraces ? `\n${this.world.traceOf(subject)}` : "";
+  /** @param subject whose promise it was @param until what happened later is of no interest */
+  fail(subject: string, words: string, until?: number): void {
+    const trace = this.#violations.length < maxTraces ? `\n${this.world.traceOf(subject, until)}` : "";
     this.#violations.push(`seed ${this.options.seed}: ${subject} ${words}${trace}`);
   }
 
   async run(parts: readonly Part[]): Promise<ClusterResult> {
-    const { nodes, span } = this.options;
+    const { nodes, span, patience = defaultPatienceMs } = this.options;
     const { world } = this;
     this.#parts.push(...parts);
     for (let at = 0; at < nodes; at += 1) this.#nodes.push(this.#newNode());
     for (const part of parts) part.begin(span);
-    this.#nodeFaultLater();
-    this.#storeFaultLater();
+    this.#planFaults();
     await world.runUntil(span);
     this.#isQuiet = true;
-    this.database.network.isCalm = true;
+    for (const { network } of [this.database, this.coordination]) network.isCalm = true;
     world.note("world", "is quiet from now on");
     const isDone = () => parts.every((part) => part.isDone);
-    while (!isDone() && world.now < span + patienceMs) await world.runUntil(world.now + 5_000);
+    while (!isDone() && world.now < span + patience) await world.runUntil(world.now + 5_000);
     const counted = Object.fromEntries(parts.map((part) => [part.name, part.check()]));
     return {
       digest: world.digest,
       events: world.events,
-      messages: this.database.network.messages,
+      messages: this.database.network.messages + this.coordination.network.messages,
       statements: this.database.statements,
       faults: this.#faults,
       parts: counted,
       violations: this.#violations,
     };
+  }
+
+  #planFaults(): void {
+    if (this.faultPlan === "outage") {
+      this.world.after(outage.atMs, () => {
+        this.#count("outage");
+        for (const { network } of [this.database, this.coordination]) network.fallSilent(outage.forMs);
+      });
+    }
+    if (this.faultPlan === "all" || this.faultPlan === "kills") this.#nodeFaultLater();
+    if (this.faultPlan === "all") this.#storeFaultLater();
   }
 
   #newNode(): Node {
@@ -152,6 +199,7 @@ export class Cluster {
     const at = this.#nodes.indexOf(node);
     if (at < 0) return;
     node.machine.die();
+    this.replacements.push(this.world.now);
     this.#nodes[at] = this.#newNode();
   }
 
@@ -195,26 +243,30 @@ export class Cluster {
     const { machine } = node;
     const someMs = () => world.between(100, 40_000);
     const places: readonly (readonly Place[])[] = [["database"], ["coordination"], ["database", "coordination"]];
+    const kill = ["kill", () => this.#replace(node)] as const;
     const kinds: readonly (readonly [string, () => unknown])[] = [
+      kill,
       ["pause", () => machine.standStill(someMs())],
       // Where it matters to the millisecond.
       ["pauseOfLease", () => machine.standStill(world.between(leaseMs - 1_000, leaseMs + 1_000))],
       ["cut", () => machine.cutOff(world.random.pick(places), someMs())],
       ["slow", () => machine.slowDown(someMs())],
-      ["kill", () => this.#replace(node)],
       ["stop", () => void this.#stop(node)],
       ["clock", () => machine.setClock()],
     ];
-    const [kind, fault] = world.random.pick(kinds);
+    const [kind, fault] = this.faultPlan === "kills" ? kill : world.random.pick(kinds);
     this.#count(kind);
     fault();
   }
 
   #storeFaults(): readonly (readonly [string, () => void])[] {
-    const { network } = this.database;
+    const { database, coordination, world } = this;
     return [
-      ["databaseRestart", () => network.restart(this.world.between(100, 20_000))],
-      ["databaseSilence", () => network.fallSilent(this.world.between(100, 10_000))],
+      ["databaseRestart", () => database.network.restart(world.between(100, 20_000))],
+      ["databaseSilence", () => database.network.fallSilent(world.between(100, 10_000))],
+      ["coordinationRestart", () => coordination.network.restart(world.between(100, 10_000))],
+      ["coordinationSilence", () => coordination.network.fallSilent(world.between(100, 30_000))],
+      ["coordinationLoss", () => coordination.lose(world.between(100, 10_000))],
     ];
   }
 }

@@ -40,8 +40,9 @@ export class Machine implements Clock {
 
   newId(): string {
     this.#ids += 1;
+    const hex = (part: number, digits: number) => part.toString(16).padStart(digits, "0");
     const own = Bun.hash.crc32(`${this.name} ${this.#ids}`);
-    return [this.#ids, this.#number, 0, own].map((part) => part.toString(16).padStart(8, "0")).join("");
+    return hex(Math.floor(this.now()), 12) + hex(this.#ids, 6) + hex(this.#number, 6) + hex(own, 8);
   }
 
   setTimer(ms: number, run: () => void): () => void {

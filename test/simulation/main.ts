@@ -1,10 +1,18 @@
 /** Simulates many nodes under faults; see docs/scaling.md. Prints one line of JSON, and ends with code 1 where a promise was broken. */
 import { parseArgs } from "node:util";
+import type { FaultPlan } from "./cluster.ts";
 import { simulate } from "./simulate.ts";
 
-const number = (words: string) => ({ type: "string", default: words }) as const;
+const text = (words: string) => ({ type: "string", default: words }) as const;
 const { values } = parseArgs({
-  options: { part: number("all"), nodes: number("1000"), seed: number("1"), seconds: number("60"), load: number("1") },
+  options: {
+    part: text("all"),
+    nodes: text("1000"),
+    seed: text("1"),
+    seconds: text("60"),
+    load: text("1"),
+    faults: text("all"),
+  },
 });
 const { violations, ...result } = await simulate({
   part: values.part,
@@ -12,6 +20,7 @@ const { violations, ...result } = await simulate({
   seed: Number(values.seed),
   span: Number(values.seconds) * 1000,
   load: Number(values.load),
+  faults: values.faults as FaultPlan,
 });
 console.log(JSON.stringify({ ...values, ...result, violations: violations.length }));
 const { user, system } = process.cpuUsage();

@@ -8,5 +8,11 @@ export const mutations = [
   "early-lapse",
   /** What a dead node left is never taken over. */
   "abandoned-calls-stay",
+  /** What a dead node held of a window counts no more. */
+  "slots-of-lapsed-nodes-are-free",
+  /** All nodes have the same place among them. */
+  "equal-ranks",
+  /** What a node used is not counted. */
+  "reports-are-lost",
 ] as const;
 export type Mutation = (typeof mutations)[number];

@@ -23,6 +23,8 @@ export class Network {
   readonly place: Place;
   readonly #weather: Weather;
   isCalm = false;
+  /** When it could not be reached. */
+  readonly outages: { readonly from: number; readonly to: number }[] = [];
   #awayUntil = 0;
   #mutesUntil = 0;
   /** Grows with each restart, which breaks all connections. */
@@ -40,6 +42,7 @@ export class Network {
     this.#world.note(this.place, `is away for ${ms}`);
     this.#starts += 1;
     this.#awayUntil = this.#world.now + ms;
+    this.outages.push({ from: this.#world.now, to: this.#awayUntil });
   }
 
   /** As with a host that is gone: nobody is told anything. */
@@ -47,6 +50,7 @@ export class Network {
     this.#world.note(this.place, `says nothing for ${ms}`);
     this.#starts += 1;
     this.#mutesUntil = this.#world.now + ms;
+    this.outages.push({ from: this.#world.now, to: this.#mutesUntil });
   }
 
   /** Whether machines reach it, as far as it is up to the store. */

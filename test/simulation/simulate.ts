@@ -1,6 +1,7 @@
 /** Runs one simulation. */
 import { Calls } from "./calls.ts";
 import { Cluster, type ClusterOptions, type ClusterResult, type Part } from "./cluster.ts";
+import { Windows } from "./windows.ts";
 
 export type SimulationOptions = ClusterOptions & {
   /** One of `parts`, or `all`. */
@@ -9,8 +10,16 @@ export type SimulationOptions = ClusterOptions & {
   readonly load?: number;
 };
 
-const parts: Readonly<Record<string, (cluster: Cluster, load: number) => Part>> = {
+type MakePart = (cluster: Cluster, load: number) => Part;
+
+const parts: Readonly<Record<string, MakePart>> = {
   leases: (cluster, load) => new Calls(cluster, Math.ceil(3 * load * cluster.options.nodes)),
+  windows: (cluster, load) => new Windows(cluster, "coordination", load),
+};
+/** What is run by its name alone. */
+const apart: Readonly<Record<string, MakePart>> = {
+  // Nodes are counted in the same tables as those of `windows`.
+  databaseWindows: (cluster, load) => new Windows(cluster, "database", load),
 };
 
 /** @throws Error where there is no such part */
@@ -30,9 +39,9 @@ function run(options: SimulationOptions): Promise<ClusterResult> {
   const names = part === "all" ? Object.keys(parts) : [part];
   const cluster = new Cluster(rest);
   const chosen = names.map((name) => {
-    const make = parts[name];
-    if (make === undefined)
-      throw new Error(`there is no part '${name}'; there are ${Object.keys(parts).join(", ")}, all`);
+    const known = { ...parts, ...apart };
+    const make = known[name];
+    if (make === undefined) throw new Error(`there is no part '${name}', but ${Object.keys(known).join(", ")}, all`);
     return make(cluster, load);
   });
   return cluster.run(chosen);

@@ -3,10 +3,11 @@ import { drainMicrotasks } from "bun:jsc";
 import { Random } from "../helpers/random.ts";
 
 type Event = { readonly at: number; readonly order: number; run: (() => void) | undefined };
-type Line = { readonly order: number; readonly text: string };
+type Line = { readonly at: number; readonly order: number; readonly text: string };
 
-/** What is kept of one subject for people. */
-const maxLines = 400;
+/** What is kept of one subject for people, and shown. */
+const maxLines = 2_000;
+const maxShown = 100;
 /** Events until the process sees to what is not of the simulation, such as a test's time limit. */
 const breathAfter = 50_000;
 const actually = { setImmediate: globalThis.setImmediate };
@@ -60,7 +61,7 @@ export class World {
       lines = [];
       this.#lines.set(subject, lines);
     }
-    lines.push({ order: this.#noted++, text });
+    lines.push({ at: this.now, order: this.#noted++, text });
     if (lines.length > 2 * maxLines) lines.splice(0, maxLines);
   }
 
@@ -69,18 +70,18 @@ export class World {
     return this.#hash.toString(16);
   }
 
-  /** What was noted of those, and of the nodes and stores that their lines name. */
-  traceOf(...subjects: string[]): string {
-    const found = new Set(subjects);
-    for (const subject of subjects) {
-      for (const { text } of this.#lines.get(subject) ?? []) {
-        for (const word of text.match(/\bnode\d+\b/g) ?? []) found.add(word);
-      }
+  /** The last that was noted of it until then, and of the nodes and stores that its lines name. */
+  traceOf(subject: string, until = this.now): string {
+    const found = new Set([subject]);
+    for (const { text } of this.#lines.get(subject) ?? []) {
+      for (const word of text.match(/\bnode\d+\b/g) ?? []) found.add(word);
     }
-    for (const subject of this.#lines.keys()) if (!/\d$/.test(subject)) found.add(subject);
-    const lines = [...found].flatMap((subject) => this.#lines.get(subject) ?? []);
-    return lines
+    for (const one of this.#lines.keys()) if (!/\d$/.test(one)) found.add(one);
+    return [...found]
+      .flatMap((one) => this.#lines.get(one) ?? [])
+      .filter(({ at }) => at <= until)
       .sort((one, other) => one.order - other.order)
+      .slice(-maxShown)
       .map(({ text }) => text)
       .join("\n");
   }

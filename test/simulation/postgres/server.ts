@@ -3,12 +3,15 @@
  * error, so that a new one is modelled too.
  */
 import type { SQL } from "bun";
+import { windowTimes } from "../../../src/store/shared-windows.ts";
+import { ModelWindows } from "../../helpers/model-windows.ts";
 import type { Machine } from "../machine.ts";
 import type { Mutation } from "../mutations.ts";
 import { Network, type Weather } from "../network.ts";
 import type { World } from "../world.ts";
 import { CallTables } from "./calls.ts";
 import { Holders } from "./holders.ts";
+import { windowStatements } from "./windows.ts";
 
 export type Value = string | number | boolean | null | Uint8Array;
 export type Result = { readonly rows: readonly object[]; readonly count?: number };
@@ -18,10 +21,14 @@ export type Statement = readonly [words: string, run: (values: readonly Value[])
 export const none: Result = { rows: [] };
 export const changed = (count: number): Result => ({ rows: [], count });
 
+/** No node's clock is the server's. */
+const serverAheadMs = 1_234_567;
+
 export class ModelledPostgres {
   readonly network: Network;
   readonly holders: Holders;
   readonly calls: CallTables;
+  readonly windows: ModelWindows;
   readonly #statements: readonly Statement[];
   /** By their whole text. */
   readonly #known = new Map<string, Statement[1]>();
@@ -31,7 +38,8 @@ export class ModelledPostgres {
     this.network = new Network(world, "database", weather);
     this.holders = new Holders(() => world.now, broken);
     this.calls = new CallTables(this.holders, broken);
-    this.#statements = [...this.holders.statements, ...this.calls.statements];
+    this.windows = new ModelWindows(() => world.now + serverAheadMs, windowTimes, broken);
+    this.#statements = [...this.holders.statements, ...windowStatements(this.windows), ...this.calls.statements];
   }
 
   /** What Bun's client is to the store: a pool, which is thrown away where a statement is late. */

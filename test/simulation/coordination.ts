@@ -1,0 +1,58 @@
+/** Valkey or Redis: rate windows behind a network of their own. */
+import { type SharedWindows, windowTimes } from "../../src/store/shared-windows.ts";
+import { ModelWindows } from "../helpers/model-windows.ts";
+import type { Machine } from "./machine.ts";
+import type { Mutation } from "./mutations.ts";
+import { Network, type Weather } from "./network.ts";
+import type { World } from "./world.ts";
+
+/** As the client's own. */
+const deadlineMs = 200;
+
+export class ModelledCoordination {
+  readonly network: Network;
+  readonly windows: ModelWindows;
+  /** When it lost all that it knew. */
+  readonly losses: number[] = [];
+  readonly #world: World;
+
+  constructor(world: World, weather: Weather, broken: ReadonlySet<Mutation>) {
+    this.#world = world;
+    this.network = new Network(world, "coordination", weather);
+    this.windows = new ModelWindows(() => world.now + 7_654_321, windowTimes, broken);
+  }
+
+  /** A restart that keeps nothing. */
+  lose(awayMs: number): void {
+    this.#world.note("coordination", "loses all it knows");
+    this.network.restart(awayMs);
+    this.windows.wipe();
+    this.losses.push(this.#world.now);
+  }
+
+  /** What a node asks. */
+  client(machine: Machine): SharedWindows {
+    const ask = <T>(work: () => T): Promise<T> => {
+      const { promise, resolve, reject } = Promise.withResolvers<T>();
+      const cancelTimer = machine.setTimer(deadlineMs, () => reject(new Error("no answer in time")));
+      this.network.ask(
+        machine,
+        () => ({ value: work() }),
+        (answer) => {
+          cancelTimer();
+          if (answer === undefined) reject(new Error("the connection broke"));
+          else resolve(answer.value);
+        },
+      );
+      return promise;
+    };
+    const { windows } = this;
+    return {
+      beat: (node, isNew) => ask(() => windows.beatNow(node, isNew)),
+      exchange: (node, asks) => ask(() => windows.exchangeNow(node, asks)),
+      leave: (node) => ask(() => windows.leaveNow(node)),
+      tidy: async () => {},
+      close: async () => {},
+    };
+  }
+}

@@ -1,0 +1,242 @@
+/**
+ * Rate windows over many nodes. What runs is the limiter of a node, with the PostgreSQL client of windows or over a modelled Valkey;
+ * what the stores decide is modelled. Held to docs/postgres.md: exact while the store is there, and what is told there for when it is not.
+ */
+import { ClusterLimiter } from "../../src/limits/cluster-limiter.ts";
+import type { Decision } from "../../src/limits/limiter.ts";
+import { postgresWindows } from "../../src/store/postgres/shared-windows.ts";
+import { windowTimes } from "../../src/store/shared-windows.ts";
+import { silentLogger } from "../helpers/silent-logger.ts";
+import type { Cluster, Counts, Node, Part } from "./cluster.ts";
+
+type Admission = { readonly at: number; readonly byShare: boolean };
+type Caller = { readonly name: string; readonly limit: number; readonly admitted: Admission[] };
+
+const { windowMs, leaseMs } = windowTimes;
+/** How often what the limits allow is asked for. */
+const pressure = 2;
+/** Of a limit that is asked for so often, at least so much is given. */
+const leastPart = 0.65;
+/** Until all nodes have told what they admitted, and know each other. */
+const settledMs = 15_000;
+/** A request waits no longer than that for its decision. */
+const patienceMs = 5_000;
+/** Of hits that come at once, in a thousand. */
+const bursts = 5;
+
+export class Windows implements Part {
+  readonly name: string;
+  readonly #cluster: Cluster;
+  readonly #store: "database" | "coordination";
+  readonly #limiters = new Map<Node, ClusterLimiter>();
+  readonly #closing = new Set<Node>();
+  readonly #callers: readonly Caller[];
+  readonly #counts = { hits: 0, admitted: 0, refused: 0, byShare: 0, waited: 0, lost: 0, unready: 0 };
+  #waiting = 0;
+  #quietAt = Number.POSITIVE_INFINITY;
+
+  /** @param load of callers beside the first */
+  constructor(cluster: Cluster, store: "database" | "coordination", load: number) {
+    this.name = store === "coordination" ? "windows" : "databaseWindows";
+    this.#cluster = cluster;
+    this.#store = store;
+    const limits = [7, 100, 2_000, ...Array.from({ length: Math.ceil(load) }, () => 4 * cluster.options.nodes)];
+    this.#callers = limits.map((limit, at) => ({ name: `${this.name}${at}`, limit, admitted: [] }));
+  }
+
+  join(node: Node): void {
+    const { machine, windowPool } = node;
+    const database = postgresWindows(windowPool, windowTimes);
+    const windows =
+      this.#store === "database"
+        ? { windows: database }
+        : { windows: this.#cluster.coordination.client(machine), counter: database };
+    void node.ready.then(async () => {
+      const limiter = new ClusterLimiter({ ...windows, clock: machine, log: silentLogger, place: "model" });
+      await limiter.start();
+      this.#limiters.set(node, limiter);
+      machine.onDeath(() => this.#forget(node, limiter));
+    });
+  }
+
+  async leave(node: Node): Promise<void> {
+    this.#closing.add(node);
+    await this.#limiters.get(node)?.close();
+  }
+
+  begin(span: number): void {
+    for (const caller of this.#callers) this.#hitLater(caller);
+    this.#cluster.world.after(span, () => {
+      this.#quietAt = span;
+    });
+  }
+
+  /** Two windows after the last fault, so that one is seen that nothing disturbed. */
+  get #endsAt(): number {
+    return this.#quietAt + settledMs + 2 * windowMs;
+  }
+
+  get isDone(): boolean {
+    return this.#cluster.world.now >= this.#endsAt + patienceMs;
+  }
+
+  check(): Counts {
+    for (const [, limiter] of this.#limiters) this.#sum(limiter);
+    if (this.#waiting > 0) this.#cluster.fail(this.name, `has ${this.#waiting} requests that wait for ever`);
+    for (const caller of this.#callers) {
+      this.#assertSlots(caller);
+      this.#assertTotal(caller);
+      this.#assertPlan(caller);
+      this.#assertWell(caller);
+    }
+    return this.#counts;
+  }
+
+  #forget(node: Node, limiter: ClusterLimiter): void {
+    this.#sum(limiter);
+    this.#limiters.delete(node);
+    this.#closing.delete(node);
+  }
+
+  #sum({ counts }: ClusterLimiter): void {
+    this.#counts.waited += counts.waited;
+    this.#counts.lost += counts.lost;
+  }
+
+  #hitLater(caller: Caller): void {
+    const { world } = this.#cluster;
+    const everyMs = windowMs / (caller.limit * pressure);
+    world.after(2 * everyMs * (world.random.below(1_000) / 1_000), () => {
+      if (world.now >= this.#endsAt) return;
+      const isBurst = world.chance(bursts);
+      for (let hits = isBurst ? Math.ceil(caller.limit / 4) : 1; hits > 0; hits -= 1) this.#hit(caller);
+      this.#hitLater(caller);
+    });
+  }
+
+  #hit(caller: Caller): void {
+    const node = this.#cluster.anyNode();
+    const { machine } = node;
+    machine.deliver(() => {
+      const limiter = this.#limiters.get(node);
+      if (limiter === undefined || this.#closing.has(node)) {
+        this.#counts.unready += 1;
+        return;
+      }
+      this.#counts.hits += 1;
+      const before = limiter.counts.byShare;
+      const deciding = limiter.hit(caller.name, caller.limit);
+      if (!(deciding instanceof Promise)) {
+        this.#decided(caller, node, deciding, limiter.counts.byShare > before);
+        return;
+      }
+      this.#waiting += 1;
+      const end = () => {
+        cancelDeath();
+        this.#waiting -= 1;
+      };
+      const cancelDeath = machine.onDeath(end);
+      void deciding.then((decision) => {
+        if (machine.isDead) return;
+        end();
+        this.#decided(caller, node, decision, limiter.status.isAlone || this.#closing.has(node));
+      });
+    });
+  }
+
+  #decided(caller: Caller, { machine }: Node, { allowed }: Decision, byShare: boolean): void {
+    this.#cluster.world.note(
+      caller.name,
+      `${allowed ? "admitted" : "refused"} by ${machine.name}${byShare ? ", alone" : ""}`,
+    );
+    if (!allowed) {
+      this.#counts.refused += 1;
+      return;
+    }
+    this.#counts.admitted += 1;
+    this.#counts.byShare += Number(byShare);
+    caller.admitted.push({ at: this.#cluster.world.now, byShare });
+  }
+
+  /** What was admitted by slots of the store: never more than the limit, whatever happens to nodes and messages. */
+  #assertSlots(caller: Caller): void {
+    const losses = this.#store === "coordination" ? this.#cluster.coordination.losses : [];
+    const slots = caller.admitted.filter(({ byShare }) => !byShare);
+    for (const { from, to, count } of windowsOf(slots)) {
+      // A store that has lost all gives a limit anew, until each node has told what it admitted.
+      const lost = losses.filter((at) => from < at + leaseMs && to >= at).length;
+      if (count > caller.limit * (1 + lost)) {
+        this.#over(caller, count, from, to, "slots");
+        return;
+      }
+    }
+  }
+
+  /** A node that is alone adds its share to what the others admit, and one that came in a dead one's place its own. */
+  #assertTotal(caller: Caller): void {
+    const { replacements, options } = this.#cluster;
+    const losses = this.#store === "coordination" ? this.#cluster.coordination.losses : [];
+    for (const { from, to, count } of windowsOf(caller.admitted)) {
+      if (count <= 2 * caller.limit) continue;
+      const came = replacements.filter((at) => at > from - windowMs && at <= to).length;
+      const lost = losses.filter((at) => from < at + leaseMs && to >= at).length;
+      const shares = 1 + (came + 1) / options.nodes;
+      if (count > Math.ceil(caller.limit * (1 + lost + shares)) + came) {
+        this.#over(caller, count, from, to, "in all");
+        return;
+      }
+    }
+  }
+
+  /** Where it is known what befell the stores, it is exact. */
+  #assertPlan(caller: Caller): void {
+    const { faultPlan, database } = this.#cluster;
+    const { limit, admitted } = caller;
+    if (faultPlan === "all") return;
+    const [cut] = database.network.outages;
+    for (const { from, to, count } of windowsOf(admitted)) {
+      // What was admitted just before an outage may be anywhere: no more than twice.
+      const isStraddling = cut !== undefined && from < cut.from + settledMs && to > cut.from;
+      if (count > (isStraddling ? 2 * limit : limit)) {
+        this.#over(caller, count, from, to, faultPlan);
+        return;
+      }
+    }
+    // Of a small limit most nodes have no share at all.
+    const hasShares = limit >= 4 * this.#cluster.options.nodes;
+    if (faultPlan === "outage" && hasShares) this.#assertGiven(caller, cut!.from, cut!.to);
+    if (faultPlan === "none") this.#assertGiven(caller, 0, windowMs);
+    if (faultPlan === "none" && admitted.some(({ byShare }) => byShare))
+      this.#cluster.fail(caller.name, "met a node alone");
+  }
+
+  /** After the last fault all is as if nothing had been. */
+  #assertWell(caller: Caller): void {
+    const from = this.#quietAt + settledMs + windowMs;
+    this.#assertGiven(caller, from, from + windowMs);
+    if (caller.admitted.some(({ at, byShare }) => byShare && at >= from)) {
+      this.#cluster.fail(caller.name, "meets a node alone, long after the last fault");
+    }
+  }
+
+  /** What is used in a burst comes free at once a window later, and is then asked for one by one: so not all of it is given. */
+  #assertGiven(caller: Caller, from: number, to: number): void {
+    const { limit, admitted, name } = caller;
+    const count = admitted.filter(({ at }) => at >= from && at < to).length;
+    if (count < Math.floor(limit * leastPart) - 1)
+      this.#cluster.fail(name, `got ${count} of ${limit} from ${from} to ${to}`, to);
+  }
+
+  #over({ name, limit }: Caller, count: number, from: number, to: number, words: string): void {
+    this.#cluster.fail(name, `got ${count} of ${limit} (${words}) from ${from.toFixed(0)} to ${to.toFixed(0)}`, to);
+  }
+}
+
+/** For each admission, the window that ends with it. */
+function* windowsOf(admitted: readonly Admission[]): Generator<{ from: number; to: number; count: number }> {
+  let first = 0;
+  for (const [last, { at }] of admitted.entries()) {
+    while (at - admitted[first]!.at >= windowMs) first += 1;
+    yield { from: admitted[first]!.at, to: at, count: last - first + 1 };
+  }
+}
