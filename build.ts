@@ -23,7 +23,7 @@ export type BuildOptions = {
 const folder = import.meta.dir;
 
 /** What the executable begins with, and the threads that it starts. */
-const entryPoints = ["src/main.ts", "src/usage/token-worker.ts"];
+const entryPoints = ["src/main.ts", "src/usage/token-worker.ts", "src/store/sqlite/checkpoint-worker.ts"];
 
 /** @throws when the compiler finds fault */
 export async function buildExecutable(options: BuildOptions): Promise<void> {
@@ -47,6 +47,7 @@ export async function buildExecutable(options: BuildOptions): Promise<void> {
     ...bake("TROUPE_BUILT_AT", builtAt),
     // Entry points lie as they do in `src`, and what they share beside the first one.
     ...bake("TROUPE_TOKEN_WORKER", "./usage/token-worker.js"),
+    ...bake("TROUPE_CHECKPOINT_WORKER", "./store/sqlite/checkpoint-worker.js"),
     ...bake("TROUPE_PERSONAS", builtinValues()),
   ];
   const path = resolve(folder, outfile);

@@ -22,6 +22,7 @@ import type {
 import { asynchronous, type Synchronous } from "./asynchronous.ts";
 import { auditRepository } from "./audit-repository.ts";
 import { budgetRepository } from "./budget-repository.ts";
+import { Checkpointer } from "./checkpointer.ts";
 import { conversationRepository } from "./conversation-repository.ts";
 import { GroupCommit } from "./group-commit.ts";
 import { keyRepository, type SqliteKeys } from "./key-repository.ts";
@@ -89,7 +90,8 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
         ...runs
       } = runRepository(database, shared, lock);
       const { removeExpired, removeDeleted, totals, ...conversations } = conversationRepository(database);
-      const { removeDays: removeLedgerDays, ...ledger } = ledgerRepository(database);
+      const { removeDays: removeLedgerDays, append, ...ledger } = ledgerRepository(database);
+      const checkpointer = options.isServer ? new Checkpointer(database, path) : undefined;
       const isThere = placeCheck(database, path);
       let isClosed = false;
       const whileOpen = () => {
@@ -117,7 +119,19 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
         conversations: asynchronous<ConversationRepository>(path, conversations, stillThere),
         budgets: asynchronous<BudgetRepository>(path, budgetRepository(database, shared, lock), stillThere),
         audit: asynchronous<AuditRepository>(path, auditRepository(database), stillThere),
-        ledger: asynchronous<LedgerRepository>(path, ledger, stillThere),
+        ledger: asynchronous<LedgerRepository>(
+          path,
+          {
+            ...ledger,
+            append(lines) {
+              const added = append(lines);
+              // Every call leaves a line, soon after whatever else it writes.
+              checkpointer?.wrote();
+              return added;
+            },
+          },
+          stillThere,
+        ),
         maintenance: {
           ...asynchronous<FileMaintenance>(path, maintenanceOf(database), whileOpen),
           ...asynchronous<Omit<Maintenance, keyof FileMaintenance>>(
@@ -139,6 +153,7 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
           if (isClosed) return;
           isClosed = true;
           shared.flush();
+          await checkpointer?.close();
           livenessLock?.release();
           if (options.isTrial && database.inTransaction) database.run("rollback");
           storing(path, () => database.close(true));
