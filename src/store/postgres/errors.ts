@@ -16,8 +16,15 @@ const awayStates = new Set(["57P01", "57P02", "57P03", "53300", "25006", "08006"
 /** Whether the server could not be asked: the same question may work on another connection, and may have been answered already. */
 export function isAway(error: unknown): boolean {
   const { code, state } = codesOf(error);
+  if (isOfConnection(error)) return !refusesParameters(error);
   return code.startsWith("ERR_POSTGRES_CONNECTION_") || awayStates.has(state);
 }
+
+/**
+ * PgBouncer has one SQLSTATE for all that befalls its own connections: "server conn crashed?", "server login has been failing".
+ * Source: https://github.com/pgbouncer/pgbouncer/blob/master/src/objects.c
+ */
+const isOfConnection = (error: unknown) => codesOf(error).state === "08P01";
 
 /** Whether the server is a standby, which takes no writes. */
 export const isReadOnly = (error: unknown): boolean => codesOf(error).state === "25006";
@@ -48,9 +55,10 @@ const meanings: readonly [state: RegExp, kind: StorageErrorKind, advice: string]
 export function asPostgresError(error: unknown, place: string): unknown {
   const { code, state } = codesOf(error);
   if (error instanceof StorageError || !code.startsWith("ERR_POSTGRES_")) return error;
-  if (isAway(error)) return away(place, state === "" ? code : state);
   // The server's message names tables and columns; its details hold rows, and are left out.
   const { message } = error as Error;
+  if (isOfConnection(error)) return away(place, message);
+  if (isAway(error)) return away(place, state === "" ? code : state);
   const [, kind, advice] = meanings.find(([pattern]) => pattern.test(state)) ?? ["", "unusable" as const, message];
   return new StorageError(kind, place, `The database ${place} failed (${state === "" ? code : state}): ${advice}.`);
 }
