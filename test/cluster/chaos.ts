@@ -10,7 +10,8 @@ import { Cluster, leaseMs, now } from "./cluster.ts";
 import { Database, type DatabaseOptions } from "./database.ts";
 import { databaseFaults, type Fault, nodeFaults, timesOf, wayFaults } from "./fault-kinds.ts";
 import { Faults } from "./faults.ts";
-import { type FaultWindow, violationsOf } from "./history.ts";
+import type { FaultWindow } from "./history.ts";
+import { violationsOf } from "./judge.ts";
 import { Money } from "./money.ts";
 import { Revocations } from "./revocations.ts";
 

@@ -54,12 +54,13 @@ export class Clients {
   async #background(work: Work, node: number, nodes: readonly number[]): Promise<boolean> {
     const accepted = await this.#fetch(work, node, `${work.id}-accepted`);
     if (!accepted.isComplete) return false;
+    const askedAt = accepted.startedAt;
     const { id } = JSON.parse(accepted.text) as { id: string };
     for (const end = now() + hangsMs; ; ) {
       const at = this.#random.pick(nodes);
       const got = await this.#request(work, at, work.id, undefined, undefined, `/gateway/v1/responses/${id}`);
       if (got.status !== 200) {
-        this.attempts.push({ ...got, isComplete: false });
+        this.attempts.push({ ...got, askedAt, isComplete: false });
         if (got.status === 404) this.hangs.push(`${work.id}: node ${at} does not know its own response ${id}`);
         return false;
       }
@@ -72,7 +73,7 @@ export class Clients {
         await Bun.sleep(50);
         continue;
       }
-      this.attempts.push(got);
+      this.attempts.push({ ...got, askedAt });
       return true;
     }
   }
@@ -116,6 +117,7 @@ export class Clients {
     let text = "";
     let status = 0;
     let isWhole = false;
+    let hasLeft = false;
     try {
       const response = await fetch(url + (path ?? (work.kind === "background" ? "/gateway/v1/responses" : chat)), {
         ...(path === undefined && { method: "POST", body: JSON.stringify(body) }),
@@ -131,7 +133,8 @@ export class Clients {
       const decoder = new TextDecoder();
       for await (const part of response.body!) {
         text += decoder.decode(part, { stream: true });
-        if (leavesAfter !== undefined && eventsOf(text).length >= leavesAfter) leaving.abort();
+        hasLeft = leavesAfter !== undefined && eventsOf(text).length >= leavesAfter;
+        if (hasLeft) leaving.abort();
       }
       isWhole = true;
     } catch {
@@ -140,7 +143,7 @@ export class Clients {
       clearTimeout(hanging);
     }
     const isComplete = status === 200 && (isStream ? isFinished(text) : isWhole);
-    return { id, kind: work.kind, node, startedAt, endedAt: now(), status, isComplete, text, after };
+    return { id, kind: work.kind, node, startedAt, endedAt: now(), status, isComplete, hasLeft, text, after };
   }
 }
 

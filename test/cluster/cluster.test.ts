@@ -6,7 +6,8 @@ import { chaos, finish } from "./chaos.ts";
 import { Clients } from "./clients.ts";
 import { Cluster, leaseMs, now } from "./cluster.ts";
 import { Database } from "./database.ts";
-import { type Attempt, type FaultWindow, type UpstreamCall, violationsOf } from "./history.ts";
+import type { FaultWindow } from "./history.ts";
+import { violationsOf } from "./judge.ts";
 
 describe.skipIf(!hasPostgres)("a cluster on PostgreSQL", () => {
   test("kills, pauses, cuts and a restarted database: nothing is called twice, lost, mixed, stuck or overspent", async () => {
@@ -31,7 +32,13 @@ describe.skipIf(!hasPostgres)("a cluster on PostgreSQL", () => {
     };
     for (const isSilent of [true, false]) {
       await answered(8);
-      const window = { node: -1, kind: "fail-over", from: now(), to: Number.POSITIVE_INFINITY };
+      const window: FaultWindow = {
+        of: "database",
+        node: -1,
+        kind: "fail-over",
+        from: now(),
+        to: Number.POSITIVE_INFINITY,
+      };
       windows.push(window);
       await database.failOver(isSilent);
       window.to = now();
@@ -85,53 +92,4 @@ describe.skipIf(!hasPostgres)("a node that can't store an answer", () => {
       expect(cluster.upstream.count("a")).toBe(1);
     }, 60_000);
   }
-});
-
-describe("what a history is judged by", () => {
-  const attempt = (changes: Partial<Attempt>): Attempt => ({
-    ...{ id: "a", kind: "plain", node: 0, startedAt: 0, endedAt: 10, status: 200, isComplete: true, text: "a#1.0;" },
-    ...changes,
-  });
-  const call = (changes: Partial<UpstreamCall>): UpstreamCall => ({
-    ...{ id: "a", number: 1, node: 0, startedAt: 0, endedAt: 5 },
-    ...changes,
-  });
-  const judged = (attempts: Attempt[], calls: UpstreamCall[] = []) => violationsOf(attempts, calls, [], 100);
-  const event = (number: number, text: string) => `id: r-${number}\ndata: ${text}\n\n`;
-
-  test("a history that keeps all promises has no violation", () => {
-    const text = event(0, "a#1.0;") + event(1, "a#1.1;");
-    const resumed = { kind: "stream", text: event(1, "a#1.1;"), after: "r-0" } as const;
-    const attempts = [attempt({ kind: "stream", text }), attempt(resumed)];
-    expect(judged(attempts, [call({})])).toEqual([]);
-  });
-
-  const broken: [string, Attempt[], UpstreamCall[], RegExp][] = [
-    ["two answers", [attempt({}), attempt({ text: "a#2.0;" })], [], /2 whole answers/],
-    ["two calls in one text", [attempt({ text: "a#1.0;a#2.1;" })], [], /calls 1 and 2/],
-    ["a fragment left out", [attempt({ text: "a#1.0;a#1.2;" })], [], /fragment 2 stands where 1/],
-    ["another's text", [attempt({ text: "b#1.0;" })], [], /text of b/],
-    ["a call after the answer", [attempt({})], [call({ number: 2, startedAt: 20 })], /call 2 by node 0 came after/],
-    [
-      "two calls at once",
-      [],
-      [call({ endedAt: 9 }), call({ number: 2, node: 1, startedAt: 4 })],
-      /ran at once, though the first one's node was well/,
-    ],
-    [
-      "an event with two texts",
-      [attempt({ kind: "stream", text: event(0, "x") }), attempt({ kind: "stream", text: event(0, "y") })],
-      [],
-      /event r-0 has two texts/,
-    ],
-    [
-      "events left out",
-      [attempt({ kind: "stream", text: event(2, "x"), after: "r-0", isComplete: false })],
-      [],
-      /events r-2 after r-0/,
-    ],
-  ];
-  test.each(broken)("%s is one", (_, attempts, calls, told) => {
-    expect(judged(attempts, calls)).toEqual([expect.stringMatching(told)]);
-  });
 });

@@ -27,12 +27,17 @@ export class CountingUpstream implements Disposable {
     const [id, fragments, pauseMs] = messages.at(-1)!.content.split(" ");
     const number = (this.#counts.get(id!) ?? 0) + 1;
     this.#counts.set(id!, number);
-    const call = { id: id!, number, node, startedAt: now(), endedAt: Number.POSITIVE_INFINITY };
-    this.calls.push(call);
-    const end = () => {
-      call.endedAt = Math.min(call.endedAt, now());
+    const call: UpstreamCall = {
+      ...{ id: id!, number, node, fragments: Number(fragments) },
+      ...{ startedAt: now(), endedAt: Number.POSITIVE_INFINITY, isWhole: false },
     };
-    signal.addEventListener("abort", end);
+    this.calls.push(call);
+    const end = (isWhole = false) => {
+      if (call.endedAt < Number.POSITIVE_INFINITY) return;
+      call.endedAt = now();
+      call.isWhole = isWhole;
+    };
+    signal.addEventListener("abort", () => end());
     const texts = Array.from({ length: Number(fragments) }, (_, at) => fragmentOf(id!, number, at));
     return stream === true ? streamed(texts, Number(pauseMs), end) : whole(texts, Number(pauseMs), end);
   });
@@ -52,14 +57,16 @@ export class CountingUpstream implements Disposable {
 
 const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
 
-async function whole(texts: readonly string[], pauseMs: number, end: () => void): Promise<Response> {
+type End = (isWhole?: boolean) => void;
+
+async function whole(texts: readonly string[], pauseMs: number, end: End): Promise<Response> {
   await Bun.sleep(texts.length * pauseMs);
-  end();
+  end(true);
   const message = { role: "assistant", content: texts.join("") };
   return jsonResponse({ id: "up", choices: [{ index: 0, message, finish_reason: "stop" }], usage });
 }
 
-function streamed(texts: readonly string[], pauseMs: number, end: () => void): Response {
+function streamed(texts: readonly string[], pauseMs: number, end: End): Response {
   const encoder = new TextEncoder();
   const event = (data: unknown) => encoder.encode(`data: ${JSON.stringify(data)}\n\n`);
   let at = 0;
@@ -71,12 +78,12 @@ function streamed(texts: readonly string[], pauseMs: number, end: () => void): R
         controller.enqueue(event({ id: "up", choices: [{ index: 0, delta: { content }, finish_reason: null }] }));
         return;
       }
+      end(true);
       controller.enqueue(event({ id: "up", choices: [{ index: 0, delta: {}, finish_reason: "stop" }], usage }));
       controller.enqueue(encoder.encode("data: [DONE]\n\n"));
       controller.close();
-      end();
     },
-    cancel: end,
+    cancel: () => end(),
   });
   return new Response(body, { headers: { "content-type": "text/event-stream" } });
 }

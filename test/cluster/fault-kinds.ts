@@ -3,9 +3,11 @@ import type { Random } from "../helpers/random.ts";
 import type { SwitchedProxy } from "../helpers/switched-proxy.ts";
 import { type Cluster, leaseMs, now } from "./cluster.ts";
 import type { Database } from "./database.ts";
+import type { FaultWindow } from "./history.ts";
 
 export type Fault = {
-  /** `database: …` befalls all nodes at once, others one of them. */
+  /** What it befalls: the database's is felt by all nodes. */
+  readonly of: FaultWindow["of"];
   readonly kind: string;
   /** How often it comes, beside the others. */
   readonly weight: number;
@@ -27,6 +29,7 @@ export const timesOf = (random: Random): Times => ({
 export function wayFaults(of: (node: number) => SwitchedProxy, { random, somewhile }: Times): Fault[] {
   return [
     {
+      of: "node",
       kind: "cuts",
       weight: 3,
       run: async (node) => {
@@ -37,6 +40,7 @@ export function wayFaults(of: (node: number) => SwitchedProxy, { random, somewhi
       },
     },
     {
+      of: "node",
       kind: "half-closed",
       weight: 2,
       run: async (node) => {
@@ -47,6 +51,7 @@ export function wayFaults(of: (node: number) => SwitchedProxy, { random, somewhi
       },
     },
     {
+      of: "node",
       kind: "orphaned",
       weight: 3,
       run: async (node) => {
@@ -55,6 +60,7 @@ export function wayFaults(of: (node: number) => SwitchedProxy, { random, somewhi
       },
     },
     {
+      of: "node",
       kind: "held",
       weight: 3,
       run: async (node) => {
@@ -64,6 +70,7 @@ export function wayFaults(of: (node: number) => SwitchedProxy, { random, somewhi
       },
     },
     {
+      of: "node",
       kind: "delayed",
       weight: 2,
       run: async (node) => {
@@ -90,6 +97,7 @@ export function nodeFaults(cluster: Cluster, { random, somewhile }: Times): Faul
   };
   return [
     {
+      of: "node",
       kind: "kill",
       weight: 3,
       run: async (node) => {
@@ -98,6 +106,7 @@ export function nodeFaults(cluster: Cluster, { random, somewhile }: Times): Faul
       },
     },
     {
+      of: "node",
       kind: "pause",
       weight: 4,
       run: async (node) => {
@@ -108,6 +117,7 @@ export function nodeFaults(cluster: Cluster, { random, somewhile }: Times): Faul
       },
     },
     {
+      of: "clock",
       kind: "clock set",
       weight: 2,
       run: async (node) => {
@@ -120,6 +130,7 @@ export function nodeFaults(cluster: Cluster, { random, somewhile }: Times): Faul
 /** What befalls the server, its disk, its standby, or the pooler in front of it. */
 export function databaseFaults(database: Database, times: Times): Fault[] {
   const { random, somewhile } = times;
+  const of = "database" as const;
   const crash = async (crashing: Promise<() => unknown>) => {
     const restart = await crashing;
     await somewhile();
@@ -127,26 +138,28 @@ export function databaseFaults(database: Database, times: Times): Fault[] {
   };
   const { disk, hasStandby, pooler, behindPooler } = database;
   return [
-    { kind: "database: restart", weight: 1, run: () => database.restart() },
-    { kind: "database: kill -9", weight: 1, run: () => crash(database.crash()) },
+    { of, kind: "database: restart", weight: 1, run: () => database.restart() },
+    { of, kind: "database: kill -9", weight: 1, run: () => crash(database.crash()) },
     ...(disk === undefined
       ? []
-      : [{ kind: "database: disk full", weight: 1, run: () => crash(Promise.resolve(disk.fill())) }]),
+      : [{ of, kind: "database: disk full", weight: 1, run: () => crash(Promise.resolve(disk.fill())) }]),
     ...(hasStandby
       ? [
           {
+            of,
             kind: "database: fail-over",
             weight: 3,
             run: () => database.failOver(random.chance(50)),
             after: () => database.follow(),
           },
-          { kind: "database: standby away", weight: 1, run: () => crash(database.loseStandby()) },
+          { of, kind: "database: standby away", weight: 1, run: () => crash(database.loseStandby()) },
         ]
       : []),
     ...(pooler === undefined
       ? []
       : [
           {
+            of,
             kind: "database: pooler killed",
             weight: 2,
             run: async () => {
@@ -157,6 +170,7 @@ export function databaseFaults(database: Database, times: Times): Fault[] {
           },
           ...wayFaults(() => behindPooler!, times).map((fault) => ({
             ...fault,
+            of,
             kind: `database: ${fault.kind} behind the pooler`,
             weight: 1,
           })),

@@ -31,7 +31,7 @@ export class Faults {
   #begin(): Promise<void> {
     const node = this.#random.below(this.#nodes);
     const drawn = this.#random.pick(this.#all);
-    const at = drawn.kind.startsWith("database") ? -1 : node;
+    const at = drawn.of === "database" ? -1 : node;
     if (this.#busy.has(at)) return Promise.resolve();
     this.#busy.add(at);
     const running = this.#run(drawn, node, at).finally(() => {
@@ -42,8 +42,8 @@ export class Faults {
     return running;
   }
 
-  async #run({ kind, run, after }: Fault, node: number, at: number): Promise<void> {
-    const window: FaultWindow = { node: at, kind, from: now(), to: Number.POSITIVE_INFINITY };
+  async #run({ of, kind, run, after }: Fault, node: number, at: number): Promise<void> {
+    const window: FaultWindow = { of, node: at, kind, from: now(), to: Number.POSITIVE_INFINITY };
     this.windows.push(window);
     try {
       await run(node);

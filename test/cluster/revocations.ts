@@ -4,9 +4,11 @@ import { openPostgresStore } from "../../src/store/postgres/store.ts";
 import { keyRow } from "../helpers/key-row.ts";
 import { type Cluster, now } from "./cluster.ts";
 import type { Database } from "./database.ts";
-import type { FaultWindow } from "./history.ts";
+import { cutsOff, type FaultWindow } from "./history.ts";
 
 const knownWithinMs = 1_000;
+/** How long a node may take after a fault: a connection that went silent costs a statement's deadline, and the next poll follows. */
+const foundWithinMs = 1_500;
 
 export class Revocations {
   readonly violations: string[] = [];
@@ -56,9 +58,12 @@ export class Revocations {
     );
   }
 
-  /** Whether the node may not have heard of what happened since then. What follows a fault takes as long as what precedes one. */
+  /** Whether the node may not have heard of what happened since then. */
   #isFaulty(at: number, since: number): boolean {
-    return this.#windows.some(({ node, to }) => (node === at || node === -1) && to + knownWithinMs > since);
+    return this.#windows.some((window) => {
+      const { node, to } = window;
+      return cutsOff(window) && (node === at || node === -1) && to + foundWithinMs > since;
+    });
   }
 }
 

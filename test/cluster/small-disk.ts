@@ -28,7 +28,12 @@ export class SmallDisk implements Disposable {
   fill(): () => void {
     const ballast = `${this.#path}/ballast`;
     const { bavail, bsize } = statfsSync(this.#path);
-    writeFileSync(ballast, Buffer.alloc(bavail * bsize));
+    try {
+      writeFileSync(ballast, Buffer.alloc(bavail * bsize));
+    } catch (error) {
+      // The server took some of it meanwhile.
+      if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
+    }
     return () => rmSync(ballast);
   }
 

@@ -7,7 +7,7 @@ import { Random } from "../helpers/random.ts";
 import { Clients } from "./clients.ts";
 import { Cluster, leaseMs } from "./cluster.ts";
 import { Database } from "./database.ts";
-import { violationsOf } from "./history.ts";
+import { violationsOf } from "./judge.ts";
 
 const nextVersion = resolve(import.meta.dir, "next-version.ts");
 
