@@ -191,6 +191,11 @@ export class Keys {
     return known.caller;
   }
 
+  /** Whether a key that is not known may be one of those that were changed since keys were last read. */
+  mayBeNew(secret: string | undefined): boolean {
+    return secret !== undefined && isWellFormed(secret) && this.areTrusted && this.#rows.version() !== this.#version;
+  }
+
   /** Of a key that can be used; undefined: no limit. */
   tokensPerMinute(keyId: string): number | undefined {
     return this.#tokenLimits.get(keyId);

@@ -27,7 +27,7 @@ function admitCounted(
   surface: ServedSurface,
   caller: Caller | undefined,
 ): Caller {
-  if (caller === undefined) throw ApiError.unauthorized();
+  if (caller === undefined) throw services.keys.mayBeNew(keyOf(context)) ? keysUnread() : ApiError.unauthorized();
   if (!caller.surfaces.has(surface)) throw ApiError.surfaceNotAllowed(surface);
   if (services.draining) throw ApiError.unavailable("draining", "The server is shutting down.");
   if (services.running > services.live.config.limits.concurrentRequests)
@@ -37,6 +37,9 @@ function admitCounted(
   context.tags = tagsOf(services, context, caller);
   return caller;
 }
+
+const keysUnread = () =>
+  ApiError.unavailable("storage_unavailable", "Keys have changed, and could not be read. Retry in a moment.");
 
 /** The key's tags, and the one that the request adds where the configuration names a header for it. @throws ApiError invalid_value */
 function tagsOf(services: Services, context: RequestContext, { tags }: Caller): readonly string[] {
@@ -50,10 +53,11 @@ function tagsOf(services: Services, context: RequestContext, { tags }: Caller): 
   );
 }
 
-function callerOf(services: Services, context: RequestContext): Caller | undefined {
+const callerOf = (services: Services, context: RequestContext) => services.keys.find(keyOf(context));
+
+function keyOf(context: RequestContext): string | undefined {
   const { protocol, request } = context;
-  const key = protocol.credentials === undefined ? callerKey(request.headers) : protocol.credentials(context);
-  return services.keys.find(key);
+  return protocol.credentials === undefined ? callerKey(request.headers) : protocol.credentials(context);
 }
 
 /** For unknown routes and wrong methods: counts against the rate limits, and never refuses for a missing key. */

@@ -9,6 +9,7 @@ import { openStore, type SqliteStore } from "../../src/store/sqlite/store.ts";
 import { runScript } from "../helpers/child-process.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
+import { Troupe } from "../helpers/troupe.ts";
 
 const plans = { free: 10, pro: 100 };
 const pro: KeySpec = { name: "someone", tier: "pro" };
@@ -37,6 +38,22 @@ async function find({ keys }: House, secret: string | undefined): Promise<Caller
   await keys.refresh();
   return keys.find(secret);
 }
+
+describe("keys that have changed and can't be read", () => {
+  test("one that is not known may be new, and gets 503; not what is no key, and not once they are read", async () => {
+    await using troupe = await Troupe.start();
+    const { keys, store } = troupe.server.services;
+    const statusOf = async (key: string) => (await troupe.fetch("/v1/models", { key })).status;
+    expect(await statusOf(troupe.key)).toBe(200);
+    const list = store.keys.list.bind(store.keys);
+    Object.assign(store.keys, { list: () => Promise.reject(new Error("broken")) });
+    const { secret } = await keys.create(pro);
+    expect([await statusOf(secret), await statusOf(newSecret())]).toEqual([503, 503]);
+    expect([await statusOf("trp_x"), await statusOf(troupe.key)]).toEqual([401, 200]);
+    Object.assign(store.keys, { list });
+    expect([await statusOf(secret), await statusOf(newSecret())]).toEqual([200, 401]);
+  });
+});
 
 describe("the form of a key", () => {
   test("is trp_, 40 characters, and 6 check digits that are the CRC-32 of the 40 in base 62", async () => {
