@@ -27,6 +27,7 @@ import type { Usage } from "../protocols/chat/schema.ts";
 import { optionSchemas } from "../providers/options.ts";
 import { providers } from "../providers/registry.ts";
 import { openStoreFor } from "../store/open.ts";
+import { openRedisDesk } from "../store/redis/budget-desk.ts";
 import { openRedisStreams } from "../store/redis/live-streams.ts";
 import { openRedisWindows } from "../store/redis/shared-windows.ts";
 import { firstKeyName } from "../store/sqlite/loss-guard.ts";
@@ -37,6 +38,7 @@ import { Upstream } from "../upstream/client.ts";
 import { MediaFetcher } from "../upstream/media.ts";
 import { Budgets } from "../usage/budgets.ts";
 import { LedgerWriter } from "../usage/ledger-writer.ts";
+import { PooledBudgets } from "../usage/pooled-budgets.ts";
 import { Prices } from "../usage/prices/prices.ts";
 import { Tokenizer } from "../usage/tokenizer.ts";
 import { UsageRecorder } from "../usage/usage.ts";
@@ -86,9 +88,18 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   await cluster?.start();
   const keys = opened.adopt(new Keys(store.keys, clock, config.tiers), (one) => flushUses(one, log));
   const metrics = new Metrics(build);
+  const desk =
+    coordination === undefined ? undefined : opened.adopt(openRedisDesk(coordination, clock), (one) => one.close());
+  const nodes = () => cluster?.status.nodes ?? 1;
+  const pooled =
+    store.books &&
+    opened.adopt(
+      new PooledBudgets({ store: store.budgets, books: store.books, ...(desk && { desk }), clock, log, nodes }),
+      (one) => one.close(),
+    );
   const budgets = opened.adopt(
     new Budgets({
-      store: store.budgets,
+      store: pooled ?? store.budgets,
       clock,
       log,
       settings: () => current().budgets,
@@ -192,6 +203,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   );
   sampleLedger(services);
   if (cluster !== undefined) sampleCluster(metrics, cluster);
+  if (pooled !== undefined && desk !== undefined) samplePools(metrics, pooled);
   sampleNetwork(services);
   sampleLive(services);
   sampleStores(services, sweeper, await storeSize(store));
@@ -271,6 +283,36 @@ function sampleCluster(metrics: Metrics, cluster: ClusterLimiter): void {
     "troupe_limit_losses_total",
     "How often the store of the rate limits was lost.",
     () => counts.lost,
+  );
+}
+
+function samplePools(metrics: Metrics, pooled: PooledBudgets): void {
+  const { counts } = pooled;
+  metrics.sampleGauge(
+    "troupe_budget_pools_shared",
+    "Whether calls are counted in pools of budgets; 0: all go by the database.",
+    () => (pooled.isPooled ? 1 : 0),
+    "min",
+  );
+  metrics.sampleCounter(
+    "troupe_budget_pooled_calls_total",
+    "Calls whose cost was reserved in pools of budgets.",
+    () => counts.pooled,
+  );
+  metrics.sampleCounter(
+    "troupe_budget_stored_calls_total",
+    "Calls whose cost was reserved in the database although there are pools.",
+    () => counts.stored,
+  );
+  metrics.sampleCounter(
+    "troupe_budget_pool_losses_total",
+    "How often the pools of budgets could not be reached any more.",
+    () => counts.lost,
+  );
+  metrics.sampleCounter(
+    "troupe_token_share_decisions_total",
+    "Calls whose tokens were admitted or refused by the node's share of a limit.",
+    () => counts.byShare,
   );
 }
 

@@ -330,9 +330,16 @@ export type TokenWindow = {
   readonly waitMs: number;
 };
 
+/** Some of a budget's money that is counted elsewhere (`budget-pools.ts`), and for how long nobody has told of it. */
+export type OpenPool = { readonly pool: string; readonly quietMs: number };
+
 /** What became of a reservation: made where neither a budget nor the window of tokens refuses it. */
 export type Reserved = {
-  readonly refusedBy?: Spending & { readonly limit: number };
+  readonly refusedBy?: Spending & {
+    readonly limit: number;
+    /** Where some of the budget is in pools: those that may give something back. */
+    readonly pools?: readonly OpenPool[];
+  };
   readonly tokens?: TokenWindow;
 };
 

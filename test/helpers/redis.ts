@@ -1,4 +1,5 @@
 /** A real Valkey or Redis server in a temporary folder, from Debian's package or one found in the PATH. */
+import { RedisClient } from "bun";
 import { freePort } from "./free-port.ts";
 import { TempFolder } from "./temp-folder.ts";
 
@@ -50,6 +51,16 @@ export class RedisServer implements AsyncDisposable {
 
   get pid(): number {
     return this.#child.pid;
+  }
+
+  /** Sends a command on a connection of its own. */
+  async ask(command: string, ...args: string[]): Promise<unknown> {
+    const client = new RedisClient(this.url());
+    try {
+      return await client.send(command, args);
+    } finally {
+      client.close();
+    }
   }
 
   signal(name: NodeJS.Signals): void {

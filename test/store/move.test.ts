@@ -26,9 +26,11 @@ const settings = (url: string) => ({
 const left = {
   sqlite: ["generations", "reservations", "reserved_spans", "token_uses", "trials", "answers"],
   postgres: [
+    "budget_pools",
     "generations",
     "holders",
     "nodes",
+    "pool_sums",
     "reservations",
     "reserved_spans",
     "schema",

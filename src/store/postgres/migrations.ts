@@ -8,6 +8,7 @@
  */
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import { StorageError } from "../storage-error.ts";
+import { poolFunctions } from "./pool-functions.ts";
 import type { QueryPool } from "./query-pool.ts";
 import { windowFunctions } from "./window-functions.ts";
 
@@ -383,6 +384,8 @@ end $$;`,
     // 8: A rotated key's old secret, and until when it is taken. Programs before refuse it at once.
     sql: "alter table troupe.keys add column old_hash text, add column old_until bigint;",
   },
+  // 9: Money of budgets in pools, for nodes that count calls elsewhere.
+  { sql: poolFunctions },
 ];
 
 /** One number for all programs, so that of several that start at once one migrates. "trpe" */

@@ -14,23 +14,33 @@ export function placeOf(url: string): string {
   return `${host}${pathname === "/" ? "" : pathname}`;
 }
 
+/** Of a command; where they depend on the server's identity, they are made for each connection. */
+export type Arguments = string[] | ((server: string) => string[]);
+type Connected = { readonly client: RedisClient; readonly server: string };
+
 export class RedisConnection {
   readonly #url: string;
   readonly #clock: Clock;
   readonly #deadlineMs: number;
+  readonly #identifies: boolean;
   readonly place: string;
-  #client: Promise<RedisClient> | undefined;
+  #client: Promise<Connected> | undefined;
   #isClosed = false;
 
-  constructor(url: string, deadlineMs: number, clock: Clock) {
+  /**
+   * @param identifies whether the server's identity is asked for at each connection: another one after a restart or a fail-over, so that
+   * what was named by it is not found in an old copy of the data
+   */
+  constructor(url: string, deadlineMs: number, clock: Clock, identifies = false) {
     this.#url = url;
     this.#deadlineMs = deadlineMs;
     this.#clock = clock;
+    this.#identifies = identifies;
     this.place = placeOf(url);
   }
 
   /** @throws StorageError: `away` when it may have been applied or not; the server's own errors */
-  async run(command: string, args: string[]): Promise<unknown> {
+  async run(command: string, args: Arguments): Promise<unknown> {
     if (this.#isClosed) throw new StorageError("unusable", this.place, `The connection to ${this.place} was closed.`);
     const working = this.#try(command, args);
     // What ends after the deadline has nobody left to be told.
@@ -51,28 +61,29 @@ export class RedisConnection {
     this.#replace(this.#client);
   }
 
-  async #try(command: string, args: string[]): Promise<unknown> {
+  async #try(command: string, args: Arguments): Promise<unknown> {
     for (let again = false; ; again = true) {
       const connecting = this.#connected();
       let isConnected = false;
       try {
-        const client = await connecting;
+        const { client, server } = await connecting;
         isConnected = true;
-        return await client.send(command, args);
+        return await client.send(command, typeof args === "function" ? args(server) : args);
       } catch (error) {
         if (isConnected && !isAway(error)) throw error;
         this.#replace(connecting);
-        if (again || this.#isClosed) throw away(this.place, String((error as { code?: unknown }).code));
+        if (!again && !this.#isClosed) continue;
+        throw error instanceof StorageError ? error : away(this.place, String((error as { code?: unknown }).code));
       }
     }
   }
 
-  #connected(): Promise<RedisClient> {
+  #connected(): Promise<Connected> {
     this.#client ??= this.#connect();
     return this.#client;
   }
 
-  async #connect(): Promise<RedisClient> {
+  async #connect(): Promise<Connected> {
     const client = new RedisClient(this.#url, {
       // What waits for a server counts when it is back, and then wrongly.
       enableOfflineQueue: false,
@@ -81,19 +92,27 @@ export class RedisConnection {
     });
     try {
       await client.connect();
-      return client;
+      return { client, server: this.#identifies ? await this.#identityOf(client) : "" };
     } catch (error) {
       client.close();
       throw error;
     }
   }
 
+  /** Source: https://valkey.io/commands/info/ */
+  async #identityOf(client: RedisClient): Promise<string> {
+    const info = await withTimeout(this.#clock, client.send("INFO", ["server"]), this.#deadlineMs);
+    const [, id] = /^run_id:(\w+)/m.exec(String(info)) ?? [];
+    if (id === undefined) throw away(this.place, "it does not tell its run_id");
+    return id;
+  }
+
   /** Commands that wait for an answer of it end too. */
-  #replace(client: Promise<RedisClient> | undefined): void {
+  #replace(client: Promise<Connected> | undefined): void {
     if (client === undefined || this.#client !== client) return;
     this.#client = undefined;
     client.then(
-      (one) => one.close(),
+      (one) => one.client.close(),
       () => {},
     );
   }
