@@ -71,11 +71,18 @@ const callJson = (line: LedgerLine) => ({
 const pollMs = 1_000;
 /** How far back the tail looks for calls that have ended: it does not tell of those that took longer. */
 const tailMs = 3_600_000;
-/** Calls of one look, and ids that are known to be told. */
+/** Calls of one question, questions of one look, and ids that are known to be told. */
 const maxLines = 500;
+const maxPages = 4;
 const maxTold = 20_000;
 
-/** One event for each call that ends from now on, or that ended after the one named by `from`. Asks only when there is room. */
+/** More calls ended since the last look than one look takes, as behind a reader that stood still. */
+const gap = `event: gap\ndata: ${JSON.stringify({ object: "call.gap", message: "More calls have ended than are told here." })}\n\n`;
+
+/**
+ * One event for each call that ends from now on, or that ended after the one named by `from`. Asks only when there is room; what a
+ * slow reader leaves unread is not held, and asked for later.
+ */
 async function* tail(
   services: Services,
   filter: Omit<ReturnType<typeof filterFrom>, "since" | "until">,
@@ -84,25 +91,40 @@ async function* tail(
 ): RecordedEvents {
   const { clock, store } = services;
   const told = new Set<string>();
-  const look = async (since: number) => {
-    const lines = await needsStorage(() =>
-      store.ledger.lines({ ...filter, since, until: clock.now() + tailMs, limit: maxLines }),
-    );
-    const fresh = lines.filter((line) => !told.has(idFrom(line))).toReversed();
+  const look = async (since: number, pages: number) => {
+    const found: LedgerLine[] = [];
+    let areMore = true;
+    for (let page = 0; areMore && page < pages; page += 1) {
+      const before = found.at(-1);
+      const lines = await needsStorage(() =>
+        store.ledger.lines({
+          ...filter,
+          since,
+          until: clock.now() + tailMs,
+          limit: maxLines,
+          ...(before !== undefined && { before }),
+        }),
+      );
+      found.push(...lines);
+      areMore = lines.length === maxLines && !lines.some((line) => told.has(idFrom(line)));
+    }
+    const fresh = found.filter((line) => !told.has(idFrom(line))).toReversed();
     for (const line of fresh) told.add(idFrom(line));
     for (const id of told) {
       if (told.size <= maxTold) break;
       told.delete(id);
     }
-    return fresh.map((line) => `id: ${idFrom(line)}\nevent: call\ndata: ${JSON.stringify(callJson(line))}\n\n`);
+    const events = fresh.map((line) => `id: ${idFrom(line)}\nevent: call\ndata: ${JSON.stringify(callJson(line))}\n\n`);
+    return areMore && pages > 1 ? [gap, ...events] : events;
   };
-  const first = await look(from?.at ?? clock.now() - tailMs);
+  // Without a place to go on from, the first look only learns what has been.
+  const first = await look(from?.at ?? clock.now() - tailMs, from === undefined ? 1 : maxPages);
   const behind = from === undefined ? -1 : first.findIndex((event) => event.startsWith(`id: ${idFrom(from)}\n`));
   const missed = from === undefined ? [] : first.slice(behind + 1);
   yield [": here\n\n", ...missed];
   while (!signal.aborted && !services.draining) {
     await pause(services, signal);
-    const events = await look(clock.now() - tailMs);
+    const events = await look(clock.now() - tailMs, maxPages);
     if (events.length > 0) yield events;
   }
   return "finished";
