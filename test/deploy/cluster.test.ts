@@ -91,6 +91,11 @@ describe("deploy/kubernetes", () => {
     const { podSelector, ingress } = of<INetworkPolicy>("networkpolicy-valkey.yaml").spec!;
     expect(podSelector).toEqual(valkey.selector);
     expect(ingress![0]!.from).toEqual([{ podSelector: selector }]);
+    // As docs/postgres.md reckons: 64 MB for the streams of each node.
+    const { command, resources } = valkey.template.spec!.containers[0]!;
+    const most = 2 ** 30 * Number(/^(\d+)gb$/.exec(command![command!.indexOf("--maxmemory") + 1]!)![1]);
+    expect(most).toBeGreaterThan(64e6 * of<IHorizontalPodAutoscaler>("hpa.yaml").spec!.maxReplicas);
+    expect(Number.parseInt(String(resources!.limits!["memory"]), 10) * 2 ** 20).toBeGreaterThan(most);
     const preStop = container!.lifecycle!.preStop!.sleep!.seconds;
     expect(template.spec!.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(
       preStop + shutdown.delaySeconds + shutdown.drainSeconds + 10,

@@ -259,8 +259,13 @@ async function syncsOf(pid: number, call: () => Promise<unknown>): Promise<numbe
   return calls / count;
 }
 
-/** A stream of two minutes' pace, made on one node and read on another. */
-async function joinedCost(m: Measuring, maker: Node, reader: Node): Promise<Measured["joined"]> {
+/** Streams of 20 fragments a second, made on one node and read on another. */
+async function joinedCost(
+  m: Measuring,
+  maker: Node,
+  reader: Node,
+  redis?: RedisServer,
+): Promise<Measured["joinedLive"]> {
   const streams = 10;
   const open = Array.from({ length: streams }, () => ({ kb: 1, stream: true, pauseMs: 50, id: `joined-${ids++}` }));
   const made = open.map(async (one) => (await maker.call(one)).text());
@@ -270,13 +275,20 @@ async function joinedCost(m: Measuring, maker: Node, reader: Node): Promise<Meas
   await m.ask("select pg_stat_statements_reset()");
   const seconds = 5;
   const logAt = await m.log();
+  const idleAt = redis === undefined ? 0 : await commandsRun(redis);
+  const redisAt = redis === undefined ? 0 : cpuSeconds([redis.pid]) * 1e6;
   await Bun.sleep(seconds * 1000);
+  const per = (all: number) => all / streams / seconds;
+  const live = {
+    commands: redis === undefined ? 0 : per((await commandsRun(redis)) - idleAt),
+    redisMicros: redis === undefined ? 0 : per(cpuSeconds([redis.pid]) * 1e6 - redisAt),
+  };
   const walBytes = ((await m.log()) - logAt) / streams / seconds;
   const own = (await m.statements()).filter(({ query }) => ofCalls.test(query) && !ofNodes.test(query));
   const count = (rows: readonly Statement[]) => rows.reduce((all, { calls }) => all + calls, 0) / streams / seconds;
   const cost = { statements: count(own), writes: count(own.filter(({ query }) => writes.test(query))), walBytes };
   await Promise.all([...made, ...read]);
-  return cost;
+  return { ...cost, ...live };
 }
 
 /** A hit on a window, in the files of one machine and with the slots that a node holds. */
@@ -308,25 +320,16 @@ async function limiterCost(): Promise<Measured["limiters"]> {
   return found;
 }
 
-/** How long after its maker's reader a fragment comes to one that another process serves; medians. */
-async function joinDelays(upstream: Upstream): Promise<Measured["joins"]> {
-  await using server = await PostgresServer.start(durable);
-  const database = await server.createDatabase();
-  const delay = async (maker: Node, reader: Node) => {
-    const one = { kb: 1, stream: true, pauseMs: 20, id: `join-${ids++}` };
-    const [made, read] = [new Map<string, number>(), new Map<string, number>()];
-    const making = timesOf(await maker.call(one), made);
-    await timesOf(await reader.call(one, maker.process.key), read);
-    await making;
-    const delays = [...read].map(([id, at]) => at - made.get(id)!);
-    // What was there already when it joined came late without its fault.
-    return median(delays.slice(50));
-  };
-  await using first = await Node.start(upstream, server, database);
-  await using second = await Node.start(upstream, server, database, first.process.key);
-  await using own = await Node.start(upstream);
-  await using beside = await Node.start(upstream, undefined, undefined, own.process.key, {}, own.folder);
-  return { postgresMs: await delay(first, second), sqliteMs: await delay(own, beside) };
+/** How long after its maker's reader a fragment comes to one that another process serves; the median. */
+async function joinDelay(maker: Node, reader: Node): Promise<number> {
+  const one = { kb: 1, stream: true, pauseMs: 20, id: `join-${ids++}` };
+  const [made, read] = [new Map<string, number>(), new Map<string, number>()];
+  const making = timesOf(await maker.call(one), made);
+  await timesOf(await reader.call(one, maker.process.key), read);
+  await making;
+  const delays = [...read].map(([id, at]) => at - made.get(id)!);
+  // What was there already when it joined came late without its fault.
+  return median(delays.slice(50));
 }
 
 /** Notes when each event came, by its id. */
@@ -377,7 +380,7 @@ async function windowCost(upstream: Upstream, server: PostgresServer, redis?: Re
   });
   const pid = (redis ?? server).pid;
   const micros = () => cpuSeconds(processTree(pid)) * 1e6;
-  const commands = () => (redis === undefined ? 0 : scriptsRun(redis));
+  const commands = () => (redis === undefined ? 0 : commandsRun(redis));
   await Promise.all(keys.map(async (key) => (await node.call({ kb: 0.1 }, key)).text()));
   await Bun.sleep(2_000);
   const [idleAt, idleCommands] = [micros(), await commands()];
@@ -400,10 +403,11 @@ async function windowCost(upstream: Upstream, server: PostgresServer, redis?: Re
   };
 }
 
-async function scriptsRun(redis: RedisServer): Promise<number> {
+/** Those that nodes send; what a script does is not among them. */
+async function commandsRun(redis: RedisServer): Promise<number> {
   using client = disposableRedis(redis);
   const text = String(await client.send("INFO", ["commandstats"]));
-  const found = [...text.matchAll(/cmdstat_(?:evalsha|eval|fcall):calls=(\d+)/g)];
+  const found = [...text.matchAll(/cmdstat_(?:evalsha|eval|fcall|xread):calls=(\d+)/g)];
   return found.reduce((sum, [, calls]) => sum + Number(calls), 0);
 }
 
@@ -491,8 +495,7 @@ const parts: Record<string, (upstream: Upstream) => Promise<Partial<Measured>>> 
       connections = Math.max(connections, await m.connections());
     }
     const idle = { ...(await idleCost(m, node)), connections };
-    await using reader = await Node.start(upstream, server, database, node.process.key);
-    return { postgres, ledgerLine, idle, joined: await joinedCost(m, node, reader) };
+    return { postgres, ledgerLine, idle };
   },
   async server(upstream) {
     await using server = await PostgresServer.start(durable);
@@ -516,7 +519,28 @@ const parts: Record<string, (upstream: Upstream) => Promise<Partial<Measured>>> 
   },
   sqlite: async (upstream) => ({ sqlite: await sqliteCosts(upstream) }),
   limiters: async () => ({ limiters: await limiterCost() }),
-  joins: async (upstream) => ({ joins: await joinDelays(upstream) }),
+  async joins(upstream) {
+    await using server = await PostgresServer.start({ ...durable, shared_preload_libraries: "pg_stat_statements" });
+    await using redis = await RedisServer.start();
+    const through = async (env: Readonly<Record<string, string>>, used?: RedisServer) => {
+      const database = await server.createDatabase();
+      await server.ask(database, "create extension pg_stat_statements");
+      await using maker = await Node.start(upstream, server, database, undefined, env);
+      await using reader = await Node.start(upstream, server, database, maker.process.key, env);
+      const ms = await joinDelay(maker, reader);
+      return { ms, cost: await joinedCost(new Measuring(server, upstream, database), maker, reader, used) };
+    };
+    const stored = await through({});
+    const live = await through({ TROUPE_COORDINATION: redis.url() }, redis);
+    await using own = await Node.start(upstream);
+    await using beside = await Node.start(upstream, undefined, undefined, own.process.key, {}, own.folder);
+    const { statements, writes, walBytes } = stored.cost;
+    return {
+      joined: { statements, writes, walBytes },
+      joinedLive: live.cost,
+      joins: { postgresMs: stored.ms, redisMs: live.ms, sqliteMs: await joinDelay(own, beside) },
+    };
+  },
   stream: async (upstream) => ({ stream: await streamCost(upstream) }),
   async machine() {
     await using server = await PostgresServer.start();

@@ -54,8 +54,9 @@ export type Measured = {
   readonly sqlite: { readonly [K in Kind]: SqliteCost };
   /** A line of the ledger, in batches. */
   readonly ledgerLine: { readonly walBytes: number; readonly keptBytes: number };
-  /** A stream that is read on another node, for each second. */
+  /** A stream that is read on another node, for each second: through the database, and through Valkey or Redis. */
   readonly joined: { readonly statements: number; readonly writes: number; readonly walBytes: number };
+  readonly joinedLive: Measured["joined"] & { readonly commands: number; readonly redisMicros: number };
   /** One node without any call. */
   readonly idle: {
     readonly statements: number;
@@ -75,7 +76,7 @@ export type Measured = {
   /** A hit on a window that is in files of the machine, or of which a node holds slots. */
   readonly limiters: { readonly filesMicros: number; readonly clusterMicros: number };
   /** How much later a fragment comes to a reader of another process. */
-  readonly joins: { readonly postgresMs: number; readonly sqliteMs: number };
+  readonly joins: { readonly postgresMs: number; readonly redisMs: number; readonly sqliteMs: number };
   readonly server: {
     /** A commit that nobody shares, with `fsync`. */
     readonly commitMs: number;

@@ -50,7 +50,7 @@ const sizes = [10, 1_000, 100_000];
 /** @returns the text of each place of the page, by its name */
 export function tables(measured: Measured): Record<string, string> {
   const plans = sizes.map((calls) => rowsOf(planFor({ ...defaults, calls }, measured)));
-  const { at, machine, versions, idle, stream, joined, windows, limiters, joins, server } = measured;
+  const { at, machine, versions, idle, stream, joined, joinedLive, windows, limiters, joins, server } = measured;
   return {
     costs: table(
       ["a call", "statements before the upstream is called", "in all", "log (WAL)", "kept", "node", "PostgreSQL"],
@@ -69,7 +69,7 @@ export function tables(measured: Measured): Record<string, string> {
         ],
         [
           "a stream that is read on another node, a second",
-          `${few(joined.statements)} statements, ${bytes(joined.walBytes)} of log`,
+          `${few(joined.statements)} statements, ${bytes(joined.walBytes)} of log; or ${few(joinedLive.statements)} statements, and ${few(joinedLive.commands)} commands and ${micros(joinedLive.redisMicros)} of Valkey or Redis`,
         ],
         [
           "a key in use, a second and node: its window",
@@ -96,7 +96,7 @@ export function tables(measured: Measured): Record<string, string> {
         [
           "a fragment, to a reader of another process",
           `${Math.round(joins.sqliteMs)} ms later (SQLite)`,
-          `${Math.round(joins.postgresMs)} ms later (PostgreSQL)`,
+          `${Math.round(joins.postgresMs)} ms later (PostgreSQL), ${few(joins.redisMs)} ms (Valkey or Redis)`,
         ],
         [
           "a call with an id, beside a plain one",

@@ -18,6 +18,7 @@ const round: Measured = {
   },
   ledgerLine: { walBytes: 500, keptBytes: 500 },
   joined: { statements: 20, writes: 5, walBytes: 1000 },
+  joinedLive: { statements: 1, writes: 0, walBytes: 10, commands: 30, redisMicros: 1000 },
   idle: { statements: 5, connections: 10, serverMicros: 0, memoryBytes: 100e6 },
   stream: { memoryBytes: 20_000, fragmentMicros: 10 },
   windows: { postgresMicros: 500, redisMicros: 50, redisCommands: 10, redisBytesPerCaller: 300 },
@@ -124,6 +125,17 @@ describe("the reckoning", () => {
     expect(without.serverCores).toBeGreaterThan(having.serverCores);
     expect([without.valkeyCommands, without.valkeyBytes]).toEqual([0, 0]);
     expect(rowsOf(without)).toContainEqual(["Valkey: commands a second, cores, memory", "none"]);
+  });
+
+  test("streams that are read on another node, through the database and through Valkey", () => {
+    const load = { "with-id": 0.1, streams: 1, joined: 0.5, fragments: 0 };
+    const by = (valkey: number) => {
+      const [made, alone] = [plan({ ...load, valkey }), plan({ ...load, joined: 0, valkey })];
+      return [made.statements - alone.statements, made.valkeyCommands - alone.valkeyCommands].map(Math.round);
+    };
+    // 1,000 calls × 10 s × a tenth × a half.
+    expect(by(0)).toEqual([500 * 20, 0]);
+    expect(by(1)).toEqual([500, 500 * 30]);
   });
 
   test("whole pages after a checkpoint are no more than one for each id, and fewer where checkpoints are rare", () => {

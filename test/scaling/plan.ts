@@ -27,7 +27,7 @@ export const defaults = {
   "store-days": 30,
   /** Calls a second of one key. */
   "key-rate": 0.1,
-  /** 1: windows are counted in Valkey or Redis; 0: in PostgreSQL. */
+  /** 1: windows are counted in Valkey or Redis, and streams joined through it; 0: in PostgreSQL. */
   valkey: 1,
   /** Share of all calls that count in one and the same budget, as in that of `all`. */
   "same-budget": 0,
@@ -51,6 +51,8 @@ const pageBytes = 8192;
 const month = 30 * 86_400;
 /** An entry of the index over ids, in a page that is two thirds full. */
 const indexEntryBytes = 120;
+/** What the server's memory has for the streams of a node, at most. */
+const liveBytes = 64e6;
 /** Room that updates leave until a vacuum: `autovacuum_vacuum_scale_factor` of a table. */
 const updated = 1.2;
 /** How often a node writes lines of the ledger, and how many at a time. */
@@ -127,21 +129,22 @@ export function planFor(load: Load, measured: Measured): Plan {
   const byStreams = Math.ceil(openCalls / maxOpen);
   const processes = Math.max(byProcessor, byStreams, 1) + 1;
 
+  const inDatabase = load.valkey === 0;
   const joined = openStreams * load["with-id"] * load.joined;
+  const join = inDatabase ? measured.joined : measured.joinedLive;
   const keys = calls / load["key-rate"];
   // Each node tells once a second what it used of a key: of each key, on each node, the chance that a second has a call of it.
   const exchanges = keys * processes * (1 - Math.exp(-load["key-rate"] / processes));
   const ledgerWrites = Math.max(Math.min(processes * ledgerWritesPerSecond, calls), calls / ledgerBatch);
-  const inDatabase = load.valkey === 0;
   const statements =
     sum("statements") +
-    joined * measured.joined.statements +
+    joined * join.statements +
     processes * measured.idle.statements +
     ledgerWrites +
     (inDatabase ? exchanges / 50 : 0);
   const writes =
-    sum("writes") + joined * measured.joined.writes + ledgerWrites + (inDatabase ? exchanges / 50 : 0) + processes / 5;
-  const walBytes = sum("walBytes") + joined * measured.joined.walBytes + calls * measured.ledgerLine.walBytes;
+    sum("writes") + joined * join.writes + ledgerWrites + (inDatabase ? exchanges / 50 : 0) + processes / 5;
+  const walBytes = sum("walBytes") + joined * join.walBytes + calls * measured.ledgerLine.walBytes;
   const wholePageBytes = wholePages(ids, load);
   const serverCores =
     (calls * plain.serverMicros +
@@ -198,9 +201,13 @@ export function planFor(load: Load, measured: Measured): Plan {
     ledgerBytes,
     answerBytes,
     turnBytes,
-    valkeyCommands: inDatabase ? 0 : processes * measured.windows.redisCommands,
-    valkeyCores: inDatabase ? 0 : (exchanges * measured.windows.redisMicros) / 1e6,
-    valkeyBytes: inDatabase ? 0 : keys * measured.windows.redisBytesPerCaller,
+    valkeyCommands: inDatabase ? 0 : processes * measured.windows.redisCommands + joined * measured.joinedLive.commands,
+    valkeyCores: inDatabase
+      ? 0
+      : (exchanges * measured.windows.redisMicros + joined * measured.joinedLive.redisMicros) / 1e6,
+    valkeyBytes: inDatabase
+      ? 0
+      : keys * measured.windows.redisBytesPerCaller + (joined > 0 ? processes * liveBytes : 0),
     limits,
     groups: Math.max(1, ...limits.map(({ need, most }) => Math.ceil(need / most))),
   };
