@@ -5,8 +5,9 @@
  */
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
-import type { LiveEntry, LivePlace, LiveStreams } from "../store/live-streams.ts";
+import type { LivePlace, LiveStreams } from "../store/live-streams.ts";
 import type { Lease } from "../store/store.ts";
+import { FollowedStream } from "./followed-stream.ts";
 import { splitText } from "./recorded-events.ts";
 
 /** How long a holder is waited for that was asked for a stream. */
@@ -27,8 +28,6 @@ const backOffMs = 500;
 const logEveryMs = 60_000;
 /** One read waits for no more streams than this; who comes later reads the store. */
 const maxFollowed = 1_000;
-/** Characters of the latest events that are kept for the readers of a stream. */
-const windowSize = 32 * 1024;
 /** Bytes of all streams that this node publishes. */
 const maxPublishedBytes = 32 * 1024 * 1024;
 
@@ -49,7 +48,7 @@ export class LiveRuns {
   readonly #log: Logger | undefined;
   readonly #onAsked: (stream: string) => void;
   readonly #node: string;
-  readonly #followed = new Map<string, Followed>();
+  readonly #followed = new Map<string, FollowedStream>();
   #owner: string | undefined;
   #inbox = "";
   #missed = 0;
@@ -107,7 +106,7 @@ export class LiveRuns {
     let followed = this.#followed.get(stream);
     if (followed === undefined) {
       if (this.#followed.size >= maxFollowed) return undefined;
-      followed = new Followed(stream, owner, from, this.#clock.monotonic());
+      followed = new FollowedStream(stream, owner, from, this.#clock.monotonic());
       this.#followed.set(stream, followed);
     }
     const isNew = followed.listeners.size === 0;
@@ -142,18 +141,18 @@ export class LiveRuns {
   }
 
   /** Whether the stream is being heard, or may be in a moment. */
-  hears(followed: Followed): boolean {
+  hears(followed: FollowedStream): boolean {
     if (followed.isHeard) return this.#isHearing;
     return this.waitsFor(followed) > 0;
   }
 
   /** For how many milliseconds more an answer of the holder is waited for. */
-  waitsFor(followed: Followed): number {
+  waitsFor(followed: FollowedStream): number {
     if (followed.isHeard || followed.isUnheard) return 0;
     return Math.max(0, followed.askedFirstAt + answerMs - this.#clock.monotonic());
   }
 
-  leave(followed: Followed): void {
+  leave(followed: FollowedStream): void {
     if (followed.listeners.size === 0 && this.#followed.get(followed.stream) === followed) {
       this.#followed.delete(followed.stream);
     }
@@ -163,6 +162,8 @@ export class LiveRuns {
     this.#isClosed = true;
     this.#cancelBeat();
     this.#cancelPause();
+    this.#isHearing = false;
+    for (const followed of this.#followed.values()) followed.ring();
     this.#followed.clear();
     await this.streams.close();
   }
@@ -245,7 +246,7 @@ export class LiveRuns {
   }
 
   /** Never rejects. */
-  async #ask(followed: Followed, isNew: boolean): Promise<void> {
+  async #ask(followed: FollowedStream, isNew: boolean): Promise<void> {
     if (this.#isClosed || followed.listeners.size === 0) return;
     followed.askedAt = this.#clock.monotonic();
     try {
@@ -260,108 +261,13 @@ export class LiveRuns {
   }
 }
 
-/** What is known of a stream that is followed, for all of its readers here. */
-class Followed {
-  readonly stream: string;
-  readonly owner: string;
-  readonly askedFirstAt: number;
-  askedAt: number;
-  readonly listeners = new Set<() => void>();
-  /** After it entries are read. */
-  place: LivePlace = [0, 0];
-  headers: string | undefined;
-  /** Something of it was heard; or it was told that nobody publishes it. */
-  isHeard = false;
-  isUnheard = false;
-  isOver = false;
-  /** How many events it has, once it is told. */
-  total: number | undefined;
-  readonly #from: number;
-  /** The latest events. */
-  readonly #window: { readonly firstId: number; readonly events: readonly string[]; readonly size: number }[] = [];
-  #windowSize = 0;
-
-  constructor(stream: string, owner: string, from: number, now: number) {
-    this.stream = stream;
-    this.owner = owner;
-    this.#from = from;
-    this.askedFirstAt = now;
-    this.askedAt = now;
-  }
-
-  take(entries: readonly LiveEntry[]): void {
-    for (const entry of entries) this.#take(entry);
-    this.isHeard = true;
-    this.isUnheard = false;
-    this.ring();
-  }
-
-  isNotHeard(): void {
-    this.isHeard = false;
-    this.isUnheard = true;
-    this.ring();
-  }
-
-  ring(): void {
-    for (const listener of this.listeners) listener();
-  }
-
-  /**
-   * The events from that number on that are at hand.
-   * @returns `behind` where they have gone by, undefined where they are yet to come
-   */
-  from(number: number): string[] | "behind" | undefined {
-    if (number >= this.place[0]) return undefined;
-    const found: string[] = [];
-    for (const { firstId, events } of this.#window) {
-      const next = number + found.length;
-      if (firstId > next) break;
-      if (firstId + events.length > next) found.push(...events.slice(next - firstId));
-    }
-    return found.length > 0 ? found : "behind";
-  }
-
-  #take(entry: LiveEntry): void {
-    if (isAfter(entry.place, this.place)) this.place = entry.place;
-    else if (entry.kind !== "head") return;
-    switch (entry.kind) {
-      case "head":
-        if (entry.headers !== undefined && this.headers === undefined) {
-          this.headers = entry.headers;
-          // What comes before the first event that is wanted need not be read.
-          if (this.#from > this.place[0]) this.place = [this.#from, 0];
-        }
-        return;
-      case "events":
-        this.#keep(entry.firstId, splitText(entry.text));
-        return;
-      case "finished":
-        this.total = entry.place[0];
-        this.isOver = true;
-        return;
-      case "look":
-        this.isOver = true;
-    }
-  }
-
-  #keep(firstId: number, events: readonly string[]): void {
-    const size = events.reduce((sum, { length }) => sum + length, 0);
-    this.#window.push({ firstId, events, size });
-    this.#windowSize += size;
-    while (this.#window.length > 1 && this.#windowSize > windowSize) this.#windowSize -= this.#window.shift()!.size;
-  }
-}
-
-const isAfter = ([events, part]: LivePlace, [otherEvents, otherPart]: LivePlace) =>
-  events > otherEvents || (events === otherEvents && part > otherPart);
-
 /** One reader of a stream. */
 export class FollowedReader {
   readonly #runs: LiveRuns;
-  readonly #followed: Followed;
+  readonly #followed: FollowedStream;
   readonly #onChange: () => void;
 
-  constructor(runs: LiveRuns, followed: Followed, onChange: () => void) {
+  constructor(runs: LiveRuns, followed: FollowedStream, onChange: () => void) {
     this.#runs = runs;
     this.#followed = followed;
     this.#onChange = onChange;

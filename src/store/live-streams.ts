@@ -56,6 +56,7 @@ export interface LiveStreams {
   /**
    * Begins a stream, or begins it anew without what it held.
    * @param generation from 1 on: what has begun with this one or a later one stays as it is
+   * @throws also where the server has little room left
    */
   begin(stream: string, generation: number, headers: string | undefined): Promise<void>;
   /**

@@ -125,6 +125,34 @@ describe.skipIf(!hasPostgres || !hasRedis)("joins of calls on other nodes", () =
     expect(joined.events).toEqual(first.events);
   }, 30_000);
 
+  test("a reader that is slow gets what has gone by from the server of the streams", async () => {
+    await using opened = await house();
+    const [, two] = opened.nodes;
+    const { first, call } = await started(opened, "slow");
+    const claim = { scope: "s", requestId: "slow", fingerprint: "f" };
+    const { signal } = new AbortController();
+    call.push(event(0));
+    const joined = two.ask("slow");
+    await joined.has(1);
+    const { answer } = await two.idempotency.run(claim, signal, two.upstream.produce);
+    if (answer.kind !== "stream") throw new Error("no stream");
+    // More than a node keeps for its readers, and less than a call spills to the database.
+    for (let at = 1; at < 40; at += 1) {
+      call.push(event(at, "x".repeat(1_500)));
+      await joined.has(at + 1);
+    }
+    const events: string[] = [];
+    while (events.length < 40) events.push(...((await answer.events.next()).value as readonly string[]));
+    expect(events).toEqual(first.events);
+    expect(await opened.rows()).toBe(0);
+    call.push("[DONE]").end("finished");
+    await Promise.all([first.ended, joined.ended]);
+    for (let next = await answer.events.next(); next.done !== true; next = await answer.events.next()) {
+      events.push(...next.value);
+    }
+    expect(events).toEqual(first.events);
+  }, 30_000);
+
   test("who waits for a whole answer is told as soon as it is stored", async () => {
     await using opened = await house();
     const [one, two] = opened.nodes;

@@ -35,10 +35,22 @@ redis.call('PEXPIRE', KEYS[1], ${liveTimes.keptMs})
 return redis.call('XRANGE', KEYS[1], '0-1', '0-${endPart - 1}', 'COUNT', 1)
 `;
 
+/** Half of the server's memory is left to what else is kept there. A user who may not ask how much there is has all of it. */
+const hasRoom = `
+local info = redis.pcall('INFO', 'memory')
+if type(info) == 'string' then
+  local max = tonumber(string.match(info, 'maxmemory:(%d+)') or '0')
+  if max > 0 and tonumber(string.match(info, 'used_memory:(%d+)')) > max / 2 then
+    return redis.error_reply('FULL half of the memory is used')
+  end
+end
+`;
+
 /** Keys: the stream. Arguments: generation, whether there are headers, headers. */
 export const beginScript = `${shebang}
 local first = redis.call('XRANGE', KEYS[1], '-', '+', 'COUNT', 1)[1]
 if first and tonumber(string.match(first[1], '^0%-(%d+)$') or '0') >= tonumber(ARGV[1]) then return 0 end
+${hasRoom}
 redis.call('DEL', KEYS[1])
 if ARGV[2] == '1' then redis.call('XADD', KEYS[1], '0-' .. ARGV[1], 'head', ARGV[3])
 else redis.call('XADD', KEYS[1], '0-' .. ARGV[1], 'unopened', '') end

@@ -158,6 +158,34 @@ describe.skipIf(!hasRedis)("live streams in Valkey or Redis", () => {
     expect(await add(1, "b")).toBe(2);
   });
 
+  test("no stream begins where half of the server's memory is used", async () => {
+    const used = Number(/used_memory:(\d+)/.exec(String(await raw.send("INFO", ["memory"])))![1]);
+    await raw.send("CONFIG", ["SET", "maxmemory", String(Math.round(used * 1.5))]);
+    try {
+      await expect(streams.begin("s", 1, head.headers)).rejects.toThrow(/^FULL/);
+      await raw.send("CONFIG", ["SET", "maxmemory", String(used * 4)]);
+      await streams.begin("s", 1, head.headers);
+    } finally {
+      await raw.send("CONFIG", ["SET", "maxmemory", "0"]);
+    }
+    expect(await all("s")).toEqual([head]);
+  });
+
+  test("a user who may do what is needed, with keys of this prefix alone, is enough", async () => {
+    const commands = "eval evalsha info get set del pexpire xadd xread xrange xrevrange".split(" ");
+    const rights = ["~troupe:*", ...commands.map((command) => `+${command}`)];
+    await raw.send("ACL", ["SETUSER", "node", "reset", "on", ">secret", ...rights]);
+    const own = openRedisStreams(server.url().replace("//", "//node:secret@"), systemClock);
+    await own.listen("one", "owner");
+    expect(await own.ask("s", "owner", "two")).toEqual({});
+    await own.begin("s", 1, head.headers);
+    expect(await own.append("s", { firstId: 0, count: 1, text: "a" }, 0)).toBe(1);
+    await own.end("s", 1);
+    expect(await own.read("s", [0, 1])).toHaveLength(2);
+    expect((await own.wait("one", "", new Map())).asked).toEqual(["s"]);
+    await own.close();
+  });
+
   test("a silent way is given up in time, both for what is answered at once and for what waits", async () => {
     using proxy = new SwitchedProxy(server.port);
     const far = openRedisStreams(server.url(0, proxy.port), systemClock);

@@ -1,0 +1,100 @@
+/** What is known of a stream that is followed, for all of its readers on this node. */
+import type { LiveEntry, LivePlace } from "../store/live-streams.ts";
+import { splitText } from "./recorded-events.ts";
+
+/** Characters of the latest events that are kept; a reader who is further behind asks the server for them. */
+const windowSize = 32 * 1024;
+
+export class FollowedStream {
+  readonly stream: string;
+  readonly owner: string;
+  readonly askedFirstAt: number;
+  askedAt: number;
+  readonly listeners = new Set<() => void>();
+  /** After it entries are read. */
+  place: LivePlace = [0, 0];
+  headers: string | undefined;
+  /** Something of it was heard; or it was told that nobody publishes it. */
+  isHeard = false;
+  isUnheard = false;
+  isOver = false;
+  /** How many events it has, once it is told. */
+  total: number | undefined;
+  readonly #from: number;
+  /** The latest events. */
+  readonly #window: { readonly firstId: number; readonly events: readonly string[]; readonly size: number }[] = [];
+  #windowSize = 0;
+
+  constructor(stream: string, owner: string, from: number, now: number) {
+    this.stream = stream;
+    this.owner = owner;
+    this.#from = from;
+    this.askedFirstAt = now;
+    this.askedAt = now;
+  }
+
+  take(entries: readonly LiveEntry[]): void {
+    for (const entry of entries) this.#take(entry);
+    this.isHeard = true;
+    this.isUnheard = false;
+    this.ring();
+  }
+
+  isNotHeard(): void {
+    this.isHeard = false;
+    this.isUnheard = true;
+    this.ring();
+  }
+
+  ring(): void {
+    for (const listener of this.listeners) listener();
+  }
+
+  /**
+   * The events from that number on that are at hand.
+   * @returns `behind` where they have gone by, undefined where they are yet to come
+   */
+  from(number: number): string[] | "behind" | undefined {
+    if (number >= this.place[0]) return undefined;
+    const found: string[] = [];
+    for (const { firstId, events } of this.#window) {
+      const next = number + found.length;
+      if (firstId > next) break;
+      if (firstId + events.length > next) found.push(...events.slice(next - firstId));
+    }
+    return found.length > 0 ? found : "behind";
+  }
+
+  #take(entry: LiveEntry): void {
+    if (isAfter(entry.place, this.place)) this.place = entry.place;
+    else if (entry.kind !== "head") return;
+    switch (entry.kind) {
+      case "head":
+        if (entry.headers !== undefined && this.headers === undefined) {
+          this.headers = entry.headers;
+          // What comes before the first event that is wanted need not be read.
+          if (this.#from > this.place[0]) this.place = [this.#from, 0];
+        }
+        return;
+      case "events":
+        this.#keep(entry.firstId, splitText(entry.text));
+        return;
+      case "finished":
+        this.total = entry.place[0];
+        this.isOver = true;
+        return;
+      case "look":
+        this.isOver = true;
+    }
+  }
+
+  #keep(firstId: number, events: readonly string[]): void {
+    const size = events.reduce((sum, { length }) => sum + length, 0);
+    this.#window.push({ firstId, events, size });
+    this.#windowSize += size;
+    while (this.#window.length > 1 && this.#windowSize > windowSize) this.#windowSize -= this.#window.shift()!.size;
+  }
+}
+
+const isAfter = ([events, part]: LivePlace, [otherEvents, otherPart]: LivePlace) =>
+  events > otherEvents || (events === otherEvents && part > otherPart);
