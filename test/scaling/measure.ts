@@ -367,6 +367,28 @@ async function streamCost(upstream: Upstream): Promise<Measured["stream"]> {
   return { memoryBytes, fragmentMicros };
 }
 
+type RedisCost = Measured["budgetLive"];
+
+/** What a call of that key costs both servers, and its node. */
+async function redisCost(m: Measuring, node: Node, redis: RedisServer, key: string): Promise<RedisCost> {
+  const call = async () => (await node.call({}, key)).text();
+  await atOnce(3_000, width, call);
+  await Bun.sleep(1_000);
+  await m.ask("select pg_stat_statements_reset()");
+  const micros = () => cpuSeconds([redis.pid]) * 1e6;
+  const [nodeAt, serverAt, redisAt, commandsAt] = [node.cpuMicros(), m.processes(), micros(), await commandsRun(redis)];
+  await atOnce(calls, width, call);
+  await Bun.sleep(1_500);
+  const own = (await m.statements()).filter(({ query }) => !/troupe\.ledger/.test(query));
+  return {
+    statements: own.reduce((all, { calls }) => all + calls, 0) / calls,
+    nodeMicros: (node.cpuMicros() - nodeAt) / calls,
+    serverMicros: m.microsSince(serverAt) / calls,
+    commands: ((await commandsRun(redis)) - commandsAt) / calls,
+    redisMicros: (micros() - redisAt) / calls,
+  };
+}
+
 /** Callers that are in use on one node: what a second of them costs the server of the windows. */
 async function windowCost(upstream: Upstream, server: PostgresServer, redis?: RedisServer) {
   const callers = 50;
@@ -516,6 +538,18 @@ const parts: Record<string, (upstream: Upstream) => Promise<Partial<Measured>>> 
         redisBytesPerCaller: inRedis.bytes,
       },
     };
+  },
+  async budgets(upstream) {
+    await using server = await PostgresServer.start({ ...durable, shared_preload_libraries: "pg_stat_statements" });
+    await using redis = await RedisServer.start();
+    const database = await server.createDatabase();
+    await server.ask(database, "create extension pg_stat_statements");
+    await using node = await Node.start(upstream, server, database, undefined, { TROUPE_COORDINATION: redis.url() });
+    const m = new Measuring(server, upstream, database);
+    const [plainKey, key] = [node.process.key, await budgetedKey(node)];
+    const [plain, held] = [await redisCost(m, node, redis, plainKey), await redisCost(m, node, redis, key)];
+    const added = Object.entries(held).map(([of, value]) => [of, Math.max(0, value - plain[of as keyof RedisCost])]);
+    return { budgetLive: Object.fromEntries(added) as RedisCost };
   },
   sqlite: async (upstream) => ({ sqlite: await sqliteCosts(upstream) }),
   limiters: async () => ({ limiters: await limiterCost() }),

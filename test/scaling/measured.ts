@@ -57,6 +57,14 @@ export type Measured = {
   /** A stream that is read on another node, for each second: through the database, and through Valkey or Redis. */
   readonly joined: { readonly statements: number; readonly writes: number; readonly walBytes: number };
   readonly joinedLive: Measured["joined"] & { readonly commands: number; readonly redisMicros: number };
+  /** What a budget adds to a plain call where it is counted in Valkey or Redis; what is told to the database is for many calls. */
+  readonly budgetLive: {
+    readonly statements: number;
+    readonly nodeMicros: number;
+    readonly serverMicros: number;
+    readonly commands: number;
+    readonly redisMicros: number;
+  };
   /** One node without any call. */
   readonly idle: {
     readonly statements: number;

@@ -20,13 +20,24 @@ const names: { readonly [K in Kind]: string } = {
 const table = (head: readonly string[], rows: readonly (readonly string[])[]) =>
   [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |\n`).join("");
 const micros = (value: number) => `${Math.round(value)} µs`;
+const many = (value: number) => Number(value.toPrecision(2)).toLocaleString("en-US");
 const few = (value: number) => String(Math.round(value * 10) / 10);
 
-function postgresRows({ postgres, ledgerLine }: Measured): string[][] {
-  return Object.entries(names).map(([kind, name]) => {
+function postgresRows({ postgres, ledgerLine, budgetLive }: Measured): string[][] {
+  const { statements, nodeMicros, serverMicros, redisMicros } = budgetLive;
+  const live = [
+    "the same, counted in Valkey or Redis",
+    "0",
+    few(statements),
+    "0 B",
+    "0 B",
+    micros(postgres.plain.nodeMicros + nodeMicros),
+    `${micros(postgres.plain.serverMicros + serverMicros)}, and ${micros(redisMicros)} of Valkey or Redis`,
+  ];
+  return Object.entries(names).flatMap(([kind, name]) => {
     const { before, statements, walBytes, keptBytes, nodeMicros, serverMicros } = postgres[kind as Kind];
     const isPlain = kind === "plain";
-    return [
+    const row = [
       name,
       few(before),
       few(statements),
@@ -35,6 +46,7 @@ function postgresRows({ postgres, ledgerLine }: Measured): string[][] {
       micros(nodeMicros),
       micros(serverMicros),
     ];
+    return kind === "budget" ? [row, live] : [row];
   });
 }
 
@@ -50,7 +62,9 @@ const sizes = [10, 1_000, 100_000];
 /** @returns the text of each place of the page, by its name */
 export function tables(measured: Measured): Record<string, string> {
   const plans = sizes.map((calls) => rowsOf(planFor({ ...defaults, calls }, measured)));
-  const { at, machine, versions, idle, stream, joined, joinedLive, windows, limiters, joins, server } = measured;
+  const shortly = sizes.map((calls) => planFor({ ...defaults, calls, "keep-days": 30 }, measured));
+  const { at, machine, versions, idle, stream, joined, joinedLive, budgetLive, windows, limiters, joins, server } =
+    measured;
   return {
     costs: table(
       ["a call", "statements before the upstream is called", "in all", "log (WAL)", "kept", "node", "PostgreSQL"],
@@ -75,13 +89,10 @@ export function tables(measured: Measured): Record<string, string> {
           "a key in use, a second and node: its window",
           `${micros(windows.postgresMicros)} of PostgreSQL; or ${micros(windows.redisMicros)} and ${bytes(windows.redisBytesPerCaller)} of Valkey or Redis, which gets ${few(windows.redisCommands)} commands a second from a node`,
         ],
-        [
-          "commits",
-          `${few(server.commitMs)} ms each; ${Math.round(server.commits).toLocaleString("en-US")} a second by 32 connections`,
-        ],
+        ["commits", `${few(server.commitMs)} ms each; ${many(server.commits)} a second by 32 connections`],
         [
           "calls that count in one and the same budget",
-          `${Math.round(server.reservationsOfOneBudget).toLocaleString("en-US")} a second`,
+          `${many(server.reservationsOfOneBudget)} a second; ${many(1e6 / budgetLive.redisMicros)} by the one core of Valkey or Redis`,
         ],
       ],
     ),
@@ -109,7 +120,10 @@ export function tables(measured: Measured): Record<string, string> {
     machine: `Measured on ${at}: ${machine.processor}, load average ${machine.load}; Bun ${versions.bun}, PostgreSQL ${versions.postgres} with \`fsync\`, Redis ${versions.redis}, SQLite ${versions.sqlite}.\n`,
     plans: table(
       ["calls a second", ...sizes.map((calls) => calls.toLocaleString("en-US"))],
-      plans[0]!.map(([what], at) => [what, ...plans.map((rows) => rows[at]![1])]),
+      [
+        ...plans[0]!.map(([what], at) => [what, ...plans.map((rows) => rows[at]![1])]),
+        ["groups, where the ledger is kept 30 days", ...shortly.map(({ groups }) => String(groups))],
+      ],
     ),
   };
 }

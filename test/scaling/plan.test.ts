@@ -19,6 +19,7 @@ const round: Measured = {
   ledgerLine: { walBytes: 500, keptBytes: 500 },
   joined: { statements: 20, writes: 5, walBytes: 1000 },
   joinedLive: { statements: 1, writes: 0, walBytes: 10, commands: 30, redisMicros: 1000 },
+  budgetLive: { statements: 0, nodeMicros: 0, serverMicros: 0, commands: 0.5, redisMicros: 100 },
   idle: { statements: 5, connections: 10, serverMicros: 0, memoryBytes: 100e6 },
   stream: { memoryBytes: 20_000, fragmentMicros: 10 },
   windows: { postgresMicros: 500, redisMicros: 50, redisCommands: 10, redisBytesPerCaller: 300 },
@@ -103,7 +104,19 @@ describe("the reckoning", () => {
     expect(plan({ calls: 100_000, "with-id": 0, "db-tb": 1e6 }).limits[0]).toMatchObject({
       what: "one table: the ledger",
     });
-    expect(plan({ calls: 1000, "same-budget": 1 }).limits[0]).toMatchObject({ what: "calls in one budget", most: 500 });
+    const shared = { calls: 1000, "same-budget": 1, budget: 1 };
+    expect(plan({ ...shared, valkey: 0 }).limits[0]).toMatchObject({
+      what: "calls in one budget",
+      need: 1000,
+      most: 500,
+    });
+    // 60 % of a core by 100 µs.
+    expect(plan(shared).limits).toContainEqual({
+      what: "calls in one budget",
+      need: 1000,
+      most: 6000,
+      unit: "a second",
+    });
     expect(plan({ calls: 10 }).groups).toBe(1);
   });
 

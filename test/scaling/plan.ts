@@ -27,7 +27,7 @@ export const defaults = {
   "store-days": 30,
   /** Calls a second of one key. */
   "key-rate": 0.1,
-  /** 1: windows are counted in Valkey or Redis, and streams joined through it; 0: in PostgreSQL. */
+  /** 1: windows and budgets are counted in Valkey or Redis, and streams joined through it; 0: in PostgreSQL. */
   valkey: 1,
   /** Share of all calls that count in one and the same budget, as in that of `all`. */
   "same-budget": 0,
@@ -58,6 +58,9 @@ const updated = 1.2;
 /** How often a node writes lines of the ledger, and how many at a time. */
 const ledgerWritesPerSecond = 4;
 const ledgerBatch = 200;
+
+/** Full where its disk is, if not before. */
+const ledgerTable = "one table: the ledger";
 
 export type Limit = {
   readonly what: string;
@@ -108,12 +111,18 @@ export function planFor(load: Load, measured: Measured): Plan {
   const cost = (small: Kind, large: Kind): PostgresCost =>
     bySize(load["answer-kb"], measured.postgres[small], measured.postgres[large]);
   const plain = measured.postgres.plain;
+  const inDatabase = load.valkey === 0;
+  const live = measured.budgetLive;
+  const budgetLive: PostgresCost = {
+    ...{ before: 0, statements: live.statements, writes: live.statements, walBytes: 0, keptBytes: 0 },
+    ...{ nodeMicros: plain.nodeMicros + live.nodeMicros, serverMicros: plain.serverMicros + live.serverMicros },
+  };
   const ids = calls * load["with-id"];
   /** Kinds of calls with how many a second there are, and what one costs. */
   const parts: [number, PostgresCost][] = [
     [ids * (1 - load.streams), cost("id1Kb", "id10Kb")],
     [ids * load.streams, cost("idStream1Kb", "idStream10Kb")],
-    [calls * load.budget, measured.postgres.budget],
+    [calls * load.budget, inDatabase ? measured.postgres.budget : budgetLive],
     [calls * load.store, cost("store1Kb", "store10Kb")],
   ];
   const sum = (of: keyof PostgresCost) => parts.reduce((all, [count, one]) => all + count * one[of], 0);
@@ -129,7 +138,6 @@ export function planFor(load: Load, measured: Measured): Plan {
   const byStreams = Math.ceil(openCalls / maxOpen);
   const processes = Math.max(byProcessor, byStreams, 1) + 1;
 
-  const inDatabase = load.valkey === 0;
   const joined = openStreams * load["with-id"] * load.joined;
   const join = inDatabase ? measured.joined : measured.joinedLive;
   const keys = calls / load["key-rate"];
@@ -157,6 +165,10 @@ export function planFor(load: Load, measured: Measured): Plan {
     (parts[0]![0] * parts[0]![1].keptBytes + parts[1]![0] * parts[1]![1].keptBytes) * updated * load["id-hours"] * 3600;
   const turnBytes = parts[3]![0] * parts[3]![1].keptBytes * load["store-days"] * 86_400;
   const connections = processes * measured.idle.connections;
+  const inValkey = (windows: number, joins: number, budgets: number) =>
+    inDatabase ? 0 : exchanges * windows + joined * joins + calls * load.budget * budgets;
+  const { windows, joinedLive } = measured;
+  const valkeyCores = inValkey(windows.redisMicros, joinedLive.redisMicros, live.redisMicros) / 1e6;
   const limits: Limit[] = [
     { what: "processor of the database", need: serverCores, most: load["db-cores"] * load.busy, unit: "cores" },
     { what: "log written to its disk", need: (walBytes + wholePageBytes) / 1e6, most: load["db-mb"], unit: "MB/s" },
@@ -176,10 +188,12 @@ export function planFor(load: Load, measured: Measured): Plan {
     {
       what: "calls in one budget",
       need: calls * load["same-budget"],
-      most: measured.server.reservationsOfOneBudget,
+      // As many as its server makes, which has one core for them.
+      most: inDatabase ? measured.server.reservationsOfOneBudget : (load.busy * 1e6) / live.redisMicros,
       unit: "a second",
     },
-    { what: "one table: the ledger", need: ledgerBytes / 1e12, most: maxTableBytes / 1e12, unit: "TB" },
+    { what: "processor of Valkey", need: valkeyCores, most: load.busy, unit: "cores" },
+    { what: ledgerTable, need: ledgerBytes / 1e12, most: maxTableBytes / 1e12, unit: "TB" },
   ];
   limits.sort((a, b) => b.need / b.most - a.need / a.most);
   return {
@@ -201,13 +215,10 @@ export function planFor(load: Load, measured: Measured): Plan {
     ledgerBytes,
     answerBytes,
     turnBytes,
-    valkeyCommands: inDatabase ? 0 : processes * measured.windows.redisCommands + joined * measured.joinedLive.commands,
-    valkeyCores: inDatabase
-      ? 0
-      : (exchanges * measured.windows.redisMicros + joined * measured.joinedLive.redisMicros) / 1e6,
-    valkeyBytes: inDatabase
-      ? 0
-      : keys * measured.windows.redisBytesPerCaller + (joined > 0 ? processes * liveBytes : 0),
+    valkeyCommands:
+      inValkey(0, joinedLive.commands, live.commands) + (inDatabase ? 0 : processes * windows.redisCommands),
+    valkeyCores,
+    valkeyBytes: inDatabase ? 0 : keys * windows.redisBytesPerCaller + (joined > 0 ? processes * liveBytes : 0),
     limits,
     groups: Math.max(1, ...limits.map(({ need, most }) => Math.ceil(need / most))),
   };
@@ -252,7 +263,7 @@ export function rowsOf(plan: Plan): [what: string, much: string][] {
         : `${count(plan.valkeyCommands)}, ${number(plan.valkeyCores)}, ${bytes(plan.valkeyBytes)}`,
     ],
     [isFull ? "what breaks first" : "what would break first", fill(first!)],
-    ["and then", next.slice(0, 2).map(fill).join("; ")],
+    ["and then", fill(next.find(({ what }) => what !== ledgerTable)!)],
     ["groups of keys", count(plan.groups)],
   ];
 }
