@@ -38,6 +38,8 @@ export type JoinedRunOptions = {
 
 /** How often the record is looked at while events come live. */
 const lookMs = 1_000;
+/** Where nothing came live for so long, a look is for events too that the store may have. */
+const silentMs = 300;
 
 export class JoinedRun {
   readonly #options: JoinedRunOptions;
@@ -202,7 +204,7 @@ export class JoinedRun {
     const now = this.#clock.monotonic();
     if (this.#isLooking || now - this.#lookedAt < lookMs) return;
     this.#isLooking = true;
-    const isSilent = now - this.#heardAt >= lookMs;
+    const isSilent = now - this.#heardAt >= silentMs;
     void this.#look(next, isSilent)
       .then(
         () => {

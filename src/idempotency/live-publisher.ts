@@ -4,7 +4,7 @@
  * the first event that is not in the store.
  */
 import { liveTimes } from "../store/live-streams.ts";
-import type { LiveRuns } from "./live-runs.ts";
+import { backOffMs, type LiveRuns } from "./live-runs.ts";
 import { joinEvents } from "./recorded-events.ts";
 
 /** A call, as its publisher sees it. */
@@ -47,6 +47,7 @@ export class LivePublisher {
   #bytes = 0;
   #isChecking = false;
   #askedAt: number;
+  #triesAt = Number.NEGATIVE_INFINITY;
   #isWorking = false;
   #isOver = false;
   #isFailing = false;
@@ -83,7 +84,7 @@ export class LivePublisher {
 
   /** To be called whenever there may be more to publish; returns at once. */
   poke(): void {
-    if (this.#isOver || this.#isWorking || !this.#runs.mayPublish) return;
+    if (this.#isOver || this.#isWorking || !this.#runs.mayPublish || this.#now() < this.#triesAt) return;
     if (this.#run.end() === undefined && !this.isAskedFor) {
       this.#giveRoom();
       this.#hasBegun = false;
@@ -174,6 +175,7 @@ export class LivePublisher {
   #fail(error: unknown): void {
     // What was sent may have come.
     this.#isChecking = true;
+    this.#triesAt = this.#now() + backOffMs;
     this.#runs.publishFailed(error);
     if (this.#run.end() !== undefined) this.#stop();
     else {

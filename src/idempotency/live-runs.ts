@@ -6,6 +6,7 @@
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
 import type { LivePlace, LiveStreams } from "../store/live-streams.ts";
+import { StorageError } from "../store/storage-error.ts";
 import type { Lease } from "../store/store.ts";
 import { FollowedStream } from "./followed-stream.ts";
 import { splitText } from "./recorded-events.ts";
@@ -22,8 +23,8 @@ const beatMs = 1_000;
 const beatsBetweenListens = 2;
 /** Messages to itself that a node may miss before it reads its inbox from the beginning. */
 const maxMissed = 2;
-/** After a failure nothing is sent for so long. */
-const backOffMs = 500;
+/** After a failure it is not tried again for so long. */
+export const backOffMs = 500;
 /** Between two lines of the log that tell of such failures. */
 const logEveryMs = 60_000;
 /** One read waits for no more streams than this; who comes later reads the store. */
@@ -131,9 +132,10 @@ export class LiveRuns {
     this.#publishedBytes -= bytes;
   }
 
+  /** @param error where the server can't be reached, nothing else is published for a moment either */
   publishFailed(error: unknown): void {
     const now = this.#clock.monotonic();
-    this.#backOffUntil = now + backOffMs;
+    if (error instanceof StorageError) this.#backOffUntil = now + backOffMs;
     this.counts.unpublished += 1;
     if (now < this.#quietUntil) return;
     this.#quietUntil = now + logEveryMs;

@@ -22,16 +22,18 @@ describe.skipIf(!hasPostgres || !hasRedis)("joins of calls on other nodes", () =
   });
 
   /** Three nodes on one database. @param without those that have no coordination */
-  async function house(without: readonly number[] = []) {
+  async function house(without: readonly number[] = [], server = redis) {
     const url = await postgres.createDatabase();
     const stack = new AsyncDisposableStack();
     const open = async (at: number) =>
-      stack.use(await LiveNode.open(postgres, url, without.includes(at) ? undefined : redis));
+      stack.use(await LiveNode.open(postgres, url, without.includes(at) ? undefined : server));
     const nodes = [await open(0), await open(1), await open(2)] as const;
     const rows = async () =>
       Number((await postgres.ask<{ n: number }>(url, "select count(*)::int as n from troupe.kept_events"))[0]!.n);
     return { nodes, rows, [Symbol.asyncDispose]: () => stack.disposeAsync() };
   }
+
+  const streams = async () => (await raw.send("KEYS", ["troupe:{live}:run:*"])) as string[];
 
   test("two nodes read a third one's call as it comes, no event is written to the database, and little is asked of it", async () => {
     await using opened = await house();
@@ -57,8 +59,8 @@ describe.skipIf(!hasPostgres || !hasRedis)("joins of calls on other nodes", () =
     const late = joined
       .flatMap(({ times }) => times.slice(2).map((at, place) => at - sentAt[place]!))
       .toSorted((a, b) => a - b);
-    // By the database a median is 100 ms, and an event takes three statements or more.
-    expect(late[Math.floor(late.length / 2)]).toBeLessThan(50);
+    // By the database a median is 125 ms where nothing else runs, and an event takes three statements or more.
+    expect(late[Math.floor(late.length / 2)]).toBeLessThan(100);
     expect(spent[1]! + spent[2]!).toBeLessThanOrEqual(3 * Math.ceil(seconds + 1));
     call.push("[DONE]").end("finished");
     for (const reader of [first, ...joined]) {
@@ -192,11 +194,17 @@ describe.skipIf(!hasPostgres || !hasRedis)("joins of calls on other nodes", () =
   );
 
   type Opened = Awaited<ReturnType<typeof house>>;
-  type Fault = { readonly begin: (opened: Opened) => unknown; readonly end?: (opened: Opened) => unknown };
+  type Fault = {
+    readonly what: string;
+    readonly begin: (opened: Opened) => unknown;
+    readonly end?: (opened: Opened) => unknown;
+    /** Default: the one of all tests. */
+    readonly server?: RedisServer;
+  };
 
   /** Three readers on two nodes while the fault begins, lasts and ends, and one that comes late. */
-  async function holds({ begin, end }: Fault): Promise<void> {
-    await using opened = await house();
+  async function holds({ what, begin, end, server }: Fault): Promise<void> {
+    await using opened = await house([], server);
     const [, two, three] = opened.nodes;
     const { first, call } = await started(opened, "f");
     call.push(event(0));
@@ -218,36 +226,58 @@ describe.skipIf(!hasPostgres || !hasRedis)("joins of calls on other nodes", () =
     joined.push(three.ask("f", { lastEventId: first.idOf(2) }));
     call.push("[DONE]").end("finished");
     for (const reader of [first, ...joined]) await reader.ended;
-    for (const reader of joined.slice(0, 3)) expect(reader.events).toEqual(first.events);
-    expect(joined[3]!.events).toEqual(first.events.slice(3));
+    for (const [at, { events }] of joined.entries()) {
+      expect({ what, at, events }).toEqual({ what, at, events: first.events.slice(at < 3 ? 0 : 3) });
+    }
     expect(first.events).toHaveLength(sent + 1);
     // A silent way is found after 1.5 s, and the record is looked at each second.
-    expect(Math.max(...took)).toBeLessThan(8_000);
+    expect({ what, soon: Math.max(...took) < 8_000 }).toEqual({ what, soon: true });
+    expect(opened.nodes.map(({ idempotency }) => idempotency.joined)).toEqual(Array(3).fill({ live: 0, stored: 0 }));
   }
 
   test("cut, silent and held ways of the holder and of a reader: every event comes once, in order, and soon", async () => {
-    const ways: Fault[] = [0, 1].flatMap((at) => [
-      { begin: ({ nodes }) => nodes[at]!.server!.cut() },
-      { begin: ({ nodes }) => nodes[at]!.server!.orphan() },
-      { begin: ({ nodes }) => nodes[at]!.server!.hold(), end: ({ nodes }) => nodes[at]!.server!.release() },
+    const ways = [0, 1].flatMap((at): Fault[] => [
+      { what: `cut ${at}`, begin: ({ nodes }) => nodes[at]!.server!.cut() },
+      { what: `silent ${at}`, begin: ({ nodes }) => nodes[at]!.server!.orphan() },
+      {
+        what: `held ${at}`,
+        begin: ({ nodes }) => nodes[at]!.server!.hold(),
+        end: ({ nodes }) => nodes[at]!.server!.release(),
+      },
     ]);
     await Promise.all(ways.map(holds));
   }, 60_000);
 
-  const streams = async () => (await raw.send("KEYS", ["troupe:{live}:run:*"])) as string[];
-  const memory = (bytes: number) => raw.send("CONFIG", ["SET", "maxmemory", String(bytes)]);
-  const restart = async () => {
-    await redis.stop();
-    await redis.run();
-  };
-  const faults: [string, Fault][] = [
-    ["forgets everything", { begin: () => raw.send("FLUSHALL", []) }],
-    ["is full", { begin: () => memory(1), end: () => memory(0) }],
-    ["evicts the stream", { begin: async () => raw.send("DEL", await streams()) }],
-    ["stands still", { begin: () => redis.signal("SIGSTOP"), end: () => redis.signal("SIGCONT") }],
-    ["is started anew", { begin: restart }],
-  ];
-  for (const [what, fault] of faults) {
-    test(`a server that ${what}: every event comes once, in order, and soon`, () => holds(fault), 60_000);
-  }
+  test("a server that forgets, is full, evicts, stands still or starts anew: every event comes once, in order, and soon", async () => {
+    await using stack = new AsyncDisposableStack();
+    const on = async (what: string, begin: (own: Own) => unknown, end?: (own: Own) => unknown): Promise<Fault> => {
+      const server = stack.use(await RedisServer.start());
+      const client = new RedisClient(server.url());
+      stack.defer(() => client.close());
+      const own = { server, send: (...command: string[]) => client.send(command[0]!, command.slice(1)) };
+      return { what, server, begin: () => begin(own), end: () => end?.(own) };
+    };
+    const restart = async ({ server }: Own) => {
+      await server.stop();
+      await server.run();
+    };
+    const faults = await Promise.all([
+      on("forgets", ({ send }) => send("FLUSHALL")),
+      on(
+        "is full",
+        ({ send }) => send("CONFIG", "SET", "maxmemory", "1"),
+        ({ send }) => send("CONFIG", "SET", "maxmemory", "0"),
+      ),
+      on("evicts", async ({ send }) => send("DEL", ...((await send("KEYS", "troupe:{live}:run:*")) as string[]))),
+      on(
+        "stands still",
+        ({ server }) => server.signal("SIGSTOP"),
+        ({ server }) => server.signal("SIGCONT"),
+      ),
+      on("starts anew", restart),
+    ]);
+    await Promise.all(faults.map(holds));
+  }, 60_000);
 });
+
+type Own = { readonly server: RedisServer; readonly send: (...command: string[]) => Promise<unknown> };
