@@ -6,7 +6,7 @@ import type { LedgerLine, LedgerRepository } from "../store/store.ts";
 
 /** How long a line waits for others: a killed process loses no more than these. What is promised is a second, on a busy machine too. */
 const everyMs = 250;
-/** Lines of one write, which holds up this process for some milliseconds. */
+/** Lines of one write, which holds up this process for a millisecond. As many wait for no others. */
 const batchSize = 200;
 /** How many lines wait at most while the store fails; what comes then is lost, and counted. */
 const maxWaiting = 50_000;
@@ -48,13 +48,14 @@ export class LedgerWriter {
     }
     if (this.#waiting.length === 0) this.#since = this.#clock.monotonic();
     this.#waiting.push(line);
-    this.#later();
+    // Under load lines are written while they are young, and no burst of writes holds up the calls.
+    if (this.#waiting.length === batchSize && this.#writing === undefined && !this.#isFailing) this.#soon();
+    else this.#later();
   }
 
-  /** Writes all that waits; what the store refuses goes on waiting. Never rejects. */
+  /** Writes all that waits by now; what the store refuses goes on waiting. Never rejects. */
   async flush(): Promise<void> {
-    this.#cancelTimer?.();
-    this.#cancelTimer = undefined;
+    this.#cancel();
     while (this.#writing !== undefined) await this.#writing;
     // Cleared in a later step: a write of nothing ends before this line does.
     this.#writing = this.#write().finally(() => {
@@ -65,29 +66,44 @@ export class LedgerWriter {
 
   /** Writes what it can, and counts the rest as lost. */
   async close(): Promise<void> {
-    await this.flush();
-    this.#cancelTimer?.();
+    do await this.flush();
+    while (this.#waiting.length > 0 && !this.#isFailing);
+    this.#cancel();
     const lost = this.#waiting.splice(0).length;
     this.counts.lost += lost;
     if (lost > 0) this.#log?.error("lines of the ledger could not be written and are lost", { lines: lost });
   }
 
-  #later(): void {
-    this.#cancelTimer ??= this.#clock.setTimer(everyMs, () => void this.flush());
+  #later(afterMs = everyMs): void {
+    this.#cancelTimer ??= this.#clock.setTimer(afterMs, () => void this.flush());
+  }
+
+  /** In a turn of its own: who pushes a line waits for no write. */
+  #soon(): void {
+    this.#cancel();
+    this.#later(0);
+  }
+
+  #cancel(): void {
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
   }
 
   async #write(): Promise<void> {
     try {
-      while (this.#waiting.length > 0) {
+      // What comes meanwhile waits for others again: a few lines cost nearly as much as a batch.
+      for (let left = this.#waiting.length; left > 0; ) {
         const began = this.#clock.monotonic();
-        const batch = this.#waiting.slice(0, batchSize);
+        const batch = this.#waiting.slice(0, Math.min(left, batchSize));
         await this.#ledger.append(batch);
         this.#waiting.splice(0, batch.length);
+        left -= batch.length;
         this.counts.written += batch.length;
         this.#since = began;
-        if (this.#waiting.length > 0) await nextSlice();
+        if (left > 0) await nextSlice();
       }
       this.#isFailing = false;
+      if (this.#waiting.length >= batchSize) this.#soon();
     } catch (error) {
       this.counts.failures += 1;
       if (!this.#isFailing) {
