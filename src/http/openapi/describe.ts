@@ -89,11 +89,8 @@ const errorAnswer = (status: number, content: Media): Answer => ({
   content,
 });
 
-/** One operation in OpenAPI's form. */
+/** One operation in OpenAPI's form. Its answers, which are most of it, are written out when somebody reads them. */
 export function describeOperation(operation: Operation): Record<string, unknown> {
-  const media = operation.media ?? "application/json";
-  const { response = {}, others = {}, errorContent = ownErrors } = operation;
-  const errors = [...new Set([...anyErrors, ...(operation.errors ?? [])])].sort();
   return {
     tags: [operation.tag],
     summary: operation.summary,
@@ -109,27 +106,36 @@ export function describeOperation(operation: Operation): Record<string, unknown>
             content: { "application/json": { schema: operation.body.schema, examples: operation.body.examples } },
           },
         }),
-    responses: {
-      200: {
-        description: response.description ?? operation.summary,
-        headers: { ...commonHeaders, ...mapped(operation.headers ?? {}) },
-        content: {
-          [media]: {
-            schema: response.schema ?? { type: media === "application/json" ? "object" : "string" },
-            ...(response.example === undefined ? {} : { example: response.example }),
-          },
-          ...operation.also,
-        },
-        ...(operation.links === undefined ? {} : { links: operation.links }),
-      },
-      ...Object.fromEntries(errors.map((status) => [status, errorAnswer(status, errorContent)])),
-      ...Object.fromEntries(
-        Object.entries(others).map(([status, answer]) => [
-          status,
-          { ...answer, headers: { ...commonHeaders, ...answer.headers } },
-        ]),
-      ),
+    get responses() {
+      return answersOf(operation);
     },
+  };
+}
+
+function answersOf(operation: Operation): Record<string, Answer> {
+  const media = operation.media ?? "application/json";
+  const { response = {}, others = {}, errorContent = ownErrors } = operation;
+  const errors = [...new Set([...anyErrors, ...(operation.errors ?? [])])].sort();
+  return {
+    200: {
+      description: response.description ?? operation.summary,
+      headers: { ...commonHeaders, ...mapped(operation.headers ?? {}) },
+      content: {
+        [media]: {
+          schema: response.schema ?? { type: media === "application/json" ? "object" : "string" },
+          ...(response.example === undefined ? {} : { example: response.example }),
+        },
+        ...operation.also,
+      },
+      ...(operation.links === undefined ? {} : { links: operation.links }),
+    },
+    ...Object.fromEntries(errors.map((status) => [status, errorAnswer(status, errorContent)])),
+    ...Object.fromEntries(
+      Object.entries(others).map(([status, answer]) => [
+        status,
+        { ...answer, headers: { ...commonHeaders, ...answer.headers } },
+      ]),
+    ),
   };
 }
 

@@ -30,9 +30,16 @@ type ListedProvider = {
 };
 type PriceList = { readonly date: string; readonly providers: readonly ListedProvider[] };
 
-let parsed: PriceList | undefined;
-/** Parsed when a price is first asked for, as that takes some milliseconds. */
-const list = (): PriceList => (parsed ??= JSON.parse(text) as PriceList);
+let parsed: WeakRef<PriceList> | undefined;
+/** Parsed when a new model is asked for, as that takes some milliseconds, and kept until memory is looked for. */
+function list(): PriceList {
+  let found = parsed?.deref();
+  if (found === undefined) {
+    found = JSON.parse(text) as PriceList;
+    parsed = new WeakRef(found);
+  }
+  return found;
+}
 
 /** The list's names of providers that we name otherwise. */
 const otherNames: Readonly<Record<string, string>> = {
