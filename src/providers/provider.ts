@@ -140,6 +140,8 @@ export type TextPlace = {
   readonly path: readonly (string | number)[];
   /** A member of the outermost object that may hold any text: it means nothing. */
   readonly padding?: string;
+  /** A member of the outermost object that holds one more with each event. */
+  readonly counter?: string;
 };
 
 /**
@@ -157,6 +159,11 @@ export interface StreamDecoder {
    * nothing but this text gives that text, and does nothing else either.
    */
   readonly textPlace?: TextPlace | undefined;
+  /**
+   * Texts of such events that did not come by here, for decoders that compare what is told again later.
+   * @param text of all of them @param events how many
+   */
+  repeated?(text: string, events: number): void;
   /** The upstream closed its stream. @returns what was still held back @throws InvalidAnswer when something is missing */
   end(): ChunkBody[];
   /** True once the terminal event was seen: nothing that follows matters. */

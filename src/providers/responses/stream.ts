@@ -1,11 +1,11 @@
 /** The Responses format's events as bodies of the public format. */
-import { isObject, type JsonObject, objectOf, parseJson, textOf } from "../../lib/json/json.ts";
+import { isObject, type JsonObject, listOf, objectOf, parseJson, textOf } from "../../lib/json/json.ts";
 import type { SseEvent } from "../../lib/sse.ts";
 import type { Annotation, ChunkBody, ChunkChoice, Delta, ToolCallDelta } from "../../protocols/chat/schema.ts";
 import { doneData } from "../../protocols/chat/stream.ts";
 import { InvalidAnswer, UpstreamFault } from "../../protocols/errors.ts";
 import type { MakeId } from "../made-ids.ts";
-import type { StreamDecoder } from "../provider.ts";
+import type { StreamDecoder, TextPlace } from "../provider.ts";
 import { eventIn, objectAt, objectIn, objectsIn, plainWords, textAt, textIn } from "../reading.ts";
 import {
   annotationsOf,
@@ -35,6 +35,8 @@ type Part = {
 type PartKind = "text" | "refusal" | "summary" | "raw";
 
 const none: ChunkBody[] = [];
+/** `obfuscation` evens out the events' lengths: https://platform.openai.com/docs/api-reference/responses-streaming */
+const fragmentPlace: TextPlace = { path: ["delta"], padding: "obfuscation", counter: "sequence_number" };
 /** Where a reasoning item has its texts. */
 const reasoningParts = [
   ["summary", "summary"],
@@ -51,6 +53,7 @@ const replayedTypes = new Set<unknown>(["message", "reasoning", "function_call",
  */
 export class ResponsesStream implements StreamDecoder {
   finished = false;
+  textPlace: TextPlace | undefined;
   upstreamResponseId: string | undefined;
   readonly #quirks: ResponsesQuirks;
   readonly #makeId: MakeId;
@@ -83,6 +86,7 @@ export class ResponsesStream implements StreamDecoder {
   }
 
   push({ data, event: name }: SseEvent): ChunkBody[] {
+    this.textPlace = undefined;
     if (this.finished || data === doneData) return none;
     if (name === "error" && !isObject(parseJson(data))) throw new UpstreamFault(plainWords(data), 500);
     const event = eventIn(data);
@@ -136,6 +140,13 @@ export class ResponsesStream implements StreamDecoder {
     }
   }
 
+  /** They are of the part that the last event was of. */
+  repeated(text: string, events: number): void {
+    this.#part!.text += text;
+    this.#text += text;
+    this.#numbers.skip(events);
+  }
+
   /** Nothing is buffered, so that a stream that breaks off before its terminal event adds nothing. */
   end(): ChunkBody[] {
     return none;
@@ -152,6 +163,8 @@ export class ResponsesStream implements StreamDecoder {
     const text = textAt(event, "delta");
     const place = placeOf(event);
     this.#grow(kind, place, event["content_index"], text);
+    const isPlain = kind === "text" && text !== "" && listOf(logprobs).length === 0;
+    if (isPlain && typeof event["sequence_number"] === "number") this.textPlace = fragmentPlace;
     return this.#emitText(kind === "text" ? { content: text } : { refusal: text }, place, logprobs);
   }
 
@@ -389,6 +402,13 @@ class EventNumbers {
       else this.#isBroken = true;
     }
     this.#last = number;
+  }
+
+  /** So many more events, each with the next number. */
+  skip(events: number): void {
+    if (this.#last === undefined || events === 0) return;
+    this.#last += events;
+    this.#areCounting = true;
   }
 
   get haveGaps(): boolean {

@@ -5,7 +5,7 @@ import type { ChunkBody, Usage } from "../../protocols/chat/schema.ts";
 import { readingError } from "../../protocols/errors.ts";
 import type { StreamDecoder } from "../../providers/provider.ts";
 import type { UpstreamAnswer } from "../client.ts";
-import { type Chunks, Passthrough } from "./passthrough.ts";
+import { type Chunks, Passthrough, type RepeatedText } from "./passthrough.ts";
 import { lastEventIn } from "./text-template.ts";
 
 /** The first event gives the role, the second one opens the answer, the third one is a fragment as they all are. */
@@ -38,7 +38,10 @@ export class DecodedStream implements ChunkSource, Sink<Buffer> {
   readonly #decoder: StreamDecoder;
   readonly #parser = new SseParser();
   readonly #passthrough = new Passthrough();
-  readonly #repeat = (texts: Chunks) => this.#sink?.push(texts);
+  readonly #repeat = (texts: RepeatedText) => {
+    this.#decoder.repeated?.(texts.text, texts.count);
+    this.#sink?.push(texts);
+  };
   #sink: Sink<Chunks, readonly ChunkBody[]> | undefined;
   #isFirst = true;
 

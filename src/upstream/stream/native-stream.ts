@@ -55,6 +55,8 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
   /** Events in another framing that are held back. */
   readonly #framed: string[] = [];
   #last: SseEvent | undefined;
+  /** Events that passed behind it without being parsed. */
+  #copied: Buffer | undefined;
   /** The upstream's own error event, which ends the stream. */
   #faultEvent: SseEvent | undefined;
 
@@ -116,10 +118,16 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
     if (passesFaults && fault instanceof UpstreamFault && this.#faultEvent !== undefined) {
       events.push(this.#textOf(this.#faultEvent));
       encoder.framing?.end(events);
-    } else encoder.fault(renderFault(fault), this.#last, events);
+    } else encoder.fault(renderFault(fault), this.#latest, events);
+  }
+
+  get #latest(): SseEvent | undefined {
+    return this.#copied === undefined ? this.#last : new SseParser().push(this.#copied).at(-1);
   }
 
   readonly #repeat = (texts: RepeatedText): void => {
+    this.#decoder.repeated?.(texts.text, texts.count);
+    this.#copied = texts.raw;
     if (this.observer.wantsBodies) for (const chunk of texts.chunks()) this.observer.body(chunk);
     else this.observer.repeated(texts);
     this.#pass(texts.raw);
@@ -148,6 +156,7 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
         return;
       }
       this.#last = event;
+      this.#copied = undefined;
       if (this.#decoder.finished) {
         this.#finish(bytes, events.slice(0, at + 1), at === events.length - 1);
         return;

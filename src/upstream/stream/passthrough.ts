@@ -32,6 +32,21 @@ export class RepeatedText {
     return size;
   }
 
+  /** How many events they were. */
+  get count(): number {
+    return this.#places.length / 2;
+  }
+
+  /** All texts, one behind the other. */
+  get text(): string {
+    if (this.#places.length === 2) return this.first;
+    let json = "";
+    for (let at = 0; at < this.#places.length; at += 2) {
+      json += this.raw.toString("utf8", this.#places[at]! + 1, this.#places[at + 1]! - 1);
+    }
+    return JSON.parse(`"${json}"`) as string;
+  }
+
   /** The first text. */
   get first(): string {
     return JSON.parse(this.raw.toString("utf8", this.#places[0], this.#places[1])) as string;

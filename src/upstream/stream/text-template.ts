@@ -21,8 +21,12 @@ const blankLines = ["\n\n", "\r\n\r\n"].map((line) => Buffer.from(line));
 export class TextTemplate {
   /** The parts, concatenated: a buffer for each would cost more memory than they hold. */
   readonly #parts: Buffer;
-  /** Up to the text. */
+  /** Up to the text, or to the number where there is one. */
   readonly #before: Part;
+  /** From the number's end to the text; undefined where there is no number. */
+  readonly #toText: Part | undefined;
+  /** The number of the next event. */
+  #next = 0;
   /** From the text's end to the padding, or to the end of all. */
   readonly #between: Part;
   /** Behind the padding; undefined where there is none. */
@@ -30,23 +34,39 @@ export class TextTemplate {
   /** Whether the padding is spaces behind the JSON; else it is a string's text. */
   readonly #isSpaced: boolean;
 
-  private constructor(before: Buffer, between: Buffer, after: Buffer | undefined, isSpaced: boolean) {
+  private constructor(
+    before: Buffer,
+    toText: Buffer | undefined,
+    between: Buffer,
+    after: Buffer | undefined,
+    isSpaced: boolean,
+  ) {
     this.#isSpaced = isSpaced;
-    this.#parts = Buffer.concat([before, between, after ?? Buffer.alloc(0)]);
-    const middle = before.length + between.length;
-    this.#before = { start: 0, end: before.length, length: before.length };
-    this.#between = { start: before.length, end: middle, length: between.length };
-    this.#after = after && { start: middle, end: middle + after.length, length: after.length };
+    const parts: Buffer[] = [];
+    let start = 0;
+    const add = (part: Buffer): Part => {
+      parts.push(part);
+      const added = { start, end: start + part.length, length: part.length };
+      start = added.end;
+      return added;
+    };
+    this.#before = add(before);
+    this.#toText = toText && add(toText);
+    this.#between = add(between);
+    this.#after = after && add(after);
+    this.#parts = Buffer.concat(parts);
   }
 
   /**
    * The places are found by the structure of the JSON, not by what stands there: any text may stand elsewhere too.
    * @returns undefined when it is not certain where they stand
    */
-  static learn({ bytes: event, data }: RawEvent, { path, padding }: TextPlace): TextTemplate | undefined {
+  static learn({ bytes: event, data }: RawEvent, { path, padding, counter }: TextPlace): TextTemplate | undefined {
     const json = isOneEvent(event) ? valueAt(event, data) : undefined;
     const text = spanAt(event, json, path);
     if (text === undefined) return undefined;
+    const number = counter === undefined ? undefined : membersOf(event, json)?.get(counter);
+    if (counter !== undefined && (number === undefined || number.end > text.start)) return undefined;
     const pad = padding === undefined ? undefined : membersOf(event, json)?.get(padding);
     const isPadded = pad !== undefined && event[pad.start] === quote;
     if (isPadded && pad.start < text.end) return undefined;
@@ -54,7 +74,8 @@ export class TextTemplate {
     const padStart = isPadded ? pad.start + 1 : spaces;
     const padEnd = isPadded ? pad.end - 1 : endOfSpaces(event, spaces);
     const template = new TextTemplate(
-      event.subarray(0, text.start),
+      event.subarray(0, number?.start ?? text.start),
+      number && event.subarray(number.end, text.start),
       event.subarray(text.end, padStart),
       padEnd === undefined ? undefined : event.subarray(padEnd),
       spaces !== undefined,
@@ -62,13 +83,19 @@ export class TextTemplate {
     return template.fits(event) ? template : undefined;
   }
 
-  /** Whether that is one event that differs in nothing but its text. */
+  /** Whether that is one event that differs in nothing but its text, and its number: those of the next ones go on from there. */
   fits(event: Buffer): boolean {
+    if (this.#toText !== undefined) {
+      const number = numberAt(event, this.#before.length);
+      if (number === undefined) return false;
+      this.#next = number;
+    }
     return this.find(event, []) === event.length;
   }
 
   /**
-   * Looks for whole events with some text each, written as `JSON.stringify` writes it, up to the first that is none of these.
+   * Looks for whole events with some text each, written as `JSON.stringify` writes it, and the next number, up to the first that is
+   * none of these.
    * @param piece begins with an event
    * @param places takes where the texts begin and end, in turns
    * @returns where the last event ends
@@ -77,8 +104,8 @@ export class TextTemplate {
     let found = 0;
     let isAscii = true;
     for (;;) {
-      const start = found + this.#before.length;
-      if (!this.#holds(piece, found, this.#before) || piece[start] !== quote) break;
+      const start = this.#startOfText(piece, found);
+      if (start < 0 || piece[start] !== quote) break;
       let end = start + 1;
       let byte = piece[end];
       for (; byte !== undefined && byte !== quote && byte >= 32; byte = piece[++end]) {
@@ -91,8 +118,21 @@ export class TextTemplate {
       if (next < 0) break;
       places.push(start, end);
       found = next;
+      this.#next += 1;
     }
     return isAscii || isUtf8(piece.subarray(0, found)) ? found : 0;
+  }
+
+  /** @returns -1 where it begins in another way */
+  #startOfText(piece: Buffer, from: number): number {
+    if (!this.#holds(piece, from, this.#before)) return -1;
+    let at = from + this.#before.length;
+    if (this.#toText === undefined) return at;
+    const digits = String(this.#next);
+    for (let digit = 0; digit < digits.length; digit += 1, at += 1) {
+      if (piece[at] !== digits.charCodeAt(digit)) return -1;
+    }
+    return this.#holds(piece, at, this.#toText) ? at + this.#toText.length : -1;
   }
 
   /** @returns -1 where it goes on in another way */
@@ -113,6 +153,12 @@ export class TextTemplate {
   #holds(piece: Buffer, at: number, { start, end, length }: Part): boolean {
     return at + length <= piece.length && this.#parts.compare(piece, at, at + length, start, end) === 0;
   }
+}
+
+/** @returns undefined where no whole number of at most 15 digits begins */
+function numberAt(bytes: Buffer, at: number): number | undefined {
+  const digits = /^(?:0|[1-9]\d{0,14})(?!\d)/.exec(bytes.toString("latin1", at, at + 16))?.[0];
+  return digits === undefined ? undefined : Number(digits);
 }
 
 function endOfSpaces(bytes: Buffer, from: number | undefined): number | undefined {

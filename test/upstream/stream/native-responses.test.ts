@@ -1,0 +1,218 @@
+/** Responses streams whose fragments are copied as bytes: what goes out, what is counted and what is found wrong is what it is where each is parsed. */
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import type { Sink } from "../../../src/lib/flow.ts";
+import type { SseEvent } from "../../../src/lib/sse.ts";
+import type { ChunkBody } from "../../../src/protocols/chat/schema.ts";
+import { native } from "../../../src/protocols/responses/native.ts";
+import type { StreamDecoder } from "../../../src/providers/provider.ts";
+import { openaiResponses } from "../../../src/providers/responses/quirks.ts";
+import { ResponsesStream } from "../../../src/providers/responses/stream.ts";
+import type { UpstreamAnswer } from "../../../src/upstream/client.ts";
+import { StreamFold } from "../../../src/upstream/stream/fold.ts";
+import { NativeStream, type NativeStreamOptions } from "../../../src/upstream/stream/native-stream.ts";
+import type { RepeatedText } from "../../../src/upstream/stream/passthrough.ts";
+
+const decoder = () => new ResponsesStream(openaiResponses, (kind, choice, count) => `${kind}_${choice}_${count}`);
+
+/** Of whose texts nothing is known: every event is parsed. */
+class ParsedStream implements StreamDecoder {
+  readonly #inner = decoder();
+
+  push(event: SseEvent): ChunkBody[] {
+    return this.#inner.push(event);
+  }
+  end(): ChunkBody[] {
+    return this.#inner.end();
+  }
+  get finished(): boolean {
+    return this.#inner.finished;
+  }
+  get upstreamResponseId(): string | undefined {
+    return this.#inner.upstreamResponseId;
+  }
+}
+
+let copied = 0;
+
+/** @param parts the upstream's bytes @returns what goes to the client, and what is known of the answer */
+function passed(parts: readonly Buffer[], reader: StreamDecoder, isCut: boolean) {
+  const sent: string[] = [];
+  const fold = new StreamFold();
+  let length = 0;
+  let how = "";
+  const known: unknown[] = [];
+  const observer = {
+    wantsBodies: false,
+    body: (chunk: ChunkBody) => {
+      fold.push([chunk]);
+      length += chunk.choices[0]?.delta.content?.length ?? 0;
+    },
+    repeated: (texts: RepeatedText) => {
+      copied += texts.count;
+      length += texts.text.length;
+      fold.push(texts.chunks());
+    },
+    completed: (result: object) => void known.push(result),
+    faulted: (fault: Error, counted: unknown) => void known.push(fault.message, counted),
+    abandoned() {},
+  };
+  const envelope = { id: "resp_ours", created: 1, model: "ours" };
+  const answer = { name: "up", pause() {}, resume() {}, cancel() {}, drain() {}, endSoon() {} };
+  const options = {
+    form: { thinkingRequested: false, choices: 1 },
+    observer,
+    renderFault: (fault: Error) => ({ message: fault.message, type: "server_error", param: "", code: "x" }),
+    encoder: native.encoder(envelope, {}),
+    passesFaults: true,
+    endsWithStream: false,
+  } as unknown as NativeStreamOptions;
+  const flow = (sink: Sink<Buffer>) => {
+    for (const part of parts) sink.push(part);
+    if (isCut) sink.fail(new Error("cut"));
+    else sink.end();
+  };
+  const stream = new NativeStream({ ...answer, flow } as unknown as UpstreamAnswer, reader, options);
+  void stream.open().catch((error: Error) => {
+    how = error.message;
+  });
+  stream.flow({
+    push: (events) => void sent.push(events instanceof Uint8Array ? Buffer.from(events).toString() : events.join("")),
+    end: ({ how: ending, events }) => {
+      how = ending;
+      sent.push(events.join(""));
+    },
+    fail: (error) => {
+      how = String(error);
+    },
+  });
+  return { text: sent.join(""), how, known, length, answer: fold.complete ? fold.result() : undefined };
+}
+
+const place = { item_id: "msg_1", output_index: 0, content_index: 0 };
+type Fields = Record<string, unknown>;
+
+const anyText = fc.oneof(
+  fc.string({ unit: "grapheme", maxLength: 8 }),
+  fc.constantFrom("", '"', "\\", "\n", '","delta":"x', "é", "\u{1f600}", "12", "sequence_number"),
+);
+/** What a stream is made of beside its beginning and its end, and how it is written. */
+const piece = fc.oneof(
+  { weight: 40, arbitrary: fc.tuple(fc.constant("text"), anyText, fc.constantFrom("", "ab", "abcdef")) },
+  fc.tuple(fc.constant("refused" as const), anyText, fc.constant("")),
+  fc.tuple(fc.constant("logged" as const), anyText, fc.constant("")),
+  fc.tuple(fc.constant("other" as const), anyText, fc.constant("")),
+  fc.tuple(fc.constant("spaced" as const), anyText, fc.constant("")),
+  fc.tuple(fc.constant("counted wrong" as const), anyText, fc.constant("")),
+  fc.tuple(fc.constant("numbered behind" as const), anyText, fc.constant("")),
+);
+const harm = fc.constantFrom(
+  "none",
+  "none",
+  "untold",
+  "untold, lost event",
+  "lost event",
+  "other end",
+  "other whole",
+  "cut",
+  "error",
+  "ended",
+);
+
+const written = (value: Fields, spaces = "") => `event: ${value["type"]}\ndata: ${JSON.stringify(value)}${spaces}\n\n`;
+
+/** @returns the events, of which one may be harmed */
+function eventsOf(pieces: readonly (readonly [string, string, string])[], how: string, firstNumber: number): string[] {
+  let number = firstNumber;
+  let [text, refusal] = ["", ""];
+  const events: string[] = [];
+  const tell = (type: string, fields: Fields, spaces?: string) => {
+    events.push(written({ type, sequence_number: number, ...fields }, spaces));
+    number += 1;
+  };
+  const response = (status: string, output: unknown[]) => ({ id: "resp_up", object: "response", status, output });
+  const item = (content: unknown[]) => ({ id: "msg_1", type: "message", role: "assistant", content });
+  tell("response.created", { response: response("in_progress", []) });
+  tell("response.output_item.added", { output_index: 0, item: item([]) });
+  tell("response.content_part.added", { ...place, part: { type: "output_text", text: "" } });
+  for (const [kind, delta, obfuscation] of pieces) {
+    const type = "response.output_text.delta";
+    const plain = { ...place, delta, logprobs: [], obfuscation };
+    if (kind === "refused") {
+      tell("response.refusal.delta", { ...place, content_index: 1, delta });
+      refusal += delta;
+      continue;
+    }
+    if (kind === "other") {
+      tell("response.web_search_call.searching", { output_index: 1, item_id: "ws_1", delta });
+      continue;
+    }
+    text += delta;
+    if (kind === "logged") tell(type, { ...plain, logprobs: [{ token: delta, logprob: -1, top_logprobs: [] }] });
+    else if (kind === "spaced") tell(type, { ...place, delta }, "  ");
+    else if (kind === "numbered behind") {
+      events.push(written({ type, ...place, delta, sequence_number: number }));
+      number += 1;
+    } else if (kind === "counted wrong") {
+      number += delta.length % 3;
+      tell(type, plain);
+    } else tell(type, plain);
+  }
+  if (how.endsWith("lost event")) events.splice(3 + (text.length % (events.length - 2)), 1);
+  const parts = [
+    { type: "output_text", text, annotations: [] },
+    ...(refusal === "" ? [] : [{ type: "refusal", refusal }]),
+  ];
+  tell("response.output_text.done", { ...place, text: how === "other whole" ? `${text}x` : text });
+  if (how === "error") tell("error", { code: "server_error", message: "busy" });
+  tell("response.output_item.done", { output_index: 0, item: item(parts) });
+  const usage = { input_tokens: 3, output_tokens: text.length, total_tokens: 3 + text.length };
+  const other = item([{ type: "output_text", text: `x${text}`, annotations: [] }]);
+  // Without an output the numbers alone tell that events are missing.
+  const ended = how.startsWith("untold") ? [] : [how === "other end" ? other : item(parts)];
+  tell("response.completed", { response: { ...response("completed", ended), usage } });
+  return how === "ended" ? events.slice(0, 3 + (text.length % pieces.length)) : events;
+}
+
+test("in any pieces, with any fault: bytes, counts and errors are what they are where each event is parsed", () => {
+  copied = 0;
+  fc.assert(
+    fc.property(
+      fc.array(piece, { minLength: 1, maxLength: 30 }),
+      harm,
+      fc.constantFrom(0, 7, 95),
+      fc.option(fc.array(fc.integer({ min: 1, max: 400 }), { maxLength: 30 }), { nil: undefined }),
+      (pieces, how, firstNumber, cuts) => {
+        const events = eventsOf(pieces, how, firstNumber);
+        let bytes = Buffer.from(events.join(""));
+        if (how === "cut") bytes = bytes.subarray(0, Math.floor(bytes.length * 0.7));
+        const parts: Buffer[] = [];
+        let at = 0;
+        for (const length of cuts ?? events.map((event) => Buffer.byteLength(event))) {
+          if (at < bytes.length) parts.push(bytes.subarray(at, at + length));
+          at += length;
+        }
+        if (at < bytes.length) parts.push(bytes.subarray(at));
+        expect(passed(parts, decoder(), how === "cut")).toEqual(passed(parts, new ParsedStream(), how === "cut"));
+      },
+    ),
+    { numRuns: 1500 },
+  );
+  expect(copied).toBeGreaterThan(300);
+}, 60_000);
+
+test("a stream that ends within its fragments goes on from the number of the last one that passed", () => {
+  const texts = Array.from({ length: 20 }, (_, at) => ["text", `${at};`, "ab"] as const);
+  const events = eventsOf(texts, "none", 0).slice(0, 15);
+  copied = 0;
+  const { text, how, length } = passed(
+    events.map((event) => Buffer.from(event)),
+    decoder(),
+    false,
+  );
+  expect(copied).toBe(11);
+  expect([how, length]).toEqual(["faulted", "0;1;2;3;4;5;6;7;8;9;10;11;".length]);
+  expect(text).toStartWith(events.join(""));
+  const rest = text.slice(events.join("").length);
+  expect([...rest.matchAll(/"sequence_number":(\d+)/g)].map(([, number]) => number)).toEqual(["15", "16"]);
+});
