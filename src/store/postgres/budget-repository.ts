@@ -22,11 +22,26 @@ type Decision = Omit<Reserved, "tokens"> & {
 
 /** Gives back what was reserved for a call that nobody makes, its tokens too. */
 const strayReservation = "select troupe.settle($1::text, 0, 0)";
+/** Calls under way whose reservation was sent twice; the oldest beyond it are settled as if it had not been. */
+const maxSentTwice = 10_000;
 
 export function budgetRepository(
   { path, background }: BudgetPools,
   { holder, strays, hasOneClock }: BudgetTools,
 ): BudgetRepository {
+  /**
+   * The names of reservations that were sent twice. The second sending has one of its own, as the first may be carried out at any
+   * time, when the call is over too, and would then be held, or settled once more.
+   */
+  const sentTwice = new Map<string, string>();
+  const nameOf = (id: string): string => sentTwice.get(id) ?? id;
+  const renamed = (id: string): string => {
+    const name = `${id}-2`;
+    sentTwice.set(id, name);
+    const [oldest] = sentTwice.keys();
+    if (sentTwice.size > maxSentTwice) sentTwice.delete(oldest!);
+    return name;
+  };
   return {
     async list() {
       const rows = await background.run<BudgetRow>(
@@ -57,11 +72,17 @@ export function budgetRepository(
     async reserve({ id, amount, budgets, tokens }) {
       const owner = await holder.current();
       const now = hasOneClock ? (tokens?.now ?? null) : null;
-      let isSent = false;
-      const parameters = () => {
-        isSent = true;
+      const sent: string[] = [];
+      const removeStray = () => {
+        const name = sent.pop();
+        if (name !== undefined) strays.add({ owner, text: strayReservation, parameters: [name] });
+      };
+      const parameters = (again: boolean) => {
+        removeStray();
+        const name = again ? renamed(id) : id;
+        sent.push(name);
         const window = [tokens?.key ?? null, now, tokens?.limit ?? null, tokens?.tokens ?? 0];
-        return [id, owner, amount, JSON.stringify(budgets), ...window];
+        return [name, owner, amount, JSON.stringify(budgets), ...window];
       };
       const reserving = path.run<{ decision: string }>(
         `select troupe.reserve($1::text, $2::text, $3::bigint, $4::text::jsonb, $5::text, $6::float8, $7::bigint, $8::bigint)::text
@@ -69,16 +90,20 @@ export function budgetRepository(
         parameters,
       );
       const [row] = await reserving.catch((error) => {
-        if (isSent) strays.add({ owner, text: strayReservation, parameters: [id] });
+        sentTwice.delete(id);
+        removeStray();
         throw error;
       });
       const { tokens: window, ...decision } = JSON.parse(row!.decision) as Decision;
+      if (decision.refusedBy !== undefined || (window !== undefined && window.waitMs !== 0)) sentTwice.delete(id);
       if (window === undefined) return decision;
       return { ...decision, tokens: { ...window, waitMs: window.waitMs ?? Number.POSITIVE_INFINITY } };
     },
     async settle(id, spent, tokens) {
       const text = "select troupe.settle($1::text, $2::bigint, $3::bigint) or $4::boolean as done";
-      return (await path.run<{ done: boolean }>(text, (again) => [id, spent, tokens, again]))[0]!.done;
+      const [row] = await path.run<{ done: boolean }>(text, (again) => [nameOf(id), spent, tokens, again]);
+      sentTwice.delete(id);
+      return row!.done;
     },
     async releaseAbandoned() {
       await holder.current();
