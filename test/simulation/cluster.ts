@@ -50,6 +50,8 @@ export interface Part {
   leave(node: Node): Promise<unknown>;
   /** Callers come from now on, for that long. */
   begin(span: number): void;
+  /** After the last fault, where that is longer than others': whoever waits longer waits for ever. */
+  readonly patienceMs?: number;
   /** Faults are over: whether nobody waits any more. */
   readonly isDone: boolean;
   /** Looks at what is left. */
@@ -146,6 +148,13 @@ export class Cluster {
     return this.world.random.pick(this.#nodes);
   }
 
+  /** One more node. */
+  addNode(): Node {
+    const node = this.#newNode();
+    this.#nodes.push(node);
+    return node;
+  }
+
   /** @param subject whose promise it was @param until what happened later is of no interest */
   fail(subject: string, words: string, until?: number): void {
     const trace = this.#violations.length < maxTraces ? `\n${this.world.traceOf(subject, until)}` : "";
@@ -164,7 +173,8 @@ export class Cluster {
     for (const { network } of [this.database, this.coordination]) network.isCalm = true;
     world.note("world", "is quiet from now on");
     const isDone = () => parts.every((part) => part.isDone);
-    while (!isDone() && world.now < span + patience) await world.runUntil(world.now + 5_000);
+    const until = span + Math.max(patience, ...parts.map(({ patienceMs = 0 }) => patienceMs));
+    while (!isDone() && world.now < until) await world.runUntil(world.now + 5_000);
     const counted = Object.fromEntries(parts.map((part) => [part.name, part.check()]));
     return {
       digest: world.digest,

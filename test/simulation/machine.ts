@@ -3,7 +3,7 @@ import type { Clock } from "../../src/lib/clock.ts";
 import type { World } from "./world.ts";
 
 /** Unix time at the simulation's start: some time before midnight, at which days and months end. */
-const epoch = Date.UTC(2026, 10, 30, 23, 58);
+export const epoch = Date.UTC(2026, 10, 30, 23, 58);
 export const maxSkewMs = 300_000;
 
 /** What a machine can be cut off from. */

@@ -14,5 +14,13 @@ export const mutations = [
   "equal-ranks",
   /** What a node used is not counted. */
   "reports-are-lost",
+  /** What calls under way reserved is taken for free. */
+  "reserved-is-free",
+  /** What a call cost is spent twice. */
+  "settled-again-counts",
+  /** What dead nodes reserved stays reserved. */
+  "reservations-of-the-dead-stay",
+  /** What was reserved after its caller gave up stays reserved. */
+  "strays-stay",
 ] as const;
 export type Mutation = (typeof mutations)[number];

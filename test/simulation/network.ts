@@ -69,7 +69,10 @@ export class Network {
     world.after(this.#delay(machine), () => {
       const isSilent = machine.isCutFrom(this.place) || world.now < this.#mutesUntil;
       if (isSilent || world.chance(silence)) return;
-      if (world.now < this.#awayUntil || world.chance(lostRequest)) return machine.deliver(() => answered(undefined));
+      const isLost = world.chance(lostRequest);
+      // What waits in a socket of the store may be done all the same.
+      if (isLost && world.chance(late === 0 ? 0 : 200)) this.#doLate(world.between(100, 90_000), work);
+      if (isLost || world.now < this.#awayUntil) return machine.deliver(() => answered(undefined));
       if (world.chance(late)) return this.#doLate(world.between(1_000, 90_000), work);
       if (world.chance(repeated)) this.#doLate(world.between(0, 2_000), work);
       const starts = this.#starts;
@@ -77,8 +80,8 @@ export class Network {
       this.messages += 1;
       world.after(this.#delay(machine), () => {
         if (machine.isCutFrom(this.place)) return;
-        const isLost = starts !== this.#starts || world.chance(lostAnswer);
-        machine.deliver(() => answered(isLost ? undefined : answer));
+        const isCutOff = starts !== this.#starts || world.chance(lostAnswer);
+        machine.deliver(() => answered(isCutOff ? undefined : answer));
       });
     });
   }

@@ -1,4 +1,5 @@
 /** Runs one simulation. */
+import { BudgetedCalls } from "./budgets.ts";
 import { Calls } from "./calls.ts";
 import { Cluster, type ClusterOptions, type ClusterResult, type Part } from "./cluster.ts";
 import { Windows } from "./windows.ts";
@@ -15,6 +16,7 @@ type MakePart = (cluster: Cluster, load: number) => Part;
 const parts: Readonly<Record<string, MakePart>> = {
   leases: (cluster, load) => new Calls(cluster, Math.ceil(3 * load * cluster.options.nodes)),
   windows: (cluster, load) => new Windows(cluster, "coordination", load),
+  budgets: (cluster, load) => new BudgetedCalls(cluster, Math.ceil(10 * load * cluster.options.nodes)),
 };
 /** What is run by its name alone. */
 const apart: Readonly<Record<string, MakePart>> = {

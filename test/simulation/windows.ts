@@ -66,8 +66,13 @@ export class Windows implements Part {
 
   begin(span: number): void {
     for (const caller of this.#callers) this.#hitLater(caller);
-    this.#cluster.world.after(span, () => {
-      this.#quietAt = span;
+    this.#quietAt = span;
+    this.#cluster.world.after(this.#endsAt + patienceMs, () => {
+      // Its beats are most of what happens: others may take longer.
+      for (const [node, limiter] of this.#limiters) {
+        this.#closing.add(node);
+        void limiter.close();
+      }
     });
   }
 

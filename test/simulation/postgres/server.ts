@@ -6,9 +6,11 @@ import type { SQL } from "bun";
 import { windowTimes } from "../../../src/store/shared-windows.ts";
 import { ModelWindows } from "../../helpers/model-windows.ts";
 import type { Machine } from "../machine.ts";
+import { epoch } from "../machine.ts";
 import type { Mutation } from "../mutations.ts";
 import { Network, type Weather } from "../network.ts";
 import type { World } from "../world.ts";
+import { BudgetTables } from "./budgets.ts";
 import { CallTables } from "./calls.ts";
 import { Holders } from "./holders.ts";
 import { windowStatements } from "./windows.ts";
@@ -28,6 +30,7 @@ export class ModelledPostgres {
   readonly network: Network;
   readonly holders: Holders;
   readonly calls: CallTables;
+  readonly budgets: BudgetTables;
   readonly windows: ModelWindows;
   readonly #statements: readonly Statement[];
   /** By their whole text. */
@@ -38,8 +41,14 @@ export class ModelledPostgres {
     this.network = new Network(world, "database", weather);
     this.holders = new Holders(() => world.now, broken);
     this.calls = new CallTables(this.holders, broken);
+    this.budgets = new BudgetTables(() => epoch + world.now, this.holders, broken);
     this.windows = new ModelWindows(() => world.now + serverAheadMs, windowTimes, broken);
-    this.#statements = [...this.holders.statements, ...windowStatements(this.windows), ...this.calls.statements];
+    this.#statements = [
+      ...this.holders.statements,
+      ...this.budgets.statements,
+      ...windowStatements(this.windows),
+      ...this.calls.statements,
+    ];
   }
 
   /** What Bun's client is to the store: a pool, which is thrown away where a statement is late. */

@@ -1,0 +1,398 @@
+/**
+ * Budgets and tokens per minute over many nodes. What runs is the gate of a node with its queue of settlements, and the PostgreSQL
+ * repository; the functions of the database, keys, callers and what calls cost are modelled.
+ *
+ * Held to docs/budgets.md: never overspent by more than calls were underestimated; in the end what is spent is what calls cost, and
+ * nothing is reserved.
+ */
+import type { Config } from "../../src/config/config.ts";
+import { budgetRepository } from "../../src/store/postgres/budget-repository.ts";
+import type { BudgetRepository, Reservation } from "../../src/store/store.ts";
+import type { Attempt, Reservation as Reserved } from "../../src/usage/attempt.ts";
+import { Budgets } from "../../src/usage/budgets.ts";
+import { dollarsFrom } from "../../src/usage/spans.ts";
+import { silentLogger } from "../helpers/silent-logger.ts";
+import type { Cluster, Counts, Node, Part } from "./cluster.ts";
+
+type Call = {
+  readonly name: string;
+  readonly attempt: Attempt;
+  readonly cost: number;
+  readonly tokens: number;
+  /** As the node asked the store. */
+  reservation: Reservation | undefined;
+  /** `told`: the node knows what it cost. `settled`: so does the store. `lost`: its node died before it knew. */
+  state: "asked" | "refused" | "open" | "told" | "settled" | "lost";
+  end: () => void;
+  /** When the store counted its tokens. */
+  use: Use | undefined;
+  /** How often the store was asked to settle it. */
+  tries: number;
+};
+/** One budget in one span, by what its callers were told. */
+type Account = {
+  readonly name: string;
+  readonly limit: number;
+  /** At least so much of it is taken: what calls under way reserved, and the lesser of that and their cost of those that are over. */
+  taken: number;
+  /** By how much calls cost more than was reserved for them. */
+  under: number;
+  spent: number;
+  /** What calls cost whose node died when the store was told. */
+  unsure: number;
+};
+type Use = { readonly at: number; readonly call: Call };
+type Gate = { readonly budgets: Budgets; readonly store: BudgetRepository };
+
+const keys = 20;
+const tags = ["team-a", "team-b", "team-c"];
+const tiers = ["free", "pro", "enterprise"] as const;
+const prices = { input: 1, output: 5 };
+const windowMs = 60_000;
+/** Until what dead nodes reserved is given back, when another one starts. */
+const abandonedMs = 600_000 + 60_000;
+
+export class BudgetedCalls implements Part {
+  readonly name = "budgets";
+  readonly patienceMs = abandonedMs + 120_000;
+  readonly #cluster: Cluster;
+  readonly #total: number;
+  readonly #settings: Config["budgets"];
+  readonly #tokenLimit: number;
+  readonly #gates = new Map<Node, Gate>();
+  readonly #open = new Map<Node, Set<Call>>();
+  /** By the id of its reservation. */
+  readonly #calls = new Map<string, Call>();
+  readonly #accounts = new Map<string, Account>();
+  /** By key: when the store counted its tokens. */
+  readonly #uses = new Map<string, Use[]>();
+  readonly #counts = {
+    asked: 0,
+    allowed: 0,
+    refused: 0,
+    overTokens: 0,
+    unavailable: 0,
+    settled: 0,
+    lost: 0,
+    unsure: 0,
+  };
+  /** The call that a node is about to ask the store for. */
+  #asking: Call | undefined;
+  #waiting = 0;
+  #isJudged = false;
+
+  /** @param calls how many come in all */
+  constructor(cluster: Cluster, calls: number) {
+    this.#cluster = cluster;
+    this.#total = calls;
+    // About half of what is asked for.
+    const dollars = (parts: number) => dollarsFrom(Math.ceil((calls * 1_000) / parts));
+    this.#settings = {
+      all: { month: dollars(1) },
+      tiers: { free: { day: dollars(3) }, pro: {}, enterprise: {} },
+      tags: { "team-a": { day: dollars(4), month: dollars(3) }, "team-b": { prepaid: dollars(4) } },
+      keys: { day: dollars(keys) },
+      unknownPrice: "refuse",
+      assumedOutputTokens: 1_000,
+    };
+    this.#tokenLimit = Math.ceil((calls / keys) * 250);
+    cluster.database.budgets.onReserved = (id) => this.#counted(id);
+  }
+
+  join(node: Node): void {
+    const { path, background, holder, strays, machine } = node;
+    const store = budgetRepository({ path, background }, { holder, strays, hasOneClock: false });
+    const budgets = new Budgets({
+      store: {
+        ...store,
+        reserve: (reservation) => this.#reserve(store, reservation),
+        settle: (id, spent, tokens) => this.#settle(store, id, spent, tokens),
+      },
+      clock: machine,
+      log: silentLogger,
+      settings: () => this.#settings,
+      now: () => machine.monotonic(),
+      tokensPerMinute: () => this.#tokenLimit,
+      price: (_, input, output) => input * prices.input + output * prices.output,
+    });
+    const calls = new Set<Call>();
+    machine.onDeath(() => {
+      this.#gates.delete(node);
+      for (const call of [...calls]) this.#lose(call);
+    });
+    this.#open.set(node, calls);
+    const start = async () => {
+      await budgets.load();
+      await budgets.start();
+      this.#gates.set(node, { budgets, store });
+    };
+    const startSoon = () => void start().catch(() => machine.setTimer(1_000, startSoon));
+    void node.ready.then(startSoon);
+  }
+
+  /** Calls under way end, and are told of. */
+  async leave(node: Node): Promise<void> {
+    const gate = this.#gates.get(node);
+    if (gate === undefined) return;
+    this.#gates.delete(node);
+    for (const call of [...this.#open.get(node)!]) call.end();
+    await gate.budgets.close();
+  }
+
+  begin(span: number): void {
+    const { world } = this.#cluster;
+    for (let at = 0; at < this.#total; at += 1) world.after(world.between(0, span), () => this.#client(`call${at}`));
+    world.after(span + abandonedMs, () => void this.#judge(this.#cluster.addNode()));
+  }
+
+  get isDone(): boolean {
+    return this.#isJudged;
+  }
+
+  check(): Counts {
+    if (!this.#isJudged) this.#cluster.fail("budgets", "could not be looked at in the end");
+    if (this.#waiting > 0) this.#cluster.fail("budgets", `have ${this.#waiting} calls that wait for ever`);
+    for (const [key, uses] of this.#uses) this.#assertTokens(key, uses);
+    return this.#counts;
+  }
+
+  #newCall(name: string): Call {
+    const { world } = this.#cluster;
+    const bounds = { inputBytes: world.between(100, 2_000), maxOutputTokens: world.between(50, 500) };
+    const estimate = bounds.inputBytes * prices.input + bounds.maxOutputTokens * prices.output;
+    // Some are underestimated.
+    const part = world.chance(50) ? world.between(100, 130) : world.between(5, 100);
+    const attempt: Attempt = {
+      requestId: name,
+      number: 1,
+      keyId: `key${world.random.below(keys)}`,
+      tier: world.random.pick(tiers),
+      tags: world.chance(500) ? [world.random.pick(tags)] : [],
+      surface: "gateway",
+      format: "chat",
+      model: "model",
+      bounds,
+    };
+    const cost = Math.ceil((estimate * part) / 100);
+    const tokens = Math.ceil(((bounds.inputBytes / 4 + bounds.maxOutputTokens) * part) / 100);
+    return {
+      name,
+      attempt,
+      cost,
+      tokens,
+      reservation: undefined,
+      state: "asked",
+      end: () => {},
+      use: undefined,
+      tries: 0,
+    };
+  }
+
+  #client(name: string): void {
+    const node = this.#cluster.anyNode();
+    const call = this.#newCall(name);
+    node.machine.deliver(() => {
+      const gate = this.#gates.get(node);
+      if (gate !== undefined) this.#ask(node, gate.budgets, call);
+    });
+  }
+
+  #ask(node: Node, budgets: Budgets, call: Call): void {
+    const { world } = this.#cluster;
+    const { machine } = node;
+    this.#counts.asked += 1;
+    this.#waiting += 1;
+    world.note(call.name, `asked of ${machine.name}`);
+    const calls = this.#open.get(node)!;
+    calls.add(call);
+    this.#asking = call;
+    const reserving = budgets.reserve(call.attempt, machine.now());
+    this.#asking = undefined;
+    if (reserving === undefined) throw new Error("no budget applies");
+    const refused = (error: unknown) => {
+      if (call.state !== "asked") return;
+      this.#waiting -= 1;
+      calls.delete(call);
+      call.state = "refused";
+      this.#countRefusal(call, error as Error & { code?: string });
+    };
+    reserving.then((reserved) => {
+      if (call.state !== "asked") return;
+      this.#waiting -= 1;
+      this.#allowed(node, call, reserved);
+    }, refused);
+  }
+
+  #countRefusal({ name }: Call, { code, message }: Error & { readonly code?: string }): void {
+    this.#cluster.world.note(name, `refused: ${code ?? message}`);
+    if (code === "insufficient_quota") this.#counts.refused += 1;
+    else if (code === "rate_limit_exceeded") this.#counts.overTokens += 1;
+    else this.#counts.unavailable += 1;
+  }
+
+  #allowed(node: Node, call: Call, reserved: Reserved): void {
+    const { world } = this.#cluster;
+    const amount = call.reservation!.amount;
+    this.#counts.allowed += 1;
+    call.state = "open";
+    world.note(call.name, `allowed, ${amount} reserved`);
+    for (const account of this.#accountsOf(call)) {
+      account.taken += amount;
+      if (account.taken <= account.limit + account.under) continue;
+      this.#cluster.fail(
+        call.name,
+        `overspends ${account.name}: ${account.taken} of ${account.limit} and ${account.under}`,
+      );
+    }
+    call.end = () => {
+      cancel();
+      this.#end(node, call, reserved);
+    };
+    const cancel = node.machine.setTimer(
+      world.chance(100) ? world.between(5_000, 40_000) : world.between(20, 3_000),
+      () => call.end(),
+    );
+  }
+
+  #end(node: Node, call: Call, reserved: Reserved): void {
+    if (call.state !== "open") return;
+    const { amount } = call.reservation!;
+    call.state = "told";
+    this.#cluster.world.note(call.name, `over, cost ${call.cost}`);
+    for (const account of this.#accountsOf(call)) {
+      account.taken += Math.min(amount, call.cost) - amount;
+      account.under += Math.max(0, call.cost - amount);
+    }
+    // What is not settled when its node dies, nobody knows of.
+    this.#open.get(node)!.add(call);
+    reserved.settle({ cost: call.cost, counted: "upstream", tokens: { input: call.tokens, output: 0 } } as Line);
+  }
+
+  /** Its node dies. */
+  #lose(call: Call): void {
+    const amount = call.reservation?.amount ?? 0;
+    this.#cluster.world.note(call.name, "lost with its node");
+    if (call.state === "asked") this.#waiting -= 1;
+    if (call.state === "open") {
+      this.#counts.lost += 1;
+      for (const account of this.#accountsOf(call)) account.taken -= amount;
+    }
+    if (call.state === "told") {
+      this.#counts.unsure += 1;
+      for (const account of this.#accountsOf(call)) {
+        account.taken -= Math.min(amount, call.cost);
+        account.unsure += call.cost;
+      }
+    }
+    call.state = "lost";
+  }
+
+  #reserve(store: BudgetRepository, reservation: Reservation) {
+    const call = this.#asking!;
+    call.reservation = reservation;
+    this.#calls.set(reservation.id, call);
+    return store.reserve(reservation);
+  }
+
+  async #settle(store: BudgetRepository, id: string, spent: number, tokens: number): Promise<boolean> {
+    const call = this.#calls.get(id);
+    const isFirst = call?.tries === 0;
+    if (call !== undefined) call.tries += 1;
+    const isSettled = await store.settle(id, spent, tokens);
+    if (call?.state !== "told") return isSettled;
+    call.state = "settled";
+    this.#counts.settled += 1;
+    this.#cluster.world.note(call.name, "settled");
+    // One whose answer was lost may have done it.
+    if (isFirst && !isSettled) this.#cluster.fail(call.name, "is settled, but its reservation is gone");
+    for (const account of this.#accountsOf(call)) account.spent += call.cost;
+    for (const calls of this.#open.values()) if (calls.delete(call)) break;
+    return isSettled;
+  }
+
+  #accountsOf({ reservation }: Call): Account[] {
+    return (reservation?.budgets ?? []).map(({ scope, span, limit }) => {
+      const name = `${scope} ${span}`;
+      const found = this.#accounts.get(name) ?? { name, limit, taken: 0, under: 0, spent: 0, unsure: 0 };
+      this.#accounts.set(name, found);
+      return found;
+    });
+  }
+
+  #counted(id: string): void {
+    const [first, again] = id.split("-");
+    const call = this.#calls.get(first!);
+    if (call === undefined) return;
+    this.#cluster.world.note(call.name, `reserved by the store as ${id}`);
+    // Of one that was sent twice the first counts for nobody.
+    if (call.use !== undefined && again === undefined) return;
+    const { keyId } = call.attempt;
+    const uses = this.#uses.get(keyId) ?? [];
+    this.#uses.set(keyId, uses);
+    call.use = { at: this.#cluster.world.now, call };
+    uses.push(call.use);
+  }
+
+  /** Of each call at least the lesser of what was reserved for it and what it used. */
+  #assertTokens(key: string, uses: readonly Use[]): void {
+    const isCounted = (use: Use) => use.call.use === use && ["open", "told", "settled"].includes(use.call.state);
+    const told = uses.filter(isCounted);
+    const tokensOf = ({ tokens, reservation }: Call) => Math.min(tokens, reservation!.tokens!.tokens);
+    let [sum, first] = [0, 0];
+    for (const { at, call } of told) {
+      sum += tokensOf(call);
+      for (; told[first]!.at <= at - windowMs; first += 1) sum -= tokensOf(told[first]!.call);
+      if (sum <= this.#tokenLimit) continue;
+      this.#cluster.fail(call.name, `makes ${sum} tokens of ${key} in a minute of ${this.#tokenLimit}`, at);
+      return;
+    }
+  }
+
+  /** Once all is over: what the store says is what was spent, nothing is reserved, and what is left may be used. */
+  async #judge(node: Node): Promise<void> {
+    while (!this.#gates.has(node)) await new Promise<void>((resolve) => node.machine.setTimer(1_000, resolve));
+    const { budgets, store } = this.#gates.get(node)!;
+    for (const id of this.#cluster.database.budgets.reservations) {
+      this.#cluster.fail(
+        this.#calls.get(id.split("-")[0]!)?.name ?? "budgets",
+        "is over, and something is still reserved for it",
+      );
+    }
+    const accounts = [...this.#accounts.values()];
+    const spans = accounts.map(({ name }) => ({ scope: name.split(" ")[0]!, span: name.split(" ")[1]! }));
+    const found = await store.spending(spans);
+    for (const [at, { name, limit, under, spent, unsure }] of accounts.entries()) {
+      const { spent: stored, reserved } = found[at]!;
+      if (reserved !== 0) this.#cluster.fail("budgets", `have ${reserved} of ${name} reserved by nobody`);
+      if (stored < spent || stored > spent + unsure) {
+        this.#cluster.fail("budgets", `have ${stored} of ${name} spent, but calls cost ${spent} and perhaps ${unsure}`);
+      }
+      if (stored > limit + under + unsure) this.#cluster.fail("budgets", `have ${stored} spent of ${limit} of ${name}`);
+    }
+    for (let key = 0; key < keys; key += 1) await this.#assertOpen(budgets, store, `key${key}`, node.machine.now());
+    this.#isJudged = true;
+  }
+
+  /** A small call is refused where a budget is spent, and only there. */
+  async #assertOpen(budgets: Budgets, store: BudgetRepository, keyId: string, at: number): Promise<void> {
+    const call = { ...this.#newCall(`last-${keyId}`), cost: 1 };
+    const attempt = { ...call.attempt, keyId, tags: [], tier: "pro", bounds: { inputBytes: 1, maxOutputTokens: 0 } };
+    this.#asking = call;
+    const reserving = budgets.reserve(attempt, at)!;
+    this.#asking = undefined;
+    const asked = call.reservation!.budgets;
+    const isOpen = await reserving.then(
+      (reserved) => {
+        reserved.settle({ cost: 0, counted: "upstream", tokens: { input: 0, output: 0 } } as unknown as Line);
+        return true;
+      },
+      () => false,
+    );
+    const found = await store.spending(asked);
+    const hasRoom = asked.every(({ limit }, place) => found[place]!.spent < limit);
+    if (isOpen !== hasRoom)
+      this.#cluster.fail("budgets", `${isOpen ? "allow" : "refuse"} a call of ${keyId} in the end`);
+  }
+}
+
+type Line = Parameters<Reserved["settle"]>[0];
