@@ -13,7 +13,7 @@ import { needsStorage } from "../store/require-storage.ts";
 import type { BudgetPeriod } from "../store/store.ts";
 import type { Rule } from "../usage/budget-rules.ts";
 import { dollarsFrom, endOf, microsFrom, periods, spanOf } from "../usage/spans.ts";
-import { admitAdmin, record } from "./act.ts";
+import { type Actor, admitAdmin, record } from "./act.ts";
 import { Query, readBody } from "./bodies.ts";
 import { keyed, pageOf, pageSchema, writing } from "./pages.ts";
 
@@ -94,6 +94,27 @@ async function told(services: Services, name: Named) {
   return rule && (await budgetsJson(services, [rule]))[0];
 }
 
+/**
+ * Makes a change, and the line that tells of it.
+ * @param change rejects where there is nothing to change; `isNew`: no such budget was known
+ * @returns the budget's id, and what it is now: undefined where there is none any more
+ */
+async function changed(
+  services: Services,
+  context: RequestContext,
+  actor: Actor,
+  act: string,
+  change: (name: Named, isNew: boolean) => Promise<void>,
+) {
+  const name = await named(services, context);
+  const before = await told(services, name);
+  await needsStorage(() => change(name, before === undefined));
+  const after = await told(services, name);
+  const id = `${name.scope}/${name.period}`;
+  await record(services, context, actor, { act, subject: id, before, after });
+  return { id, after };
+}
+
 const describe = (operation: Omit<Parameters<typeof describeOperation>[0], "tag">) =>
   describeOperation({ tag: "Admin", ...operation, errors: [...keyed, ...(operation.errors ?? [])] });
 const inPath = ["scope", "period"].map((name) => ({ name, in: "path", required: true, schema: { type: "string" } }));
@@ -145,17 +166,10 @@ export const budgetRoutes: readonly Route[] = [
     run: async (services, context) => {
       const actor = await admitAdmin(services, context);
       const { dollars } = await readBody(services, context, Dollars);
-      const name = await named(services, context);
-      const before = await told(services, name);
-      const row = { ...name, limit: microsFrom(dollars), updatedAt: services.clock.now() };
-      await needsStorage(() => services.store.budgets.set(row, before === undefined));
-      const after = await told(services, name);
-      await record(services, context, actor, {
-        act: "budget.set",
-        subject: `${name.scope}/${name.period}`,
-        before,
-        after,
-      });
+      const { store, clock } = services;
+      const { after } = await changed(services, context, actor, "budget.set", (name, isNew) =>
+        store.budgets.set({ ...name, limit: microsFrom(dollars), updatedAt: clock.now() }, isNew),
+      );
       return jsonAnswer(after);
     },
   },
@@ -174,14 +188,11 @@ export const budgetRoutes: readonly Route[] = [
     run: async (services, context) => {
       const actor = await admitAdmin(services, context);
       const { dollars } = await readBody(services, context, Dollars);
-      const name = await named(services, context);
-      const before = await told(services, name);
       const { store, clock } = services;
-      const limit = await needsStorage(() => store.budgets.add(name, microsFrom(dollars), clock.now()));
-      if (limit === undefined) throw ApiError.notFound("No such budget was set: set it first.", "scope");
-      const after = await told(services, name);
-      const act = { act: "budget.top-up", subject: `${name.scope}/${name.period}`, before, after };
-      await record(services, context, actor, act);
+      const { after } = await changed(services, context, actor, "budget.top-up", async (name) => {
+        const limit = await store.budgets.add(name, microsFrom(dollars), clock.now());
+        if (limit === undefined) throw ApiError.notFound("No such budget was set: set it first.", "scope");
+      });
       return jsonAnswer(after);
     },
   },
@@ -200,17 +211,8 @@ export const budgetRoutes: readonly Route[] = [
     }),
     run: async (services, context) => {
       const actor = await admitAdmin(services, context);
-      const name = await named(services, context);
-      const before = await told(services, name);
-      if (!(await needsStorage(() => services.store.budgets.remove(name)))) {
-        throw ApiError.notFound("No such budget was set.", "scope");
-      }
-      const id = `${name.scope}/${name.period}`;
-      await record(services, context, actor, {
-        act: "budget.remove",
-        subject: id,
-        before,
-        after: await told(services, name),
+      const { id } = await changed(services, context, actor, "budget.remove", async (name) => {
+        if (!(await services.store.budgets.remove(name))) throw ApiError.notFound("No such budget was set.", "scope");
       });
       return jsonAnswer({ object: "budget.deleted", id, deleted: true });
     },

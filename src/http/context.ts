@@ -161,6 +161,16 @@ export class RequestContext {
     if (this.#retained === 0) this.release();
   }
 
+  /** Keeps the body for as long as the work takes, be it beyond the request's end. */
+  async retainWhile<T>(work: () => Promise<T>): Promise<T> {
+    const release = this.retain();
+    try {
+      return await work();
+    } finally {
+      release();
+    }
+  }
+
   /** Keeps the body, and what it counts for, beyond the request's end. @returns ends that, once */
   retain(): () => void {
     let isRetained = true;

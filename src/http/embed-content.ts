@@ -55,21 +55,13 @@ type Asked = {
   readonly source: Source;
 };
 
-async function answer(
-  services: Services,
-  context: RequestContext,
-  asked: Asked,
-  signal: AbortSignal,
-): Promise<WholeAnswer> {
-  const release = context.retain();
-  try {
+function answer(services: Services, context: RequestContext, asked: Asked, signal: AbortSignal): Promise<WholeAnswer> {
+  return context.retainWhile(async () => {
     const mayName = (provider: string) => mayUseProvider(asked.caller, provider);
     const { bound } = resolveModel(services.live.accounts, standsFor(services, asked.model), mayName);
     const isNative = bound.provider.kind === "remote" && bound.provider.methodAddress !== undefined;
     return await (isNative ? passed : translated)(services, context, asked, signal);
-  } finally {
-    release();
-  }
+  });
 }
 
 /** The caller's own body, for an upstream that has the format. */

@@ -107,21 +107,18 @@ async function operate(
 
 type Asked = { readonly caller: Caller; readonly operation: Operation; readonly source: Source };
 
-async function wholeAnswer(
+function wholeAnswer(
   services: Services,
   context: RequestContext,
   asked: Asked,
   signal: AbortSignal,
 ): Promise<WholeAnswer> {
-  const release = context.retain();
-  try {
+  return context.retainWhile(async () => {
     if (asked.operation === "embeddings") return await embed(services, context, asked.caller, asked.source, signal);
     const relay = relayOf(services, context, asked);
     const answer = await sendVia(services, context, relay, jsonRequest(relay, asked.operation, asked.source), signal);
     return await wholeVia(services, context, relay, answer);
-  } finally {
-    release();
-  }
+  });
 }
 
 /** @throws ApiError missing_field, invalid_value, unknown_provider, model_not_allowed */

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { ApiError, type FunctionDeclaration, GoogleGenAI, Type } from "@google/genai";
 import type { SurfaceName } from "../../src/config/config.ts";
+import { callPiece, chunk, completionOf, endingOf, streamed } from "../helpers/chat-upstream.ts";
 import { HeldStream } from "../helpers/held-stream.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { observe } from "../helpers/observed-troupe.ts";
@@ -48,25 +49,8 @@ const counted = {
   cachedContentTokenCount: 10,
   thoughtsTokenCount: 3,
 };
-const completion = (message: object, finish_reason = "stop") => ({
-  choices: [{ index: 0, message: { role: "assistant", ...message }, finish_reason }],
-  usage,
-});
-const chunk = (delta: object, finish_reason: string | null = null) =>
-  `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
-const callPiece = (index: number, args: string, name?: string) => {
-  const opening = name === undefined ? {} : { id: `call_${index}`, type: "function" };
-  return chunk({ tool_calls: [{ index, ...opening, function: { ...(name && { name }), arguments: args } }] });
-};
-const ending = (reason = "stop") => [
-  chunk({}, reason),
-  `data: ${JSON.stringify({ choices: [], usage })}\n\n`,
-  "data: [DONE]\n\n",
-];
-const streamed =
-  (...pieces: string[]) =>
-  () =>
-    sseResponse(pieces);
+const completion = (message: object, finish_reason?: string) => completionOf(message, finish_reason, usage);
+const ending = (reason?: string) => endingOf(reason, usage);
 const sent = () => upstream.last.json as Record<string, unknown> & { messages: Record<string, unknown>[] };
 const weather: FunctionDeclaration = {
   name: "weather",

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 import Anthropic from "@anthropic-ai/sdk";
 import { betaTool } from "@anthropic-ai/sdk/helpers/beta/json-schema";
 import type { SurfaceName } from "../../src/config/config.ts";
+import { callPiece, chunk, completionOf, endingOf, streamed } from "../helpers/chat-upstream.ts";
 import { HeldStream } from "../helpers/held-stream.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
@@ -46,31 +47,8 @@ const counted = {
   output_tokens: 7,
   output_tokens_details: { thinking_tokens: 3 },
 };
-const completion = (message: object, finish_reason = "stop") => ({
-  choices: [{ index: 0, message: { role: "assistant", ...message }, finish_reason }],
-  usage,
-});
-const chunk = (delta: object, finish_reason: string | null = null) =>
-  `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
-const callPiece = (index: number, args: string, name?: string) =>
-  chunk({
-    tool_calls: [
-      {
-        index,
-        ...(name && { id: `call_${index}`, type: "function" }),
-        function: { ...(name && { name }), arguments: args },
-      },
-    ],
-  });
-const ending = (reason = "stop") => [
-  chunk({}, reason),
-  `data: ${JSON.stringify({ choices: [], usage })}\n\n`,
-  "data: [DONE]\n\n",
-];
-const streamed =
-  (...pieces: string[]) =>
-  () =>
-    sseResponse(pieces);
+const completion = (message: object, finish_reason?: string) => completionOf(message, finish_reason, usage);
+const ending = (reason?: string) => endingOf(reason, usage);
 const sent = () => upstream.last.json as Record<string, unknown> & { messages: Record<string, unknown>[] };
 const weather = {
   name: "weather",

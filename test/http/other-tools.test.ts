@@ -1,6 +1,7 @@
 /** Calls of tools that are no functions, by models that speak chat completions, in the formats of other clients. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { SseParser } from "../../src/lib/sse.ts";
+import { chunk, completionOf, endingOf } from "../helpers/chat-upstream.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 
@@ -76,17 +77,11 @@ const custom = { id: "call_0", type: "custom", custom: { name: "patch", input: t
 const plain = { id: "call_1", type: "function", function: { name: "weather", arguments: '{"city":"Oslo"}' } };
 const unknown = { id: "call_2", type: "browser", browser: { url: "https://a.example" } };
 
-const whole = (...tool_calls: object[]) => {
-  const message = { role: "assistant", content: null, tool_calls };
-  return jsonResponse({
-    choices: [{ index: 0, message, finish_reason: "tool_calls" }],
-    usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
-  });
-};
-const chunk = (delta: object, finish_reason: string | null = null) =>
-  `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };
+const whole = (...tool_calls: object[]) =>
+  jsonResponse(completionOf({ content: null, tool_calls }, "tool_calls", usage));
 const fragment = (index: number, call: object) => chunk({ tool_calls: [{ index, ...call }] });
-const end = [chunk({}, "tool_calls"), "data: [DONE]\n\n"];
+const end = endingOf("tool_calls");
 
 async function post(format: string, stream: boolean): Promise<Response> {
   const [path, body] = formats[format]!.ask(stream);
@@ -140,7 +135,7 @@ test.each(Object.keys(formats))("%s: a custom tool's call holds its text, plain 
 const refusal = "groq sent a call of a tool of type 'browser', which has no place in this format.";
 
 type Day = { readonly ended: { readonly broken: number }; readonly tokens: { input: number; output: number } };
-const usage = async (): Promise<Day> => {
+const used = async (): Promise<Day> => {
   const { data } = (await (await troupe.fetch("/gateway/v1/usage")).json()) as { data: Day[] };
   return data[0] ?? { ended: { broken: 0 }, tokens: { input: 0, output: 0 } };
 };
@@ -148,11 +143,11 @@ const usage = async (): Promise<Day> => {
 test.each(Object.keys(formats))(
   "%s: a call of a kind that has no place is told, and what was counted counts",
   async (format) => {
-    const before = await usage();
+    const before = await used();
     answer = () => whole(plain, unknown);
     const refused = await post(format, false);
     expect([refused.status, await refused.text()]).toEqual([503, expect.stringContaining(refusal)]);
-    const after = await usage();
+    const after = await used();
     expect(after.ended.broken - before.ended.broken).toBe(1);
     expect(after.tokens.input - before.tokens.input).toBe(3);
     expect(after.tokens.output - before.tokens.output).toBe(2);

@@ -1,5 +1,6 @@
 /** API keys. What changes them is counted by a trigger; the count is asked for twice a second, so that no call has to. */
-import { damaged, StorageError } from "../storage-error.ts";
+import { assertReadableKey } from "../readable-key.ts";
+import { StorageError } from "../storage-error.ts";
 import type { KeyRepository, KeyRights, KeyRow } from "../store.ts";
 import type { QueryPool } from "./query-pool.ts";
 
@@ -67,7 +68,7 @@ export function keyRepository({ path, background: pool }: KeyPools, place: strin
     version: () => version.known(),
     async list() {
       const rows = await path.run<KeyRow>(`select ${columns} from troupe.keys order by created_at, id`);
-      for (const row of rows) assertReadable(row, place);
+      for (const row of rows) assertReadableKey(row, place);
       return rows.map((row) => ({ ...row }));
     },
     insert: (row) => changing(async () => void (await pool.run(insertion, valuesOf(row)))),
@@ -122,17 +123,5 @@ async function insertFirst(pool: QueryPool, row: KeyRow, beforeCommit: () => voi
     // The commit may have been applied all the same.
     if ((await pool.run("select 1 from troupe.keys where id = $1::text", [row.id])).length === 0) throw error;
     return true;
-  }
-}
-
-function assertReadable({ id, surfaces, models, tags }: KeyRow, place: string): void {
-  if (![surfaces, models, tags].every(isList)) throw damaged(place, `the rights of ${id} can't be read`);
-}
-
-function isList(json: string): boolean {
-  try {
-    return Array.isArray(JSON.parse(json));
-  } catch {
-    return false;
   }
 }

@@ -1,6 +1,6 @@
 /** API keys. */
 import type { Database } from "bun:sqlite";
-import { damaged } from "../storage-error.ts";
+import { assertReadableKey } from "../readable-key.ts";
 import type { KeyRepository, KeyRights, KeyRow } from "../store.ts";
 import type { Synchronous } from "./asynchronous.ts";
 
@@ -65,7 +65,7 @@ export function keyRepository(database: Database): SqliteKeys {
     version: () => version.get()!.value,
     list() {
       const rows = list.all();
-      for (const row of rows) assertReadable(row, database.filename);
+      for (const row of rows) assertReadableKey(row, database.filename);
       return rows;
     },
     hasAny: () => any.get() !== null,
@@ -76,16 +76,4 @@ export function keyRepository(database: Database): SqliteKeys {
     replaceSecret: (id, prefix, hash, oldUntil) => replaceSecret.run({ id, prefix, hash, oldUntil }).changes > 0,
     touch: (uses) => touchAll.immediate(uses),
   };
-}
-
-function assertReadable({ id, surfaces, models, tags }: KeyRow, path: string): void {
-  if (![surfaces, models, tags].every(isList)) throw damaged(path, `the rights of ${id} can't be read`);
-}
-
-function isList(json: string): boolean {
-  try {
-    return Array.isArray(JSON.parse(json));
-  } catch {
-    return false;
-  }
 }
