@@ -167,10 +167,8 @@ export class JoinedRun {
   #goesLive(next: number | undefined): boolean {
     const live = this.#live;
     if (live === undefined || live.isOver || this.#record.state !== "running") return false;
-    const goes = live.isHeard && !this.#isBehind && this.#gapAt !== next;
-    if (!goes && this.#isLive) live.fellBack();
-    this.#isLive = goes;
-    return goes;
+    this.#isLive = live.isHeard && !this.#isBehind && this.#gapAt !== next;
+    return this.#isLive;
   }
 
   /** Waits for what comes next, or looks for it. @throws ApiError storage_unavailable */
@@ -183,12 +181,19 @@ export class JoinedRun {
       if (this.#failure !== undefined) this.#failLate(this.#failure);
       return;
     }
-    if (this.#record.state === "running" && !this.#isWatched) {
-      await this.#options.records.watch();
-      this.#isWatched = true;
-    }
+    // What a stream leaves out is there already.
+    if (this.#gapAt !== next) await this.#watch();
     await this.#look(next, true);
-    if (!this.#hasNews(next)) await this.#options.records.pause();
+    if (this.#hasNews(next)) return;
+    await this.#watch();
+    await this.#options.records.pause();
+  }
+
+  async #watch(): Promise<void> {
+    if (this.#isWatched || this.#record.state !== "running") return;
+    if (this.#live?.isOver === false) this.#live.fellBack();
+    await this.#options.records.watch();
+    this.#isWatched = true;
   }
 
   #hasNews(next: number | undefined): boolean {

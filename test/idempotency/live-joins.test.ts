@@ -97,8 +97,14 @@ describe.skipIf(!hasPostgres || !hasRedis)("joins of calls on other nodes", () =
     call.push(event(150), event(151));
     await first.has(152);
     for (const [at, reader] of readers.entries()) await reader.has(151 - from[at]!);
+    // What is in the database anyway is read there, and the rest live.
+    const late = two.ask("r");
+    await late.has(152);
+    expect(two.idempotency.live!.counts.fellBack).toBe(0);
     call.push("[DONE]").end("finished");
     await first.ended;
+    await late.ended;
+    expect(late.events).toEqual(first.events);
     for (const [at, reader] of readers.entries()) {
       await reader.ended;
       expect(reader.end).toBe("finished");
