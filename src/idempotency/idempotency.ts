@@ -39,6 +39,8 @@ export type IdempotencyRules = Config["idempotency"];
 
 /** Interval for finding readers in other processes and flushing events to the store for them. */
 const tickMs = 200;
+/** Interval for finding them where the store tells of them. */
+const toldMs = 1_000;
 /** Interval at which a reader polls the store for events of another process. */
 const pollMs = 50;
 /** How long finished answers are held in memory for a retry after a failed write, and their maximum size in characters. */
@@ -62,6 +64,10 @@ export class Idempotency {
   readonly #byStream = new Map<string, InFlightRun>();
   /** Calls of other processes that are read here. */
   readonly #joined = new Set<JoinedRun>();
+  /** Whether the store tells of calls that others begin to watch. */
+  readonly #isTold: (() => boolean) | undefined;
+  /** When it was last asked for them; a monotonic reading. */
+  #askedAt = Number.NEGATIVE_INFINITY;
   /** Claims that are being written, by the same key. */
   readonly #claiming = new Map<string, Promise<void>>();
   /** Finished runs whose write failed. `until` is a monotonic reading. */
@@ -95,6 +101,7 @@ export class Idempotency {
     this.#rules = rules;
     this.#log = log;
     this.#pace = new UnreadPace(clock);
+    this.#isTold = store.runs.onWatched?.(() => void this.#tryStoring(() => this.#findWatchers()));
     if (streams === undefined) return;
     const onAsked = (stream: string) => this.#byStream.get(stream)?.publish(this.#live!);
     this.#live = new LiveRuns({ streams, clock, log, onAsked });
@@ -425,16 +432,20 @@ export class Idempotency {
   }
 
   async #tick(): Promise<void> {
-    await this.#serveWatchers();
+    const isDue = this.#clock.monotonic() - this.#askedAt >= toldMs;
+    if (isDue || this.#isTold?.() !== true) await this.#findWatchers();
+    for (const run of this.#runs.values()) run.flush();
     await this.#savePending();
     await this.#releaseAgain();
   }
 
-  async #serveWatchers(): Promise<void> {
+  async #findWatchers(): Promise<void> {
+    this.#askedAt = this.#clock.monotonic();
     const watched = new Set(await this.#rows.watched());
-    if (watched.size === 0 && this.#live === undefined) return;
+    if (watched.size === 0) return;
     for (const run of this.#runs.values()) {
-      if (watched.has(run.id.call)) run.watch();
+      if (!watched.has(run.id.call)) continue;
+      run.watch();
       run.flush();
     }
   }

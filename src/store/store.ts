@@ -189,6 +189,11 @@ export interface RunRepository {
   /** This process' calls that other processes watch. */
   watched(): Promise<number[]>;
   /**
+   * Has a function called when there may be more of them, where the store can tell.
+   * @returns whether it can at the moment; else `watched` has to be asked often
+   */
+  onWatched?(wake: () => void): () => boolean;
+  /**
    * Appends events of a running call, or a piece of a whole answer.
    * What was rejected may be there: with more events it is replaced.
    * @param headers of a stream, which becomes readable for other processes; null for a whole answer, readable once finished

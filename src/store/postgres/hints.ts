@@ -7,12 +7,14 @@ import type { SQL } from "bun";
 import { type Clock, withTimeout } from "../../lib/clock.ts";
 import type { QueryPool } from "./query-pool.ts";
 
-/** What all processes listen to: `keys`, or the number of a call that others watch. */
+/** What all processes listen to: `keys`, the number of a call that others watch, or who holds one that they begin to watch. */
 export const hintChannel = "troupe";
 /** For an answer of the listening connection, and for a heartbeat to come back. */
 const patienceMs = 2_000;
 /** Between tries where nothing is ever heard, as behind a pooler. */
 const maxBackOffMs = 5 * 60_000;
+
+export const watchHint = "watch ";
 
 export type HintOptions = {
   /** Opens a client whose connection is never given up for being idle. */
@@ -30,6 +32,8 @@ export class Hints implements Disposable {
   /** Of this process alone. */
   readonly #ownChannel: string;
   readonly #waiting = new Map<number, Set<() => void>>();
+  /** Called with the holder of a call that is watched from now on. */
+  onWatched = (_holder: string) => {};
   #sql: SQL | undefined;
   #beats = 0;
   #heardBeat = 0;
@@ -133,6 +137,7 @@ export class Hints implements Disposable {
   #hear(hint: string): void {
     this.counts.heard += 1;
     if (hint === "keys") this.#options.onKeys();
+    else if (hint.startsWith(watchHint)) this.onWatched(hint.slice(watchHint.length));
     else for (const wake of this.#waiting.get(Number(hint)) ?? []) wake();
   }
 }

@@ -12,7 +12,7 @@ import type {
   RunTotals,
   StoredEvents,
 } from "../store.ts";
-import { type Hints, hintChannel } from "./hints.ts";
+import { type Hints, hintChannel, watchHint } from "./hints.ts";
 import type { Holder } from "./holder.ts";
 import { OwnCalls } from "./own-calls.ts";
 import type { QueryPool } from "./query-pool.ts";
@@ -150,8 +150,19 @@ export function runRepository({ path, background }: RunPools, { holder, strays, 
       return plain(row?.body);
     },
     async watch({ call, run }) {
-      await path.run(`update troupe.kept_calls set watched = true where ${identified} and not watched`, [call, run]);
+      const text = `with marked as (
+          update troupe.kept_calls set watched = true where ${identified} and not watched returning owner)
+        select pg_notify('${hintChannel}', '${watchHint}' || owner) from marked where owner is not null`;
+      await path.run(text, [call, run]);
     },
+    ...(hints && {
+      onWatched(wake: () => void) {
+        hints.onWatched = (owner) => {
+          if (owner === holder.id) wake();
+        };
+        return () => hints.isHeard;
+      },
+    }),
     changed: ({ call }, signal) => hints?.changed(call, hints.isHeard ? hintedMs : unhintedMs, signal),
     async watched() {
       const text = "select call::float8 as call from troupe.kept_calls where owner = $1::text and watched";
