@@ -36,10 +36,28 @@ export const systemClock: Clock = {
 export const isoTime = (ms: number | undefined | null): string | null =>
   ms == null ? null : new Date(ms).toISOString();
 
+/** A deadline that is later than this was met by a process that had stood still. */
+const stoodStillMs = 20;
+const graceMs = 50;
+
+/**
+ * Calls back once after `ms`. Where the process stood still meanwhile (it was paused, or busy) timers come before answers that have
+ * been there all the time: then a moment later.
+ * @returns how to cancel it
+ */
+export function setDeadline(clock: Clock, ms: number, run: () => void): () => void {
+  const dueAt = clock.monotonic() + ms;
+  let cancelTimer = clock.setTimer(ms, () => {
+    if (clock.monotonic() < dueAt + stoodStillMs) run();
+    else cancelTimer = clock.setTimer(graceMs, run);
+  });
+  return () => cancelTimer();
+}
+
 /** @returns what the promise resolves with; undefined where that takes longer than `ms`. @throws what it rejects with */
 export async function withTimeout<T>(clock: Clock, promise: Promise<T>, ms: number): Promise<T | undefined> {
   const { promise: timeout, resolve } = Promise.withResolvers<undefined>();
-  const cancelTimer = clock.setTimer(ms, () => resolve(undefined));
+  const cancelTimer = setDeadline(clock, ms, () => resolve(undefined));
   try {
     return await Promise.race([promise, timeout]);
   } finally {

@@ -4,19 +4,29 @@
  *     bun test/cluster/chaos.ts --seed 7 --minutes 2 --variant standby
  */
 import { parseArgs } from "node:util";
+import { Balancer, balancers } from "../helpers/balancers.ts";
 import { Random } from "../helpers/random.ts";
 import { Clients } from "./clients.ts";
 import { Cluster, leaseMs, now } from "./cluster.ts";
+import { Coordination } from "./coordination.ts";
 import { Database, type DatabaseOptions } from "./database.ts";
-import { databaseFaults, type Fault, nodeFaults, timesOf, wayFaults } from "./fault-kinds.ts";
+import { coordinationFaults, databaseFaults, type Fault, nodeFaults, timesOf, wayFaults } from "./fault-kinds.ts";
 import { Faults } from "./faults.ts";
 import type { FaultWindow } from "./history.ts";
 import { violationsOf } from "./judge.ts";
+import { Limits } from "./limits.ts";
 import { Money } from "./money.ts";
+import { OfficialClients } from "./official.ts";
 import { Revocations } from "./revocations.ts";
 
 export type ChaosOptions = {
   readonly database?: DatabaseOptions;
+  /** Whether a Valkey or Redis server counts requests, and carries streams. */
+  readonly hasCoordination?: boolean;
+  /** Whether official clients call too, through HAProxy as it is shipped. */
+  readonly hasOfficialClients?: boolean;
+  /** Which faults there are. Default: all. */
+  readonly faults?: (fault: Fault) => boolean;
 };
 
 export type ChaosResult = {
@@ -26,22 +36,42 @@ export type ChaosResult = {
   readonly attempts: number;
   readonly completed: number;
   readonly upstreamCalls: number;
+  /** How often a node went by its share of a limit. */
+  readonly shares: number;
+  /** How often official clients were used, and gave up after their own retries. */
+  readonly official?: { readonly attempts: number; readonly failed: number };
   readonly faults: Readonly<Record<string, number>>;
 };
 
 const clients = 8;
+const haproxy = balancers.find(({ program }) => program === "haproxy")!;
 /** In which every id can be finished once all is well: a lease, and what a loaded machine adds. */
 const finishMs = leaseMs + 20_000;
 
 export async function chaos(seed: number, seconds: number, options: ChaosOptions = {}): Promise<ChaosResult> {
   await using database = await Database.start({ isOnSmallDisk: true, ...options.database });
-  await using cluster = await Cluster.start(database);
+  await using coordination = options.hasCoordination ? await Coordination.start() : undefined;
+  await using cluster = await Cluster.start(database, 3, coordination);
   const random = new Random(seed);
   const work = new Clients(cluster, random);
-  const faultRandom = new Random(seed + 1);
-  const faults = new Faults(faultsOf(cluster, database, faultRandom), cluster.nodes.length, faultRandom);
+  const times = timesOf(new Random(seed + 1));
+  const all = [
+    ...nodeFaults(cluster, times),
+    ...wayFaults((node) => cluster.proxies[node]!, times),
+    ...databaseFaults(database, times),
+    ...(coordination === undefined ? [] : coordinationFaults(cluster, coordination, times)),
+  ];
+  const faults = new Faults(all.filter(options.faults ?? (() => true)), cluster.nodes.length, times.random);
   const money = await Money.start(cluster, database, random);
+  const limits = await Limits.start(cluster, database, random);
   const revocations = new Revocations(cluster, database, faults.windows);
+  await using balancer = options.hasOfficialClients
+    ? await Balancer.start(
+        haproxy,
+        cluster.ports.map((port) => `127.0.0.1:${port}`),
+      )
+    : undefined;
+  const official = balancer && new OfficialClients(balancer.url, cluster.key, random);
   const end = now() + seconds * 1000;
   const until = async (act: () => Promise<unknown>) => {
     while (now() < end) await act();
@@ -49,47 +79,61 @@ export async function chaos(seed: number, seconds: number, options: ChaosOptions
   await Promise.all([
     faults.until(end),
     ...Array.from({ length: clients }, () => until(() => work.act())),
+    ...Array.from({ length: official === undefined ? 0 : clients }, () => until(() => official!.act())),
     until(() => money.act()),
+    until(() => limits.act()),
     until(() => revocations.act()),
   ]);
-  const unfinished = await finish(work, cluster, random);
+  const failed = official?.attempts.filter(({ isComplete }) => !isComplete).length;
+  const unfinished = await Promise.all([
+    finish(work, cluster.nodes.length, random),
+    official === undefined ? [] : finish(official, 2, random),
+  ]);
+  const attempts = [...work.attempts, ...(official?.attempts ?? [])];
+  // The windows are where the coordination is, else in the database.
+  const losses = faults.windows.filter(({ of }) => of === (coordination === undefined ? "database" : "coordination"));
+  const ownLosses = faults.windows.filter(({ of, kind }) => of === "node" && !["kill", "pause"].includes(kind));
   const violations = [
-    ...violationsOf(work.attempts, cluster.upstream.calls, faults.windows, leaseMs),
+    ...violationsOf(attempts, cluster.upstream.calls, faults.windows, leaseMs),
     ...work.hangs,
-    ...unfinished,
+    ...unfinished.flat(),
     ...(await money.violations()),
+    ...limits.violations(
+      coordination === undefined ? [...losses, ...ownLosses] : losses,
+      faults.windows.filter(({ kind }) => kind === "kill"),
+    ),
     ...revocations.violations,
   ];
   return {
     violations,
-    ids: work.works.length,
-    attempts: work.attempts.length,
-    completed: work.attempts.filter(({ isComplete }) => isComplete).length,
+    ids: work.works.length + (official?.works.length ?? 0),
+    attempts: attempts.length,
+    completed: attempts.filter(({ isComplete }) => isComplete).length,
     upstreamCalls: cluster.upstream.calls.length,
+    shares: limits.shares.length,
+    ...(official && { official: { attempts: official.attempts.length, failed: failed! } }),
     faults: countsOf(faults.windows),
   };
 }
 
-function faultsOf(cluster: Cluster, database: Database, random: Random): Fault[] {
-  const times = timesOf(random);
-  return [
-    ...nodeFaults(cluster, times),
-    ...wayFaults((node) => cluster.proxies[node]!, times),
-    ...databaseFaults(database, times),
-  ];
-}
+/** What can be asked again until its answer is there. */
+type Workers<W> = { readonly works: readonly W[]; ask(work: W, node: number): Promise<boolean> };
 
 /**
  * Every id is asked for on every node: all have its answer, and no finished one is called again.
  * @returns those that could not be finished
  */
-export async function finish(work: Clients, cluster: Cluster, random: Random): Promise<string[]> {
+export async function finish<W extends { readonly id: string; readonly kind: string }>(
+  work: Workers<W>,
+  nodes: number,
+  random: Random,
+): Promise<string[]> {
   const stuck: string[] = [];
   const end = now() + finishMs;
   const one = async (at: number) => {
     const asked = work.works[at]!;
-    const nodes = [...cluster.nodes.keys()].map((node) => (node + at) % cluster.nodes.length);
-    for (const node of nodes) {
+    for (let turn = 0; turn < nodes; turn += 1) {
+      const node = (turn + at) % nodes;
       while (!(await work.ask(asked, node))) {
         if (now() > end) return stuck.push(`${asked.id} (${asked.kind}): could not be finished at node ${node}`);
         await Bun.sleep(50 + random.below(100));
@@ -114,6 +158,10 @@ const variants: Readonly<Record<string, ChaosOptions>> = {
   plain: {},
   standby: { database: { hasStandby: true, isOnSmallDisk: false } },
   pooler: { database: { hasPooler: true } },
+  coordination: { hasCoordination: true },
+  // Nothing befalls the windows: limits are exact.
+  limits: { hasCoordination: true, faults: ({ of }) => of !== "coordination" },
+  clients: { hasCoordination: true, hasOfficialClients: true },
 };
 
 if (import.meta.main) {

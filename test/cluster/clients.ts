@@ -14,6 +14,8 @@ export class Clients {
   readonly works: Work[] = [];
   /** What took too long. */
   readonly hangs: string[] = [];
+  /** When each background response was first asked for. */
+  readonly #acceptedAt = new Map<string, number>();
   readonly #cluster: Cluster;
   readonly #random: Random;
 
@@ -54,7 +56,8 @@ export class Clients {
   async #background(work: Work, node: number, nodes: readonly number[]): Promise<boolean> {
     const accepted = await this.#fetch(work, node, `${work.id}-accepted`);
     if (!accepted.isComplete) return false;
-    const askedAt = accepted.startedAt;
+    const askedAt = this.#acceptedAt.get(work.id) ?? accepted.startedAt;
+    this.#acceptedAt.set(work.id, askedAt);
     const { id } = JSON.parse(accepted.text) as { id: string };
     for (const end = now() + hangsMs; ; ) {
       const at = this.#random.pick(nodes);

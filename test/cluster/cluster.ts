@@ -1,12 +1,14 @@
 /** Three nodes, each with a way of its own to one database, and an upstream that remembers each call. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { freePort } from "../helpers/free-port.ts";
 import type { Random } from "../helpers/random.ts";
 import { ClockShift } from "../helpers/shifted-clock.ts";
 import type { SwitchedProxy } from "../helpers/switched-proxy.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { TroupeProcess } from "../helpers/troupe-process.ts";
 import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import type { Coordination } from "./coordination.ts";
 import type { Database } from "./database.ts";
 import { fragmentOf, type UpstreamCall } from "./history.ts";
 
@@ -94,21 +96,29 @@ export class Cluster implements AsyncDisposable {
   readonly proxies: SwitchedProxy[];
   readonly nodes: TroupeProcess[] = [];
   readonly clocks: ClockShift[];
+  /** Each node's way to the coordination, where there is one. */
+  readonly coordinationProxies: SwitchedProxy[];
+  /** Each node's port, which it keeps. */
+  readonly ports: number[];
   /** Of the nodes' first key. */
   key = "";
   readonly #folders: TempFolder[];
   readonly #database: Database;
+  readonly #coordination: Coordination | undefined;
 
-  private constructor(database: Database, size: number) {
+  private constructor(database: Database, size: number, coordination: Coordination | undefined) {
     this.#database = database;
+    this.#coordination = coordination;
+    this.coordinationProxies = coordination === undefined ? [] : Array.from({ length: size }, () => coordination.way());
+    this.ports = Array.from({ length: size }, freePort);
     this.proxies = Array.from({ length: size }, () => database.way());
     this.#folders = Array.from({ length: size }, () => new TempFolder());
     this.clocks = this.#folders.map((folder) => new ClockShift(folder.file("clock")));
   }
 
   /** @param database an empty one */
-  static async start(database: Database, size = 3): Promise<Cluster> {
-    const cluster = new Cluster(database, size);
+  static async start(database: Database, size = 3, coordination?: Coordination): Promise<Cluster> {
+    const cluster = new Cluster(database, size, coordination);
     for (const [at, folder] of cluster.#folders.entries()) {
       cluster.clocks[at]!.ms = clockShiftsMs[at % clockShiftsMs.length]!;
       writeFileSync(folder.file("troupe.yaml"), configuration(cluster.upstream.url(at)));
@@ -120,9 +130,15 @@ export class Cluster implements AsyncDisposable {
 
   /** @param version a module that makes the program another version */
   async startNode(at: number, version?: string, more: Readonly<Record<string, string>> = {}): Promise<void> {
-    const env = { DB: this.#database.url(this.proxies[at]!), CLOCK_SHIFT: this.clocks[at]!.path, ...more };
+    const env = {
+      DB: this.#database.url(this.proxies[at]!),
+      CLOCK_SHIFT: this.clocks[at]!.path,
+      ...(this.#coordination && { TROUPE_COORDINATION: this.#coordination.url(this.coordinationProxies[at]!) }),
+      ...more,
+    };
     this.nodes[at] = await TroupeProcess.start(this.#folders[at]!.path, "http://127.0.0.1:1", {
       env,
+      port: this.ports[at]!,
       preload: [shiftedClock, ...(version === undefined ? [] : [version])],
       ...(this.key !== "" && { key: this.key }),
     });

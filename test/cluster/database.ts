@@ -73,6 +73,12 @@ export class Database implements AsyncDisposable {
     return this.#server.ask<R>(this.url(), text);
   }
 
+  /** Resolves once nodes whose ways are well are answered. */
+  async answers(): Promise<void> {
+    using way = new SwitchedProxy(this.pooler?.port ?? this.#server.port);
+    while (!(await this.#server.ask(this.url(way), "select 1").catch(() => false))) await Bun.sleep(50);
+  }
+
   async restart(): Promise<void> {
     await this.#server.stop("SIGINT");
     await this.#server.run();

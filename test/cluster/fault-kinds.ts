@@ -2,13 +2,15 @@
 import type { Random } from "../helpers/random.ts";
 import type { SwitchedProxy } from "../helpers/switched-proxy.ts";
 import { type Cluster, leaseMs, now } from "./cluster.ts";
+import type { Coordination } from "./coordination.ts";
 import type { Database } from "./database.ts";
 import type { FaultWindow } from "./history.ts";
 
 export type Fault = {
-  /** What it befalls: the database's is felt by all nodes. */
   readonly of: FaultWindow["of"];
   readonly kind: string;
+  /** Whether all nodes feel it. Default: one does. */
+  readonly isForAll?: true;
   /** How often it comes, beside the others. */
   readonly weight: number;
   run(node: number): Promise<unknown>;
@@ -130,36 +132,36 @@ export function nodeFaults(cluster: Cluster, { random, somewhile }: Times): Faul
 /** What befalls the server, its disk, its standby, or the pooler in front of it. */
 export function databaseFaults(database: Database, times: Times): Fault[] {
   const { random, somewhile } = times;
-  const of = "database" as const;
+  const shared = { of: "database", isForAll: true } as const;
   const crash = async (crashing: Promise<() => unknown>) => {
     const restart = await crashing;
     await somewhile();
     await restart();
   };
   const { disk, hasStandby, pooler, behindPooler } = database;
-  return [
-    { of, kind: "database: restart", weight: 1, run: () => database.restart() },
-    { of, kind: "database: kill -9", weight: 1, run: () => crash(database.crash()) },
+  const faults: Fault[] = [
+    { ...shared, kind: "database: restart", weight: 1, run: () => database.restart() },
+    { ...shared, kind: "database: kill -9", weight: 1, run: () => crash(database.crash()) },
     ...(disk === undefined
       ? []
-      : [{ of, kind: "database: disk full", weight: 1, run: () => crash(Promise.resolve(disk.fill())) }]),
+      : [{ ...shared, kind: "database: disk full", weight: 1, run: () => crash(Promise.resolve(disk.fill())) }]),
     ...(hasStandby
       ? [
           {
-            of,
+            ...shared,
             kind: "database: fail-over",
             weight: 3,
             run: () => database.failOver(random.chance(50)),
             after: () => database.follow(),
           },
-          { of, kind: "database: standby away", weight: 1, run: () => crash(database.loseStandby()) },
+          { ...shared, kind: "database: standby away", weight: 1, run: () => crash(database.loseStandby()) },
         ]
       : []),
     ...(pooler === undefined
       ? []
       : [
           {
-            of,
+            ...shared,
             kind: "database: pooler killed",
             weight: 2,
             run: async () => {
@@ -170,10 +172,47 @@ export function databaseFaults(database: Database, times: Times): Fault[] {
           },
           ...wayFaults(() => behindPooler!, times).map((fault) => ({
             ...fault,
-            of,
+            ...shared,
             kind: `database: ${fault.kind} behind the pooler`,
             weight: 1,
           })),
         ]),
+  ];
+  // A pooler that was refused a connection waits for a moment before it asks for another.
+  const run = (fault: Fault) => (node: number) => fault.run(node).then(() => database.answers());
+  return pooler === undefined ? faults : faults.map((fault) => ({ ...fault, run: run(fault) }));
+}
+
+/** What befalls the coordination, and the nodes' ways there. */
+export function coordinationFaults(cluster: Cluster, coordination: Coordination, times: Times): Fault[] {
+  const { somewhile } = times;
+  const shared = { of: "coordination", isForAll: true } as const;
+  return [
+    ...wayFaults((node) => cluster.coordinationProxies[node]!, times).map((fault) => ({
+      ...fault,
+      of: shared.of,
+      kind: `coordination: ${fault.kind}`,
+    })),
+    {
+      ...shared,
+      kind: "coordination: kill -9",
+      weight: 2,
+      run: async () => {
+        const restart = await coordination.crash();
+        await somewhile();
+        await restart();
+      },
+    },
+    {
+      ...shared,
+      kind: "coordination: paused",
+      weight: 2,
+      run: async () => {
+        const goOn = coordination.pause();
+        await somewhile();
+        goOn();
+      },
+    },
+    { ...shared, kind: "coordination: forgets all", weight: 2, run: () => coordination.forget() },
   ];
 }

@@ -9,7 +9,7 @@ export class Faults {
   readonly #all: readonly Fault[];
   readonly #nodes: number;
   readonly #random: Random;
-  readonly #busy = new Set<number>();
+  readonly #busy = new Set<string>();
   readonly #under = new Set<Promise<void>>();
 
   constructor(all: readonly Fault[], nodes: number, random: Random) {
@@ -31,11 +31,12 @@ export class Faults {
   #begin(): Promise<void> {
     const node = this.#random.below(this.#nodes);
     const drawn = this.#random.pick(this.#all);
-    const at = drawn.of === "database" ? -1 : node;
-    if (this.#busy.has(at)) return Promise.resolve();
-    this.#busy.add(at);
+    const at = drawn.isForAll ? -1 : node;
+    const what = `${drawn.of === "clock" ? "node" : drawn.of} ${at}`;
+    if (this.#busy.has(what)) return Promise.resolve();
+    this.#busy.add(what);
     const running = this.#run(drawn, node, at).finally(() => {
-      this.#busy.delete(at);
+      this.#busy.delete(what);
       this.#under.delete(running);
     });
     this.#under.add(running);

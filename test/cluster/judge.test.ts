@@ -2,6 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import type { Attempt, FaultWindow, UpstreamCall } from "./history.ts";
 import { violationsOf } from "./judge.ts";
+import { type Admission, overAdmissionsOf } from "./windows.ts";
 
 const leaseMs = 100;
 
@@ -230,17 +231,17 @@ describe("what a history is judged by", () => {
     [
       "an error without a cause",
       set("o", 0, { status: 503, isComplete: false, text: "{}" }),
-      /o at node -1: failed without a cause: 503/,
+      /o at node -1: failed without a cause, 40000 to 40100: 503/,
     ],
     [
       "an answer that breaks off without a cause",
       set("a", 1, { isComplete: false, text: "a#1.0;" }),
-      /a at node 1: failed without a cause: 200/,
+      /a at node 1: failed without a cause, .*: 200/,
     ],
     [
       "an answer that never came, without a cause",
       set("a", 0, { status: 0, isComplete: false, text: "" }),
-      /failed without a cause: 0/,
+      /failed without a cause, .*: 0/,
     ],
     [
       "a background response that failed without a cause",
@@ -252,5 +253,47 @@ describe("what a history is judged by", () => {
     const changed = history();
     doctor(changed);
     expect(judged(changed).join("\n")).toMatch(told);
+  });
+});
+
+describe("what a window is judged by", () => {
+  const loss = (from: number, to: number): FaultWindow => ({ of: "coordination", node: 0, kind: "x", from, to });
+  /** One a second from then on, each admitted within a tenth of a second. */
+  const row = (count: number, from = 0) =>
+    Array.from({ length: count }, (_, at) => ({ startedAt: from + at * 1000, arrivedAt: from + at * 1000 + 100 }));
+  const judged = (admissions: Admission[], losses: FaultWindow[] = []) => overAdmissionsOf("k", 60, admissions, losses);
+
+  test("as many as may be, in every window", () => {
+    expect(judged(row(200))).toEqual([]);
+    expect(judged([...row(60), ...row(60, 30_000)], [loss(20_000, 21_000)])).toEqual([]);
+    const twice = [...row(60), ...row(60, 100), ...row(30, 200)];
+    expect(judged(twice, [loss(20_000, 21_000)], [loss(30_000, 31_000)])).toEqual([]);
+    // Which may have been admitted before they came.
+    expect(judged([...row(60), { startedAt: -10_000, arrivedAt: 5_000 }])).toEqual([]);
+  });
+
+  const doctored: [string, Admission[], FaultWindow[], RegExp][] = [
+    [
+      "one more",
+      [...row(200), { startedAt: 70_010, arrivedAt: 70_020 }],
+      [],
+      /61 admitted within 60 s.*where 60 may be$/,
+    ],
+    ["a burst", [...row(40), ...row(15, 40_500), ...row(15, 40_600)], [], /70 admitted/],
+    [
+      "one more long after a loss",
+      [...row(60), ...row(2, 59_000)],
+      [loss(-70_000, -61_000)],
+      /61 admitted|62 admitted/,
+    ],
+    [
+      "more than a limit and its shares",
+      [...row(60), ...row(60, 100), ...row(1, 200)],
+      [loss(5_000, 6_000)],
+      /121 admitted.*where 120 may be, though shares apply/,
+    ],
+  ];
+  test.each(doctored)("%s is found", (_, admissions, losses, told) => {
+    expect(judged(admissions, losses).join("\n")).toMatch(told);
   });
 });

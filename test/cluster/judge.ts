@@ -189,7 +189,11 @@ function uncausedErrorsOf(
       const since = askedAt - leaseMs - settlesWithinMs;
       return !windows.some((window) => cutsOff(window) && window.from < endedAt && window.to > since);
     })
-    .map((attempt) => `${whereOf(attempt)}: failed without a cause: ${attempt.status} ${attempt.text.slice(0, 300)}`);
+    .map((attempt) => {
+      const { status, startedAt, endedAt, text } = attempt;
+      const times = `${Math.round(startedAt)} to ${Math.round(endedAt)}`;
+      return `${whereOf(attempt)}: failed without a cause, ${times}: ${status} ${text.slice(-400)}`;
+    });
 }
 
 /** A background response that ended without an answer. */

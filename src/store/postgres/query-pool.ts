@@ -5,7 +5,7 @@
  * Every statement is one that may be sent twice: one whose connection broke is, once, as nobody can say whether it was applied.
  */
 import type { SQL } from "bun";
-import type { Clock } from "../../lib/clock.ts";
+import { type Clock, setDeadline } from "../../lib/clock.ts";
 import { StorageError } from "../storage-error.ts";
 import { asPostgresError, away, isAway, isReadOnly, isUndone } from "./errors.ts";
 
@@ -107,7 +107,7 @@ export class QueryPool {
     // What ends after the deadline has nobody left to be told.
     working.catch(() => {});
     const late = Promise.withResolvers<never>();
-    const cancelTimer = clock.setTimer(deadlineMs, () => {
+    const cancelTimer = setDeadline(clock, deadlineMs, () => {
       const { held } = question;
       late.reject(away(place, held === undefined ? "every connection is busy" : `no answer within ${deadlineMs} ms`));
       this.#expire(question);

@@ -423,6 +423,20 @@ describe.skipIf(!hasPostgres || !hasPgBouncer)("behind PgBouncer", () => {
   }, 30_000);
 });
 
+describe.skipIf(!hasPostgres)("a process that stood still", () => {
+  test("takes the answer that came meanwhile, though its deadline has passed", async () => {
+    await using server = await PostgresServer.start();
+    const connect = () => new SQL(server.url("postgres"), { max: 1, prepare: false, connectionTimeout: 3 });
+    const pool = new QueryPool({ connect, connections: 1, deadlineMs: 1_000, place: "x", clock: systemClock });
+    await pool.run("select 1");
+    const asked = pool.run("select 7 as id");
+    Bun.sleepSync(1_100);
+    expect([...(await asked)]).toEqual([{ id: 7 }]);
+    expect(pool.counts).toMatchObject({ late: 0, replaced: 0 });
+    await pool.close();
+  }, 30_000);
+});
+
 describe.skipIf(!hasPostgres)("Bun's client behind the query pool", () => {
   test("32 callers on 2 connections that are cut all the time get their own rows, and no half of a transaction", async () => {
     await using server = await PostgresServer.start();
