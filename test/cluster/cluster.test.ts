@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { hasPostgres, PostgresServer } from "../helpers/postgres.ts";
 import { Random } from "../helpers/random.ts";
+import { hasRedis } from "../helpers/redis.ts";
 import { chaos, finish } from "./chaos.ts";
 import { Clients } from "./clients.ts";
 import { Cluster, leaseMs, now } from "./cluster.ts";
@@ -11,7 +12,8 @@ import { violationsOf } from "./judge.ts";
 
 describe.skipIf(!hasPostgres)("a cluster on PostgreSQL", () => {
   test("kills, pauses, cuts and a restarted database: nothing is called twice, lost, mixed, stuck or overspent", async () => {
-    const { violations, completed, upstreamCalls } = await chaos(2, 7);
+    const options = { hasCoordination: hasRedis, hasOfficialClients: Bun.which("haproxy") !== null };
+    const { violations, completed, upstreamCalls } = await chaos(2, 7, options);
     expect(violations).toEqual([]);
     expect(completed).toBeGreaterThan(upstreamCalls);
   }, 180_000);

@@ -261,7 +261,8 @@ describe("what a window is judged by", () => {
   /** One a second from then on, each admitted within a tenth of a second. */
   const row = (count: number, from = 0) =>
     Array.from({ length: count }, (_, at) => ({ startedAt: from + at * 1000, arrivedAt: from + at * 1000 + 100 }));
-  const judged = (admissions: Admission[], losses: FaultWindow[] = []) => overAdmissionsOf("k", 60, admissions, losses);
+  const judged = (admissions: Admission[], losses: FaultWindow[] = [], kills: FaultWindow[] = []) =>
+    overAdmissionsOf("k", 60, admissions, losses, kills);
 
   test("as many as may be, in every window", () => {
     expect(judged(row(200))).toEqual([]);
