@@ -13,11 +13,14 @@ import { ClusterLimiter } from "../../src/limits/cluster-limiter.ts";
 import type { CallerLimiter } from "../../src/limits/limiter.ts";
 import { SharedMemoryLimiter } from "../../src/limits/shared-memory-limiter.ts";
 import { WindowFiles } from "../../src/limits/window-files.ts";
+import { openPostgresStore } from "../../src/store/postgres/store.ts";
 import { windowTimes } from "../../src/store/shared-windows.ts";
 import { describeMachine } from "../bench/machine.ts";
 import { cpuSeconds, processTree, residentBytes } from "../bench/process-stats.ts";
+import { ledgerLine } from "../helpers/ledger-line.ts";
 import { ModelWindows } from "../helpers/model-windows.ts";
 import { PostgresServer } from "../helpers/postgres.ts";
+import { Random } from "../helpers/random.ts";
 import { RedisServer } from "../helpers/redis.ts";
 import { silentLogger } from "../helpers/silent-logger.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
@@ -134,9 +137,7 @@ class Measuring {
   }
 }
 
-type Measure = { readonly cost: PostgresCost; readonly ledgerBytes: number };
-
-async function postgresCost(m: Measuring, node: Node, kind: Kind, key: string | undefined): Promise<Measure> {
+async function postgresCost(m: Measuring, node: Node, kind: Kind, key: string | undefined): Promise<PostgresCost> {
   const call = async () => (await node.call(calling[kind](), key)).text();
   let lines = await m.ledgerLines();
   const make = async (count: number, wide: number, each: () => Promise<unknown> = call) => {
@@ -147,7 +148,7 @@ async function postgresCost(m: Measuring, node: Node, kind: Kind, key: string | 
   // Until the code of this kind of call is compiled.
   await make(kind === "plain" ? 10_000 : 2_000, width);
   const before = await statementsBefore(m, node, (each) => make(30, 1, each), call);
-  const [kept, keptLedger] = [await m.keptBytes(false), await m.keptBytes(true)];
+  const kept = await m.keptBytes(false);
   await m.ask("checkpoint");
   // The first writes to each page after it, which are whole pages.
   await make(100, width);
@@ -163,16 +164,13 @@ async function postgresCost(m: Measuring, node: Node, kind: Kind, key: string | 
   const own = (await m.statements()).filter(({ query }) => ofCalls.test(query) && !ofNodes.test(query));
   const count = (rows: readonly Statement[]) => rows.reduce((all, { calls }) => all + calls, 0) / calls;
   return {
-    cost: {
-      before,
-      statements: count(own),
-      writes: count(own.filter(({ query }) => writes.test(query))),
-      walBytes,
-      keptBytes: ((await m.keptBytes(false)) - kept) / (calls + 100),
-      nodeMicros,
-      serverMicros,
-    },
-    ledgerBytes: ((await m.keptBytes(true)) - keptLedger) / (calls + 100),
+    before,
+    statements: count(own),
+    writes: count(own.filter(({ query }) => writes.test(query))),
+    walBytes,
+    keptBytes: ((await m.keptBytes(false)) - kept) / (calls + 100),
+    nodeMicros,
+    serverMicros,
   };
 }
 
@@ -367,6 +365,39 @@ async function streamCost(upstream: Upstream): Promise<Measured["stream"]> {
   return { memoryBytes, fragmentMicros };
 }
 
+const ledgerBatch = 200;
+
+/** Lines of so many keys, in full batches, as busy nodes write them. */
+async function ledgerCost(m: Measuring, keys: number): Promise<Measured["ledgerLine"]> {
+  const settings = { url: m.database, pool: 2, statementSeconds: 10, leaseSeconds: 15, keysWithoutDatabaseSeconds: 60 };
+  const store = await openPostgresStore(settings);
+  const random = new Random(1);
+  const [batches, at] = [50, Date.now()];
+  const write = async () => {
+    for (let batch = 0; batch < batches; batch += 1) {
+      const line = () =>
+        ledgerLine(systemClock.newId(), { at, keyId: `key_${String(random.below(keys)).padStart(32, "0")}` });
+      await store.ledger.append(Array.from({ length: ledgerBatch }, line));
+    }
+  };
+  try {
+    await write();
+    // Whole pages come with the first writes after a checkpoint, which the vacuum leaves none for.
+    await m.keptBytes(true);
+    await write();
+    const kept = await m.keptBytes(true);
+    await write();
+    const [logAt, serverAt] = [await m.log(), m.processes()];
+    await write();
+    const lines = batches * ledgerBatch;
+    const walBytes = ((await m.log()) - logAt) / lines;
+    const serverMicros = m.microsSince(serverAt) / lines;
+    return { walBytes, serverMicros, keptBytes: ((await m.keptBytes(true)) - kept) / lines / 2 };
+  } finally {
+    await store.close();
+  }
+}
+
 type RedisCost = Measured["budgetLive"];
 
 /** What a call of that key costs both servers, and its node. */
@@ -503,21 +534,21 @@ const parts: Record<string, (upstream: Upstream) => Promise<Partial<Measured>>> 
     await server.ask(database, "create extension pg_stat_statements");
     const m = new Measuring(server, upstream, database);
     const postgres = {} as { [K in Kind]: PostgresCost };
-    let ledgerLine = { walBytes: 0, keptBytes: 0 };
+    let lineWal = 0;
     let connections = 0;
     await using node = await Node.start(upstream, server, database);
     const key = await budgetedKey(node);
     for (const kind of kinds) {
       console.error(`  ${kind}`);
-      const { cost, ledgerBytes } = await postgresCost(m, node, kind, kind === "budget" ? key : undefined);
+      const cost = await postgresCost(m, node, kind, kind === "budget" ? key : undefined);
       // The first kind is plain: all that it writes is its line.
-      if (kind === "plain") ledgerLine = { walBytes: cost.walBytes, keptBytes: ledgerBytes };
-      const walBytes = Math.max(0, cost.walBytes - ledgerLine.walBytes);
+      if (kind === "plain") lineWal = cost.walBytes;
+      const walBytes = Math.max(0, cost.walBytes - lineWal);
       postgres[kind] = { ...cost, walBytes, keptBytes: Math.max(0, cost.keptBytes) };
       connections = Math.max(connections, await m.connections());
     }
     const idle = { ...(await idleCost(m, node)), connections };
-    return { postgres, ledgerLine, idle };
+    return { postgres, idle };
   },
   async server(upstream) {
     await using server = await PostgresServer.start(durable);
@@ -550,6 +581,26 @@ const parts: Record<string, (upstream: Upstream) => Promise<Partial<Measured>>> 
     const [plain, held] = [await redisCost(m, node, redis, plainKey), await redisCost(m, node, redis, key)];
     const added = Object.entries(held).map(([of, value]) => [of, Math.max(0, value - plain[of as keyof RedisCost])]);
     return { budgetLive: Object.fromEntries(added) as RedisCost };
+  },
+  async ledger(upstream) {
+    await using server = await PostgresServer.start(durable);
+    const houses = await Promise.all(
+      [0, 1].map(async () => new Measuring(server, upstream, await server.createDatabase())),
+    );
+    const [one, many] = [await ledgerCost(houses[0]!, 1), await ledgerCost(houses[1]!, 5_000)];
+    const [day] = await houses[1]!.ask<{ bytes: number }>(
+      "select pg_total_relation_size('troupe.ledger_days')::float8 / count(*) as bytes from troupe.ledger_days",
+    );
+    // 200 lines of one key share the sums of its day; here nearly each line has others.
+    const shared = 1 - 1 / ledgerBatch;
+    return {
+      ledgerLine: one,
+      ledgerDay: {
+        walBytes: (many.walBytes - one.walBytes) / shared,
+        serverMicros: (many.serverMicros - one.serverMicros) / shared,
+        keptBytes: day!.bytes,
+      },
+    };
   },
   sqlite: async (upstream) => ({ sqlite: await sqliteCosts(upstream) }),
   limiters: async () => ({ limiters: await limiterCost() }),

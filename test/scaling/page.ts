@@ -63,8 +63,21 @@ const sizes = [10, 1_000, 100_000];
 export function tables(measured: Measured): Record<string, string> {
   const plans = sizes.map((calls) => rowsOf(planFor({ ...defaults, calls }, measured)));
   const shortly = sizes.map((calls) => planFor({ ...defaults, calls, "keep-days": 30 }, measured));
-  const { at, machine, versions, idle, stream, joined, joinedLive, budgetLive, windows, limiters, joins, server } =
-    measured;
+  const {
+    ledgerDay,
+    at,
+    machine,
+    versions,
+    idle,
+    stream,
+    joined,
+    joinedLive,
+    budgetLive,
+    windows,
+    limiters,
+    joins,
+    server,
+  } = measured;
   return {
     costs: table(
       ["a call", "statements before the upstream is called", "in all", "log (WAL)", "kept", "node", "PostgreSQL"],
@@ -88,6 +101,10 @@ export function tables(measured: Measured): Record<string, string> {
         [
           "a key in use, a second and node: its window",
           `${micros(windows.postgresMicros)} of PostgreSQL; or ${micros(windows.redisMicros)} and ${bytes(windows.redisBytesPerCaller)} of Valkey or Redis, which gets ${few(windows.redisCommands)} commands a second from a node`,
+        ],
+        [
+          "a ledger line that is the only one of its key in its batch",
+          `${bytes(ledgerDay.walBytes)} of log more; ${bytes(ledgerDay.keptBytes)} for each key and day`,
         ],
         ["commits", `${few(server.commitMs)} ms each; ${many(server.commits)} a second by 32 connections`],
         [

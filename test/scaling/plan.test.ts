@@ -16,7 +16,8 @@ const round: Measured = {
     id1Kb: id,
     id10Kb: id,
   },
-  ledgerLine: { walBytes: 500, keptBytes: 500 },
+  ledgerLine: { walBytes: 500, keptBytes: 500, serverMicros: 50 },
+  ledgerDay: { walBytes: 0, serverMicros: 0, keptBytes: 0 },
   joined: { statements: 20, writes: 5, walBytes: 1000 },
   joinedLive: { statements: 1, writes: 0, walBytes: 10, commands: 30, redisMicros: 1000 },
   budgetLive: { statements: 0, nodeMicros: 0, serverMicros: 0, commands: 0.5, redisMicros: 100 },
@@ -138,6 +139,18 @@ describe("the reckoning", () => {
     expect(without.serverCores).toBeGreaterThan(having.serverCores);
     expect([without.valkeyCommands, without.valkeyBytes]).toEqual([0, 0]);
     expect(rowsOf(without)).toContainEqual(["Valkey: commands a second, cores, memory", "none"]);
+  });
+
+  test("lines of many keys change the sums of as many", () => {
+    const dear = { ...round, ledgerDay: { walBytes: 100, serverMicros: 10, keptBytes: 400 } };
+    const load = { ...defaults, streams: 0, budget: 0, "with-id": 0, calls: 1000 };
+    const added = (rate: number) =>
+      planFor({ ...load, "key-rate": rate }, dear).walBytes - planFor({ ...load, "key-rate": rate }, round).walBytes;
+    // A million keys: nearly every line; one key: one of each batch, of which there are 8 a second.
+    expect(added(0.001)).toBeGreaterThan(1000 * 99);
+    expect(added(1000)).toBeCloseTo(8 * 100);
+    const month = planFor({ ...load, "key-rate": 0.1 }, dear).ledgerMonthBytes;
+    expect(month).toBeCloseTo(30 * (1000 * 500 * 86_400 + 10_000 * 400 * 1.2));
   });
 
   test("streams that are read on another node, through the database and through Valkey", () => {

@@ -48,7 +48,6 @@ const maxOpen = 10_000;
 /** Source: https://www.postgresql.org/docs/current/limits.html (relation size, with pages of 8 KB). */
 const maxTableBytes = 32 * 2 ** 40;
 const pageBytes = 8192;
-const month = 30 * 86_400;
 /** An entry of the index over ids, in a page that is two thirds full. */
 const indexEntryBytes = 120;
 /** What the server's memory has for the streams of a node, at most. */
@@ -152,15 +151,20 @@ export function planFor(load: Load, measured: Measured): Plan {
     (inDatabase ? exchanges / 50 : 0);
   const writes =
     sum("writes") + joined * join.writes + ledgerWrites + (inDatabase ? exchanges / 50 : 0) + processes / 5;
-  const walBytes = sum("walBytes") + joined * join.walBytes + calls * measured.ledgerLine.walBytes;
+  const { ledgerLine, ledgerDay } = measured;
+  const alone = calls * shareAlone(keys, Math.min(ledgerBatch, calls / ledgerWrites));
+  const walBytes = sum("walBytes") + joined * join.walBytes + calls * ledgerLine.walBytes + alone * ledgerDay.walBytes;
   const wholePageBytes = wholePages(ids, load);
   const serverCores =
     (calls * plain.serverMicros +
       more("serverMicros") +
+      alone * ledgerDay.serverMicros +
       processes * measured.idle.serverMicros +
       (inDatabase ? exchanges * measured.windows.postgresMicros : 0)) /
     1e6;
-  const ledgerBytes = calls * measured.ledgerLine.keptBytes * load["keep-days"] * 86_400;
+  // Sums are of a key and a model, and of more where more is used.
+  const ledgerDayBytes = calls * ledgerLine.keptBytes * 86_400 + keys * ledgerDay.keptBytes * updated;
+  const ledgerBytes = ledgerDayBytes * load["keep-days"];
   const answerBytes =
     (parts[0]![0] * parts[0]![1].keptBytes + parts[1]![0] * parts[1]![1].keptBytes) * updated * load["id-hours"] * 3600;
   const turnBytes = parts[3]![0] * parts[3]![1].keptBytes * load["store-days"] * 86_400;
@@ -211,7 +215,7 @@ export function planFor(load: Load, measured: Measured): Plan {
     walBytes,
     wholePageBytes,
     serverCores,
-    ledgerMonthBytes: calls * measured.ledgerLine.keptBytes * month,
+    ledgerMonthBytes: ledgerDayBytes * 30,
     ledgerBytes,
     answerBytes,
     turnBytes,
@@ -234,6 +238,11 @@ function wholePages(ids: number, load: Load): number {
   const pages = Math.max(1, (ids * load["id-hours"] * 3600 * indexEntryBytes) / pageBytes);
   const touched = pages * (1 - Math.exp((-ids * load.checkpoint) / pages));
   return (touched * pageBytes) / load.checkpoint;
+}
+
+/** Of lines of a batch, how many are the only one of their key. @param lines of a batch, of as many keys */
+function shareAlone(keys: number, lines: number): number {
+  return (keys * (1 - (1 - 1 / Math.max(1, keys)) ** lines)) / lines;
 }
 
 /** Rows of people's words: what, and how much. */
