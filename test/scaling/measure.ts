@@ -78,15 +78,13 @@ class Measuring {
 
   /** Of all its processes that are there now. */
   processes(): Map<number, number> {
-    const found = new Map<number, number>();
-    for (const pid of processTree(this.server.pid)) {
+    for (;;) {
       try {
-        found.set(pid, cpuSeconds([pid]) * 1e6);
+        return new Map(processTree(this.server.pid).map((pid) => [pid, cpuSeconds([pid]) * 1e6]));
       } catch {
-        // It ended a moment ago, as a worker of the server does.
+        // One ended in this very moment, as workers of the server do.
       }
     }
-    return found;
   }
 
   /** What they used since then; those that ended meanwhile are not known any more. */

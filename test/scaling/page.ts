@@ -53,7 +53,7 @@ function postgresRows({ postgres, ledgerLine, budgetLive }: Measured): string[][
 function sqliteRows({ sqlite }: Measured): string[][] {
   return Object.entries(names).map(([kind, name]) => {
     const { keptBytes, writtenBytes, syncs, nodeMicros } = sqlite[kind as Kind];
-    return [name, bytes(keptBytes), bytes(writtenBytes), few(1000 * syncs), micros(nodeMicros)];
+    return [name, bytes(keptBytes), bytes(writtenBytes), few(1000 * syncs), micros(nodeMicros), many(1e6 / nodeMicros)];
   });
 }
 
@@ -133,7 +133,10 @@ export function tables(measured: Measured): Record<string, string> {
         ],
       ],
     ),
-    sqlite: table(["a call", "kept", "written to the disk", "syncs of 1,000 calls", "node"], sqliteRows(measured)),
+    sqlite: table(
+      ["a call", "kept", "written to the disk", "syncs of 1,000 calls", "process", "calls a second, one core"],
+      sqliteRows(measured),
+    ),
     machine: `Measured on ${at}: ${machine.processor}, load average ${machine.load}; Bun ${versions.bun}, PostgreSQL ${versions.postgres} with \`fsync\`, Redis ${versions.redis}, SQLite ${versions.sqlite}.\n`,
     plans: table(
       ["calls a second", ...sizes.map((calls) => calls.toLocaleString("en-US"))],
