@@ -1,7 +1,7 @@
 /** `troupe data migrate`: what an upgrade does to the database, beforehand. */
 import type { StoreConfig } from "../config/config.ts";
 import { systemClock } from "../lib/clock.ts";
-import { migrateData, rehearseMigration } from "../store/sqlite/migration.ts";
+import { dryRunMigration, migrateData } from "../store/sqlite/migration.ts";
 import { type Context, type ExitCode, withConfig } from "./context.ts";
 import { assertDataFolder } from "./storage.ts";
 import { megabytes } from "./table.ts";
@@ -11,7 +11,7 @@ export function migrate(context: Context, { dryRun }: { readonly dryRun?: boolea
     if (store !== undefined) return migrateServer(context, store, dryRun === true);
     assertDataFolder(context, data);
     const now = () => systemClock.monotonic();
-    const { from, to, milliseconds, bytes } = await (dryRun ? rehearseMigration : migrateData)(data, now);
+    const { from, to, milliseconds, bytes } = await (dryRun ? dryRunMigration : migrateData)(data, now);
     const steps = from === to ? `schema ${to} is up to date` : `schema ${from} → ${to}`;
     const done = dryRun
       ? `a copy took it well in ${Math.ceil(milliseconds)} ms; nothing was changed`

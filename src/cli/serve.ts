@@ -54,8 +54,8 @@ export function serve(given: Context, { newDatabase }: ServeOptions = {}): Promi
 async function giveUp({ stderr }: Io, config: Config): Promise<void> {
   assertSqlite(config, "--new-database is for the data folder's database");
   const { data } = config;
-  const { giveUpLost } = await import("../store/sqlite/data-folder.ts");
-  const left = await giveUpLost(data);
+  const { discardLost } = await import("../store/sqlite/data-folder.ts");
+  const left = await discardLost(data);
   if (left !== undefined)
     stderr.write(`warning: a new database takes the place of the one that was lost, ${left}; no old key opens it.\n`);
 }

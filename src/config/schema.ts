@@ -60,7 +60,8 @@ export const ListenerFile = Type.Object(
 const maxSeconds = 86_400;
 const timeouts = {
   connect_seconds: (byDefault?: number) => seconds("Connect timeout.", byDefault),
-  first_byte_seconds: (byDefault?: number) => seconds("From the request sent to the answer's first byte.", byDefault),
+  first_byte_seconds: (byDefault?: number) =>
+    seconds("Time to first byte: from the request sent to the first byte of the response.", byDefault),
   idle_seconds: (byDefault?: number) => seconds("Idle timeout: between two events of a stream.", byDefault),
 };
 
@@ -275,8 +276,8 @@ export const ConfigFile = Type.Object(
       idle_seconds: timeouts.idle_seconds(120),
     }),
     tiers: section("Requests per minute of a key, by its plan; an enterprise key brings its own number.", {
-      free: whole(1, 1_000_000, 10, "Of the free plan."),
-      pro: whole(1, 1_000_000, 100, "Of the pro plan."),
+      free: whole(1, 1_000_000, 10, "Requests per minute of a key of the free plan."),
+      pro: whole(1, 1_000_000, 100, "Requests per minute of a key of the pro plan."),
     }),
     budgets: section(
       "What may be spent, in dollars. Keys and tags have budgets of their own by `troupe budgets` too.",
@@ -315,7 +316,7 @@ export const ConfigFile = Type.Object(
       },
     ),
     limits: section("Limits on requests.", {
-      body_bytes: whole(1024, 1024 ** 3, 20 * 1024 ** 2, "The largest request body."),
+      body_bytes: whole(1024, 1024 ** 3, 20 * 1024 ** 2, "Maximum request body size."),
       body_memory_bytes: optional(
         Type.Integer({
           minimum: 1024,
@@ -323,11 +324,11 @@ export const ConfigFile = Type.Object(
             "The most bytes of all request bodies that are held at once; beyond it the answer is 503 `overloaded`. Default: an eighth of the memory, at most 1 GiB, shared among the workers.",
         }),
       ),
-      json_depth: whole(4, 512, 64, "How deep its JSON may be nested."),
-      json_values: whole(1000, 10_000_000, 250_000, "How many values its JSON may hold, those inside others too."),
-      json_keys: whole(1000, 10_000_000, 100_000, "How many keys its objects may have together."),
-      json_string_bytes: whole(1024, 1024 ** 3, 20 * 1024 ** 2, "The longest string in its JSON."),
-      body_seconds: whole(1, 3600, 120, "How long its body may take to arrive."),
+      json_depth: whole(4, 512, 64, "Maximum nesting depth of its JSON."),
+      json_values: whole(1000, 10_000_000, 250_000, "Maximum number of values in its JSON, nested ones included."),
+      json_keys: whole(1000, 10_000_000, 100_000, "Maximum number of keys of all objects in its JSON."),
+      json_string_bytes: whole(1024, 1024 ** 3, 20 * 1024 ** 2, "Maximum length of a string in its JSON."),
+      body_seconds: whole(1, 3600, 120, "Request body timeout: how long all of it may take to arrive."),
       concurrent_requests: whole(
         1,
         1_000_000,
@@ -351,14 +352,14 @@ export const ConfigFile = Type.Object(
         0,
         3600,
         0,
-        "How long requests are still taken while `/healthz` says 503 already, so that a balancer notices first.",
+        "How long requests are still accepted while `/healthz` already answers 503, so that a load balancer notices first.",
       ),
-      drain_seconds: whole(0, 3600, 30, "Drain timeout: how long requests under way may take to finish."),
+      drain_seconds: whole(0, 3600, 30, "Drain timeout: how long requests in flight may take to finish."),
     }),
     idempotency: section("Requests with a `service-request-id`.", {
       retention_hours: whole(1, 24 * 30, 24, "How long an answer is stored for retries."),
       finish_after_disconnect: flag(true, "Whether such a call goes on after its client disconnected."),
-      record_bytes: whole(1024, 256 * 1024 ** 2, 16 * 1024 ** 2, "The largest answer that is stored."),
+      record_bytes: whole(1024, 256 * 1024 ** 2, 16 * 1024 ** 2, "Maximum size of a stored answer."),
     }),
     conversations: section("Conversations stored with `store: true`.", {
       retention_days: whole(1, 3650, 30, "How long one is stored after its last use."),
@@ -387,21 +388,21 @@ export const ConfigFile = Type.Object(
       }),
     ),
     log: section("One line per request, on stderr.", {
-      level: oneOf(["debug", "info", "warn", "error"], "info", "The lowest level that is written."),
+      level: oneOf(["debug", "info", "warn", "error"], "info", "Minimum level that is logged."),
       format: oneOf(["auto", "json", "pretty"], "auto", "auto: pretty on a terminal, JSON lines elsewhere."),
-      content: flag(false, "Whether messages may appear in it."),
+      content: flag(false, "Whether message content may be logged."),
       sample: optional(
         Type.Number({
           minimum: 0,
           maximum: 1,
           default: 1,
-          description: "The share of requests answered below 400 that get a line, from 0 to 1; all others always do.",
+          description: "Sampling rate of requests answered below 400, from 0 to 1; all others are always logged.",
         }),
       ),
       omit: optional(
         Type.Array(Type.String({ minLength: 1 }), {
           default: [],
-          description: "Fields that are left out of requests' lines, e.g. `key`.",
+          description: "Fields that are left out of access log lines, e.g. `key`.",
         }),
       ),
     }),

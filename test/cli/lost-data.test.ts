@@ -89,7 +89,7 @@ describe("a data folder with", () => {
       const isSound = ["no keys", "rights that can't be read"].includes(name);
       for (const line of ["check", "doctor", "keys list", "keys create a", "data stats", "data migrate --dry-run"]) {
         const told = await shell.run(line);
-        // A rehearsal is about the schema alone.
+        // A dry run is about the schema alone.
         const isFine = line.startsWith("data migrate") && isSound;
         expect([line, told.code]).toEqual([line, isFine ? 0 : 1]);
         if (told.code === 1) expect(told.err + told.out).toMatch(/data restore|could not|is damaged|troubleshooting/);

@@ -28,7 +28,7 @@ describe("troupe data migrate", () => {
     expect(code).toBe(0);
     expect(out).toMatch(new RegExp(`schema 2 → ${migrations.length}, .* nothing was changed\\n$`));
     expect(versionIn(path)).toBe(2);
-    expect(readdirSync(folder.file("data")).filter((name) => name.startsWith("rehearsal"))).toEqual([]);
+    expect(readdirSync(folder.file("data")).filter((name) => name.startsWith("dry-run"))).toEqual([]);
   });
 
   test("does it, and the second time finds it done", async () => {
@@ -40,7 +40,7 @@ describe("troupe data migrate", () => {
     expect((await shell.run("data migrate --dry-run")).out).toContain("is up to date");
   });
 
-  test("rehearses beside a server that writes", async () => {
+  test("dry-runs beside a server that writes", async () => {
     using folder = new TempFolder();
     const store = openStore(folder.file("data"));
     const { code } = await new Console(folder.path).run("data migrate --dry-run");

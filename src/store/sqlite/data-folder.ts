@@ -1,4 +1,4 @@
-/** The data folder as its operator sees it: what is in it, a copy of it, a copy in its place, and less of it. */
+/** Operations on a data folder: statistics, backup, restore, discarding a lost database, pruning. */
 import { Database } from "bun:sqlite";
 import {
   closeSync,
@@ -18,7 +18,7 @@ import { asFolderError, StorageError, storing } from "../storage-error.ts";
 import type { ConversationTotals, RunTotals } from "../store.ts";
 import { type SweepCounts, type SweepRules, sweepStep } from "../sweeper.ts";
 import { LivenessLock } from "./liveness-lock.ts";
-import { forgetLost } from "./loss-guard.ts";
+import { renameMarkers } from "./loss-guard.ts";
 import { migrate, versionOf } from "./migrations.ts";
 import { databaseName, openStore, type SqliteStore } from "./store.ts";
 
@@ -38,7 +38,7 @@ export type DataStats = {
   readonly conversations: ConversationTotals;
 };
 
-/** Reads every row: on a large database it takes a while, and runs beside a server without disturbing it. */
+/** Scans every row: slow on a large database, and safe while servers run. */
 export async function dataStats(store: OpenedStore, now: number): Promise<DataStats> {
   const { path, schemaVersion, maintenance } = store;
   const keys = await store.keys.list();
@@ -60,7 +60,7 @@ export async function dataStats(store: OpenedStore, now: number): Promise<DataSt
 }
 
 /**
- * Copies everything to one new file, readable by this user only, while servers run. The file appears when it is complete.
+ * Backs the database up into one new file of mode 0600, while servers run. The file appears under its name once it is complete and synced.
  * @throws DataError when there is such a file; StorageError
  */
 export async function backUp({ maintenance }: SqliteStore, file: string): Promise<void> {
@@ -80,7 +80,7 @@ export async function backUp({ maintenance }: SqliteStore, file: string): Promis
 }
 
 /**
- * Puts a backup in the database's place, once it has been read whole and found sound, and brought to today's schema.
+ * Replaces the database by a backup, once that passed an integrity check and was migrated to this version's schema.
  * @returns where the database that was there before is now, if there was one
  * @throws DataError when a server runs, or the file is none of ours; then nothing has changed. StorageError
  */
@@ -105,16 +105,16 @@ export async function restore(file: string, folder: string): Promise<string | un
 }
 
 /**
- * Moves a database that is damaged or lost out of the way of a new one, and with it what tells of it.
- * @returns where what is left of it is now; undefined: it is sound, and was left alone
+ * Renames a damaged or lost database, and its marker files, so that the next start makes a new one.
+ * @returns where what is left of it is now; undefined: it is intact, and was not changed
  * @throws DataError when a server runs, StorageError when it fails for another reason; then nothing has changed
  */
-export async function giveUpLost(folder: string): Promise<string | undefined> {
+export async function discardLost(folder: string): Promise<string | undefined> {
   const path = join(folder, databaseName);
   if (!(await isLost(folder))) return undefined;
   return alone(folder, async () => {
     const replaced = await moveAway(path);
-    forgetLost(folder);
+    renameMarkers(folder);
     return replaced ?? path;
   });
 }
@@ -135,7 +135,7 @@ async function isLost(folder: string): Promise<boolean> {
   }
 }
 
-/** Runs `work` while no server runs on the folder, which is made if it is not there. @throws DataError, StorageError */
+/** Runs `work` under the folder's exclusive liveness lock; creates a missing folder. @throws DataError, StorageError */
 async function alone<T>(folder: string, work: () => Promise<T>): Promise<T> {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -155,7 +155,7 @@ async function alone<T>(folder: string, work: () => Promise<T>): Promise<T> {
 export type Pruned = SweepCounts & { readonly bytes: number };
 
 /**
- * Removes at once what is past its time or was deleted, and gives the space back. A server may run meanwhile.
+ * Removes expired and deleted rows at once, and returns free pages to the file system. Servers may run meanwhile.
  * @throws StorageError
  */
 export async function prune(
@@ -200,7 +200,7 @@ function createEmpty(path: string): void {
   }
 }
 
-/** @param from is only read. Beside a database in use stands a log, with what is not in the file yet. */
+/** @param from is only read. A write-ahead log beside it holds commits that are not in the file yet. */
 function copyDatabase(from: string, to: string): void {
   if (!existsSync(`${from}-wal`)) {
     copyFileSync(from, to);
@@ -212,7 +212,7 @@ function copyDatabase(from: string, to: string): void {
   });
 }
 
-/** Reads all of it. @param name what it is a copy of. @throws StorageError, DataError */
+/** Runs an integrity check and the migrations. @param name what it is a copy of. @throws StorageError, DataError */
 function checkCopy(path: string, name: string): void {
   try {
     storing(name, () => {
@@ -231,7 +231,7 @@ function checkCopy(path: string, name: string): void {
   }
 }
 
-/** As a database that was in use has keys, and one without would start as if it had lost them. @throws DataError */
+/** Refuses a backup without keys: a start would take it for a database that lost them. @throws DataError */
 function assertKeys(path: string, name: string): void {
   storing(name, () => {
     using database = new Database(path, { readonly: true });
@@ -240,12 +240,12 @@ function assertKeys(path: string, name: string): void {
   });
 }
 
-/** The old database and what belongs to it, kept under another name until the next time. */
+/** Renames the old database with its log to `*.replaced`, which the next restore overwrites. */
 async function moveAway(path: string): Promise<string | undefined> {
-  // A log that is left alone counts as well: it would be taken for the next database's.
+  // An orphaned log is moved too: SQLite would replay it into the next database.
   if (!databaseParts.some((part) => existsSync(path + part))) return undefined;
   try {
-    // Brings what stands in its log into the file; one that can't be opened is moved as it is.
+    // Checkpoints its log into the file; one that can't be opened is moved as it is.
     if (existsSync(path)) await openStore(dirname(path), { isTrial: true }).close();
   } catch (error) {
     if (!(error instanceof StorageError)) throw error;

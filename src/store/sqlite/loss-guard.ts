@@ -1,8 +1,8 @@
 /**
- * Tells a database that was lost from one that never was. A data folder whose database is missing, empty or cut short would
- * else pass for a new one: a new first key, no old ones, and what could have been saved overwritten.
+ * Detects that a database was lost. A data folder whose database is missing, empty or truncated would otherwise be initialised as a
+ * new one: another first key, none of the old ones, and recoverable data overwritten.
  *
- * What tells is a file beside the database, made once the first key is safely on the disk and never removed, and `first-key`.
+ * The evidence is a marker file beside the database, written once the first key is durable and never removed, and `first-key`.
  */
 import type { Database } from "bun:sqlite";
 import { closeSync, existsSync, openSync, readSync, renameSync, statSync } from "node:fs";
@@ -24,16 +24,16 @@ const advice =
 export class LossGuard {
   readonly #folder: string;
   readonly #path: string;
-  /** What tells that there was a database with keys; undefined: nothing does. */
+  /** The file that proves a database with keys; undefined: there is none. */
   readonly #trace: string | undefined;
   #isMarked: boolean;
-  /** Whether the file is shorter than it says of itself: cut, or a log was just being brought into it. */
+  /** Whether the file is shorter than its header says: truncated, or a checkpoint was interrupted. */
   readonly isShort: boolean;
   /** Whether there is no database yet. */
   readonly isNew: boolean;
 
   /**
-   * Looks at the files, before anything is opened: to close one later would give up SQLite's locks on it.
+   * Inspects the files before SQLite opens them: closing a descriptor later would release SQLite's POSIX locks on the file.
    * @param path of the database
    * @throws StorageError when there was a database, and its file is missing or empty
    */
@@ -41,7 +41,7 @@ export class LossGuard {
     this.#folder = folder;
     this.#path = path;
     this.#isMarked = existsSync(join(folder, markName));
-    // In this order: of a first start that is under way in another process, the database is there before these are.
+    // In this order: during another process's first start the database exists before these files do.
     this.#trace = traceIn(folder, path);
     const bytes = bytesOf(path);
     this.isNew = bytes === 0;
@@ -56,7 +56,7 @@ export class LossGuard {
     }
   }
 
-  /** Only reads. @throws StorageError when there are no tables any more, or they are another program's, or a newer version's */
+  /** Read-only. @throws StorageError when the tables are gone, another program's, or a newer version's */
   checkOpened(database: Database): void {
     if (this.#trace !== undefined && versionOf(database, this.#path) === 0)
       throw this.#emptied("has no tables, or no version");
@@ -67,16 +67,16 @@ export class LossGuard {
     if (this.#trace !== undefined && !hasKeys) throw this.#emptied("has no keys");
   }
 
-  /** Once a key is there: brings it to the disk, and leaves the mark. Without room for a mark it is left the next time. */
+  /** Checkpoints the first key to disk, then writes the marker file. Retried at the next start where that fails. */
   mark(database: Database): void {
     if (this.#isMarked) return;
     try {
-      // Or a power cut could take the key and leave the mark. Source: https://www.sqlite.org/pragma.html#pragma_wal_checkpoint
+      // Else a power failure could lose the key and keep the marker. Source: https://www.sqlite.org/pragma.html#pragma_wal_checkpoint
       database.query("pragma wal_checkpoint(passive)").get();
       writePrivately(join(this.#folder, markName), markText);
       this.#isMarked = true;
     } catch {
-      // What it guards against is no worse than before.
+      // The guard is weaker until the next start; nothing else depends on it.
     }
   }
 
@@ -89,8 +89,8 @@ export class LossGuard {
   }
 }
 
-/** Moves what tells of a lost database out of the way of a new one. */
-export function forgetLost(folder: string): void {
+/** Renames the marker files of a lost database, so that a new one may be made. */
+export function renameMarkers(folder: string): void {
   for (const name of [markName, firstKeyName]) {
     const path = join(folder, name);
     if (existsSync(path)) renameSync(path, `${path}.replaced`);
@@ -99,7 +99,7 @@ export function forgetLost(folder: string): void {
 
 function traceIn(folder: string, path: string): string | undefined {
   const named = [join(folder, markName), join(folder, firstKeyName)].find((file) => existsSync(file));
-  // A log comes into being after the database's first page.
+  // SQLite creates the write-ahead log after the database's first page.
   return named ?? (bytesOf(`${path}-wal`) > 0 && bytesOf(path) === 0 ? `${path}-wal` : undefined);
 }
 

@@ -1,4 +1,4 @@
-/** An upgrade's change of the database, done or only rehearsed. */
+/** Schema migration of a data folder, and its dry run on a copy. */
 import { Database } from "bun:sqlite";
 import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -19,7 +19,7 @@ export type Migration = {
 };
 
 /**
- * Brings the database forward, as a start would.
+ * Migrates the database to this version's schema, as a start does.
  * @param now a monotonic reading in milliseconds
  * @throws StorageError
  */
@@ -31,19 +31,19 @@ export async function migrateData(folder: string, now: () => number): Promise<Mi
 }
 
 /**
- * Does the same to a copy in the data folder, checks the copy, and removes it; servers may run on the original.
+ * Dry run: migrates a copy in the data folder and removes it; servers may run on the original.
  * @throws StorageError, as the migration itself would
  */
-export async function rehearseMigration(folder: string, now: () => number): Promise<Migration> {
+export async function dryRunMigration(folder: string, now: () => number): Promise<Migration> {
   const before = look(folder);
   if (before.from === 0) return { ...before, milliseconds: 0 };
-  const rehearsal = mkdtempSync(join(folder, "rehearsal-"));
+  const copied = mkdtempSync(join(folder, "dry-run-"));
   try {
     const path = join(folder, databaseName);
-    storing(path, () => copy(path, join(rehearsal, databaseName)));
-    return { ...before, milliseconds: (await migrateData(rehearsal, now)).milliseconds };
+    storing(path, () => copy(path, join(copied, databaseName)));
+    return { ...before, milliseconds: (await migrateData(copied, now)).milliseconds };
   } finally {
-    rmSync(rehearsal, { recursive: true, force: true });
+    rmSync(copied, { recursive: true, force: true });
   }
 }
 
@@ -61,7 +61,7 @@ function look(folder: string): Omit<Migration, "milliseconds"> {
   return { from, to, bytes: statSync(path).size };
 }
 
-/** A whole copy of what is committed, whatever is written meanwhile. Source: https://www.sqlite.org/lang_vacuum.html */
+/** A consistent snapshot of what is committed, while others write. Source: https://www.sqlite.org/lang_vacuum.html */
 function copy(path: string, target: string): void {
   withReader(path, (database) => database.run("vacuum into ?", [target]));
 }

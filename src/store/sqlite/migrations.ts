@@ -4,7 +4,7 @@ import { StorageError } from "../storage-error.ts";
 
 /** Step n brings a file of version n-1 to version n, which SQLite keeps in `user_version`. */
 export const migrations: readonly string[] = [
-  // 1: API keys. Triggers count their changes, so that a running server sees another process's with one tiny read.
+  // 1: API keys. Triggers bump a generation, so that a running server notices another process's change by reading one row.
   `create table keys (
     id text primary key,
     name text not null,
@@ -32,7 +32,7 @@ export const migrations: readonly string[] = [
     update generations set value = value + 1 where name = 'keys';
   end;`,
 
-  // 2: Answers kept under a service-request-id. `run` is the identity of one upstream call, as row numbers come again.
+  // 2: Idempotency records. `run` identifies one upstream call, as row ids are reused.
   `create table kept_calls (
     call integer primary key,
     scope text not null,
@@ -87,7 +87,7 @@ export const migrations: readonly string[] = [
   create index turns_of_conversation on turns (conversation);
   create index turns_deleted on turns (deleted_at) where deleted_at is not null;`,
 
-  // 4: Room for a trial write as large as a usual row, so that a disk that is nearly full counts as full.
+  // 4: A row for the write probe of health checks, as large as a usual one, so that a nearly full disk counts as full.
   "create table trials (trial integer primary key check (trial = 1), data blob not null) strict;",
 
   // 5: Kept events are whole texts, with names. Of older calls, and of those of an older process that still runs, each event is
@@ -256,11 +256,11 @@ export const migrations: readonly string[] = [
 const applicationId = 0x74727065;
 
 /**
- * Brings the file forward. Several processes may start at once: one migrates, the others find it done.
+ * Runs the missing migrations. Of several processes that start at once one migrates, the others find it done.
  * @throws StorageError for a file of a newer version, or of another program
  */
 export function migrate(database: Database, path: string, steps: readonly string[] = migrations): void {
-  // Looked at before writing, so that opening an up-to-date file needs no lock.
+  // Read first, so that opening an up-to-date file takes no write lock.
   if (versionOf(database, path, steps.length) === steps.length) return;
   database
     .transaction(() => {

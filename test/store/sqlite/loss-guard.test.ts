@@ -14,7 +14,7 @@ import {
 import { join } from "node:path";
 import { Keys } from "../../../src/auth/keys.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
-import { giveUpLost, restore } from "../../../src/store/sqlite/data-folder.ts";
+import { discardLost, restore } from "../../../src/store/sqlite/data-folder.ts";
 import { databaseName, openStore } from "../../../src/store/sqlite/store.ts";
 import { StorageError } from "../../../src/store/storage-error.ts";
 import { TempFolder } from "../../helpers/temp-folder.ts";
@@ -234,7 +234,7 @@ describe("giving up what is lost", () => {
     await start(folder.path);
     const old = readFileSync(folder.file("first-key"), "utf8");
     writeFileSync(folder.file(databaseName), "no database");
-    expect(await giveUpLost(folder.path)).toBe(folder.file(`${databaseName}.replaced`));
+    expect(await discardLost(folder.path)).toBe(folder.file(`${databaseName}.replaced`));
     expect(readFileSync(folder.file(`${databaseName}.replaced`), "utf8")).toBe("no database");
     expect(readFileSync(folder.file("first-key.replaced"), "utf8")).toBe(old);
     expect(await start(folder.path)).toEqual({ names: ["first"], isFirst: true });
@@ -244,17 +244,17 @@ describe("giving up what is lost", () => {
   test("leaves a sound one alone, another program's, and one that a server runs on", async () => {
     using folder = new TempFolder();
     await start(folder.path);
-    expect(await giveUpLost(folder.path)).toBeUndefined();
-    expect(await giveUpLost(folder.file("none"))).toBeUndefined();
+    expect(await discardLost(folder.path)).toBeUndefined();
+    expect(await discardLost(folder.file("none"))).toBeUndefined();
     const server = openStore(folder.path);
     await server.maintenance.otherServers();
     rmSync(folder.file(databaseName));
-    await expect(giveUpLost(folder.path)).rejects.toThrow("A server runs on");
+    await expect(discardLost(folder.path)).rejects.toThrow("A server runs on");
     await server.close();
     mkdirSync(folder.file("other"));
     using other = new Database(folder.file(`other/${databaseName}`), { create: true });
     other.run("create table theirs (a)");
-    await expect(giveUpLost(folder.file("other"))).rejects.toThrow("another program");
+    await expect(discardLost(folder.file("other"))).rejects.toThrow("another program");
   });
 
   test("a restored backup is no lost database, and a log without its database is not taken for its own", async () => {
