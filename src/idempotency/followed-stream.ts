@@ -14,9 +14,10 @@ export class FollowedStream {
   /** After it entries are read. */
   place: LivePlace = [0, 0];
   headers: string | undefined;
-  /** Something of it was heard; or it was told that nobody publishes it. */
+  /** Something of it was heard: if it falls silent now, looks at the store tell why. */
   isHeard = false;
-  isUnheard = false;
+  /** Nobody was there when it was last asked for. */
+  isUnanswered = false;
   isOver = false;
   /** How many events it has, once it is told. */
   total: number | undefined;
@@ -36,13 +37,12 @@ export class FollowedStream {
   take(entries: readonly LiveEntry[]): void {
     for (const entry of entries) this.#take(entry);
     this.isHeard = true;
-    this.isUnheard = false;
+    this.isUnanswered = false;
     this.ring();
   }
 
-  isNotHeard(): void {
-    this.isHeard = false;
-    this.isUnheard = true;
+  isNotAnswered(): void {
+    this.isUnanswered = true;
     this.ring();
   }
 

@@ -150,7 +150,7 @@ export class LiveRuns {
 
   /** For how many milliseconds more an answer of the holder is waited for. */
   waitsFor(followed: FollowedStream): number {
-    if (followed.isHeard || followed.isUnheard) return 0;
+    if (followed.isHeard || followed.isUnanswered) return 0;
     return Math.max(0, followed.askedFirstAt + answerMs - this.#clock.monotonic());
   }
 
@@ -231,7 +231,8 @@ export class LiveRuns {
     const now = this.#clock.monotonic();
     for (const followed of this.#followed.values()) {
       if (followed.isOver) continue;
-      if (now - followed.askedAt >= (followed.isHeard ? askAgainMs : askUnheardMs)) void this.#ask(followed, false);
+      const isWell = followed.isHeard && !followed.isUnanswered;
+      if (now - followed.askedAt >= (isWell ? askAgainMs : askUnheardMs)) void this.#ask(followed, false);
     }
   }
 
@@ -254,11 +255,12 @@ export class LiveRuns {
     try {
       const found = await this.streams.ask(followed.stream, followed.owner, isNew ? this.#node : undefined);
       if (found === undefined) {
-        followed.isNotHeard();
+        followed.isNotAnswered();
         if (isNew) this.#clock.setTimer(askSoonMs, () => void this.#ask(followed, false));
       } else if (found.head !== undefined) followed.take([found.head]);
+      else followed.isUnanswered = false;
     } catch {
-      followed.isNotHeard();
+      followed.isNotAnswered();
     }
   }
 }
