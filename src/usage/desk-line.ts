@@ -50,6 +50,8 @@ export type LineOptions = {
 const maxCalls = 200;
 const maxPools = 300;
 const maxWindows = 200;
+const soonMs = 10;
+const sweepMs = 1_000;
 /** Beyond it calls go by the database. */
 const maxWaiting = 20_000;
 /** For so long after windows began anew each node keeps to its share, so that all have told what they admitted. */
@@ -67,11 +69,13 @@ export class DeskLine {
   readonly windows = new Map<string, NodeTokens>();
   #unanswered: Sent | undefined;
   #running: Promise<void> | undefined;
+  #isPlanned = false;
   #isAway = false;
   #epoch: string | undefined;
   /** A monotonic reading: until then windows go by shares. */
   #shareUntil = Number.NEGATIVE_INFINITY;
   #deskTime: { readonly is: number; readonly at: number } | undefined;
+  #sweepAt = Number.NEGATIVE_INFINITY;
   #askedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: LineOptions) {
@@ -136,22 +140,34 @@ export class DeskLine {
     this.pump();
   }
 
-  tellWindow(window: NodeTokens): void {
-    this.#dirtyWindows.add(window);
-    this.pump();
+  /** With the next call that is asked for, or in a moment: what a call came to has no hurry. */
+  tellSoon(of: NodePool | NodeTokens): void {
+    if (of instanceof NodeTokens) this.#dirtyWindows.add(of);
+    else if (!of.isLost) this.#dirtyPools.add(of);
+    if (this.#isPlanned) return;
+    this.#isPlanned = true;
+    this.#options.clock.setTimer(soonMs, () => {
+      this.#isPlanned = false;
+      if (this.#dirtyPools.size + this.#dirtyWindows.size > 0) this.pump();
+    });
   }
 
   /** To be called some times a second: asks again, and tells what is due. */
   tick(beatMs: number): void {
     const now = this.#options.clock.monotonic();
     for (const pool of this.pools.values()) if (pool.lookAt <= now && !pool.isLost) this.#dirtyPools.add(pool);
+    if (now >= this.#sweepAt) this.#sweepWindows(now);
+    const isDue = now - this.#askedAt >= beatMs && (this.windows.size > 0 || this.#unanswered !== undefined);
+    if (isDue || this.#dirtyPools.size + this.#dirtyWindows.size > 0) this.pump(isDue);
+  }
+
+  #sweepWindows(now: number): void {
+    this.#sweepAt = now + sweepMs;
     for (const window of this.windows.values()) {
       window.expire(now);
       if (window.hasNews) this.#dirtyWindows.add(window);
       else if (window.isIdle && !this.#dirtyWindows.has(window)) this.windows.delete(window.key);
     }
-    const isDue = now - this.#askedAt >= beatMs && (this.windows.size > 0 || this.#unanswered !== undefined);
-    if (isDue || this.#dirtyPools.size + this.#dirtyWindows.size > 0) this.pump(isDue);
   }
 
   /** Sends what there is, once this turn of the event loop is over. */
@@ -212,8 +228,10 @@ export class DeskLine {
       }
     }
     const due = [...this.#dirtyPools].sort((one, other) => Number(other.wantsLook) - Number(one.wantsLook));
-    for (const pool of due)
-      if (limits.size < maxPools && !limits.has(pool) && !pool.isLost) limits.set(pool, undefined);
+    for (const pool of due) {
+      if (pool.isLost) this.#dirtyPools.delete(pool);
+      else if (limits.size < maxPools && !limits.has(pool)) limits.set(pool, undefined);
+    }
     const pools = [...limits.keys()];
     for (const pool of pools) this.#dirtyPools.delete(pool);
     const places = new Map(pools.map((pool, place) => [pool, place]));
@@ -280,7 +298,7 @@ export class DeskLine {
     if (call.window === undefined || reply.window === undefined) return;
     const { of: window, tokens } = call.window;
     window.correct(window.use(now, tokens, true), now, -tokens, reply.window.at);
-    this.tellWindow(window);
+    this.tellSoon(window);
   }
 
   #beginsAnew({ epoch, epochMs }: DeskReply, now: number): void {

@@ -79,7 +79,9 @@ const withdrawMs = 100;
 const aliveMs = 2_500;
 const recallMs = 200;
 const recalls = 10;
+/** All nodes together look for pools that nobody tells of once in that time. */
 const adoptMs = 30_000;
+const adoptEveryMs = 1_000;
 /** Budgets known at once; calls of others go by the database. */
 const maxBudgets = 50_000;
 const forgetMs = 60_000;
@@ -173,7 +175,7 @@ export class PooledBudgets implements BudgetRepository {
       pool.held -= held.amount;
       pool.spent += spent;
       if (pool.isLost) this.#tellBooks(pool);
-      else this.#line!.tell(pool);
+      else this.#line!.tellSoon(pool);
     }
     if (held.tokens !== undefined) this.#correct(held.tokens, tokens);
     return true;
@@ -256,7 +258,8 @@ export class PooledBudgets implements BudgetRepository {
         continue;
       }
       const pool = line.poolOf(grant.pool);
-      if (pool.isLost) {
+      // It can't be used, and the database does not know it yet.
+      if (pool.isLost || pool.reply?.isOpen === false) {
         budget.exactUntil = now + unsureMs;
         continue;
       }
@@ -328,7 +331,7 @@ export class PooledBudgets implements BudgetRepository {
     if (counted.held === undefined) {
       for (const pool of pools) {
         pool.held -= amount;
-        line.tell(pool);
+        line.tellSoon(pool);
       }
       return { tokens: counted.window };
     }
@@ -379,13 +382,13 @@ export class PooledBudgets implements BudgetRepository {
     const window = of.byShare(now, share, tokens.tokens);
     if (window.waitMs > 0) return { window };
     const use = of.use(now, tokens.tokens, false);
-    line.tellWindow(of);
+    line.tellSoon(of);
     return { window, held: { window: of, use, reserved: tokens.tokens } };
   }
 
   #correct({ window, use, reserved, deskAt }: HeldTokens, used: number): void {
     window.correct(use, this.#tools.clock.monotonic(), used - reserved, deskAt);
-    this.#line!.tellWindow(window);
+    this.#line!.tellSoon(window);
   }
 
   /** Before a budget refuses, its pools give back what is free. */
@@ -523,7 +526,7 @@ export class PooledBudgets implements BudgetRepository {
       for (const [pool, { at }] of this.#withdrawals) if (at < now - forgetMs) this.#withdrawals.delete(pool);
     }
     if (now >= this.#nextAdoptAt) {
-      this.#nextAdoptAt = now + adoptMs;
+      this.#nextAdoptAt = now + Math.max(adoptMs, this.#tools.nodes() * adoptEveryMs);
       void this.#adopt(line);
     }
     if (!this.#isClosed) this.#tickLater();
@@ -531,7 +534,9 @@ export class PooledBudgets implements BudgetRepository {
 
   /** Never rejects. Pools that nobody tells of, as their nodes are gone, are brought to their end. */
   async #adopt(line: DeskLine): Promise<void> {
-    const left = await this.#tools.books.quiet(adoptMs / 3).catch(() => []);
+    const { books } = this.#tools;
+    await books.endLapsed().catch(() => 0);
+    const left = await books.quiet(adoptMs / 3).catch(() => []);
     for (const pool of left) line.tell(line.poolOf(pool));
   }
 }

@@ -81,8 +81,10 @@ for i, word in ipairs(x.pools) do
       pool.told = math.max(pool.told, told.returned)
       pool.isEnded = told.isEnded
     end
-    if word.close or (word.limit and word.limit < pool.limit) or (now - pool.used > idle) then pool.closed = 1 end
-    pool.isOpen = pool.closed == 0 and now < pool.touched + good
+    if word.close or (word.limit and word.limit < pool.limit) or now - pool.used > idle or now >= pool.touched + good then
+      pool.closed = 1
+    end
+    pool.isOpen = pool.closed == 0
   end
   pools[i] = pool or false
 end
@@ -157,22 +159,29 @@ for i, call in ipairs(x.calls) do calls[i] = decide(call) end
 
 local function account(pool)
   local all = redis.call('HGETALL', pool.key)
+  local spenders = {}
   for at = 1, #all, 2 do
-    local name = string.match(all[at], '^h:(.*)$')
-    -- What a node holds that was not heard of for ten minutes is given back.
-    if name and name ~= x.node and redis.call('EXISTS', nodes .. name) == 0 then
+    local kind, name = string.match(all[at], '^([hs]):(.*)$')
+    if kind == 's' then spenders[#spenders + 1] = name
+    -- What a node holds that was not heard of for so long is given back.
+    elseif kind == 'h' and name ~= x.node and redis.call('EXISTS', nodes .. name) == 0 then
       pool.held = pool.held - tonumber(all[at + 1])
       redis.call('HDEL', pool.key, all[at])
     end
   end
+  if pool.closed == 1 then pool.returned = math.max(pool.returned, pool.granted - pool.spent - pool.held) end
   local names = redis.call('SRANDMEMBER', pool.dirty, ${maxSums})
+  local isEnded = pool.closed == 1 and pool.held <= 0 and redis.call('SCARD', pool.dirty) == #names
+  -- The last account is of all.
+  if isEnded and #spenders <= ${maxSums} then
+    if pool.node['s:' .. x.node] and redis.call('HEXISTS', pool.key, 's:' .. x.node) == 0 then spenders[#spenders + 1] = x.node end
+    names = spenders
+  end
   local sums = {}
   for _, name in ipairs(names) do
     sums[#sums + 1] = name
     sums[#sums + 1] = whole(pool.node['s:' .. name] or tonumber(redis.call('HGET', pool.key, 's:' .. name)))
   end
-  if pool.closed == 1 then pool.returned = math.max(pool.returned, pool.granted - pool.spent - pool.held) end
-  local isEnded = pool.closed == 1 and pool.held == 0 and redis.call('SCARD', pool.dirty) == #names
   return {whole(pool.returned), whole(math.max(0, pool.held)), isEnded and 1 or 0, sums}
 end
 
@@ -182,7 +191,7 @@ for i, pool in ipairs(pools) do
   else
     local word = x.pools[i]
     if pool.closed == 1 then pool.returned = math.max(pool.returned, pool.granted - pool.spent - pool.held) end
-    if pool.isEnded and pool.closed == 1 and pool.held == 0 and redis.call('SCARD', pool.dirty) == 0 then
+    if pool.isEnded and pool.closed == 1 and pool.held <= 0 and redis.call('SCARD', pool.dirty) == 0 then
       redis.call('DEL', pool.key, pool.dirty)
       answers[i] = {}
     else

@@ -246,6 +246,26 @@ describe.skipIf(!hasPostgres)("between the store and PostgreSQL", () => {
   });
 
   on(
+    "a settlement whose first try was lost on its way counts by the second",
+    async ({ store, proxy }) => {
+      const budgets = [{ scope: "all", span: "prepaid", limit: 100 }];
+      await store.budgets.reserve({ id: "a", at: 0, amount: 10, budgets });
+      proxy.hold();
+      const settling = store.budgets.settle("a", 4, 0);
+      await Bun.sleep(20);
+      proxy.cut();
+      proxy.release();
+      expect(await settling).toBe(true);
+      expect(await store.budgets.spending(budgets)).toEqual([{ scope: "all", span: "prepaid", spent: 4, reserved: 0 }]);
+      // One that was applied, and sent again as its answer was lost, says so.
+      await store.budgets.reserve({ id: "b", at: 0, amount: 10, budgets });
+      expect(await store.budgets.settle("b", 1, 0)).toBe(true);
+      expect(await store.budgets.settle("b", 1, 0)).toBe(false);
+    },
+    { pool: 1 },
+  );
+
+  on(
     "while connections are cut all the time every write counts once",
     async ({ store, proxy, url }) => {
       const cutting = setInterval(() => proxy.cut(), 40);
