@@ -85,6 +85,11 @@ export class InFlightRun {
   #count = 0;
   #step: Promise<void> | undefined;
   #driving = false;
+  /**
+   * How many of the held events were in a spill that failed. It may come through at any time, and would take out of the store what
+   * a longer one has written meanwhile: so it is sent again as it was.
+   */
+  #unsure = 0;
   /** The spill under way. */
   #spilling: Promise<void> | undefined;
   /** The final write is under way: the held events must not change. */
@@ -395,21 +400,25 @@ export class InFlightRun {
   }
 
   async #spillNow(): Promise<void> {
-    const size = this.#heldSize;
-    const events = this.#held;
-    const count = events.length;
+    const count = this.#unsure === 0 ? this.#held.length : this.#unsure;
     if (count === 0) return;
+    const events = this.#held.slice(0, count);
+    const size = events.reduce((sum, event) => sum + event.length, 0);
     if (!this.#isUnstorable && this.#size + size <= this.#rules.recordBytes) {
       const isStored = await this.#store(joinEvents(events));
       // Later, with what comes meanwhile, it may be.
-      if (isStored === undefined && size <= maxUnspilledBytes) return;
+      if (isStored === undefined && this.#heldSize <= maxUnspilledBytes) {
+        this.#unsure = count;
+        return;
+      }
       this.#isUnstorable = isStored !== true;
       this.#hasFailed = isStored === undefined;
     } else this.#isUnstorable = true;
+    this.#unsure = 0;
     this.#size += size;
     // More events may have been held meanwhile.
     this.#heldFrom += count;
-    this.#held = events.slice(count);
+    this.#held = this.#held.slice(count);
     this.#heldSize -= size;
   }
 

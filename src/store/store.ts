@@ -195,7 +195,7 @@ export interface RunRepository {
   onWatched?(wake: () => void): () => boolean;
   /**
    * Appends events of a running call, or a piece of a whole answer.
-   * What was rejected may be there: with more events it is replaced.
+   * What was rejected may come through later, in place of what was written there since: so it is appended again as it was.
    * @param headers of a stream, which becomes readable for other processes; null for a whole answer, readable once finished
    * @returns false when the lease is lost
    */
