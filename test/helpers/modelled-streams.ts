@@ -29,6 +29,9 @@ export class ModelledStreams {
   readonly #inboxes = new Map<string, Inbox>();
   readonly #owners = new Map<string, { readonly node: string; readonly until: number }>();
   readonly #waiters = new Set<Waiter>();
+  /** Those who wait for a stream's entries, and for a node's inbox. */
+  readonly #byStream = new Map<string, Set<Waiter>>();
+  readonly #byNode = new Map<string, Set<Waiter>>();
   #messages = 0;
 
   /** @param now the server's clock, in milliseconds */
@@ -108,9 +111,11 @@ export class ModelledStreams {
   ): () => void {
     const waiter: Waiter = { node, inbox, streams, tell };
     this.#waiters.add(waiter);
+    addTo(this.#byNode, node, waiter);
+    for (const stream of streams.keys()) addTo(this.#byStream, stream, waiter);
     this.#serve(waiter);
     return () => {
-      if (this.#waiters.delete(waiter)) tell({ inbox, messages: 0, asked: [], entries: new Map() });
+      if (this.#remove(waiter)) tell({ inbox, messages: 0, asked: [], entries: new Map() });
     };
   }
 
@@ -125,13 +130,20 @@ export class ModelledStreams {
       if (found.length > 0) entries.set(stream, found);
     }
     if (messages.length === 0 && entries.size === 0) return;
-    this.#waiters.delete(waiter);
+    this.#remove(waiter);
     const asked = messages.flatMap(({ asked }) => (asked === undefined ? [] : [asked]));
     tell({ inbox: String(messages.at(-1)?.id ?? inbox), messages: messages.length, asked, entries });
   }
 
-  #serveAll(): void {
-    for (const waiter of [...this.#waiters]) this.#serve(waiter);
+  /** @returns whether it waited */
+  #remove(waiter: Waiter): boolean {
+    takeFrom(this.#byNode, waiter.node, waiter);
+    for (const stream of waiter.streams.keys()) takeFrom(this.#byStream, stream, waiter);
+    return this.#waiters.delete(waiter);
+  }
+
+  #serveThose(waiters: ReadonlySet<Waiter> | undefined): void {
+    for (const waiter of [...(waiters ?? [])]) this.#serve(waiter);
   }
 
   #find(stream: string): Stream | undefined {
@@ -151,7 +163,7 @@ export class ModelledStreams {
     const found = this.#streams.get(stream)!;
     found.entries.push(entry);
     found.until = this.#now() + liveTimes.keptMs;
-    this.#serveAll();
+    this.#serveThose(this.#byStream.get(stream));
   }
 
   #tell(node: string, asked: string | undefined): void {
@@ -162,6 +174,18 @@ export class ModelledStreams {
     }
     box.messages.push({ id: ++this.#messages, asked });
     box.until = this.#now() + liveTimes.listensMs;
-    this.#serveAll();
+    this.#serveThose(this.#byNode.get(node));
   }
+}
+
+function addTo(waiters: Map<string, Set<Waiter>>, name: string, waiter: Waiter): void {
+  const those = waiters.get(name) ?? new Set();
+  those.add(waiter);
+  waiters.set(name, those);
+}
+
+function takeFrom(waiters: Map<string, Set<Waiter>>, name: string, waiter: Waiter): void {
+  const those = waiters.get(name);
+  those?.delete(waiter);
+  if (those?.size === 0) waiters.delete(name);
 }

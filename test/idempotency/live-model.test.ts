@@ -6,19 +6,16 @@
 import { describe, expect, test } from "bun:test";
 import { Idempotency } from "../../src/idempotency/idempotency.ts";
 import { ApiError } from "../../src/protocols/errors.ts";
-import type { LiveNews, LiveStreams } from "../../src/store/live-streams.ts";
-import { liveTimes } from "../../src/store/live-streams.ts";
-import { StorageError } from "../../src/store/storage-error.ts";
 import type { Producer } from "../../src/upstream/answer.ts";
 import { ModelledRuns, modelLeaseMs } from "../helpers/modelled-runs.ts";
 import { ModelledStreams } from "../helpers/modelled-streams.ts";
 import { keptEvent, ScriptedUpstream } from "../helpers/scripted-upstream.ts";
 import { Machine } from "../simulation/machine.ts";
 import { calm, Network, type Weather } from "../simulation/network.ts";
+import { streamClient } from "../simulation/stream-client.ts";
 import { World } from "../simulation/world.ts";
 
 const rules = { retentionHours: 24, finishAfterDisconnect: true, recordBytes: 1_000_000 };
-const deadlineMs = 500;
 const weather: Weather = { lostRequest: 10, lostAnswer: 10, silence: 10, late: 10, repeated: 20, slow: 20 };
 
 const again = ["again 0", "again 1", "[DONE]"];
@@ -46,7 +43,15 @@ class Story {
       const machine = new Machine(this.world, at);
       this.machines.push(machine);
       const runs = this.runs.of(machine);
-      this.nodes.push(new Idempotency({ runs }, machine, () => rules, undefined, this.#streamsOf(machine)));
+      this.nodes.push(
+        new Idempotency(
+          { runs },
+          machine,
+          () => rules,
+          undefined,
+          streamClient(this.world, this.network, this.server, machine),
+        ),
+      );
     }
   }
 
@@ -65,55 +70,6 @@ class Story {
     const reader = new Reader(this, node, after);
     this.readers.push(reader);
     return reader;
-  }
-
-  /** The way of one node. */
-  #streamsOf(machine: Machine): LiveStreams {
-    const lost = () => new StorageError("away", "model", "The model is away.");
-    const ask = <T>(work: () => T): Promise<T> => {
-      const { promise, resolve, reject } = Promise.withResolvers<T>();
-      const cancel = machine.setTimer(deadlineMs, () => reject(lost()));
-      this.network.ask(
-        machine,
-        () => ({ answer: work() }),
-        (answered) => {
-          cancel();
-          if (answered === undefined) reject(lost());
-          else resolve(answered.answer);
-        },
-      );
-      return promise;
-    };
-    const { server, world } = this;
-    return {
-      place: "model",
-      listen: (node, owner) => ask(() => server.listen(node, owner)),
-      ask: (stream, owner, wakes) => ask(() => server.ask(stream, owner, wakes)),
-      begin: (stream, generation, headers) => ask(() => server.begin(stream, generation, headers)),
-      append: (stream, { firstId, count, text }, floor) =>
-        ask(() => server.append(stream, firstId, count, text, floor)),
-      end: (stream, events) => ask(() => server.end(stream, events)),
-      read: (stream, after) => ask(() => server.read(stream, after)),
-      wait: (node, inbox, streams) => {
-        const { promise, resolve, reject } = Promise.withResolvers<LiveNews>();
-        const cancel = machine.setTimer(liveTimes.waitMs + deadlineMs, () => reject(lost()));
-        const told = (news: LiveNews) =>
-          this.network.ask(
-            machine,
-            () => news,
-            () => {
-              cancel();
-              resolve(news);
-            },
-          );
-        world.after(world.between(0, 2), () => {
-          if (machine.isCutFrom("coordination") || !this.network.isReachable) return;
-          world.after(liveTimes.waitMs, server.wait(node, inbox, streams, told));
-        });
-        return promise;
-      },
-      close: async () => {},
-    };
   }
 }
 

@@ -4,34 +4,65 @@
  */
 import { Idempotency, type IdempotentAnswer } from "../../src/idempotency/idempotency.ts";
 import { runRepository } from "../../src/store/postgres/run-repository.ts";
-import type { Producer } from "../../src/upstream/answer.ts";
+import type { Answer, EventSource, Producer, RecordedEvents } from "../../src/upstream/answer.ts";
+import { Caller } from "./caller.ts";
 import type { Cluster, Counts, Node, Part } from "./cluster.ts";
+import { StreamSource } from "./stream-source.ts";
 
 const rules = { retentionHours: 24, finishAfterDisconnect: true, recordBytes: 1_000_000 };
+
+export type CallOptions = {
+  readonly name: string;
+  /** How many ids are asked for in all. */
+  readonly ids: number;
+  /** How many of a thousand are answered by a stream. */
+  readonly streams: number;
+  /** Whether streams go to other nodes by the coordination too. */
+  readonly live: boolean;
+};
 
 /** One upstream call. */
 type Made = {
   readonly number: number;
+  /** How many events its stream has; absent: it has a whole answer. */
+  events?: number;
   /** Whether its node takes its lease to hold. */
   readonly holds: () => boolean;
   isOver: boolean;
 };
-type Known = { readonly made: Made[]; answer: string | undefined; isStored: boolean; waiting: number };
+type Known = {
+  readonly made: Made[];
+  readonly isStream: boolean;
+  answer: string | undefined;
+  isStored: boolean;
+  waiting: number;
+};
 
 export class Calls implements Part {
-  readonly name = "leases";
+  readonly name: string;
   readonly #cluster: Cluster;
-  readonly #ids: number;
+  readonly #options: CallOptions;
   readonly #nodes = new Map<Node, Idempotency>();
   readonly #known = new Map<string, Known>();
-  readonly #counts = { answered: 0, replayed: 0, joined: 0, refused: 0, gaveUp: 0, calls: 0, fenced: 0 };
+  readonly #counts = {
+    answered: 0,
+    replayed: 0,
+    joined: 0,
+    refused: 0,
+    gaveUp: 0,
+    calls: 0,
+    fenced: 0,
+    streamed: 0,
+    events: 0,
+    resumed: 0,
+  };
   #waiting = 0;
   #coming = 0;
 
-  /** @param ids how many ids are asked for in all */
-  constructor(cluster: Cluster, ids: number) {
+  constructor(cluster: Cluster, options: CallOptions) {
+    this.name = options.name;
     this.#cluster = cluster;
-    this.#ids = ids;
+    this.#options = options;
     cluster.database.calls.onFinished = (id, run) => {
       cluster.world.note(id, `stored by run ${run}`);
       this.#of(id).isStored = true;
@@ -40,8 +71,9 @@ export class Calls implements Part {
 
   join(node: Node): void {
     const { path, background, holder, strays, machine } = node;
+    const streams = this.#options.live ? this.#cluster.coordination.streamsOf(machine) : undefined;
     const runs = runRepository({ path, background }, { holder, strays, hints: undefined });
-    const idempotency = new Idempotency({ runs }, machine, () => rules);
+    const idempotency = new Idempotency({ runs }, machine, () => rules, undefined, streams);
     this.#nodes.set(node, idempotency);
     machine.onDeath(() => this.#nodes.delete(node));
     void node.ready.then(() => idempotency.interruptAbandoned()).catch(() => {});
@@ -53,8 +85,9 @@ export class Calls implements Part {
 
   begin(span: number): void {
     const { world } = this.#cluster;
-    this.#coming = this.#ids;
-    for (let at = 0; at < this.#ids; at += 1) {
+    const { ids } = this.#options;
+    this.#coming = ids;
+    for (let at = 0; at < ids; at += 1) {
       world.after(world.between(0, span), () => {
         this.#coming -= 1;
         this.#client(`id${at}`);
@@ -74,7 +107,8 @@ export class Calls implements Part {
   #of(id: string): Known {
     let known = this.#known.get(id);
     if (known === undefined) {
-      known = { made: [], answer: undefined, isStored: false, waiting: 0 };
+      const isStream = this.#cluster.world.chance(this.#options.streams);
+      known = { made: [], isStream, answer: undefined, isStored: false, waiting: 0 };
       this.#known.set(id, known);
     }
     return known;
@@ -86,14 +120,18 @@ export class Calls implements Part {
     const callers = 1 + world.random.below(3);
     this.#of(id).waiting += callers;
     this.#waiting += callers;
-    for (let caller = 0; caller < callers; caller += 1) {
+    for (let count = 0; count < callers; count += 1) {
+      const caller = new Caller(world, id);
       const isLater = world.chance(250);
-      world.after(isLater ? world.between(0, 60_000) : world.random.below(20), () => this.#try(id));
+      world.after(isLater ? world.between(0, 60_000) : world.random.below(this.#of(id).isStream ? 5_000 : 20), () =>
+        this.#try(caller),
+      );
     }
   }
 
-  #try(id: string): void {
+  #try(caller: Caller): void {
     const { world } = this.#cluster;
+    const { id } = caller;
     const node = this.#cluster.anyNode();
     const { machine } = node;
     const client = new AbortController();
@@ -108,7 +146,7 @@ export class Calls implements Part {
     const refused = (words: string) => {
       world.note(id, `refused by ${machine.name}: ${words}`);
       this.#counts.refused += 1;
-      world.after(world.between(500, 5_000), () => this.#try(id));
+      world.after(world.between(500, 5_000), () => this.#try(caller));
     };
     const cancelDeath = machine.onDeath(() => once(() => refused("dead")));
     const gaveUp = () => {
@@ -119,17 +157,65 @@ export class Calls implements Part {
     // Some callers have little patience.
     const patienceMs = world.chance(100) ? world.between(100, 10_000) : 120_000;
     const cancelWaiting = world.after(patienceMs, gaveUp);
-    world.note(id, `asked of ${machine.name}`);
+    const { lastEventId } = caller;
+    world.note(id, `asked of ${machine.name}${lastEventId === undefined ? "" : ` after ${lastEventId}`}`);
     const claim = { scope: "s", requestId: id, fingerprint: "f" };
-    machine.deliver(() => {
+    const ask = async (): Promise<void> => {
       const idempotency = this.#nodes.get(node);
       if (idempotency === undefined || isOver) return;
-      const asked = idempotency.run(claim, client.signal, this.#producer(id, node));
-      asked.then(
-        (answer) => once(() => this.#answered(id, answer)),
-        (error) => once(() => refused(wordsOf(error))),
-      );
+      const options = lastEventId === undefined ? {} : { lastEventId };
+      const answered = await idempotency.run(claim, client.signal, this.#producer(id, node), options);
+      const { answer } = answered;
+      if (answer.kind === "whole") {
+        once(() => this.#answered(caller, answered, textOf(answer.body)));
+        return;
+      }
+      if (lastEventId !== undefined) this.#counts.resumed += 1;
+      const isWhole = await this.#read(caller, node, answer.events, lastEventId, () => isOver);
+      once(() => {
+        if (isWhole) this.#answered(caller, answered, caller.call);
+        else refused("the stream broke");
+      });
+    };
+    machine.deliver(() => {
+      ask().catch((error) => once(() => refused(wordsOf(error))));
     });
+  }
+
+  /** @returns whether it came to its end */
+  async #read(
+    caller: Caller,
+    { machine }: Node,
+    events: RecordedEvents,
+    after: string | undefined,
+    isOver: () => boolean,
+  ): Promise<boolean> {
+    const { world } = this.#cluster;
+    const isSlow = world.chance(100);
+    let isFirst = true;
+    for (;;) {
+      const step = await events.next();
+      if (isOver()) return false;
+      if (step.done === true) {
+        if (step.value === "finished") this.#assertWhole(caller);
+        else caller.forget();
+        return step.value === "finished";
+      }
+      for (const event of step.value) {
+        this.#counts.events += 1;
+        const wrong = caller.take(event, isFirst, after);
+        if (wrong !== undefined) this.#cluster.fail(caller.id, wrong);
+        isFirst = false;
+      }
+      world.note(caller.id, `read by ${machine.name} up to ${caller.count} of call ${caller.call}`);
+      if (isSlow) await new Promise<void>((resolve) => machine.setTimer(world.between(100, 1_000), resolve));
+    }
+  }
+
+  #assertWhole({ id, call, count }: Caller): void {
+    this.#counts.streamed += 1;
+    const events = this.#of(id).made.find(({ number }) => String(number) === call)?.events;
+    if (events !== count) this.#cluster.fail(id, `got ${count} events of call ${call}, which has ${events}`);
   }
 
   #producer(id: string, { machine, holder }: Node): Producer {
@@ -147,21 +233,40 @@ export class Calls implements Part {
       if (known.isStored) this.#cluster.fail(id, `is called again (${made.number}), though its answer is stored`);
       for (const other of known.made) this.#assertFenced(id, other, made);
       known.made.push(made);
-      const { promise, resolve, reject } = Promise.withResolvers<Awaited<ReturnType<Producer>>>();
-      const end = (run: () => void) => {
+      const { promise, resolve, reject } = Promise.withResolvers<Answer<EventSource>>();
+      const end = () => {
         if (made.isOver) return;
         made.isOver = true;
         cancelDeath();
         world.note(id, `call ${made.number} over`);
-        run();
       };
-      const cancelDeath = machine.onDeath(() => end(() => {}));
-      signal.addEventListener("abort", () => end(() => reject(signal.reason)));
+      const cancelDeath = machine.onDeath(end);
+      let source: StreamSource | undefined;
+      signal.addEventListener("abort", () => {
+        end();
+        source?.cancel();
+        reject(signal.reason);
+      });
+      if (known.isStream) {
+        made.events = world.between(1, 40);
+        source = new StreamSource(machine, {
+          events: made.events,
+          everyMs: world.between(5, 500),
+          how: world.chance(30) ? "faulted" : "finished",
+          textOf: (number) => `data: ${id} ${made.number} ${number}\n\n`,
+          ended: end,
+        });
+      }
       const ms = world.chance(100) ? world.between(10_000, 40_000) : world.between(20, 2_000);
-      const body = `answer ${made.number} of ${id}`;
-      world.after(ms, () =>
-        machine.deliver(() => end(() => resolve({ kind: "whole", status: 200, headers: {}, body }))),
-      );
+      machine.setTimer(ms, () => {
+        if (made.isOver) return;
+        if (source !== undefined) {
+          resolve({ kind: "stream", headers: { "x-call": String(made.number) }, events: source });
+          return;
+        }
+        end();
+        resolve({ kind: "whole", status: 200, headers: {}, body: `answer ${made.number} of ${id}` });
+      });
       return promise;
     };
   }
@@ -173,10 +278,8 @@ export class Calls implements Part {
     if (other.holds()) this.#cluster.fail(id, `call ${made.number} is made while call ${other.number} is held`);
   }
 
-  #answered(id: string, { answer, replayed, joined }: IdempotentAnswer): void {
+  #answered({ id }: Caller, { replayed, joined }: IdempotentAnswer, text: string): void {
     const known = this.#of(id);
-    if (answer.kind !== "whole") throw new Error("a stream");
-    const text = typeof answer.body === "string" ? answer.body : Buffer.from(answer.body).toString();
     this.#cluster.world.note(id, `answered: ${text}`);
     known.waiting -= 1;
     this.#waiting -= 1;
@@ -187,6 +290,8 @@ export class Calls implements Part {
     if (known.answer !== text) this.#cluster.fail(id, `got two answers: ${known.answer}, ${text}`);
   }
 }
+
+const textOf = (body: string | Uint8Array): string => (typeof body === "string" ? body : Buffer.from(body).toString());
 
 /** @returns what is behind an error */
 function wordsOf(error: unknown): string {

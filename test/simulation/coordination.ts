@@ -1,9 +1,13 @@
 /** Valkey or Redis: rate windows behind a network of their own. */
+
+import type { LiveStreams } from "../../src/store/live-streams.ts";
 import { type SharedWindows, windowTimes } from "../../src/store/shared-windows.ts";
 import { ModelWindows } from "../helpers/model-windows.ts";
+import { ModelledStreams } from "../helpers/modelled-streams.ts";
 import type { Machine } from "./machine.ts";
 import type { Mutation } from "./mutations.ts";
 import { Network, type Weather } from "./network.ts";
+import { streamClient } from "./stream-client.ts";
 import type { World } from "./world.ts";
 
 /** As the client's own. */
@@ -12,6 +16,7 @@ const deadlineMs = 200;
 export class ModelledCoordination {
   readonly network: Network;
   readonly windows: ModelWindows;
+  readonly streams: ModelledStreams;
   /** When it lost all that it knew. */
   readonly losses: number[] = [];
   readonly #world: World;
@@ -19,6 +24,7 @@ export class ModelledCoordination {
   constructor(world: World, weather: Weather, broken: ReadonlySet<Mutation>) {
     this.#world = world;
     this.network = new Network(world, "coordination", weather);
+    this.streams = new ModelledStreams(() => world.now);
     this.windows = new ModelWindows(() => world.now + 7_654_321, windowTimes, broken);
   }
 
@@ -27,7 +33,13 @@ export class ModelledCoordination {
     this.#world.note("coordination", "loses all it knows");
     this.network.restart(awayMs);
     this.windows.wipe();
+    this.streams.flush();
     this.losses.push(this.#world.now);
+  }
+
+  /** Streams of calls, as a node asks for them. */
+  streamsOf(machine: Machine): LiveStreams {
+    return streamClient(this.#world, this.network, this.streams, machine);
   }
 
   /** What a node asks. */

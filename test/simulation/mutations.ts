@@ -8,6 +8,8 @@ export const mutations = [
   "early-lapse",
   /** What a dead node left is never taken over. */
   "abandoned-calls-stay",
+  /** A batch of events is said to be stored, and is not. */
+  "events-get-lost",
   /** What a dead node held of a window counts no more. */
   "slots-of-lapsed-nodes-are-free",
   /** All nodes have the same place among them. */

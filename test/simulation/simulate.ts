@@ -1,6 +1,6 @@
 /** Runs one simulation. */
 import { BudgetedCalls } from "./budgets.ts";
-import { Calls } from "./calls.ts";
+import { type CallOptions, Calls } from "./calls.ts";
 import { Cluster, type ClusterOptions, type ClusterResult, type Part } from "./cluster.ts";
 import { Windows } from "./windows.ts";
 
@@ -11,18 +11,27 @@ export type SimulationOptions = ClusterOptions & {
   readonly load?: number;
 };
 
+const callsOf = (cluster: Cluster, load: number, options: Omit<CallOptions, "ids">) =>
+  new Calls(cluster, { ...options, ids: Math.ceil(3 * load * cluster.options.nodes) });
+
 type MakePart = (cluster: Cluster, load: number) => Part;
 
 const parts: Readonly<Record<string, MakePart>> = {
-  leases: (cluster, load) => new Calls(cluster, Math.ceil(3 * load * cluster.options.nodes)),
+  leases: (cluster, load) => callsOf(cluster, load, { name: "leases", streams: 0, live: false }),
+  streams: (cluster, load) => callsOf(cluster, load, { name: "streams", streams: 1_000, live: true }),
   windows: (cluster, load) => new Windows(cluster, "coordination", load),
   budgets: (cluster, load) => new BudgetedCalls(cluster, Math.ceil(10 * load * cluster.options.nodes)),
 };
 /** What is run by its name alone. */
 const apart: Readonly<Record<string, MakePart>> = {
+  databaseStreams: (cluster, load) => callsOf(cluster, load, { name: "databaseStreams", streams: 1_000, live: false }),
+  /** What a node holds is one list: so `all` has both kinds of answers in one part. */
+  calls: (cluster, load) => callsOf(cluster, load, { name: "calls", streams: 500, live: true }),
   // Nodes are counted in the same tables as those of `windows`.
   databaseWindows: (cluster, load) => new Windows(cluster, "database", load),
 };
+
+const all = ["calls", "windows", "budgets"];
 
 /** @throws Error where there is no such part */
 export async function simulate(options: SimulationOptions): Promise<ClusterResult> {
@@ -38,7 +47,7 @@ export async function simulate(options: SimulationOptions): Promise<ClusterResul
 
 function run(options: SimulationOptions): Promise<ClusterResult> {
   const { part, load = 1, ...rest } = options;
-  const names = part === "all" ? Object.keys(parts) : [part];
+  const names = part === "all" ? all : [part];
   const cluster = new Cluster(rest);
   const chosen = names.map((name) => {
     const known = { ...parts, ...apart };

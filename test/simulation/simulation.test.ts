@@ -18,6 +18,18 @@ describe("many nodes under faults", () => {
     60_000,
   );
 
+  test.each(["streams", "databaseStreams"])(
+    "%s: each reader gets every event once, of one call, on whichever nodes it reads",
+    async (part) => {
+      const { violations, parts } = await simulate({ ...few, part, seed: 1, load: 4 });
+      expect(violations).toEqual([]);
+      expect(parts[part]!["streamed"]).toBeGreaterThan(144);
+      expect(parts[part]!["resumed"]).toBeGreaterThan(10);
+      expect(parts[part]!["joined"]).toBeGreaterThan(10);
+    },
+    60_000,
+  );
+
   const plans: readonly [string, FaultPlan][] = [
     ["windows", "none"],
     ["windows", "kills"],
@@ -63,6 +75,7 @@ describe("a broken promise is seen", () => {
     ["claim-of-a-held-id", "leases", "all", /while call \d+ is held/],
     ["early-lapse", "leases", "all", /while call \d+ is held/],
     ["abandoned-calls-stay", "leases", "all", /is stuck/],
+    ["events-get-lost", "databaseStreams", "all", /called again|in place of/],
     ["reports-are-lost", "windows", "none", /got \d+ of \d+ \(slots\)/],
     ["slots-of-lapsed-nodes-are-free", "windows", "kills", /got \d+ of \d+ \(slots\)/],
     ["equal-ranks", "windows", "outage", /got \d+ of \d+ \(outage\)/],
