@@ -179,7 +179,8 @@ async function serve(
     const refreshing = route.area === "operations" ? undefined : services.keys.refresh();
     if (refreshing !== undefined) await refreshing;
     if (services.loading !== undefined && route.area === "orchestrator") await services.loading;
-    if (host.checksNames) await checkHost(services, context);
+    const refusing = host.checksNames ? checkHost(services, context) : undefined;
+    if (refusing !== undefined) await refusing;
     const answer = await run(services, context, finish);
     return answer instanceof Response ? answer : respondWhole(context, answer, finish);
   } catch (error) {

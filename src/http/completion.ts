@@ -470,9 +470,10 @@ function callUpstream(
     source,
     writer,
   } = asked;
-  const held = plan.targets
-    .map((target) => withFormat(target, writer.protocol.name))
-    .map((target) => (plan.upstreamMayHold ? conversation.heldUpstream(target) : target));
+  const held = plan.targets.map((planned) => {
+    const target = withFormat(planned, writer.protocol.name);
+    return plan.upstreamMayHold ? conversation.heldUpstream(target) : target;
+  });
   const ownPlace = ownPlaces(request, held[0]?.call.request ?? request);
   const targets = held.map((target) => restoreThinkingState(services, caller, target));
   // A fallback target, or storing the exchange, needs the request for longer.

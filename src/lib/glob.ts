@@ -6,6 +6,7 @@ export function globReaches(glob: string, beginning: string): boolean {
 
 /** `*` matches any run of characters, slashes included; everything else is literal. */
 export function globMatches(glob: string, text: string): boolean {
+  if (glob === "*") return true;
   const pieces = glob.split("*");
   if (pieces.length === 1) return glob === text;
   const first = pieces[0]!;

@@ -65,6 +65,8 @@ type Level<S> = Map<string, Level<S> | S>;
 class Labelled<S extends Value | Buckets> {
   readonly #root: Level<S> = new Map();
   readonly #newSeries: () => S;
+  /** What was asked for last: often it is the same again, and names that come new with each request have to be hashed. */
+  #last: { readonly values: readonly string[]; readonly series: S } | undefined;
 
   constructor(newSeries: () => S) {
     this.#newSeries = newSeries;
@@ -72,6 +74,13 @@ class Labelled<S extends Value | Buckets> {
 
   /** @param values of the labels in their order, one or more; their combinations must be few, as each is kept */
   series(...values: readonly string[]): S {
+    if (this.#last !== undefined && isSame(this.#last.values, values)) return this.#last.series;
+    const series = this.#find(values);
+    this.#last = { values, series };
+    return series;
+  }
+
+  #find(values: readonly string[]): S {
     let level = this.#root;
     const last = values.length - 1;
     for (let at = 0; at < last; at += 1) level = entry(level, values[at]!, newLevel<S>) as Level<S>;
@@ -133,6 +142,11 @@ export class Registry {
       throw new Error(`${name}: counters, and no others, end in _total`);
     this.#families.set(name, () => ({ ...described, series: series() }));
   }
+}
+
+function isSame(a: readonly string[], b: readonly string[]): boolean {
+  for (let at = 0; at < b.length; at += 1) if (a[at] !== b[at]) return false;
+  return true;
 }
 
 const newLevel = <S>(): Level<S> => new Map();

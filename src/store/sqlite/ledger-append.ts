@@ -19,19 +19,21 @@ export const columns = [...sharedNames.map(snake), ...ownColumns];
 /** Lines of one statement: the most that are left, again and again. One by one each costs a third more. */
 const statementSizes = [16, 4, 1];
 
-type Statement = { readonly size: number; run(...values: SQLQueryBindings[]): { readonly changes: number } };
+/** Bun takes all values as one list too, which its types do not say: one by one, they are copied into several. */
+type Insert = {
+  readonly size: number;
+  readonly insert: { run(values: readonly SQLQueryBindings[]): { readonly changes: number } };
+};
 
 /** The values that all its lines share have the first places, and are given once. */
-function insertOf(database: Database, size: number): Statement {
+function insertOf(database: Database, size: number): Insert {
   const shared = sharedNames.map((_, at) => `?${at + 1}`);
   const rows = Array.from({ length: size }, (_, line) => {
     const first = sharedNames.length + line * ownColumns.length + 1;
     return `(${[...shared, ...ownColumns.map((_, at) => `?${first + at}`)].join(", ")})`;
   });
-  const insert = database.prepare<unknown, SQLQueryBindings[]>(
-    `insert into ledger (${columns.join(", ")}) values ${rows.join(", ")} on conflict do nothing`,
-  );
-  return { size, run: (...values) => insert.run(...values) };
+  const sql = `insert into ledger (${columns.join(", ")}) values ${rows.join(", ")} on conflict do nothing`;
+  return { size, insert: database.prepare(sql) as unknown as Insert["insert"] };
 }
 
 /** Thrown where a line of a batch is there already: nothing of it is kept, and its lines are added one by one. */
@@ -40,7 +42,7 @@ const knownLine = new Error("a line is there already");
 /** @returns what appends lines that are not there, tells how many those were, and throws SQLite's errors */
 export function appending(database: Database): (lines: readonly LedgerLine[]) => number {
   const inserts = statementSizes.map((size) => insertOf(database, size));
-  const insertOne = inserts.at(-1)!;
+  const insertOne = inserts.at(-1)!.insert;
   const key = ["day", ...dimensions];
   const add = database.prepare<unknown, SQLQueryBindings[]>(
     `insert into ledger_days (${[...key, ...sumColumns].join(", ")}) values (${[...key, ...sumColumns].map(() => "?").join(", ")})
@@ -62,8 +64,11 @@ export function appending(database: Database): (lines: readonly LedgerLine[]) =>
     return lines.length;
   });
   const appendMissing = database.transaction((lines: readonly LedgerLine[]) => {
-    const isMissing = (line: LedgerLine) => insertOne.run(...sharedOf(line), ...ownOf(line)).changes > 0;
-    const missing = lines.filter(isMissing);
+    const missing = lines.filter((line) => {
+      const values = sharedOf(line);
+      pushOwn(values, line);
+      return insertOne.run(values).changes > 0;
+    });
     addUp(groupsOf(missing));
     return missing.length;
   });
@@ -79,13 +84,13 @@ export function appending(database: Database): (lines: readonly LedgerLine[]) =>
 }
 
 /** @throws knownLine */
-function insertGroup(inserts: readonly Statement[], { shared, lines }: Group): void {
+function insertGroup(inserts: readonly Insert[], { shared, lines }: Group): void {
   let at = 0;
-  for (const { size, run } of inserts) {
+  for (const { size, insert } of inserts) {
     for (; lines.length - at >= size; at += size) {
       const values = shared.slice();
       for (let next = at; next < at + size; next++) pushOwn(values, lines[next]!);
-      if (run(...values).changes < size) throw knownLine;
+      if (insert.run(values).changes < size) throw knownLine;
     }
   }
 }
@@ -141,12 +146,6 @@ function pushOwn(values: SQLQueryBindings[], line: LedgerLine): void {
   for (const kind of costKinds) values.push(costs === null ? null : costs[kind]);
 }
 
-function ownOf(line: LedgerLine): SQLQueryBindings[] {
-  const values: SQLQueryBindings[] = [];
-  pushOwn(values, line);
-  return values;
-}
-
 /** `key` is the day and its dimensions, `sums` are in the order of `sumColumns`. */
 type DaySum = { readonly key: (string | number)[]; readonly sums: number[] };
 
@@ -179,12 +178,15 @@ function sumsOf(groups: readonly Group[]): Iterable<DaySum> {
 function addTo(sums: number[], { ended, cost, costs, counted, tokens }: LedgerLine): void {
   let at = 0;
   sums[at++]! += 1;
-  for (const end of callEnds) sums[at++]! += Number(end === ended);
-  sums[at++]! += Number(cost === null);
-  sums[at++]! += Number(counted === "estimated");
+  sums[at + callEnds.indexOf(ended)]! += 1;
+  at += callEnds.length;
+  if (cost === null) sums[at]! += 1;
+  at += 1;
+  if (counted === "estimated") sums[at]! += 1;
+  at += 1;
   for (const kind of tokenKinds) sums[at++]! += tokens[kind];
   sums[at++]! += cost ?? 0;
-  for (const kind of costKinds) sums[at++]! += costs?.[kind] ?? 0;
+  if (costs !== null) for (const kind of costKinds) sums[at++]! += costs[kind];
 }
 
 /** What the lines add to budgets, each once. */

@@ -39,7 +39,9 @@ export function costOf(counted: Counted, card: RateCard, serviceTier: string | u
   if (images > 0 && image !== undefined) bill.addOther(images, image);
   if (audioSeconds > 0 && audioSecond === undefined) return "no rate for minutes of audio";
   if (audioSecond !== undefined) bill.addOther(audioSeconds, audioSecond);
-  for (const [tool, uses] of Object.entries(counted.tools)) {
+  // No list is made of what nearly all calls have none of.
+  for (const tool in counted.tools) {
+    const uses = counted.tools[tool]!;
     const rate = tools.get(tool);
     if (rate === undefined) bill.notes.push(`no rate for ${tool}: its uses are not counted`);
     else bill.addOther(uses, rate);

@@ -52,6 +52,7 @@ export const rateOfUse = (dollars: number): Rate => BigInt(Math.round(dollars * 
 export const microDollars = BigInt(perMicroDollar);
 
 export function ratesAbove({ base, tiers }: RateCard, inputTokens: number): Rates {
+  if (tiers.length === 0) return base;
   return tiers.findLast(({ above }) => inputTokens > above)?.rates ?? base;
 }
 
