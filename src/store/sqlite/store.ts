@@ -153,7 +153,8 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
           if (isClosed) return;
           isClosed = true;
           shared.flush();
-          await checkpointer?.close();
+          // Without a wait where there is none: who comes next finds the lock released.
+          if (checkpointer !== undefined) await checkpointer.close();
           livenessLock?.release();
           if (options.isTrial && database.inTransaction) database.run("rollback");
           storing(path, () => database.close(true));

@@ -372,11 +372,15 @@ describe.skipIf(!hasPostgres)("between the store and PostgreSQL", () => {
     "a call with an id costs two round trips before the upstream is called",
     async ({ store, proxy }) => {
       await store.runs.claim(call("warm"));
-      await store.refresh();
-      const before = proxy.exchanges;
-      expect(await store.runs.find("s", "a")).toBeUndefined();
-      expect(await store.runs.claim(call("a"))).toBeDefined();
-      expect(proxy.exchanges - before).toBeLessThanOrEqual(2);
+      const exchanges: number[] = [];
+      // A poll or a renewal may come in between, but not each time.
+      for (const id of ["a", "b", "c", "d", "e"]) {
+        const before = proxy.exchanges;
+        expect(await store.runs.find("s", id)).toBeUndefined();
+        expect(await store.runs.claim(call(id))).toBeDefined();
+        exchanges.push(proxy.exchanges - before);
+      }
+      expect(Math.min(...exchanges)).toBe(2);
     },
     { pool: 1 },
   );
