@@ -54,7 +54,8 @@ export class LiveRuns {
   #inbox = "";
   #missed = 0;
   #beats = 0;
-  #isHearing = false;
+  /** Undefined until the server has answered, or has failed to. */
+  #isHearing: boolean | undefined;
   #isRunning = false;
   #isClosed = false;
   #backOffUntil = Number.NEGATIVE_INFINITY;
@@ -79,7 +80,7 @@ export class LiveRuns {
 
   /** Whether the server answers. */
   get isHearing(): boolean {
-    return this.#isHearing;
+    return this.#isHearing === true;
   }
 
   /** Begins to listen: called at start, so that the connection is there when it is needed. */
@@ -144,7 +145,7 @@ export class LiveRuns {
 
   /** Whether the stream is being heard, or may be in a moment. */
   hears(followed: FollowedStream): boolean {
-    if (followed.isHeard) return this.#isHearing;
+    if (followed.isHeard) return this.isHearing;
     return this.waitsFor(followed) > 0;
   }
 
@@ -210,9 +211,9 @@ export class LiveRuns {
   #isLost(error: unknown): void {
     // The inbox of a server that was emptied, or that another took over from, begins anew.
     this.#inbox = "";
-    if (!this.#isHearing) return;
+    if (this.#isHearing === false) return;
+    if (this.#isHearing) this.counts.lost += 1;
     this.#isHearing = false;
-    this.counts.lost += 1;
     this.#log?.warn("streams of other nodes are read from the database until the coordination is back", { error });
     for (const followed of this.#followed.values()) followed.ring();
   }

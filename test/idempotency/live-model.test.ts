@@ -5,11 +5,14 @@
  */
 import { describe, expect, test } from "bun:test";
 import { Idempotency } from "../../src/idempotency/idempotency.ts";
+import { LiveRuns } from "../../src/idempotency/live-runs.ts";
 import { ApiError } from "../../src/protocols/errors.ts";
+import type { LiveStreams } from "../../src/store/live-streams.ts";
 import type { Producer } from "../../src/upstream/answer.ts";
 import { ModelledRuns, modelLeaseMs } from "../helpers/modelled-runs.ts";
 import { ModelledStreams } from "../helpers/modelled-streams.ts";
 import { keptEvent, ScriptedUpstream } from "../helpers/scripted-upstream.ts";
+import { silentLogger } from "../helpers/silent-logger.ts";
 import { Machine } from "../simulation/machine.ts";
 import { calm, Network, type Weather } from "../simulation/network.ts";
 import { streamClient } from "../simulation/stream-client.ts";
@@ -18,6 +21,7 @@ import { World } from "../simulation/world.ts";
 const rules = { retentionHours: 24, finishAfterDisconnect: true, recordBytes: 1_000_000 };
 const weather: Weather = { lostRequest: 10, lostAnswer: 10, silence: 10, late: 10, repeated: 20, slow: 20 };
 
+const operations = ["listen", "ask", "begin", "append", "end", "read", "wait"];
 const again = ["again 0", "again 1", "[DONE]"];
 
 /** What happened in one world. */
@@ -255,6 +259,25 @@ describe("live streams on a model", () => {
     await world.runUntil(1_000);
     return { story, world, call, readers };
   }
+
+  test("a server that refuses from the start, as for a user without rights, is told of once", async () => {
+    const told: string[] = [];
+    const log = { ...silentLogger, warn: (what: string) => void told.push(what) };
+    const world = new World(1);
+    const refuses = () => Promise.reject(new Error("NOPERM"));
+    const streams = { place: "model", ...Object.fromEntries(operations.map((name) => [name, refuses])) };
+    const runs = new LiveRuns({
+      streams: { ...(streams as unknown as LiveStreams), close: async () => {} },
+      clock: new Machine(world, 0),
+      log,
+      onAsked: () => {},
+    });
+    runs.start();
+    await world.runUntil(10_000);
+    expect(told).toEqual(["streams of other nodes are read from the database until the coordination is back"]);
+    expect([runs.isHearing, runs.counts.lost]).toEqual([false, 0]);
+    await runs.close();
+  });
 
   test("seconds after a server has forgotten everything, calls are joined live again", async () => {
     const { story, world, call } = await begun();
