@@ -108,7 +108,7 @@ export class Clients {
       work.kind === "background"
         ? { model: "up/m", background: true, input: content }
         : { model: "up/m", stream: isStream, messages: [{ role: "user", content }] };
-    const { url, key } = this.#cluster.nodes[node]!;
+    const url = this.#cluster.urlOf(node);
     const leaving = new AbortController();
     const hanging = setTimeout(
       () => {
@@ -125,7 +125,7 @@ export class Clients {
       const response = await fetch(url + (path ?? (work.kind === "background" ? "/gateway/v1/responses" : chat)), {
         ...(path === undefined && { method: "POST", body: JSON.stringify(body) }),
         headers: {
-          authorization: `Bearer ${key}`,
+          authorization: `Bearer ${this.#cluster.key}`,
           "content-type": "application/json",
           "service-request-id": work.id,
           ...(after !== undefined && { "last-event-id": after }),

@@ -102,6 +102,8 @@ export class Cluster implements AsyncDisposable {
   readonly ports: number[];
   /** Of the nodes' first key. */
   key = "";
+  /** A balancer's address, where callers do not choose a node. */
+  front: string | undefined;
   readonly #folders: TempFolder[];
   readonly #database: Database;
   readonly #coordination: Coordination | undefined;
@@ -117,21 +119,33 @@ export class Cluster implements AsyncDisposable {
   }
 
   /** @param database an empty one */
-  static async start(database: Database, size = 3, coordination?: Coordination): Promise<Cluster> {
+  static async start(
+    database: Database,
+    size = 3,
+    coordination?: Coordination,
+    version?: string,
+    more: Readonly<Record<string, string>> = {},
+  ): Promise<Cluster> {
     const cluster = new Cluster(database, size, coordination);
     for (const [at, folder] of cluster.#folders.entries()) {
       cluster.clocks[at]!.ms = clockShiftsMs[at % clockShiftsMs.length]!;
       writeFileSync(folder.file("troupe.yaml"), configuration(cluster.upstream.url(at)));
-      await cluster.startNode(at);
+      await cluster.startNode(at, version, more);
       if (at === 0) cluster.key = readFileSync(join(folder.path, "first-key"), "utf8").trim();
     }
     return cluster;
   }
 
-  /** @param version a module that makes the program another version */
+  /** The address under which callers reach a node, or whichever the balancer chooses. */
+  urlOf(node: number): string {
+    return this.front ?? this.nodes[node]!.url;
+  }
+
+  /** @param version an executable; or a module (`….ts`) that makes the program another version */
   async startNode(at: number, version?: string, more: Readonly<Record<string, string>> = {}): Promise<void> {
     const env = {
       DB: this.#database.url(this.proxies[at]!),
+      STATEMENT_SECONDS: "1",
       CLOCK_SHIFT: this.clocks[at]!.path,
       ...(this.#coordination && { TROUPE_COORDINATION: this.#coordination.url(this.coordinationProxies[at]!) }),
       ...more,
@@ -139,7 +153,9 @@ export class Cluster implements AsyncDisposable {
     this.nodes[at] = await TroupeProcess.start(this.#folders[at]!.path, "http://127.0.0.1:1", {
       env,
       port: this.ports[at]!,
-      preload: [shiftedClock, ...(version === undefined ? [] : [version])],
+      ...(version === undefined || version.endsWith(".ts")
+        ? { preload: [shiftedClock, ...(version === undefined ? [] : [version])] }
+        : { executable: version }),
       ...(this.key !== "" && { key: this.key }),
     });
   }
@@ -163,7 +179,7 @@ export class Cluster implements AsyncDisposable {
 }
 
 const configuration = (upstream: string) => `
-store: { url: "\${DB}", lease_seconds: ${leaseMs / 1000}, statement_seconds: 1 }
+store: { url: "\${DB}", lease_seconds: ${leaseMs / 1000}, statement_seconds: "\${STATEMENT_SECONDS}" }
 providers: { up: { dialect: vllm, base_url: "${upstream}", api_key: k } }
 prices: [{ match: "up/paid", input: 0, output: 1000000 }, { match: "up/m", input: 0, output: 0 }]
 limits: { gateway_per_minute: 1000000 }

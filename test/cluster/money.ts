@@ -7,33 +7,36 @@ import { type Cluster, now } from "./cluster.ts";
 import type { Database } from "./database.ts";
 
 const secret = newSecret();
-/** Each call costs a dollar. */
-const dollars = 40;
+/** Of a key's budget; each call costs one. */
+const fewDollars = 40;
 
 export class Money {
   readonly #cluster: Cluster;
   readonly #database: Database;
   readonly #random: Random;
   readonly #found: string[] = [];
-  readonly #statuses = new Map<number, number>();
+  /** How often calls ended with each status; 0: without an answer. */
+  readonly statuses = new Map<number, number>();
+  readonly #dollars: number;
+  #spent = 0;
   #calls = 0;
   #answered = 0;
 
-  private constructor(cluster: Cluster, database: Database, random: Random) {
+  private constructor(cluster: Cluster, database: Database, random: Random, dollars: number) {
+    this.#dollars = dollars;
     this.#cluster = cluster;
     this.#database = database;
     this.#random = random;
   }
 
-  static async start(...given: [Cluster, Database, Random]): Promise<Money> {
-    const [, database] = given;
+  static async start(cluster: Cluster, database: Database, random: Random, dollars = fewDollars): Promise<Money> {
     const settings = { pool: 1, statementSeconds: 5, leaseSeconds: 15, keysWithoutDatabaseSeconds: 1 };
     const store = await openPostgresStore({ url: database.url(), ...settings });
     const rights = { surfaces: '["gateway"]', models: '["*"]', createdAt: Date.now() };
     await store.budgets.set({ scope: "key:paid", period: "prepaid", limit: dollars * 1_000_000, updatedAt: 1 });
     await store.keys.insert(keyRow("paid", { ...rights, hash: Bun.SHA256.hash(secret, "hex") }));
     await store.close();
-    return new Money(...given);
+    return new Money(cluster, database, random, dollars);
   }
 
   async act(): Promise<void> {
@@ -44,7 +47,7 @@ export class Money {
 
   async #call(): Promise<void> {
     this.#calls += 1;
-    const { url } = this.#cluster.nodes[this.#cluster.pick(this.#random)]!;
+    const url = this.#cluster.urlOf(this.#cluster.pick(this.#random));
     const content = `paid${this.#calls} 2 ${this.#random.pick([5, 300])}`;
     const response = await fetch(`${url}/gateway/v1/chat/completions`, {
       method: "POST",
@@ -53,7 +56,7 @@ export class Money {
       signal: AbortSignal.timeout(15_000),
     }).catch(() => undefined);
     const status = response?.status ?? 0;
-    this.#statuses.set(status, (this.#statuses.get(status) ?? 0) + 1);
+    this.statuses.set(status, (this.statuses.get(status) ?? 0) + 1);
     if (response?.status === 200 && (await response.text().catch(() => "")).includes("paid")) this.#answered += 1;
   }
 
@@ -64,16 +67,22 @@ export class Money {
       )
       .catch(() => []);
     for (const { spent, reserved } of rows) {
-      if (spent + reserved > dollars * 1_000_000) this.#found.push(`the budget: ${spent} spent, ${reserved} reserved`);
+      if (spent + reserved > this.#dollars * 1_000_000) {
+        this.#found.push(`the budget: ${spent} spent, ${reserved} reserved`);
+      }
+      if (spent < this.#spent) this.#found.push(`the budget: ${this.#spent} was spent, and later ${spent}`);
+      this.#spent = spent;
     }
   }
 
   /** What was called more than it pays for; and what was answered is accounted for, once all nodes had time to. */
   async violations(): Promise<string[]> {
     const called = this.#cluster.upstream.calls.filter(({ id }) => id.startsWith("paid")).length;
-    if (called > dollars) this.#found.push(`the budget: pays for ${dollars} calls, and ${called} were made`);
+    if (called > this.#dollars) {
+      this.#found.push(`the budget: pays for ${this.#dollars} calls, and ${called} were made`);
+    }
     if (this.#answered === 0) {
-      this.#found.push(`the budget: nobody was answered, but ${JSON.stringify([...this.#statuses])}`);
+      this.#found.push(`the budget: nobody was answered, but ${JSON.stringify([...this.statuses])}`);
     }
     const settled = async () => {
       const [row] = await this.#database.ask<{ taken: number }>(

@@ -11,7 +11,7 @@ export type OfficialWork = {
   readonly content: string;
 };
 
-const retries = { maxRetries: 6, timeout: 40_000 };
+const timeout = 40_000;
 
 export class OfficialClients {
   readonly attempts: Attempt[] = [];
@@ -20,11 +20,11 @@ export class OfficialClients {
   readonly #openai: OpenAI;
   readonly #anthropic: Anthropic;
 
-  /** @param url of the balancer */
-  constructor(url: string, key: string, random: Random) {
+  /** @param url of the balancer @param maxRetries of each client */
+  constructor(url: string, key: string, random: Random, maxRetries = 6) {
     this.#random = random;
-    this.#openai = new OpenAI({ baseURL: `${url}/gateway/v1`, apiKey: key, ...retries });
-    this.#anthropic = new Anthropic({ baseURL: `${url}/gateway`, apiKey: key, ...retries });
+    this.#openai = new OpenAI({ baseURL: `${url}/gateway/v1`, apiKey: key, maxRetries, timeout });
+    this.#anthropic = new Anthropic({ baseURL: `${url}/gateway`, apiKey: key, maxRetries, timeout });
   }
 
   /** Some new call, or one of the last ones again, as a caller does that lost its answer. */

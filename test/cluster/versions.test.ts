@@ -8,6 +8,7 @@ import { Clients } from "./clients.ts";
 import { Cluster, leaseMs } from "./cluster.ts";
 import { Database } from "./database.ts";
 import { violationsOf } from "./judge.ts";
+import { Money } from "./money.ts";
 
 const nextVersion = resolve(import.meta.dir, "next-version.ts");
 
@@ -26,7 +27,9 @@ describe.skipIf(!hasPostgres)("an upgrade node by node", () => {
   test("both versions serve, share answers and go back, while no call fails", async () => {
     await using database = await Database.on(server);
     await using cluster = await Cluster.start(database, 2);
-    const clients = new Clients(cluster, new Random(5));
+    const random = new Random(5);
+    const clients = new Clients(cluster, random);
+    const money = await Money.start(cluster, database, random, 1_000_000);
     let isOver = false;
     // Node 1 is upgraded and taken back; node 0 is of the old version, and serves all the time.
     const working = Array.from({ length: 4 }, async () => {
@@ -43,6 +46,12 @@ describe.skipIf(!hasPostgres)("an upgrade node by node", () => {
     expect(await versionOf(database)).toBe(steps.length + 1);
     await asked();
     for (const work of clients.works.slice(0, 5)) expect(await clients.ask(work, 1)).toBe(true);
+    // Calls are joined and resumed over both, and paid from one budget.
+    const both = async () => {
+      for (let time = 0; time < 5; time += 1) await clients.act([0, 1]);
+      await money.act();
+    };
+    await Promise.all(Array.from({ length: 4 }, both));
     // A program of the old version still starts.
     await cluster.stopNode(1);
     await cluster.startNode(1);
@@ -53,6 +62,8 @@ describe.skipIf(!hasPostgres)("an upgrade node by node", () => {
     expect(violationsOf(clients.attempts, cluster.upstream.calls, [], leaseMs)).toEqual([]);
     expect(clients.attempts.filter(({ status }) => status !== 200)).toEqual([]);
     expect(clients.hangs).toEqual([]);
+    expect([...money.statuses]).toEqual([[200, 16]]);
+    expect(await money.violations()).toEqual([]);
     expect(cluster.upstream.calls.every(({ number }) => number === 1)).toBe(true);
   }, 120_000);
 

@@ -10,6 +10,8 @@ export type ProcessOptions = {
   readonly key?: string;
   /** Default: a free one. */
   readonly port?: number;
+  /** Default: the program's source. */
+  readonly executable?: string;
   /** Modules that run before it. */
   readonly preload?: readonly string[];
 };
@@ -30,16 +32,14 @@ export class TroupeProcess implements AsyncDisposable {
   /** Resolves once it listens. @param upstream the address that `openai/…` stands for */
   static async start(data: string, upstream: string, options: ProcessOptions = {}): Promise<TroupeProcess> {
     const before = (options.preload ?? []).flatMap((module) => ["--preload", module]);
-    const child = Bun.spawn(
-      [process.execPath, ...before, main, "serve", "--port", String(options.port ?? 0), "--data", data],
-      {
-        cwd: data,
-        env: { PATH: process.env["PATH"] ?? "", OPENAI_API_KEY: "key", OPENAI_BASE_URL: upstream, ...options.env },
-        stdin: "ignore",
-        stdout: "ignore",
-        stderr: "pipe",
-      },
-    );
+    const program = options.executable === undefined ? [process.execPath, ...before, main] : [options.executable];
+    const child = Bun.spawn([...program, "serve", "--port", String(options.port ?? 0), "--data", data], {
+      cwd: data,
+      env: { PATH: process.env["PATH"] ?? "", OPENAI_API_KEY: "key", OPENAI_BASE_URL: upstream, ...options.env },
+      stdin: "ignore",
+      stdout: "ignore",
+      stderr: "pipe",
+    });
     let log = "";
     const listening = Promise.withResolvers<string>();
     void (async () => {
