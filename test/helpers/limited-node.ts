@@ -1,24 +1,41 @@
 /**
  * A node that does nothing but count: a process of its own, for tests that kill it. Hits one caller until it is told to stop, and
- * writes the times before and after each admission as a line. Arguments: the server's address, window and lease in milliseconds, caller, limit,
- * milliseconds between two hits.
+ * writes the times before and after each admission as a line, and `lost` once it was without the server. Arguments: the server's
+ * address, window and lease in milliseconds, caller, limit, milliseconds between two hits.
  */
 import { systemClock } from "../../src/lib/clock.ts";
 import { ClusterLimiter } from "../../src/limits/cluster-limiter.ts";
+import { StorageError } from "../../src/store/storage-error.ts";
 import { openTestWindows } from "./shared-windows.ts";
 import { silentLogger } from "./silent-logger.ts";
+
+/** A busy machine may take longer than the store's own deadline for the first answer. */
+async function untilOpen<T>(open: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await open();
+    } catch (error) {
+      if (!(error instanceof StorageError) || error.kind !== "away") throw error;
+    }
+  }
+}
 
 if (import.meta.main) {
   const [url, windowMs, leaseMs, caller, limit, everyMs] = process.argv.slice(2);
   const times = { windowMs: Number(windowMs), leaseMs: Number(leaseMs) };
-  const windows = await openTestWindows(url!, times);
+  const windows = await untilOpen(() => openTestWindows(url!, times));
   const limiter = new ClusterLimiter({ windows, clock: systemClock, log: silentLogger, place: "test", times });
   await limiter.start();
   process.stdout.write("ready\n");
+  let isLost = false;
   for (;;) {
     // The clock that all processes of the machine share.
     const asked = performance.timeOrigin + performance.now();
     const decision = limiter.hit(caller!, Number(limit));
+    if (!isLost && limiter.counts.lost > 0) {
+      isLost = true;
+      process.stdout.write("lost\n");
+    }
     const { allowed } = decision instanceof Promise ? await decision : decision;
     if (allowed) process.stdout.write(`${asked} ${performance.timeOrigin + performance.now()}\n`);
     await Bun.sleep(Number(everyMs));

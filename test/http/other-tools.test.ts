@@ -83,9 +83,9 @@ const whole = (...tool_calls: object[]) =>
 const fragment = (index: number, call: object) => chunk({ tool_calls: [{ index, ...call }] });
 const end = endingOf("tool_calls");
 
-async function post(format: string, stream: boolean): Promise<Response> {
+async function post(format: string, stream: boolean, key = troupe.key): Promise<Response> {
   const [path, body] = formats[format]!.ask(stream);
-  return await troupe.post(path, body);
+  return await troupe.post(path, body, { key });
 }
 
 const eventsIn = async (response: Response): Promise<Event[]> =>
@@ -134,23 +134,20 @@ test.each(Object.keys(formats))("%s: a custom tool's call holds its text, plain 
 
 const refusal = "groq sent a call of a tool of type 'browser', which has no place in this format.";
 
-type Day = { readonly ended: { readonly broken: number }; readonly tokens: { input: number; output: number } };
-const used = async (): Promise<Day> => {
-  const { data } = (await (await troupe.fetch("/gateway/v1/usage")).json()) as { data: Day[] };
-  return data[0] ?? { ended: { broken: 0 }, tokens: { input: 0, output: 0 } };
+/** What a key that is asked with once has used. */
+const used = async (key: string): Promise<unknown> => {
+  const { data } = (await (await troupe.fetch("/gateway/v1/usage", { key })).json()) as { data: unknown[] };
+  return data[0];
 };
 
 test.each(Object.keys(formats))(
   "%s: a call of a kind that has no place is told, and what was counted counts",
   async (format) => {
-    const before = await used();
+    const key = await troupe.createKey({ name: format, tier: "pro" });
     answer = () => whole(plain, unknown);
-    const refused = await post(format, false);
+    const refused = await post(format, false, key);
     expect([refused.status, await refused.text()]).toEqual([503, expect.stringContaining(refusal)]);
-    const after = await used();
-    expect(after.ended.broken - before.ended.broken).toBe(1);
-    expect(after.tokens.input - before.tokens.input).toBe(3);
-    expect(after.tokens.output - before.tokens.output).toBe(2);
+    expect(await used(key)).toMatchObject({ ended: { broken: 1 }, tokens: { input: 3, output: 2 } });
     answer = () => sseResponse([chunk({ content: "Let me see." }), fragment(0, unknown), ...end]);
     const streamed = await post(format, true);
     expect([streamed.status, await streamed.text()]).toEqual([200, expect.stringContaining(refusal)]);

@@ -25,6 +25,8 @@ type Admission = readonly [asked: number, admitted: number];
 /** A process that hits one caller all the time. */
 class HittingNode implements AsyncDisposable {
   readonly admitted: Admission[] = [];
+  /** Whether it was without the server for a while, as it may be on a busy machine. */
+  isLost = false;
   readonly ready = Promise.withResolvers<void>();
   readonly #child: Bun.Subprocess<"ignore", "pipe", "inherit">;
   readonly #read: Promise<void>;
@@ -46,6 +48,7 @@ class HittingNode implements AsyncDisposable {
       rest = lines.pop()!;
       for (const line of lines) {
         if (line === "ready") this.ready.resolve();
+        else if (line === "lost") this.isLost = true;
         else this.admitted.push(line.split(" ").map(Number) as unknown as Admission);
       }
     }
@@ -124,6 +127,7 @@ function describeWindows(house: () => House): void {
     expect((await windows.beat("n1", false))!.wanted).toEqual(["a"]);
     const back = (await windows.exchange("n1", [ask("a", 2, { want: 4 })]))!;
     expect(back[0]).toMatchObject({ held: 4, others: 1 });
+    const beatenAt = performance.now();
     expect((await windows.beat("n1", false))!.wanted).toEqual([]);
     expect((await windows.exchange("n2", [ask("a", 2, { want: 3, waiting: 3 })]))![0]).toMatchObject({
       held: 3,
@@ -133,7 +137,8 @@ function describeWindows(house: () => House): void {
     while ((await windows.beat("n2", false)) && performance.now() < lapsesAt + 20) await Bun.sleep(20);
     const [late] = (await windows.exchange("n2", [ask("a", 3, { want: 9, waiting: 9 })]))!;
     expect(late).toMatchObject({ held: 6, used: 4, others: 0 });
-    expect(late!.growsMs!).toBeGreaterThan(times.windowMs - 300);
+    const sinceLapse = performance.now() - beatenAt - times.leaseMs;
+    expect(late!.growsMs!).toBeGreaterThan(times.windowMs - Math.max(0, sinceLapse) - 300);
     expect(await windows.exchange("n1", [ask("a", 9)])).toBeUndefined();
     await windows.leave("n2");
     await windows.tidy();
@@ -159,7 +164,8 @@ function describeWindows(house: () => House): void {
     while (total() < before + limit) await Bun.sleep(20);
     await Promise.all([two, three].map((node) => node.signal("SIGKILL")));
     const all = nodes.flatMap(({ admitted }) => admitted);
-    expect(worst(all, times.windowMs)).toBeLessThanOrEqual(limit);
+    // Who loses the server admits its share once more.
+    expect(worst(all, times.windowMs)).toBeLessThanOrEqual(nodes.some(({ isLost }) => isLost) ? 2 * limit : limit);
     expect(all.length).toBeGreaterThanOrEqual(2 * limit);
   }, 60_000);
 
@@ -221,10 +227,11 @@ function describeWindows(house: () => House): void {
       if (at % 10 === 0) await Bun.sleep(5);
     }
     clearInterval(cutting);
-    expect(admitted).toBeLessThanOrEqual(nodes.some(({ counts }) => counts.lost > 0) ? 200 : 100);
     expect(admitted).toBeGreaterThan(90);
     while (nodes.some(({ status }) => status.isAlone)) await Bun.sleep(20);
-    expect((await nodes[0]!.hit("a", 100)).allowed).toBe(false);
+    // Slots that were on their way when the calls ended are still there.
+    while ((await nodes[0]!.hit("a", 100)).allowed) admitted += 1;
+    expect(admitted).toBeLessThanOrEqual(nodes.some(({ counts }) => counts.lost > 0) ? 200 : 100);
     for (const node of nodes) await node.close();
   }, 60_000);
 }
