@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { pageBlock } from "../helpers/page-blocks.ts";
 import { type Kind, kinds, type Measured, readMeasured } from "./measured.ts";
 import { page, tables, withTables } from "./page.ts";
-import { bytes, defaults, type Load, loadFrom, planFor, rowsOf } from "./plan.ts";
+import { bytes, defaults, help, type Load, loadFrom, planFor, rowsOf } from "./plan.ts";
 
 const each = { before: 0, statements: 0, writes: 0, walBytes: 0, keptBytes: 0, nodeMicros: 100, serverMicros: 0 };
 const id = { ...each, statements: 3, writes: 2, walBytes: 2000, keptBytes: 1000, nodeMicros: 400, serverMicros: 1000 };
@@ -172,9 +172,13 @@ describe("the reckoning", () => {
   });
 
   test("refuses what is no number, and tells it", () => {
-    expect(() => loadFrom(["--calls", "many"])).toThrow("--calls must be a number from 0 on: many");
-    expect(() => loadFrom(["--with-id", "2"])).toThrow("--with-id must be a share from 0 to 1: 2");
+    expect(() => loadFrom(["--calls", "many"])).toThrow("--calls must be a number above 0: many");
+    expect(() => loadFrom(["--with-id", "2"])).toThrow("--with-id must be a share up to 1: 2");
+    expect(() => loadFrom(["--busy", "0"])).toThrow("--busy must be a share up to 1 above 0: 0");
+    expect(() => loadFrom(["--seconds", "0"])).toThrow("--seconds must be a number above 0: 0");
     expect(() => loadFrom(["--streems", "1"])).toThrow("--streems");
+    expect(loadFrom(["--fragments", "0", "--valkey", "0"])).toMatchObject({ fragments: 0, valkey: 0, calls: 1000 });
+    for (const name of Object.keys(defaults)) expect(help()).toContain(`--${name} `);
   });
 
   test("words of sizes", () => {

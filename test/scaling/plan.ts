@@ -7,41 +7,35 @@
 import { parseArgs } from "node:util";
 import { type Kind, type Measured, type PostgresCost, readMeasured } from "./measured.ts";
 
-export const defaults = {
-  /** Calls a second. */
-  calls: 1000,
-  /** Shares of them: with a `service-request-id`, streamed, held to a budget, with `store: true`, streams with an id that are read on another node. */
-  "with-id": 0.1,
-  streams: 0.5,
-  budget: 0.2,
-  store: 0,
-  joined: 0,
-  /** How long a call lasts, and how many fragments a second a stream has. */
-  seconds: 10,
-  fragments: 20,
-  /** Text of an answer. */
-  "answer-kb": 2,
-  /** How long lines of the ledger, answers under an id and conversations are kept. */
-  "keep-days": 400,
-  "id-hours": 24,
-  "store-days": 30,
-  /** Calls a second of one key. */
-  "key-rate": 0.1,
-  /** 1: windows and budgets are counted in Valkey or Redis, and streams joined through it; 0: in PostgreSQL. */
-  valkey: 1,
-  /** Share of all calls that count in one and the same budget, as in that of `all`. */
-  "same-budget": 0,
-  /** How full a processor may be, of nodes and of servers. */
-  busy: 0.6,
-  /** One PostgreSQL primary: cores, terabytes of disk, what the disk takes a second, connections. */
-  "db-cores": 32,
-  "db-tb": 16,
-  "db-mb": 250,
-  "db-connections": 500,
-  /** Seconds between two checkpoints (`checkpoint_timeout`). */
-  checkpoint: 300,
-};
-export type Load = typeof defaults;
+/** Each option with its default and what it says. */
+const options = {
+  calls: [1000, "calls a second"],
+  "with-id": [0.1, "share of them with a service-request-id"],
+  streams: [0.5, "share that is streamed"],
+  budget: [0.2, "share that is held to a budget"],
+  "same-budget": [0, "share that counts in one and the same budget, as in that of all"],
+  store: [0, "share with store: true"],
+  joined: [0, "share of the streams with an id that are read on another node"],
+  seconds: [10, "how long a call lasts"],
+  fragments: [20, "fragments a second of a stream"],
+  "answer-kb": [2, "text of an answer"],
+  "keep-days": [400, "how long lines of the ledger are kept"],
+  "id-hours": [24, "how long answers under an id are kept"],
+  "store-days": [30, "how long conversations are kept"],
+  "key-rate": [0.1, "calls a second of one key"],
+  valkey: [1, "1: Valkey or Redis counts windows and budgets and carries joined streams; 0: PostgreSQL does"],
+  busy: [0.6, "how full a processor may be, of nodes and of servers"],
+  "db-cores": [32, "cores of one PostgreSQL primary"],
+  "db-tb": [16, "its disk"],
+  "db-mb": [250, "what the disk takes of its log, each second"],
+  "db-connections": [500, "its connections"],
+  checkpoint: [300, "seconds between two checkpoints (checkpoint_timeout)"],
+} as const satisfies Record<string, readonly [value: number, words: string]>;
+
+export type Load = { readonly [Name in keyof typeof options]: number };
+export const defaults = Object.fromEntries(Object.entries(options).map(([name, [value]]) => [name, value])) as Load;
+/** Parts of a whole. */
+const shares: readonly string[] = ["with-id", "streams", "budget", "same-budget", "store", "joined", "busy"];
 
 /** `limits.concurrent_requests`. */
 const maxOpen = 10_000;
@@ -294,22 +288,35 @@ export function bytes(value: number): string {
 
 /** @throws Error for an option that is none, or no number that can be */
 export function loadFrom(args: readonly string[]): Load {
-  const options = Object.fromEntries(Object.keys(defaults).map((name) => [name, { type: "string" as const }]));
-  const { values } = parseArgs({ args: [...args], options });
-  const load: Record<string, number> = { ...defaults };
-  for (const [name, text] of Object.entries(values)) {
+  const known = Object.fromEntries(Object.keys(options).map((name) => [name, { type: "string" as const }]));
+  const { values } = parseArgs({ args: [...args], options: known });
+  const given = Object.entries(values).map(([name, text]) => {
     const value = Number(text);
-    const isShare = ["with-id", "streams", "budget", "store", "joined", "same-budget", "busy"].includes(name);
-    if (!(value >= 0) || !Number.isFinite(value) || (isShare && value > 1))
-      throw new Error(`--${name} must be ${isShare ? "a share from 0 to 1" : "a number from 0 on"}: ${text}`);
-    load[name] = value;
-  }
-  return load as Load;
+    const isShare = shares.includes(name);
+    // No call at all, or none that ends, is nothing to reckon with.
+    const mayBeZero = (isShare && name !== "busy") || ["fragments", "valkey", "store-days", "id-hours"].includes(name);
+    if (!(value >= 0) || !Number.isFinite(value) || (value === 0 && !mayBeZero) || (isShare && value > 1))
+      throw new Error(
+        `--${name} must be ${isShare ? "a share up to 1" : "a number"}${mayBeZero ? "" : " above 0"}: ${text}`,
+      );
+    return [name, value];
+  });
+  return { ...defaults, ...Object.fromEntries(given) };
 }
+
+export const help = (): string =>
+  Object.entries(options)
+    .map(([name, [value, words]]) => `--${name.padEnd(15)} ${String(value).padEnd(5)} ${words}\n`)
+    .join("");
 
 if (import.meta.main) {
   try {
-    const rows = rowsOf(planFor(loadFrom(process.argv.slice(2)), readMeasured()));
+    const args = process.argv.slice(2);
+    if (args.includes("--help")) {
+      process.stdout.write(help());
+      process.exit(0);
+    }
+    const rows = rowsOf(planFor(loadFrom(args), readMeasured()));
     const width = Math.max(...rows.map(([what]) => what.length));
     for (const [what, much] of rows) console.log(`${what.padEnd(width)}  ${much}`);
   } catch (error) {
