@@ -157,7 +157,7 @@ export class DeskLine {
     const now = this.#options.clock.monotonic();
     for (const pool of this.pools.values()) if (pool.lookAt <= now && !pool.isLost) this.#dirtyPools.add(pool);
     if (now >= this.#sweepAt) this.#sweepWindows(now);
-    const isDue = now - this.#askedAt >= beatMs && (this.windows.size > 0 || this.#unanswered !== undefined);
+    const isDue = now - this.#askedAt >= beatMs && (this.windows.size > 0 || this.#isAway);
     if (isDue || this.#dirtyPools.size + this.#dirtyWindows.size > 0) this.pump(isDue);
   }
 
@@ -214,7 +214,8 @@ export class DeskLine {
     const number = ++this.#number;
     const head = { node: this.#node, number };
     const hasNews = this.#asks.length + this.#dirtyPools.size + this.#dirtyWindows.size > 0;
-    if (!hasNews && !isBeat) return undefined;
+    // Nobody asks for anything while the desk is thought to be away.
+    if (!hasNews && !isBeat && !this.#isAway) return undefined;
     if (this.#isNew) {
       const exchange = { ...head, isNew: true, pools: [], windows: [], calls: [] };
       return { exchange, pools: [], windows: [], asks: [], calls: [] };

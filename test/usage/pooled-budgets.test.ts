@@ -26,7 +26,7 @@ describe.skipIf(!hasPostgres || !hasRedis)("budgets in pools", () => {
     await postgres[Symbol.asyncDispose]();
   });
 
-  type Node = { readonly store: PostgresStore; readonly budgets: PooledBudgets };
+  type Node = { readonly store: PostgresStore; readonly budgets: PooledBudgets; readonly kill: () => void };
   class House implements AsyncDisposable {
     readonly url: string;
     readonly #database = databases++ % 16;
@@ -39,14 +39,22 @@ describe.skipIf(!hasPostgres || !hasRedis)("budgets in pools", () => {
       const limits = { pool: 4, statementSeconds: 2, leaseSeconds: 15, keysWithoutDatabaseSeconds: 9 };
       const store = await openPostgresStore({ url, ...limits });
       const desk = openRedisDesk(deskUrl, systemClock, { ...poolTimes, idleMs: 1_000, ...this.times });
-      const tools = { store: store.budgets, books: store.books, clock: systemClock, log: silentLogger, nodes: () => 2 };
-      const budgets = new PooledBudgets({ ...tools, desk });
+      let isDead = false;
+      const alive = <A extends unknown[], T>(work: (...args: A) => Promise<T>) => {
+        return (...args: A) => (isDead ? Promise.reject(new Error("dead")) : work(...args));
+      };
+      const books = { ...store.books, account: alive(store.books.account), fill: alive(store.books.fill) };
+      const tools = { store: store.budgets, books, clock: systemClock, log: silentLogger, nodes: () => 2 };
+      const budgets = new PooledBudgets({ ...tools, desk: { ...desk, exchange: alive(desk.exchange) } });
       this.#opened.push(async () => {
         await budgets.close();
         await desk.close();
         await store.close();
       });
-      return { store, budgets };
+      const kill = () => {
+        isDead = true;
+      };
+      return { store, budgets, kill };
     }
     desk(port = redis.port): string {
       return redis.url(this.#database, port);
@@ -201,7 +209,9 @@ describe.skipIf(!hasPostgres || !hasRedis)("budgets in pools", () => {
         }),
       );
       await breaking;
+      const back = performance.now();
       while (nodes.some(({ budgets }) => !budgets.isPooled)) await Bun.sleep(20);
+      expect(performance.now() - back).toBeLessThan(8_000);
       for (const until = performance.now() + 15_000; ; await Bun.sleep(20)) {
         const { spent } = (await house.row())!;
         if (spent === callers.spent) break;
@@ -220,4 +230,91 @@ describe.skipIf(!hasPostgres || !hasRedis)("budgets in pools", () => {
     },
     40_000,
   );
+
+  test("what a killed node had spent is counted by another, and what its calls held is free after its time", async () => {
+    await using house = new House(await postgres.createDatabase());
+    house.times = { lapseMs: 1_500 };
+    const [dead, live] = [await house.node(), await house.node()];
+    const ask = (node: Node, id: string, amount: number) =>
+      node.budgets.reserve({ id, at: 0, amount, budgets: [{ ...all, limit: 1_000_000 }] });
+    for (const id of ["a", "b", "c"]) expect(await ask(dead, id, 1_000)).toEqual({});
+    await dead.budgets.settle("a", 300, 0);
+    // The next call takes it along to the desk.
+    await ask(dead, "d", 1);
+    dead.kill();
+    expect(await ask(live, "e", 1_000)).toEqual({});
+    while ((await house.row())!.spent < 300) await Bun.sleep(10);
+    expect(await live.budgets.settle("e", 50, 0)).toBe(true);
+    const held = async () => (await live.budgets.spending([all]))[0];
+    while ((await held())!.reserved !== 2_001) await Bun.sleep(10);
+    while ((await house.row())!.reserved > 0) await Bun.sleep(20);
+    expect(await house.row()).toEqual({ spent: 350, reserved: 0 });
+  }, 30_000);
+
+  test("tokens per minute are exact over nodes, corrected by what was used, and each node's share without the desk", async () => {
+    await using house = new House(await postgres.createDatabase());
+    using way = new SwitchedProxy(redis.port);
+    const nodes = [await house.node(), await house.node(house.desk(way.port))];
+    const ask = (node: number, id: string, tokens = 100) =>
+      nodes[node]!.budgets.reserve({
+        id,
+        at: 0,
+        amount: 0,
+        budgets: [],
+        tokens: { key: "k", now: 0, limit: 1_000, tokens },
+      });
+    // Windows that have just begun go by shares at first.
+    while ((await redis.ask("KEYS", "*")) === undefined || nodes.some(({ budgets }) => !budgets.isPooled))
+      await Bun.sleep(10);
+    for (let at = 0; ; at += 1) {
+      await ask(0, `w${at}`, 0);
+      await ask(1, `v${at}`, 0);
+      const shares = nodes.map(({ budgets }) => budgets.counts.byShare);
+      await ask(0, `x${at}`, 0);
+      await ask(1, `y${at}`, 0);
+      if (
+        Bun.deepEquals(
+          shares,
+          nodes.map(({ budgets }) => budgets.counts.byShare),
+        )
+      )
+        break;
+      await Bun.sleep(50);
+    }
+    const all30 = await Promise.all(Array.from({ length: 30 }, (_, at) => ask(at % 2, `c${at}`)));
+    expect(all30.filter(({ tokens }) => tokens!.waitMs === 0).length).toBe(10);
+    const first = all30.findIndex(({ tokens }) => tokens!.waitMs === 0);
+    expect(await nodes[first % 2]!.budgets.settle(`c${first}`, 0, 40)).toBe(true);
+    let last = await ask(0, "more", 60);
+    while (last.tokens!.waitMs > 0) last = await ask(0, "more", 60);
+    expect(last.tokens).toMatchObject({ used: 1_000 });
+    expect((await ask(0, "one", 1)).tokens).toMatchObject({ used: 1_000 });
+    way.hold();
+    while (nodes[1]!.budgets.isPooled) await ask(1, "lost", 1_000);
+    // Half of the limit, and what it admitted of it before counts.
+    let admitted = 0;
+    for (let at = 0; at < 12; at += 1) if ((await ask(1, `s${at}`)).tokens!.waitMs === 0) admitted += 1;
+    const own = all30.filter(({ tokens }, at) => at % 2 === 1 && tokens!.waitMs === 0).length;
+    expect(admitted).toBeLessThanOrEqual(Math.max(0, 5 - own) + 1);
+    way.release();
+    while (!nodes[1]!.budgets.isPooled) await Bun.sleep(10);
+    expect((await ask(0, "after", 1)).tokens!.waitMs).toBeGreaterThan(0);
+    expect((await ask(1, "after too", 1)).tokens!.waitMs).toBeGreaterThan(0);
+  }, 30_000);
+
+  test("a node that was idle while the desk lost all comes back by itself", async () => {
+    await using house = new House(await postgres.createDatabase());
+    const { budgets } = await house.node();
+    const ask = (id: string) =>
+      budgets.reserve({ id, at: 0, amount: 0, budgets: [], tokens: { key: "k", now: 0, limit: 9, tokens: 1 } });
+    await ask("a");
+    expect(budgets.isPooled).toBe(true);
+    await redis.stop();
+    await ask("b");
+    while (budgets.isPooled) await Bun.sleep(5);
+    await redis.run();
+    const from = performance.now();
+    while (!budgets.isPooled) await Bun.sleep(5);
+    expect(performance.now() - from).toBeLessThan(4_000);
+  }, 20_000);
 });

@@ -16,6 +16,8 @@ const deadlineMs = 1_000;
 /** The oldest release that windows and streams are tried with. */
 const oldestMajor = 7;
 
+const noInfo = "Its user may not run INFO: budgets stay in the database, as a restart could not be told.";
+
 /** @throws StorageError when it can't be asked, or not in time */
 export async function inspectRedis(url: string, clock: Clock): Promise<RedisFound> {
   const connection = new RedisConnection(url, deadlineMs, clock);
@@ -26,7 +28,8 @@ export async function inspectRedis(url: string, clock: Clock): Promise<RedisFoun
     if (error instanceof StorageError) throw error;
     const message = (error as Error).message;
     // It was reached, and its user may do all but this. Source: https://valkey.io/topics/acl/
-    if (message.startsWith("NOPERM")) return { place, server: "a server that does not tell its version", concerns: [] };
+    if (message.startsWith("NOPERM"))
+      return { place, server: "a server that does not tell its version", concerns: [noInfo] };
     throw new StorageError("unusable", place, `The coordination ${place} refused: ${message}`, error);
   } finally {
     await connection.close();
@@ -45,7 +48,9 @@ export function readInfo(info: string): Omit<RedisFound, "place"> {
   const concerns = [
     ...(Number.parseInt(redis ?? "", 10) < oldestMajor ? [`It is older than version ${oldestMajor}.0.`] : []),
     ...(fields.get("role") === "slave" ? ["It is a replica, which takes no writes."] : []),
-    ...(policy === "noeviction" ? [] : [`Its maxmemory-policy is ${policy}: a window that is evicted is forgotten.`]),
+    ...(policy === "noeviction"
+      ? []
+      : [`Its maxmemory-policy is ${policy}: a window or a pool that is evicted is forgotten.`]),
   ];
   return { server: valkey === undefined ? `Redis ${redis ?? "of unknown version"}` : `Valkey ${valkey}`, concerns };
 }
