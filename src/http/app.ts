@@ -100,14 +100,12 @@ function mount({ app, native, host, lost }: Mounting, routes: readonly Route[], 
   for (const [path, sharing] of byPath) {
     const full = base + path;
     for (const route of sharing) {
-      const { method, detail } = route;
+      const { method } = route;
       const served = servedRoute(route, full);
       const answer = (incoming: Incoming) => serve(host, incoming, served(incoming), route.run);
       for (const each of method === "GET" ? ["GET", "HEAD"] : [method]) {
-        app.route(each, full, exactly(answer) as never, {
-          parse: "none",
-          detail: each === method ? detail : { hide: true },
-        });
+        // Without its description, which only /openapi.json needs: Elysia copies it.
+        app.route(each, full, exactly(answer) as never, { parse: "none" });
         if (full.endsWith("*")) nativeRoute(full, each, answer);
       }
     }
@@ -124,7 +122,7 @@ function mount({ app, native, host, lost }: Mounting, routes: readonly Route[], 
         throw ApiError.methodNotAllowed(context.request.method, allowed);
       });
     for (const method of nativeMethods) if (!allowed.includes(method)) nativeRoute(full, method, refuse);
-    app.all(full, exactly(refuse) as never, { parse: "none", detail: { hide: true } });
+    app.all(full, exactly(refuse) as never, { parse: "none" });
   }
 }
 
