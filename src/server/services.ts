@@ -294,6 +294,11 @@ function samplePools(metrics: Metrics, pooled: PooledBudgets): void {
     () => (pooled.isPooled ? 1 : 0),
     "min",
   );
+  metrics.sampleGauge(
+    "troupe_budget_pools_waiting",
+    "Pools of budgets of which the database is yet to be told what was spent.",
+    () => pooled.waiting,
+  );
   metrics.sampleCounter(
     "troupe_budget_pooled_calls_total",
     "Calls whose cost was reserved in pools of budgets.",

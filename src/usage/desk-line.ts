@@ -130,7 +130,7 @@ export class DeskLine {
   }
 
   /** Resolves once the desk was told what it was to be told until now, or can't be. */
-  async told(): Promise<LineReply> {
+  told(): Promise<LineReply> {
     return this.ask({ amount: 0, pools: [] });
   }
 
@@ -173,10 +173,6 @@ export class DeskLine {
   /** Sends what there is, once this turn of the event loop is over. */
   pump(isBeat = false): void {
     this.#running ??= Promise.resolve().then(() => this.#run(isBeat));
-  }
-
-  async idle(): Promise<void> {
-    await this.#running;
   }
 
   async #run(isBeat: boolean): Promise<void> {

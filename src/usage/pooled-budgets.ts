@@ -129,7 +129,7 @@ export class PooledBudgets implements BudgetRepository {
     return this.#line?.isAway === false;
   }
 
-  /** Settlements that the books are yet to be told. */
+  /** Pools of which the books are yet to be told. */
   get waiting(): number {
     return this.#accounts.waiting;
   }
