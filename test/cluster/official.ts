@@ -7,7 +7,7 @@ import type { Attempt } from "./history.ts";
 
 export type OfficialWork = {
   readonly id: string;
-  readonly kind: "openai" | "openai stream" | "anthropic" | "anthropic stream";
+  readonly kind: "openai whole" | "openai stream" | "anthropic whole" | "anthropic stream";
   readonly content: string;
 };
 
@@ -39,7 +39,7 @@ export class OfficialClients {
 
   #newWork(): OfficialWork {
     const random = this.#random;
-    const kind = random.pick(["openai", "openai stream", "anthropic", "anthropic stream"] as const);
+    const kind = random.pick(["openai whole", "openai stream", "anthropic whole", "anthropic stream"] as const);
     const id = `sdk${this.works.length}`;
     return { id, kind, content: `${id} ${random.pick([1, 4, 12])} ${random.pick([1, 30, 120])}` };
   }
@@ -69,7 +69,7 @@ export class OfficialClients {
     const asked = { model: "up/m", messages: [{ role: "user" as const, content }] };
     const options = { headers: { "service-request-id": id } };
     switch (kind) {
-      case "openai": {
+      case "openai whole": {
         const { choices } = await this.#openai.chat.completions.create(asked, options);
         said.text = choices[0]!.message.content ?? "";
         said.isWhole = choices[0]!.finish_reason === "stop";
@@ -84,7 +84,7 @@ export class OfficialClients {
           said.isWhole ||= choices[0]?.finish_reason === "stop";
         }
         return;
-      case "anthropic": {
+      case "anthropic whole": {
         const message = await this.#anthropic.messages.create({ ...asked, max_tokens: 1_000 }, options);
         said.text = message.content.map((block) => (block.type === "text" ? block.text : "")).join("");
         said.isWhole = message.stop_reason === "end_turn";

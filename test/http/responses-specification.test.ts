@@ -150,12 +150,14 @@ const families = [
 ];
 
 describe.each(families)("the published suite's cases, $provider", ({ provider, model, ...answers }) => {
-  // The gateway passes what OpenAI says as it comes.
-  const asked = speaksResponses.has(provider) ? surfaces.slice(1) : surfaces;
+  // What OpenAI says passes as it comes: on the gateway, and for personas where nothing is kept here.
+  const passes = speaksResponses.has(provider);
+  const asked = passes ? surfaces.slice(1) : surfaces;
   describe.each(asked)("%s", (surface, path) => {
     test.each(suite)("%s", async (_, fields, kind) => {
       troupe.setTargets(persona, [`${provider}/${model}`]);
-      const body = { model: surface === "gateway" ? `${provider}/${model}` : persona, ...fields };
+      const named = { model: surface === "gateway" ? `${provider}/${model}` : persona };
+      const body = { ...named, ...fields, ...(passes && { store: true }) };
       answer = () => exampleResponse(answers[kind][0]!);
       const response = await troupe.post(path, body);
       const said = (await response.json()) as Said;

@@ -146,16 +146,15 @@ test("on the same account the next turn names it; elsewhere its messages are sen
 });
 
 test.each([
-  ["openai", (id: string) => `/responses/${id}`],
-  ["azure", (id: string) => `/openai/v1/responses/${id}`],
-  ["dated", (id: string) => `/openai/responses/${id}?api-version=2025-04-01-preview`],
-])("deleted here, it is deleted there: %s", async (provider, path) => {
+  ["openai", (id: string) => `/responses/${id}`, ["Bearer key-of-openai", null]],
+  ["azure", (id: string) => `/openai/v1/responses/${id}`, [null, "key-of-azure"]],
+  ["dated", (id: string) => `/openai/responses/${id}?api-version=2025-04-01-preview`, [null, "key-of-dated"]],
+] as const)("deleted here, it is deleted there: %s", async (provider, path, credentials) => {
   const { id } = await client().responses.create({ model: `${provider}/gpt-5`, input: "Hi" });
   await client().responses.delete(id);
   for (; upstream.last.method !== "DELETE"; ) await upstream.received(upstream.requests.length + 1);
   expect(upstream.last.path).toBe(path(id));
-  const credentials = ["authorization", "api-key"].map((name) => upstream.last.headers.get(name));
-  expect(credentials).toEqual(provider === "openai" ? ["Bearer key-of-openai", null] : [null, `key-of-${provider}`]);
+  expect(["authorization", "api-key"].map((name) => upstream.last.headers.get(name))).toEqual([...credentials]);
 });
 
 test("a persona's own words are not shown to its callers, though the upstream repeats them", async () => {
