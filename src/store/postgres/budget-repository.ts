@@ -30,13 +30,14 @@ export function budgetRepository(
   { holder, strays, hasOneClock }: BudgetTools,
 ): BudgetRepository {
   /**
-   * The names of reservations that were sent twice. The second sending has one of its own, as the first may be carried out at any
-   * time, when the call is over too, and would then be held, or settled once more.
+   * The names of reservations that were sent twice. Each sending after one that broke has a name of its own, as that one may be carried
+   * out at any time, when the call is over too, and would then be held, or settled once more.
    */
   const sentTwice = new Map<string, string>();
   const nameOf = (id: string): string => sentTwice.get(id) ?? id;
   const renamed = (id: string): string => {
-    const name = `${id}-2`;
+    const last = sentTwice.get(id);
+    const name = `${id}-${last === undefined ? 2 : Number(last.slice(id.length + 1)) + 1}`;
     sentTwice.set(id, name);
     const [oldest] = sentTwice.keys();
     if (sentTwice.size > maxSentTwice) sentTwice.delete(oldest!);
@@ -79,7 +80,7 @@ export function budgetRepository(
       };
       const parameters = (again: boolean) => {
         removeStray();
-        const name = again ? renamed(id) : id;
+        const name = again ? renamed(id) : nameOf(id);
         sent.push(name);
         const window = [tokens?.key ?? null, now, tokens?.limit ?? null, tokens?.tokens ?? 0];
         return [name, owner, amount, JSON.stringify(budgets), ...window];
@@ -95,7 +96,6 @@ export function budgetRepository(
         throw error;
       });
       const { tokens: window, ...decision } = JSON.parse(row!.decision) as Decision;
-      if (decision.refusedBy !== undefined || (window !== undefined && window.waitMs !== 0)) sentTwice.delete(id);
       if (window === undefined) return decision;
       return { ...decision, tokens: { ...window, waitMs: window.waitMs ?? Number.POSITIVE_INFINITY } };
     },
