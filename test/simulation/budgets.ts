@@ -6,10 +6,12 @@
  * nothing is reserved.
  */
 import type { Config } from "../../src/config/config.ts";
+import { postgresBooks } from "../../src/store/postgres/budget-pools.ts";
 import { budgetRepository } from "../../src/store/postgres/budget-repository.ts";
 import type { BudgetRepository, Reservation } from "../../src/store/store.ts";
 import type { Attempt, Reservation as Reserved } from "../../src/usage/attempt.ts";
 import { Budgets } from "../../src/usage/budgets.ts";
+import { PooledBudgets } from "../../src/usage/pooled-budgets.ts";
 import { dollarsFrom } from "../../src/usage/spans.ts";
 import { silentLogger } from "../helpers/silent-logger.ts";
 import type { Cluster, Counts, Node, Part } from "./cluster.ts";
@@ -42,23 +44,30 @@ type Account = {
   unsure: number;
 };
 type Use = { readonly at: number; readonly call: Call };
-type Gate = { readonly budgets: Budgets; readonly store: BudgetRepository };
+type Gate = { readonly budgets: Budgets; readonly store: BudgetRepository; readonly pooled: PooledBudgets | undefined };
 
-const keys = 20;
 const tags = ["team-a", "team-b", "team-c"];
 const tiers = ["free", "pro", "enterprise"] as const;
 const prices = { input: 1, output: 5 };
 const windowMs = 60_000;
 /** Until what dead nodes reserved is given back, when another one starts. */
 const abandonedMs = 600_000 + 60_000;
+/** What a node spent of pools is told by then, unless it reaches neither store. */
+const toldMs = 60_000;
+/** Until pools are looked at whose nodes are gone. */
+const pooledMs = 120_000;
 
 export class BudgetedCalls implements Part {
-  readonly name = "budgets";
-  readonly patienceMs = abandonedMs + 120_000;
+  readonly name: string;
+  readonly patienceMs = abandonedMs + 240_000;
+  /** Whether calls are reserved from pools at the desk. */
+  readonly #isPooled: boolean;
   readonly #cluster: Cluster;
   readonly #total: number;
   readonly #settings: Config["budgets"];
   readonly #tokenLimit: number;
+  /** Pools are made where there is room for many calls: so they have fewer budgets. */
+  readonly #keys: number;
   readonly #gates = new Map<Node, Gate>();
   readonly #open = new Map<Node, Set<Call>>();
   /** By the id of its reservation. */
@@ -75,6 +84,7 @@ export class BudgetedCalls implements Part {
     settled: 0,
     lost: 0,
     unsure: 0,
+    pooled: 0,
   };
   /** The call that a node is about to ask the store for. */
   #asking: Call | undefined;
@@ -82,11 +92,15 @@ export class BudgetedCalls implements Part {
   #isJudged = false;
 
   /** @param calls how many come in all */
-  constructor(cluster: Cluster, calls: number) {
+  constructor(cluster: Cluster, calls: number, isPooled: boolean) {
+    this.name = isPooled ? "pooledBudgets" : "budgets";
+    this.#isPooled = isPooled;
+    const keys = isPooled ? 3 : 20;
+    this.#keys = keys;
     this.#cluster = cluster;
     this.#total = calls;
-    // About half of what is asked for.
-    const dollars = (parts: number) => dollarsFrom(Math.ceil((calls * 1_000) / parts));
+    // Less than is asked for, though some nodes take it for the next month already.
+    const dollars = (parts: number) => dollarsFrom(Math.ceil((calls * 600) / parts));
     this.#settings = {
       all: { month: dollars(1) },
       tiers: { free: { day: dollars(3) }, pro: {}, enterprise: {} },
@@ -101,10 +115,22 @@ export class BudgetedCalls implements Part {
 
   join(node: Node): void {
     const { path, background, holder, strays, machine } = node;
-    const store = budgetRepository({ path, background }, { holder, strays, hasOneClock: false });
+    const database = budgetRepository({ path, background }, { holder, strays, hasOneClock: false });
+    const pooled = this.#isPooled
+      ? new PooledBudgets({
+          store: database,
+          books: postgresBooks({ path, background }),
+          desk: this.#cluster.coordination.deskOf(machine),
+          clock: machine,
+          log: silentLogger,
+          nodes: () => this.#cluster.options.nodes,
+        })
+      : undefined;
+    const store: BudgetRepository = pooled ?? database;
     const budgets = new Budgets({
       store: {
-        ...store,
+        ...database,
+        releaseAbandoned: () => store.releaseAbandoned(),
         reserve: (reservation) => this.#reserve(store, reservation),
         settle: (id, spent, tokens) => this.#settle(store, id, spent, tokens),
       },
@@ -117,6 +143,7 @@ export class BudgetedCalls implements Part {
     });
     const calls = new Set<Call>();
     machine.onDeath(() => {
+      this.#counts.pooled += pooled?.counts.pooled ?? 0;
       this.#gates.delete(node);
       for (const call of [...calls]) this.#lose(call);
     });
@@ -124,7 +151,7 @@ export class BudgetedCalls implements Part {
     const start = async () => {
       await budgets.load();
       await budgets.start();
-      this.#gates.set(node, { budgets, store });
+      this.#gates.set(node, { budgets, store, pooled });
     };
     const startSoon = () => void start().catch(() => machine.setTimer(1_000, startSoon));
     void node.ready.then(startSoon);
@@ -137,12 +164,16 @@ export class BudgetedCalls implements Part {
     this.#gates.delete(node);
     for (const call of [...this.#open.get(node)!]) call.end();
     await gate.budgets.close();
+    await gate.pooled?.close();
+    const calls = this.#open.get(node)!;
+    // All is told.
+    if (gate.pooled?.waiting === 0) for (const call of calls) if (call.state === "settled") calls.delete(call);
   }
 
   begin(span: number): void {
     const { world } = this.#cluster;
     for (let at = 0; at < this.#total; at += 1) world.after(world.between(0, span), () => this.#client(`call${at}`));
-    world.after(span + abandonedMs, () => void this.#judge(this.#cluster.addNode()));
+    world.after(span + abandonedMs + (this.#isPooled ? pooledMs : 0), () => void this.#judge(this.#cluster.addNode()));
   }
 
   get isDone(): boolean {
@@ -150,9 +181,11 @@ export class BudgetedCalls implements Part {
   }
 
   check(): Counts {
+    for (const { pooled } of this.#gates.values()) this.#counts.pooled += pooled?.counts.pooled ?? 0;
     if (!this.#isJudged) this.#cluster.fail("budgets", "could not be looked at in the end");
     if (this.#waiting > 0) this.#cluster.fail("budgets", `have ${this.#waiting} calls that wait for ever`);
-    for (const [key, uses] of this.#uses) this.#assertTokens(key, uses);
+    // At the desk nobody else counts them.
+    if (!this.#isPooled) for (const [key, uses] of this.#uses) this.#assertTokens(key, uses);
     return this.#counts;
   }
 
@@ -165,7 +198,7 @@ export class BudgetedCalls implements Part {
     const attempt: Attempt = {
       requestId: name,
       number: 1,
-      keyId: `key${world.random.below(keys)}`,
+      keyId: `key${world.random.below(this.#keys)}`,
       tier: world.random.pick(tiers),
       tags: world.chance(500) ? [world.random.pick(tags)] : [],
       surface: "gateway",
@@ -277,9 +310,10 @@ export class BudgetedCalls implements Part {
       this.#counts.lost += 1;
       for (const account of this.#accountsOf(call)) account.taken -= amount;
     }
-    if (call.state === "told") {
+    if (call.state === "told" || call.state === "settled") {
       this.#counts.unsure += 1;
       for (const account of this.#accountsOf(call)) {
+        if (call.state === "settled") account.spent -= call.cost;
         account.taken -= Math.min(amount, call.cost);
         account.unsure += call.cost;
       }
@@ -306,7 +340,12 @@ export class BudgetedCalls implements Part {
     // One whose answer was lost may have done it.
     if (isFirst && !isSettled) this.#cluster.fail(call.name, "is settled, but its reservation is gone");
     for (const account of this.#accountsOf(call)) account.spent += call.cost;
-    for (const calls of this.#open.values()) if (calls.delete(call)) break;
+    // Of a pool the node tells it later.
+    const isTold = () => {
+      for (const calls of this.#open.values()) if (calls.delete(call)) break;
+    };
+    if (this.#isPooled) this.#cluster.world.after(toldMs, isTold);
+    else isTold();
     return isSettled;
   }
 
@@ -369,7 +408,8 @@ export class BudgetedCalls implements Part {
       }
       if (stored > limit + under + unsure) this.#cluster.fail("budgets", `have ${stored} spent of ${limit} of ${name}`);
     }
-    for (let key = 0; key < keys; key += 1) await this.#assertOpen(budgets, store, `key${key}`, node.machine.now());
+    for (let key = 0; key < this.#keys; key += 1)
+      await this.#assertOpen(budgets, store, `key${key}`, node.machine.now());
     this.#isJudged = true;
   }
 

@@ -274,7 +274,7 @@ export class Cluster {
     return [
       ["databaseRestart", () => database.network.restart(world.between(100, 20_000))],
       ["databaseSilence", () => database.network.fallSilent(world.between(100, 10_000))],
-      ["coordinationRestart", () => coordination.network.restart(world.between(100, 10_000))],
+      ["coordinationRestart", () => coordination.restart(world.between(100, 10_000))],
       ["coordinationSilence", () => coordination.network.fallSilent(world.between(100, 30_000))],
       ["coordinationLoss", () => coordination.lose(world.between(100, 10_000))],
     ];

@@ -1,10 +1,12 @@
 /** Valkey or Redis: rate windows behind a network of their own. */
 
+import type { BudgetDesk } from "../../src/store/budget-pools.ts";
 import type { LiveStreams } from "../../src/store/live-streams.ts";
 import { type SharedWindows, windowTimes } from "../../src/store/shared-windows.ts";
 import { ModelWindows } from "../helpers/model-windows.ts";
 import { ModelledStreams } from "../helpers/modelled-streams.ts";
-import type { Machine } from "./machine.ts";
+import { ModelledDesk } from "./desk.ts";
+import { epoch, type Machine } from "./machine.ts";
 import type { Mutation } from "./mutations.ts";
 import { Network, type Weather } from "./network.ts";
 import { streamClient } from "./stream-client.ts";
@@ -17,6 +19,7 @@ export class ModelledCoordination {
   readonly network: Network;
   readonly windows: ModelWindows;
   readonly streams: ModelledStreams;
+  readonly desk: ModelledDesk;
   /** When it lost all that it knew. */
   readonly losses: number[] = [];
   readonly #world: World;
@@ -24,14 +27,20 @@ export class ModelledCoordination {
   constructor(world: World, weather: Weather, broken: ReadonlySet<Mutation>) {
     this.#world = world;
     this.network = new Network(world, "coordination", weather);
+    this.desk = new ModelledDesk(() => epoch + world.now + 7_654_321, broken);
     this.streams = new ModelledStreams(() => world.now);
     this.windows = new ModelWindows(() => world.now + 7_654_321, windowTimes, broken);
+  }
+
+  restart(awayMs: number): void {
+    this.network.restart(awayMs);
+    this.desk.forget();
   }
 
   /** A restart that keeps nothing. */
   lose(awayMs: number): void {
     this.#world.note("coordination", "loses all it knows");
-    this.network.restart(awayMs);
+    this.restart(awayMs);
     this.windows.wipe();
     this.streams.flush();
     this.losses.push(this.#world.now);
@@ -42,22 +51,32 @@ export class ModelledCoordination {
     return streamClient(this.#world, this.network, this.streams, machine);
   }
 
+  deskOf(machine: Machine): BudgetDesk {
+    return {
+      place: "model",
+      exchange: (exchange) => this.#ask(machine, () => this.desk.exchange(exchange)),
+      close: async () => {},
+    };
+  }
+
+  #ask<T>(machine: Machine, work: () => T): Promise<T> {
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    const cancelTimer = machine.setTimer(deadlineMs, () => reject(new Error("no answer in time")));
+    this.network.ask(
+      machine,
+      () => ({ value: work() }),
+      (answer) => {
+        cancelTimer();
+        if (answer === undefined) reject(new Error("the connection broke"));
+        else resolve(answer.value);
+      },
+    );
+    return promise;
+  }
+
   /** What a node asks. */
   client(machine: Machine): SharedWindows {
-    const ask = <T>(work: () => T): Promise<T> => {
-      const { promise, resolve, reject } = Promise.withResolvers<T>();
-      const cancelTimer = machine.setTimer(deadlineMs, () => reject(new Error("no answer in time")));
-      this.network.ask(
-        machine,
-        () => ({ value: work() }),
-        (answer) => {
-          cancelTimer();
-          if (answer === undefined) reject(new Error("the connection broke"));
-          else resolve(answer.value);
-        },
-      );
-      return promise;
-    };
+    const ask = <T>(work: () => T) => this.#ask(machine, work);
     const { windows } = this;
     return {
       beat: (node, isNew) => ask(() => windows.beatNow(node, isNew)),

@@ -22,6 +22,10 @@ export const mutations = [
   "settled-again-counts",
   /** What dead nodes reserved stays reserved. */
   "reservations-of-the-dead-stay",
+  /** What calls cost is free again in the pool that they were reserved from. */
+  "pools-are-never-spent",
+  /** What was told the books of a pool before is spent once more. */
+  "sums-of-pools-add-up",
   /** What was reserved after its caller gave up stays reserved. */
   "strays-stay",
 ] as const;

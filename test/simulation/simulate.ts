@@ -20,7 +20,8 @@ const parts: Readonly<Record<string, MakePart>> = {
   leases: (cluster, load) => callsOf(cluster, load, { name: "leases", streams: 0, live: false }),
   streams: (cluster, load) => callsOf(cluster, load, { name: "streams", streams: 1_000, live: true }),
   windows: (cluster, load) => new Windows(cluster, "coordination", load),
-  budgets: (cluster, load) => new BudgetedCalls(cluster, Math.ceil(10 * load * cluster.options.nodes)),
+  budgets: (cluster, load) => new BudgetedCalls(cluster, Math.ceil(10 * load * cluster.options.nodes), false),
+  pooledBudgets: (cluster, load) => new BudgetedCalls(cluster, Math.ceil(10 * load * cluster.options.nodes), true),
 };
 /** What is run by its name alone. */
 const apart: Readonly<Record<string, MakePart>> = {
@@ -31,7 +32,7 @@ const apart: Readonly<Record<string, MakePart>> = {
   databaseWindows: (cluster, load) => new Windows(cluster, "database", load),
 };
 
-const all = ["calls", "windows", "budgets"];
+const all = ["calls", "windows", "pooledBudgets"];
 
 /** @throws Error where there is no such part */
 export async function simulate(options: SimulationOptions): Promise<ClusterResult> {

@@ -1,10 +1,11 @@
 /** Budgets, reservations and windows of tokens, as the database's functions decide them. */
 import type { Mutation } from "../mutations.ts";
 import type { Holders } from "./holders.ts";
+import { PoolTables } from "./pools.ts";
 import { changed, type Result, type Statement, type Value } from "./server.ts";
 
 type Budget = { readonly scope: string; readonly span: string; readonly limit: number };
-type Spending = { readonly scope: string; readonly span: string; spent: number; reserved: number };
+export type Spending = { readonly scope: string; readonly span: string; spent: number; reserved: number };
 type Uses = Map<number, number>;
 type Reservation = {
   readonly owner: string;
@@ -24,6 +25,7 @@ export class BudgetTables {
   readonly #now: () => number;
   readonly #holders: Holders;
   readonly #broken: ReadonlySet<Mutation>;
+  readonly pools: PoolTables;
   readonly #spending = new Map<string, Spending>();
   readonly #reservations = new Map<string, Reservation>();
   readonly #uses = new Map<string, Uses>();
@@ -35,6 +37,7 @@ export class BudgetTables {
     this.#now = now;
     this.#holders = holders;
     this.#broken = broken;
+    this.pools = new PoolTables(now, (scope, span) => this.#open({ scope, span }), broken);
   }
 
   /** The ids of those that are not ended. */
@@ -60,7 +63,10 @@ export class BudgetTables {
     for (const [at, { scope, span, limit }] of budgets.entries()) {
       const { spent, reserved } = spans[at]!;
       const left = limit - spent - (this.#broken.has("reserved-is-free") ? 0 : reserved);
-      if (left <= 0 || (amount as number) > left) return { refusedBy: { scope, span, spent, reserved, limit } };
+      if (left <= 0 || (amount as number) > left) {
+        const pools = this.pools.leftOf(scope, span);
+        return { refusedBy: { scope, span, spent, reserved, limit, ...(pools.length > 0 && { pools }) } };
+      }
     }
     const bucket = Math.ceil(this.#now() / bucketMs) * bucketMs;
     let window: { readonly waitMs: number | null } | undefined;
@@ -131,7 +137,12 @@ export class BudgetTables {
   }
 
   #spent([asked]: readonly Value[]): Result {
-    return { rows: (JSON.parse(asked as string) as Budget[]).map((span) => ({ ...this.#open(span) })) };
+    const rows = (JSON.parse(asked as string) as Budget[]).map((one) => {
+      const { scope, span, spent, reserved } = this.#open(one);
+      // Of a pool only what calls hold.
+      return { scope, span, spent, reserved: reserved - this.pools.freeOf(scope, span) };
+    });
+    return { rows };
   }
 
   readonly statements: readonly Statement[] = [

@@ -45,6 +45,7 @@ export class ModelledPostgres {
     this.windows = new ModelWindows(() => world.now + serverAheadMs, windowTimes, broken);
     this.#statements = [
       ...this.holders.statements,
+      ...this.budgets.pools.statements,
       ...this.budgets.statements,
       ...windowStatements(this.windows),
       ...this.calls.statements,
