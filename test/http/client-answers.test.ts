@@ -97,7 +97,8 @@ async function byResponses({ surface, model, stream }: Ask): Promise<Read> {
     tools: tools.map((one) => ({ type: "function" as const, strict: null, ...one })),
     reasoning: { effort: "low" as const, summary: "auto" as const },
     include: ["reasoning.encrypted_content" as const],
-    store: false,
+    // A persona's call that is not kept would pass as it comes.
+    store: true,
   };
   const response = stream ? await responses.stream(body).finalResponse() : await responses.create(body);
   const { output, usage } = response;

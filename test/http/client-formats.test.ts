@@ -125,9 +125,10 @@ describe.each(families)("%s/%s", (provider, name, native) => {
       fc.asyncProperty(asked, async (said) => {
         for (const format of formatNames.slice(1)) {
           const told = common(said, ["chat", format]);
-          const byFormat = await sent(pathOf("orchestrator", format, persona), bodyFor(format, told, persona));
-          // Its own API carries OpenAI's thoughts from one turn to the next: chat asks for it by a field.
+          // Its own API carries OpenAI's thoughts from one turn to the next: chat asks for it by a field. What is kept is translated.
           const isWithin = format === "responses" && native === "responses";
+          const own = { ...bodyFor(format, told, persona), ...(isWithin && { store: true }) };
+          const byFormat = await sent(pathOf("orchestrator", format, persona), own);
           const more = isWithin ? { use_responses_api: true } : {};
           const byChat = await sent(pathOf("orchestrator", "chat", persona), {
             ...bodyFor("chat", told, persona),
