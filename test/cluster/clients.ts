@@ -15,7 +15,7 @@ export class Clients {
   /** What took too long. */
   readonly hangs: string[] = [];
   /** When each background response was first asked for. */
-  readonly #acceptedAt = new Map<string, number>();
+  readonly #askedAt = new Map<string, number>();
   readonly #cluster: Cluster;
   readonly #random: Random;
 
@@ -54,10 +54,10 @@ export class Clients {
   }
 
   async #background(work: Work, node: number, nodes: readonly number[]): Promise<boolean> {
+    const askedAt = this.#askedAt.get(work.id) ?? now();
+    this.#askedAt.set(work.id, askedAt);
     const accepted = await this.#fetch(work, node, `${work.id}-accepted`);
     if (!accepted.isComplete) return false;
-    const askedAt = this.#acceptedAt.get(work.id) ?? accepted.startedAt;
-    this.#acceptedAt.set(work.id, askedAt);
     const { id } = JSON.parse(accepted.text) as { id: string };
     for (const end = now() + hangsMs; ; ) {
       const at = this.#random.pick(nodes);
