@@ -1,12 +1,9 @@
 /** A configuration as a file that would give it, without its secrets. */
 import { Document, isMap, isPair, isScalar, isSeq, type Node, visit } from "yaml";
 import { formatPath, type PathPart } from "../lib/schema-errors.ts";
-import type { Config, ListenerConfig, ProviderConfig, StoreConfig } from "./config.ts";
-import { formatAddress } from "./listeners.ts";
+import { fileFrom } from "./as-file.ts";
 import type { LoadedConfig } from "./load.ts";
 import type { Origin } from "./report.ts";
-
-const hidden = "***";
 
 /** The YAML text; a comment beside each value says where it came from, unless it is the default. */
 export function printConfig({ config, origins }: Pick<LoadedConfig, "config" | "origins">): string {
@@ -39,55 +36,6 @@ function originsIn(value: unknown, path: readonly PathPart[], origins: LoadedCon
   const name = formatPath(path);
   const origin = origins.get(name);
   return origin === undefined ? [] : [[name, { where: origin.where, name: origin.name }]];
-}
-
-/** What is printed, as a value. */
-export function fileFrom(config: Config): Record<string, unknown> {
-  const { listen, providers, store, coordination, budgets, aliases, ...rest } = config;
-  return {
-    listen: listen.map(listenerFrom),
-    ...(store !== undefined && { store: storeFrom(store) }),
-    ...(coordination !== undefined && { coordination: withoutSecrets(coordination) }),
-    ...(snakeKeys(rest) as object),
-    budgets: budgetsFrom(budgets),
-    providers: Object.fromEntries(providers.map((provider) => [provider.name, providerFrom(provider)])),
-    aliases,
-  };
-}
-
-const listenerFrom = ({ address, ...rest }: ListenerConfig) => ({ address: formatAddress(address), ...rest });
-
-/** User, password and what follows the database's name may be secrets. */
-function withoutSecrets(url: string): string {
-  const { protocol, host, pathname } = new URL(url);
-  return `${protocol}//${hidden}@${host}${pathname}`;
-}
-
-const storeFrom = ({ url, ...rest }: StoreConfig) => ({ url: withoutSecrets(url), ...(snakeKeys(rest) as object) });
-
-function providerFrom({ name: _, dialect, baseUrl, apiKey, headers, modelRules, timeouts, ...rest }: ProviderConfig) {
-  return {
-    dialect,
-    base_url: baseUrl,
-    ...(apiKey !== undefined && { api_key: hidden }),
-    ...rest,
-    headers: Object.fromEntries(Object.keys(headers).map((header) => [header, hidden])),
-    model_rules: modelRules,
-    timeouts: snakeKeys(timeouts),
-  };
-}
-
-/** Tags are the operator's own words. */
-const budgetsFrom = ({ tags, ...rest }: Config["budgets"]) => ({ ...(snakeKeys(rest) as object), tags });
-
-function snakeKeys(value: unknown): unknown {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([key, inner]) => [
-      key.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
-      snakeKeys(inner),
-    ]),
-  );
 }
 
 const keyOf = (key: unknown): PathPart[] => (isScalar(key) ? [String(key.value)] : []);

@@ -1,5 +1,6 @@
 /** The open endpoints: health, version and metrics. */
 import { Type } from "@sinclair/typebox";
+import { configVersion } from "../config/version.ts";
 import type { ClusterStatus } from "../limits/cluster-limiter.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { StorageError } from "../store/storage-error.ts";
@@ -28,9 +29,16 @@ async function health(services: Services): Promise<WholeAnswer> {
   const providers = services.live.accounts.list().filter(({ provider }) => provider.kind === "remote").length;
   const checks = {
     storage,
-    personas: { status: services.personaErrors() > 0 ? "failing" : "ok", loaded: services.personas.list().length },
+    personas: {
+      status: services.personaErrors() > 0 ? "failing" : "ok",
+      loaded: services.personas.list().length,
+      version: services.personas.version,
+      ...others(services, "personas"),
+    },
+    configuration: { status: "ok", version: configVersion(services.live.config), ...others(services, "configuration") },
     providers: { status: "ok", set_up: providers },
     ...(services.cluster !== undefined && { rate_limits: checkLimits(services.cluster.status) }),
+    ...(services.arePooled !== undefined && { budgets: checkBudgets(services.arePooled()) }),
     ...(services.idempotency.live !== undefined && { live_streams: checkLive(services.idempotency.live.isHearing) }),
     ...(services.workers !== undefined && { workers: await checkWorkers(services.workers) }),
   };
@@ -71,6 +79,21 @@ function checkLimits({ isAlone, nodes }: ClusterStatus) {
   if (!isAlone) return { status: "ok", nodes };
   const message = "The windows of all nodes can't be reached: this node admits its share of each limit.";
   return { status: "failing", message, nodes };
+}
+
+function checkBudgets(arePooled: boolean) {
+  if (arePooled) return { status: "ok" };
+  return { status: "failing", message: "Budgets are counted in the database, call by call." };
+}
+
+/** A warning that does not make a node unhealthy: nodes differ while they are replaced. */
+function others({ comparison }: Services, part: "personas" | "configuration") {
+  if (comparison === undefined) return {};
+  const { nodes, [part]: differing } = comparison.difference;
+  if (differing === 0) return { nodes_differing: 0 };
+  const verb = part === "personas" ? "are" : "is";
+  const message = `Of ${nodes} nodes ${differing} serve with another version: ${part} ${verb} in files on each node.`;
+  return { nodes_differing: differing, message };
 }
 
 function checkLive(isHearing: boolean) {

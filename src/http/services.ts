@@ -14,6 +14,7 @@ import type { Sampler } from "../lib/sampler.ts";
 import type { ClusterLimiter } from "../limits/cluster-limiter.ts";
 import type { CallerLimiter, Limiter } from "../limits/limiter.ts";
 import type { Metrics } from "../observability/metrics.ts";
+import type { NodeComparison } from "../observability/node-versions.ts";
 import type { Personas } from "../personas/registry.ts";
 import type { Store } from "../store/store.ts";
 import type { Accounts } from "../upstream/accounts.ts";
@@ -58,6 +59,10 @@ export type Services = {
   /** The same, where several nodes share the limits. */
   readonly cluster: ClusterLimiter | undefined;
   readonly anonymousLimits: Limiter;
+  /** What is served, where several nodes should serve the same. */
+  readonly comparison: NodeComparison | undefined;
+  /** Whether calls of busy budgets are counted beside the database; undefined: they never are. */
+  readonly arePooled: (() => boolean) | undefined;
   readonly personas: Personas;
   /** Resolves when the personas' folder has been read for the first time; undefined from then on. */
   loading: Promise<void> | undefined;

@@ -1,5 +1,6 @@
 /** Request fingerprints: SHA-256 in hexadecimal, equal for equal JSON values whatever the order of their keys. */
 import { nextSlice } from "../lib/cooperative-scheduling.ts";
+import { canonical, namesOf } from "../lib/json/canonical.ts";
 
 type Body = string | Uint8Array<ArrayBuffer>;
 
@@ -37,21 +38,6 @@ function longNumbers(body: Body): string[] {
     typeof body === "string" ? body : Buffer.from(body.buffer, body.byteOffset, body.length).toString("latin1");
   return Array.from(text.matchAll(longNumber), ([, number]) => number!).sort();
 }
-
-/** JSON with sorted keys and nothing between the tokens. Keys without a value are absent, as in JSON. */
-function canonical(value: unknown): string {
-  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
-  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
-  const fields = value as Record<string, unknown>;
-  return `{${namesOf(fields)
-    .map((name) => `${JSON.stringify(name)}:${canonical(fields[name])}`)
-    .join(",")}}`;
-}
-
-const namesOf = (fields: Record<string, unknown>) =>
-  Object.keys(fields)
-    .filter((name) => fields[name] !== undefined)
-    .sort();
 
 /** `canonical`, token by token. */
 function* tokens(value: unknown): Generator<string> {

@@ -1,4 +1,5 @@
 /** The personas in service: looked up without waiting, replaced all at once. */
+import { canonical } from "../lib/json/canonical.ts";
 import { parseModelId } from "../protocols/model-id.ts";
 import { type Model, type Tier, tiers } from "../protocols/models.ts";
 import type { Persona } from "./persona.ts";
@@ -12,6 +13,7 @@ type PersonaView = {
 /** A call keeps the persona it found: what replaces it later is for the next call. */
 export class Personas implements PersonaView {
   #views: ReadonlyMap<Tier, PersonaView>;
+  #version: string | undefined;
 
   constructor(all: readonly Persona[] = []) {
     this.#views = viewsOf(all);
@@ -32,6 +34,14 @@ export class Personas implements PersonaView {
 
   replace(all: readonly Persona[]): void {
     this.#views = viewsOf(all);
+    this.#version = undefined;
+  }
+
+  /** Of all of them together: the first 12 hexadecimal digits of the SHA-256 of what is in service. */
+  get version(): string {
+    const values = () => this.list().map((persona) => ({ ...persona, variables: [...persona.variables] }));
+    this.#version ??= Bun.SHA256.hash(canonical(values()), "hex").slice(0, 12);
+    return this.#version;
   }
 }
 

@@ -4,6 +4,7 @@ import { Keys } from "../auth/keys.ts";
 import type { BuildInfo } from "../build-info.ts";
 import { Aliases } from "../config/aliases.ts";
 import type { Config } from "../config/config.ts";
+import { configVersion } from "../config/version.ts";
 import { Conversations, type UpstreamState } from "../conversations/conversations.ts";
 import { ReplayMemory } from "../conversations/thinking-state.ts";
 import { BackgroundAnswers } from "../http/background.ts";
@@ -19,6 +20,7 @@ import { formatDiagnostic } from "../lib/yaml/yaml.ts";
 import { ClusterLimiter } from "../limits/cluster-limiter.ts";
 import { openLimits } from "../limits/limits.ts";
 import { Metrics } from "../observability/metrics.ts";
+import { NodeComparison } from "../observability/node-versions.ts";
 import { builtinPersonas } from "../personas/builtin.ts";
 import { PersonaFolder } from "../personas/folder.ts";
 import { Personas } from "../personas/registry.ts";
@@ -147,6 +149,21 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   const background = opened.adopt(new BackgroundAnswers(idempotency, conversations, clock, log), (one) =>
     one.closing(),
   );
+  const comparison =
+    store.nodes &&
+    opened.adopt(
+      new NodeComparison({
+        nodes: store.nodes,
+        clock,
+        log,
+        versions: () => ({
+          program: `${build.version} ${build.commit}`,
+          configuration: configVersion(current()),
+          personas: personas.version,
+        }),
+      }),
+      (one) => one.close(),
+    );
   const services: Services = {
     live,
     build,
@@ -160,6 +177,8 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
     callerLimits: cluster ?? limits.callers,
     cluster,
     anonymousLimits: limits.addresses,
+    comparison,
+    arePooled: pooled && desk && (() => pooled.isPooled),
     workers: workerChannel,
     personas,
     loading: undefined,
@@ -210,6 +229,11 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   services.loading = folder?.start().then(() => {
     services.loading = undefined;
   });
+  if (comparison !== undefined) {
+    sampleComparison(metrics, comparison);
+    // Its first word is of what was read.
+    void Promise.resolve(services.loading).then(() => comparison.start());
+  }
   if (isSweeper) sweeper.start();
   const closing = opened.move();
   return services;
@@ -284,6 +308,17 @@ function sampleCluster(metrics: Metrics, cluster: ClusterLimiter): void {
     "How often the store of the rate limits was lost.",
     () => counts.lost,
   );
+}
+
+function sampleComparison(metrics: Metrics, comparison: NodeComparison): void {
+  for (const part of ["program", "configuration", "personas"] as const) {
+    metrics.sampleGauge(
+      `troupe_nodes_other_${part}`,
+      `Nodes whose ${part} ${part === "personas" ? "are" : "is"} another than of this one.`,
+      () => comparison.difference[part],
+      "max",
+    );
+  }
 }
 
 function samplePools(metrics: Metrics, pooled: PooledBudgets): void {

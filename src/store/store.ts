@@ -13,10 +13,23 @@ export interface Store {
   readonly audit: AuditRepository;
   readonly ledger: LedgerRepository;
   readonly maintenance: Maintenance;
+  /** Present where several nodes share the store. */
+  readonly nodes?: NodeRepository;
   /** What was seen of the network to a database on a server; absent where there is none. */
   network?(): NetworkCounts;
   /** Releases this process' leases. No method may be called afterwards. */
   close(): Promise<void>;
+}
+
+/** What a node serves: the versions of its program, of its configuration, and of its personas. */
+export type NodeVersions = { readonly program: string; readonly configuration: string; readonly personas: string };
+
+/** The nodes that serve from this store, each with the versions that it told. */
+export interface NodeRepository {
+  /** @returns what the other nodes told in the last minute */
+  tell(node: string, versions: NodeVersions): Promise<NodeVersions[]>;
+  /** Forgets the node. */
+  leave(node: string): Promise<void>;
 }
 
 /** Since the start. */

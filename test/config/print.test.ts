@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
-import { fileFrom, printConfig } from "../../src/config/print.ts";
+import { fileFrom } from "../../src/config/as-file.ts";
+import { printConfig } from "../../src/config/print.ts";
 import { configOf, loaded } from "./loading.ts";
 
 const yaml = `listen:

@@ -22,7 +22,8 @@ describe("the open endpoints", () => {
       uptime_seconds: expect.any(Number),
       checks: {
         storage: { status: "ok" },
-        personas: { status: "ok", loaded: 8 },
+        personas: { status: "ok", loaded: 8, version: expect.stringMatching(/^[0-9a-f]{12}$/) },
+        configuration: { status: "ok", version: expect.stringMatching(/^[0-9a-f]{12}$/) },
         providers: { status: "ok", set_up: 0 },
       },
     });

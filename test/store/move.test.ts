@@ -29,6 +29,7 @@ const left = {
     "budget_pools",
     "generations",
     "holders",
+    "node_versions",
     "nodes",
     "pool_sums",
     "reservations",

@@ -8,6 +8,7 @@
  */
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import { StorageError } from "../storage-error.ts";
+import { nodeTable } from "./node-repository.ts";
 import { poolFunctions } from "./pool-functions.ts";
 import type { QueryPool } from "./query-pool.ts";
 import { windowFunctions } from "./window-functions.ts";
@@ -386,6 +387,8 @@ end $$;`,
   },
   // 9: Money of budgets in pools, for nodes that count calls elsewhere.
   { sql: poolFunctions },
+  // 10: What each node serves.
+  { sql: nodeTable },
 ];
 
 /** One number for all programs, so that of several that start at once one migrates. "trpe" */

@@ -28,6 +28,7 @@ import { Holder } from "./holder.ts";
 import { type KeyVersion, keyRepository } from "./key-repository.ts";
 import { ledgerRepository, removeLedgerDays } from "./ledger-repository.ts";
 import { isCurrent, migrate, steps } from "./migrations.ts";
+import { nodeRepository } from "./node-repository.ts";
 import { placeOf } from "./place.ts";
 import { QueryPool } from "./query-pool.ts";
 import { removeExpiredRuns, runRepository, runTotals } from "./run-repository.ts";
@@ -132,6 +133,7 @@ export async function openPostgresStore(
     budgets: budgetRepository({ path, background }, { holder, strays, hasOneClock }),
     audit: auditRepository(background),
     ledger: ledgerRepository(background),
+    nodes: nodeRepository(background),
     windows: postgresWindows(windowPool, windowTimes),
     books: postgresBooks({ path, background }),
     maintenance: maintenanceOf(background, place, holder),

@@ -1,0 +1,53 @@
+/** A configuration as the value of a file that would give it, without its secrets. */
+import type { Config, ListenerConfig, ProviderConfig, StoreConfig } from "./config.ts";
+import { formatAddress } from "./listeners.ts";
+
+const hidden = "***";
+
+export function fileFrom(config: Config): Record<string, unknown> {
+  const { listen, providers, store, coordination, budgets, aliases, ...rest } = config;
+  return {
+    listen: listen.map(listenerFrom),
+    ...(store !== undefined && { store: storeFrom(store) }),
+    ...(coordination !== undefined && { coordination: withoutSecrets(coordination) }),
+    ...(snakeKeys(rest) as object),
+    budgets: budgetsFrom(budgets),
+    providers: Object.fromEntries(providers.map((provider) => [provider.name, providerFrom(provider)])),
+    aliases,
+  };
+}
+
+const listenerFrom = ({ address, ...rest }: ListenerConfig) => ({ address: formatAddress(address), ...rest });
+
+/** User, password and what follows the database's name may be secrets. */
+function withoutSecrets(url: string): string {
+  const { protocol, host, pathname } = new URL(url);
+  return `${protocol}//${hidden}@${host}${pathname}`;
+}
+
+const storeFrom = ({ url, ...rest }: StoreConfig) => ({ url: withoutSecrets(url), ...(snakeKeys(rest) as object) });
+
+function providerFrom({ name: _, dialect, baseUrl, apiKey, headers, modelRules, timeouts, ...rest }: ProviderConfig) {
+  return {
+    dialect,
+    base_url: baseUrl,
+    ...(apiKey !== undefined && { api_key: hidden }),
+    ...rest,
+    headers: Object.fromEntries(Object.keys(headers).map((header) => [header, hidden])),
+    model_rules: modelRules,
+    timeouts: snakeKeys(timeouts),
+  };
+}
+
+/** Tags are the operator's own words. */
+const budgetsFrom = ({ tags, ...rest }: Config["budgets"]) => ({ ...(snakeKeys(rest) as object), tags });
+
+function snakeKeys(value: unknown): unknown {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, inner]) => [
+      key.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+      snakeKeys(inner),
+    ]),
+  );
+}

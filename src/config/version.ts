@@ -1,0 +1,17 @@
+/** The version of a configuration, by which nodes tell whether they serve the same. */
+import { canonical } from "../lib/json/canonical.ts";
+import { fileFrom } from "./as-file.ts";
+import type { Config } from "./config.ts";
+
+/** Where a node is and what it has there: each may have its own. */
+const ownToNodes = ["listen", "data", "store", "coordination", "personas", "workers", "log"];
+
+/**
+ * @returns the first 12 hexadecimal digits of the SHA-256 of what nodes should have in common. Secrets are not in it: a version is
+ * shown to anybody
+ */
+export function configVersion(config: Config): string {
+  const shared = { ...fileFrom(config) };
+  for (const name of ownToNodes) delete shared[name];
+  return Bun.SHA256.hash(canonical(shared), "hex").slice(0, 12);
+}

@@ -1,0 +1,87 @@
+/**
+ * Whether all nodes serve the same. Personas and configuration are files on each of them, and one that was forgotten answers otherwise
+ * than the rest: a warning in the log, in `/health` and in the metrics, and nothing more, as it is usual while nodes are replaced.
+ */
+import type { Clock } from "../lib/clock.ts";
+import type { Logger } from "../lib/log.ts";
+import type { NodeRepository, NodeVersions } from "../store/store.ts";
+
+export type NodeComparisonOptions = {
+  readonly nodes: NodeRepository;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly versions: () => NodeVersions;
+};
+
+/** How many nodes there are, this one included, and how many of them serve something else than this one. */
+export type NodeDifference = { readonly nodes: number } & { readonly [Part in keyof NodeVersions]: number };
+
+const everyMs = 10_000;
+/** Looks in a row that find a difference until it is told: files reach all nodes within some seconds, but not at once. */
+const looksUntilTold = 3;
+
+export class NodeComparison {
+  readonly #options: NodeComparisonOptions;
+  readonly #node: string;
+  #found: NodeDifference = { nodes: 1, program: 0, configuration: 0, personas: 0 };
+  #looks = 0;
+  #cancel = () => {};
+  #looking: Promise<void> | undefined;
+  #isClosed = false;
+
+  constructor(options: NodeComparisonOptions) {
+    this.#options = options;
+    this.#node = options.clock.newId();
+  }
+
+  /** As of at most some seconds ago. */
+  get difference(): NodeDifference {
+    return this.#found;
+  }
+
+  /** Tells and looks, now and from then on. Resolves after the first time, and never rejects. */
+  start(): Promise<void> {
+    this.#looking = this.#look();
+    return this.#looking;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#cancel();
+    await this.#looking;
+    // What stays is not counted after a minute.
+    await this.#options.nodes.leave(this.#node).catch(() => {});
+  }
+
+  async #look(): Promise<void> {
+    const { nodes, clock, versions } = this.#options;
+    try {
+      const own = versions();
+      const others = await nodes.tell(this.#node, own);
+      const differing = (part: keyof NodeVersions) => others.filter((other) => other[part] !== own[part]).length;
+      this.#tell({
+        nodes: others.length + 1,
+        program: differing("program"),
+        configuration: differing("configuration"),
+        personas: differing("personas"),
+      });
+    } catch {
+      // The store says elsewhere that it is away; what was known last stays.
+    }
+    if (this.#isClosed) return;
+    this.#cancel = clock.setTimer(everyMs, () => {
+      this.#looking = this.#look();
+    });
+  }
+
+  #tell(found: NodeDifference): void {
+    this.#found = found;
+    const { program, configuration, personas } = found;
+    const isSame = program + configuration + personas === 0;
+    if (isSame && this.#looks >= looksUntilTold) this.#options.log.info("all nodes serve the same again", found);
+    this.#looks = isSame ? 0 : this.#looks + 1;
+    if (this.#looks === looksUntilTold) {
+      this.#options.log.warn("other nodes serve another program, configuration or personas than this one", found);
+    }
+  }
+}

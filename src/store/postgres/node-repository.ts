@@ -1,0 +1,29 @@
+/** What each node serves, for whoever compares them. A node that says nothing for a minute counts no more. */
+import type { NodeRepository, NodeVersions } from "../store.ts";
+import type { QueryPool } from "./query-pool.ts";
+
+/** The step of the schema that makes its table. Never edited once released. */
+export const nodeTable = `
+create table troupe.node_versions (
+  node text primary key, program text not null, configuration text not null, personas text not null,
+  told_at timestamptz not null
+) with (fillfactor = 50);`;
+
+export function nodeRepository(pool: QueryPool): NodeRepository {
+  return {
+    async tell(node, { program, configuration, personas }) {
+      const text = `with told as (
+          insert into troupe.node_versions values ($1::text, $2::text, $3::text, $4::text, clock_timestamp())
+          on conflict (node) do update set program = excluded.program, configuration = excluded.configuration,
+            personas = excluded.personas, told_at = excluded.told_at),
+        gone as (delete from troupe.node_versions where told_at < clock_timestamp() - interval '1 day')
+        select program, configuration, personas from troupe.node_versions
+        where node <> $1::text and told_at > clock_timestamp() - interval '1 minute'`;
+      const rows = await pool.run<NodeVersions>(text, [node, program, configuration, personas]);
+      return rows.map((row) => ({ ...row }));
+    },
+    async leave(node) {
+      await pool.run("delete from troupe.node_versions where node = $1::text", [node]);
+    },
+  };
+}
