@@ -65,7 +65,9 @@ export class Holder {
       [id, this.lapseMs],
     );
     if (this.#id !== id) return;
-    this.#until = count === 0 ? Number.NEGATIVE_INFINITY : askedAt + this.lapseMs;
+    // Who saw it lapse meanwhile has given up what was held: under this name nothing is held again, and others take it over.
+    const isLost = count === 0 || !this.holds(id);
+    this.#until = isLost ? Number.NEGATIVE_INFINITY : askedAt + this.lapseMs;
   }
 
   /** Finds out whether writes work, by renewing. Who asks meanwhile shares it, as all of them write one row. @throws StorageError */
