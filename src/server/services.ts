@@ -29,8 +29,8 @@ import type { Usage } from "../protocols/chat/schema.ts";
 import { optionSchemas } from "../providers/options.ts";
 import { providers } from "../providers/registry.ts";
 import { openStoreFor } from "../store/open.ts";
-import { openRedisDesk } from "../store/redis/budget-desk.ts";
 import { openRedisStreams } from "../store/redis/live-streams.ts";
+import { openRedisCounter } from "../store/redis/pool-counter.ts";
 import { openRedisWindows } from "../store/redis/shared-windows.ts";
 import { firstKeyName } from "../store/sqlite/loss-guard.ts";
 import type { Store } from "../store/store.ts";
@@ -90,13 +90,20 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   await cluster?.start();
   const keys = opened.adopt(new Keys(store.keys, clock, config.tiers), (one) => flushUses(one, log));
   const metrics = new Metrics(build);
-  const desk =
-    coordination === undefined ? undefined : opened.adopt(openRedisDesk(coordination, clock), (one) => one.close());
+  const counter =
+    coordination === undefined ? undefined : opened.adopt(openRedisCounter(coordination, clock), (one) => one.close());
   const nodes = () => cluster?.status.nodes ?? 1;
   const pooled =
-    store.books &&
+    store.poolRepository &&
     opened.adopt(
-      new PooledBudgets({ store: store.budgets, books: store.books, ...(desk && { desk }), clock, log, nodes }),
+      new PooledBudgets({
+        store: store.budgets,
+        poolRepository: store.poolRepository,
+        ...(counter && { counter }),
+        clock,
+        log,
+        nodes,
+      }),
       (one) => one.close(),
     );
   const budgets = opened.adopt(
@@ -178,7 +185,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
     cluster,
     anonymousLimits: limits.addresses,
     comparison,
-    arePooled: pooled && desk && (() => pooled.isPooled),
+    arePooled: pooled && counter && (() => pooled.isPooled),
     workers: workerChannel,
     personas,
     loading: undefined,
@@ -222,7 +229,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   );
   sampleLedger(services);
   if (cluster !== undefined) sampleCluster(metrics, cluster);
-  if (pooled !== undefined && desk !== undefined) samplePools(metrics, pooled);
+  if (pooled !== undefined && counter !== undefined) samplePools(metrics, pooled);
   sampleNetwork(services);
   sampleLive(services);
   sampleStores(services, sweeper, await storeSize(store));

@@ -1,13 +1,13 @@
 /**
- * Money of budgets in pools, so that a call of a busy budget needs no statement of the database. The *books*, in the database, count
- * what was granted to a pool as reserved; the *desk*, a faster store that may forget, counts the calls under way against it.
+ * Money of budgets in pools, so that a call of a busy budget needs no statement of the database. The database counts
+ * what was granted to a pool as reserved; the *counter*, a faster store that may forget, counts the calls under way against it.
  *
- * A budget (scope and span) has one open pool at most. What nodes have spent of it is written to the books as sums that only grow, one
- * for each node, so it may be told twice, late, and by any node: by the one that spent it, or by another that found it at the desk.
+ * A budget (scope and span) has one open pool at most. What nodes have spent of it is written to the database as sums that only grow, one
+ * for each node, so it may be told twice, late, and by any node: by the one that spent it, or by another that found it at the counter.
  * A pool that was closed takes no calls, gives back what is free, and ends when its last call is over. One of which nobody has told
- * for ten minutes ends by itself: so a desk that forgot it costs a budget nothing for longer.
+ * for ten minutes ends by itself: so a counter that forgot it costs a budget nothing for longer.
  *
- * A desk that forgot a pool never gets it back: a pool is brought there once, by the node that opened it, in an exchange that counts once.
+ * A counter that forgot a pool never gets it back: a pool is brought there once, by the node that opened it, in an exchange that counts once.
  */
 import type { BudgetSpan, TokenWindow } from "./store.ts";
 
@@ -29,7 +29,7 @@ export type Grant = {
   readonly pool: string;
   /** Altogether. */
   readonly granted: number;
-  /** Whether it is the new one, which its node brings to the desk. */
+  /** Whether it is the new one, which its node brings to the counter. */
   readonly isNew: boolean;
 };
 
@@ -44,7 +44,7 @@ export type PoolAccount = {
   readonly held?: number;
   /** Whether the pool shall take no more calls. */
   readonly isClosed?: boolean;
-  /** Whether the desk does not know it: it is closed, unless it was opened a moment ago and is on its way there. */
+  /** Whether the counter does not know it: it is closed, unless it was opened a moment ago and is on its way there. */
   readonly isLost?: boolean;
   /** Whether no call is left, and nothing untold. */
   readonly isEnded?: boolean;
@@ -52,7 +52,7 @@ export type PoolAccount = {
 
 export type PoolState = "open" | "closed" | "ended" | "unknown";
 
-export interface PoolBooks {
+export interface PoolRepository {
   /**
    * Opens or fills pools: each gets up to half of what is free of its budget.
    * @returns in their order; null where a budget is near its limit
@@ -66,11 +66,11 @@ export interface PoolBooks {
   endLapsed(): Promise<number>;
 }
 
-/** Of a desk. The books end a pool of which nobody told for ten minutes. */
+/** Of a counter. The database ends a pool of which nobody told for ten minutes. */
 export type PoolTimes = {
   /** For how long a node that says nothing holds what its calls hold. */
   readonly lapseMs: number;
-  /** Nothing more is admitted from a pool of which the books have not heard for so long: less than they wait. */
+  /** Nothing more is admitted from a pool of which the database has not heard for so long: less than it waits. */
   readonly goodMs: number;
   /** A pool that no call was reserved from for so long is closed. */
   readonly idleMs: number;
@@ -78,7 +78,7 @@ export type PoolTimes = {
 
 export const poolTimes: PoolTimes = { lapseMs: 600_000, goodMs: 300_000, idleMs: 5_000 };
 
-/** What a node tells the desk of one pool, and wants to know of it. */
+/** What a node tells the counter of one pool, and wants to know of it. */
 export type PoolWord = {
   readonly pool: string;
   /** What this node has spent of it altogether, and what its calls under way hold. */
@@ -86,15 +86,15 @@ export type PoolWord = {
   readonly held: number;
   /** The budget's limit as the node knows it: a pool that was opened under a higher one is closed. */
   readonly limit?: number;
-  /** Of a pool that the node has opened; it begins to be good at `at`, a reading of the desk's clock. */
+  /** Of a pool that the node has opened; it begins to be good at `at`, a reading of the counter's clock. */
   readonly install?: { readonly at: number; readonly granted: number; readonly limit: number; readonly step: number };
   /** More was granted, altogether; `step` is how much at once. */
   readonly raise?: { readonly granted: number; readonly step: number; readonly limit: number };
   readonly close?: boolean;
   /** Whether the account is wanted even if another node was given it a moment ago. */
   readonly look?: boolean;
-  /** What the books have been told: of the account that the desk gave at `at`. */
-  readonly booked?: {
+  /** What the database has been told: of the account that the counter gave at `at`. */
+  readonly recorded?: {
     readonly at: number;
     readonly sums: Readonly<Record<string, number>>;
     readonly returned: number;
@@ -102,7 +102,7 @@ export type PoolWord = {
   };
 };
 
-export type DeskCall = {
+export type CounterCall = {
   readonly amount: number;
   /** Places in `pools`. */
   readonly pools: readonly number[];
@@ -121,20 +121,20 @@ export type WindowWord = {
 };
 
 /**
- * One exchange of a node with the desk. A node numbers them, has one under way at a time, and sends one without an answer again as it
+ * One exchange of a node with the counter. A node numbers them, has one under way at a time, and sends one without an answer again as it
  * was: it counts once. All that is told is heeded before the calls, which are decided in their order.
  */
-export type DeskExchange = {
+export type CounterExchange = {
   readonly node: string;
   readonly number: number;
   /** Whether the node begins: such a one tells nothing. */
   readonly isNew: boolean;
   readonly pools: readonly PoolWord[];
   readonly windows: readonly WindowWord[];
-  readonly calls: readonly DeskCall[];
+  readonly calls: readonly CounterCall[];
 };
 
-/** What an account of a pool says: to be told the books, and then the desk. */
+/** What an account of a pool says: to be told to the database, and then to the counter. */
 export type DueAccount = {
   readonly sums: Readonly<Record<string, number>>;
   readonly returned: number;
@@ -151,9 +151,9 @@ export type PoolReply = {
   readonly filledMs: number;
   /** Whether this node is to fill it. */
   readonly fill: boolean;
-  /** Whether the books know all that this node has spent of it. */
-  readonly isBooked: boolean;
-  /** Present where this node is to tell the books. */
+  /** Whether the database knows all that this node has spent of it. */
+  readonly isRecorded: boolean;
+  /** Present where this node is to tell the database. */
   readonly due?: DueAccount;
 };
 
@@ -164,21 +164,21 @@ export type CallReply =
   | { readonly kind: "short"; readonly pool: number }
   | { readonly kind: "gone"; readonly pool: number };
 
-export type DeskReply = {
-  /** The desk's clock. */
+export type CounterReply = {
+  /** The counter's clock. */
   readonly now: number;
   /** Another one than before: the windows were lost. For how long it has been this one. */
   readonly epoch: string;
   readonly epochMs: number;
-  /** Undefined: the desk does not know it. */
+  /** Undefined: the counter does not know it. */
   readonly pools: readonly (PoolReply | undefined)[];
   readonly calls: readonly CallReply[];
 };
 
-export interface BudgetDesk {
+export interface PoolCounter {
   /** Where it is, for messages. */
   readonly place: string;
-  /** @returns `lapsed` where the desk does not know the node: nothing was done. Rejects where it can't be asked in time; it may have been done */
-  exchange(exchange: DeskExchange): Promise<DeskReply | "lapsed">;
+  /** @returns `lapsed` where the counter does not know the node: nothing was done. Rejects where it can't be asked in time; it may have been done */
+  exchange(exchange: CounterExchange): Promise<CounterReply | "lapsed">;
   close(): Promise<void>;
 }

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Config } from "../config/config.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
-import type { PoolBooks } from "./budget-pools.ts";
+import type { PoolRepository } from "./budget-pools.ts";
 import type { SharedWindows } from "./shared-windows.ts";
 import { databaseName, openStore } from "./sqlite/store.ts";
 import { asFolderError } from "./storage-error.ts";
@@ -17,7 +17,7 @@ export type OpenedStore = Store & {
   readonly schemaVersion: number;
   /** Present where several nodes share the store. */
   readonly windows?: SharedWindows;
-  readonly books?: PoolBooks;
+  readonly poolRepository?: PoolRepository;
 };
 
 /**

@@ -5,7 +5,7 @@
 import type { WindowWord } from "../store/budget-pools.ts";
 import type { TokenWindow } from "../store/store.ts";
 
-/** Uses of half a second, as of its end. `told`: how many of them the desk knows. */
+/** Uses of half a second, as of its end. `told`: how many of them the counter knows. */
 type Use = { readonly at: number; tokens: number; told: number };
 type Fix = readonly [at: number, tokens: number];
 
@@ -34,7 +34,7 @@ export class NodeTokens {
     while (this.#uses.length > 0 && this.#uses[0]!.at <= now - windowMs) this.#uses.shift();
   }
 
-  /** @param isTold whether the desk has counted them */
+  /** @param isTold whether the counter has counted them */
   use(now: number, tokens: number, isTold: boolean): Use {
     const at = Math.ceil(now / gatheredMs) * gatheredMs;
     let use = this.#uses.at(-1);
@@ -47,11 +47,11 @@ export class NodeTokens {
     return use;
   }
 
-  /** Corrects a use by what it came to. @param deskAt when the desk counted it; absent: it did not */
-  correct(use: Use, now: number, tokens: number, deskAt: number | undefined): void {
+  /** Corrects a use by what it came to. @param countedAt when the counter counted it; absent: it did not */
+  correct(use: Use, now: number, tokens: number, countedAt: number | undefined): void {
     if (tokens === 0) return;
-    if (deskAt !== undefined) {
-      this.#fixes.push([deskAt, tokens]);
+    if (countedAt !== undefined) {
+      this.#fixes.push([countedAt, tokens]);
       use.told += tokens;
       use.tokens += tokens;
     } else if (use.at > now - windowMs) use.tokens += tokens;
@@ -72,7 +72,7 @@ export class NodeTokens {
     return { used, emptyMs, waitMs: Number.POSITIVE_INFINITY };
   }
 
-  /** The desk has lost its windows: all is to be told once more. */
+  /** The counter has lost its windows: all is to be told once more. */
   retell(): void {
     for (const use of this.#uses) use.told = 0;
     // They name times of the windows that are gone; more than was counted counts from now on.

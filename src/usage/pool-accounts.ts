@@ -1,6 +1,6 @@
-/** Tells the books of pools what was spent, in one statement for whatever came while the last one was under way. Never gives up. */
+/** Tells the database what of pools was spent, in one statement for whatever came while the last one was under way. Never gives up. */
 import type { Clock } from "../lib/clock.ts";
-import type { PoolAccount, PoolBooks, PoolState } from "../store/budget-pools.ts";
+import type { PoolAccount, PoolRepository, PoolState } from "../store/budget-pools.ts";
 
 type Done = (account: PoolAccount, state: PoolState) => void;
 type Entry = { account: PoolAccount; readonly done: Done[] };
@@ -9,7 +9,7 @@ const batchSize = 100;
 const retryMs = 1_000;
 
 export class PoolAccounts {
-  readonly #books: PoolBooks;
+  readonly #repository: PoolRepository;
   readonly #clock: Clock;
   readonly #onFailure: (error: unknown) => void;
   /** By pool: what came for one that waits is joined with it. */
@@ -18,8 +18,8 @@ export class PoolAccounts {
   #isFailing = false;
   #cancelRetry = () => {};
 
-  constructor(books: PoolBooks, clock: Clock, onFailure: (error: unknown) => void) {
-    this.#books = books;
+  constructor(poolRepository: PoolRepository, clock: Clock, onFailure: (error: unknown) => void) {
+    this.#repository = poolRepository;
     this.#clock = clock;
     this.#onFailure = onFailure;
   }
@@ -59,7 +59,7 @@ export class PoolAccounts {
       const batch = [...this.#waiting.values()].slice(0, batchSize);
       for (const { account } of batch) this.#waiting.delete(account.pool);
       try {
-        const states = await this.#books.account(batch.map(({ account }) => account));
+        const states = await this.#repository.account(batch.map(({ account }) => account));
         for (const [at, { account, done }] of batch.entries()) for (const one of done) one(account, states[at]!);
       } catch (error) {
         for (const { account, done } of batch) {

@@ -1,25 +1,25 @@
 /**
  * Budgets whose busy part is counted elsewhere than in the database: calls are reserved from pools of money (`src/store/budget-pools.ts`),
- * and tokens per minute are counted there too. Near a budget's limit, and whenever the desk can't be asked, calls go by the database, which
+ * and tokens per minute are counted there too. Near a budget's limit, and whenever the counter can't be asked, calls go by the database, which
  * counts pools as reserved: so no more is admitted than the limit, whichever way. Before it refuses, pools give back what is free.
  */
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
-import type { BudgetDesk, FillAsk, PoolBooks, PoolReply } from "../store/budget-pools.ts";
+import type { FillAsk, PoolCounter, PoolReply, PoolRepository } from "../store/budget-pools.ts";
 import type { BudgetRepository, BudgetSpan, OpenPool, Reservation, Reserved, TokenWindow } from "../store/store.ts";
-import { DeskLine, type LineCall, type LineReserved } from "./desk-line.ts";
+import { CounterLink, type LinkCall, type LinkReserved } from "./counter-link.ts";
 import type { NodePool } from "./node-pool.ts";
 import type { NodeTokens, TokenUse } from "./node-tokens.ts";
 import { PoolAccounts } from "./pool-accounts.ts";
 
 export type PooledBudgetTools = {
   readonly store: BudgetRepository;
-  readonly books: PoolBooks;
+  readonly poolRepository: PoolRepository;
   /** Absent: nothing is counted elsewhere by this node; others may. */
-  readonly desk?: BudgetDesk;
+  readonly counter?: PoolCounter;
   readonly clock: Clock;
   readonly log: Logger;
-  /** How many nodes there are: each has its share of tokens while the desk is away. */
+  /** How many nodes there are: each has its share of tokens while the counter is away. */
   readonly nodes: () => number;
 };
 
@@ -34,12 +34,12 @@ type Budget = BudgetSpan & {
   usedAt: number;
 };
 
-/** Tokens of a call under way. `deskAt`: when the desk counted them; absent: it did not. */
+/** Tokens of a call under way. `countedAt`: when the counter counted them; absent: it did not. */
 type HeldTokens = {
   readonly window: NodeTokens;
   readonly use: TokenUse;
   readonly reserved: number;
-  readonly deskAt?: number;
+  readonly countedAt?: number;
 };
 
 type Held = {
@@ -89,7 +89,7 @@ const warnIntervalMs = 60_000;
 
 export class PooledBudgets implements BudgetRepository {
   readonly #tools: PooledBudgetTools;
-  readonly #line: DeskLine | undefined;
+  readonly #link: CounterLink | undefined;
   readonly #accounts: PoolAccounts;
   readonly #budgets = new Map<string, Budget>();
   /** By pool. */
@@ -103,33 +103,33 @@ export class PooledBudgets implements BudgetRepository {
   #nextTellAt = Number.NEGATIVE_INFINITY;
   #cancelTick = () => {};
 
-  /** Totals since the start: calls reserved from pools, those that went by the database, and times the desk was lost. */
+  /** Totals since the start: calls reserved from pools, those that went by the database, and times the counter was lost. */
   readonly counts = { pooled: 0, stored: 0, lost: 0, byShare: 0 };
 
   constructor(tools: PooledBudgetTools) {
     this.#tools = tools;
-    const { desk, books, clock } = tools;
-    this.#accounts = new PoolAccounts(books, clock, (error) =>
+    const { counter, poolRepository, clock } = tools;
+    this.#accounts = new PoolAccounts(poolRepository, clock, (error) =>
       this.#warn("pools of budgets can't be accounted for now", error),
     );
-    this.#line =
-      desk &&
-      new DeskLine({
-        desk,
+    this.#link =
+      counter &&
+      new CounterLink({
+        counter,
         clock,
         onPool: (pool, reply, at) => this.#told(pool, reply, at),
         onLost: (error) => this.#lost(error),
-        onBack: () => tools.log.info("budgets are counted in pools again", { place: desk.place }),
+        onBack: () => tools.log.info("budgets are counted in pools again", { place: counter.place }),
       });
-    if (this.#line !== undefined) this.#tickLater();
+    if (this.#link !== undefined) this.#tickLater();
   }
 
   /** Whether calls of budgets are counted in pools. */
   get isPooled(): boolean {
-    return this.#line?.isAway === false;
+    return this.#link?.isAway === false;
   }
 
-  /** Pools of which the books are yet to be told. */
+  /** Pools of which the database is yet to be told. */
   get waiting(): number {
     return this.#accounts.waiting;
   }
@@ -142,27 +142,27 @@ export class PooledBudgets implements BudgetRepository {
   forgetSpending: BudgetRepository["forgetSpending"] = (beforeDay) => this.#tools.store.forgetSpending(beforeDay);
 
   async releaseAbandoned(): Promise<number> {
-    await this.#tools.books.endLapsed();
+    await this.#tools.poolRepository.endLapsed();
     return this.#tools.store.releaseAbandoned();
   }
 
   async reserve(reservation: Reservation): Promise<Reserved> {
-    const line = this.#line;
-    if (line === undefined) return this.#reserveStored(reservation);
+    const link = this.#link;
+    if (link === undefined) return this.#reserveStored(reservation);
     if (this.#held.has(reservation.id)) return {};
-    if (reservation.budgets.length === 0) return this.#byDatabase(line, reservation);
-    for (let tries = 0; tries < maxTries && !line.isAway; tries += 1) {
-      const budgets = await this.#pooled(line, reservation);
+    if (reservation.budgets.length === 0) return this.#byDatabase(link, reservation);
+    for (let tries = 0; tries < maxTries && !link.isAway; tries += 1) {
+      const budgets = await this.#pooled(link, reservation);
       if (budgets === undefined) break;
-      const call = callOf(line, reservation, budgets);
-      const reply = await line.ask(call);
+      const call = callOf(link, reservation, budgets);
+      const reply = await link.ask(call);
       if (reply.kind === "away") break;
       if (reply.kind === "tokens") return { tokens: reply.window! };
       if (reply.kind === "short") await this.#moreIn(reply.pool);
       else if (reply.kind === "gone") this.#unlink(reply.pool);
-      else return this.#reserved(line, reservation, call, reply);
+      else return this.#reserved(link, reservation, call, reply);
     }
-    return this.#byDatabase(line, reservation);
+    return this.#byDatabase(link, reservation);
   }
 
   async settle(id: string, spent: number, tokens: number): Promise<boolean> {
@@ -174,33 +174,33 @@ export class PooledBudgets implements BudgetRepository {
     for (const pool of held.pools) {
       pool.held -= held.amount;
       pool.spent += spent;
-      if (pool.isLost) this.#tellBooks(pool);
-      else this.#line!.tellSoon(pool);
+      if (pool.isLost) this.#tellDatabase(pool);
+      else this.#link!.tellSoon(pool);
     }
     if (held.tokens !== undefined) this.#correct(held.tokens, tokens);
     return true;
   }
 
-  /** Tells the desk and the books what was spent. */
+  /** Tells the counter and the database what was spent. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#cancelTick();
-    const line = this.#line;
-    if (line === undefined) return;
-    await line.told();
-    for (const pool of line.pools.values()) if (pool.spent > pool.told) this.#tellBooks(pool);
+    const link = this.#link;
+    if (link === undefined) return;
+    await link.told();
+    for (const pool of link.pools.values()) if (pool.spent > pool.told) this.#tellDatabase(pool);
     await this.#accounts.close();
     const pools = this.#accounts.waiting;
-    if (pools > 0) this.#tools.log.error("what calls cost could not be told the database", { pools });
+    if (pools > 0) this.#tools.log.error("what calls cost could not be told to the database", { pools });
   }
 
   /** @returns the call's budgets, all with a pool; undefined where it has to go by the database */
-  async #pooled(line: DeskLine, { amount, budgets: asked }: Reservation): Promise<readonly Budget[] | undefined> {
+  async #pooled(link: CounterLink, { amount, budgets: asked }: Reservation): Promise<readonly Budget[] | undefined> {
     const now = this.#tools.clock.monotonic();
     const budgets = asked.flatMap((one) => this.#budgetOf(one, now) ?? []);
     if (budgets.length < asked.length || budgets.some(({ exactUntil }) => exactUntil > now)) return undefined;
     const missing = budgets.filter(({ pool }) => pool === undefined);
-    if (missing.length > 0) await this.#open(line, missing, amount);
+    if (missing.length > 0) await this.#open(link, missing, amount);
     return budgets.every(({ pool }) => pool !== undefined) ? budgets : undefined;
   }
 
@@ -219,10 +219,10 @@ export class PooledBudgets implements BudgetRepository {
   }
 
   /** Never rejects. Each budget is asked for once at a time. */
-  async #open(line: DeskLine, budgets: readonly Budget[], amount: number): Promise<void> {
+  async #open(link: CounterLink, budgets: readonly Budget[], amount: number): Promise<void> {
     const own = budgets.filter(({ opening }) => opening === undefined);
     if (own.length > 0) {
-      const opening = this.#openNow(line, own, amount).finally(() => {
+      const opening = this.#openNow(link, own, amount).finally(() => {
         for (const budget of own) budget.opening = undefined;
       });
       for (const budget of own) budget.opening = opening;
@@ -230,11 +230,11 @@ export class PooledBudgets implements BudgetRepository {
     await Promise.all(budgets.map(({ opening }) => opening));
   }
 
-  async #openNow(line: DeskLine, budgets: readonly Budget[], amount: number): Promise<void> {
-    const { books, clock } = this.#tools;
-    // A pool is good from before the books know of it.
-    if (line.deskTime === undefined) await line.told();
-    const at = line.deskTime;
+  async #openNow(link: CounterLink, budgets: readonly Budget[], amount: number): Promise<void> {
+    const { poolRepository, clock } = this.#tools;
+    // A pool is good from before the database knows of it.
+    if (link.counterTime === undefined) await link.told();
+    const at = link.counterTime;
     if (at === undefined) return;
     const step = stepOf(amount);
     const needs = amount * worthCalls;
@@ -249,7 +249,7 @@ export class PooledBudgets implements BudgetRepository {
         fresh: clock.newId(),
       }),
     );
-    const grants = await books.fill(asks).catch(() => undefined);
+    const grants = await poolRepository.fill(asks).catch(() => undefined);
     const now = clock.monotonic();
     for (const [place, budget] of budgets.entries()) {
       const grant = grants?.[place];
@@ -257,7 +257,7 @@ export class PooledBudgets implements BudgetRepository {
         budget.exactUntil = now + (grants === undefined ? unsureMs : nearMs);
         continue;
       }
-      const pool = line.poolOf(grant.pool);
+      const pool = link.poolOf(grant.pool);
       // It can't be used, and the database does not know it yet.
       if (pool.isLost || pool.reply?.isOpen === false) {
         budget.exactUntil = now + unsureMs;
@@ -277,8 +277,8 @@ export class PooledBudgets implements BudgetRepository {
   }
 
   /** Never rejects. */
-  async #fill(line: DeskLine, pool: NodePool, { granted, step: last, filledMs }: PoolReply): Promise<void> {
-    const { books, clock } = this.#tools;
+  async #fill(link: CounterLink, pool: NodePool, { granted, step: last, filledMs }: PoolReply): Promise<void> {
+    const { poolRepository, clock } = this.#tools;
     const budget = this.#byPool.get(pool.id);
     if (budget === undefined) return;
     const { scope, span, limit } = budget;
@@ -295,7 +295,7 @@ export class PooledBudgets implements BudgetRepository {
       upTo: granted + step,
       fresh: clock.newId(),
     };
-    const grants = await books.fill([ask]).catch(() => undefined);
+    const grants = await poolRepository.fill([ask]).catch(() => undefined);
     const grant = grants?.[0];
     if (grant?.pool === pool.id) pool.raise = { granted: grant.granted, step, limit };
     else {
@@ -305,7 +305,7 @@ export class PooledBudgets implements BudgetRepository {
       this.#unlink(pool);
       pool.isClosing = true;
     }
-    line.tell(pool);
+    link.tell(pool);
   }
 
   #unlink(pool: NodePool): void {
@@ -315,10 +315,10 @@ export class PooledBudgets implements BudgetRepository {
   }
 
   #reserved(
-    line: DeskLine,
+    link: CounterLink,
     { id, amount, tokens }: Reservation,
-    call: LineCall,
-    { window, use }: LineReserved,
+    call: LinkCall,
+    { window, use }: LinkReserved,
   ): Reserved {
     const pools = call.pools.map(({ pool }) => pool);
     const held = { amount, pools, isStored: false };
@@ -327,11 +327,11 @@ export class PooledBudgets implements BudgetRepository {
       this.#held.set(id, held);
       return {};
     }
-    const counted = window && use ? counting(line, tokens, window, use) : this.#byShare(line, tokens);
+    const counted = window && use ? counting(link, tokens, window, use) : this.#byShare(link, tokens);
     if (counted.held === undefined) {
       for (const pool of pools) {
         pool.held -= amount;
-        line.tellSoon(pool);
+        link.tellSoon(pool);
       }
       return { tokens: counted.window };
     }
@@ -341,9 +341,9 @@ export class PooledBudgets implements BudgetRepository {
   }
 
   /** Tokens are counted first, as they can be given back without asking anybody. */
-  async #byDatabase(line: DeskLine, reservation: Reservation): Promise<Reserved> {
+  async #byDatabase(link: CounterLink, reservation: Reservation): Promise<Reserved> {
     const { id, tokens, ...rest } = reservation;
-    const counted = tokens && (await this.#countTokens(line, tokens));
+    const counted = tokens && (await this.#countTokens(link, tokens));
     if (counted !== undefined && counted.held === undefined) return { tokens: counted.window };
     const isStored = rest.budgets.length > 0;
     if (isStored) {
@@ -363,32 +363,32 @@ export class PooledBudgets implements BudgetRepository {
     return { tokens: counted.window };
   }
 
-  async #countTokens(line: DeskLine, tokens: Tokens): Promise<Counted> {
-    if (!line.goesByShare) {
-      const of = line.windowOf(tokens.key, tokens.limit);
-      const reply = await line.ask({ amount: 0, pools: [], window: { of, tokens: tokens.tokens } });
+  async #countTokens(link: CounterLink, tokens: Tokens): Promise<Counted> {
+    if (!link.goesByShare) {
+      const of = link.windowOf(tokens.key, tokens.limit);
+      const reply = await link.ask({ amount: 0, pools: [], window: { of, tokens: tokens.tokens } });
       if (reply.kind === "tokens") return { window: reply.window! };
-      if (reply.kind === "reserved") return counting(line, tokens, reply.window!, reply.use!);
+      if (reply.kind === "reserved") return counting(link, tokens, reply.window!, reply.use!);
     }
-    return this.#byShare(line, tokens);
+    return this.#byShare(link, tokens);
   }
 
   /** All nodes' shares together are the limit. */
-  #byShare(line: DeskLine, tokens: Tokens): Counted {
+  #byShare(link: CounterLink, tokens: Tokens): Counted {
     this.counts.byShare += 1;
-    const of = line.windowOf(tokens.key, tokens.limit);
+    const of = link.windowOf(tokens.key, tokens.limit);
     const now = this.#tools.clock.monotonic();
     const share = Math.floor(tokens.limit / Math.max(1, this.#tools.nodes()));
     const window = of.byShare(now, share, tokens.tokens);
     if (window.waitMs > 0) return { window };
     const use = of.use(now, tokens.tokens, false);
-    line.tellSoon(of);
+    link.tellSoon(of);
     return { window, held: { window: of, use, reserved: tokens.tokens } };
   }
 
-  #correct({ window, use, reserved, deskAt }: HeldTokens, used: number): void {
-    window.correct(use, this.#tools.clock.monotonic(), used - reserved, deskAt);
-    this.#line!.tellSoon(window);
+  #correct({ window, use, reserved, countedAt }: HeldTokens, used: number): void {
+    window.correct(use, this.#tools.clock.monotonic(), used - reserved, countedAt);
+    this.#link!.tellSoon(window);
   }
 
   /** Before a budget refuses, its pools give back what is free. */
@@ -405,16 +405,16 @@ export class PooledBudgets implements BudgetRepository {
 
   /** Never rejects. @returns whether something may have been given back */
   async #withdraw(pools: readonly OpenPool[], isFirst: boolean): Promise<boolean> {
-    const line = this.#line;
-    if (line === undefined || line.isAway) return this.#recall(pools, isFirst);
+    const link = this.#link;
+    if (link === undefined || link.isAway) return this.#recall(pools, isFirst);
     const now = this.#tools.clock.monotonic();
     const due = pools.filter(
       ({ pool }) => now >= (this.#withdrawals.get(pool)?.at ?? Number.NEGATIVE_INFINITY) + withdrawMs,
     );
     if (due.length > 0) {
       const done = this.#withdrawNow(
-        line,
-        due.map(({ pool }) => line.poolOf(pool)),
+        link,
+        due.map(({ pool }) => link.poolOf(pool)),
       );
       for (const { pool } of due) this.#withdrawals.set(pool, { at: now, done });
     }
@@ -427,14 +427,14 @@ export class PooledBudgets implements BudgetRepository {
     return true;
   }
 
-  async #withdrawNow(line: DeskLine, pools: readonly NodePool[]): Promise<void> {
+  async #withdrawNow(link: CounterLink, pools: readonly NodePool[]): Promise<void> {
     for (const pool of pools) {
       this.#unlink(pool);
       pool.isClosing = true;
       pool.wantsLook = true;
-      line.tell(pool);
+      link.tell(pool);
     }
-    await line.told();
+    await link.told();
     await this.#accounts.flushed();
     for (const { id } of pools) {
       const one = this.#withdrawals.get(id);
@@ -448,7 +448,7 @@ export class PooledBudgets implements BudgetRepository {
     if (alive.length === 0) return false;
     if (isFirst) {
       const accounts = alive.map(({ pool }) => ({ pool, sums: {}, isClosed: true }));
-      if ((await this.#tools.books.account(accounts).catch(() => undefined)) === undefined) return false;
+      if ((await this.#tools.poolRepository.account(accounts).catch(() => undefined)) === undefined) return false;
     }
     await this.#wait(recallMs);
     return true;
@@ -459,40 +459,40 @@ export class PooledBudgets implements BudgetRepository {
   }
 
   #told(pool: NodePool, reply: PoolReply | undefined, at: number): void {
-    const line = this.#line!;
+    const link = this.#link!;
     if (reply === undefined) {
       const budget = this.#byPool.get(pool.id);
       // Where it was opened a moment ago it is on its way there.
       if (budget !== undefined) budget.exactUntil = this.#tools.clock.monotonic() + unsureMs;
       this.#unlink(pool);
       pool.isLost = true;
-      this.#tellBooks(pool);
+      this.#tellDatabase(pool);
       return;
     }
     if (!reply.isOpen) this.#unlink(pool);
     const { due } = reply;
     if (due !== undefined) {
       this.#accounts.tell({ pool: pool.id, ...due, ...(!reply.isOpen && { isClosed: true }) }, (_, state) => {
-        pool.booked = { at, sums: due.sums, returned: due.returned, isEnded: due.isEnded };
+        pool.recorded = { at, sums: due.sums, returned: due.returned, isEnded: due.isEnded };
         if (state !== "open" && reply.isOpen) {
           this.#unlink(pool);
           pool.isClosing = true;
         }
-        line.tell(pool);
+        link.tell(pool);
       });
-    } else if (!reply.isOpen && !pool.isAtStake) line.pools.delete(pool.id);
+    } else if (!reply.isOpen && !pool.isAtStake) link.pools.delete(pool.id);
     if (!reply.fill || this.#filling.has(pool.id)) return;
-    const filling = this.#fill(line, pool, reply).finally(() => this.#filling.delete(pool.id));
+    const filling = this.#fill(link, pool, reply).finally(() => this.#filling.delete(pool.id));
     this.#filling.set(pool.id, filling);
   }
 
-  /** Straight from this node, as the desk can't. */
-  #tellBooks(pool: NodePool): void {
+  /** Straight from this node, as the counter can't. */
+  #tellDatabase(pool: NodePool): void {
     const { spent } = pool;
-    const sums: Record<string, number> = spent > 0 ? { [this.#line!.node]: spent } : {};
+    const sums: Record<string, number> = spent > 0 ? { [this.#link!.node]: spent } : {};
     this.#accounts.tell({ pool: pool.id, sums, ...(pool.isLost && { isLost: true }) }, () => {
       pool.told = Math.max(pool.told, spent);
-      if (pool.isLost && !pool.isAtStake) this.#line!.pools.delete(pool.id);
+      if (pool.isLost && !pool.isAtStake) this.#link!.pools.delete(pool.id);
     });
   }
 
@@ -505,19 +505,19 @@ export class PooledBudgets implements BudgetRepository {
     const now = this.#tools.clock.monotonic();
     if (now < this.#nextWarnAt) return;
     this.#nextWarnAt = now + warnIntervalMs;
-    this.#tools.log.error(words, { place: this.#tools.desk?.place, error });
+    this.#tools.log.error(words, { place: this.#tools.counter?.place, error });
   }
 
   #tickLater(): void {
-    this.#cancelTick = this.#tools.clock.setTimer(tickMs, () => this.#tick(this.#line!));
+    this.#cancelTick = this.#tools.clock.setTimer(tickMs, () => this.#tick(this.#link!));
   }
 
-  #tick(line: DeskLine): void {
+  #tick(link: CounterLink): void {
     const now = this.#tools.clock.monotonic();
-    line.tick(beatMs);
+    link.tick(beatMs);
     if (now >= this.#nextTellAt) {
       this.#nextTellAt = now + beatMs;
-      for (const pool of line.pools.values()) if (line.isAway && pool.spent > pool.told) this.#tellBooks(pool);
+      for (const pool of link.pools.values()) if (link.isAway && pool.spent > pool.told) this.#tellDatabase(pool);
       for (const [name, budget] of this.#budgets) {
         if (budget.usedAt > now - forgetMs || budget.opening !== undefined) continue;
         this.#budgets.delete(name);
@@ -527,34 +527,34 @@ export class PooledBudgets implements BudgetRepository {
     }
     if (now >= this.#nextAdoptAt) {
       this.#nextAdoptAt = now + Math.max(adoptMs, this.#tools.nodes() * adoptEveryMs);
-      void this.#adopt(line);
+      void this.#adopt(link);
     }
     if (!this.#isClosed) this.#tickLater();
   }
 
   /** Never rejects. Pools that nobody tells of, as their nodes are gone, are brought to their end. */
-  async #adopt(line: DeskLine): Promise<void> {
-    const { books } = this.#tools;
-    await books.endLapsed().catch(() => 0);
-    const left = await books.quiet(adoptMs / 3).catch(() => []);
-    for (const pool of left) line.tell(line.poolOf(pool));
+  async #adopt(link: CounterLink): Promise<void> {
+    const { poolRepository } = this.#tools;
+    await poolRepository.endLapsed().catch(() => 0);
+    const left = await poolRepository.quiet(adoptMs / 3).catch(() => []);
+    for (const pool of left) link.tell(link.poolOf(pool));
   }
 }
 
 const stepOf = (amount: number) => Math.max(leastStep, amount * stepCalls);
 
-function callOf(line: DeskLine, { amount, budgets, tokens }: Reservation, known: readonly Budget[]): LineCall {
+function callOf(link: CounterLink, { amount, budgets, tokens }: Reservation, known: readonly Budget[]): LinkCall {
   const pools = known.map(({ pool }, at) => ({ pool: pool!, limit: budgets[at]!.limit }));
-  if (tokens === undefined || line.goesByShare) return { amount, pools };
-  return { amount, pools, window: { of: line.windowOf(tokens.key, tokens.limit), tokens: tokens.tokens } };
+  if (tokens === undefined || link.goesByShare) return { amount, pools };
+  return { amount, pools, window: { of: link.windowOf(tokens.key, tokens.limit), tokens: tokens.tokens } };
 }
 
 function counting(
-  line: DeskLine,
+  link: CounterLink,
   { key, limit, tokens }: Tokens,
   found: TokenWindow & { at: number },
   use: TokenUse,
 ): Counted {
   const { at, ...window } = found;
-  return { window, held: { window: line.windowOf(key, limit), use, reserved: tokens, deskAt: at } };
+  return { window, held: { window: link.windowOf(key, limit), use, reserved: tokens, countedAt: at } };
 }

@@ -5,7 +5,7 @@
  */
 import { systemClock } from "../../src/lib/clock.ts";
 import { openPostgresStore } from "../../src/store/postgres/store.ts";
-import { openRedisDesk } from "../../src/store/redis/budget-desk.ts";
+import { openRedisCounter } from "../../src/store/redis/pool-counter.ts";
 import type { BudgetRepository } from "../../src/store/store.ts";
 import { PooledBudgets } from "../../src/usage/pooled-budgets.ts";
 import { PostgresServer } from "../helpers/postgres.ts";
@@ -28,11 +28,11 @@ async function node(url: string, hasPools: boolean): Promise<BudgetRepository> {
   const limits = { pool: 20, statementSeconds: 5, leaseSeconds: 15, keysWithoutDatabaseSeconds: 60 };
   const store = opened.adopt(await openPostgresStore({ url, ...limits }), (one) => one.close());
   if (!hasPools) return store.budgets;
-  const desk = opened.adopt(openRedisDesk(redis.url(), systemClock), (one) => one.close());
+  const counter = opened.adopt(openRedisCounter(redis.url(), systemClock), (one) => one.close());
   const tools = {
     store: store.budgets,
-    books: store.books,
-    desk,
+    poolRepository: store.poolRepository,
+    counter,
     clock: systemClock,
     log: silentLogger,
     nodes: () => 3,

@@ -6,7 +6,7 @@
  * nothing is reserved.
  */
 import type { Config } from "../../src/config/config.ts";
-import { postgresBooks } from "../../src/store/postgres/budget-pools.ts";
+import { poolRepository } from "../../src/store/postgres/budget-pools.ts";
 import { budgetRepository } from "../../src/store/postgres/budget-repository.ts";
 import type { BudgetRepository, Reservation } from "../../src/store/store.ts";
 import type { Attempt, Reservation as Reserved } from "../../src/usage/attempt.ts";
@@ -60,7 +60,7 @@ const pooledMs = 120_000;
 export class BudgetedCalls implements Part {
   readonly name: string;
   readonly patienceMs = abandonedMs + 240_000;
-  /** Whether calls are reserved from pools at the desk. */
+  /** Whether calls are reserved from pools at the counter. */
   readonly #isPooled: boolean;
   readonly #cluster: Cluster;
   readonly #total: number;
@@ -119,8 +119,8 @@ export class BudgetedCalls implements Part {
     const pooled = this.#isPooled
       ? new PooledBudgets({
           store: database,
-          books: postgresBooks({ path, background }),
-          desk: this.#cluster.coordination.deskOf(machine),
+          poolRepository: poolRepository({ path, background }),
+          counter: this.#cluster.coordination.counterOf(machine),
           clock: machine,
           log: silentLogger,
           nodes: () => this.#cluster.options.nodes,
@@ -184,7 +184,7 @@ export class BudgetedCalls implements Part {
     for (const { pooled } of this.#gates.values()) this.#counts.pooled += pooled?.counts.pooled ?? 0;
     if (!this.#isJudged) this.#cluster.fail("budgets", "could not be looked at in the end");
     if (this.#waiting > 0) this.#cluster.fail("budgets", `have ${this.#waiting} calls that wait for ever`);
-    // At the desk nobody else counts them.
+    // At the counter nobody else counts them.
     if (!this.#isPooled) for (const [key, uses] of this.#uses) this.#assertTokens(key, uses);
     return this.#counts;
   }

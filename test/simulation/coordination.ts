@@ -1,11 +1,11 @@
 /** Valkey or Redis: rate windows behind a network of their own. */
 
-import type { BudgetDesk } from "../../src/store/budget-pools.ts";
+import type { PoolCounter } from "../../src/store/budget-pools.ts";
 import type { LiveStreams } from "../../src/store/live-streams.ts";
 import { type SharedWindows, windowTimes } from "../../src/store/shared-windows.ts";
 import { ModelWindows } from "../helpers/model-windows.ts";
 import { ModelledStreams } from "../helpers/modelled-streams.ts";
-import { ModelledDesk } from "./desk.ts";
+import { ModelledCounter } from "./counter.ts";
 import { epoch, type Machine } from "./machine.ts";
 import type { Mutation } from "./mutations.ts";
 import { Network, type Weather } from "./network.ts";
@@ -19,7 +19,7 @@ export class ModelledCoordination {
   readonly network: Network;
   readonly windows: ModelWindows;
   readonly streams: ModelledStreams;
-  readonly desk: ModelledDesk;
+  readonly counter: ModelledCounter;
   /** When it lost all that it knew. */
   readonly losses: number[] = [];
   readonly #world: World;
@@ -27,14 +27,14 @@ export class ModelledCoordination {
   constructor(world: World, weather: Weather, broken: ReadonlySet<Mutation>) {
     this.#world = world;
     this.network = new Network(world, "coordination", weather);
-    this.desk = new ModelledDesk(() => epoch + world.now + 7_654_321, broken);
+    this.counter = new ModelledCounter(() => epoch + world.now + 7_654_321, broken);
     this.streams = new ModelledStreams(() => world.now);
     this.windows = new ModelWindows(() => world.now + 7_654_321, windowTimes, broken);
   }
 
   restart(awayMs: number): void {
     this.network.restart(awayMs);
-    this.desk.forget();
+    this.counter.forget();
   }
 
   /** A restart that keeps nothing. */
@@ -51,10 +51,10 @@ export class ModelledCoordination {
     return streamClient(this.#world, this.network, this.streams, machine);
   }
 
-  deskOf(machine: Machine): BudgetDesk {
+  counterOf(machine: Machine): PoolCounter {
     return {
       place: "model",
-      exchange: (exchange) => this.#ask(machine, () => this.desk.exchange(exchange)),
+      exchange: (exchange) => this.#ask(machine, () => this.counter.exchange(exchange)),
       close: async () => {},
     };
   }

@@ -24,7 +24,7 @@ export const mutations = [
   "reservations-of-the-dead-stay",
   /** What calls cost is free again in the pool that they were reserved from. */
   "pools-are-never-spent",
-  /** What was told the books of a pool before is spent once more. */
+  /** What was told to the database of a pool before is spent once more. */
   "sums-of-pools-add-up",
   /** What was reserved after its caller gave up stays reserved. */
   "strays-stay",

@@ -1,9 +1,9 @@
-/** Budgets in pools on real servers: PostgreSQL keeps the books, Redis is the desk. */
+/** Budgets in pools on real servers: PostgreSQL keeps them, Redis counts. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/lib/clock.ts";
 import { type PoolTimes, poolTimes } from "../../src/store/budget-pools.ts";
 import { openPostgresStore, type PostgresStore } from "../../src/store/postgres/store.ts";
-import { openRedisDesk } from "../../src/store/redis/budget-desk.ts";
+import { openRedisCounter } from "../../src/store/redis/pool-counter.ts";
 import type { Reserved } from "../../src/store/store.ts";
 import { PooledBudgets } from "../../src/usage/pooled-budgets.ts";
 import { hasPostgres, PostgresServer } from "../helpers/postgres.ts";
@@ -35,20 +35,24 @@ describe.skipIf(!hasPostgres || !hasRedis)("budgets in pools", () => {
     constructor(url: string) {
       this.url = url;
     }
-    async node(deskUrl = this.desk(), url = this.url): Promise<Node> {
+    async node(counterUrl = this.counter(), url = this.url): Promise<Node> {
       const limits = { pool: 4, statementSeconds: 2, leaseSeconds: 15, keysWithoutDatabaseSeconds: 9 };
       const store = await openPostgresStore({ url, ...limits });
-      const desk = openRedisDesk(deskUrl, systemClock, { ...poolTimes, idleMs: 1_000, ...this.times });
+      const counter = openRedisCounter(counterUrl, systemClock, { ...poolTimes, idleMs: 1_000, ...this.times });
       let isDead = false;
       const alive = <A extends unknown[], T>(work: (...args: A) => Promise<T>) => {
         return (...args: A) => (isDead ? Promise.reject(new Error("dead")) : work(...args));
       };
-      const books = { ...store.books, account: alive(store.books.account), fill: alive(store.books.fill) };
-      const tools = { store: store.budgets, books, clock: systemClock, log: silentLogger, nodes: () => 2 };
-      const budgets = new PooledBudgets({ ...tools, desk: { ...desk, exchange: alive(desk.exchange) } });
+      const poolRepository = {
+        ...store.poolRepository,
+        account: alive(store.poolRepository.account),
+        fill: alive(store.poolRepository.fill),
+      };
+      const tools = { store: store.budgets, poolRepository, clock: systemClock, log: silentLogger, nodes: () => 2 };
+      const budgets = new PooledBudgets({ ...tools, counter: { ...counter, exchange: alive(counter.exchange) } });
       this.#opened.push(async () => {
         await budgets.close();
-        await desk.close();
+        await counter.close();
         await store.close();
       });
       const kill = () => {
@@ -56,7 +60,7 @@ describe.skipIf(!hasPostgres || !hasRedis)("budgets in pools", () => {
       };
       return { store, budgets, kill };
     }
-    desk(port = redis.port): string {
+    counter(port = redis.port): string {
       return redis.url(this.#database, port);
     }
     async row() {
@@ -164,7 +168,7 @@ describe.skipIf(!hasPostgres || !hasRedis)("budgets in pools", () => {
   );
 
   test.each(seeds)(
-    "while ways break, and the desk forgets all, nothing is overspent and every cent is counted (seed %d)",
+    "while ways break, and the counter forgets all, nothing is overspent and every cent is counted (seed %d)",
     async (seed) => {
       await using house = new House(await postgres.createDatabase());
       const random = new Random(seed);
@@ -175,7 +179,7 @@ describe.skipIf(!hasPostgres || !hasRedis)("budgets in pools", () => {
       const name = new URL(house.url).pathname.slice(1);
       const nodes: Node[] = [];
       for (const [at, way] of ways.entries()) {
-        nodes.push(await house.node(house.desk(way.port), postgres.url(name, paths[at]!.port)));
+        nodes.push(await house.node(house.counter(way.port), postgres.url(name, paths[at]!.port)));
       }
       const limit = 5_000_000;
       const callers = new Callers(limit, random);
@@ -217,7 +221,7 @@ describe.skipIf(!hasPostgres || !hasRedis)("budgets in pools", () => {
         if (spent === callers.spent) break;
         if (performance.now() > until) expect(spent).toBe(callers.spent);
       }
-      // What was lost with the desk is free after its time.
+      // What was lost with the counter is free after its time.
       await Bun.sleep(1_000);
       await postgres.ask(house.url, "update troupe.budget_pools set told_at = told_at - interval '601 seconds'");
       await nodes[0]!.budgets.releaseAbandoned();
@@ -239,7 +243,7 @@ describe.skipIf(!hasPostgres || !hasRedis)("budgets in pools", () => {
       node.budgets.reserve({ id, at: 0, amount, budgets: [{ ...all, limit: 1_000_000 }] });
     for (const id of ["a", "b", "c"]) expect(await ask(dead, id, 1_000)).toEqual({});
     await dead.budgets.settle("a", 300, 0);
-    // The next call takes it along to the desk.
+    // The next call takes it along to the counter.
     await ask(dead, "d", 1);
     dead.kill();
     expect(await ask(live, "e", 1_000)).toEqual({});
@@ -251,10 +255,10 @@ describe.skipIf(!hasPostgres || !hasRedis)("budgets in pools", () => {
     expect(await house.row()).toEqual({ spent: 350, reserved: 0 });
   }, 30_000);
 
-  test("tokens per minute are exact over nodes, corrected by what was used, and each node's share without the desk", async () => {
+  test("tokens per minute are exact over nodes, corrected by what was used, and each node's share without the counter", async () => {
     await using house = new House(await postgres.createDatabase());
     using way = new SwitchedProxy(redis.port);
-    const nodes = [await house.node(), await house.node(house.desk(way.port))];
+    const nodes = [await house.node(), await house.node(house.counter(way.port))];
     const ask = (node: number, id: string, tokens = 100) =>
       nodes[node]!.budgets.reserve({
         id,
@@ -302,7 +306,7 @@ describe.skipIf(!hasPostgres || !hasRedis)("budgets in pools", () => {
     expect((await ask(1, "after too", 1)).tokens!.waitMs).toBeGreaterThan(0);
   }, 30_000);
 
-  test("a node that was idle while the desk lost all comes back by itself", async () => {
+  test("a node that was idle while the counter lost all comes back by itself", async () => {
     await using house = new House(await postgres.createDatabase());
     const { budgets } = await house.node();
     const ask = (id: string) =>

@@ -1,8 +1,8 @@
-/** The books of pools of money, in PostgreSQL, by functions of the database. */
-import type { Grant, PoolBooks, PoolState } from "../budget-pools.ts";
+/** Pools of money in PostgreSQL, by functions of the database. */
+import type { Grant, PoolRepository, PoolState } from "../budget-pools.ts";
 import type { BudgetPools } from "./budget-repository.ts";
 
-export function postgresBooks({ path, background }: BudgetPools): PoolBooks {
+export function poolRepository({ path, background }: BudgetPools): PoolRepository {
   return {
     async fill(asks) {
       const text = "select troupe.fill_pools($1::text::jsonb)::text as answer";

@@ -1,4 +1,4 @@
-/** The books of pools of money as functions of the database. What they do is told in `src/store/budget-pools.ts`. */
+/** Pools of money as functions of the database. What they do is told in `src/store/budget-pools.ts`. */
 /** The step of the schema that makes them. Never edited once released. */
 export const poolFunctions = `
 create table troupe.budget_pools (

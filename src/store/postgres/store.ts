@@ -9,12 +9,12 @@ import { SQL } from "bun";
 import type { StoreConfig } from "../../config/config.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import type { Logger } from "../../lib/log.ts";
-import type { PoolBooks } from "../budget-pools.ts";
+import type { PoolRepository } from "../budget-pools.ts";
 import { type SharedWindows, windowTimes } from "../shared-windows.ts";
 import { StorageError } from "../storage-error.ts";
 import type { Maintenance, Store } from "../store.ts";
 import { auditRepository } from "./audit-repository.ts";
-import { postgresBooks } from "./budget-pools.ts";
+import { poolRepository } from "./budget-pools.ts";
 import { budgetRepository } from "./budget-repository.ts";
 import {
   conversationRepository,
@@ -42,7 +42,7 @@ export type PostgresStore = Store & {
   /** The name under which it holds its calls; "" before the first. */
   readonly holder: string;
   readonly windows: SharedWindows;
-  readonly books: PoolBooks;
+  readonly poolRepository: PoolRepository;
   /** Asks now what other processes changed, as it does twice a second. @throws StorageError */
   refresh(): Promise<void>;
 };
@@ -135,7 +135,7 @@ export async function openPostgresStore(
     ledger: ledgerRepository(background),
     nodes: nodeRepository(background),
     windows: postgresWindows(windowPool, windowTimes),
-    books: postgresBooks({ path, background }),
+    poolRepository: poolRepository({ path, background }),
     maintenance: maintenanceOf(background, place, holder),
     network: () => {
       const sum = (count: keyof QueryPool["counts"]) =>

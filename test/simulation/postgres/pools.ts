@@ -1,4 +1,4 @@
-/** The books of pools of money, as the database's functions keep them. */
+/** Pools of money, as the database's functions keep them. */
 import type { FillAsk, Grant, PoolAccount, PoolState } from "../../../src/store/budget-pools.ts";
 import type { Mutation } from "../mutations.ts";
 import type { Spending } from "./budgets.ts";

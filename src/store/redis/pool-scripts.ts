@@ -1,18 +1,18 @@
-/** The desk of pools of money, and windows of tokens, as one Lua script. What it does is told in `src/store/budget-pools.ts`. */
+/** The counter of pools of money, and windows of tokens, as one Lua script. What it does is told in `src/store/budget-pools.ts`. */
 /** All keys are of one slot; what follows is the server's identity. */
 export const prefix = "troupe:{limits}:money:";
 export const windowMs = 60_000;
 /** Uses of tokens are gathered by this many milliseconds, and count as of the last of them. */
 export const gatheredMs = 500;
-/** How often a pool's account is told the books at most. */
+/** How often a pool's account is told to the database at most. */
 const accountMs = 600;
 /** For how long a node that was told to fill a pool is trusted to do it. */
 const fillMs = 500;
-/** The books hear so often of a pool that calls are reserved from, though nothing was spent: others then know that it is in use. */
+/** The database hears so often of a pool that calls are reserved from, though nothing was spent: others then know that it is in use. */
 const inUseMs = 1_000;
 /** An account is given that long after the last one although nothing has changed, so that the pool is known to be in use. */
 const quietMs = 60_000;
-/** A pool is forgotten that long after the last word of it; before that it has ended in the books. */
+/** A pool is forgotten that long after the last word of it; before that it has ended in the database. */
 const forgetMs = 1_800_000;
 /** Sums of one account. */
 const maxSums = 500;
@@ -20,9 +20,9 @@ const maxSums = 500;
 /**
  * Keys: the node, the epoch of the windows, then a hash for each pool, then one for each window. Arguments: the
  * exchange as JSON, an epoch if there is none, then the times of `PoolTimes`. In a pool's hash are its numbers, `s:<node>` and `h:<node>`: what a node has spent and
- * holds; in a set beside it are the nodes of which the books do not know all. In a window's hash are times with their tokens.
+ * holds; in a set beside it are the nodes of which the database does not know all. In a window's hash are times with their tokens.
  */
-export const deskScript = `
+export const counterScript = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local x = cjson.decode(ARGV[1])
@@ -70,8 +70,8 @@ for i, word in ipairs(x.pools) do
       pool.granted, pool.step, pool.filled, pool.filling = word.raise.granted, word.raise.step, now, 0
       pool.limit = word.raise.limit
     end
-    if word.booked then
-      local told = word.booked
+    if word.recorded then
+      local told = word.recorded
       for node, sum in pairs(told.sums) do
         if tonumber(redis.call('HGET', key, 's:' .. node) or '-1') == sum and not pool.node['s:' .. node] then
           redis.call('SREM', dirty, node)

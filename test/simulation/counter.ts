@@ -1,9 +1,9 @@
-/** The desk of pools of money as its script makes it, in memory. What it does is told in src/store/budget-pools.ts. */
+/** The counter of pools of money as its script makes it, in memory. What it does is told in src/store/budget-pools.ts. */
 import {
   type CallReply,
-  type DeskCall,
-  type DeskExchange,
-  type DeskReply,
+  type CounterCall,
+  type CounterExchange,
+  type CounterReply,
   type DueAccount,
   type PoolReply,
   poolTimes,
@@ -27,7 +27,7 @@ type Pool = {
   told: number;
   readonly spenders: Map<string, number>;
   readonly holders: Map<string, number>;
-  /** The nodes of which the books do not know all. */
+  /** The nodes of which the database does not know all. */
   readonly dirty: Set<string>;
   /** Of this exchange alone. */
   isShort: boolean;
@@ -43,10 +43,10 @@ const inUseMs = 1_000;
 const quietMs = 60_000;
 const maxSums = 500;
 
-export class ModelledDesk {
+export class ModelledCounter {
   readonly #now: () => number;
   readonly #broken: ReadonlySet<Mutation>;
-  readonly #nodes = new Map<string, { number: number; answer: DeskReply | undefined; until: number }>();
+  readonly #nodes = new Map<string, { number: number; answer: CounterReply | undefined; until: number }>();
   readonly #pools = new Map<string, Pool>();
   readonly #windows = new Map<string, Window>();
   #epochs = 0;
@@ -66,7 +66,7 @@ export class ModelledDesk {
     this.#began = undefined;
   }
 
-  exchange(x: DeskExchange): DeskReply | "lapsed" {
+  exchange(x: CounterExchange): CounterReply | "lapsed" {
     const now = Math.floor(this.#now());
     let node = this.#nodes.get(x.node);
     if (node !== undefined && node.until <= now) node = undefined;
@@ -89,7 +89,7 @@ export class ModelledDesk {
     return structuredClone(answer);
   }
 
-  #told(node: string, word: DeskExchange["pools"][number], now: number): Pool | undefined {
+  #told(node: string, word: CounterExchange["pools"][number], now: number): Pool | undefined {
     let pool = this.#pools.get(word.pool);
     if (pool === undefined && word.install !== undefined) {
       const { granted, at, limit, step } = word.install;
@@ -129,8 +129,8 @@ export class ModelledDesk {
     if (word.raise !== undefined && word.raise.granted > pool.granted) {
       Object.assign(pool, word.raise, { filled: now, filling: 0 });
     }
-    if (word.booked !== undefined) {
-      const { sums, at, returned, isEnded } = word.booked;
+    if (word.recorded !== undefined) {
+      const { sums, at, returned, isEnded } = word.recorded;
       for (const [name, sum] of Object.entries(sums)) {
         if (pool.spenders.get(name) === sum && !(isMore && name === node)) pool.dirty.delete(name);
       }
@@ -157,8 +157,8 @@ export class ModelledDesk {
   }
 
   #decide(
-    x: DeskExchange,
-    call: DeskCall,
+    x: CounterExchange,
+    call: CounterCall,
     pools: readonly (Pool | undefined)[],
     windows: readonly Window[],
     now: number,
@@ -193,7 +193,7 @@ export class ModelledDesk {
     return reply;
   }
 
-  #answer(x: DeskExchange, at: number, pool: Pool | undefined, now: number): PoolReply | undefined {
+  #answer(x: CounterExchange, at: number, pool: Pool | undefined, now: number): PoolReply | undefined {
     if (pool === undefined) return undefined;
     const word = x.pools[at]!;
     if (pool.isClosed) pool.returned = Math.max(pool.returned, pool.granted - pool.spent - pool.held);
@@ -218,8 +218,8 @@ export class ModelledDesk {
     }
     if (pool.holders.get(x.node) === 0) pool.holders.delete(x.node);
     const { granted, step, filled } = pool;
-    const isBooked = !pool.dirty.has(x.node);
-    return { isOpen: !pool.isClosed, granted, step, filledMs: now - filled, fill, isBooked, ...(due && { due }) };
+    const isRecorded = !pool.dirty.has(x.node);
+    return { isOpen: !pool.isClosed, granted, step, filledMs: now - filled, fill, isRecorded, ...(due && { due }) };
   }
 
   #account(pool: Pool, own: string, now: number): DueAccount {

@@ -1,15 +1,15 @@
-/** The desk of pools of money, and windows of tokens, in Valkey or Redis. */
+/** The counter of pools of money, and windows of tokens, in Valkey or Redis. */
 import type { Clock } from "../../lib/clock.ts";
 import {
-  type BudgetDesk,
   type CallReply,
   type DueAccount,
+  type PoolCounter,
   type PoolReply,
   type PoolTimes,
   poolTimes,
 } from "../budget-pools.ts";
-import { deskScript, prefix } from "./budget-scripts.ts";
 import { RedisConnection } from "./connection.ts";
+import { counterScript, prefix } from "./pool-scripts.ts";
 import { scriptsOn } from "./scripts.ts";
 
 /** A call waits no longer for it; then it goes by the database. */
@@ -22,7 +22,7 @@ type Pool = [
   step: string,
   filledMs: number,
   fill: number,
-  isBooked: number,
+  isRecorded: number,
   due: Due | [],
 ];
 type Call = [kind: number, pool: number, used: number, emptyMs: number, waitMs: number, at: number];
@@ -32,10 +32,10 @@ type Answer = [now: number, epoch: string, epochMs: number, pools: (Pool | [])[]
  * Connects when it is first used. All it keeps is named by the server's identity: after a restart or a fail-over nothing is found of what an
  * old copy of its data may hold, as money that was spent since would be there once more.
  */
-export function openRedisDesk(url: string, clock: Clock, times: PoolTimes = poolTimes): BudgetDesk {
+export function openRedisCounter(url: string, clock: Clock, times: PoolTimes = poolTimes): PoolCounter {
   const { lapseMs, goodMs, idleMs } = times;
   const connection = new RedisConnection(url, deadlineMs, clock, true);
-  const run = scriptsOn(connection, [deskScript]);
+  const run = scriptsOn(connection, [counterScript]);
   return {
     place: connection.place,
     async exchange(exchange) {
@@ -50,7 +50,7 @@ export function openRedisDesk(url: string, clock: Clock, times: PoolTimes = pool
         ];
       };
       const args = [JSON.stringify(exchange), clock.newId(), lapseMs, goodMs, idleMs];
-      const answer = (await run(deskScript, keys, args)) as Answer | string;
+      const answer = (await run(counterScript, keys, args)) as Answer | string;
       if (typeof answer === "string") return "lapsed";
       const [now, epoch, epochMs, found, calls] = answer;
       return { now, epoch, epochMs, pools: found.map(poolOf), calls: calls.map(callOf) };
@@ -61,14 +61,14 @@ export function openRedisDesk(url: string, clock: Clock, times: PoolTimes = pool
 
 function poolOf(pool: Pool | []): PoolReply | undefined {
   if (pool.length === 0) return undefined;
-  const [isOpen, granted, step, filledMs, fill, isBooked, due] = pool;
+  const [isOpen, granted, step, filledMs, fill, isRecorded, due] = pool;
   return {
     isOpen: isOpen === 1,
     granted: Number(granted),
     step: Number(step),
     filledMs,
     fill: fill === 1,
-    isBooked: isBooked === 1,
+    isRecorded: isRecorded === 1,
     ...(due.length > 0 && { due: dueOf(due as Due) }),
   };
 }

@@ -1,47 +1,47 @@
 /**
- * The way of a node to the desk: one exchange at a time, numbered, with whatever was asked for meanwhile. One without an answer is sent
- * again until there is one, so that it counts once; until then nobody waits for the desk.
+ * The way of a node to the counter: one exchange at a time, numbered, with whatever was asked for meanwhile. One without an answer is sent
+ * again until there is one, so that it counts once; until then nobody waits for the counter.
  */
 import type { Clock } from "../lib/clock.ts";
-import type { BudgetDesk, DeskCall, DeskExchange, DeskReply, PoolReply } from "../store/budget-pools.ts";
+import type { CounterCall, CounterExchange, CounterReply, PoolCounter, PoolReply } from "../store/budget-pools.ts";
 import type { TokenWindow } from "../store/store.ts";
 import { NodePool } from "./node-pool.ts";
 import { NodeTokens, type TokenUse } from "./node-tokens.ts";
 
 /** A call to be reserved in all of its pools and its window, or in none. */
-export type LineCall = {
+export type LinkCall = {
   readonly amount: number;
   readonly pools: readonly { readonly pool: NodePool; readonly limit: number }[];
   readonly window?: { readonly of: NodeTokens; readonly tokens: number };
 };
 
-export type LineReserved = {
+export type LinkReserved = {
   readonly kind: "reserved";
   readonly window?: TokenWindow & { readonly at: number };
   readonly use?: TokenUse;
 };
-export type LineReply =
-  | LineReserved
+export type LinkReply =
+  | LinkReserved
   | { readonly kind: "tokens"; readonly window: TokenWindow }
   | { readonly kind: "short"; readonly pool: NodePool }
   | { readonly kind: "gone"; readonly pool: NodePool }
   | { readonly kind: "away" };
 
-type Ask = { readonly call: LineCall; readonly resolve: (reply: LineReply) => void };
+type Ask = { readonly call: LinkCall; readonly resolve: (reply: LinkReply) => void };
 type Sent = {
-  readonly exchange: DeskExchange;
+  readonly exchange: CounterExchange;
   readonly pools: readonly NodePool[];
   readonly windows: readonly { readonly window: NodeTokens; readonly answered: () => void }[];
   /** Those that still wait. */
   asks: readonly Ask[];
   /** All that were sent. */
-  readonly calls: readonly LineCall[];
+  readonly calls: readonly LinkCall[];
 };
 
 export type LineOptions = {
-  readonly desk: BudgetDesk;
+  readonly counter: PoolCounter;
   readonly clock: Clock;
-  /** Told of each answer about a pool. @param at of the desk's clock */
+  /** Told of each answer about a pool. @param at of the counter's clock */
   readonly onPool: (pool: NodePool, reply: PoolReply | undefined, at: number) => void;
   readonly onLost: (error: unknown) => void;
   readonly onBack: () => void;
@@ -57,7 +57,7 @@ const maxWaiting = 20_000;
 /** For so long after windows began anew each node keeps to its share, so that all have told what they admitted. */
 const settleMs = 3_000;
 
-export class DeskLine {
+export class CounterLink {
   readonly #options: LineOptions;
   readonly #node: string;
   #number = 0;
@@ -74,7 +74,7 @@ export class DeskLine {
   #epoch: string | undefined;
   /** A monotonic reading: until then windows go by shares. */
   #shareUntil = Number.NEGATIVE_INFINITY;
-  #deskTime: { readonly is: number; readonly at: number } | undefined;
+  #counterTime: { readonly is: number; readonly at: number } | undefined;
   #sweepAt = Number.NEGATIVE_INFINITY;
   #askedAt = Number.NEGATIVE_INFINITY;
 
@@ -91,14 +91,14 @@ export class DeskLine {
     return this.#isAway;
   }
 
-  /** Whether the desk can't decide about windows now. */
+  /** Whether the counter can't decide about windows now. */
   get goesByShare(): boolean {
     return this.#isAway || this.#options.clock.monotonic() < this.#shareUntil;
   }
 
-  /** A reading of the desk's clock that is not ahead of it; undefined where it was never asked. */
-  get deskTime(): number | undefined {
-    const known = this.#deskTime;
+  /** A reading of the counter's clock that is not ahead of it; undefined where it was never asked. */
+  get counterTime(): number | undefined {
+    const known = this.#counterTime;
     return known && known.is + (this.#options.clock.monotonic() - known.at) * 0.99;
   }
 
@@ -121,16 +121,16 @@ export class DeskLine {
     return window;
   }
 
-  ask(call: LineCall): Promise<LineReply> {
+  ask(call: LinkCall): Promise<LinkReply> {
     if (this.#isAway || this.#asks.length >= maxWaiting) return Promise.resolve({ kind: "away" });
-    const { promise, resolve } = Promise.withResolvers<LineReply>();
+    const { promise, resolve } = Promise.withResolvers<LinkReply>();
     this.#asks.push({ call, resolve });
     this.pump();
     return promise;
   }
 
-  /** Resolves once the desk was told what it was to be told until now, or can't be. */
-  told(): Promise<LineReply> {
+  /** Resolves once the counter was told what it was to be told until now, or can't be. */
+  told(): Promise<LinkReply> {
     return this.ask({ amount: 0, pools: [] });
   }
 
@@ -181,11 +181,11 @@ export class DeskLine {
       if (sent === undefined) break;
       this.#askedAt = this.#options.clock.monotonic();
       this.#unanswered = sent;
-      let reply: DeskReply | "lapsed";
+      let reply: CounterReply | "lapsed";
       try {
         // Those that gave up are asked for no more; where they were counted, the answer that was given then comes once more.
         const { exchange } = sent;
-        reply = await this.#options.desk.exchange(
+        reply = await this.#options.counter.exchange(
           sent.asks.length === sent.calls.length ? exchange : { ...exchange, calls: [] },
         );
       } catch (error) {
@@ -195,7 +195,7 @@ export class DeskLine {
       this.#unanswered = undefined;
       if (reply === "lapsed") {
         if (sent.exchange.isNew) {
-          this.#lose(sent, new Error("the desk knows this node already"));
+          this.#lose(sent, new Error("the counter knows this node already"));
           break;
         }
         this.#startAnew(sent);
@@ -210,7 +210,7 @@ export class DeskLine {
     const number = ++this.#number;
     const head = { node: this.#node, number };
     const hasNews = this.#asks.length + this.#dirtyPools.size + this.#dirtyWindows.size > 0;
-    // Nobody asks for anything while the desk is thought to be away.
+    // Nobody asks for anything while the counter is thought to be away.
     if (!hasNews && !isBeat && !this.#isAway) return undefined;
     if (this.#isNew) {
       const exchange = { ...head, isNew: true, pools: [], windows: [], calls: [] };
@@ -241,7 +241,7 @@ export class DeskLine {
     });
     const windowPlaces = new Map(windows.map(({ window }, place) => [window, place]));
     const calls = asks.map(
-      ({ call }): DeskCall => ({
+      ({ call }): CounterCall => ({
         amount: call.amount,
         pools: call.pools.map(({ pool }) => places.get(pool)!),
         ...(call.window && { window: windowPlaces.get(call.window.of)!, tokens: call.window.tokens }),
@@ -252,11 +252,11 @@ export class DeskLine {
     return { exchange, pools, windows, asks, calls: asks.map(({ call }) => call) };
   }
 
-  #answered(sent: Sent, reply: DeskReply): void {
+  #answered(sent: Sent, reply: CounterReply): void {
     const { clock, onPool, onBack } = this.#options;
     const now = clock.monotonic();
     // It is not later than when this was sent back.
-    this.#deskTime = { is: reply.now, at: now };
+    this.#counterTime = { is: reply.now, at: now };
     this.#isNew = false;
     if (this.#epoch !== reply.epoch) this.#beginsAnew(reply, now);
     for (const { answered } of sent.windows) answered();
@@ -274,7 +274,7 @@ export class DeskLine {
     onBack();
   }
 
-  #decided({ call, resolve }: Ask, sent: Sent, reply: DeskReply["calls"][number], now: number): void {
+  #decided({ call, resolve }: Ask, sent: Sent, reply: CounterReply["calls"][number], now: number): void {
     if (reply.kind === "short" || reply.kind === "gone") {
       resolve({ kind: reply.kind, pool: sent.pools[reply.pool]! });
       return;
@@ -289,7 +289,7 @@ export class DeskLine {
   }
 
   /** Nobody waited for it any more. What its pools hold is told anew anyway. */
-  #undo(call: LineCall, reply: DeskReply["calls"][number], now: number): void {
+  #undo(call: LinkCall, reply: CounterReply["calls"][number], now: number): void {
     if (reply.kind !== "reserved") return;
     for (const { pool } of call.pools) this.tell(pool);
     if (call.window === undefined || reply.window === undefined) return;
@@ -298,7 +298,7 @@ export class DeskLine {
     this.tellSoon(window);
   }
 
-  #beginsAnew({ epoch, epochMs }: DeskReply, now: number): void {
+  #beginsAnew({ epoch, epochMs }: CounterReply, now: number): void {
     const hadOther = this.#epoch !== undefined;
     this.#epoch = epoch;
     if (hadOther || epochMs < settleMs) this.#shareUntil = Math.max(now, now + settleMs - epochMs);
@@ -309,7 +309,7 @@ export class DeskLine {
     }
   }
 
-  /** The desk does not know this node: it lost what it had, or heard nothing for ten minutes. */
+  /** The counter does not know this node: it lost what it had, or heard nothing for ten minutes. */
   #startAnew(sent: Sent): void {
     this.#isNew = true;
     if (sent.asks.length === sent.calls.length) this.#asks.unshift(...sent.asks);

@@ -1,22 +1,22 @@
-/** The desk of pools of money on a real server: what an exchange does, and does not do twice. */
+/** The counter of pools of money on a real server: what an exchange does, and does not do twice. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../../src/lib/clock.ts";
 import type {
-  BudgetDesk,
-  DeskCall,
-  DeskExchange,
-  DeskReply,
+  CounterCall,
+  CounterExchange,
+  CounterReply,
+  PoolCounter,
   PoolTimes,
   PoolWord,
-} from "../../src/store/budget-pools.ts";
-import { openRedisDesk } from "../../src/store/redis/budget-desk.ts";
-import { hasRedis, RedisServer } from "../helpers/redis.ts";
+} from "../../../src/store/budget-pools.ts";
+import { openRedisCounter } from "../../../src/store/redis/pool-counter.ts";
+import { hasRedis, RedisServer } from "../../helpers/redis.ts";
 
 const times: PoolTimes = { lapseMs: 600_000, goodMs: 300_000, idleMs: 60_000 };
 
-describe.skipIf(!hasRedis)("the desk of pools in Redis", () => {
+describe.skipIf(!hasRedis)("the counter of pools in Redis", () => {
   let server: RedisServer;
-  const opened: BudgetDesk[] = [];
+  const opened: PoolCounter[] = [];
   beforeAll(async () => {
     server = await RedisServer.start();
   }, 60_000);
@@ -27,31 +27,31 @@ describe.skipIf(!hasRedis)("the desk of pools in Redis", () => {
 
   /** A node that numbers its exchanges, and can send the last one again. */
   class Node {
-    readonly #desk: BudgetDesk;
+    readonly #counter: PoolCounter;
     readonly #name: string;
     #number = 0;
-    last!: DeskExchange;
+    last!: CounterExchange;
     constructor(name: string, changes: Partial<PoolTimes> = {}) {
-      this.#desk = openRedisDesk(server.url(), systemClock, { ...times, ...changes });
-      opened.push(this.#desk);
+      this.#counter = openRedisCounter(server.url(), systemClock, { ...times, ...changes });
+      opened.push(this.#counter);
       this.#name = name;
     }
-    again = () => this.#desk.exchange(this.last);
-    async tell(parts: Partial<DeskExchange> = {}): Promise<DeskReply | "lapsed"> {
+    again = () => this.#counter.exchange(this.last);
+    async tell(parts: Partial<CounterExchange> = {}): Promise<CounterReply | "lapsed"> {
       this.#number += 1;
       const empty = { isNew: false, pools: [], windows: [], calls: [] };
       this.last = { node: this.#name, number: this.#number, ...empty, ...parts };
       return this.again();
     }
-    async ask(parts: Partial<DeskExchange> = {}): Promise<DeskReply> {
+    async ask(parts: Partial<CounterExchange> = {}): Promise<CounterReply> {
       const reply = await this.tell(parts);
       if (reply === "lapsed") throw new Error("lapsed");
       return reply;
     }
   }
   const word = (pool: string, changes: Partial<PoolWord> = {}): PoolWord => ({ pool, spent: 0, held: 0, ...changes });
-  const call = (amount: number, ...pools: number[]): DeskCall => ({ amount, pools: pools.length > 0 ? pools : [0] });
-  const kinds = ({ calls }: DeskReply) => calls.map(({ kind }) => kind);
+  const call = (amount: number, ...pools: number[]): CounterCall => ({ amount, pools: pools.length > 0 ? pools : [0] });
+  const kinds = ({ calls }: CounterReply) => calls.map(({ kind }) => kind);
   const tokens = (key: string, limit: number, changes: object = {}) => ({
     key,
     limit,
@@ -82,7 +82,7 @@ describe.skipIf(!hasRedis)("the desk of pools in Redis", () => {
     ]);
     // The 30 ended with 5: 25 are free again.
     const settled = await one.ask({ pools: [word("p", { spent: 5, held: 60 })] });
-    expect(settled.pools[0]).toMatchObject({ isOpen: true, granted: 100, isBooked: false });
+    expect(settled.pools[0]).toMatchObject({ isOpen: true, granted: 100, isRecorded: false });
     one.last = old;
     expect(await one.again()).toBe("lapsed");
     expect(kinds(await two.ask({ pools: [word("p", { held: 10 })], calls: [call(26), call(25)] }))).toEqual([
@@ -142,7 +142,7 @@ describe.skipIf(!hasRedis)("the desk of pools in Redis", () => {
     expect(waitMs).toBeLessThan(1_700);
   });
 
-  test("what was spent is given out to be told until the books know it, and the last account is of all", async () => {
+  test("what was spent is given out to be told until the database knows it, and the last account is of all", async () => {
     const { one, two } = await withPool("p");
     await one.ask({ pools: [word("p")], calls: [call(10)] });
     const { pools, now } = await one.ask({ pools: [word("p", { spent: 7 })] });
@@ -150,9 +150,9 @@ describe.skipIf(!hasRedis)("the desk of pools in Redis", () => {
     // Whoever was given it may be gone: another looks.
     const looked = await two.ask({ pools: [word("p", { look: true })] });
     expect(looked.pools[0]!.due!.sums).toEqual({ n1: 7 });
-    const booked = { at: now, sums: { n1: 7 }, returned: 0, isEnded: false };
-    expect((await two.ask({ pools: [word("p", { booked })] })).pools[0]).toMatchObject({ isBooked: true });
-    expect((await one.ask({ pools: [word("p", { spent: 7 })] })).pools[0]).toMatchObject({ isBooked: true });
+    const recorded = { at: now, sums: { n1: 7 }, returned: 0, isEnded: false };
+    expect((await two.ask({ pools: [word("p", { recorded })] })).pools[0]).toMatchObject({ isRecorded: true });
+    expect((await one.ask({ pools: [word("p", { spent: 7 })] })).pools[0]).toMatchObject({ isRecorded: true });
     await two.ask({ pools: [word("p")], calls: [call(20)] });
     const closed = await one.ask({ pools: [word("p", { spent: 7, close: true, look: true })], calls: [call(1)] });
     expect(kinds(closed)).toEqual(["gone"]);
@@ -161,7 +161,7 @@ describe.skipIf(!hasRedis)("the desk of pools in Redis", () => {
     // More than was reserved: nothing is left of what was not given back.
     expect(ended.pools[0]!.due).toEqual({ sums: { n1: 7, n2: 30 }, returned: 73, held: 0, isEnded: true });
     const end = { at: ended.now, sums: { n1: 7, n2: 30 }, returned: 73, isEnded: true };
-    expect((await two.ask({ pools: [word("p", { spent: 30, booked: end })] })).pools[0]).toBeUndefined();
+    expect((await two.ask({ pools: [word("p", { spent: 30, recorded: end })] })).pools[0]).toBeUndefined();
     expect((await one.ask({ pools: [word("p", { spent: 7 })] })).pools[0]).toBeUndefined();
   });
 
@@ -185,7 +185,7 @@ describe.skipIf(!hasRedis)("the desk of pools in Redis", () => {
     expect(await dead.tell({ pools: [word("p", { held: 90 })] })).toBe("lapsed");
   });
 
-  test("a lower limit, and silence of the books, close a pool", async () => {
+  test("a lower limit, and silence of the database, close a pool", async () => {
     const { one } = await withPool("p");
     expect(kinds(await one.ask({ pools: [word("p", { limit: 999 })], calls: [call(1)] }))).toEqual(["gone"]);
     const hasty = new Node("hasty", { goodMs: 50 });
@@ -199,28 +199,28 @@ describe.skipIf(!hasRedis)("the desk of pools in Redis", () => {
   test("an old copy of the data, after a restart, admits nothing", async () => {
     const folder = server.folder.path;
     const keeping = await RedisServer.start();
-    const desk = openRedisDesk(keeping.url(), systemClock, times);
+    const counter = openRedisCounter(keeping.url(), systemClock, times);
     try {
-      const tell = (number: number, parts: Partial<DeskExchange>) =>
-        desk.exchange({ node: "n", number, isNew: false, pools: [], windows: [], calls: [], ...parts });
-      const first = (await tell(1, { isNew: true })) as DeskReply;
+      const tell = (number: number, parts: Partial<CounterExchange>) =>
+        counter.exchange({ node: "n", number, isNew: false, pools: [], windows: [], calls: [], ...parts });
+      const first = (await tell(1, { isNew: true })) as CounterReply;
       const install = { at: first.now, granted: 100, limit: 1_000, step: 1 };
       await tell(2, { pools: [word("p", { install })] });
       await keeping.ask("SAVE");
-      expect(kinds((await tell(3, { pools: [word("p")], calls: [call(100)] })) as DeskReply)).toEqual(["reserved"]);
+      expect(kinds((await tell(3, { pools: [word("p")], calls: [call(100)] })) as CounterReply)).toEqual(["reserved"]);
       await keeping.stop();
       await keeping.run();
       expect(folder).not.toBe(keeping.folder.path);
       expect((await keeping.ask("DBSIZE")) as number).toBeGreaterThan(0);
-      let reply: DeskReply | "lapsed" | undefined;
+      let reply: CounterReply | "lapsed" | undefined;
       while (reply === undefined)
         reply = await tell(4, { pools: [word("p")], calls: [call(50)] }).catch(() => undefined);
       expect(reply).toBe("lapsed");
-      const anew = (await tell(5, { isNew: true })) as DeskReply;
+      const anew = (await tell(5, { isNew: true })) as CounterReply;
       expect(anew.epoch).not.toBe(first.epoch);
-      expect(kinds((await tell(6, { pools: [word("p")], calls: [call(50)] })) as DeskReply)).toEqual(["gone"]);
+      expect(kinds((await tell(6, { pools: [word("p")], calls: [call(50)] })) as CounterReply)).toEqual(["gone"]);
     } finally {
-      await desk.close();
+      await counter.close();
       await keeping[Symbol.asyncDispose]();
     }
   });
