@@ -120,6 +120,14 @@ const describe = (operation: Omit<Parameters<typeof describeOperation>[0], "tag"
 const inPath = ["scope", "period"].map((name) => ({ name, in: "path", required: true, schema: { type: "string" } }));
 const fifty = { dollars: { summary: "50 dollars", value: { dollars: 50 } } };
 
+/** What is said of a route that takes a sum for one budget, and returns the budget. */
+const sumOfOne = {
+  parameters: inPath,
+  body: { schema: Dollars, examples: fifty },
+  response: { schema: Budget },
+  errors: [404, ...writing],
+};
+
 export const budgetRoutes: readonly Route[] = [
   {
     method: "GET",
@@ -158,10 +166,7 @@ export const budgetRoutes: readonly Route[] = [
     detail: describe({
       operationId: "adminSetBudget",
       summary: "Sets a budget, from the next call on; what was spent stays spent",
-      parameters: inPath,
-      body: { schema: Dollars, examples: fifty },
-      response: { schema: Budget },
-      errors: [404, ...writing],
+      ...sumOfOne,
     }),
     run: async (services, context) => {
       const actor = await admitAdmin(services, context);
@@ -180,10 +185,7 @@ export const budgetRoutes: readonly Route[] = [
     detail: describe({
       operationId: "adminTopUpBudget",
       summary: "Raises a budget that was set by so many dollars",
-      parameters: inPath,
-      body: { schema: Dollars, examples: fifty },
-      response: { schema: Budget },
-      errors: [404, ...writing],
+      ...sumOfOne,
     }),
     run: async (services, context) => {
       const actor = await admitAdmin(services, context);

@@ -6,12 +6,19 @@ import type { Config } from "./config.ts";
 /** Where a node is and what it has there: each may have its own. */
 const ownToNodes = ["listen", "data", "store", "coordination", "personas", "workers", "log"];
 
+/** It is asked for whenever somebody looks at a node's health; a configuration never changes. */
+const known = new WeakMap<Config, string>();
+
 /**
  * @returns the first 12 hexadecimal digits of the SHA-256 of what nodes should have in common. Secrets are not in it: a version is
  * shown to anybody
  */
 export function configVersion(config: Config): string {
+  const found = known.get(config);
+  if (found !== undefined) return found;
   const shared = { ...fileFrom(config) };
   for (const name of ownToNodes) delete shared[name];
-  return Bun.SHA256.hash(canonical(shared), "hex").slice(0, 12);
+  const version = Bun.SHA256.hash(canonical(shared), "hex").slice(0, 12);
+  known.set(config, version);
+  return version;
 }

@@ -38,8 +38,15 @@ async function health(services: Services): Promise<WholeAnswer> {
     configuration: { status: "ok", version: configVersion(services.live.config), ...others(services, "configuration") },
     providers: { status: "ok", set_up: providers },
     ...(services.cluster !== undefined && { rate_limits: checkLimits(services.cluster.status) }),
-    ...(services.arePooled !== undefined && { budgets: checkBudgets(services.arePooled()) }),
-    ...(services.idempotency.live !== undefined && { live_streams: checkLive(services.idempotency.live.isHearing) }),
+    ...(services.arePooled !== undefined && {
+      budgets: working(services.arePooled(), "Budgets are counted in the database, call by call."),
+    }),
+    ...(services.idempotency.live !== undefined && {
+      live_streams: working(
+        services.idempotency.live.isHearing,
+        "Calls on other nodes are read from the database, a little later.",
+      ),
+    }),
     ...(services.workers !== undefined && { workers: await checkWorkers(services.workers) }),
   };
   const ok = Object.values(checks).every(({ status }) => status === "ok");
@@ -81,9 +88,8 @@ function checkLimits({ isAlone, nodes }: ClusterStatus) {
   return { status: "failing", message, nodes };
 }
 
-function checkBudgets(arePooled: boolean) {
-  if (arePooled) return { status: "ok" };
-  return { status: "failing", message: "Budgets are counted in the database, call by call." };
+function working(isWorking: boolean, otherwise: string): Check {
+  return isWorking ? { status: "ok" } : { status: "failing", message: otherwise };
 }
 
 /** A warning that does not make a node unhealthy: nodes differ while they are replaced. */
@@ -94,11 +100,6 @@ function others({ comparison }: Services, part: "personas" | "configuration") {
   const verb = part === "personas" ? "are" : "is";
   const message = `Of ${nodes} nodes ${differing} serve with another version: ${part} ${verb} in files on each node.`;
   return { nodes_differing: differing, message };
-}
-
-function checkLive(isHearing: boolean) {
-  if (isHearing) return { status: "ok" };
-  return { status: "failing", message: "Calls on other nodes are read from the database, a little later." };
 }
 
 function version({ build }: Services): WholeAnswer {

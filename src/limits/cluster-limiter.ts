@@ -8,6 +8,7 @@
  */
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
+import { OnceAMinute } from "../lib/once-a-minute.ts";
 import {
   type Beat,
   type SharedWindows,
@@ -55,7 +56,6 @@ const tidyMs = 30_000;
 const idleMs = 600_000;
 /** Callers that are known at once; those of which no slots are held are forgotten beyond it. */
 const maxCallers = 50_000;
-const warnIntervalMs = 60_000;
 /** Tries of a request whose node lapsed meanwhile. */
 const maxTries = 3;
 
@@ -90,13 +90,14 @@ export class ClusterLimiter implements CallerLimiter {
   #isReportPlanned = false;
   #cancelTidying = () => {};
   #isClosed = false;
-  #nextWarnAt = Number.NEGATIVE_INFINITY;
+  readonly #warnings: OnceAMinute;
 
   /** Totals since the start: requests that waited for the store, decisions by the node's share, times the store was lost. */
   readonly counts = { waited: 0, byShare: 0, lost: 0 };
 
   constructor(options: ClusterLimiterOptions) {
     this.#options = options;
+    this.#warnings = new OnceAMinute(options.clock);
     this.#times = options.times ?? windowTimes;
     this.#countedAs = options.clock.newId();
     this.#node = this.#nextName();
@@ -409,10 +410,8 @@ export class ClusterLimiter implements CallerLimiter {
     this.counts.lost += 1;
     for (const window of this.#callers.values()) window.forgetSlots();
     this.#beatLater();
-    const { clock, log, place } = this.#options;
-    const now = clock.monotonic();
-    if (now < this.#nextWarnAt) return;
-    this.#nextWarnAt = now + warnIntervalMs;
+    if (!this.#warnings.takes()) return;
+    const { log, place } = this.#options;
     log.error("the windows of the rate limits can't be reached; this node admits its share of each limit", {
       place,
       nodes: this.#nodes,

@@ -1,6 +1,7 @@
 /** The shared-memory limiter, and a limiter in memory for as long as its files can't be used. */
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
+import { OnceAMinute } from "../lib/once-a-minute.ts";
 import { type Decision, type Limiter, MemoryLimiter } from "./limiter.ts";
 
 type FallbackOptions = {
@@ -11,19 +12,19 @@ type FallbackOptions = {
 };
 
 const maxFallbackCallers = 20_000;
-const warnIntervalMs = 60_000;
 
 export class LimiterWithFallback implements Limiter {
   readonly #openShared: () => Limiter;
   readonly #fallback: MemoryLimiter;
   readonly #options: FallbackOptions;
-  #nextWarnAt = Number.NEGATIVE_INFINITY;
+  readonly #warnings: OnceAMinute;
 
   /** @param openShared returns the shared limiter, opened where needed; its errors are logged and lead to the fallback */
   constructor(openShared: () => Limiter, options: FallbackOptions) {
     this.#openShared = openShared;
     this.#fallback = new MemoryLimiter(options.clock, maxFallbackCallers);
     this.#options = options;
+    this.#warnings = new OnceAMinute(options.clock);
   }
 
   hit(caller: string, perMinute: number): Decision {
@@ -47,10 +48,9 @@ export class LimiterWithFallback implements Limiter {
 
   /** At most once a minute. */
   #warn(error: unknown): void {
-    const { clock, log } = this.#options;
-    const now = clock.monotonic();
-    if (now < this.#nextWarnAt) return;
-    this.#nextWarnAt = now + warnIntervalMs;
-    log.error("the files of the rate limits can't be used; for now the limits are counted in memory", { error });
+    if (!this.#warnings.takes()) return;
+    this.#options.log.error("the files of the rate limits can't be used; for now the limits are counted in memory", {
+      error,
+    });
   }
 }

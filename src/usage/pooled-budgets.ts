@@ -5,6 +5,7 @@
  */
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
+import { OnceAMinute } from "../lib/once-a-minute.ts";
 import type { FillAsk, PoolCounter, PoolReply, PoolRepository } from "../store/budget-pools.ts";
 import type { BudgetRepository, BudgetSpan, OpenPool, Reservation, Reserved, TokenWindow } from "../store/store.ts";
 import { CounterLink, type LinkCall, type LinkReserved } from "./counter-link.ts";
@@ -85,7 +86,6 @@ const adoptEveryMs = 1_000;
 /** Budgets known at once; calls of others go by the database. */
 const maxBudgets = 50_000;
 const forgetMs = 60_000;
-const warnIntervalMs = 60_000;
 
 export class PooledBudgets implements BudgetRepository {
   readonly #tools: PooledBudgetTools;
@@ -98,7 +98,7 @@ export class PooledBudgets implements BudgetRepository {
   readonly #withdrawals = new Map<string, Withdrawal>();
   readonly #held = new Map<string, Held>();
   #isClosed = false;
-  #nextWarnAt = Number.NEGATIVE_INFINITY;
+  readonly #warnings: OnceAMinute;
   #nextAdoptAt = Number.NEGATIVE_INFINITY;
   #nextTellAt = Number.NEGATIVE_INFINITY;
   #cancelTick = () => {};
@@ -108,6 +108,7 @@ export class PooledBudgets implements BudgetRepository {
 
   constructor(tools: PooledBudgetTools) {
     this.#tools = tools;
+    this.#warnings = new OnceAMinute(tools.clock);
     const { counter, poolRepository, clock } = tools;
     this.#accounts = new PoolAccounts(poolRepository, clock, (error) =>
       this.#warn("pools of budgets can't be accounted for now", error),
@@ -502,9 +503,7 @@ export class PooledBudgets implements BudgetRepository {
   }
 
   #warn(words: string, error: unknown): void {
-    const now = this.#tools.clock.monotonic();
-    if (now < this.#nextWarnAt) return;
-    this.#nextWarnAt = now + warnIntervalMs;
+    if (!this.#warnings.takes()) return;
     this.#tools.log.error(words, { place: this.#tools.counter?.place, error });
   }
 
