@@ -8,6 +8,7 @@
 import type { BuildInfo } from "../../build-info.ts";
 import { type Clock, withTimeout } from "../../lib/clock.ts";
 import type { Logger } from "../../lib/log.ts";
+import { OnceAMinute } from "../../lib/once-a-minute.ts";
 import type { Snapshot } from "../registry.ts";
 import { metricsPayload } from "./metrics.ts";
 import type { TelemetrySettings } from "./settings.ts";
@@ -41,7 +42,6 @@ type TelemetryOptions = {
 
 /** Spans in one message. */
 const maxInBatch = 512;
-const warnIntervalMs = 60_000;
 /** How long the last messages may take when the server ends. */
 const shutdownTimeoutMs = 2000;
 
@@ -55,13 +55,14 @@ export class Telemetry {
   readonly #startedAt: number;
   #spans: Span[] = [];
   #cancels: (() => void)[] = [];
-  #warnedAt = Number.NEGATIVE_INFINITY;
+  readonly #warnings: OnceAMinute;
 
   constructor(options: TelemetryOptions) {
     const { settings, build, clock } = options;
     this.#options = options;
     this.#resource = resourceOf(settings.resource, build, clock.newId());
     this.#startedAt = clock.now();
+    this.#warnings = new OnceAMinute(clock);
     if (settings.tracesUrl !== undefined) this.#repeat(settings.spanDelayMs, () => this.#sendSpans());
     if (settings.metricsUrl !== undefined) this.#repeat(settings.metricIntervalMs, () => this.#sendMetrics());
   }
@@ -134,10 +135,8 @@ export class Telemetry {
   }
 
   #warn(error: unknown): void {
-    const { clock, log } = this.#options;
-    if (clock.monotonic() - this.#warnedAt < warnIntervalMs) return;
-    this.#warnedAt = clock.monotonic();
-    log.warn("telemetry could not be sent", { error: (error as Error).message, dropped: this.dropped });
+    if (!this.#warnings.takes()) return;
+    this.#options.log.warn("telemetry could not be sent", { error: (error as Error).message, dropped: this.dropped });
   }
 }
 
