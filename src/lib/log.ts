@@ -185,12 +185,12 @@ function isHarmless(fields: LogFields): boolean {
 }
 
 function withoutSecrets(fields: LogFields): LogFields {
-  const copy: Record<string, unknown> = {};
+  const shown: [string, unknown][] = [];
   for (const name in fields) {
     const value = fields[name];
-    if (value !== undefined) copy[name] = typeof value === "string" ? hideSecrets(value) : describe(value);
+    if (value !== undefined) shown.push([name, typeof value === "string" ? hideSecrets(value) : describe(value)]);
   }
-  return copy;
+  return Object.fromEntries(shown); // unlike an assignment, it keeps a member of the name __proto__
 }
 
 const hideSecrets = (text: string): string => text.replace(secretPatterns, "***");

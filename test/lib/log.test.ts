@@ -62,7 +62,7 @@ describe("createLogger", () => {
       fc.constantFrom(key, `a\nBearer\n${key}`, `\n${key}"`, "Bearer short", `xsk-${key}`, ""),
       fc.constantFrom(undefined, null, 0, -1.5, true, { nested: ["x"] }),
     );
-    const fields = fc.dictionary(fc.constantFrom("a", "b", "c", 'd"', "0"), value);
+    const fields = fc.dictionary(fc.constantFrom("a", "b", "c", 'd"', "0", "__proto__"), value);
     const hidden = (text: string) => text.replace(/(?:Bearer\s)?trp_a+/g, "***");
     await fc.assert(
       fc.asyncProperty(fc.string(), fields, async (message, given) => {
@@ -106,6 +106,16 @@ describe("createLogger", () => {
       { numRuns: 40 },
     );
   }, 30_000);
+
+  test("a field of any name is written, whether the line is cut or not", async () => {
+    for (const [length, pretty] of [1, 300_000].flatMap((one) => [[one, false] as const, [one, true] as const])) {
+      const sink = collecting();
+      const log = createLogger(sink, { ...json, pretty });
+      log.info("x".repeat(length), { ["__proto__"]: 7, constructor: 8 });
+      await log.flush();
+      expect(sink.text).toEndWith(pretty ? "  __proto__=7 constructor=8\n" : ',"__proto__":7,"constructor":8}\n');
+    }
+  });
 
   test("of two fields the short one stays whole", async () => {
     const sink = collecting();
