@@ -159,6 +159,26 @@ export class Keys {
     }
   }
 
+  /**
+   * To be awaited where a well-formed key is not known: another node may have made it a moment ago.
+   * @returns undefined where nothing can have been missed; else whether the key may be new still, as the store can't be asked
+   */
+  catchUp(secret: string | undefined): Promise<boolean> | undefined {
+    if (secret === undefined || this.#rows.catchUp === undefined || !isWellFormed(secret)) return undefined;
+    return this.#catchUp();
+  }
+
+  async #catchUp(): Promise<boolean> {
+    try {
+      await this.#rows.catchUp!();
+    } catch (error) {
+      if (error instanceof StorageError) return true;
+      throw error;
+    }
+    await this.refresh();
+    return this.#rows.version() !== this.#version;
+  }
+
   /** Whether keys are let in by what is known of them. */
   get areTrusted(): boolean {
     try {

@@ -15,19 +15,44 @@ import type { Services } from "./services.ts";
  */
 export function admit(services: Services, context: RequestContext, surface: ServedSurface): Caller | Promise<Caller> {
   const caller = callerOf(services, context);
-  if (caller !== undefined) context.logFields["key"] = caller.keyId;
+  if (caller !== undefined) return admitCaller(services, context, surface, caller);
+  // Counted before the store is asked: so that guessing stays as slow as it is.
+  hitAnonymous(services, context, surface);
+  const key = keyOf(context);
+  const asking = services.keys.catchUp(key);
+  if (asking === undefined) throw services.keys.mayBeNew(key) ? keysUnread() : ApiError.unauthorized();
+  return admitUnknown(services, context, surface, asking);
+}
+
+/** @param asking whether the key may be new, once the store was asked for keys that other nodes made */
+async function admitUnknown(
+  services: Services,
+  context: RequestContext,
+  surface: ServedSurface,
+  asking: Promise<boolean>,
+): Promise<Caller> {
+  const mayBeNew = await asking;
+  const caller = callerOf(services, context);
+  if (caller === undefined) throw mayBeNew ? keysUnread() : ApiError.unauthorized();
+  // What was counted and told of the address is not what applies to the key.
+  for (const name of rateHeaders) delete context.headers[name];
+  delete context.logFields["client_address"];
+  return admitCaller(services, context, surface, caller);
+}
+
+function admitCaller(
+  services: Services,
+  context: RequestContext,
+  surface: ServedSurface,
+  caller: Caller,
+): Caller | Promise<Caller> {
+  context.logFields["key"] = caller.keyId;
   const counting = count(services, context, surface, caller);
   if (counting === undefined) return admitCounted(services, context, surface, caller);
   return counting.then(() => admitCounted(services, context, surface, caller));
 }
 
-function admitCounted(
-  services: Services,
-  context: RequestContext,
-  surface: ServedSurface,
-  caller: Caller | undefined,
-): Caller {
-  if (caller === undefined) throw services.keys.mayBeNew(keyOf(context)) ? keysUnread() : ApiError.unauthorized();
+function admitCounted(services: Services, context: RequestContext, surface: ServedSurface, caller: Caller): Caller {
   if (!caller.surfaces.has(surface)) throw ApiError.surfaceNotAllowed(surface);
   if (services.draining) throw ApiError.unavailable("draining", "The server is shutting down.");
   if (services.running > services.live.config.limits.concurrentRequests)
@@ -39,7 +64,10 @@ function admitCounted(
 }
 
 const keysUnread = () =>
-  ApiError.unavailable("storage_unavailable", "Keys have changed, and could not be read. Retry in a moment.");
+  ApiError.unavailable(
+    "storage_unavailable",
+    "Whether this key is good can't be told, as keys could not be read. Retry in a moment.",
+  );
 
 /** The key's tags, and the one that the request adds where the configuration names a header for it. @throws ApiError invalid_value */
 function tagsOf(services: Services, context: RequestContext, { tags }: Caller): readonly string[] {
@@ -125,6 +153,8 @@ function limitOf(services: Services, caller: Caller, surface: ServedSurface): nu
   if (surface === "orchestrator") return caller.perMinute;
   return caller.ownPerMinute ?? (surface === "gateway" ? limits.gatewayPerMinute : limits.anonymousPerMinute);
 }
+
+const rateHeaders = ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"] as const;
 
 function setHeaders(context: RequestContext, { limit, remaining, resetAt }: Decision): void {
   context.headers["x-ratelimit-limit"] = String(limit);

@@ -85,6 +85,11 @@ export interface KeyRepository {
    * @throws StorageError: `outdated` where what is known is too old to let anybody in by it
    */
   version(): number;
+  /**
+   * Present where `version` may lag behind what others changed: resolves once it counts everything that was changed before this call.
+   * However many ask, the database is asked ten times a second at most. @throws StorageError, also at once while it is known to be away
+   */
+  catchUp?(): Promise<void>;
   /** All keys, revoked ones included, by creation time. Rejects with StorageError also when the rights of one can't be read. */
   list(): Promise<KeyRow[]>;
   insert(row: KeyRow): Promise<void>;

@@ -1,6 +1,7 @@
 /** A server whose store is PostgreSQL: real calls, real commands, and what becomes of both without the database. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
+import { newSecret } from "../../src/auth/key-secret.ts";
 import { examineDatabase } from "../../src/cli/doctor/database.ts";
 import type { Config } from "../../src/config/config.ts";
 import { steps } from "../../src/store/postgres/migrations.ts";
@@ -44,6 +45,29 @@ describe.skipIf(!hasPostgres)("a server on PostgreSQL", () => {
     while (status === 200) status = (await two.post(path, chat("x"), { key: one.key })).status;
     expect(status).toBe(401);
     expect(performance.now() - revokedAt).toBeLessThan(1_000);
+  }, 30_000);
+
+  test("a key that one node made or rotated is good on the others at once, and nobody's keys make the database work", async () => {
+    const config = configOf(await server.createDatabase());
+    await using one = await Troupe.start({ config });
+    await using two = await Troupe.start({ config });
+    const { keys } = one.server.services;
+    const ask = (key: string, from = "/gateway/v1/models") => two.fetch(from, { key });
+    for (let round = 0; round < 10; round += 1) {
+      const { secret, key } = await keys.create({ name: "k", tier: "pro" });
+      const made = await ask(secret);
+      expect([made.status, made.headers.get("x-ratelimit-limit")]).toEqual([200, null]);
+      expect((await ask((await keys.rotate(key.id)).secret, "/v1/models")).headers.get("x-ratelimit-limit")).toBe(
+        "100",
+      );
+    }
+    const statements = () => two.server.services.store.network!().statements;
+    const [before, startedAt] = [statements(), performance.now()];
+    const answers = await Promise.all(Array.from({ length: 200 }, () => ask(newSecret())));
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([401]));
+    expect(answers[0]!.headers.get("x-ratelimit-limit")).toBe("600");
+    // Ten a second, beside what every node asks by itself.
+    expect(statements() - before).toBeLessThan(10 + 0.03 * (performance.now() - startedAt));
   }, 30_000);
 
   test("commands work on it, and say what is done by PostgreSQL's own tools", async () => {
@@ -158,6 +182,9 @@ describe.skipIf(!hasPostgres)("a server on PostgreSQL", () => {
     expect(refused.headers.get("retry-after")).toMatch(/^[1-9]/);
     expect(((await refused.json()) as { error: { code: string } }).error.code).toBe("storage_unavailable");
     expect((await troupe.post(path, chat("plain"))).status).toBe(200);
+    // Another node may have made it.
+    expect((await troupe.post(path, chat("plain"), { key: newSecret() })).status).toBe(503);
+    expect((await troupe.post(path, chat("plain"), { key: "trp_typo" })).status).toBe(401);
     expect(await health()).toEqual({ code: 200, status: "degraded", storage: "failing" });
     // Until keys are too old to be trusted.
     let plain = await troupe.post(path, chat("plain"));

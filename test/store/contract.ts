@@ -847,7 +847,7 @@ function sumsOf(lines: readonly LedgerLine[], filter: LedgerFilter, by: readonly
 const byGroup = (sums: readonly LedgerSum[]) =>
   [...sums].sort((a, b) => (JSON.stringify(a.group) < JSON.stringify(b.group) ? -1 : 1));
 
-type MethodOf<Part> = Exclude<keyof Part, "version" | "leaseTerms" | "holds" | "changed" | "onWatched">;
+type MethodOf<Part> = Exclude<keyof Part, "version" | "catchUp" | "leaseTerms" | "holds" | "changed" | "onWatched">;
 type AnyMethod =
   | MethodOf<Store["keys"]>
   | MethodOf<Store["runs"]>

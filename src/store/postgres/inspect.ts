@@ -49,7 +49,7 @@ export function inspectPostgres<T>(
     const server = await serverState(pool, clock);
     const state = { place, server, version, known: steps.length, isWritable: row!.isWritable };
     if (version < steps.length) return look(state);
-    const unasked = { known: () => 0, ask: async () => {} };
+    const unasked = { known: () => 0, ask: async () => {}, catchUp: async () => {} };
     return look({ ...state, keys: keyRepository({ path: pool, background: pool }, place, unasked) });
   });
 }

@@ -49,6 +49,8 @@ export type KeyVersion = {
   known(): number;
   /** Asks now. @throws StorageError */
   ask(): Promise<void>;
+  /** As `KeyRepository.catchUp`. */
+  catchUp(): Promise<void>;
 };
 
 export type KeyPools = {
@@ -66,6 +68,7 @@ export function keyRepository({ path, background: pool }: KeyPools, place: strin
   };
   return {
     version: () => version.known(),
+    catchUp: () => version.catchUp(),
     async list() {
       const rows = await path.run<KeyRow>(`select ${columns} from troupe.keys order by created_at, id`);
       for (const row of rows) assertReadableKey(row, place);

@@ -48,6 +48,8 @@ export type PostgresStore = Store & {
 };
 
 const pollMs = 500;
+/** Between two askings for requests whose keys nobody knows. */
+const betweenCatchUpsMs = 100;
 const beatMs = 5_000;
 /** Of maintenance, and of whatever no call waits for. */
 const backgroundMs = 10_000;
@@ -263,6 +265,9 @@ class KeyPoll implements KeyVersion {
   /** Called at each poll that fails. */
   onFailing = () => {};
   #isAsking = false;
+  #catchingUp: Promise<void> | undefined;
+  /** When it was asked for those last, a monotonic reading. */
+  #caughtUpAt = Number.NEGATIVE_INFINITY;
   #isClosed = false;
   #cancelTimer = () => {};
 
@@ -294,6 +299,24 @@ class KeyPoll implements KeyVersion {
     if (askedAt < this.#knownAt) return;
     this.#knownAt = askedAt;
     this.#value = row!.value;
+  }
+
+  /** One asking serves all who came before it, so that requests with keys that nobody knows can't make the database work. */
+  catchUp(): Promise<void> {
+    if (this.#isFailing)
+      return Promise.reject(new StorageError("away", this.#place, `The database ${this.#place} can't be reached.`));
+    this.#catchingUp ??= this.#nextCatchUp().then(() => {
+      // Who comes from here on may ask about a change that this asking no longer sees.
+      this.#catchingUp = undefined;
+      this.#caughtUpAt = this.#clock.monotonic();
+      return this.ask();
+    });
+    return this.#catchingUp;
+  }
+
+  #nextCatchUp(): Promise<void> {
+    const ms = this.#caughtUpAt + betweenCatchUpsMs - this.#clock.monotonic();
+    return ms > 0 ? new Promise((resolve) => this.#clock.setTimer(ms, resolve)) : Promise.resolve();
   }
 
   /** Asks now, as a hint came. However many come meanwhile, it asks once more after them. */
