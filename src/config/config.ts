@@ -120,6 +120,8 @@ export type Config = {
     readonly unknownPrice: "refuse" | "allow";
     /** What is reserved for an answer where the request sets no bound. */
     readonly assumedOutputTokens: number;
+    /** How many uses of each hosted tool are reserved where the request sets no bound. */
+    readonly assumedToolUses: number;
     /** The header by which a request may add one tag; absent: none. */
     readonly tagHeader?: string;
   };

@@ -215,6 +215,7 @@ class ConfigLoader {
         tags: file.budgets.tags,
         unknownPrice: file.budgets.unknown_price,
         assumedOutputTokens: file.budgets.assumed_output_tokens,
+        assumedToolUses: file.budgets.assumed_tool_uses,
         ...(file.budgets.tag_header !== undefined && { tagHeader: file.budgets.tag_header.toLowerCase() }),
       },
       limits: {

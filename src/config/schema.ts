@@ -306,6 +306,12 @@ export const ConfigFile = Type.Object(
           4096,
           "Tokens of an answer that are reserved where the request sets no bound; the true number counts in the end.",
         ),
+        assumed_tool_uses: whole(
+          0,
+          1000,
+          5,
+          "Uses of each tool that the provider runs itself, such as a web search, that are reserved where the request sets no bound; the true number counts in the end.",
+        ),
         tag_header: optional(
           Type.String({
             pattern: "^[Xx]-[A-Za-z0-9-]{1,60}$",

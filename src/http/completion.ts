@@ -493,7 +493,7 @@ function callUpstream(
     const memories = memoriesOf(services, caller, target);
     if (plan.store) memories.push(conversation.remember(target, form, writer.envelope, passing));
     if (services.live.config.log.content) memories.push(({ choices }) => logContent(context, "choices", choices));
-    const bounds = chatBounds(isHeld, source, request, call.request);
+    const bounds = chatBounds(isHeld, source, request, call, native !== undefined);
     const attempt = nextAttempt(context, caller, request.model, attemptTarget(context, target), bounds);
     const accounts = { attempt, input: requestMeter(call.request, inputBytes) };
     const observer = new CallRecorder(services, context, target, accounts, memories);

@@ -11,6 +11,7 @@ import type { WholeAnswer } from "../upstream/answer.ts";
 import { resolveModel } from "../upstream/target.ts";
 import { standsFor } from "./aliases.ts";
 import { admit } from "./authenticate.ts";
+import { operationBounds } from "./bounds.ts";
 import { errorObjectIn, idempotentAnswer, type Surface, serviceRequestId, writtenAs } from "./completion.ts";
 import type { RequestContext } from "./context.ts";
 import { embed } from "./embeddings.ts";
@@ -71,9 +72,9 @@ async function passed(
   { caller, model, isBatch, source }: Asked,
   signal: AbortSignal,
 ): Promise<WholeAnswer> {
-  const relay = relayTo(services, context, caller, model);
-  const { provider, bound } = relay;
   const method = isBatch ? "batchEmbedContents" : "embedContent";
+  const relay = relayTo(services, context, caller, model, operationBounds(source, method));
+  const { provider, bound } = relay;
   const url = provider.methodAddress?.(generateContent.name, method, relay.model, bound.account);
   if (url === undefined) throw ApiError.unsupported("model", `${bound.account.name} has no ${method}.`);
   const next = namedEmbedding(source.parsed, relay.model);

@@ -29,7 +29,7 @@ export async function embed(
   signal: AbortSignal,
 ): Promise<WholeAnswer> {
   const request = checkEmbeddings(source.parsed);
-  const relay = relayTo(services, context, caller, request.model, operationBounds(source));
+  const relay = relayTo(services, context, caller, request.model, operationBounds(source, "embeddings"));
   const { embeddings } = relay.provider;
   if (embeddings !== undefined) {
     if (source.large !== undefined) await source.large.restore([source.parsed]);
@@ -83,7 +83,15 @@ async function embedInBatches(
     const via =
       from === 0
         ? relay
-        : relayVia(services, context, relay.caller, relay.asked, relay.bound, model, operationBounds(source));
+        : relayVia(
+            services,
+            context,
+            relay.caller,
+            relay.asked,
+            relay.bound,
+            model,
+            operationBounds(source, "embeddings"),
+          );
     const answer = await wholeVia(services, context, via, await sendVia(services, context, via, sent, signal));
     if (answer.status >= 300) return answer;
     try {

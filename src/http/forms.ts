@@ -4,6 +4,7 @@ import type { Sink, Source } from "../lib/flow.ts";
 import { MultipartFault, MultipartField } from "../lib/multipart.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { Operation } from "../providers/provider.ts";
+import { formBounds } from "./bounds.ts";
 import { serviceRequestId } from "./completion.ts";
 import type { RequestContext } from "./context.ts";
 import { endpointOf, type Relay, relayTo, respondVia, sendVia } from "./relay.ts";
@@ -27,7 +28,7 @@ export async function passForm(
   let relay: Relay | undefined;
   const field = new MultipartField(boundary, "model", (model) => {
     if (model === "") throw ApiError.missingField("model");
-    relay = relayTo(services, context, caller, model);
+    relay = relayTo(services, context, caller, model, formBounds(context, operation));
     return relay.model;
   });
   const { request } = context;

@@ -122,9 +122,9 @@ function wholeAnswer(
 }
 
 /** @throws ApiError missing_field, invalid_value, unknown_provider, model_not_allowed */
-function relayOf(services: Services, context: RequestContext, { caller, source }: Asked): Relay {
+function relayOf(services: Services, context: RequestContext, { caller, operation, source }: Asked): Relay {
   const { model } = source.parsed;
   if (model == null) throw ApiError.missingField("model");
   if (typeof model !== "string") throw ApiError.invalidValue("model", "model must be a string.");
-  return relayTo(services, context, caller, model, operationBounds(source));
+  return relayTo(services, context, caller, model, operationBounds(source, operation));
 }

@@ -337,7 +337,7 @@ function rawBounds(request: Request, path: string, read: ReadBody | undefined): 
   if (!mayBill(request) || billedNothing.test(path)) return { ...declared, billed: "nothing" };
   if (read === undefined) return { ...declared, billed: "unknown" };
   const isKnown = billedByTokens.test(path) && isOneModel(path, read.named) && isWhole(read.source.parsed);
-  return { ...operationBounds(read.source), ...(!isKnown && { billed: "unknown" as const }) };
+  return { ...operationBounds(read.source, path), ...(!isKnown && { billed: "unknown" as const }) };
 }
 
 function isOneModel(path: string, named: readonly unknown[]): boolean {

@@ -43,7 +43,7 @@ export function relayTo(
   context: RequestContext,
   caller: Caller,
   modelId: string,
-  bounds?: AttemptBounds,
+  bounds: AttemptBounds,
 ): Relay {
   context.logFields["model"] = truncate(modelId);
   const mayName = (provider: string) => mayUseProvider(caller, provider);
@@ -56,7 +56,7 @@ export function relayTo(
 /**
  * @param asked the model, or what stands for it, as the caller named it
  * @param model the upstream's own name of it
- * @param bounds by default those of a form: its files are no text, and its size is what the client says
+ * @param bounds undefined where no budget applies
  * @param isFree whether nobody bills such a call
  * @throws ApiError invalid_value for a provider that is compiled in
  */
@@ -67,7 +67,7 @@ export function relayVia(
   asked: string,
   bound: BoundAccount,
   model: string,
-  bounds: AttemptBounds = { inputBytes: Number(context.request.headers.get("content-length") ?? "0") },
+  bounds: AttemptBounds | undefined,
   isFree = false,
 ): Relay {
   const { provider, account } = bound;

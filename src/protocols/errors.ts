@@ -190,13 +190,15 @@ export class ApiError extends Error {
       },
     });
   }
-  /** @param budget "the day's budget of all calls" */
-  static modelWithoutPrice(budget: string): ApiError {
+  /** @param budget "the day's budget of all calls" @param tools that the provider runs, and may bill by the use */
+  static modelWithoutPrice(budget: string, tools: readonly string[] = []): ApiError {
+    const named = truncate(tools.join(", "));
+    const remedy = tools.length === 0 ? "a price" : `a price, and one for each use of its tools (${named})`;
     return new ApiError(
       403,
       "permission_error",
       "model_without_price",
-      `What this call may cost is not known here, so it can't be held to ${budget}. The server's configuration can give its model a price, or allow such calls by budgets.unknown_price.`,
+      `What this call may cost is not known here, so it can't be held to ${budget}. The server's configuration can give its model ${remedy}, or allow such calls by budgets.unknown_price.`,
       { param: "model" },
     );
   }

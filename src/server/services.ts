@@ -25,7 +25,6 @@ import { builtinPersonas } from "../personas/builtin.ts";
 import { PersonaFolder } from "../personas/folder.ts";
 import { Personas } from "../personas/registry.ts";
 import { personaFileWith } from "../personas/schema.ts";
-import type { Usage } from "../protocols/chat/schema.ts";
 import { optionSchemas } from "../providers/options.ts";
 import { providers } from "../providers/registry.ts";
 import { openStoreFor } from "../store/open.ts";
@@ -114,7 +113,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
       settings: () => current().budgets,
       now: () => limits.now(),
       tokensPerMinute: (keyId) => keys.tokensPerMinute(keyId),
-      price: (attempt, input, output) => services.usage.price(attempt, usageOf(input, output)),
+      price: (attempt, usage) => services.usage.price(attempt, usage),
       onSpending: (scope, period, limit, used) => metrics.budget(scope, period, limit, used),
       onRefusal: (kind) => metrics.budgetRefusal(kind),
     }),
@@ -245,12 +244,6 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   const closing = opened.move();
   return services;
 }
-
-const usageOf = (input: number, output: number): Usage => ({
-  prompt_tokens: input,
-  completion_tokens: output,
-  total_tokens: input + output,
-});
 
 async function flushUses(keys: Keys, log: Logger): Promise<void> {
   try {

@@ -44,8 +44,32 @@ export type AttemptBounds = {
   /** The most tokens that the answer may have, where the request says so; for each choice. */
   readonly maxOutputTokens?: number | undefined;
   readonly choices?: number | undefined;
+  /** What the provider may run itself while it answers; absent: nothing. */
+  readonly hosted?: HostedTools | undefined;
+  /** Images that the answer may hold at most, of a call that makes images. */
+  readonly images?: number | undefined;
+  /** The longest that a recording in the request may be. */
+  readonly audioSeconds?: number | undefined;
+  /** Of a call that asks for one that costs more than the usual one. */
+  readonly serviceTier?: string | undefined;
   /** Absent: by tokens. `nothing`: it asks for nothing that is billed. `unknown`: for what nobody can say before, or by other measures. */
   readonly billed?: "nothing" | "unknown" | undefined;
+};
+
+/** Tools that the provider runs itself: it bills their uses, and the tokens of what they find. */
+export type HostedTools = {
+  readonly tools: readonly HostedTool[];
+  /** The most uses of all of them together, where the request says so. */
+  readonly maxUses?: number | undefined;
+};
+
+export type HostedTool = {
+  /** As prices name it. */
+  readonly name: string;
+  /** Whether its uses cost nothing but their tokens. */
+  readonly isFree: boolean;
+  /** The most uses of it, where the request says so. */
+  readonly maxUses?: number | undefined;
 };
 
 /** How an attempt ended, and what is known of its use. */

@@ -6,11 +6,13 @@
 import type { Config } from "../config/config.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
+import type { Usage } from "../protocols/chat/schema.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { asUnavailable } from "../store/require-storage.ts";
 import type { BudgetRepository, BudgetRow, Reservation, Reserved, TokenWindow } from "../store/store.ts";
 import type { Attempt, AttemptBounds, UsageGate, Reservation as UsageReservation } from "./attempt.ts";
 import { BudgetRules, type Payer, type Rule } from "./budget-rules.ts";
+import { mostUse, pricedTools } from "./most-use.ts";
 import { dollarsFrom, endOf, formatDollars, spanOf } from "./spans.ts";
 
 export type BudgetTools = {
@@ -22,8 +24,8 @@ export type BudgetTools = {
   readonly now: () => number;
   /** Of a key; undefined: no limit. */
   readonly tokensPerMinute: (keyId: string) => number | undefined;
-  /** What so many tokens cost, in micro-dollars; undefined: the price is unknown. */
-  readonly price: (attempt: Attempt, inputTokens: number, outputTokens: number) => number | undefined;
+  /** The most that so much use costs, in micro-dollars; undefined: the price is unknown. */
+  readonly price: (attempt: Attempt, usage: Usage) => number | undefined;
   /** Told, now and then, of what a budget allows and of what is spent and reserved of it, in dollars. */
   readonly onSpending?: (scope: string, period: string, limit: number, used: number) => void;
   readonly onRefusal?: (kind: RefusalKind) => void;
@@ -179,14 +181,13 @@ export class Budgets implements UsageGate {
   #amountOf(attempt: Attempt, rules: readonly Rule[]): number | undefined {
     if (rules.length === 0) return 0;
     const { settings, price, onRefusal } = this.#tools;
-    const { unknownPrice, assumedOutputTokens } = settings();
-    const { inputBytes = 0, maxOutputTokens = assumedOutputTokens, choices = 1, billed } = attempt.bounds ?? {};
-    // No token is shorter than a byte.
-    const amount = billed === "unknown" ? undefined : price(attempt, inputBytes, maxOutputTokens * choices);
+    const { bounds = nothingBounded } = attempt;
+    const assumed = settings();
+    const amount = bounds.billed === "unknown" ? undefined : price(attempt, mostUse(bounds, assumed));
     if (amount !== undefined) return Math.ceil(amount);
-    if (unknownPrice === "allow") return undefined;
+    if (assumed.unknownPrice === "allow") return undefined;
     onRefusal?.("unknown_price");
-    throw ApiError.modelWithoutPrice(wordsFor(rules[0]!));
+    throw ApiError.modelWithoutPrice(wordsFor(rules[0]!), bounds.billed === "unknown" ? [] : pricedTools(bounds));
   }
 
   /** @throws ApiError */
@@ -232,6 +233,7 @@ export class Budgets implements UsageGate {
   }
 }
 
+const nothingBounded: AttemptBounds = { inputBytes: 0 };
 const nothingReserved: UsageReservation = { settle: () => {} };
 
 async function whileStored<T>(work: () => Promise<T>): Promise<T> {

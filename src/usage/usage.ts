@@ -54,9 +54,11 @@ export class UsageRecorder {
     return entry;
   }
 
-  /** What an answer with these counts would cost, in micro-dollars; undefined where unknown. */
-  price(attempt: Attempt, usage: Usage): number | undefined {
-    return new Entry(this.#tools, this.#estimates, attempt).price(usage);
+  /** The most that an answer with these counts would cost, in micro-dollars; undefined where unknown. */
+  price({ target }: Attempt, usage: Usage): number | undefined {
+    if (target === undefined) return undefined;
+    const { clock, prices } = this.#tools;
+    return prices().bound(target, countedOf(usage), usage[billed]?.serviceTier, clock.now());
   }
 
   /** Writes the line of an attempt that asks no upstream: a refusal, a replay, a join. Nothing is reserved for it. */

@@ -238,6 +238,7 @@ describe("budgets", () => {
       tags: {},
       unknownPrice: "refuse",
       assumedOutputTokens: 4096,
+      assumedToolUses: 5,
     };
     await using house = await House.open({ clock, config: { budgets } });
     const { store } = house.troupe.server.services;

@@ -21,6 +21,7 @@ describe("without anything", () => {
         tags: {},
         unknownPrice: "refuse",
         assumedOutputTokens: 4096,
+        assumedToolUses: 5,
       },
       limits: {
         bodyBytes: 20 * 1024 * 1024,

@@ -131,6 +131,7 @@ export function testConfig(data: string, { providers = {}, personas, config }: T
       tags: {},
       unknownPrice: "refuse",
       assumedOutputTokens: 4096,
+      assumedToolUses: 5,
     },
     limits: {
       bodyBytes: 20 * 1024 * 1024,

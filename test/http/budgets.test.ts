@@ -39,6 +39,7 @@ const defaults: Config["budgets"] = {
   tags: {},
   unknownPrice: "refuse",
   assumedOutputTokens: 4096,
+  assumedToolUses: 5,
 };
 
 const chat = "/gateway/v1/chat/completions";
@@ -266,6 +267,7 @@ describe("no route passes a budget by", () => {
   /** A server whose only budget is spent. */
   async function spent(upstream: UpstreamServer): Promise<Troupe> {
     const troupe = await startWith(upstream, { all: { prepaid: 0 } });
+    troupe.server.services.usage.price = () => 1;
     troupe.setTargets("troupe/guide", ["openai/m", "openai/n"]);
     return troupe;
   }

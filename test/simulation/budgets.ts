@@ -108,6 +108,7 @@ export class BudgetedCalls implements Part {
       keys: { day: dollars(keys) },
       unknownPrice: "refuse",
       assumedOutputTokens: 1_000,
+      assumedToolUses: 5,
     };
     this.#tokenLimit = Math.ceil((calls / keys) * 250);
     cluster.database.budgets.onReserved = (id) => this.#counted(id);
@@ -139,7 +140,8 @@ export class BudgetedCalls implements Part {
       settings: () => this.#settings,
       now: () => machine.monotonic(),
       tokensPerMinute: () => this.#tokenLimit,
-      price: (_, input, output) => input * prices.input + output * prices.output,
+      price: (_, { prompt_tokens, completion_tokens }) =>
+        prompt_tokens * prices.input + completion_tokens * prices.output,
     });
     const calls = new Set<Call>();
     machine.onDeath(() => {

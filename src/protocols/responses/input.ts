@@ -101,7 +101,7 @@ class ConversationBuilder {
       throw ApiError.invalidValue(at, `${at} must be a string.`);
     }
     if (type === "message") this.#messageItem(item, path);
-    else if (type in itemSchemas) this.#known(type as ItemType, item, path);
+    else if (Object.hasOwn(itemSchemas, type)) this.#known(type as ItemType, item, path);
     else this.#other(type, path);
   }
 

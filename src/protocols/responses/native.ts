@@ -81,7 +81,7 @@ function isForeignTool(tool: unknown): boolean {
 function isForeignItem(item: unknown): boolean {
   if (!isObject(item) || isReference(item)) return false;
   const type = String(item["type"] ?? "message");
-  return type !== "message" && !(type in itemSchemas);
+  return type !== "message" && !Object.hasOwn(itemSchemas, type);
 }
 
 /**

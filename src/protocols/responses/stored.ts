@@ -64,8 +64,9 @@ const prefixes: Readonly<Record<string, string>> = {
 function listed({ content, ...item }: JsonObject, unique: string, at: number): JsonObject {
   const type = textOf(item["type"]) ?? "message";
   // Output items of the same answer are numbered too.
-  const id = textOf(item["id"]) || `${prefixes[type] ?? "item"}_${unique}i_${at}`;
-  const status = type in prefixes && type !== "reasoning" ? { status: "completed" } : {};
+  const isKnown = Object.hasOwn(prefixes, type);
+  const id = textOf(item["id"]) || `${isKnown ? prefixes[type] : "item"}_${unique}i_${at}`;
+  const status = isKnown && type !== "reasoning" ? { status: "completed" } : {};
   const parts = content === undefined ? {} : { content: type === "message" ? partsOf(content, item["role"]) : content };
   return { ...status, ...item, ...parts, id, type };
 }

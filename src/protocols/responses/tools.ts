@@ -79,7 +79,7 @@ export function innerTools(tools: RequestFields["tools"], names: ToolNames): Inn
   let hosted: ApiError | undefined;
   const placed = (tools ?? []).flatMap((tool, at) => {
     const path = ["tools", at];
-    if (!(tool.type in toolSchemas)) {
+    if (!Object.hasOwn(toolSchemas, tool.type)) {
       hosted ??= hostedRefusal(tool.type, path);
       return [];
     }

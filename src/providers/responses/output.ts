@@ -202,6 +202,7 @@ const toolCalls: Readonly<Record<string, string>> = {
   web_search_call: "web_search",
   file_search_call: "file_search",
   code_interpreter_call: "code_interpreter",
+  image_generation_call: "image_generation",
 };
 
 /** The counts of a whole response: what it says itself, and the uses of hosted tools among its items. */

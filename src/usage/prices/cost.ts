@@ -34,10 +34,12 @@ export function costOf(counted: Counted, card: RateCard, serviceTier: string | u
   const { request, image, audioSecond, tools } = tariff;
   if (request !== undefined) bill.addOther(1, request);
   const { images, audioSeconds } = counted;
-  // Where tokens are told, it is by them that images are billed.
+  // Where tokens are told, it is by them that images and recordings are billed.
   if (images > 0 && image === undefined && tokens.input + tokens.output === 0) return "no rate for images";
   if (images > 0 && image !== undefined) bill.addOther(images, image);
-  if (audioSeconds > 0 && audioSecond === undefined) return "no rate for minutes of audio";
+  if (audioSeconds > 0 && audioSecond === undefined && tokens.input + tokens.output === 0) {
+    return "no rate for minutes of audio";
+  }
   if (audioSecond !== undefined) bill.addOther(audioSeconds, audioSecond);
   // No list is made of what nearly all calls have none of.
   for (const tool in counted.tools) {

@@ -3,11 +3,12 @@ import type { PriceConfig } from "../../config/config.ts";
 import { globMatches } from "../../lib/glob.ts";
 import type { LedgerLine } from "../../store/store.ts";
 import type { AttemptTarget } from "../attempt.ts";
-import type { Counted } from "../counts.ts";
+import { type Counted, noTokens } from "../counts.ts";
 import { cardFromConfig } from "./configured.ts";
 import { costOf } from "./cost.ts";
 import { findListed, type ListedPrices } from "./list.ts";
-import { cardFromList, type RateCard } from "./rates.ts";
+import { cardFromList, type RateCard, ratesAbove } from "./rates.ts";
+import { publishedToolRates } from "./tool-rates.ts";
 
 export type Priced = Pick<LedgerLine, "cost" | "costs" | "priceSource" | "priceDate" | "priceNote">;
 
@@ -62,24 +63,54 @@ export class Prices {
     };
   }
 
+  /**
+   * The most that so much use costs, in micro-dollars, whichever of the model's kinds of output it is.
+   * @returns undefined where nothing is known of it, or of one of the tools
+   */
+  bound(target: AttemptTarget, counted: Counted, serviceTier: string | undefined, now: number): number | undefined {
+    const found = this.find(target);
+    if (found === undefined || found.source === "free") return found && 0;
+    const card = found.cardAt(now);
+    const { tools } = ratesAbove(card, counted.tokens.input);
+    if (Object.keys(counted.tools).some((tool) => !Object.hasOwn(tools, tool))) return undefined;
+    let most: number | undefined;
+    for (const form of formsOf(counted)) {
+      const cost = costOf(form, card, serviceTier?.toLowerCase());
+      if (typeof cost === "string") continue;
+      most = Math.max(most ?? 0, cost.total);
+    }
+    return most;
+  }
+
   #look(id: string, { dialect, baseUrl, model, isLocal }: AttemptTarget): ModelPrice | undefined {
     const own = this.#configured.find(({ match }) => globMatches(match, id));
     if (own !== undefined) return { source: "configuration", name: own.match, date: null, cardAt: () => own.card };
     if (isLocal) return { source: "free", name: id, date: null, cardAt: () => freeCard };
     const listed = findListed(dialect, baseUrl, model);
     if (listed === undefined) return undefined;
+    const toolRates = publishedToolRates(listed);
     const cards = new WeakMap<ListedPrices, RateCard>();
     const cardAt = (now: number): RateCard => {
       const prices = listed.at(now);
       let card = cards.get(prices);
       if (card === undefined) {
-        card = cardFromList(prices);
+        card = cardFromList(prices, toolRates);
         cards.set(prices, card);
       }
       return card;
     };
     return { source: "list", name: `${listed.provider}/${listed.model}`, date: listed.date, cardAt };
   }
+}
+
+/** The ways in which an answer may be counted. */
+function* formsOf(counted: Counted): Generator<Counted> {
+  const { tokens, images, audioSeconds } = counted;
+  yield counted;
+  yield { ...counted, tokens: { ...tokens, audioOutput: tokens.output } };
+  yield { ...counted, imageOutput: tokens.output };
+  // Some models have no tokens: they are billed by images, or by the length of a recording.
+  if (images > 0 || audioSeconds > 0) yield { ...counted, tokens: noTokens };
 }
 
 const freeCard: RateCard = { base: { tokens: {}, tools: {} }, tiers: [], serviceTiers: {} };

@@ -87,20 +87,23 @@ export const commonTiers: ServiceTiers = {
   flex: waiting,
 };
 
-export function cardFromList(prices: ListedPrices): RateCard {
+/** @param toolRates dollars for a use of hosted tools, where the list names none */
+export function cardFromList(prices: ListedPrices, toolRates: Readonly<Record<string, number>> = {}): RateCard {
   const starts = new Set(
     Object.values(prices).flatMap((price) => (isTiered(price) ? price.tiers.map(({ start }) => start) : [])),
   );
   return {
-    base: ratesFromList(prices, 0),
-    tiers: [...starts].sort((a, b) => a - b).map((above) => ({ above, rates: ratesFromList(prices, above + 1) })),
+    base: ratesFromList(prices, 0, toolRates),
+    tiers: [...starts]
+      .sort((a, b) => a - b)
+      .map((above) => ({ above, rates: ratesFromList(prices, above + 1, toolRates) })),
     serviceTiers: commonTiers,
   };
 }
 
 const isTiered = (price: ListedPrice): price is Exclude<ListedPrice, number> => typeof price === "object";
 
-function ratesFromList(prices: ListedPrices, inputTokens: number): Rates {
+function ratesFromList(prices: ListedPrices, inputTokens: number, toolRates: Readonly<Record<string, number>>): Rates {
   const at = (name: string): number | undefined => {
     const price = prices[name];
     if (price === undefined || typeof price === "number") return price;
@@ -112,13 +115,16 @@ function ratesFromList(prices: ListedPrices, inputTokens: number): Rates {
     if (price !== undefined) tokens[kind] = rateOf(price);
   }
   const request = at("requests_kcount");
-  const tools = Object.entries(listedTools).flatMap(([tool, name]) => {
+  const hour = at("input_audio_hours") ?? at("audio_hours");
+  const tools = Object.entries(toolRates).map(([tool, dollars]) => [tool, rateOfUse(dollars)] as const);
+  for (const [tool, name] of Object.entries(listedTools)) {
     const price = at(name);
-    return price === undefined ? [] : [[tool, rateOfUse(price / 1000)] as const];
-  });
+    if (price !== undefined) tools.push([tool, rateOfUse(price / 1000)]);
+  }
   return {
     tokens,
     request: request === undefined ? undefined : rateOfUse(request / 1000),
+    audioSecond: hour === undefined ? undefined : rateOfUse(hour) / 3600n,
     tools: Object.fromEntries(tools),
   };
 }
