@@ -38,6 +38,7 @@ import { Accounts } from "../upstream/accounts.ts";
 import { Upstream } from "../upstream/client.ts";
 import { MediaFetcher } from "../upstream/media.ts";
 import { Budgets } from "../usage/budgets.ts";
+import { LedgerJournal, writeLeftLines } from "../usage/ledger-journal.ts";
 import { LedgerWriter } from "../usage/ledger-writer.ts";
 import { PooledBudgets } from "../usage/pooled-budgets.ts";
 import { Prices } from "../usage/prices/prices.ts";
@@ -63,6 +64,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   await using opened = new AsyncDisposableStack();
   const live = liveFrom(config);
   const store = opened.adopt(await openStoreFor(config, log, true), (one) => one.close());
+  await writeLeftLines(config.data, store.ledger, log);
   const sharedState =
     workerChannel && opened.adopt(openSharedState(workerChannel.settings, clock, log), (one) => one.close());
   // One worker sweeps for all.
@@ -129,7 +131,8 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   const current = () => services.live.config;
   const sweeper = opened.adopt(new Sweeper(store, clock, () => sweepRulesOf(current()), log), (one) => one.stop());
   // Closed after all that makes calls.
-  const ledger = opened.adopt(new LedgerWriter(store, clock, log), (one) => one.close());
+  const openJournal = () => LedgerJournal.open(config.data);
+  const ledger = opened.adopt(new LedgerWriter(store, clock, log, openJournal), (one) => one.close());
   const tokenizer = opened.adopt(new Tokenizer(clock, log), (one) => one.close());
   const usage = opened.adopt(
     new UsageRecorder({

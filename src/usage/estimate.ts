@@ -56,9 +56,17 @@ const bytesIn = (texts: readonly string[]) => texts.reduce((sum, text) => sum + 
 export async function estimateMeter({ length, sample }: TextMeter, how: Estimating): Promise<Estimate> {
   if (length === 0) return nothing;
   const kept = charactersIn(sample);
-  if (kept === 0) return { tokens: Math.ceil(length / bytesPerToken), isReckoned: true };
+  if (kept === 0) return reckonMeter({ length, sample });
   const { tokens, isReckoned } = await estimateTexts(sample, how);
   return { tokens: Math.max(1, Math.round((tokens * length) / kept)), isReckoned };
+}
+
+/** @returns the same by the text's length alone, at once */
+export function reckonMeter({ length, sample }: TextMeter): Estimate {
+  if (length === 0) return nothing;
+  const kept = charactersIn(sample);
+  const bytes = kept === 0 ? length : (bytesIn(sample) * length) / kept;
+  return { tokens: Math.ceil(bytes / bytesPerToken), isReckoned: true };
 }
 
 /** What a turn and a tool take beside their texts. */

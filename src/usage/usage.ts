@@ -6,7 +6,7 @@ import { ApiError } from "../protocols/errors.ts";
 import type { LedgerLine } from "../store/store.ts";
 import type { Attempt, Outcome, Reservation, Seen, UsageEntry, UsageGate } from "./attempt.ts";
 import { countedOf, noTokens } from "./counts.ts";
-import { type Estimate, type Estimating, estimateMeter } from "./estimate.ts";
+import { type Estimate, type Estimating, estimateMeter, reckonMeter } from "./estimate.ts";
 import type { LedgerWriter } from "./ledger-writer.ts";
 import type { Priced, Prices } from "./prices/prices.ts";
 import type { TokenCounter } from "./tokenizer.ts";
@@ -134,30 +134,45 @@ class Entry implements UsageEntry {
       // Where even the input is not known, nothing is.
       if (told === undefined && input === undefined) return this.#line(outcome, "unknown");
       const [prompt, completion] = await Promise.all([
-        told === undefined ? estimateMeter(input!, how) : { tokens: told.prompt_tokens, isReckoned: false },
+        told === undefined ? estimateMeter(input!, how) : toldAs(told.prompt_tokens),
         estimateMeter(output, how),
       ]);
-      return this.#line({ ...outcome, usage: usageOf(told, prompt, completion) }, "estimated", {
-        isReckoned: prompt.isReckoned || completion.isReckoned,
-      });
+      return this.#estimated(outcome, prompt, completion);
     };
+    const held = this.#reckoned(outcome, { input, output });
+    this.#tools.writer.hold(held);
     const settling = estimate()
       .catch((error) => {
         this.#tools.log.error("the tokens of a call could not be estimated", { error });
         return this.#line(outcome, "unknown");
       })
       .then((line) => {
-        this.#close(line);
+        this.#close(line, held);
         this.#estimates.delete(settling);
         if (this.#elapsedMs - this.#totalMs > lateMs) void this.#tools.writer.flush();
       });
     this.#estimates.add(settling);
   }
 
-  #close(line: LedgerLine): void {
+  /** The line as it is known at once: what a killed process leaves of a call that is being estimated. */
+  #reckoned(outcome: Outcome, { input, output }: Seen): LedgerLine {
+    const told = outcome.usage;
+    if (told === undefined && input === undefined) return this.#line(outcome, "unknown");
+    const prompt = told === undefined ? reckonMeter(input!) : toldAs(told.prompt_tokens);
+    return this.#estimated(outcome, prompt, reckonMeter(output));
+  }
+
+  #estimated(outcome: Outcome, prompt: Estimate, completion: Estimate): LedgerLine {
+    return this.#line({ ...outcome, usage: usageOf(outcome.usage, prompt, completion) }, "estimated", {
+      isReckoned: prompt.isReckoned || completion.isReckoned,
+    });
+  }
+
+  /** @param held what was noted in its place */
+  #close(line: LedgerLine, held?: LedgerLine): void {
     this.#reservation?.settle(line);
     this.#tools.onLine?.(line, this.#attempt.target?.isListed === true);
-    this.#tools.writer.push(line);
+    this.#tools.writer.push(line, held);
   }
 
   /** @param source where counts come from, if there are any */
@@ -209,12 +224,14 @@ class Entry implements UsageEntry {
   }
 }
 
-/** How long the line of a finished call waits for its estimate: with its write it is on disk within a second. */
+/** How long the line of a finished call waits for its estimate: with its write it is in the ledger within a second. */
 const finishedEstimateMs = 400;
 /** Of a call that broke off: as long as the tokenizer takes to start. */
 const estimateMs = 2_000;
 /** After so long it waits for no other lines. */
 const lateMs = 200;
+
+const toldAs = (tokens: number): Estimate => ({ tokens, isReckoned: false });
 
 /** What the upstream did tell stays. */
 const usageOf = (

@@ -6,6 +6,7 @@ import { dlopen, ptr } from "bun:ffi";
 const signatures = {
   socket: { args: ["i32", "i32", "i32"], returns: "i32" },
   sendto: { args: ["i32", "ptr", "u64", "i32", "ptr", "u32"], returns: "i64" },
+  flock: { args: ["i32", "i32"], returns: "i32" },
   close: { args: ["i32"], returns: "i32" },
   getsockname: { args: ["i32", "ptr", "ptr"], returns: "i32" },
   getsockopt: { args: ["i32", "i32", "i32", "ptr", "ptr"], returns: "i32" },

@@ -1,0 +1,149 @@
+/**
+ * Notes each ledger line, from the moment a call is over until the ledger has it, in a file that is mapped into memory: what a process
+ * has stored there outlives it, however it ends and however long it had no processor. The next server that starts on the data folder
+ * writes what was left. Adding a line twice adds it once, so a note may outlive its need.
+ *
+ * The file has two areas. While the lines of one are being written, new ones are noted in the other. Linux only.
+ */
+import { closeSync, fstatSync, mkdirSync, openSync, readdirSync, renameSync, rmSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import { openLibc } from "../lib/linux/libc.ts";
+import type { Logger } from "../lib/log.ts";
+import { mapFile } from "../lib/mapped-file.ts";
+import type { LedgerLine, LedgerRepository } from "../store/store.ts";
+import { NoteArea, notedLines } from "./journal-lines.ts";
+
+const folderName = "ledger-notes";
+const suffix = ".notes";
+/** Some 2,000 lines in each area: ten writes of the ledger. */
+const areaBytes = 512 * 1024;
+/** Of one write, as the ledger's writer has them. */
+const batchSize = 200;
+
+/** Source: flock(2). Unlike other locks it ends with the process and with nothing else. */
+const exclusively = 2;
+const withoutWaiting = 4;
+
+export class LedgerJournal {
+  readonly #path: string;
+  readonly #file: number;
+  #current: NoteArea;
+  #other: NoteArea;
+  #generation = 1;
+
+  private constructor(path: string, file: number, [current, other]: readonly [NoteArea, NoteArea]) {
+    this.#path = path;
+    this.#file = file;
+    this.#current = current;
+    this.#other = other;
+  }
+
+  /**
+   * Makes a file of this process's own.
+   * @param data the data folder
+   * @returns undefined where the system has no such locks. @throws the file system's errors
+   */
+  static open(data: string): LedgerJournal | undefined {
+    if (openLibc() === undefined) return undefined;
+    const folder = join(data, folderName);
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    const path = join(folder, crypto.randomUUID() + suffix);
+    const unfinished = `${path}.unfinished`;
+    const file = openSync(unfinished, "wx+", 0o600);
+    try {
+      // Before it has its name: nobody takes it for a dead one's.
+      if (!lock(file)) throw new Error(`${unfinished} can't be locked`);
+      // Zeros are written, as on a full disk a store to memory that has no place there would end the process.
+      const zeros = new Uint8Array(2 * areaBytes);
+      for (let written = 0; written < zeros.length; ) written += writeSync(file, zeros, written);
+      const areas = areasOf(mapFile(unfinished)).map((bytes) => new NoteArea(bytes)) as [NoteArea, NoteArea];
+      for (const area of areas) area.begin(0);
+      renameSync(unfinished, path);
+      return new LedgerJournal(path, file, areas);
+    } catch (error) {
+      closeSync(file);
+      rmSync(unfinished, { force: true });
+      throw error;
+    }
+  }
+
+  /** @returns whether there was room for it */
+  note(line: LedgerLine): boolean {
+    return this.#current.note(line);
+  }
+
+  /**
+   * Begins a write of all lines that were noted by now. Where the last one failed its lines are still in the other area, and this one's
+   * go on.
+   * @param held lines that are noted and no part of it
+   */
+  beginWrite(held: Iterable<LedgerLine>): void {
+    if (!this.#other.isEmpty) return;
+    [this.#current, this.#other] = [this.#other, this.#current];
+    this.#current.begin(++this.#generation);
+    for (const line of held) this.#current.note(line);
+  }
+
+  /** What was noted before the write is in the ledger. */
+  endWrite(): void {
+    this.#other.begin(0);
+  }
+
+  /** @param isDone whether the ledger has all lines; else the next start looks for them here */
+  close(isDone: boolean): void {
+    if (isDone) rmSync(this.#path, { force: true });
+    closeSync(this.#file);
+  }
+}
+
+/**
+ * Writes what killed processes have noted, and removes their files. Never rejects: what can't be written now stays for the next start.
+ * @param data the data folder
+ */
+export async function writeLeftLines(data: string, ledger: LedgerRepository, log: Logger): Promise<void> {
+  const folder = join(data, folderName);
+  for (const name of namesIn(folder)) {
+    const path = join(folder, name);
+    try {
+      await writeLeftIn(path, ledger, log);
+    } catch (error) {
+      log.warn("lines of the ledger that a killed process left can't be written; the next start tries again", {
+        path,
+        error,
+      });
+    }
+  }
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return openLibc() === undefined ? [] : readdirSync(folder);
+  } catch {
+    // It is made with the first line.
+    return [];
+  }
+}
+
+async function writeLeftIn(path: string, ledger: LedgerRepository, log: Logger): Promise<void> {
+  const file = openSync(path, "r+");
+  try {
+    // A live one's.
+    if (!lock(file)) return;
+    const { size } = fstatSync(file);
+    // A process that was killed while it made the file, and a power cut, leave less than a whole one.
+    const isWhole = path.endsWith(suffix) && size > 0;
+    if (isWhole && size !== 2 * areaBytes) throw new Error("another version of Troupe wrote it");
+    const lines = isWhole ? notedLines(areasOf(mapFile(path))) : [];
+    if (lines === undefined) throw new Error("another version of Troupe wrote it");
+    let added = 0;
+    for (let at = 0; at < lines.length; at += batchSize) added += await ledger.append(lines.slice(at, at + batchSize));
+    rmSync(path, { force: true });
+    if (added > 0) log.info("lines of the ledger that a killed process left were written", { lines: added });
+  } finally {
+    closeSync(file);
+  }
+}
+
+const lock = (file: number) => openLibc()!.flock(file, exclusively | withoutWaiting) === 0;
+
+const areasOf = (bytes: Uint8Array) => [bytes.subarray(0, areaBytes), bytes.subarray(areaBytes)];
