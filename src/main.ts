@@ -1,4 +1,5 @@
 /** The entry point, and the only file that uses `process`. */
+import "./lib/proto-member.ts";
 import { readFileSync, statSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { isBehindForwardProxy } from "./lib/http/forward-proxy.ts";

@@ -4,6 +4,7 @@
  */
 import type { Clock } from "../lib/clock.ts";
 import { derive } from "../lib/json/json.ts";
+import { ownMember } from "../lib/own-member.ts";
 import type { AnswerMessage, AssistantMessage, ChatRequest, Message } from "../protocols/chat/schema.ts";
 
 /** Long enough for a tool to run and its result to come back. */
@@ -118,7 +119,7 @@ function stateOf(message: AnswerMessage): State | undefined {
 /** Fills in what the client dropped; what it sent stands. */
 function withState(message: AssistantMessage, state: State): Message {
   const tool_calls = message.tool_calls!.map((call) => {
-    const extra = state.calls[call.id];
+    const extra = ownMember(state.calls, call.id);
     return extra === undefined ? call : { extra_content: extra, ...call };
   });
   const missing = Object.fromEntries(

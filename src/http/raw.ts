@@ -209,7 +209,8 @@ const listHeaders = ["anthropic-beta", "openai-beta"];
 /** The caller's own credentials are gone: what both name is a list. */
 function joined(headers: Record<string, string>, more: Readonly<Record<string, string>>): Record<string, string> {
   const all = { ...headers };
-  for (const [name, value] of Object.entries(more)) all[name] = name in all ? `${all[name]},${value}` : value;
+  for (const [name, value] of Object.entries(more))
+    all[name] = Object.hasOwn(all, name) ? `${all[name]},${value}` : value;
   return all;
 }
 

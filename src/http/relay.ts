@@ -102,7 +102,7 @@ export function jsonRequest(relay: Relay, operation: Operation, source: Source):
   const renamed = provider.operationFields?.(operation) ?? {};
   const names = new Map<string, string>();
   for (const [name, theirs] of Object.entries(renamed)) {
-    if (!(name in next)) continue;
+    if (!Object.hasOwn(next, name)) continue;
     if (theirs !== null && next[name] != null) {
       next[theirs] = next[name];
       names.set(theirs, name);

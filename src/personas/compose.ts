@@ -143,4 +143,5 @@ function unsaid(options: Body, asked: Body): Body {
   );
 }
 
-const isNamespace = ([key, value]: [string, unknown]) => !(key in ChatRequestBody.properties) && isObject(value);
+const isNamespace = ([key, value]: [string, unknown]) =>
+  !Object.hasOwn(ChatRequestBody.properties, key) && isObject(value);

@@ -164,8 +164,8 @@ const callers = new Set([
 
 /** @returns why a key can't stand in `options`, or undefined when it can */
 export function misplacedOption(key: string): string | undefined {
-  if (key in SamplingFields) return "belongs in defaults";
-  if (key in own) return "belongs at the top level of the file";
+  if (Object.hasOwn(SamplingFields, key)) return "belongs in defaults";
+  if (Object.hasOwn(own, key)) return "belongs at the top level of the file";
   return callers.has(key) ? "is the caller's to say" : undefined;
 }
 

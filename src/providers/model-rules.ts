@@ -37,7 +37,7 @@ function mergeRules<R extends object>(
   for (const rule of [...overrides, ...own]) {
     if (!globMatches(rule.match, model)) continue;
     for (const [key, value] of Object.entries(rule)) {
-      if (key !== "match" && !(key in merged)) merged[key] = value;
+      if (key !== "match" && !Object.hasOwn(merged, key)) merged[key] = value;
     }
   }
   return merged as Partial<R>;

@@ -26,6 +26,19 @@ describe("ReplayMemory", () => {
     expect(restored.messages[1] as unknown).toEqual({ ...answer("a") });
   });
 
+  test("a call's id may be a word that every object knows", () => {
+    const memory = new ReplayMemory(new ManualClock());
+    const [first] = answer("a").tool_calls!;
+    memory.remember("k", [{ ...answer("a"), tool_calls: [first!, call("constructor"), call("__proto__")] }]);
+    const echoed = {
+      role: "assistant",
+      content: null,
+      tool_calls: [call("a"), call("constructor"), call("__proto__")],
+    };
+    const restored = memory.restore("k", request(echoed as Message)).messages[0] as AssistantMessage;
+    expect(restored.tool_calls as unknown).toEqual([first, call("constructor"), call("__proto__")]);
+  });
+
   test("what the client carried itself stands, only the rest is filled in", () => {
     const memory = new ReplayMemory(new ManualClock());
     memory.remember("k", [answer("a")]);

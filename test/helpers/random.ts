@@ -1,3 +1,5 @@
+import { testSeed } from "./seed.ts";
+
 /** Numbers that look random and come again with the same seed (mulberry32, public domain). */
 export class Random {
   readonly seed: number;
@@ -8,9 +10,9 @@ export class Random {
     this.#state = seed >>> 0;
   }
 
-  /** The seed of the environment variable, else a new one. */
+  /** The seed of the environment variable, else the suite's. */
   static fromEnvironment(name: string): Random {
-    return new Random(Number(process.env[name] ?? Math.floor(Math.random() * 2 ** 31)));
+    return new Random(Number(process.env[name] ?? testSeed));
   }
 
   /** 0 to below `end`. */

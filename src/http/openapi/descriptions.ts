@@ -67,7 +67,7 @@ const ofOneFamily = (option: TSchema): TSchema =>
 
 function familyOptions(): Record<string, TSchema> {
   const all = Object.assign({}, ...providers.map(({ extras }) => extras.properties)) as Record<string, TSchema>;
-  const own = Object.entries(all).filter(([name]) => !(name in ChatRequestBody.properties));
+  const own = Object.entries(all).filter(([name]) => !Object.hasOwn(ChatRequestBody.properties, name));
   return Object.fromEntries(own.map(([name, option]) => [name, ofOneFamily(option)]));
 }
 

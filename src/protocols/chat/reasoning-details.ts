@@ -3,6 +3,7 @@
  * Source: https://openrouter.ai/docs/use-cases/reasoning-tokens
  */
 import { type JsonObject, listOf, objectOf, saysNothing } from "../../lib/json/json.ts";
+import { ownMember } from "../../lib/own-member.ts";
 
 /** The kinds that come in pieces, and the field that holds the text. */
 const textFields: Readonly<Record<string, string>> = { "reasoning.text": "text", "reasoning.summary": "summary" };
@@ -17,7 +18,7 @@ export function wholeDetails(value: unknown): JsonObject[] {
     const piece = objectOf(entry);
     if (piece === undefined) continue;
     const last = whole.at(-1);
-    const field = textFields[String(piece["type"])];
+    const field = ownMember(textFields, String(piece["type"]));
     if (last === undefined || field === undefined || !isOneEntry(last, piece)) whole.push(piece);
     else whole[whole.length - 1] = joined(last, piece, field);
   }

@@ -35,7 +35,7 @@ function withLiteralExtraBody(value: Record<string, unknown>): {
   const rest: Record<string, unknown> = {};
   const top: Record<string, unknown> = { ...value, extra_body: rest };
   for (const [key, one] of Object.entries(literal)) {
-    if (!(key in ChatRequestBody.properties)) rest[key] = one;
+    if (!Object.hasOwn(ChatRequestBody.properties, key)) rest[key] = one;
     else if (top[key] == null) {
       top[key] = one;
       lifted.add(key);

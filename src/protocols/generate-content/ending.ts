@@ -1,5 +1,6 @@
 /** Why an answer ended and what it cost, in this format's words. */
 import { type JsonObject, numberOf, objectOf, textOf } from "../../lib/json/json.ts";
+import { ownMember } from "../../lib/own-member.ts";
 import type { ChunkBody, FinishReason, Logprobs, TokenLogprob, Usage } from "../chat/schema.ts";
 
 const reasons: Readonly<Record<FinishReason, string>> = {
@@ -18,7 +19,7 @@ export function finishReason(
   metadata: ChunkBody["metadata"] = {},
 ): string {
   const own = metadata[index === 0 ? "finish_reason" : `finish_reason.${index}`];
-  return own !== undefined && /^[A-Z][A-Z_]+$/.test(own) ? own : (reasons[finish ?? "stop"] ?? "OTHER");
+  return own !== undefined && /^[A-Z][A-Z_]+$/.test(own) ? own : (ownMember(reasons, finish ?? "stop") ?? "OTHER");
 }
 
 /** Thinking is counted apart from the rest of the output here. @returns undefined where nothing was counted */

@@ -18,7 +18,7 @@ export function toJsonSchema(schema: unknown): unknown {
   if (!isObject(schema)) return schema;
   const next: JsonObject = {};
   for (const [given, value] of Object.entries(schema)) {
-    const name = given in next ? given : camelCase(given);
+    const name = Object.hasOwn(next, given) ? given : camelCase(given);
     if (!unsaid.has(name) && value !== null) next[name] = member(name, value);
   }
   return schema["nullable"] === true ? orNull(next) : next;

@@ -33,7 +33,7 @@ export function patchMessages(
 export function patchPrompt(body: JsonObject, change: NativeChange): JsonObject | undefined {
   const patched = patchMessages(body, change);
   if (patched === undefined) return undefined;
-  for (const name of answerFields) if (!(name in body)) delete patched[name];
+  for (const name of answerFields) if (!Object.hasOwn(body, name)) delete patched[name];
   return patched;
 }
 

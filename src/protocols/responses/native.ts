@@ -75,7 +75,7 @@ function isKeptHereAlone(body: JsonObject, changes: JsonObject): boolean {
 }
 
 function isForeignTool(tool: unknown): boolean {
-  return isObject(tool) && !(String(tool["type"]) in toolSchemas);
+  return isObject(tool) && !Object.hasOwn(toolSchemas, String(tool["type"]));
 }
 
 function isForeignItem(item: unknown): boolean {
@@ -140,7 +140,7 @@ function changesOf(body: JsonObject, fields: NativeChange["fields"]): JsonObject
     else if (name === "tools") changes["tools"] = toolsOf(body, value);
     else if (name === "tool_choice") changes["tool_choice"] = flat(value);
     else if (value !== undefined) return undefined;
-    else if (name in body) changes[name] = undefined;
+    else if (Object.hasOwn(body, name)) changes[name] = undefined;
   }
   return changes;
 }

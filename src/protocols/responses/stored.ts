@@ -3,6 +3,7 @@
  * Source: https://platform.openai.com/docs/api-reference/responses
  */
 import { isObject, type JsonObject, listOf, objectOf, parseJson, textOf } from "../../lib/json/json.ts";
+import { ownMember } from "../../lib/own-member.ts";
 import { formatSseEvent, SseParser } from "../../lib/sse.ts";
 import type { Message } from "../chat/schema.ts";
 import type { ErrorFields, StoredForm } from "../protocol.ts";
@@ -63,10 +64,10 @@ const prefixes: Readonly<Record<string, string>> = {
 /** An input item as it is listed: with its type, an id, and parts where it has a text. */
 function listed({ content, ...item }: JsonObject, unique: string, at: number): JsonObject {
   const type = textOf(item["type"]) ?? "message";
+  const prefix = ownMember(prefixes, type);
   // Output items of the same answer are numbered too.
-  const isKnown = Object.hasOwn(prefixes, type);
-  const id = textOf(item["id"]) || `${isKnown ? prefixes[type] : "item"}_${unique}i_${at}`;
-  const status = isKnown && type !== "reasoning" ? { status: "completed" } : {};
+  const id = textOf(item["id"]) || `${prefix ?? "item"}_${unique}i_${at}`;
+  const status = prefix !== undefined && type !== "reasoning" ? { status: "completed" } : {};
   const parts = content === undefined ? {} : { content: type === "message" ? partsOf(content, item["role"]) : content };
   return { ...status, ...item, ...parts, id, type };
 }

@@ -12,6 +12,7 @@ import {
   saysNothing,
   textOf,
 } from "../../lib/json/json.ts";
+import { ownMember } from "../../lib/own-member.ts";
 import {
   type AnswerMessage,
   type Billed,
@@ -199,7 +200,7 @@ function billedOf(usage: JsonObject): { [billed]?: Billed } {
 const tiers: Readonly<Record<string, string>> = { standard: "default", priority: "priority" };
 
 export function servedTier({ service_tier }: JsonObject): { service_tier?: string } {
-  const tier = tiers[textOf(service_tier) ?? ""];
+  const tier = ownMember(tiers, textOf(service_tier) ?? "");
   return tier === undefined ? {} : { service_tier: tier };
 }
 
@@ -225,7 +226,7 @@ export function isError(answer: JsonObject): boolean {
 /** @param text the error as it came */
 export function errorFault(answer: JsonObject, text: string): UpstreamFault {
   const type = textOf(objectOf(answer["error"])?.["type"]) ?? "";
-  return new UpstreamFault(text, errorStatuses[type] ?? 500);
+  return new UpstreamFault(text, ownMember(errorStatuses, type) ?? 500);
 }
 
 /** The text of a custom tool's call from its streamed JSON. */

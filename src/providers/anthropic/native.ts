@@ -53,12 +53,12 @@ const tokenFields = ["max_completion_tokens", "max_tokens"];
 function members(fields: Readonly<Record<string, unknown>>, call: Call): JsonObject | undefined {
   const rules = anthropicRules(call);
   const { request } = call;
-  const changes = (names: readonly string[]) => names.some((name) => name in fields);
+  const changes = (names: readonly string[]) => names.some((name) => Object.hasOwn(fields, name));
   const thinking = planThinking(call, rules, true);
   const body: JsonObject = {};
   if (changes(samplingFields)) {
     const taken = sampling(request, rules, thinking);
-    for (const name of samplingFields) if (name in fields) body[name] = taken[name];
+    for (const name of samplingFields) if (Object.hasOwn(fields, name)) body[name] = taken[name];
   }
   const config: JsonObject = {};
   if (changes(thinkingFields)) {

@@ -3,6 +3,7 @@
  * Source: https://platform.claude.com/docs/en/api/messages
  */
 import type { CacheControlEphemeral } from "@anthropic-ai/sdk/resources/messages";
+import { ownMember } from "../../lib/own-member.ts";
 import type { ChatRequest } from "../../protocols/chat/schema.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import type { Account, Call, NativeBody, UpstreamRequest } from "../provider.ts";
@@ -178,6 +179,6 @@ const serviceTiers: Readonly<Record<string, string>> = {
 };
 
 function serviceTier({ service_tier }: ChatRequest): { service_tier?: string } {
-  const tier = serviceTiers[service_tier ?? ""];
+  const tier = ownMember(serviceTiers, service_tier ?? "");
   return tier === undefined ? {} : { service_tier: tier };
 }

@@ -4,6 +4,7 @@
  * Source: https://ai.google.dev/api/generate-content#v1beta.GenerateContentResponse
  */
 import { isObject, type JsonObject, listOf, numberOf, objectOf, saysNothing, textOf } from "../../lib/json/json.ts";
+import { ownMember } from "../../lib/own-member.ts";
 import type { SseEvent } from "../../lib/sse.ts";
 import type {
   AnswerMessage,
@@ -359,7 +360,7 @@ function throwIfError(body: JsonObject, text: string): void {
   const known =
     code !== undefined && Number.isInteger(code) && code >= 400 && code <= 599
       ? code
-      : statusByName[textOf(error["status"]) ?? ""];
+      : ownMember(statusByName, textOf(error["status"]) ?? "");
   throw new UpstreamFault(text, known ?? 500);
 }
 

@@ -11,6 +11,7 @@ import type {
 } from "@google/genai";
 import { type Static, Type } from "@sinclair/typebox";
 import { type JsonObject, objectOf, textOf } from "../../lib/json/json.ts";
+import { ownMember } from "../../lib/own-member.ts";
 import type { ChatRequest, Tool, ToolChoice } from "../../protocols/chat/schema.ts";
 import { toolName } from "../../protocols/chat/tools.ts";
 import { ApiError } from "../../protocols/errors.ts";
@@ -54,7 +55,7 @@ export function requestBody(call: Call, rules: GoogleRules): JsonObject {
     generationConfig: generationConfigOf(call, rules, output.config),
     cachedContent: cached_content,
     continuationToken: continuation_token,
-    serviceTier: serviceTiers[request.service_tier ?? ""],
+    serviceTier: ownMember(serviceTiers, request.service_tier ?? ""),
   });
 }
 
@@ -91,7 +92,7 @@ function declarationOf(tool: Tool, path: string, rules: GoogleRules): FunctionDe
 /** A function without arguments has no schema: the OpenAPI form refuses an object without properties. */
 function takesNothing(schema: JsonObject): boolean {
   const properties = objectOf(schema["properties"]) ?? {};
-  const open = ["$ref", "anyOf", "oneOf", "allOf"].some((key) => key in schema);
+  const open = ["$ref", "anyOf", "oneOf", "allOf"].some((key) => Object.hasOwn(schema, key));
   return Object.keys(properties).length === 0 && !open && objectOf(schema["additionalProperties"]) === undefined;
 }
 

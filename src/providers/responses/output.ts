@@ -1,6 +1,7 @@
 /** What a response object of the Responses format says: its output, its end, its usage, its errors. */
 import type { ResponseError } from "openai/resources/responses/responses";
 import { type JsonObject, listOf, objectOf, saysNothing, textOf } from "../../lib/json/json.ts";
+import { ownMember } from "../../lib/own-member.ts";
 import {
   type Annotation,
   type AnswerMessage,
@@ -171,7 +172,7 @@ const incompleteReasons: Readonly<Record<string, FinishReason>> = {
 export function finishReasonOf(response: JsonObject, calls: number): FinishReason {
   if (response["status"] === "incomplete") {
     const reason = textOf(objectOf(response["incomplete_details"])?.["reason"]) ?? "";
-    return incompleteReasons[reason] ?? "length";
+    return ownMember(incompleteReasons, reason) ?? "length";
   }
   return calls > 0 ? "tool_calls" : "stop";
 }
@@ -332,7 +333,9 @@ const statusByName: Readonly<Record<string, number>> = {
 };
 
 function errorStatus(error: JsonObject): number {
-  return statusByName[textOf(error["code"]) ?? ""] ?? statusByName[textOf(error["type"]) ?? ""] ?? 500;
+  return (
+    ownMember(statusByName, textOf(error["code"]) ?? "") ?? ownMember(statusByName, textOf(error["type"]) ?? "") ?? 500
+  );
 }
 
 /**

@@ -1,5 +1,6 @@
 /** Folds the chunks of a stream into a plain answer. */
 import { isObject } from "../../lib/json/json.ts";
+import { ownMember } from "../../lib/own-member.ts";
 import { wholeDetails } from "../../protocols/chat/reasoning-details.ts";
 import type {
   AnswerMessage,
@@ -123,13 +124,11 @@ function openedCall({ index: _, ...delta }: ToolCallDelta): AnyToolCall {
 /** Joins the texts of unknown kinds of tool calls at any depth, as those of known ones are. */
 function grown(known: unknown, more: unknown): unknown {
   if (!isObject(known) || !isObject(more)) return joined(known, more);
-  const names = Object.keys({ ...known, ...more });
-  return Object.fromEntries(
-    names.map((name) => [
-      name,
-      name in known && name in more ? grown(known[name], more[name]) : (known[name] ?? more[name]),
-    ]),
-  );
+  const members = Object.keys({ ...known, ...more }).map((name) => {
+    const [before, after] = [ownMember(known, name), ownMember(more, name)];
+    return [name, before === undefined || after === undefined ? (before ?? after) : grown(before, after)];
+  });
+  return Object.fromEntries(members);
 }
 
 function foldFunctionCall(message: AnswerMessage, delta: { name?: string; arguments?: string }): void {
