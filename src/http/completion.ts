@@ -556,16 +556,18 @@ function nativeCall(
   const { native } = protocol;
   if (native === undefined || provider.kind !== "remote") return undefined;
   const route = provider.native?.(protocol.name, upstreamCall);
-  // The earlier messages of a conversation that is kept here are in the inner form alone.
-  const isWhole = conversation.whole === call.request;
-  if (route === undefined || !(isWhole || (plan.upstreamMayHold && conversation.isHeldBy(account.name))))
-    return undefined;
+  if (route === undefined) return undefined;
+  const isHeld = plan.upstreamMayHold && conversation.isHeldBy(account.name);
+  const earlier = isHeld ? undefined : conversation.earlier;
+  // The earlier messages of a conversation that is kept here are in the inner form alone: it is translated, where it can be.
+  const said = earlier && (isNativeByTools(call) ? route.earlier?.(earlier) : undefined);
+  if (earlier !== undefined && said === undefined) return undefined;
   const planned = nativeChange(plan, route, upstreamCall);
   if (planned === undefined) return undefined;
   // What is made in the background is followed here: the upstream's connection is the call.
   const isBackground = protocol.stored?.isBackground(call.options) === true;
   const fields = isBackground ? { ...planned.fields, background: undefined, stream: true } : planned.fields;
-  const change: NativeChange = { ...planned, fields };
+  const change: NativeChange = { ...planned, fields, earlier: said };
   let patched = native.patch(source.parsed, change);
   if (patched === undefined) return undefined;
   return {
@@ -574,7 +576,7 @@ function nativeCall(
       route,
       passesFaults: showsUpstream,
       endsWithStream: native.endsWithStream === true,
-      ownEcho: plan.change && native.ownEcho?.(call.options, source.parsed, patched, planned.before),
+      ownEcho: (plan.change ?? said) && native.ownEcho?.(call.options, source.parsed, patched, planned.before),
       encoder: writer.nativeEncoder!,
     },
     encode(encoded) {
@@ -585,6 +587,10 @@ function nativeCall(
     },
   };
 }
+
+/** Whether its tools alone keep it from being translated. */
+const isNativeByTools = ({ nativeOnly, nativeTools }: ParsedCall<unknown>): boolean =>
+  nativeOnly === undefined && nativeTools !== undefined;
 
 /** @returns undefined where the provider would have to read its answer in another way than it comes */
 export function nativeChange(plan: Plan, { members: membersOf }: NativeRoute, call: Call): NativeChange | undefined {

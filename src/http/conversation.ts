@@ -81,6 +81,9 @@ function conversationOf(
     /** The request with the earlier messages of the conversation. */
     whole: resumed === undefined ? said : { ...said, messages: joined(resumed.messages, said.messages, leading) },
 
+    /** The earlier messages alone; absent where nothing is continued. */
+    earlier: resumed?.messages,
+
     /** Refuses a call that can't be stored before it is made and billed. @throws ApiError */
     checkStorage: () => needsStorage(() => store.maintenance.check()),
 

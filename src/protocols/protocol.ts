@@ -61,6 +61,11 @@ export type NativeChange = {
   /** A persona's system text and examples, in the inner form: they go before the caller's turns, the system text first of all. */
   readonly before: readonly Message[];
   /**
+   * Turns that the request continues and the upstream does not hold, in the format's own form: they go between these and the
+   * caller's, and in place of what names them. Absent: there are none.
+   */
+  readonly earlier?: readonly JsonObject[] | undefined;
+  /**
    * Fields of the inner form that a persona set to another value; undefined: it removed them (`variables`). `store` is false
    * where the upstream must keep nothing: formats without such a field have nothing to say.
    */

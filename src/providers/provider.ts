@@ -5,7 +5,7 @@
 import type { TObject } from "@sinclair/typebox";
 import type { JsonObject } from "../lib/json/json.ts";
 import type { SseEvent } from "../lib/sse.ts";
-import type { ChatRequest, ChunkBody, CompletionBody, Usage } from "../protocols/chat/schema.ts";
+import type { ChatRequest, ChunkBody, CompletionBody, Message, Usage } from "../protocols/chat/schema.ts";
 import type { Source } from "../protocols/source.ts";
 import type { ModelRule } from "./model-rules.ts";
 
@@ -124,6 +124,11 @@ export type NativeRoute = {
   streamDecoder(call: AnsweredCall): StreamDecoder;
   /** The upstream's own id in a plain answer: the id that the client gets. In a stream the decoder has it. */
   upstreamResponseId?(body: unknown): string | undefined;
+  /**
+   * Earlier turns of a conversation that is kept here, as they stand in a body of the format.
+   * @returns undefined where they can't be said so that what the caller answers to in them is found
+   */
+  earlier?(messages: readonly Message[]): JsonObject[] | undefined;
   /** How the tokens of such a body are counted. Absent: as those of any other call. */
   counter?(body: NativeBody, call: Call, headers: Readonly<Record<string, string>>): TokenCounter;
   /**

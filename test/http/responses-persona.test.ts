@@ -21,6 +21,7 @@ examples:
     tool_calls: [{ id: call_x, function: { name: look, arguments: { at: "${mark} arguments" } } }]
   - { role: tool, tool_call_id: call_x, content: "${mark}: what was seen there." }
   - { role: assistant, content: "${mark}: what is answered." }
+stop: ["${mark} stop"]
 defaults: { temperature: 0.5, max_tokens: 77, reasoning_effort: low }
 metadata: { kind: "${mark} metadata" }
 tools:
@@ -187,4 +188,32 @@ test("what is kept of it tells nothing: read, followed, listed, made in the back
   expect(await read(await troupe.fetch(`${at}?stream=true`))).toContain('"type":"response.completed"');
   expect(JSON.parse(await read(await troupe.fetch(at)))).toMatchObject({ ...own, status: "completed" });
   await read(await troupe.post(`${at}/cancel`, {}));
+});
+
+test("a turn with tools that only the provider has is continued with the same tools, by what is kept here", async () => {
+  answer = ({ json }) => {
+    const own = { id: `resp_${upstream.requests.length}`, previous_response_id: null };
+    return jsonResponse(repeating(json as Json, "completed", own));
+  };
+  const first = JSON.parse(await read(await post())) as { id: string };
+  const more = { input: [{ role: "user", content: "and then?" }], previous_response_id: first.id };
+  const second = JSON.parse(await read(await post(more))) as Json;
+  const sent = upstream.last.json as Json & { input: Json[]; tools: Json[] };
+  expect(sent).toMatchObject({ client_field: { kept: true }, store: false, tools: [{ name: "look" }, asked.tools[0]] });
+  expect(sent).not.toContainKeys(["previous_response_id", "stop"]);
+  expect(sent.input.slice(-3)).toEqual([
+    { role: "user", content: "hi" },
+    { role: "assistant", content: "Hi." },
+    more.input[0]!,
+  ]);
+  expect(second).toMatchObject({ ...own, previous_response_id: first.id });
+  const third = {
+    input: "go on",
+    previous_response_id: second["id"],
+    tools: [...asked.tools, { type: "custom", name: "c" }],
+  };
+  expect(await read(await post(third))).toContain("tools[0].type: 'web_search' is a tool");
+  await read(await post({ ...third, tools: asked.tools }));
+  const { input } = upstream.last.json as { input: Json[] };
+  expect(input.slice(-5).map(({ content }) => content)).toEqual(["hi", "Hi.", "and then?", "Hi.", "go on"]);
 });

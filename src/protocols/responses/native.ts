@@ -52,13 +52,21 @@ function envelopeIn(data = "", envelope: Envelope): Envelope {
 }
 
 /** @returns undefined where the change can't be said in this format */
-export function patchedBody(body: JsonObject, { model, before, fields }: NativeChange): JsonObject | undefined {
+export function patchedBody(
+  body: JsonObject,
+  { model, before, earlier, fields }: NativeChange,
+): JsonObject | undefined {
   const changes = changesOf(body, fields);
   if (changes === undefined || isKeptHereAlone(body, changes)) return undefined;
+  if (earlier !== undefined && listOf(body["tools"]).some(isRenamedTool)) return undefined;
   const patched: JsonObject = { ...body, ...changes, model };
   for (const name of Object.keys(changes)) if (changes[name] === undefined) delete patched[name];
   const input = withoutForeignSeals(body["input"], changes["store"] === false);
   if (input !== body["input"]) patched["input"] = input;
+  if (earlier !== undefined) {
+    delete patched["previous_response_id"];
+    patched["input"] = [...earlier, ...inputItemsOf(patched["input"])];
+  }
   if (before.length > 0) Object.assign(patched, preceded(patched, before));
   // A persona's name, where the format's own field for it gave it.
   if (body["model"] == null) delete patched["prompt"];
@@ -110,10 +118,14 @@ function preceded(body: JsonObject, before: readonly Message[]): JsonObject {
   const instructions = [...texts, ...(own === undefined ? [] : [own])].filter((text) => text !== "").join("\n\n");
   const examples = before.filter((message) => !isSystem(message)).flatMap(itemsOf);
   if (examples.length === 0) return { instructions };
-  const { input } = body;
-  const said = typeof input === "string" ? [{ role: "user", content: input }] : listOf(input);
-  return { instructions, input: [...examples, ...said] };
+  return { instructions, input: [...examples, ...inputItemsOf(body["input"])] };
 }
+
+const inputItemsOf = (input: unknown) =>
+  typeof input === "string" ? [{ role: "user", content: input }] : listOf(input);
+
+/** Calls of these are kept as calls of functions, by names that only we know. */
+const isRenamedTool = (tool: unknown) => isObject(tool) && (tool["type"] === "custom" || tool["type"] === "namespace");
 
 /** Fields with the same name and meaning in the inner form and here. */
 const alike = new Set([
@@ -139,6 +151,8 @@ function changesOf(body: JsonObject, fields: NativeChange["fields"]): JsonObject
     else if (name === "response_format") put("text", { format: flatFormat(value) });
     else if (name === "tools") changes["tools"] = toolsOf(body, value);
     else if (name === "tool_choice") changes["tool_choice"] = flat(value);
+    // There are no stop sequences in this format; translated calls go without them too.
+    else if (name === "stop") continue;
     else if (value !== undefined) return undefined;
     else if (Object.hasOwn(body, name)) changes[name] = undefined;
   }

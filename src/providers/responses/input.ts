@@ -17,6 +17,20 @@ export function inputItems(messages: readonly Message[], quirks: ResponsesQuirks
   return messages.flatMap((message, at) => itemsOf(message, `messages[${at}]`, ids[at]!, customCalls, quirks));
 }
 
+/** @returns undefined where a call would get another id than the caller knows, or a message has no place here */
+export function earlierItems(messages: readonly Message[], quirks: ResponsesQuirks): JsonObject[] | undefined {
+  const ids = uniqueCallIds(messages, (id) => fittingId(id, quirks));
+  const isKnown = (message: Message, at: number) =>
+    message.role !== "assistant" || (message.tool_calls ?? []).every(({ id }, call) => ids[at]![call] === id);
+  if (!messages.every(isKnown)) return undefined;
+  try {
+    return inputItems(messages, quirks);
+  } catch (error) {
+    if (error instanceof ApiError) return undefined;
+    throw error;
+  }
+}
+
 /** @param ids of the message's calls, or of its result */
 function itemsOf(
   message: Message,

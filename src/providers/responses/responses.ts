@@ -23,7 +23,7 @@ import type {
   UpstreamRequest,
 } from "../provider.ts";
 import { refuseType } from "../tool-types.ts";
-import { inputItems } from "./input.ts";
+import { earlierItems, inputItems } from "./input.ts";
 import { completionOf } from "./output.ts";
 import type { ResponsesQuirks, ResponsesRules } from "./quirks.ts";
 import { ResponsesStream } from "./stream.ts";
@@ -80,6 +80,7 @@ export function nativeResponses(quirks: ResponsesQuirks, { url, headers } = usua
     decode: (body, text, call) => completionOf(body, text, quirks, idsFor(call)),
     streamDecoder: (call) => new ResponsesStream(quirks, idsFor(call)),
     upstreamResponseId,
+    earlier: (messages) => earlierItems(messages, quirks),
   };
 }
 
