@@ -4,6 +4,7 @@ import { readFileSync, statSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { isBehindForwardProxy } from "./lib/http/forward-proxy.ts";
 import type { Io, Output, Parent } from "./lib/io.ts";
+import { isTerminal } from "./lib/linux/terminal.ts";
 
 /**
  * Bun runs at most 256 `fetch` calls at once, open streams included, and reads this variable only at its start.
@@ -17,7 +18,7 @@ async function main(): Promise<void> {
   // Imported late: static imports would run before execve, and again after it.
   const { run } = await import("./cli/program.ts");
   const { createLogger } = await import("./lib/log.ts");
-  const [stdout, stderr] = [outputOf(Bun.stdout, process.stdout.isTTY), outputOf(Bun.stderr, process.stderr.isTTY)];
+  const [stdout, stderr] = [outputOf(Bun.stdout, 1), outputOf(Bun.stderr, 2)];
   const log = createLogger(stderr, { level: "error", pretty: stderr.isTerminal, now: () => Date.now() });
   // An error of one request must not end the others.
   process.on("unhandledRejection", (error) => log.error("unhandled rejection", { error }));
@@ -46,7 +47,7 @@ function raiseRequestLimit(args: readonly string[]): void {
   });
 }
 
-function outputOf(file: typeof Bun.stdout, isTerminal = false): Output {
+function outputOf(file: typeof Bun.stdout, descriptor: 1 | 2): Output {
   const writer = file.writer();
   const ignoringClosed = async (work: () => unknown) => {
     try {
@@ -58,7 +59,7 @@ function outputOf(file: typeof Bun.stdout, isTerminal = false): Output {
   return {
     write: (text) => ignoringClosed(() => writer.write(text)),
     flush: () => ignoringClosed(() => writer.flush()),
-    isTerminal,
+    isTerminal: isTerminal(descriptor),
   };
 }
 
@@ -75,7 +76,7 @@ function processIo(stdout: Output, stderr: Output): Io {
     cwd: process.cwd(),
     readFile,
     isFolder,
-    ...(process.stdin.isTTY && stderr.isTerminal && { confirm }),
+    ...(stderr.isTerminal && isTerminal(0) && { confirm }),
     onSignal(signal, run) {
       process.on(signal, run);
       return () => void process.off(signal, run);

@@ -1,6 +1,6 @@
 /** The `listen` setting: addresses, surfaces and TLS files of the listeners. */
-import { isIP } from "node:net";
 import { resolve } from "node:path";
+import { isIP } from "../lib/ip.ts";
 import type { PathPart } from "../lib/schema-errors.ts";
 import type { ListenerConfig, ServedSurface } from "./config.ts";
 import type { Origin, Report } from "./report.ts";

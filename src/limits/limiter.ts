@@ -3,8 +3,8 @@
  * limiters, and the one in process memory, which is used where windows can't be shared through files. It runs on the monotonic
  * clock, so that steps of the wall clock have no effect.
  */
-import { isIPv6 } from "node:net";
 import type { Clock } from "../lib/clock.ts";
+import { isIP } from "../lib/ip.ts";
 import { windowMs } from "./window-table.ts";
 
 export type Decision = {
@@ -142,7 +142,7 @@ export class Window {
  * commonly has a whole /64 or more (RFC 6177).
  */
 export function anonymousCaller(address: string): string {
-  if (!isIPv6(address)) return address;
+  if (isIP(address) !== 6) return address;
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
   if (mapped !== undefined) return mapped;
   const [head = "", tail] = address.split("%")[0]!.split("::");

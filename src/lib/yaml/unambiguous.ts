@@ -6,10 +6,11 @@
  */
 import { isObject } from "../json/json.ts";
 
-/** @returns the value, in an object of its own; undefined: the text has to be read strictly, which says nothing about it */
+/** @returns the value, in an object of its own, null where nothing but comments is written; undefined: the text has to be read strictly, which says nothing about it */
 export function readUnambiguousYaml(text: string): { readonly value: unknown } | undefined {
   if (unusualCharacters.test(text)) return undefined;
   const structure = text.replace(textBlocks, cutOut).replace(listedTextBlocks, cutOut).replace(commentLines, "");
+  if (structure.trim() === "") return { value: null };
   if (unusualForms.test(structure) || !withoutBrackets(structure).split("\n").every(isPlainLine)) return undefined;
   try {
     const value: unknown = Bun.YAML.parse(text);

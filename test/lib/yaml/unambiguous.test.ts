@@ -38,6 +38,8 @@ describe("what authors write is read by Bun", () => {
     ["a:\n- b\n- c # two\nd: e#f # g\n", { a: ["b", "c"], d: "e#f" }],
     ["a: |\n\n  b: c\n   d\n\n  # e\n\n\nf: |-\n  g\n", { a: "\nb: c\n d\n\n# e\n", f: "g" }],
     ["a: [{b: d}, c]\n", { a: [{ b: "d" }, "c"] }],
+    ["", null],
+    ["\n# a: b\n  # nothing yet\n", null],
     ["a:\n  - b: >-\n      c: d\n      e\n    f: 1\n", { a: [{ b: "c: d e", f: 1 }] }],
     ["a: grüße 👋 (b) – c's “d”\n", { a: "grüße 👋 (b) – c's “d”" }],
   ])("%p", (text, value) => {
@@ -74,7 +76,6 @@ describe("what Bun lets pass is read strictly", () => {
     " a: [a\n]\n",
     "a: 1\na: {b}\n",
     "a:\n  -0x1\n",
-    "",
     "- a\n",
     "just text\n",
     `a: ${"[".repeat(10_000)}`,
