@@ -3,6 +3,7 @@
  * locks of its rows. It is held as a call is: by the lease of this process.
  */
 import type { BudgetRepository, BudgetRow, Reserved, Spending } from "../store.ts";
+import { callAccounts } from "./call-accounts.ts";
 import type { Holder } from "./holder.ts";
 import type { QueryPool } from "./query-pool.ts";
 import type { Strays } from "./strays.ts";
@@ -29,6 +30,7 @@ export function budgetRepository(
   { path, background }: BudgetPools,
   { holder, strays, hasOneClock }: BudgetTools,
 ): BudgetRepository {
+  const accounts = callAccounts(path);
   /**
    * The names of reservations that were sent twice. Each sending after one that broke has a name of its own, as that one may be carried
    * out at any time, when the call is over too, and would then be held, or settled once more.
@@ -72,45 +74,44 @@ export function budgetRepository(
     },
     async reserve({ id, amount, budgets, tokens }) {
       const owner = await holder.current();
-      const now = hasOneClock ? (tokens?.now ?? null) : null;
+      const now = hasOneClock ? tokens?.now : undefined;
       const sent: string[] = [];
       const removeStray = () => {
         const name = sent.pop();
         if (name !== undefined) strays.add({ owner, text: strayReservation, parameters: [name] });
       };
-      const parameters = (again: boolean) => {
+      const reserving = accounts.ask(id, (again) => {
         removeStray();
         const name = again ? renamed(id) : nameOf(id);
         sent.push(name);
-        const window = [tokens?.key ?? null, now, tokens?.limit ?? null, tokens?.tokens ?? 0];
-        return [name, owner, amount, JSON.stringify(budgets), ...window];
-      };
-      const reserving = path.run<{ decision: string }>(
-        `select troupe.reserve($1::text, $2::text, $3::bigint, $4::text::jsonb, $5::text, $6::float8, $7::bigint, $8::bigint)::text
-         as decision`,
-        parameters,
-      );
-      const [row] = await reserving.catch((error) => {
+        return {
+          id: name,
+          owner,
+          amount,
+          budgets,
+          now,
+          key: tokens?.key,
+          limit: tokens?.limit,
+          tokens: tokens?.tokens ?? 0,
+        };
+      });
+      const answer = await reserving.catch((error) => {
         sentTwice.delete(id);
         removeStray();
         throw error;
       });
-      const { tokens: window, ...decision } = JSON.parse(row!.decision) as Decision;
+      const { tokens: window, ...decision } = answer as Decision;
       if (window === undefined) return decision;
       return { ...decision, tokens: { ...window, waitMs: window.waitMs ?? Number.POSITIVE_INFINITY } };
     },
     async settle(id, spent, tokens) {
-      // Not told by `or`: the server leaves out what can't change what is true anyway, whatever it does beside.
       let mayBeDone = false;
-      const [row] = await path.run<{ done: boolean }>(
-        "select troupe.settle($1::text, $2::bigint, $3::bigint) as done",
-        (again) => {
-          mayBeDone = again;
-          return [nameOf(id), spent, tokens];
-        },
-      );
+      const isDone = await accounts.ask(id, (again) => {
+        mayBeDone = again;
+        return { id: nameOf(id), spent, tokens };
+      });
       sentTwice.delete(id);
-      return row!.done || mayBeDone;
+      return (isDone as boolean) || mayBeDone;
     },
     async releaseAbandoned() {
       await holder.current();

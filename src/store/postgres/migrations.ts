@@ -8,6 +8,7 @@
  */
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import { StorageError } from "../storage-error.ts";
+import { callFunctions } from "./call-functions.ts";
 import { nodeTable } from "./node-repository.ts";
 import { poolFunctions } from "./pool-functions.ts";
 import type { QueryPool } from "./query-pool.ts";
@@ -389,6 +390,8 @@ end $$;`,
   { sql: poolFunctions },
   // 10: What each node serves.
   { sql: nodeTable },
+  // 11: Reservations and settlements of many calls at once.
+  { sql: callFunctions },
 ];
 
 /** One number for all programs, so that of several that start at once one migrates. "trpe" */

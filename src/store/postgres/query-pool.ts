@@ -42,7 +42,7 @@ type Question = { readonly expiry: AbortController; held: Place | undefined };
 const maxWaiting = 10_000;
 
 export class QueryPool {
-  readonly #options: QueryPoolOptions;
+  readonly options: QueryPoolOptions;
   #current: Generation;
   readonly #waiting = new Set<(generation: Generation) => void>();
   #isClosed = false;
@@ -51,7 +51,7 @@ export class QueryPool {
   readonly counts = { statements: 0, failed: 0, late: 0, replaced: 0 };
 
   constructor(options: QueryPoolOptions) {
-    this.#options = options;
+    this.options = options;
     this.#current = this.#open();
   }
 
@@ -98,9 +98,9 @@ export class QueryPool {
   }
 
   async #withinDeadline<T>(work: (question: Question) => Promise<T>): Promise<T> {
-    const { place, clock, deadlineMs } = this.#options;
+    const { place, clock, deadlineMs } = this.options;
     if (this.#isClosed) throw new StorageError("unusable", place, `The database ${place} was closed.`);
-    if (this.#options.isAway?.() === true) throw away(place, "it did not answer before");
+    if (this.options.isAway?.() === true) throw away(place, "it did not answer before");
     this.counts.statements += 1;
     const question: Question = { expiry: new AbortController(), held: undefined };
     const working = work(question);
@@ -116,7 +116,7 @@ export class QueryPool {
       return await Promise.race([working, late.promise]);
     } catch (error) {
       this.counts.failed += 1;
-      this.#options.onError?.(error);
+      this.options.onError?.(error);
       throw asPostgresError(error, place);
     } finally {
       cancelTimer();
@@ -158,12 +158,12 @@ export class QueryPool {
 
   /** One query has a connection at a time: none waits behind another's, to be cut off or held up with it. */
   async #take(expired: AbortSignal): Promise<Generation> {
-    if (this.#current.busy < this.#options.connections) {
+    if (this.#current.busy < this.options.connections) {
       this.#current.busy += 1;
       return this.#current;
     }
     const { promise, resolve, reject } = Promise.withResolvers<Generation>();
-    if (this.#waiting.size >= maxWaiting) throw away(this.#options.place, "too many wait for a connection");
+    if (this.#waiting.size >= maxWaiting) throw away(this.options.place, "too many wait for a connection");
     this.#waiting.add(resolve);
     expired.addEventListener("abort", () => {
       this.#waiting.delete(resolve);
@@ -183,7 +183,7 @@ export class QueryPool {
 
   #grant(): void {
     for (const resolve of this.#waiting) {
-      if (this.#current.busy >= this.#options.connections) return;
+      if (this.#current.busy >= this.options.connections) return;
       this.#waiting.delete(resolve);
       this.#current.busy += 1;
       resolve(this.#current);
@@ -191,6 +191,6 @@ export class QueryPool {
   }
 
   #open(): Generation {
-    return { sql: this.#options.connect(), busy: 0, isRetired: false };
+    return { sql: this.options.connect(), busy: 0, isRetired: false };
   }
 }

@@ -16,6 +16,19 @@ type Reservation = {
   readonly tokens: number;
 };
 
+/** Of a list of reservations and settlements. */
+type Entry = {
+  readonly id: string;
+  readonly owner?: string;
+  readonly amount?: number;
+  readonly places?: readonly number[];
+  readonly limits?: readonly number[];
+  readonly key?: string;
+  readonly limit?: number;
+  readonly tokens: number;
+  readonly spent?: number;
+};
+
 const windowMs = 60_000;
 const bucketMs = 250;
 /** How long a holder may have lapsed before what it reserved is given back. */
@@ -53,6 +66,25 @@ export class BudgetTables {
       this.#spending.set(name, found);
     }
     return found;
+  }
+
+  /** One entry, as the parameters of its statement. */
+  #account(values: readonly Value[]): object | boolean {
+    const [id, tokens, spent] = [values[0], values[7], values[8]];
+    return spent === null ? this.#reserve(values) : this.#settle(id as string, spent as number, tokens as number);
+  }
+
+  #accountAll([asked, list]: readonly Value[]): (object | boolean)[] {
+    const spans = JSON.parse(asked as string) as Pick<Budget, "scope" | "span">[];
+    return (JSON.parse(list as string) as Entry[]).map(
+      ({ id, owner, amount, places, limits, key, limit, tokens, spent }) => {
+        const budgets = places?.map((place, at) => ({ ...spans[place - 1], limit: limits![at] })) ?? null;
+        return this.#account([
+          ...[id, owner ?? null, amount ?? null, budgets && JSON.stringify(budgets)],
+          ...[key ?? null, null, limit ?? null, tokens, spent ?? null],
+        ]);
+      },
+    );
   }
 
   #reserve([id, owner, amount, asked, key, , tokenLimit, tokens]: readonly Value[]): object {
@@ -146,14 +178,8 @@ export class BudgetTables {
   }
 
   readonly statements: readonly Statement[] = [
-    ["troupe.reserve(", (values) => ({ rows: [{ decision: JSON.stringify(this.#reserve(values)) }] })],
-    [
-      "select troupe.settle($1::text, $2::bigint",
-      ([id, spent, tokens, again]) => {
-        const isDone = this.#settle(id as string, spent as number, tokens as number);
-        return { rows: [{ done: isDone || again === true }] };
-      },
-    ],
+    ["then troupe.reserve(", (values) => ({ rows: [{ answer: JSON.stringify(this.#account(values)) }] })],
+    ["troupe.account_calls(", (values) => ({ rows: [{ answer: JSON.stringify(this.#accountAll(values)) }] })],
     [
       "select troupe.settle($1::text, 0, 0)",
       ([id]) => ({ rows: [{ settle: !this.#broken.has("strays-stay") && this.#settle(id as string, 0, 0) }] }),

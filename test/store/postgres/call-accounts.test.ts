@@ -1,0 +1,289 @@
+/** Reservations and settlements of many calls in one statement. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { SQL } from "bun";
+import { systemClock } from "../../../src/lib/clock.ts";
+import { Batches } from "../../../src/store/postgres/batches.ts";
+import { type CallEntry, callAccounts } from "../../../src/store/postgres/call-accounts.ts";
+import { QueryPool } from "../../../src/store/postgres/query-pool.ts";
+import { openPostgresStore } from "../../../src/store/postgres/store.ts";
+import { StorageError } from "../../../src/store/storage-error.ts";
+import { ManualClock } from "../../helpers/manual-clock.ts";
+import { hasPostgres, PostgresServer } from "../../helpers/postgres.ts";
+import { Random } from "../../helpers/random.ts";
+
+describe("what is asked while a statement is under way", () => {
+  type Sent = {
+    readonly names: readonly string[];
+    /** Sends it again. */
+    resend(): readonly string[];
+    answer(): void;
+    fail(error: Error): void;
+  };
+  /** Statements of which two may be under way, and what they were asked. */
+  function model() {
+    const clock = new ManualClock();
+    const sent: Sent[] = [];
+    const batches = new Batches<string, string>({
+      clock,
+      deadlineMs: 1_000,
+      place: "model",
+      maxEntries: 4,
+      maxUnderWay: 2,
+      send: (_, entries) => {
+        const { promise, resolve, reject } = Promise.withResolvers<string[]>();
+        let names = entries(false);
+        sent.push({
+          names,
+          resend: () => {
+            names = entries(true);
+            return names;
+          },
+          answer: () => resolve(names.map((name) => `${name}!`)),
+          fail: reject,
+        });
+        return promise;
+      },
+    });
+    const ask = (name: string) => batches.ask(name, (again) => (again ? `${name} again` : name));
+    const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+    return { clock, sent, ask, turn, names: () => sent.map(({ names }) => names) };
+  }
+  const kinds = async (asked: readonly Promise<string>[]) =>
+    (await Promise.allSettled(asked)).map((one) =>
+      one.status === "fulfilled" ? one.value : (one.reason as StorageError).message.replace(/.*\((.*)\).*/, "$1"),
+    );
+
+  test("goes with the next one, in the order in which it came, and with what came in the same turn", async () => {
+    const { sent, ask, turn, names } = model();
+    const answers: string[] = [];
+    const told = (name: string) => ask(name).then((answer) => answers.push(answer));
+    for (const name of ["a", "b"]) void told(name);
+    await turn();
+    void told("c");
+    await turn();
+    for (const name of ["d", "e", "f", "g", "h"]) void told(name);
+    await turn();
+    expect(names()).toEqual([["a", "b"], ["c"]]);
+    sent[1]!.answer();
+    await turn();
+    expect(names()).toEqual([["a", "b"], ["c"], ["d", "e", "f", "g"]]);
+    sent[0]!.answer();
+    await turn();
+    expect(names().slice(3)).toEqual([["h"]]);
+    for (const { answer } of sent) answer();
+    await turn();
+    expect(answers).toEqual(["c!", "a!", "b!", "d!", "e!", "f!", "g!", "h!"]);
+  });
+
+  test("is asked of one call in two statements", async () => {
+    const { ask, turn, names } = model();
+    for (const name of ["a", "b", "a", "c"]) void ask(name).catch(() => {});
+    await turn();
+    expect(names()).toEqual([
+      ["a", "b"],
+      ["a", "c"],
+    ]);
+  });
+
+  test("has its deadline from when it was asked, whether it was sent or waits", async () => {
+    const { clock, sent, ask, turn, names } = model();
+    const asked = [ask("a"), ask("b")];
+    await turn();
+    const early = kinds([...asked, ask("c")]);
+    await turn();
+    clock.advance(900);
+    const third = kinds([ask("d")]);
+    await turn();
+    clock.advance(150);
+    expect(await early).toEqual(Array.from({ length: 3 }, () => "no answer within 1000 ms"));
+    // What comes after it reaches nobody, and frees the place.
+    sent[1]!.answer();
+    await turn();
+    expect(names().slice(2)).toEqual([["d"]]);
+    clock.advance(100);
+    const late = kinds([ask("e"), ask("f")]);
+    await turn();
+    clock.advance(800);
+    expect(await third).toEqual(["no answer within 1000 ms"]);
+    clock.advance(250);
+    expect(await late).toEqual(["every connection is busy", "every connection is busy"]);
+  });
+
+  test("is not sent once more for those who gave up", async () => {
+    const { clock, sent, ask, turn } = model();
+    const early = ask("a");
+    await turn();
+    sent[0]!.answer();
+    await early;
+    const gone = ask("b");
+    gone.catch(() => {});
+    await turn();
+    clock.advance(500);
+    const busy = ask("c");
+    busy.catch(() => {});
+    await turn();
+    const both = [ask("d"), ask("e")];
+    await turn();
+    clock.advance(600);
+    await expect(gone).rejects.toThrow("no answer within 1000 ms");
+    expect(() => sent[1]!.resend()).toThrow("nobody waits for it");
+    sent[2]!.answer();
+    await turn();
+    expect(sent[3]!.resend()).toEqual(["d again", "e again"]);
+    sent[3]!.answer();
+    expect(await Promise.all([busy, ...both])).toEqual(["c!", "d again!", "e again!"]);
+  });
+
+  test("fails together where the server is away, and one by one where it refuses", async () => {
+    const { sent, ask, turn, names } = model();
+    const refused = kinds([ask("a"), ask("b")]);
+    await turn();
+    sent[0]!.fail(new StorageError("unusable", "model", "The database failed (22003): too large."));
+    await turn();
+    // By another name, as nobody knows what became of the first.
+    expect(sent[1]!.names).toEqual(["a again"]);
+    sent[1]!.fail(new StorageError("unusable", "model", "The database failed (22003): too large."));
+    await turn();
+    expect(names().slice(2)).toEqual([["b again"]]);
+    sent[2]!.answer();
+    expect(await refused).toEqual(["22003", "b again!"]);
+    const lost = [ask("c"), ask("d")];
+    await turn();
+    sent[3]!.fail(new StorageError("away", "model", "The database can't be reached (57P01)."));
+    expect(await kinds(lost)).toEqual(["57P01", "57P01"]);
+    expect(sent).toHaveLength(4);
+  });
+
+  test("is refused beyond ten thousand", async () => {
+    const { ask, turn } = model();
+    for (let at = 0; at < 8; at += 1) void ask(`${at}`).catch(() => {});
+    await turn();
+    for (let at = 0; at < 10_000; at += 1) void ask(`more ${at}`).catch(() => {});
+    await expect(ask("one")).rejects.toThrow("too many wait for a connection");
+  });
+});
+
+describe.skipIf(!hasPostgres)("with a PostgreSQL server", () => {
+  let server: PostgresServer;
+  beforeAll(async () => {
+    server = await PostgresServer.start();
+  }, 60_000);
+  afterAll(() => server[Symbol.asyncDispose]());
+
+  const limits = { pool: 4, statementSeconds: 20, leaseSeconds: 15, keysWithoutDatabaseSeconds: 60 };
+  /** A database with its schema, and what asks it. */
+  async function database() {
+    const url = await server.createDatabase();
+    const store = await openPostgresStore({ url, ...limits });
+    const pool = new QueryPool({
+      connect: () => new SQL(url, { max: 2, prepare: false }),
+      connections: 2,
+      deadlineMs: 20_000,
+      place: "test",
+      clock: systemClock,
+    });
+    return {
+      url,
+      store,
+      pool,
+      accounts: callAccounts(pool),
+      async [Symbol.asyncDispose]() {
+        await pool.close();
+        await store.close();
+      },
+    };
+  }
+  const tables = (url: string) =>
+    server.ask(
+      url,
+      `select 'spending' as what, scope || ' ' || span as name, spent, reserved from troupe.spending
+       union all select 'reserved', id || ' ' || owner || ' ' || coalesce(tokens_key, '') || ' ' || coalesce(tokens_at, 0), amount, tokens
+         from troupe.reservations
+       union all select 'in', reservation || ' ' || scope || ' ' || span, 0, 0 from troupe.reserved_spans
+       union all select 'tokens', key, at, tokens from troupe.token_uses order by 1, 2, 3`,
+    );
+
+  /** Reservations and settlements of calls as they may come: of few budgets that are near their limits, and of few keys. */
+  function history(random: Random, count: number): CallEntry[] {
+    const open: string[] = [];
+    const spans = ["all", "key:a", "tag:b", "tag: c'"].flatMap((scope) =>
+      ["2026-11", "prepaid"].map((span) => ({ scope, span })),
+    );
+    return Array.from({ length: count }, (_, at) => {
+      if (random.chance(45)) {
+        // Some were never made, or are ended once more.
+        const id = open.length > 0 && random.chance(90) ? random.pick(open) : `c${random.below(at + 1)}`;
+        return { id, spent: random.below(60), tokens: random.below(80) };
+      }
+      const id = random.chance(95) ? `c${at}` : `c${random.below(at + 1)}`;
+      open.push(id);
+      const budgets = spans
+        .filter(() => random.chance(35))
+        .map((one) => ({ ...one, limit: 400 + random.below(1_200) }));
+      const hasTokens = random.chance(50) || budgets.length === 0;
+      return {
+        id,
+        owner: `n${random.below(3)}`,
+        amount: random.below(120),
+        budgets: random.chance(50) ? budgets : budgets.reverse(),
+        key: hasTokens ? random.pick(["k1", "k2", "k3"]) : undefined,
+        limit: hasTokens ? 1_000 : undefined,
+        tokens: random.below(300),
+        now: hasTokens ? 1_000_000 + at * 400 : undefined,
+      };
+    });
+  }
+  const withoutTimes = (answers: unknown) =>
+    JSON.parse(JSON.stringify(answers).replaceAll(/"quietMs":\d+/g, '"quietMs":0'));
+
+  test.each([1, 2, 3])(
+    "history %i: many in one statement are decided as one after the other",
+    async (seed) => {
+      await using together = await database();
+      await using apart = await database();
+      const random = new Random(seed);
+      const entries = history(random, 400);
+      for (const { store } of [together, apart]) {
+        const ask = { scope: "all", span: "2026-11", limit: 1_600, needs: 10, pool: null, upTo: 300, fresh: "p" };
+        await store.poolRepository.fill([ask]);
+      }
+      const alone: unknown[] = [];
+      for (const entry of entries) alone.push(await apart.accounts.ask(entry.id, () => entry));
+      const answers: unknown[] = [];
+      for (let left = entries; left.length > 0; ) {
+        const ids = left.map(({ id }) => id);
+        // What comes again goes with another statement, which may overtake.
+        const again = ids.findIndex((id, at) => ids.indexOf(id) < at);
+        const group = left.slice(0, Math.min(1 + random.below(60), again < 0 ? left.length : again));
+        left = left.slice(group.length);
+        answers.push(...(await Promise.all(group.map((entry) => together.accounts.ask(entry.id, () => entry)))));
+      }
+      expect(withoutTimes(answers)).toEqual(withoutTimes(alone));
+      expect(await tables(together.url)).toEqual(await tables(apart.url));
+      expect(apart.pool.counts.statements).toBe(400);
+      expect(together.pool.counts.statements).toBeLessThan(120);
+      // It has all that may be said.
+      const said = JSON.stringify(answers);
+      for (const words of [/"pools":/, /"waitMs":0/, /"waitMs":[1-9]/, /true/, /false/, /\{\}/])
+        expect(said).toMatch(words);
+    },
+    60_000,
+  );
+
+  test("one that the server can't do fails alone", async () => {
+    await using one = await database();
+    const budgets = [{ scope: "all", span: "prepaid", limit: 1_000 }];
+    const entry = (id: string, amount: number): CallEntry => ({
+      ...{ id, owner: "n", amount, budgets },
+      ...{ key: undefined, limit: undefined, tokens: 0, now: undefined },
+    });
+    const asked = [entry("a", 5), entry("b", 1e30), entry("c", 6)];
+    const results = await Promise.allSettled(
+      asked.map(({ id }, at) => one.accounts.ask(id, (again) => ({ ...asked[at]!, id: again ? `${id}-2` : id }))),
+    );
+    expect(results.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+    expect(await one.store.budgets.spending(budgets)).toEqual([
+      { scope: "all", span: "prepaid", spent: 0, reserved: 11 },
+    ]);
+  });
+});
