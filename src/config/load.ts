@@ -429,21 +429,40 @@ function hostError(host: string): string | undefined {
 function databaseError(url: string): string | undefined {
   if (!URL.canParse(url))
     return "is no address such as postgres://user:password@host:5432/database; in a password, write %40 for @ and %2F for /";
-  const { protocol, hostname, pathname } = new URL(url);
+  const { protocol, hostname, pathname, searchParams } = new URL(url);
   if (!["postgres:", "postgresql:"].includes(protocol))
     return "must begin with postgres://; without 'store', SQLite in the data folder is used";
-  return hostname === "" || pathname.length < 2
-    ? "must name a host and a database: postgres://host/database"
-    : undefined;
+  if (pathname.length < 2 || (hostname === "" && !searchParams.has("host")))
+    return "must name a host and a database: postgres://host/database";
+  if (!isDecodable(url)) return notDecodable;
+  const mode = searchParams.get("sslmode");
+  return mode === null || sslModes.includes(mode) ? undefined : `has an sslmode that is none of ${sslModes.join(", ")}`;
+}
+
+/** Source: https://www.postgresql.org/docs/current/libpq-ssl.html */
+const sslModes = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"];
+
+const notDecodable = "has a % that is no escape: in user and password, write %25 for %";
+
+function isDecodable(url: string): boolean {
+  const { username, password } = new URL(url);
+  try {
+    return decodeURIComponent(username + password) !== undefined;
+  } catch {
+    return false;
+  }
 }
 
 /** Never repeats what it is about, which holds a password. */
 function coordinationError(url: string): string | undefined {
   if (!URL.canParse(url))
     return "is no address such as redis://user:password@host:6379/0; in a password, write %40 for @ and %2F for /";
-  const { protocol, hostname, pathname } = new URL(url);
+  const { protocol, hostname, pathname, search } = new URL(url);
   if (!["redis:", "rediss:", "valkey:", "valkeys:"].includes(protocol)) return "must begin with redis:// or rediss://";
   if (hostname === "") return "must name a host: redis://host:6379";
+  // Bun's client knows none: what asks for TLS there would go without.
+  if (search !== "") return "takes no settings after '?'; TLS is rediss://host:6379";
+  if (!isDecodable(url)) return notDecodable;
   return /^\/?\d*$/.test(pathname) ? undefined : "must end in the number of a database: redis://host:6379/0";
 }
 

@@ -56,6 +56,8 @@ export class LiveRuns {
   #beats = 0;
   /** Undefined until the server has answered, or has failed to. */
   #isHearing: boolean | undefined;
+  /** False while the server can be read and not written, as a replica can. */
+  #isWritable = true;
   #isRunning = false;
   #isClosed = false;
   #backOffUntil = Number.NEGATIVE_INFINITY;
@@ -202,7 +204,7 @@ export class LiveRuns {
   }
 
   #isWell(): void {
-    if (this.#isHearing) return;
+    if (this.#isHearing || !this.#isWritable) return;
     this.#isHearing = true;
     this.#log?.info("streams of other nodes are followed live", { coordination: this.streams.place });
     for (const followed of this.#followed.values()) followed.ring();
@@ -241,7 +243,12 @@ export class LiveRuns {
   async #listen(): Promise<void> {
     try {
       await this.streams.listen(this.#node, this.#owner);
-    } catch {
+      this.#isWritable = true;
+    } catch (error) {
+      // Where it is away, who waits for it notices.
+      if (!(error instanceof StorageError) || error.kind === "away" || error.kind === "busy") return;
+      this.#isWritable = false;
+      this.#isLost(error);
       return;
     }
     // Its own message should have come: else the server counts from a place that was passed long ago.

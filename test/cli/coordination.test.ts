@@ -72,7 +72,7 @@ describe.skipIf(!hasRedis)("a coordination that is there", () => {
     expect(wrong.warnings).toEqual([expect.stringContaining("its user and password")]);
     expect(wrong.checks).toMatchObject([{ state: "error" }]);
     const none = await look(server.url(99));
-    expect(none.warnings).toEqual([expect.stringMatching(/127\.0\.0\.1:\d+\/99 refused: .*index is out of range/)]);
+    expect(none.warnings).toEqual([expect.stringMatching(/127\.0\.0\.1:\d+\/99 .*index is out of range/)]);
   });
 
   test("is given up in time when it says nothing", async () => {

@@ -353,6 +353,8 @@ describe("a store", () => {
     const byDefault = { pool: 8, statementSeconds: 2, leaseSeconds: 15, keysWithoutDatabaseSeconds: 600 };
     expect(configOf({ yaml: `store: ${url}` }).store).toEqual({ url, ...byDefault });
     expect(configOf({ env: { TROUPE_STORE: url } }).store).toEqual({ url, ...byDefault });
+    const socket = "postgres:///troupe?host=/run/postgresql";
+    expect(configOf({ yaml: `store: ${socket}` }).store).toEqual({ url: socket, ...byDefault });
     const yaml = "store: {url: 'postgres://u:${WORD}@db/troupe', pool: 3, keys_without_database_seconds: 0}";
     const store = { url, pool: 3, statementSeconds: 2, leaseSeconds: 15, keysWithoutDatabaseSeconds: 0 };
     expect(configOf({ yaml, env: { WORD: "p" } }).store).toEqual(store);
@@ -363,6 +365,11 @@ describe("a store", () => {
       ["store: mysql://u:secret@db/t", "troupe.yaml:1:8: store: must begin with postgres://"],
       ["store: {url: 'postgres://u:secret@db'}", "troupe.yaml:1:14: store.url: must name a host and a database"],
       ["store: postgres://u:se/cr@et@db:x/t", "troupe.yaml:1:8: store: is no address such as postgres://"],
+      ["store: postgres://u:secret%zz@db/t", "troupe.yaml:1:8: store: has a % that is no escape"],
+      [
+        "store: postgres://u:secret@db/t?sslmode=full",
+        "troupe.yaml:1:8: store: has an sslmode that is none of disable",
+      ],
       ["store: {url: 'postgres://u:secret@db/t', pol: 1}", "troupe.yaml:1:42: store.pol: is not a known key"],
       ["store: {url: 'postgres://u:secret@db/t', pool: 0}", "troupe.yaml:1:48: store.pool: must be an integer"],
     ];
@@ -384,6 +391,8 @@ describe("coordination", () => {
     const cases: [url: string, error: string][] = [
       ["amqp://u:secret@cache", "coordination: must begin with redis://"],
       ["redis://u:se/cr@et@cache:x", "coordination: is no address such as redis://"],
+      ["redis://u:secret%zz@cache", "coordination: has a % that is no escape"],
+      ["redis://u:secret@cache/0?tls=true", "coordination: takes no settings after '?'; TLS is rediss://"],
       ["redis://u:secret@cache/name", "coordination: must end in the number of a database"],
     ];
     for (const [url, error] of cases) {

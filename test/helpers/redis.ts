@@ -13,9 +13,12 @@ export class RedisServer implements AsyncDisposable {
   readonly port = freePort();
   #child!: Bun.Subprocess<"ignore", "pipe", "ignore">;
 
-  /** Resolves once it takes connections. */
-  static async start(): Promise<RedisServer> {
+  #settings: readonly string[] = [];
+
+  /** Resolves once it takes connections. @param settings flags of its command, beside those of all tests */
+  static async start(settings: readonly string[] = []): Promise<RedisServer> {
     const server = new RedisServer();
+    server.#settings = settings;
     await server.run();
     return server;
   }
@@ -23,7 +26,18 @@ export class RedisServer implements AsyncDisposable {
   /** Starts it, the first time or again; nothing is kept on disk. */
   async run(): Promise<void> {
     const child = Bun.spawn(
-      [program!, "--port", String(this.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"],
+      [
+        program!,
+        "--port",
+        String(this.port),
+        "--bind",
+        "127.0.0.1",
+        "--save",
+        "",
+        "--appendonly",
+        "no",
+        ...this.#settings,
+      ],
       {
         cwd: this.folder.path,
         env: { PATH: process.env["PATH"] ?? "" },

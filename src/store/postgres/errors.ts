@@ -1,5 +1,6 @@
 /** What the errors of PostgreSQL and of Bun's client mean. */
 import { StorageError, type StorageErrorKind } from "../storage-error.ts";
+import { tlsFailure } from "../tls-failure.ts";
 
 /** @returns the client's own code, and the server's SQLSTATE */
 function codesOf(error: unknown): { code: string; state: string } {
@@ -48,13 +49,25 @@ const meanings: readonly [state: RegExp, kind: StorageErrorKind, advice: string]
   [/^XX00[12]/, "corrupt", "it is damaged; restore a backup"],
 ];
 
+/** Why no connection over TLS comes about. Bun reads the files of `sslrootcert` and `sslcert` when it connects. */
+function tlsWords(code: string): string | undefined {
+  const certificate = tlsFailure(code);
+  if (certificate !== undefined) return `${certificate} (${code}); check 'sslmode' and 'sslrootcert' in 'store'`;
+  if (code === "ERR_POSTGRES_TLS_NOT_AVAILABLE") return "it has no TLS, which 'sslmode' in 'store' asks for";
+  const isFile = ["ERR_INVALID_ARG_TYPE", "ERR_INVALID_ARG_VALUE", "ERR_BORINGSSL"].includes(code);
+  return isFile ? "a file of 'sslrootcert', 'sslcert' or 'sslkey' in 'store' can't be read" : undefined;
+}
+
 /**
  * @param place the server's address without its password
  * @returns StorageError for an error of the client or the server; anything else comes back as it is
  */
 export function asPostgresError(error: unknown, place: string): unknown {
   const { code, state } = codesOf(error);
-  if (error instanceof StorageError || !code.startsWith("ERR_POSTGRES_")) return error;
+  if (error instanceof StorageError) return error;
+  const words = tlsWords(code);
+  if (words !== undefined) return new StorageError("unusable", place, `The database ${place} can't be used: ${words}.`);
+  if (!code.startsWith("ERR_POSTGRES_")) return error;
   // The server's message names tables and columns; its details hold rows, and are left out.
   const { message } = error as Error;
   if (isOfConnection(error)) return away(place, message);

@@ -1,5 +1,5 @@
 /** The address without user and password, for people. */
 export function placeOf(url: string): string {
-  const { host, pathname } = new URL(url);
-  return `${host}${pathname}`;
+  const { host, pathname, searchParams } = new URL(url);
+  return `${host === "" ? (searchParams.get("host") ?? "") : host}${pathname}`;
 }

@@ -212,6 +212,15 @@ const limitsOf = (deadlineMs: number) => ({
   idle_in_transaction_session_timeout: 2 * deadlineMs,
 });
 
+/** Whether the server's certificate is to be verified. Source: https://www.postgresql.org/docs/current/libpq-ssl.html */
+const verifies = (url: string): boolean => {
+  const { searchParams } = new URL(url);
+  return (
+    (searchParams.get("sslmode") ?? "").startsWith("verify-") ||
+    (searchParams.has("sslrootcert") && searchParams.get("sslmode") !== "disable")
+  );
+};
+
 /** @param deadlineMs absent: the server is told of no limits. @param use `long`: never closed for its age */
 function connect(url: string, max: number, deadlineMs: number | undefined, use?: "long"): SQL {
   return new SQL(url, {
@@ -222,6 +231,8 @@ function connect(url: string, max: number, deadlineMs: number | undefined, use?:
     // So that connections go that died without a word.
     idleTimeout: use === "long" ? 0 : 30,
     maxLifetime: use === "long" ? 0 : 600,
+    // Whatever NODE_TLS_REJECT_UNAUTHORIZED says.
+    ...(verifies(url) && { tls: { rejectUnauthorized: true } }),
     connection: { application_name: "troupe", ...(deadlineMs !== undefined && limitsOf(deadlineMs)) },
   });
 }

@@ -7,6 +7,8 @@
 import { RedisClient } from "bun";
 import { type Clock, withTimeout } from "../../lib/clock.ts";
 import { StorageError } from "../storage-error.ts";
+import { asRedisError, away, isAway, isDemoted } from "./errors.ts";
+import { isSecure, whyRefused } from "./refusal.ts";
 
 /** @returns the address without user and password, for people */
 export function placeOf(url: string): string {
@@ -18,24 +20,37 @@ export function placeOf(url: string): string {
 export type Arguments = string[] | ((server: string) => string[]);
 type Connected = { readonly client: RedisClient; readonly server: string };
 
+/** Why a server can't be connected to is not found out again for so long. */
+const explainedMs = 10_000;
+
+export type RedisConnectionOptions = {
+  /**
+   * Whether the server's identity is asked for at each connection: another one after a restart or a fail-over, so that what was named by it is
+   * not found in an old copy of the data.
+   */
+  readonly identifies?: boolean;
+  /** Told when the server turns out not to be the primary, or no more. */
+  readonly onDemoted?: () => void;
+};
+
 export class RedisConnection {
   readonly #url: string;
   readonly #clock: Clock;
   readonly #deadlineMs: number;
-  readonly #identifies: boolean;
+  readonly #options: RedisConnectionOptions;
   readonly place: string;
   #client: Promise<Connected> | undefined;
+  /** The one that was ended on purpose: its commands are sent again, which is no failure. */
+  #renewed: Promise<Connected> | undefined;
   #isClosed = false;
+  #wasConnected = false;
+  #why: { readonly words: string | undefined; readonly until: number } | undefined;
 
-  /**
-   * @param identifies whether the server's identity is asked for at each connection: another one after a restart or a fail-over, so that
-   * what was named by it is not found in an old copy of the data
-   */
-  constructor(url: string, deadlineMs: number, clock: Clock, identifies = false) {
+  constructor(url: string, deadlineMs: number, clock: Clock, options: RedisConnectionOptions = {}) {
     this.#url = url;
     this.#deadlineMs = deadlineMs;
     this.#clock = clock;
-    this.#identifies = identifies;
+    this.#options = options;
     this.place = placeOf(url);
   }
 
@@ -53,7 +68,14 @@ export class RedisConnection {
     );
     if (answered !== undefined) return answered.answer;
     this.#replace(used);
-    throw away(this.place, `no answer within ${this.#deadlineMs} ms`);
+    const hint = isSecure(this.#url) && !this.#wasConnected ? "; redis:// if it has no TLS" : "";
+    throw away(this.place, `no answer within ${this.#deadlineMs} ms${hint}`);
+  }
+
+  /** Makes the next command connect anew. */
+  renew(): void {
+    this.#renewed = this.#client;
+    this.#replace(this.#client);
   }
 
   async close(): Promise<void> {
@@ -62,7 +84,7 @@ export class RedisConnection {
   }
 
   async #try(command: string, args: Arguments): Promise<unknown> {
-    for (let again = false; ; again = true) {
+    for (let again = false; ; ) {
       const connecting = this.#connected();
       let isConnected = false;
       try {
@@ -70,12 +92,29 @@ export class RedisConnection {
         isConnected = true;
         return await client.send(command, typeof args === "function" ? args(server) : args);
       } catch (error) {
-        if (isConnected && !isAway(error)) throw error;
-        this.#replace(connecting);
-        if (!again && !this.#isClosed) continue;
-        throw error instanceof StorageError ? error : away(this.place, String((error as { code?: unknown }).code));
+        if (connecting === this.#renewed && isAway(error) && !this.#isClosed) continue;
+        const isOver = !isConnected || isAway(error) || isDemoted(error);
+        if (isOver) this.#replace(connecting);
+        if (isDemoted(error) && !again) this.#options.onDemoted?.();
+        if (isOver && !again && !this.#isClosed) {
+          again = true;
+          continue;
+        }
+        const meaning = asRedisError(error, this.place);
+        throw meaning instanceof StorageError || !isOver ? meaning : await this.#away(error);
       }
     }
+  }
+
+  /** Says why no connection lasts, as far as that is found out in half the time that a command has. */
+  async #away(error: unknown): Promise<StorageError> {
+    const code = String((error as { code?: unknown }).code);
+    if (this.#isClosed) return away(this.place, code);
+    const now = this.#clock.monotonic();
+    if (this.#why === undefined || now >= this.#why.until) {
+      this.#why = { words: await whyRefused(this.#url, this.#clock, this.#deadlineMs / 2), until: now + explainedMs };
+    }
+    return away(this.place, this.#why.words ?? code);
   }
 
   #connected(): Promise<Connected> {
@@ -89,10 +128,14 @@ export class RedisConnection {
       enableOfflineQueue: false,
       autoReconnect: false,
       connectionTimeout: Math.max(1_000, this.#deadlineMs),
+      // Whatever NODE_TLS_REJECT_UNAUTHORIZED says.
+      ...(isSecure(this.#url) && { tls: { rejectUnauthorized: true } }),
     });
     try {
       await client.connect();
-      return { client, server: this.#identifies ? await this.#identityOf(client) : "" };
+      this.#why = undefined;
+      this.#wasConnected = true;
+      return { client, server: this.#options.identifies === true ? await this.#identityOf(client) : "" };
     } catch (error) {
       client.close();
       throw error;
@@ -116,18 +159,4 @@ export class RedisConnection {
       () => {},
     );
   }
-}
-
-/** Whether the server could not be asked. Its own errors have another code. */
-function isAway(error: unknown): boolean {
-  const { code } = (error ?? {}) as { code?: unknown };
-  return typeof code === "string" && /^ERR_REDIS_(CONNECTION|IDLE)/.test(code);
-}
-
-function away(place: string, why: string): StorageError {
-  return new StorageError(
-    "away",
-    place,
-    `The coordination ${place} can't be reached (${why}): check the server, the way to it, its user and password.`,
-  );
 }

@@ -25,11 +25,11 @@ export async function inspectRedis(url: string, clock: Clock): Promise<RedisFoun
   try {
     return { place, ...readInfo(String(await connection.run("INFO", []))) };
   } catch (error) {
-    if (error instanceof StorageError) throw error;
-    const message = (error as Error).message;
+    const { message } = error as Error;
     // It was reached, and its user may do all but this. Source: https://valkey.io/topics/acl/
-    if (message.startsWith("NOPERM"))
+    if (message.includes("(NOPERM)"))
       return { place, server: "a server that does not tell its version", concerns: [noInfo] };
+    if (error instanceof StorageError) throw error;
     throw new StorageError("unusable", place, `The coordination ${place} refused: ${message}`, error);
   } finally {
     await connection.close();
@@ -48,6 +48,9 @@ export function readInfo(info: string): Omit<RedisFound, "place"> {
   const concerns = [
     ...(Number.parseInt(redis ?? "", 10) < oldestMajor ? [`It is older than version ${oldestMajor}.0.`] : []),
     ...(fields.get("role") === "slave" ? ["It is a replica, which takes no writes."] : []),
+    ...(fields.get("cluster_enabled") === "1"
+      ? ["It is in cluster mode, where a server has a part of the keys: name one that is not."]
+      : []),
     ...(policy === "noeviction"
       ? []
       : [`Its maxmemory-policy is ${policy}: a window or a pool that is evicted is forgotten.`]),

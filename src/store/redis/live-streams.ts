@@ -34,8 +34,9 @@ type Row = readonly [id: string, fields: readonly string[]];
 
 /** Connects when it is first used: once for what is answered at once, and once for what waits. */
 export function openRedisStreams(url: string, clock: Clock): LiveStreams {
-  const quick = new RedisConnection(url, deadlineMs, clock);
   const waiting = new RedisConnection(url, liveTimes.waitMs + deadlineMs, clock);
+  // What waits on a replica is told nothing of it.
+  const quick = new RedisConnection(url, deadlineMs, clock, { onDemoted: () => waiting.renew() });
   const run = scriptsOn(quick, [listenScript, askScript, beginScript, appendScript, endScript]);
   return {
     place: quick.place,

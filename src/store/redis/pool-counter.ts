@@ -34,7 +34,7 @@ type Answer = [now: number, epoch: string, epochMs: number, pools: (Pool | [])[]
  */
 export function openRedisCounter(url: string, clock: Clock, times: PoolTimes = poolTimes): PoolCounter {
   const { lapseMs, goodMs, idleMs } = times;
-  const connection = new RedisConnection(url, deadlineMs, clock, true);
+  const connection = new RedisConnection(url, deadlineMs, clock, { identifies: true });
   const run = scriptsOn(connection, [counterScript]);
   return {
     place: connection.place,

@@ -1,8 +1,24 @@
-/** One connection to a real server, and what its deadline makes of a process that stood still. */
-import { describe, expect, test } from "bun:test";
+/** One connection to a real server: its deadline, what is said of one that can't be had, and a server that is no primary any more. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { RedisConnection } from "../../../src/store/redis/connection.ts";
+import { openRedisStreams } from "../../../src/store/redis/live-streams.ts";
+import { openRedisCounter } from "../../../src/store/redis/pool-counter.ts";
+import { answerIn } from "../../../src/store/redis/refusal.ts";
+import { openRedisWindows } from "../../../src/store/redis/shared-windows.ts";
+import { freePort } from "../../helpers/free-port.ts";
 import { hasRedis, RedisServer } from "../../helpers/redis.ts";
+import { SwitchedProxy } from "../../helpers/switched-proxy.ts";
+
+/** Sends one command on a connection of its own. */
+async function ask(url: string, command = "PING", ...args: string[]): Promise<unknown> {
+  const connection = new RedisConnection(url, 5_000, systemClock);
+  try {
+    return await connection.run(command, args);
+  } finally {
+    await connection.close();
+  }
+}
 
 describe.skipIf(!hasRedis)("a connection to Redis", () => {
   test("takes the answer that came while the process stood still, and gives up a server that does", async () => {
@@ -20,4 +36,116 @@ describe.skipIf(!hasRedis)("a connection to Redis", () => {
     server.signal("SIGCONT");
     await connection.close();
   }, 30_000);
+
+  describe("that can't be had, or has not every right", () => {
+    let server: RedisServer;
+    const password = "p@ss/w:rd#é %?&+";
+    const encoded = encodeURIComponent(password);
+    beforeAll(async () => {
+      server = await RedisServer.start();
+      await server.ask("ACL", "SETUSER", "node", "on", `>${password}`, "~troupe:*", "+@all", "-info");
+    }, 30_000);
+    afterAll(() => server[Symbol.asyncDispose]());
+    const url = (credentials: string, database = "") => `redis://${credentials}127.0.0.1:${server.port}${database}`;
+
+    test("works with a password of any characters", async () => {
+      expect(await ask(url(`node:${encoded}@`, "/1"))).toBe("PONG");
+    });
+
+    test("says what is wrong, without the password", async () => {
+      await using other = Bun.listen({
+        hostname: "127.0.0.1",
+        port: 0,
+        socket: { data: (socket) => void socket.end("HTTP/1.1 400 Bad Request\r\n\r\n") },
+      }) as Bun.TCPSocketListener & AsyncDisposable;
+      const cases: [url: string, command: string[], told: string][] = [
+        [url("node:secret@"), ["PING"], "can't be reached (user or password are refused; check 'coordination')"],
+        [url(`node:${encoded}@`, "/99"), ["PING"], "DB index is out of range"],
+        [url(`node:${encoded}@`), ["INFO"], "failed (NOPERM): its user lacks a right"],
+        [url(`node:${encoded}@`), ["SET", "another", "1"], "failed (NOPERM): its user lacks a right"],
+        [`redis://127.0.0.1:${freePort()}`, ["PING"], "can't be reached (nothing listens on that port)"],
+        ["redis://no-such-host.invalid", ["PING"], "can't be reached (there is no host of that name now)"],
+        [`redis://127.0.0.1:${other.port}`, ["PING"], "can't be reached (what answers there is no Valkey or Redis)"],
+      ];
+      for (const [address, command, told] of cases) {
+        const error = (await ask(address, command[0], ...command.slice(1)).catch((one: Error) => one)) as Error;
+        expect(error.message).toStartWith("The coordination ");
+        expect(error.message).toContain(told);
+        expect(error.message).not.toMatch(/secret|p@ss|p%40ss/);
+      }
+    }, 30_000);
+
+    test("needs no more rights than docs/postgres.md lists", async () => {
+      const [line] = /ACL SETUSER troupe .*/.exec(await Bun.file("docs/postgres.md").text())!;
+      await server.ask(
+        "ACL",
+        ...line
+          .split(" ")
+          .slice(1)
+          .map((word) => word.replace(">…", ">secret").replaceAll("'", "")),
+      );
+      await server.ask("ACL", "LOG", "RESET");
+      const own = url("troupe:secret@");
+      const windows = openRedisWindows(own, systemClock);
+      const counter = openRedisCounter(own, systemClock);
+      const streams = openRedisStreams(own, systemClock);
+      const uses = [[0, 2]] as const;
+      try {
+        expect(await windows.beat("n", true)).toMatchObject({ nodes: 1 });
+        const hit = { caller: "k", limit: 9, number: 1, report: 1, uses, want: 2, waiting: 1 };
+        await windows.exchange("n", [hit]);
+        await windows.leave("n");
+        const empty = { node: "n", pools: [], windows: [], calls: [] };
+        expect(await counter.exchange({ ...empty, number: 1, isNew: true })).toMatchObject({ calls: [] });
+        const window = { key: "k", limit: 9, uses, fixes: [] };
+        await counter.exchange({ ...empty, number: 2, isNew: false, windows: [window] });
+        await streams.listen("n", "o");
+        await streams.begin("s", 1, "{}");
+        expect(await streams.append("s", { firstId: 0, count: 1, text: "a" }, 0)).toBe(1);
+        expect(await streams.ask("s", "o", "n")).toMatchObject({ head: { kind: "head" } });
+        expect(await streams.read("s", [0, 0])).toHaveLength(2);
+        expect((await streams.wait("n", "", new Map([["s", [0, 0]]]))).entries.get("s")).toHaveLength(2);
+        await streams.end("s", 1);
+      } finally {
+        for (const one of [windows, counter, streams]) await one.close();
+      }
+      expect(await server.ask("ACL", "LOG")).toEqual([]);
+    }, 30_000);
+  });
+
+  test("leaves a server that was made a replica for the one that the address leads to now", async () => {
+    await using old = await RedisServer.start();
+    await using next = await RedisServer.start();
+    using proxy = new SwitchedProxy(old.port);
+    const renewed: string[] = [];
+    const onDemoted = () => void renewed.push("demoted");
+    const connection = new RedisConnection(old.url(0, proxy.port), 5_000, systemClock, { onDemoted });
+    expect(await connection.run("SET", ["troupe:a", "1"])).toBe("OK");
+    await old.ask("REPLICAOF", "127.0.0.1", String(next.port));
+    const isReplica = { kind: "readonly", message: expect.stringContaining("(READONLY): it is a replica") };
+    await expect(connection.run("SET", ["troupe:a", "2"])).rejects.toMatchObject(isReplica);
+    proxy.target = next.port;
+    expect(await connection.run("SET", ["troupe:a", "3"])).toBe("OK");
+    expect(await next.ask("GET", "troupe:a")).toBe("3");
+    expect(renewed).toEqual(["demoted"]);
+    await connection.close();
+  }, 30_000);
+
+  test("says of a server in cluster mode that it is one", async () => {
+    await using server = await RedisServer.start(["--cluster-enabled", "yes"]);
+    const inCluster = { kind: "unusable", message: expect.stringContaining("it is in cluster mode") };
+    await expect(ask(server.url(), "SET", "troupe:a", "1")).rejects.toMatchObject(inCluster);
+    await expect(ask(server.url(1), "GET", "troupe:a")).rejects.toThrow("it is in cluster mode");
+  }, 30_000);
+});
+
+test("a greeting is read as it comes", () => {
+  expect(answerIn("%1\r\n+server\r\n+valkey", false)).toBeUndefined();
+  expect(answerIn("%1\r\n+server\r\n+valkey\r\n", false)).toEqual({ refusal: undefined });
+  expect(answerIn("%1\r\n+server\r\n+valkey\r\n", true)).toBeUndefined();
+  expect(answerIn("%1\r\n+server\r\n+valkey\r\n+OK\r\n", true)).toEqual({ refusal: undefined });
+  expect(answerIn("-NOAUTH HELLO must", false)).toBeUndefined();
+  expect(answerIn("-NOAUTH HELLO must be called\r\n", false)?.refusal).toStartWith("it asks for a password");
+  expect(answerIn("-DENIED Redis is running in protected mode\r\n", false)?.refusal).toContain("protected mode");
+  expect(answerIn("-ERR of another kind\r\n", false)).toEqual({ refusal: "it said ERR of another kind" });
 });
