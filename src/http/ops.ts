@@ -64,6 +64,7 @@ async function checkStorage({ store, log, keys }: Services): Promise<Check & { r
   const network = store.network?.();
   try {
     await store.maintenance.check();
+    if (store.maintenance.refusal !== undefined) throw store.maintenance.refusal;
     return { status: "ok", ...(network !== undefined && { listening: network.isListening }) };
   } catch (error) {
     log.error("storage check failed", { error });

@@ -4,6 +4,7 @@
  * so important writes must be repeatable. Times are Unix milliseconds.
  */
 import type { Tier } from "../protocols/models.ts";
+import type { StorageError } from "./storage-error.ts";
 
 export interface Store {
   readonly keys: KeyRepository;
@@ -586,6 +587,8 @@ export interface Maintenance {
   size(): Promise<{ readonly bytes: number; readonly freeBytes: number }>;
   /** Writes as much as a usual row. Rejects when writes fail at the moment. */
   check(): Promise<void>;
+  /** What a database on a server refused of calls lately, though `check` may work: another table may need more of a full disk. */
+  readonly refusal?: StorageError | undefined;
   /** Reads everything. @returns the first damage, undefined when there is none */
   damage(): Promise<string | undefined>;
   /** Copies everything, as it is at this moment, into a new file, while others read and write. */

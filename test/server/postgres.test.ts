@@ -162,6 +162,24 @@ describe.skipIf(!hasPostgres)("a server on PostgreSQL", () => {
       expect(await storage()).toEqual({ code: 200, message });
       expect((await troupe.post(path, chat("plain"))).status).toBe(200);
     }
+    await server.ask(url, "drop trigger fails on troupe.holders");
+    expect(await storage()).toEqual({ code: 200, message: undefined });
+    // A lease needs no room on a full disk, an answer does.
+    for (const [state, message] of [
+      ["53100", "The database's disk is full."],
+      ["25006", "The database takes no writes."],
+    ] as const) {
+      const withId = async () =>
+        (await troupe.post(path, chat("x"), { headers: { "service-request-id": state } })).status;
+      const body = `begin raise exception 'no' using errcode = '${state}'; end`;
+      await server.ask(url, `create or replace function public.fail() returns trigger language plpgsql as $$${body}$$`);
+      await server.ask(url, "create trigger fails before insert on troupe.kept_calls execute function public.fail()");
+      expect(await withId()).toBe(503);
+      expect(await storage()).toEqual({ code: 200, message });
+      await server.ask(url, "drop trigger fails on troupe.kept_calls");
+      expect(await withId()).toBe(200);
+      expect(await storage()).toEqual({ code: 200, message: undefined });
+    }
   }, 30_000);
 
   test("while the server is away plain calls go on, what needs it is 503, and it comes back without a restart", async () => {

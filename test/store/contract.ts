@@ -855,7 +855,7 @@ type AnyMethod =
   | `budgets.${keyof Store["budgets"]}`
   | `audit.${keyof Store["audit"]}`
   | `ledger.${keyof Store["ledger"]}`
-  | keyof Store["maintenance"];
+  | Exclude<keyof Store["maintenance"], "refusal">;
 
 /** Every asynchronous method, called once; the type fails where one is missing. */
 function everyMethod({

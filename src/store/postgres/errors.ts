@@ -71,6 +71,10 @@ export function asPostgresError(error: unknown, place: string): unknown {
   // The server's message names tables and columns; its details hold rows, and are left out.
   const { message } = error as Error;
   if (isOfConnection(error)) return away(place, message);
+  if (isReadOnly(error)) {
+    const advice = "it takes no writes; it is a standby, or 'default_transaction_read_only' is on";
+    return new StorageError("readonly", place, `The database ${place} failed (${state}): ${advice}.`);
+  }
   if (isAway(error)) return away(place, state === "" ? code : state);
   const [, kind, advice] = meanings.find(([pattern]) => pattern.test(state)) ?? ["", "unusable" as const, message];
   return new StorageError(kind, place, `The database ${place} failed (${state === "" ? code : state}): ${advice}.`);

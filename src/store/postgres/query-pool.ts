@@ -6,7 +6,7 @@
  */
 import type { SQL } from "bun";
 import { type Clock, setDeadline } from "../../lib/clock.ts";
-import { StorageError } from "../storage-error.ts";
+import { StorageError, type StorageErrorKind } from "../storage-error.ts";
 import { asPostgresError, away, isAway, isReadOnly, isUndone } from "./errors.ts";
 
 export type Parameter = string | number | boolean | null | Uint8Array;
@@ -38,6 +38,11 @@ type Place = { readonly generation: Generation; isFree: boolean };
 /** One caller's question. */
 type Question = { readonly expiry: AbortController; held: Place | undefined };
 
+/** What a server that is there refuses for the state that it is in. */
+const refusals = new Set<StorageErrorKind>(["full", "readonly", "busy"]);
+/** A refusal that is older tells nothing of now, as nobody has asked the same since. */
+const refusalMs = 30_000;
+
 /** Beyond it nobody waits for a connection. */
 const maxWaiting = 10_000;
 
@@ -46,6 +51,7 @@ export class QueryPool {
   #current: Generation;
   readonly #waiting = new Set<(generation: Generation) => void>();
   #isClosed = false;
+  #refused: { readonly text: string; readonly error: StorageError; readonly at: number } | undefined;
 
   /** Counters since the start: statements, those that failed, deadlines that passed, and pools that were thrown away for it. */
   readonly counts = { statements: 0, failed: 0, late: 0, replaced: 0 };
@@ -59,7 +65,26 @@ export class QueryPool {
    * Runs one statement that may be sent twice.
    * @throws StorageError: `away` when it may have been applied or not
    */
-  run<R>(text: string, parameters: Parameters = []): Promise<Rows<R>> {
+  async run<R>(text: string, parameters: Parameters = []): Promise<Rows<R>> {
+    try {
+      const rows = await this.#run<R>(text, parameters);
+      if (this.#refused?.text === text) this.#refused = undefined;
+      return rows;
+    } catch (error) {
+      if (error instanceof StorageError && refusals.has(error.kind))
+        this.#refused = { text, error, at: this.options.clock.monotonic() };
+      throw error;
+    }
+  }
+
+  /** The latest statement that the server refused lately, though it is there, until the same works again. */
+  get refusal(): StorageError | undefined {
+    const refused = this.#refused;
+    if (refused === undefined || this.options.clock.monotonic() - refused.at > refusalMs) return undefined;
+    return refused.error;
+  }
+
+  #run<R>(text: string, parameters: Parameters): Promise<Rows<R>> {
     const given = (again: boolean) => [...(typeof parameters === "function" ? parameters(again) : parameters)];
     return this.#withinDeadline(async (question) => {
       for (let again = false; ; again = true) {

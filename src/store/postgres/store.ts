@@ -25,7 +25,7 @@ import {
 import { refusesParameters } from "./errors.ts";
 import { Hints } from "./hints.ts";
 import { Holder } from "./holder.ts";
-import { type KeyVersion, keyRepository } from "./key-repository.ts";
+import { type KeyPools, type KeyVersion, keyRepository } from "./key-repository.ts";
 import { ledgerRepository, removeLedgerDays } from "./ledger-repository.ts";
 import { isCurrent, migrate, steps } from "./migrations.ts";
 import { nodeRepository } from "./node-repository.ts";
@@ -138,7 +138,7 @@ export async function openPostgresStore(
     nodes: nodeRepository(background),
     windows: postgresWindows(windowPool, windowTimes),
     poolRepository: poolRepository({ path, background }),
-    maintenance: maintenanceOf(background, place, holder),
+    maintenance: maintenanceOf({ path, background }, place, holder),
     network: () => {
       const sum = (count: keyof QueryPool["counts"]) =>
         [path, background, watch, windowPool].reduce((all, { counts }) => all + counts[count], 0);
@@ -363,7 +363,7 @@ class KeyPoll implements KeyVersion {
   }
 }
 
-function maintenanceOf(pool: QueryPool, place: string, holder: Holder): Maintenance {
+function maintenanceOf({ path, background: pool }: KeyPools, place: string, holder: Holder): Maintenance {
   return {
     async size() {
       const [row] = await pool.run<{ bytes: number }>(
@@ -373,6 +373,9 @@ function maintenanceOf(pool: QueryPool, place: string, holder: Holder): Maintena
       return { bytes: row!.bytes, freeBytes: 0 };
     },
     check: () => holder.prove(),
+    get refusal() {
+      return path.refusal;
+    },
     async damage() {
       try {
         await runTotals(pool);
