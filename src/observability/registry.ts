@@ -61,12 +61,15 @@ class Buckets {
 
 type Level<S> = Map<string, Level<S> | S>;
 
+type Asked<S> = { readonly values: readonly string[]; readonly series: S };
+
 /** The series of one metric: one level of maps for each label, so that a look-up builds no key. */
 class Labelled<S extends Value | Buckets> {
   readonly #root: Level<S> = new Map();
   readonly #newSeries: () => S;
-  /** What was asked for last: often it is the same again, and names that come new with each request have to be hashed. */
-  #last: { readonly values: readonly string[]; readonly series: S } | undefined;
+  /** What was asked for last: often it is the same again, or two in turns, and names that come new with each request have to be hashed. */
+  #last: Asked<S> | undefined;
+  #before: Asked<S> | undefined;
 
   constructor(newSeries: () => S) {
     this.#newSeries = newSeries;
@@ -74,10 +77,14 @@ class Labelled<S extends Value | Buckets> {
 
   /** @param values of the labels in their order, one or more; their combinations must be few, as each is kept */
   series(...values: readonly string[]): S {
-    if (this.#last !== undefined && isSame(this.#last.values, values)) return this.#last.series;
-    const series = this.#find(values);
-    this.#last = { values, series };
-    return series;
+    const last = this.#last;
+    if (last !== undefined && isSame(last.values, values)) return last.series;
+    const before = this.#before;
+    const found =
+      before !== undefined && isSame(before.values, values) ? before : { values, series: this.#find(values) };
+    this.#before = last;
+    this.#last = found;
+    return found.series;
   }
 
   #find(values: readonly string[]): S {

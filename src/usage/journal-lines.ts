@@ -2,6 +2,7 @@
  * Ledger lines as they are noted in a mapped file: what like calls share as JSON, once, and a line's own part as numbers, so that a
  * note costs a quarter of a microsecond. Read back, a note that was cut short or damaged ends the notes.
  */
+import { isAlike, isSameList } from "../store/alike-lines.ts";
 import { type BudgetSpan, costKinds, type LedgerLine, tokenKinds } from "../store/store.ts";
 
 /** Of an area: what its notes look like, which of the areas was begun later, and where the notes end, in words. */
@@ -61,7 +62,7 @@ export class NoteArea {
 
   /** @returns whether there was room for it */
   note(line: LedgerLine): boolean {
-    for (const known of this.#kinds) if (isAlike(known.line, line)) return this.#noteLine(line, known.place);
+    for (const known of this.#kinds) if (isSameKind(known.line, line)) return this.#noteLine(line, known.place);
     const kind = { line, place: this.#end };
     if (!this.#noteShared(line)) return false;
     if (this.#kinds.length === maxKinds) this.#kinds.shift();
@@ -200,36 +201,10 @@ function sumOf(words: Uint32Array, from: number, size: number): number {
 }
 
 /** Whether two lines share what is noted once. */
-function isAlike(a: LedgerLine, b: LedgerLine): boolean {
-  return (
-    a.keyId === b.keyId &&
-    a.model === b.model &&
-    a.ended === b.ended &&
-    a.counted === b.counted &&
-    a.upstreamModel === b.upstreamModel &&
-    a.provider === b.provider &&
-    a.surface === b.surface &&
-    a.format === b.format &&
-    a.persona === b.persona &&
-    a.personaVersion === b.personaVersion &&
-    a.callOf === b.callOf &&
-    a.serviceTier === b.serviceTier &&
-    a.priceSource === b.priceSource &&
-    a.priceDate === b.priceDate &&
-    a.priceNote === b.priceNote &&
-    a.payer?.tier === b.payer?.tier &&
-    isSame(a.tags, b.tags, (one, other) => one === other) &&
-    isSame(a.payer?.reserved, b.payer?.reserved, isSameSpan)
-  );
+function isSameKind(a: LedgerLine, b: LedgerLine): boolean {
+  return isAlike(a, b) && a.payer?.tier === b.payer?.tier && isSameList(reservedOf(a), reservedOf(b), isSameSpan);
 }
 
+const nowhere: readonly BudgetSpan[] = [];
+const reservedOf = ({ payer }: LedgerLine) => payer?.reserved ?? nowhere;
 const isSameSpan = (a: BudgetSpan, b: BudgetSpan) => a.scope === b.scope && a.span === b.span;
-
-function isSame<T>(
-  a: readonly T[] | undefined,
-  b: readonly T[] | undefined,
-  isEqual: (one: T, other: T) => boolean,
-): boolean {
-  if (a === b) return true;
-  return a !== undefined && a.length === b?.length && a.every((one, at) => isEqual(one, b[at]!));
-}

@@ -658,6 +658,13 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
       expect(days).toEqual(["2023-11-14", "2023-11-15", "2023-11-16"]);
     });
 
+    const rich = ledgerLine("");
+    const zeros = <T extends object>(kinds: T) => Object.fromEntries(Object.keys(kinds).map((kind) => [kind, 0])) as T;
+    const common = {
+      tokens: { ...zeros(rich.tokens), input: 3, output: 4 },
+      costs: { ...zeros(rich.costs!), input: 5, output: 6 },
+    };
+
     on("batches of like lines are written whole, and what is there already is not written again", async (_, store) => {
       const written: LedgerLine[] = [];
       for (let size = 1; size <= 45; size += 1) {
@@ -665,7 +672,9 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
           const number = written.length + at;
           const model = size % 3 === 0 && at % 4 === 0 ? "m/2" : "m/1";
           // Over midnight, which parts like lines into two days.
-          return ledgerLine(`req_${number}`, { at: start + number * hourMs, model, cost: number, totalMs: size });
+          const line = { at: start + number * hourMs, model, cost: number, totalMs: size };
+          // Most lines have nothing of the rarer kinds, and may be written in another way.
+          return ledgerLine(`req_${number}`, number % 7 < 4 ? { ...line, ...common } : line);
         });
         const known = size % 5 === 0 ? written.slice(-3).map((line) => ({ ...line, cost: 1_000_000 })) : [];
         expect(await store.ledger.append([...fresh.slice(1), ...known, fresh[0]!])).toBe(size);

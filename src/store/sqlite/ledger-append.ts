@@ -1,20 +1,23 @@
 /** Appends to the ledger in SQLite: many lines by one statement, and each day's sums, which grow in the same transaction. */
 import type { Database, SQLQueryBindings } from "bun:sqlite";
+import { isAlike, sharedNames } from "../alike-lines.ts";
 import { costColumns, dayMs, dimensions, snake, sumColumns, tokenColumns } from "../ledger-columns.ts";
 import { callEnds, costKinds, type LedgerLine, tokenKinds } from "../store.ts";
 import { type UnreservedCost, unreservedCosts } from "../unreserved.ts";
 
-/** What like calls have in common, in the order of `sharedOf`. */
-const sharedNames = [
-  ...["keyId", "tags", "surface", "format", "model", "persona", "provider", "upstreamModel", "personaVersion"],
-  ...["ended", "callOf", "serviceTier", "counted", "priceSource", "priceDate", "priceNote"],
-] as const;
 const ownNames = ["requestId", "attempt", "at", "status", "firstTokenMs", "totalMs"] as const;
 const ownColumns = [...ownNames.map(snake), ...tokenColumns, "cost", ...costColumns];
 
 /** A line's parts that have a column of their own, beside its tokens and costs. */
 export const names = [...sharedNames, ...ownNames] as const;
 export const columns = [...sharedNames.map(snake), ...ownColumns];
+
+/** What nearly all lines have nothing of: where all are 0, it is written into the statement, which takes half as long. */
+const rareColumns = new Set([
+  ...tokenColumns.filter((name) => name !== "input_tokens" && name !== "output_tokens"),
+  ...costColumns.filter((name) => name !== "input_cost" && name !== "output_cost"),
+]);
+const givenColumns = ownColumns.filter((name) => !rareColumns.has(name));
 
 /** Lines of one statement: the most that are left, again and again. One by one each costs a third more. */
 const statementSizes = [16, 4, 1];
@@ -25,12 +28,13 @@ type Insert = {
   readonly insert: { run(values: readonly SQLQueryBindings[]): { readonly changes: number } };
 };
 
-/** The values that all its lines share have the first places, and are given once. */
-function insertOf(database: Database, size: number): Insert {
+/** The values that all its lines share have the first places, and are given once. @param given of each line; others are 0 */
+function insertOf(database: Database, size: number, given: readonly string[]): Insert {
   const shared = sharedNames.map((_, at) => `?${at + 1}`);
   const rows = Array.from({ length: size }, (_, line) => {
-    const first = sharedNames.length + line * ownColumns.length + 1;
-    return `(${[...shared, ...ownColumns.map((_, at) => `?${first + at}`)].join(", ")})`;
+    const first = sharedNames.length + line * given.length + 1;
+    const own = ownColumns.map((name) => (given.includes(name) ? `?${first + given.indexOf(name)}` : "0"));
+    return `(${[...shared, ...own].join(", ")})`;
   });
   const sql = `insert into ledger (${columns.join(", ")}) values ${rows.join(", ")} on conflict do nothing`;
   return { size, insert: database.prepare(sql) as unknown as Insert["insert"] };
@@ -41,8 +45,11 @@ const knownLine = new Error("a line is there already");
 
 /** @returns what appends lines that are not there, tells how many those were, and throws SQLite's errors */
 export function appending(database: Database): (lines: readonly LedgerLine[]) => number {
-  const inserts = statementSizes.map((size) => insertOf(database, size));
-  const insertOne = inserts.at(-1)!.insert;
+  const inserts = {
+    common: statementSizes.map((size) => insertOf(database, size, givenColumns)),
+    any: statementSizes.map((size) => insertOf(database, size, ownColumns)),
+  };
+  const insertOne = inserts.any.at(-1)!.insert;
   const key = ["day", ...dimensions];
   const add = database.prepare<unknown, SQLQueryBindings[]>(
     `insert into ledger_days (${[...key, ...sumColumns].join(", ")}) values (${[...key, ...sumColumns].map(() => "?").join(", ")})
@@ -59,14 +66,14 @@ export function appending(database: Database): (lines: readonly LedgerLine[]) =>
   };
   const appendNew = database.transaction((lines: readonly LedgerLine[]) => {
     const groups = groupsOf(lines);
-    for (const group of groups) insertGroup(inserts, group);
+    for (const group of groups) insertGroup(group.isCommon ? inserts.common : inserts.any, group);
     addUp(groups);
     return lines.length;
   });
   const appendMissing = database.transaction((lines: readonly LedgerLine[]) => {
     const missing = lines.filter((line) => {
       const values = sharedOf(line);
-      pushOwn(values, line);
+      pushAll(values, line);
       return insertOne.run(values).changes > 0;
     });
     addUp(groupsOf(missing));
@@ -84,38 +91,45 @@ export function appending(database: Database): (lines: readonly LedgerLine[]) =>
 }
 
 /** @throws knownLine */
-function insertGroup(inserts: readonly Insert[], { shared, lines }: Group): void {
+function insertGroup(inserts: readonly Insert[], { isCommon, shared, lines }: Group): void {
+  const push = isCommon ? pushGiven : pushAll;
   let at = 0;
   for (const { size, insert } of inserts) {
     for (; lines.length - at >= size; at += size) {
       const values = shared.slice();
-      for (let next = at; next < at + size; next++) pushOwn(values, lines[next]!);
+      for (let next = at; next < at + size; next++) push(values, lines[next]!);
       if (insert.run(values).changes < size) throw knownLine;
     }
   }
 }
 
-/** Lines that differ in their own columns alone. */
-type Group = { readonly shared: readonly SQLQueryBindings[]; readonly lines: LedgerLine[] };
+/** Lines that differ in their own columns alone; `isCommon`: none has anything in the rare ones. */
+type Group = {
+  readonly isCommon: boolean;
+  readonly shared: readonly SQLQueryBindings[];
+  readonly lines: LedgerLine[];
+};
 
 /** Compares each line with each group: a batch is bounded, and has few of them. */
 function groupsOf(lines: readonly LedgerLine[]): Group[] {
   const groups: Group[] = [];
   for (const line of lines) {
-    const shared = sharedOf(line);
-    const group = groups.find((one) => isSame(one.shared, shared));
-    if (group === undefined) groups.push({ shared, lines: [line] });
+    const isCommon = hasNothingRare(line);
+    const group = groups.find((one) => one.isCommon === isCommon && isAlike(one.lines[0]!, line));
+    if (group === undefined) groups.push({ isCommon, shared: sharedOf(line), lines: [line] });
     else group.lines.push(line);
   }
   return groups;
 }
 
-function isSame(a: readonly SQLQueryBindings[], b: readonly SQLQueryBindings[]): boolean {
-  for (let at = 0; at < a.length; at++) if (a[at] !== b[at]) return false;
+function hasNothingRare({ tokens, costs }: LedgerLine): boolean {
+  if (costs === null) return false;
+  for (const kind of tokenKinds) if (tokens[kind] !== 0 && kind !== "input" && kind !== "output") return false;
+  for (const kind of costKinds) if (costs[kind] !== 0 && kind !== "input" && kind !== "output") return false;
   return true;
 }
 
-/** In the order of `sharedNames`. Written out, as it runs for every call. */
+/** In the order of `sharedNames`. */
 function sharedOf(line: LedgerLine): SQLQueryBindings[] {
   return [
     line.keyId,
@@ -137,8 +151,15 @@ function sharedOf(line: LedgerLine): SQLQueryBindings[] {
   ];
 }
 
+/** In the order of `givenColumns`. */
+function pushGiven(values: SQLQueryBindings[], line: LedgerLine): void {
+  const { tokens, costs } = line;
+  values.push(line.requestId, line.attempt, line.at, line.status, line.firstTokenMs, line.totalMs);
+  values.push(tokens.input, tokens.output, line.cost, costs!.input, costs!.output);
+}
+
 /** In the order of `ownColumns`. */
-function pushOwn(values: SQLQueryBindings[], line: LedgerLine): void {
+function pushAll(values: SQLQueryBindings[], line: LedgerLine): void {
   const { tokens, costs } = line;
   values.push(line.requestId, line.attempt, line.at, line.status, line.firstTokenMs, line.totalMs);
   for (const kind of tokenKinds) values.push(tokens[kind]);
