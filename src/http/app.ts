@@ -38,16 +38,15 @@ export type Host = {
 
 /** One listener's application. @param adminRoutes of the admin API, which is made on a floor above */
 export function buildApp(host: Host, surfaces: readonly ServedSurface[], adminRoutes: readonly Route[]) {
-  const native: NativeRoutes = {};
-  const app = new Elysia({ ...elysiaSettings, serve: { routes: native } as never });
+  const ofSurfaces = surfaces.flatMap((surface) => {
+    const routes = surface === "admin" ? adminRoutes : surfaceRoutes[surface];
+    return mounted(host, routes, basePath(surface, surfaces));
+  });
+  const ofNone = mounted(host, [homeRoute(surfaces), ...opsRoutes, ...docsRoutes(surfaces, adminRoutes)], "");
+  const routes = Object.fromEntries([...ofSurfaces, ...ofNone]);
+  const app = new Elysia({ ...elysiaSettings, serve: { routes } as never });
   const lost = ({ request, server }: Incoming) =>
     serve(host, { request, server }, unknownRoute(request, surfaces), notFound);
-  const mounting = { app, native, host, lost };
-  for (const surface of surfaces) {
-    mount(mounting, surface === "admin" ? adminRoutes : surfaceRoutes[surface], basePath(surface, surfaces));
-  }
-  mount(mounting, [homeRoute(surfaces), ...opsRoutes, ...docsRoutes(surfaces, adminRoutes)], "");
-  // Registered last, so every route of our own comes before it.
   app.all("/*", lost as never, { parse: "none", detail: { hide: true } });
   app.onError(({ request, server, error, code }) => {
     const incoming = { request, server } as Incoming;
@@ -60,70 +59,46 @@ export function buildApp(host: Host, surfaces: readonly ServedSurface[], adminRo
 }
 
 export type App = ReturnType<typeof buildApp>;
-type Answering = (incoming: Incoming) => Promise<Response>;
 type Incoming = { readonly request: Request; readonly server: ServerHandle | null };
 
-/** Handlers by path and method. */
-type NativeRoutes = Record<string, Record<string, (request: Request, server: ServerHandle) => Promise<Response>>>;
-/** Those that Bun's router tells apart. Source: https://bun.com/docs/runtime/http/routing */
-const nativeMethods = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"];
-
-type Mounting = {
-  readonly app: Elysia;
-  /** What Bun's router gets besides the routes that Elysia gives it: paths that end in `*`, and methods that are refused. */
-  readonly native: NativeRoutes;
-  readonly host: Host;
-  /** Answers requests for nothing that is here. */
-  readonly lost: Answering;
-};
+/** Answers the requests for one path, whatever their method. Source: https://bun.com/docs/runtime/http/routing */
+type PathHandler = (request: Request, server: ServerHandle) => Promise<Response>;
 
 /**
- * Whether a request names its route as it is written. Bun's router compares the target as it was sent, and a request that it
- * has matched has `params`; what it did not match comes with a URL in which `..`, `%2e` and backslashes are resolved, and so
- * could pass for a route that a proxy in front keeps closed. Without a server no target was sent.
+ * Bun's router compares the target as it was sent. What it did not match reaches Elysia with a URL in which `..`, `%2e` and
+ * backslashes are resolved, and so could pass for a route that a proxy in front keeps closed: no route of ours is there.
  * Source: https://url.spec.whatwg.org/#path-state
+ * @returns the handlers by path
  */
-function isNamedExactly({ request, server }: Incoming): boolean {
-  return server === null || "params" in request || !nativeMethods.includes(request.method);
+function mounted(host: Host, routes: readonly Route[], base: string): [path: string, handler: PathHandler][] {
+  const byPath = [...Map.groupBy(routes, ({ path }) => path)];
+  return byPath.map(([path, sharing]) => [base + path, pathHandler(host, sharing, base + path)]);
 }
 
-function mount({ app, native, host, lost }: Mounting, routes: readonly Route[], base: string): void {
-  // Taken apart here: of a context that is passed on whole, Elysia prepares every part it has, cookies and query too.
-  const exactly =
-    (answer: Answering): Answering =>
-    ({ request, server }) =>
-      isNamedExactly({ request, server }) ? answer({ request, server }) : lost({ request, server });
-  const nativeRoute = (path: string, method: string, answer: Answering) => {
-    native[path] = { ...native[path], [method]: (request, server) => answer({ request, server }) };
-  };
-  const byPath = Map.groupBy(routes, ({ path }) => path);
-  for (const [path, sharing] of byPath) {
-    const full = base + path;
-    for (const route of sharing) {
-      const { method } = route;
-      const served = servedRoute(route, full);
-      const answer = (incoming: Incoming) => serve(host, incoming, served(incoming), route.run);
-      for (const each of method === "GET" ? ["GET", "HEAD"] : [method]) {
-        // Without its description, which only /openapi.json needs: Elysia copies it.
-        app.route(each, full, exactly(answer) as never, { parse: "none" });
-        if (full.endsWith("*")) nativeRoute(full, each, answer);
-      }
-    }
-    const allowed = sharing.flatMap(({ method }) => (method === "GET" ? ["GET", "HEAD"] : [method]));
-    const refused = servedRoute(sharing[0]!, full);
-    const refuse = (incoming: Incoming) =>
-      serve(host, incoming, refused(incoming), async (services, context) => {
-        const allowance = preflightAnswer(context, allowed);
-        if (allowance !== undefined) {
-          showAnonymousLimit(services, context);
-          return allowance;
-        }
-        await admitAnyone(services, context);
-        throw ApiError.methodNotAllowed(context.request.method, allowed);
-      });
-    for (const method of nativeMethods) if (!allowed.includes(method)) nativeRoute(full, method, refuse);
-    app.all(full, exactly(refuse) as never, { parse: "none" });
+/** @param sharing the routes of the path, one for each method that is allowed */
+function pathHandler(host: Host, sharing: readonly Route[], path: string): PathHandler {
+  const answers = new Map<string, (incoming: Incoming) => Promise<Response>>();
+  for (const route of sharing) {
+    const served = servedRoute(route, path);
+    const answer = (incoming: Incoming) => serve(host, incoming, served(incoming), route.run);
+    for (const method of route.method === "GET" ? ["GET", "HEAD"] : [route.method]) answers.set(method, answer);
   }
+  const refused = servedRoute(sharing[0]!, path);
+  const refuse = (incoming: Incoming) => serve(host, incoming, refused(incoming), refusal([...answers.keys()]));
+  return (request, server) => (answers.get(request.method) ?? refuse)({ request, server });
+}
+
+/** Answers a method that a path has not: a browser's question what it has, or an error. */
+function refusal(allowed: readonly string[]): Route["run"] {
+  return async (services, context) => {
+    const allowance = preflightAnswer(context, allowed);
+    if (allowance !== undefined) {
+      showAnonymousLimit(services, context);
+      return allowance;
+    }
+    await admitAnyone(services, context);
+    throw ApiError.methodNotAllowed(context.request.method, allowed);
+  };
 }
 
 /** @returns what a request for the route is served as */
