@@ -115,6 +115,21 @@ async function changed(
   return { id, after };
 }
 
+/** What a route does that takes a sum for one budget, and returns the budget. @param change takes the sum in micro-dollars */
+const givingSum =
+  (
+    act: string,
+    change: (services: Services, name: Named, amount: number, isNew: boolean) => Promise<void>,
+  ): Route["run"] =>
+  async (services, context) => {
+    const actor = await admitAdmin(services, context);
+    const { dollars } = await readBody(services, context, Dollars);
+    const { after } = await changed(services, context, actor, act, (name, isNew) =>
+      change(services, name, microsFrom(dollars), isNew),
+    );
+    return jsonAnswer(after);
+  };
+
 const describe = (operation: Omit<Parameters<typeof describeOperation>[0], "tag">) =>
   describeOperation({ tag: "Admin", ...operation, errors: [...keyed, ...(operation.errors ?? [])] });
 const inPath = ["scope", "period"].map((name) => ({ name, in: "path", required: true, schema: { type: "string" } }));
@@ -168,15 +183,9 @@ export const budgetRoutes: readonly Route[] = [
       summary: "Sets a budget, from the next call on; what was spent stays spent",
       ...sumOfOne,
     }),
-    run: async (services, context) => {
-      const actor = await admitAdmin(services, context);
-      const { dollars } = await readBody(services, context, Dollars);
-      const { store, clock } = services;
-      const { after } = await changed(services, context, actor, "budget.set", (name, isNew) =>
-        store.budgets.set({ ...name, limit: microsFrom(dollars), updatedAt: clock.now() }, isNew),
-      );
-      return jsonAnswer(after);
-    },
+    run: givingSum("budget.set", ({ store, clock }, name, limit, isNew) =>
+      store.budgets.set({ ...name, limit, updatedAt: clock.now() }, isNew),
+    ),
   },
   {
     method: "POST",
@@ -187,16 +196,10 @@ export const budgetRoutes: readonly Route[] = [
       summary: "Raises a budget that was set by so many dollars",
       ...sumOfOne,
     }),
-    run: async (services, context) => {
-      const actor = await admitAdmin(services, context);
-      const { dollars } = await readBody(services, context, Dollars);
-      const { store, clock } = services;
-      const { after } = await changed(services, context, actor, "budget.top-up", async (name) => {
-        const limit = await store.budgets.add(name, microsFrom(dollars), clock.now());
-        if (limit === undefined) throw ApiError.notFound("No such budget was set: set it first.", "scope");
-      });
-      return jsonAnswer(after);
-    },
+    run: givingSum("budget.top-up", async ({ store, clock }, name, amount) => {
+      const limit = await store.budgets.add(name, amount, clock.now());
+      if (limit === undefined) throw ApiError.notFound("No such budget was set: set it first.", "scope");
+    }),
   },
   {
     method: "DELETE",

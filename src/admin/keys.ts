@@ -16,6 +16,7 @@ import { describeOperation } from "../http/openapi/describe.ts";
 import { jsonAnswer } from "../http/respond.ts";
 import { type Route, restOfPath } from "../http/routes.ts";
 import type { Services } from "../http/services.ts";
+import { snakeCase } from "../lib/snake-case.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { tiers } from "../protocols/models.ts";
 import { needsStorage } from "../store/require-storage.ts";
@@ -84,21 +85,10 @@ export const keyJson = (key: KeyInfo) => ({ object: "key", ...keyFields(key) });
 
 const newKeyJson = ({ secret, key }: NewKey) => ({ key: secret, ...keyJson(key) });
 
-const fieldOf: Readonly<Record<keyof KeySpec, string>> = {
-  name: "name",
-  tier: "tier",
-  perMinute: "per_minute",
-  tokensPerMinute: "tokens_per_minute",
-  surfaces: "surfaces",
-  models: "models",
-  tags: "tags",
-  expiresAt: "expires_at",
-};
-
 /** Rejects with an ApiError in place of the errors of keys and of the store. */
 function doing<T>(work: () => Promise<T>): Promise<T> {
   return needsStorage(work).catch((error: unknown) => {
-    if (error instanceof KeySpecError) throw ApiError.invalidValue(fieldOf[error.part], error.message);
+    if (error instanceof KeySpecError) throw ApiError.invalidValue(snakeCase(error.part), error.message);
     if (error instanceof KeyError) throw ApiError.invalidValue("id", error.message);
     throw error;
   });

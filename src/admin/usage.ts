@@ -4,6 +4,7 @@ import { describeOperation } from "../http/openapi/describe.ts";
 import { jsonAnswer } from "../http/respond.ts";
 import type { Route } from "../http/routes.ts";
 import { isoTime } from "../lib/clock.ts";
+import { snakeCaseNumbered } from "../lib/snake-case.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import {
@@ -20,14 +21,12 @@ import { admitAdmin } from "./act.ts";
 import { Query } from "./bodies.ts";
 import { keyed } from "./pages.ts";
 
-export const snake = (name: string) => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-
 /** The same record, its keys as JSON has them. */
 export const snakeRecord = <V, W>(
   kinds: readonly string[],
   record: Readonly<Record<string, V>>,
   map: (value: V) => W,
-) => Object.fromEntries(kinds.map((kind) => [snake(kind), map(record[kind]!)]));
+) => Object.fromEntries(kinds.map((kind) => [snakeCaseNumbered(kind), map(record[kind]!)]));
 
 const filterNames: Readonly<Record<string, keyof LedgerFilter>> = {
   key: "keyId",
@@ -59,14 +58,17 @@ function groupsFrom(query: Query): LedgerGroup[] {
   const text = query.text("group_by");
   if (text === undefined || text === "") return [];
   return text.split(",").map((name) => {
-    const group = ledgerGroups.find((one) => snake(one) === name);
+    const group = ledgerGroups.find((one) => snakeCaseNumbered(one) === name);
     if (group !== undefined) return group;
-    throw ApiError.invalidValue("group_by", `group_by must be a list of ${ledgerGroups.map(snake).join(", ")}.`);
+    throw ApiError.invalidValue(
+      "group_by",
+      `group_by must be a list of ${ledgerGroups.map(snakeCaseNumbered).join(", ")}.`,
+    );
   });
 }
 
 const sumJson = (groups: readonly LedgerGroup[], sum: LedgerSum) => ({
-  ...Object.fromEntries(groups.map((group, at) => [snake(group), sum.group[at]])),
+  ...Object.fromEntries(groups.map((group, at) => [snakeCaseNumbered(group), sum.group[at]])),
   calls: sum.calls,
   ended: snakeRecord(callEnds, sum.ended, (count) => count),
   tokens: snakeRecord(tokenKinds, sum.tokens, (count) => count),
@@ -128,7 +130,7 @@ export const usageRoutes: readonly Route[] = [
         object: "list",
         since: isoTime(filter.since),
         until: isoTime(filter.until),
-        group_by: groups.map(snake),
+        group_by: groups.map(snakeCaseNumbered),
         data: sums.map((sum) => sumJson(groups, sum)),
       });
     },

@@ -1,5 +1,6 @@
 /** `troupe usage` and `troupe prices`: what calls used and cost, and why. A running server's last half second may be missing. */
 import { systemClock } from "../lib/clock.ts";
+import { snakeCaseNumbered } from "../lib/snake-case.ts";
 import { parseModelId } from "../protocols/model-id.ts";
 import { providers } from "../providers/registry.ts";
 import type { LedgerSum } from "../store/store.ts";
@@ -143,7 +144,7 @@ const perUse = (rate: bigint) => Number(rate) / 1e15;
 
 function ratesJson({ tokens, request, image, audioSecond, tools }: Rates) {
   const kinds = unitKinds.flatMap((kind) =>
-    tokens[kind] === undefined ? [] : [[snake(kind), perMillion(tokens[kind])]],
+    tokens[kind] === undefined ? [] : [[snakeCaseNumbered(kind), perMillion(tokens[kind])]],
   );
   return {
     per_million_tokens: Object.fromEntries(kinds),
@@ -153,8 +154,6 @@ function ratesJson({ tokens, request, image, audioSecond, tools }: Rates) {
     tools: Object.fromEntries(Object.entries(tools).map(([tool, rate]) => [tool, perUse(rate)])),
   };
 }
-
-const snake = (name: string) => name.replaceAll(/([A-Z]|\d+)/g, (found) => `_${found.toLowerCase()}`);
 
 function cardJson({ base, tiers, serviceTiers }: RateCard) {
   return {

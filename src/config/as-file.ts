@@ -1,4 +1,5 @@
 /** A configuration as the value of a file that would give it, without its secrets. */
+import { snakeCase } from "../lib/snake-case.ts";
 import type { Config, ListenerConfig, ProviderConfig, StoreConfig } from "./config.ts";
 import { formatAddress } from "./listeners.ts";
 
@@ -44,10 +45,5 @@ const budgetsFrom = ({ tags, ...rest }: Config["budgets"]) => ({ ...(snakeKeys(r
 
 function snakeKeys(value: unknown): unknown {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([key, inner]) => [
-      key.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
-      snakeKeys(inner),
-    ]),
-  );
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [snakeCase(key), snakeKeys(inner)]));
 }

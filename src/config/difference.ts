@@ -1,5 +1,6 @@
 /** The difference between two configurations, for the log of a reload. */
 import { isObject } from "../lib/json/json.ts";
+import { snakeCase } from "../lib/snake-case.ts";
 import type { Config } from "./config.ts";
 
 /** The settings that differ, by their paths in the file's terms, without their values: `limits.body_bytes`, `providers.openai`. */
@@ -17,5 +18,3 @@ function differences(before: unknown, after: unknown, path: readonly string[]): 
   const keys = [...new Set([...Object.keys(before), ...Object.keys(after)])];
   return keys.flatMap((key) => differences(before[key], after[key], [...path, snakeCase(key)]));
 }
-
-const snakeCase = (key: string) => key.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);

@@ -2,7 +2,7 @@
 import { truncate } from "../lib/truncate.ts";
 import type { ChunkBody, CompletionBody, Usage } from "../protocols/chat/schema.ts";
 import { ApiError, type UpstreamFault } from "../protocols/errors.ts";
-import type { CallObserver } from "../upstream/observer.ts";
+import type { CallObserver, CompletedCall } from "../upstream/observer.ts";
 import { StreamFold } from "../upstream/stream/fold.ts";
 import type { RepeatedText } from "../upstream/stream/passthrough.ts";
 import type { Target } from "../upstream/target.ts";
@@ -116,13 +116,7 @@ export class CallRecorder implements CallObserver {
     return this.#entry?.price(usage, serviceTier);
   }
 
-  completed(result: {
-    usage: Usage | undefined;
-    completion?: CompletionBody;
-    upstreamResponseId: string | undefined;
-    passed?: string;
-    model?: string | undefined;
-  }): Promise<unknown> | undefined {
+  completed(result: CompletedCall): Promise<unknown> | undefined {
     const { metrics, clock } = this.#services;
     const now = clock.monotonic();
     const { area, format, startedAt } = this.#context;

@@ -13,6 +13,15 @@ const compiled = new WeakMap<TSchema, TypeCheck<TSchema>>();
  * @throws ApiError invalid_value or missing_field
  */
 export function checked<T extends TSchema>(schema: T, value: unknown, path: readonly PathPart[] = []): Static<T> {
+  return checkedAt(schema, value, (found) => [...path, ...found]);
+}
+
+/** @param place where in the body a part of the value stands, by its path in the value @returns the value itself @throws as `checked` does */
+export function checkedAt<T extends TSchema>(
+  schema: T,
+  value: unknown,
+  place: (path: readonly PathPart[]) => readonly PathPart[],
+): Static<T> {
   let check = compiled.get(schema);
   if (check === undefined) {
     check = TypeCompiler.Compile(schema as TSchema);
@@ -20,7 +29,7 @@ export function checked<T extends TSchema>(schema: T, value: unknown, path: read
   }
   if (check.Check(value)) return value as Static<T>;
   const fault = schemaErrors(schema, value, 1)[0];
-  const at = formatPath([...path, ...(fault?.path ?? [])]);
+  const at = formatPath(place(fault?.path ?? []));
   throw fault?.kind === "missing"
     ? ApiError.missingField(at)
     : ApiError.invalidValue(at, `${at} ${fault?.message ?? "has a wrong value"}.`);

@@ -1,12 +1,11 @@
 /** The columns of the ledger, and of its sums by day, by the names that every database gives them. */
+import { snakeCaseNumbered } from "../lib/snake-case.ts";
 import { callEnds, costKinds, type LedgerFilter, type LedgerGroup, tokenKinds } from "./store.ts";
 
 export const dayMs = 86_400_000;
 
-export const snake = (name: string) => name.replaceAll(/([A-Z]|\d+)/g, (found) => `_${found.toLowerCase()}`);
-
-export const tokenColumns = tokenKinds.map((kind) => `${snake(kind)}_tokens`);
-export const costColumns = costKinds.map((kind) => `${snake(kind)}_cost`);
+export const tokenColumns = tokenKinds.map((kind) => `${snakeCaseNumbered(kind)}_tokens`);
+export const costColumns = costKinds.map((kind) => `${snakeCaseNumbered(kind)}_cost`);
 
 /** By what a day's sums are told apart, and in this order their key. */
 export const dimensions = ["key_id", "tags", "surface", "format", "model", "persona", "provider", "upstream_model"];

@@ -3,6 +3,18 @@ import type { ChunkBody, CompletionBody, Usage } from "../protocols/chat/schema.
 import type { ApiError, UpstreamFault } from "../protocols/errors.ts";
 import type { RepeatedText } from "./stream/passthrough.ts";
 
+/** A whole answer, decoded. */
+export type CompletedCall = {
+  readonly usage: Usage | undefined;
+  readonly completion?: CompletionBody;
+  /** Continues the conversation where the upstream stores it. */
+  readonly upstreamResponseId: string | undefined;
+  /** What goes to the client as it came: a plain body, or a stream's terminal event. */
+  readonly passed?: string;
+  /** In the answer's own word, for requests that name none. */
+  readonly model?: string | undefined;
+};
+
 /** Notified of the events of a call, for metrics, logs and storage. Every method but `body` is called at most once. */
 export interface CallObserver {
   /**
@@ -23,18 +35,8 @@ export interface CallObserver {
   body(body: ChunkBody): void;
   /** What an answer with these counts costs, in micro-dollars; undefined where unknown. */
   costOf(usage: Usage, serviceTier?: string): number | undefined;
-  /**
-   * The whole answer was decoded. `upstreamResponseId` continues it where the upstream stores the conversation. `passed` is what
-   * goes to the client as it came: a plain body, or a stream's terminal event. `model` is the answer's own word, for requests that name none.
-   * @returns a promise that the end of the answer waits for; it never rejects
-   */
-  completed(result: {
-    usage: Usage | undefined;
-    completion?: CompletionBody;
-    upstreamResponseId: string | undefined;
-    passed?: string;
-    model?: string | undefined;
-  }): Promise<unknown> | undefined;
+  /** The whole answer was decoded. @returns a promise that the end of the answer waits for; it never rejects */
+  completed(result: CompletedCall): Promise<unknown> | undefined;
   /** The upstream answered an error or could not be reached; status 0 without an answer. */
   upstreamFailed(provider: string, status: number): void;
   /** Fragments of a stream that were copied as bytes. */

@@ -1,4 +1,5 @@
 /** Questions to the ledger as people ask them, and its sums as they are told: one form for the command, the API and the console. */
+import { snakeCaseNumbered } from "../lib/snake-case.ts";
 import {
   callEnds,
   type LedgerFilter,
@@ -104,11 +105,9 @@ function timeOf(param: string, text: string, now: number): number {
   return at;
 }
 
-const snake = (name: string) => name.replaceAll(/([A-Z]|\d+)/g, (found) => `_${found.toLowerCase()}`);
-
 /** Members by their names as JSON has them. */
 const renamed = (numbers: Readonly<Record<string, number>>): Record<string, number> =>
-  Object.fromEntries(Object.entries(numbers).map(([name, value]) => [snake(name), value]));
+  Object.fromEntries(Object.entries(numbers).map(([name, value]) => [snakeCaseNumbered(name), value]));
 
 function totalsJson(sum: Omit<LedgerSum, "group">): Record<string, unknown> {
   return {
@@ -141,9 +140,9 @@ export function usageJson({ query, rows, total }: UsageReport): Record<string, u
     object: "usage",
     since: new Date(filter.since).toISOString(),
     until: new Date(filter.until).toISOString(),
-    by: by.map(snake),
+    by: by.map(snakeCaseNumbered),
     data: rows.map((sum) => ({
-      ...Object.fromEntries(by.map((group, at) => [snake(group), sum.group[at]])),
+      ...Object.fromEntries(by.map((group, at) => [snakeCaseNumbered(group), sum.group[at]])),
       ...totalsJson(sum),
     })),
     total: totalsJson(total),
@@ -154,10 +153,10 @@ export function usageJson({ query, rows, total }: UsageReport): Record<string, u
 export function usageCsv({ query, rows }: UsageReport): string {
   const kinds = rows[0] === undefined ? [] : Object.keys(rows[0].tokens);
   const head = [
-    ...query.by.map(snake),
+    ...query.by.map(snakeCaseNumbered),
     "calls",
     ...callEnds,
-    ...kinds.map((kind) => `${snake(kind)}_tokens`),
+    ...kinds.map((kind) => `${snakeCaseNumbered(kind)}_tokens`),
     "cost_dollars",
     "unknown_cost_calls",
     "estimated_calls",

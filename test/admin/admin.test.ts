@@ -356,6 +356,9 @@ describe("usage and calls", () => {
       dataOf(await house.get("/v1/usage?until=2001-01-02&since=2001-01-01")).every(({ calls }) => calls === 0),
     ).toBe(true);
     const [call] = dataOf(await house.get(`/v1/calls?key=${keyId}&ended=finished`));
+    // As `GET /v1/usage` and `troupe usage` name them.
+    const own = (await (await house.troupe.fetch("/v1/usage")).json()) as { total: { tokens: object } };
+    expect(Object.keys(call!["tokens"] as object)).toEqual(Object.keys(own.total.tokens));
     expect(call).toMatchObject({
       object: "call",
       request_id: requestId,

@@ -1,20 +1,15 @@
 /** A parsed body, checked: a `ChatRequest`, or the one `ApiError` that names what is wrong and where. */
-import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { isObject, type JsonObject } from "../../lib/json/json.ts";
-import { formatPath, schemaErrors } from "../../lib/schema-errors.ts";
+import { checkedAt } from "../checked.ts";
 import { ApiError } from "../errors.ts";
 import { withoutEmptyMembers } from "./empty-members.ts";
 import { type ChatRequest, ChatRequestBody } from "./schema.ts";
-
-/** Made for the first call: it takes milliseconds, which a start should not wait for. */
-let body: TypeCheck<typeof ChatRequestBody> | undefined;
 
 /** @throws ApiError invalid_value or missing_field */
 export function checkChatRequest(parsed: JsonObject): ChatRequest {
   const { value: given, lifted } = withLiteralExtraBody(parsed);
   const value = withoutEmptyMembers(given);
-  body ??= TypeCompiler.Compile(ChatRequestBody);
-  if (!body.Check(value)) throw requestFault(value, lifted);
+  checkedAt(ChatRequestBody, value, (path) => (lifted.has(String(path[0])) ? ["extra_body", ...path] : path));
   const request = withoutNulls(value) as ChatRequest;
   checkTogether(request);
   return request;
@@ -42,16 +37,6 @@ function withLiteralExtraBody(value: Record<string, unknown>): {
     }
   }
   return { value: top, lifted };
-}
-
-function requestFault(value: unknown, lifted: ReadonlySet<string>): ApiError {
-  const fault = schemaErrors(ChatRequestBody, value, 1)[0];
-  if (fault === undefined) return ApiError.invalidJson("The request body is not a chat completion request.");
-  const path = lifted.has(String(fault.path[0])) ? ["extra_body", ...fault.path] : fault.path;
-  const param = formatPath(path);
-  return fault.kind === "missing"
-    ? ApiError.missingField(param)
-    : ApiError.invalidValue(param, `${param} ${fault.message}.`);
 }
 
 /** Rules that hold between fields. */

@@ -3,6 +3,7 @@
  * Source: https://ai.google.dev/api/generate-content
  */
 import { derive, isObject, type JsonObject, keepSame, listOf, objectOf } from "../../lib/json/json.ts";
+import { snakeCase } from "../../lib/snake-case.ts";
 import type { FunctionTool, Message } from "../chat/schema.ts";
 import type { NativeChange, NativeEncoder } from "../protocol.ts";
 import { isSeal } from "../seal.ts";
@@ -110,8 +111,6 @@ class Patch {
 
 /** The caller's tools and choice among them can't be changed by a persona without being read. */
 const unsayable: ReadonlySet<string> = new Set(["tool_choice", "modalities"]);
-
-const snakeCase = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 const declarationsIn = ({ functionDeclarations, function_declarations }: JsonObject): readonly unknown[] =>
   listOf(functionDeclarations ?? function_declarations);

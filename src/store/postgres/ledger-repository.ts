@@ -1,14 +1,6 @@
 /** The ledger: a row for each attempt, and each day's sums, which grow in the same statement. */
-import {
-  costColumns,
-  dayMs,
-  dimensions,
-  filters,
-  groupColumns,
-  snake,
-  sumColumns,
-  tokenColumns,
-} from "../ledger-columns.ts";
+import { snakeCaseNumbered } from "../../lib/snake-case.ts";
+import { costColumns, dayMs, dimensions, filters, groupColumns, sumColumns, tokenColumns } from "../ledger-columns.ts";
 import {
   callEnds,
   costKinds,
@@ -39,7 +31,7 @@ const texts = [
   ...["callOf", "serviceTier", "counted", "priceSource", "priceDate", "priceNote"],
 ] as const;
 const numbers = ["attempt", "at", "status", "firstTokenMs", "totalMs"] as const;
-const numberColumns = [...numbers.map(snake), ...tokenColumns, "cost", ...costColumns];
+const numberColumns = [...numbers.map(snakeCaseNumbered), ...tokenColumns, "cost", ...costColumns];
 
 /** A line's part in its day's sums, as expressions over the ledger. */
 const factOf: Readonly<Record<string, string>> = {
@@ -170,7 +162,11 @@ function lineQuery(page: LedgerPage) {
     const place = `(${at(before.at)}, ${bound.put(before.requestId, "text")}, ${at(before.attempt)})`;
     parts.push(`and (at, request_id, attempt) < ${place}`);
   }
-  const columns = [...texts.map(snake), "tags", ...numberColumns.map((name) => `${name}::float8 as ${name}`)];
+  const columns = [
+    ...texts.map(snakeCaseNumbered),
+    "tags",
+    ...numberColumns.map((name) => `${name}::float8 as ${name}`),
+  ];
   const text = `select ${columns.join(", ")} from troupe.ledger where ${parts.join(" ")}
     order by troupe.ledger.at desc, request_id desc, troupe.ledger.attempt desc limit ${at(limit)}`;
   return { text, parameters: bound.parameters };
@@ -183,12 +179,12 @@ function rowFrom(line: LedgerLine): Row {
   const { tokens, costs } = line;
   const text = (name: (typeof texts)[number]) => {
     const value = line[name as keyof LedgerLine] as string | null;
-    return [snake(name), value === null ? null : keepable(value)];
+    return [snakeCaseNumbered(name), value === null ? null : keepable(value)];
   };
   return Object.fromEntries([
     ...texts.map(text),
     ["tags", JSON.stringify(line.tags.map(keepable))],
-    ...numbers.map((name) => [snake(name), line[name]]),
+    ...numbers.map((name) => [snakeCaseNumbered(name), line[name]]),
     ...tokenKinds.map((kind, at) => [tokenColumns[at]!, tokens[kind]]),
     ["cost", line.cost],
     ...costKinds.map((kind, at) => [costColumns[at]!, costs === null ? null : costs[kind]]),
@@ -197,7 +193,7 @@ function rowFrom(line: LedgerLine): Row {
 
 function lineFrom(row: Row): LedgerLine {
   return {
-    ...Object.fromEntries([...texts, ...numbers].map((name) => [name, row[snake(name)]])),
+    ...Object.fromEntries([...texts, ...numbers].map((name) => [name, row[snakeCaseNumbered(name)]])),
     tags: JSON.parse(row["tags"] as string) as string[],
     tokens: numbersOf(row, tokenKinds, tokenColumns),
     cost: row["cost"],

@@ -1,5 +1,6 @@
 /** API keys. */
 import type { Database } from "bun:sqlite";
+import { snakeCase } from "../../lib/snake-case.ts";
 import { assertReadableKey } from "../readable-key.ts";
 import type { KeyRepository, KeyRights, KeyRow } from "../store.ts";
 import type { Synchronous } from "./asynchronous.ts";
@@ -7,17 +8,6 @@ import type { Synchronous } from "./asynchronous.ts";
 const columns = `id, name, prefix, hash, tier, per_minute as perMinute,
   tokens_per_minute as tokensPerMinute, surfaces, models, tags, created_at as createdAt,
   expires_at as expiresAt, last_used_at as lastUsedAt, revoked_at as revokedAt, old_hash as oldHash, old_until as oldUntil`;
-
-const columnOf: Readonly<Record<keyof KeyRights, string>> = {
-  name: "name",
-  tier: "tier",
-  perMinute: "per_minute",
-  tokensPerMinute: "tokens_per_minute",
-  surfaces: "surfaces",
-  models: "models",
-  tags: "tags",
-  expiresAt: "expires_at",
-};
 
 export type SqliteKeys = Synchronous<KeyRepository> & {
   /** Revoked ones included. */
@@ -44,7 +34,7 @@ export function keyRepository(database: Database): SqliteKeys {
   const update = database.transaction((id: string, changes: Partial<KeyRights>) => {
     const names = Object.keys(changes) as (keyof KeyRights)[];
     if (names.length === 0) return isUsable.get({ id }) !== null;
-    const assignments = names.map((name) => `${columnOf[name]} = $${name}`).join(", ");
+    const assignments = names.map((name) => `${snakeCase(name)} = $${name}`).join(", ");
     const sql = `update keys set ${assignments} where id = $id and revoked_at is null`;
     return database.query(sql).run({ ...changes, id }).changes > 0;
   });

@@ -1,16 +1,17 @@
 /** Appends to the ledger in SQLite: many lines by one statement, and each day's sums, which grow in the same transaction. */
 import type { Database, SQLQueryBindings } from "bun:sqlite";
+import { snakeCaseNumbered } from "../../lib/snake-case.ts";
 import { isAlike, sharedNames } from "../alike-lines.ts";
-import { costColumns, dayMs, dimensions, snake, sumColumns, tokenColumns } from "../ledger-columns.ts";
+import { costColumns, dayMs, dimensions, sumColumns, tokenColumns } from "../ledger-columns.ts";
 import { callEnds, costKinds, type LedgerLine, tokenKinds } from "../store.ts";
 import { type UnreservedCost, unreservedCosts } from "../unreserved.ts";
 
 const ownNames = ["requestId", "attempt", "at", "status", "firstTokenMs", "totalMs"] as const;
-const ownColumns = [...ownNames.map(snake), ...tokenColumns, "cost", ...costColumns];
+const ownColumns = [...ownNames.map(snakeCaseNumbered), ...tokenColumns, "cost", ...costColumns];
 
 /** A line's parts that have a column of their own, beside its tokens and costs. */
 export const names = [...sharedNames, ...ownNames] as const;
-export const columns = [...sharedNames.map(snake), ...ownColumns];
+export const columns = [...sharedNames.map(snakeCaseNumbered), ...ownColumns];
 
 /** What nearly all lines have nothing of: where all are 0, it is written into the statement, which takes half as long. */
 const rareColumns = new Set([

@@ -1,16 +1,8 @@
 /** The ledger in SQLite: a row for each attempt, and each day's sums. */
 import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { nextSlice } from "../../lib/cooperative-scheduling.ts";
-import {
-  costColumns,
-  dayMs,
-  dimensions,
-  filters,
-  groupColumns,
-  snake,
-  sumColumns,
-  tokenColumns,
-} from "../ledger-columns.ts";
+import { snakeCaseNumbered } from "../../lib/snake-case.ts";
+import { costColumns, dayMs, dimensions, filters, groupColumns, sumColumns, tokenColumns } from "../ledger-columns.ts";
 import {
   type CallEnd,
   callEnds,
@@ -265,7 +257,7 @@ function placeBindings(name: string, place: LedgerPlace | undefined): Bindings {
 
 function lineFrom(row: Row): LedgerLine {
   const line: Record<string, unknown> = {};
-  for (const name of names) line[name] = row[snake(name)];
+  for (const name of names) line[name] = row[snakeCaseNumbered(name)];
   return {
     ...line,
     tags: JSON.parse(row["tags"] as string) as string[],

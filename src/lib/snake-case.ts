@@ -1,0 +1,6 @@
+/** Names in camel case, as members are named in code, as JSON, YAML and tables have them. */
+
+export const snakeCase = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
+/** A number is a word of its own: `cacheWrite1h` is `cache_write_1h`. For names that have no underscores yet. */
+export const snakeCaseNumbered = (name: string): string => snakeCase(name.replaceAll(/\d+/g, "_$&"));
