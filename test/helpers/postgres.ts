@@ -7,6 +7,7 @@ import { TempFolder } from "./temp-folder.ts";
 
 const versions = "/usr/lib/postgresql";
 const folders = [
+  ...(process.env["TROUPE_TEST_POSTGRES"] ?? "").split(":").filter((folder) => folder !== ""),
   ...(existsSync(versions) ? readdirSync(versions).map((version) => join(versions, version, "bin")) : []),
   ...(process.env["PATH"] ?? "").split(":"),
 ];

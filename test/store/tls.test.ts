@@ -69,7 +69,7 @@ describe.skipIf(!hasRedis)("a coordination over TLS", () => {
   test("tells the two ports apart", async () => {
     const crossed = [`redis://localhost:${port}`, `rediss://localhost:${server.port}`];
     expect(await asking(crossed, {})).toEqual([
-      expect.stringContaining("(it ended the connection: rediss:// if it wants TLS)"),
+      expect.stringContaining("(it ended the connection; rediss:// if it wants TLS)"),
       expect.stringContaining("(no answer within 2000 ms; redis:// if it has no TLS)"),
     ]);
   }, 30_000);

@@ -8,7 +8,7 @@ import { RedisClient } from "bun";
 import { type Clock, withTimeout } from "../../lib/clock.ts";
 import { StorageError } from "../storage-error.ts";
 import { asRedisError, away, isAway, isDemoted } from "./errors.ts";
-import { isSecure, whyRefused } from "./refusal.ts";
+import { isSecure, wasEnded, whyRefused } from "./refusal.ts";
 
 /** @returns the address without user and password, for people */
 export function placeOf(url: string): string {
@@ -68,8 +68,7 @@ export class RedisConnection {
     );
     if (answered !== undefined) return answered.answer;
     this.#replace(used);
-    const hint = isSecure(this.#url) && !this.#wasConnected ? "; redis:// if it has no TLS" : "";
-    throw away(this.place, `no answer within ${this.#deadlineMs} ms${hint}`);
+    throw away(this.place, `no answer within ${this.#deadlineMs} ms${this.#isSecure ? this.#tlsHint : ""}`);
   }
 
   /** Makes the next command connect anew. */
@@ -114,7 +113,18 @@ export class RedisConnection {
     if (this.#why === undefined || now >= this.#why.until) {
       this.#why = { words: await whyRefused(this.#url, this.#clock, this.#deadlineMs / 2), until: now + explainedMs };
     }
-    return away(this.place, this.#why.words ?? code);
+    const { words } = this.#why;
+    return away(this.place, `${words ?? code}${words === wasEnded && !this.#isSecure ? this.#tlsHint : ""}`);
+  }
+
+  get #isSecure(): boolean {
+    return isSecure(this.#url);
+  }
+
+  /** Of a server that did not greet: each port speaks one of the two. */
+  get #tlsHint(): string {
+    if (this.#wasConnected) return "";
+    return this.#isSecure ? "; redis:// if it has no TLS" : "; rediss:// if it wants TLS";
   }
 
   #connected(): Promise<Connected> {
@@ -129,7 +139,7 @@ export class RedisConnection {
       autoReconnect: false,
       connectionTimeout: Math.max(1_000, this.#deadlineMs),
       // Whatever NODE_TLS_REJECT_UNAUTHORIZED says.
-      ...(isSecure(this.#url) && { tls: { rejectUnauthorized: true } }),
+      ...(this.#isSecure && { tls: { rejectUnauthorized: true } }),
     });
     try {
       await client.connect();

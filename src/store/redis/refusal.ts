@@ -12,6 +12,9 @@ import { meaningOf } from "./errors.ts";
 /** Whether the address asks for TLS. */
 export const isSecure = (url: string): boolean => /^(rediss|valkeys):/i.test(url);
 
+/** Of a server that says nothing; one that speaks TLS alone does so too. */
+export const wasEnded = "it ended the connection";
+
 /** Of the server's answers, as its greeting is short. */
 const maxHeard = 16_384;
 
@@ -21,7 +24,6 @@ export function whyRefused(url: string, clock: Clock, deadlineMs: number): Promi
   const address = { host: hostname.replace(/^\[(.*)\]$/, "$1"), port: Number(port || 6379) };
   const secure = isSecure(url);
   const hello = greeting(url);
-  const ended = secure ? "it ended the connection" : "it ended the connection: rediss:// if it wants TLS";
   const { promise, resolve } = Promise.withResolvers<string | undefined>();
   const socket = secure ? connectSecurely({ ...address, rejectUnauthorized: true }) : connectPlain(address);
   let heard = "";
@@ -32,8 +34,8 @@ export function whyRefused(url: string, clock: Clock, deadlineMs: number): Promi
     const answer = answerIn(heard, selected(pathname) !== undefined);
     if (answer !== undefined || heard.length > maxHeard) resolve(answer?.refusal);
   });
-  socket.on("error", (error: NodeJS.ErrnoException) => resolve(causeOf(error) ?? ended));
-  socket.on("close", () => resolve(ended));
+  socket.on("error", (error: NodeJS.ErrnoException) => resolve(causeOf(error) ?? wasEnded));
+  socket.on("close", () => resolve(wasEnded));
   return promise.finally(() => {
     cancel();
     socket.destroy();
