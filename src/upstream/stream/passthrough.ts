@@ -63,32 +63,43 @@ export class RepeatedText {
   }
 
   /** The chunks as events, concatenated. */
-  events({ bytes, tail }: FrameBytes): Buffer {
+  events({ bytes, head, tail }: FrameBytes): Buffer {
+    const { raw } = this;
     const places = this.#places;
-    let size = (places.length / 2) * bytes.length;
+    let size = (places.length / 2) * (head + tail);
     for (let at = 0; at < places.length; at += 2) size += places[at + 1]! - places[at]!;
     const events = Buffer.allocUnsafe(size);
-    let end = 0;
+    let end = bytes.copy(events, 0, 0, head);
     for (let at = 0; at < places.length; at += 2) {
-      end += bytes.copy(events, end, 0, tail);
-      end += this.raw.copy(events, end, places[at], places[at + 1]);
-      end += bytes.copy(events, end, tail);
+      const from = places[at]!;
+      const to = places[at + 1]!;
+      if (to - from > shortText) end += raw.copy(events, end, from, to);
+      else for (let next = from; next < to; next += 1) events[end++] = raw[next]!;
+      // With the head of the event that follows, if one does.
+      const isLast = at + 2 === places.length;
+      end += bytes.copy(events, end, head, isLast ? head + tail : bytes.length);
     }
     return events;
   }
 }
 
-/** A frame's head and tail, concatenated. */
+/** Bytes that are copied sooner one by one than by a call. */
+const shortText = 32;
+
+/** What stands around a text. */
 export class FrameBytes {
   readonly frame: TextFrame;
+  /** The head, the tail, and once more the head. */
   readonly bytes: Buffer;
-  /** Where the tail begins. */
+  /** Their lengths. */
+  readonly head: number;
   readonly tail: number;
 
   constructor(frame: TextFrame) {
     this.frame = frame;
-    this.bytes = Buffer.from(frame.head + frame.tail);
-    this.tail = Buffer.byteLength(frame.head);
+    this.bytes = Buffer.from(frame.head + frame.tail + frame.head);
+    this.head = Buffer.byteLength(frame.head);
+    this.tail = this.bytes.length - 2 * this.head;
   }
 }
 

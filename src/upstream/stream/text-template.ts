@@ -31,6 +31,8 @@ export class TextTemplate {
   readonly #between: Part;
   /** Behind the padding; undefined where there is none. */
   readonly #after: Part | undefined;
+  /** From a text's end to the next event's text, where one event follows the other; undefined where they differ in more. */
+  readonly #toNext: Part | undefined;
   /** Whether the padding is spaces behind the JSON; else it is a string's text. */
   readonly #isSpaced: boolean;
 
@@ -54,6 +56,11 @@ export class TextTemplate {
     this.#toText = toText && add(toText);
     this.#between = add(between);
     this.#after = after && add(after);
+    if (toText === undefined && after === undefined) {
+      const { start, length } = this.#between;
+      const end = add(before).end;
+      this.#toNext = { start, end, length: length + before.length };
+    }
     this.#parts = Buffer.concat(parts);
   }
 
@@ -103,8 +110,8 @@ export class TextTemplate {
   find(piece: Buffer, places: number[]): number {
     let found = 0;
     let isAscii = true;
+    let start = this.#startOfText(piece, found);
     for (;;) {
-      const start = this.#startOfText(piece, found);
       if (start < 0 || piece[start] !== quote) break;
       let end = start + 1;
       let byte = piece[end];
@@ -114,11 +121,19 @@ export class TextTemplate {
       }
       if (byte !== quote || end === start + 1) break;
       end += 1;
+      // Where another event follows, one comparison does for both.
+      if (this.#toNext !== undefined && this.#holds(piece, end, this.#toNext)) {
+        places.push(start, end);
+        found = end + this.#between.length;
+        start = end + this.#toNext.length;
+        continue;
+      }
       const next = this.#endOfEvent(piece, end);
       if (next < 0) break;
       places.push(start, end);
       found = next;
       this.#next += 1;
+      start = this.#startOfText(piece, found);
     }
     return isAscii || isUtf8(piece.subarray(0, found)) ? found : 0;
   }
