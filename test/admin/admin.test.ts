@@ -395,7 +395,7 @@ describe("usage and calls", () => {
     expect(new Set([first, ...rest].map(({ id }) => id)).size).toBe(3);
     expect(rest.map(({ data }) => data["key"])).not.toContain(keyId);
     await resumed.close();
-  }, 20_000);
+  }, 60_000);
 });
 
 type TailEvent = { readonly id: string; readonly data: Json };

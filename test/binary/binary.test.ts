@@ -84,7 +84,7 @@ describe("the executable", () => {
     expect((await (await fetch(`${served.url}/docs/swagger-ui-bundle.js`)).bytes()).length).toBeGreaterThan(1_000_000);
     expect(await stop(served)).toBe(0);
     expect(served.log()).not.toContain(served.key);
-  }, 30_000);
+  }, 60_000);
 
   test("a key revoked by a second process is refused at once", async () => {
     const served = await serve("revoke");
@@ -99,7 +99,7 @@ describe("the executable", () => {
     expect((await run("keys", "revoke", keyId, "--data", served.data)).code).toBe(0);
     expect(await status()).toBe(401);
     expect(await stop(served)).toBe(0);
-  }, 30_000);
+  }, 60_000);
 
   test("counts tokens in a thread of its own, which the executable holds", async () => {
     const served = await serve("tokens");
@@ -116,7 +116,7 @@ describe("the executable", () => {
     expect(response.headers.get("x-troupe-estimated")).toBe("true");
     expect(await response.json()).toEqual({ input_tokens: 8 });
     expect(await stop(served)).toBe(0);
-  }, 30_000);
+  }, 60_000);
 
   test("a second one on the same port says so and ends with 1", async () => {
     const served = await serve("port");
@@ -124,7 +124,7 @@ describe("the executable", () => {
     expect(second.code).toBe(1);
     expect(second.err).toMatch(/in use|EADDRINUSE/);
     expect(await stop(served)).toBe(0);
-  }, 30_000);
+  }, 60_000);
 
   test("a faulty configuration is told with its place, and wrong usage ends with 2", async () => {
     const file = join(folder, "faulty.yaml");
@@ -135,7 +135,7 @@ describe("the executable", () => {
     expect(faulty.out + faulty.err).toContain("faulty.yaml:2:1");
     expect((await run("keyz")).code).toBe(2);
     expect((await run("--help")).out).toContain("personas");
-  }, 30_000);
+  }, 60_000);
 
   test("what lies in the current folder does not run inside it", async () => {
     const cwd = join(folder, "hostile");
@@ -147,7 +147,7 @@ describe("the executable", () => {
     expect(served.log()).not.toContain("EVIL");
     expect(served.log()).toContain('"providers":"none');
     expect(await stop(served)).toBe(0);
-  }, 30_000);
+  }, 60_000);
 });
 
 describe("a thousand slow streams", () => {

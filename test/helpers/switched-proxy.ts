@@ -9,6 +9,9 @@ export class SwitchedProxy implements Disposable {
   readonly #listener: TCPSocketListener<Link>;
   readonly #clients = new Set<Socket<Link>>();
   #isHeld = false;
+  /** How many pieces pass between two cuts. */
+  #cutEvery = Number.POSITIVE_INFINITY;
+  #passed = 0;
   #lastWasClient = false;
   /** Where new connections lead to. */
   target: number;
@@ -90,8 +93,26 @@ export class SwitchedProxy implements Disposable {
     for (const client of this.#clients) client.terminate();
   }
 
+  /**
+   * Resets every connection again and again until `stopCutting`, each time when so many pieces have passed: by a clock a slow machine
+   * would never get anything through.
+   */
+  cutEvery(pieces: number): void {
+    this.#cutEvery = pieces;
+    this.#passed = 0;
+  }
+
+  stopCutting(): void {
+    this.#cutEvery = Number.POSITIVE_INFINITY;
+  }
+
   #pass({ data }: Socket<Link>, bytes: Uint8Array): void {
     if (data.isOrphan) return;
+    this.#passed += 1;
+    if (this.#passed >= this.#cutEvery) {
+      this.#passed = 0;
+      setImmediate(() => this.cut());
+    }
     if (data.isClient && !this.#lastWasClient) this.exchanges += 1;
     this.#lastWasClient = data.isClient;
     data.waiting.push({ due: performance.now() + this.delayMs, bytes: bytes.slice() });

@@ -68,7 +68,7 @@ test("of calls that race for a budget, as many reach the upstream as it pays for
   expect(Number(refused.headers.get("retry-after"))).toBeWithin(1, 86_401);
   const metrics = await (await troupe.fetch("/metrics")).text();
   expect(metrics).toContain('troupe_budget_refusals_total{kind="all"} 190');
-}, 30_000);
+}, 60_000);
 
 test("a call that may cost more than is left is refused, and says what it may cost", async () => {
   using upstream = new UpstreamServer(() => answer());

@@ -117,7 +117,7 @@ describe.each(families)("%s/%s", (provider, name, native) => {
       }),
       { numRuns: 15 },
     );
-  }, 20_000);
+  }, 60_000);
 
   test("orchestrator: the same goes up behind the persona's words", async () => {
     troupe.setTargets(persona, [`${provider}/${name}`]);
@@ -140,7 +140,7 @@ describe.each(families)("%s/%s", (provider, name, native) => {
       }),
       { numRuns: 15 },
     );
-  }, 20_000);
+  }, 60_000);
 });
 
 /** An untranslated call: the caller's turns as they came, and the system text that the translated one has. */

@@ -86,7 +86,7 @@ describe("a body that would keep a parser busy", () => {
     await troupe.post(path, "[".repeat(20 * megabyte));
     // At most one for each megabyte that arrived at once.
     expect(slicesBegun() - before).toBeLessThanOrEqual(20);
-  }, 30_000);
+  }, 60_000);
 
   test("and many of them at once leave every other caller a turn between any two pieces", async () => {
     const bodies = hostile.map(([, body]) => body());
@@ -125,7 +125,7 @@ test("a large body that is legal arrives as it was sent, in pieces of work", asy
   expect(slicesBegun() - before).toBeGreaterThanOrEqual(2);
   expect(upstream.last.text === body.replace("openai/x", "x")).toBe(true);
   expect(troupe.server.services.bodyMemory.heldBytes).toBe(0);
-}, 30_000);
+}, 60_000);
 
 test("a large body of many texts full of escapes is parsed in slices, a megabyte each", async () => {
   const messages = Array.from({ length: 1500 }, (_, at) => ({ role: "user", content: `${at}${"\n".repeat(5000)}` }));
@@ -134,7 +134,7 @@ test("a large body of many texts full of escapes is parsed in slices, a megabyte
   expect((await troupe.post(path, body)).status).toBe(200);
   expect(slicesBegun() - before).toBeGreaterThanOrEqual(Math.floor(body.length / megabyte));
   expect(upstream.last.text === body.replace("openai/x", "x")).toBe(true);
-}, 30_000);
+}, 60_000);
 
 describe("a large string", () => {
   const size = 70 * 1024;
@@ -362,7 +362,7 @@ describe("the memory of all bodies", () => {
     expect(held()).toBe(0);
     expect((await ask(150_000)).status).toBe(200);
     expect(held()).toBe(0);
-  }, 30_000);
+  }, 60_000);
 
   test("has room for a body alone, however large it may be", async () => {
     expect((await ask(1_000_000)).status).toBe(200);

@@ -366,7 +366,7 @@ describe("large bodies", () => {
     expect(made * 256).toBeLessThan(40 * 1024);
     await reader.cancel();
     await left.promise;
-  }, 30_000);
+  }, 60_000);
 
   test("a client that leaves in the middle of its body, or before the answer, ends the call", async () => {
     const closed = Promise.withResolvers<void>();
@@ -401,7 +401,7 @@ describe("large bodies", () => {
     leaving.abort();
     await aborted.promise;
     await call;
-  }, 30_000);
+  }, 60_000);
 
   test("an answer that breaks is not taken for a whole one", async () => {
     answer = () =>

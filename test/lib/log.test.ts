@@ -105,7 +105,7 @@ describe("createLogger", () => {
       }),
       { numRuns: 40 },
     );
-  }, 30_000);
+  }, 60_000);
 
   test("a field of any name is written, whether the line is cut or not", async () => {
     for (const [length, pretty] of [1, 300_000].flatMap((one) => [[one, false] as const, [one, true] as const])) {

@@ -40,7 +40,7 @@ describe.skipIf(!hasPostgres).each(windowsIn)("two nodes with their windows in %
     expect(refused.headers.get("x-ratelimit-remaining")).toBe("0");
     expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
     expect(await refused.json()).toMatchObject({ error: { code: "rate_limit_exceeded" } });
-  }, 30_000);
+  }, 60_000);
 
   test("health and metrics tell how many nodes share the limits", async () => {
     const checks = async () => ((await (await nodes[0]!.fetch("/health")).json()) as { checks: object }).checks;
@@ -51,5 +51,5 @@ describe.skipIf(!hasPostgres).each(windowsIn)("two nodes with their windows in %
     expect(metrics).toMatch(/^troupe_limit_nodes 2$/m);
     expect(metrics).toMatch(/^troupe_limit_shared 1$/m);
     expect(metrics).toMatch(/^troupe_limit_share_decisions_total 0$/m);
-  }, 30_000);
+  }, 60_000);
 });

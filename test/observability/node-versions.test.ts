@@ -91,5 +91,5 @@ describe.skipIf(!hasPostgres)("nodes of one database", () => {
     expect((await healthOf(other)).checks["personas"]!.version).not.toBe(first["personas"]!.version);
     expect((await healthOf(other)).status).toBe("ok");
     expect(await (await other.fetch("/metrics")).text()).toMatch(/^troupe_nodes_other_configuration 2$/m);
-  }, 30_000);
+  }, 60_000);
 });

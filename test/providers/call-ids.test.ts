@@ -174,7 +174,7 @@ test("a hundred thousand calls by one id take no longer than their number", () =
   });
   expect(new Set(ids[0]).size).toBe(100_000);
   expect(formed).toBeLessThan(300_000);
-}, 20_000);
+}, 60_000);
 
 describe("Gemini's turns", () => {
   const text = fc.constantFrom("", "said");

@@ -47,6 +47,19 @@ const leftColumns: Readonly<Record<string, readonly string[]>> = {
   turns: ["pairs"],
 };
 
+/** Statements for an empty database: what fills that table stops, for as long as it lives, where more rows would be there. */
+const stopping = (table: string, rows: number) => [
+  `create function stop() returns trigger language plpgsql as $$ begin
+     while (select count(*) from ${table}) > ${rows} loop perform pg_sleep(0.05); end loop; return null;
+   end $$`,
+  `create function stop_moves() returns event_trigger language plpgsql as $$ begin
+     if to_regclass('${table}') is not null and not exists (select from pg_trigger where tgname = 'stops') then
+       create trigger stops after insert on ${table} for each statement execute function public.stop();
+     end if;
+   end $$`,
+  "create event trigger stops on ddl_command_end when tag in ('CREATE TABLE') execute function public.stop_moves()",
+];
+
 /** Every row of every moved table. */
 function contentOf(folder: string): Record<string, unknown[]> {
   using database = new Database(join(folder, "troupe.db"), { readonly: true });
@@ -134,6 +147,7 @@ describe.skipIf(!hasPostgres)("troupe data move, with a PostgreSQL server", () =
     const data = await filled(folder, 2_500);
     const before = contentOf(data);
     const url = await server.createDatabase();
+    for (const statement of stopping("troupe_moving.ledger", 2_000)) await server.ask(url, statement);
     const env = { PATH: process.env["PATH"] ?? "", TROUPE_STORE: url };
     const command = [process.execPath, resolve("src/main.ts"), "data", "move"];
     const child = Bun.spawn(command, { cwd: folder.path, env, stdio: ["ignore", "ignore", "ignore"] });
@@ -145,10 +159,14 @@ describe.skipIf(!hasPostgres)("troupe data move, with a PostgreSQL server", () =
     while ((await copied()) < 100 && child.exitCode === null);
     child.kill("SIGKILL");
     await child.exited;
+    const others = "datname = current_database() and pid <> pg_backend_pid()";
+    await server.ask(url, `select pg_terminate_backend(pid, 10000) from pg_stat_activity where ${others}`);
+    await server.ask(url, "drop event trigger stops");
+    await server.ask(url, "drop function stop_moves, stop cascade");
     expect(await copied()).toBeLessThan(2_500);
     const shell = new Console(folder.path, { TROUPE_STORE: url }, true);
-    const others = await new Console(folder.path, { TROUPE_STORE: url }).run("data stats");
-    expect(others).toMatchObject({ code: 1, err: expect.stringContaining("Nothing was ever stored") });
+    const stats = await new Console(folder.path, { TROUPE_STORE: url }).run("data stats");
+    expect(stats).toMatchObject({ code: 1, err: expect.stringContaining("Nothing was ever stored") });
     const again = await shell.run("data move");
     expect(again.out).toContain("finished what was begun before");
     expect(again.err).toMatch(/copying ledger: \d+ of 2500 \(\d+ %\)/);

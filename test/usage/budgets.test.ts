@@ -124,4 +124,4 @@ test("whatever is reserved and settled, a budget is overspent by no more than ca
     { numRuns: 60 },
   );
   await store.close();
-}, 30_000);
+}, 60_000);

@@ -58,7 +58,7 @@ test("the counts are those of the value, wherever the text is cut and however it
     }),
     { numRuns: 500 },
   );
-}, 30_000);
+}, 60_000);
 
 test("what is no JSON is looked through as well", () => {
   fc.assert(fc.property(anyText, fc.array(fc.nat()), (text, cuts) => void exceeded(text, none, cuts)));

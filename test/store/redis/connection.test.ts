@@ -35,7 +35,7 @@ describe.skipIf(!hasRedis)("a connection to Redis", () => {
     await expect(connection.run("PING", [])).rejects.toMatchObject({ kind: "away" });
     server.signal("SIGCONT");
     await connection.close();
-  }, 30_000);
+  }, 60_000);
 
   describe("that can't be had, or has not every right", () => {
     let server: RedisServer;
@@ -44,7 +44,7 @@ describe.skipIf(!hasRedis)("a connection to Redis", () => {
     beforeAll(async () => {
       server = await RedisServer.start();
       await server.ask("ACL", "SETUSER", "node", "on", `>${password}`, "~troupe:*", "+@all", "-info");
-    }, 30_000);
+    }, 60_000);
     afterAll(() => server[Symbol.asyncDispose]());
     const url = (credentials: string, database = "") => `redis://${credentials}127.0.0.1:${server.port}${database}`;
 
@@ -73,7 +73,7 @@ describe.skipIf(!hasRedis)("a connection to Redis", () => {
         expect(error.message).toContain(told);
         expect(error.message).not.toMatch(/secret|p@ss|p%40ss/);
       }
-    }, 30_000);
+    }, 60_000);
 
     test("needs no more rights than docs/postgres.md lists", async () => {
       const [line] = /ACL SETUSER troupe .*/.exec(await Bun.file("docs/postgres.md").text())!;
@@ -110,7 +110,7 @@ describe.skipIf(!hasRedis)("a connection to Redis", () => {
         for (const one of [windows, counter, streams]) await one.close();
       }
       expect(await server.ask("ACL", "LOG")).toEqual([]);
-    }, 30_000);
+    }, 60_000);
   });
 
   test("leaves a server that was made a replica for the one that the address leads to now", async () => {
@@ -129,14 +129,14 @@ describe.skipIf(!hasRedis)("a connection to Redis", () => {
     expect(await next.ask("GET", "troupe:a")).toBe("3");
     expect(renewed).toEqual(["demoted"]);
     await connection.close();
-  }, 30_000);
+  }, 60_000);
 
   test("says of a server in cluster mode that it is one", async () => {
     await using server = await RedisServer.start(["--cluster-enabled", "yes"]);
     const inCluster = { kind: "unusable", message: expect.stringContaining("it is in cluster mode") };
     await expect(ask(server.url(), "SET", "troupe:a", "1")).rejects.toMatchObject(inCluster);
     await expect(ask(server.url(1), "GET", "troupe:a")).rejects.toThrow("it is in cluster mode");
-  }, 30_000);
+  }, 60_000);
 });
 
 test("a greeting is read as it comes", () => {

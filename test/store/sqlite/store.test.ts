@@ -83,7 +83,7 @@ describe("opening", () => {
     const store = openStore(folder.path);
     expect(await store.keys.list()).toHaveLength(4);
     await store.close();
-  }, 30_000);
+  }, 60_000);
 });
 
 describe("files of earlier versions", () => {
