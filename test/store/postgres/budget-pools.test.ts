@@ -31,7 +31,7 @@ describe.skipIf(!hasPostgres)("pools of money in PostgreSQL", () => {
       const store = await openPostgresStore({ url, ...limits });
       await using _closing = { [Symbol.asyncDispose]: () => store.close() };
       await work(store, url);
-    });
+    }, 60_000);
   const rowOf = async (url: string) =>
     (
       await server.ask<{ spent: number; reserved: number }>(
