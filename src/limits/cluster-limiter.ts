@@ -11,6 +11,7 @@ import type { Logger } from "../lib/log.ts";
 import { OnceAMinute } from "../lib/once-a-minute.ts";
 import {
   type Beat,
+  type Group,
   type SharedWindows,
   type WindowState,
   type WindowTimes,
@@ -36,9 +37,11 @@ export type ClusterStatus = { readonly isAlone: boolean; readonly nodes: number 
 /** What became of an exchange. */
 type Exchanged = "done" | "lapsed" | "failed";
 
-/** How often others may ask for slots back. */
-const beatMs = 200;
+/** How often others may ask for slots back: rarer in a large group, as all of them ask the store. */
+const beatMsOf = (nodes: number) => Math.min(400, Math.max(200, nodes * 0.4));
 const awayBeatMs = 500;
+/** How old the number of nodes may be, for each of them: so that counting costs the store the same, however many count. */
+const countMsPerNode = 5;
 /** How long what was used may be told late. */
 const reportMs = 1_000;
 /** For how long a node that was cut off keeps to its share once it is back: longer than others need to come back too. */
@@ -77,6 +80,8 @@ export class ClusterLimiter implements CallerLimiter {
   #leaseUntil = Number.NEGATIVE_INFINITY;
   #nodes = 1;
   #rank = 0;
+  /** A monotonic reading: when the windows told both. */
+  #toldAt = Number.NEGATIVE_INFINITY;
   #epoch: string | undefined;
   #isAlone = false;
   #backSince: number | undefined;
@@ -309,7 +314,7 @@ export class ClusterLimiter implements CallerLimiter {
   #beatLater(): void {
     if (this.#isClosed) return;
     this.#cancelBeat();
-    this.#cancelBeat = this.#options.clock.setTimer(this.#isAlone ? awayBeatMs : beatMs, () => {
+    this.#cancelBeat = this.#options.clock.setTimer(this.#isAlone ? awayBeatMs : beatMsOf(this.#nodes), () => {
       void this.#beat().then(() => this.#beatLater());
       void this.#countNodes();
     });
@@ -330,14 +335,13 @@ export class ClusterLimiter implements CallerLimiter {
     if (counter === undefined || now < this.#countedAt + this.#times.leaseMs / 5) return;
     this.#countedAt = now;
     try {
-      let beat = await counter.beat(this.#countedAs, false);
+      let beat = await counter.beat(this.#countedAs, false, true);
       if (beat === undefined) {
         this.#countsFrom = this.#countsFrom === undefined ? now : now + this.#times.leaseMs / 2;
-        beat = await counter.beat(this.#countedAs, true);
+        beat = await counter.beat(this.#countedAs, true, true);
       }
       this.#countsFrom ??= now;
-      if (beat !== undefined && this.#isAlone && now >= this.#countsFrom)
-        [this.#nodes, this.#rank] = [beat.nodes, beat.rank];
+      if (this.#isAlone && now >= this.#countsFrom) this.#isOf(beat?.group);
     } catch {
       // What was known last stays.
     }
@@ -348,7 +352,7 @@ export class ClusterLimiter implements CallerLimiter {
     try {
       for (let tries = 0; tries < maxTries; tries += 1) {
         const sentAt = clock.monotonic();
-        const beat = await windows.beat(this.#node, this.#isNew);
+        const beat = await windows.beat(this.#node, this.#isNew, this.#counts(sentAt));
         if (beat !== undefined) return await this.#lives(beat, sentAt);
         this.#startAnew();
       }
@@ -356,6 +360,16 @@ export class ClusterLimiter implements CallerLimiter {
     } catch (error) {
       this.#lose(error);
     }
+  }
+
+  /** Whether it is time to count nodes, and when a node comes back. */
+  #counts(now: number): boolean {
+    if (this.#isAlone) return this.#backSince !== undefined && now >= this.#backSince + settleMs;
+    return this.#isNew || now >= this.#toldAt + this.#nodes * countMsPerNode;
+  }
+
+  #isOf(group: Group | undefined): void {
+    if (group !== undefined) [this.#nodes, this.#rank] = [group.nodes, group.rank];
   }
 
   #nextName(): string {
@@ -380,8 +394,8 @@ export class ClusterLimiter implements CallerLimiter {
     }
     this.#epoch = beat.epoch;
     if (this.#isAlone) return this.#comeBack(beat, sentAt);
-    this.#nodes = beat.nodes;
-    this.#rank = beat.rank;
+    if (beat.group !== undefined) this.#toldAt = sentAt;
+    this.#isOf(beat.group);
     const now = this.#options.clock.monotonic();
     const wanted = beat.wanted.map((caller) => this.#callers.get(caller) ?? this.#windowOf(caller, 1));
     for (const window of wanted) window.recall(now + noAheadMs);
@@ -389,15 +403,16 @@ export class ClusterLimiter implements CallerLimiter {
   }
 
   /** Tells first what was admitted meanwhile. */
-  async #comeBack({ nodes, rank }: Beat, now: number): Promise<void> {
+  async #comeBack({ group }: Beat, now: number): Promise<void> {
     const isTold = await this.#report([...this.#callers.values()].filter(({ unreported }) => unreported > 0));
     if (!isTold) return;
     this.#backSince ??= now;
     if (now < this.#backSince + settleMs) return;
     this.#isAlone = false;
     this.#backSince = undefined;
-    [this.#nodes, this.#rank] = [nodes, rank];
-    this.#options.log.info("rate limits are counted over all nodes again", { nodes, place: this.#options.place });
+    this.#isOf(group);
+    const [nodes, place] = [this.#nodes, this.#options.place];
+    this.#options.log.info("rate limits are counted over all nodes again", { nodes, place });
   }
 
   #lose(error: unknown): void {

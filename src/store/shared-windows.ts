@@ -39,13 +39,19 @@ export type WindowState = {
   readonly growsMs: number | null;
 };
 
+/** The nodes whose lease holds. */
+export type Group = {
+  /** This one included. */
+  readonly nodes: number;
+  /** How many come before this one: a number that each has alone. */
+  readonly rank: number;
+};
+
 export type Beat = {
   /** For how long the lease holds, counted from when the beat was sent. */
   readonly leaseMs: number;
-  /** Nodes whose lease holds, this one included. */
-  readonly nodes: number;
-  /** Of those, how many come before this one: a number that each has alone. */
-  readonly rank: number;
+  /** Where it was asked for. */
+  readonly group?: Group;
   /** Callers for whom other nodes need the slots that this one holds; not always all. */
   readonly wanted: readonly string[];
   /** Another one than before: the server has lost its windows since. */
@@ -56,9 +62,10 @@ export interface SharedWindows {
   /**
    * Renews the node's lease where a good part of it is over.
    * @param isNew whether the node begins to live; else one that lapsed stays so
+   * @param counts whether nodes are counted: the more there are, the longer it takes
    * @returns undefined where the node's lease has lapsed. Rejects where the server can't be asked in time
    */
-  beat(node: string, isNew: boolean): Promise<Beat | undefined>;
+  beat(node: string, isNew: boolean, counts: boolean): Promise<Beat | undefined>;
   /** @returns undefined where the node's lease has lapsed: nothing was done. Rejects as `beat` does; it may have been done */
   exchange(node: string, asks: readonly WindowAsk[]): Promise<readonly WindowState[] | undefined>;
   /** Ends the node's lease. Slots that it has not given back are free at once. */

@@ -54,11 +54,11 @@ export class ModelWindows implements SharedWindows {
     this.epoch += "1";
   }
 
-  async beat(node: string, isNew: boolean): Promise<Beat | undefined> {
-    return this.beatNow(node, isNew);
+  async beat(node: string, isNew: boolean, counts: boolean): Promise<Beat | undefined> {
+    return this.beatNow(node, isNew, counts);
   }
 
-  beatNow(node: string, isNew: boolean): Beat | undefined {
+  beatNow(node: string, isNew: boolean, counts: boolean): Beat | undefined {
     const now = this.#now();
     const { leaseMs } = this.#times;
     if (!this.#lives(node)) {
@@ -69,10 +69,12 @@ export class ModelWindows implements SharedWindows {
     // Most beats only look.
     if (lapsesAt - now < (leaseMs * 3) / 4) lapsesAt = now + leaseMs;
     this.#lapses.set(node, lapsesAt);
-    const live = this.#liveNodes();
     const wanted = [...(this.#wanted.get(node) ?? [])].slice(0, maxWanted);
+    const beat = { leaseMs: lapsesAt - now, wanted, epoch: this.epoch };
+    if (!counts) return beat;
+    const live = this.#liveNodes();
     const rank = this.#bugs.has("equal-ranks") ? 0 : placeIn(live, node);
-    return { leaseMs: lapsesAt - now, nodes: live.length, rank, wanted, epoch: this.epoch };
+    return { ...beat, group: { nodes: live.length, rank } };
   }
 
   async exchange(node: string, asks: readonly WindowAsk[]): Promise<readonly WindowState[] | undefined> {

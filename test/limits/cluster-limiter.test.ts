@@ -78,7 +78,7 @@ function reached(windows: SharedWindows, isAway: () => boolean): SharedWindows {
     return work();
   };
   return {
-    beat: (node, isNew) => unlessAway(() => windows.beat(node, isNew)),
+    beat: (node, isNew, counts) => unlessAway(() => windows.beat(node, isNew, counts)),
     exchange: (node, asks) => unlessAway(() => windows.exchange(node, asks)),
     leave: (node) => unlessAway(() => windows.leave(node)),
     tidy: async () => {},
@@ -114,6 +114,27 @@ describe("a node", () => {
     expect(again).toMatchObject({ allowed: false, retryAfterSeconds: 41 });
     await cluster.pass(40_100);
     expect(await hit(3)).toMatchObject({ allowed: true });
+  });
+
+  test("of a thousand beats five times in 2 s, and counts them every 5 s", async () => {
+    const { cluster, node } = await lone();
+    for (let at = 1; at < 1_000; at += 1) cluster.model.beatNow(`n${at}`, true, false);
+    await cluster.pass(200);
+    expect(node.limiter.status.nodes).toBe(1_000);
+    const beats: boolean[] = [];
+    const { beat } = cluster.model;
+    cluster.model.beat = (name, isNew, counts) => {
+      beats.push(counts);
+      return beat.call(cluster.model, name, isNew, counts);
+    };
+    for (let at = 0; at < 20; at += 1) {
+      await cluster.pass(1_000);
+      for (let of = 1; of < 999; of += 1) cluster.model.beatNow(`n${of}`, false, false);
+    }
+    expect(beats.length).toBeWithin(48, 52);
+    expect(beats.filter((counts) => counts).length).toBeWithin(3, 5);
+    // One of them is gone for longer than its lease.
+    expect(node.limiter.status.nodes).toBe(999);
   });
 
   test("gets slots back that another holds unused", async () => {

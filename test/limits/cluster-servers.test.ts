@@ -104,7 +104,7 @@ function describeWindows(house: () => House): void {
   test("an exchange counts once however often it is sent, and not at all when it is overtaken", async () => {
     const windows = await open(await house().address());
     expect(await windows.exchange("n1", [ask("a", 1)])).toBeUndefined();
-    expect(await windows.beat("n1", true)).toMatchObject({ nodes: 1, rank: 0, wanted: [] });
+    expect(await windows.beat("n1", true, true)).toMatchObject({ group: { nodes: 1, rank: 0 }, wanted: [] });
     const [given] = (await windows.exchange("n1", [ask("a", 1, { want: 4, waiting: 2 })]))!;
     // Two for those that wait, and half of the rest ahead.
     expect(given).toEqual({ caller: "a", held: 4, used: 0, others: 0, growsMs: null });
@@ -119,22 +119,22 @@ function describeWindows(house: () => House): void {
 
   test("slots of others are asked back, and those of a lapsed node count as used", async () => {
     const windows = await open(await house().address());
-    await windows.beat("n1", true);
-    await windows.beat("n2", true);
+    await windows.beat("n1", true, true);
+    await windows.beat("n2", true, true);
     expect((await windows.exchange("n1", [ask("a", 1, { want: 9, waiting: 9 })]))![0]).toMatchObject({ held: 9 });
     const [less] = (await windows.exchange("n2", [ask("a", 1, { want: 3, waiting: 3 })]))!;
     expect(less).toMatchObject({ held: 1, used: 0, others: 9 });
-    expect((await windows.beat("n1", false))!.wanted).toEqual(["a"]);
+    expect((await windows.beat("n1", false, true))!.wanted).toEqual(["a"]);
     const back = (await windows.exchange("n1", [ask("a", 2, { want: 4 })]))!;
     expect(back[0]).toMatchObject({ held: 4, others: 1 });
     const beatenAt = performance.now();
-    expect((await windows.beat("n1", false))!.wanted).toEqual([]);
+    expect((await windows.beat("n1", false, true))!.wanted).toEqual([]);
     expect((await windows.exchange("n2", [ask("a", 2, { want: 3, waiting: 3 })]))![0]).toMatchObject({
       held: 3,
       others: 4,
     });
     const lapsesAt = performance.now() + times.leaseMs;
-    while ((await windows.beat("n2", false)) && performance.now() < lapsesAt + 20) await Bun.sleep(20);
+    while ((await windows.beat("n2", false, true)) && performance.now() < lapsesAt + 20) await Bun.sleep(20);
     const [late] = (await windows.exchange("n2", [ask("a", 3, { want: 9, waiting: 9 })]))!;
     expect(late).toMatchObject({ held: 6, used: 4, others: 0 });
     const sinceLapse = performance.now() - beatenAt - times.leaseMs;
@@ -298,15 +298,15 @@ describe.skipIf(!hasRedis)("limits over nodes on a Redis server", () => {
 
   test("a server that says nothing is given up in time, and found again", async () => {
     const windows = await openTestWindows(server.url(databases++), windowTimes);
-    await windows.beat("n1", true);
+    await windows.beat("n1", true, true);
     server.signal("SIGSTOP");
     const from = performance.now();
-    await expect(windows.beat("n1", false)).rejects.toMatchObject({ kind: "away" });
+    await expect(windows.beat("n1", false, true)).rejects.toMatchObject({ kind: "away" });
     expect(performance.now() - from).toBeLessThan(10_000);
     server.signal("SIGCONT");
-    let beat = await windows.beat("n1", false).catch(() => undefined);
-    while (beat === undefined) beat = await windows.beat("n1", false).catch(() => undefined);
-    expect(beat).toMatchObject({ nodes: 1, rank: 0 });
+    let beat = await windows.beat("n1", false, true).catch(() => undefined);
+    while (beat === undefined) beat = await windows.beat("n1", false, true).catch(() => undefined);
+    expect(beat).toMatchObject({ group: { nodes: 1, rank: 0 } });
     await windows.close();
   }, 60_000);
 });

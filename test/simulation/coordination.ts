@@ -79,7 +79,7 @@ export class ModelledCoordination {
     const ask = <T>(work: () => T) => this.#ask(machine, work);
     const { windows } = this;
     return {
-      beat: (node, isNew) => ask(() => windows.beatNow(node, isNew)),
+      beat: (node, isNew, counts) => ask(() => windows.beatNow(node, isNew, counts)),
       exchange: (node, asks) => ask(() => windows.exchangeNow(node, asks)),
       leave: (node) => ask(() => windows.leaveNow(node)),
       tidy: async () => {},

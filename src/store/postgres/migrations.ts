@@ -8,6 +8,7 @@
  */
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import { StorageError } from "../storage-error.ts";
+import { beatFunctions } from "./beat-functions.ts";
 import { callFunctions } from "./call-functions.ts";
 import { nodeTable } from "./node-repository.ts";
 import { poolFunctions } from "./pool-functions.ts";
@@ -392,6 +393,8 @@ end $$;`,
   { sql: nodeTable },
   // 11: Reservations and settlements of many calls at once.
   { sql: callFunctions },
+  // 12: Beats that do not count.
+  { sql: beatFunctions },
 ];
 
 /** One number for all programs, so that of several that start at once one migrates. "trpe" */

@@ -12,11 +12,9 @@ export function postgresWindows(pool: QueryPool, { windowMs, leaseMs }: WindowTi
     return row?.answer == null ? undefined : (JSON.parse(row.answer) as T);
   };
   return {
-    beat: (node, isNew) =>
-      decided<Beat>("select troupe.beat_node($1::text, $2::bigint, $3::boolean)::text as answer", [
-        node,
-        leaseMs,
-        isNew,
+    beat: (node, isNew, counts) =>
+      decided<Beat>("select troupe.beat_node($1::text, $2::bigint, $3::boolean, $4::boolean)::text as answer", [
+        ...[node, leaseMs, isNew, counts],
       ]),
     exchange: (node, asks) =>
       decided<WindowState[]>("select troupe.exchange_windows($1::text, $2::bigint, $3::text::jsonb)::text as answer", [

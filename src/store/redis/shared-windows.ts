@@ -12,7 +12,7 @@ const forgetMs = 600_000;
 /** A caller's window is kept for longer than a node keeps slots of one that is idle. */
 const keptMs = 1_800_000;
 
-type BeatReply = [leaseMs: number, nodes: number, rank: number, epoch: string, wanted: string[]];
+type BeatReply = [leaseMs: number, epoch: string, wanted: string[], ...group: [] | [nodes: number, rank: number]];
 type StateReply = [held: number, used: number, others: number, growsMs: number];
 
 export type RedisWindows = SharedWindows & {
@@ -28,13 +28,13 @@ export function openRedisWindows(url: string, clock: Clock, times: WindowTimes =
   const nodes = `${prefix}nodes`;
   return {
     place: connection.place,
-    async beat(node, isNew): Promise<Beat | undefined> {
+    async beat(node, isNew, counts): Promise<Beat | undefined> {
       const keys = [nodes, `${prefix}epoch`, `${prefix}wanted:${node}`];
-      const args = [node, leaseMs, isNew ? 1 : 0, clock.newId(), windowMs, forgetMs];
+      const args = [node, leaseMs, isNew ? 1 : 0, clock.newId(), windowMs, forgetMs, counts ? 1 : 0];
       const reply = (await run(beatScript, keys, args)) as BeatReply | null;
       if (reply === null) return undefined;
-      const [left, count, rank, epoch, wanted] = reply;
-      return { leaseMs: left, nodes: count, rank, epoch, wanted };
+      const [left, epoch, wanted, ...[count, rank]] = reply;
+      return { leaseMs: left, epoch, wanted, ...(count !== undefined && { group: { nodes: count, rank: rank! } }) };
     },
     async exchange(node, asks) {
       const keys = [nodes, ...asks.map(({ caller }) => `${prefix}window:${caller}`)];

@@ -9,7 +9,7 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 `;
 
-/** Keys: nodes, epoch, what others want of this node. Arguments: node, lease, whether it is new, an epoch if there is none, window, forget. */
+/** Keys: nodes, epoch, what others want of this node. Arguments: node, lease, whether it is new, an epoch if there is none, window, forget, whether to count. */
 export const beatScript = `${now}
 local node, lease = ARGV[1], tonumber(ARGV[2])
 if ARGV[3] == '1' then redis.call('ZADD', KEYS[1], 'GT', now + lease, node) end
@@ -21,10 +21,13 @@ if lapses - now < lease * 3 / 4 then
 end
 redis.call('SET', KEYS[2], ARGV[4], 'NX')
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - ARGV[5] - ARGV[6])
+local reply = {lapses - now, redis.call('GET', KEYS[2]), redis.call('SPOP', KEYS[3], ${maxWanted})}
+if ARGV[7] == '0' then return reply end
 local live = redis.call('ZRANGE', KEYS[1], '(' .. string.format('%.0f', now), '+inf', 'BYSCORE')
 local rank = 0
 for _, one in ipairs(live) do if one < node then rank = rank + 1 end end
-return {lapses - now, #live, rank, redis.call('GET', KEYS[2]), redis.call('SPOP', KEYS[3], ${maxWanted})}
+reply[4], reply[5] = #live, rank
+return reply
 `;
 
 /**

@@ -8,7 +8,10 @@ const answer = (decided: object | undefined) => ({
 });
 
 export const windowStatements = (windows: ModelWindows): readonly Statement[] => [
-  ["troupe.beat_node(", ([node, , isNew]) => answer(windows.beatNow(node as string, isNew as boolean))],
+  [
+    "troupe.beat_node(",
+    ([node, , isNew, counts]) => answer(windows.beatNow(node as string, isNew as boolean, counts as boolean)),
+  ],
   [
     "troupe.exchange_windows(",
     ([node, , asks]) => answer(windows.exchangeNow(node as string, JSON.parse(asks as string) as WindowAsk[])),

@@ -91,7 +91,7 @@ describe.skipIf(!hasRedis)("a connection to Redis", () => {
       const streams = openRedisStreams(own, systemClock);
       const uses = [[0, 2]] as const;
       try {
-        expect(await windows.beat("n", true)).toMatchObject({ nodes: 1 });
+        expect(await windows.beat("n", true, true)).toMatchObject({ group: { nodes: 1 } });
         const hit = { caller: "k", limit: 9, number: 1, report: 1, uses, want: 2, waiting: 1 };
         await windows.exchange("n", [hit]);
         await windows.leave("n");
