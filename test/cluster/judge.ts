@@ -192,7 +192,7 @@ function uncausedErrorsOf(
     .map((attempt) => {
       const { status, startedAt, endedAt, text } = attempt;
       const times = `${Math.round(startedAt)} to ${Math.round(endedAt)}`;
-      return `${whereOf(attempt)}: failed without a cause, ${times}: ${status} ${text.slice(-400)}`;
+      return `${whereOf(attempt)}: failed without a cause, ${times}: ${status} ${text.length > 800 ? `${text.slice(0, 400)} … ${text.slice(-400)}` : text}`;
     });
 }
 

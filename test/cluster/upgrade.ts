@@ -17,11 +17,9 @@ import { Money } from "./money.ts";
 import { OfficialClients } from "./official.ts";
 
 const haproxy = balancers.find(({ program }) => program === "haproxy")!;
-const environment = {
+const settings = {
   TROUPE_SHUTDOWN_DELAY_SECONDS: "2",
   TROUPE_TRUSTED_PROXIES: "127.0.0.1/32",
-  // As it is by default.
-  STATEMENT_SECONDS: "2",
 };
 
 export type UpgradeOptions = {
@@ -31,10 +29,13 @@ export type UpgradeOptions = {
   readonly hasCoordination?: boolean;
   /** How many calls are answered before each step. */
   readonly calls: number;
+  /** 2, as it is by default, where nothing else is said. */
+  readonly statementSeconds?: string;
 };
 
 /** @returns how many calls were answered, and a sentence for each that failed or broke a promise */
-export async function upgrade({ from, to, hasCoordination, calls }: UpgradeOptions) {
+export async function upgrade({ from, to, hasCoordination, calls, statementSeconds = "2" }: UpgradeOptions) {
+  const environment = { ...settings, STATEMENT_SECONDS: statementSeconds };
   await using database = await Database.start();
   await using coordination = hasCoordination ? await Coordination.start() : undefined;
   await using cluster = await Cluster.start(database, 3, coordination, from, environment);
@@ -95,6 +96,7 @@ if (import.meta.main) {
       to: { type: "string" },
       calls: { type: "string", default: "300" },
       coordination: { type: "boolean", default: false },
+      "statement-seconds": { type: "string", default: "2" },
     },
   });
   const { failures, ...told } = await upgrade({
@@ -102,6 +104,7 @@ if (import.meta.main) {
     to: values.to,
     calls: Number(values.calls),
     hasCoordination: values.coordination,
+    statementSeconds: values["statement-seconds"],
   });
   console.log(JSON.stringify({ ...told, failures: failures.length }));
   for (const failure of failures) console.log(failure);

@@ -107,19 +107,23 @@ export class Holder {
     this.#id = id;
     this.#until = askedAt + this.lapseMs;
     if (!this.holds(id)) throw away(this.#place, "it answers too late for a lease");
-    this.#renewLater();
+    this.#renewAfter(this.lapseMs / 3);
     return id;
   }
 
-  #renewLater(): void {
+  #renewAfter(ms: number): void {
     this.#cancelTimer();
     if (this.#isClosed) return;
-    this.#cancelTimer = this.#clock.setTimer(this.lapseMs / 3, () => void this.#renewAgain());
+    this.#cancelTimer = this.#clock.setTimer(ms, () => void this.#renewAgain());
   }
 
-  /** A lease that lapsed is not renewed: the next claim registers anew. */
+  /** A lease that lapsed is not renewed: the next claim registers anew. One that may lapse soon is tried again and again. */
   async #renewAgain(): Promise<void> {
-    await this.renew().then(this.onRenewed, () => {});
-    if (this.holds(this.#id)) this.#renewLater();
+    const isRenewed = await this.renew().then(
+      () => true,
+      () => false,
+    );
+    if (isRenewed) this.onRenewed();
+    if (this.holds(this.#id)) this.#renewAfter(this.lapseMs / (isRenewed ? 3 : 30));
   }
 }

@@ -354,8 +354,10 @@ class KeyPoll implements KeyVersion {
     if (!this.#isClosed) this.#cancelTimer = this.#clock.setTimer(pollMs, () => void this.#askAgain());
   }
 
+  /** One that is late is asked again before the server is taken to be away, as calls are then refused unasked. */
   async #askAgain(): Promise<void> {
-    await this.ask().catch(() => {
+    const asking = this.ask().catch(() => this.ask());
+    await asking.catch(() => {
       this.#isFailing = true;
       this.onFailing();
     });

@@ -108,6 +108,29 @@ describe.skipIf(!hasPostgres)("between the store and PostgreSQL", () => {
     expect(proxy.connections).toBeGreaterThan(before);
   });
 
+  on("one poll that is late has nobody refused unasked", async ({ proxy }) => {
+    // What is new has time enough, on a busy machine too.
+    const settings = { pool: 2, statementSeconds: 2, leaseSeconds: 15, keysWithoutDatabaseSeconds: 60 };
+    const url = server.url(new URL(await server.createDatabase()).pathname.slice(1), proxy.port);
+    const store = await openPostgresStore({ url, ...settings });
+    try {
+      // From then on for five seconds nothing but polls is on the connection.
+      while (!store.network!().isListening) await Bun.sleep(5);
+      proxy.orphan();
+      const failed: string[] = [];
+      let asked = 0;
+      for (const until = performance.now() + 3_500; performance.now() < until; await Bun.sleep(10)) {
+        asked += 1;
+        store.runs.find("s", "a").catch((error: Error) => failed.push(error.message));
+      }
+      expect(store.network!().late).toBeGreaterThan(0);
+      expect(asked).toBeGreaterThan(20);
+      expect(failed.filter((message) => message.includes("it did not answer before"))).toEqual([]);
+    } finally {
+      await store.close();
+    }
+  });
+
   on("answers that are held up end in time, and what they did is found afterwards", async ({ store, proxy }) => {
     await store.runs.claim(call("warm"));
     proxy.hold();

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { Holder } from "../../../src/store/postgres/holder.ts";
 import type { QueryPool } from "../../../src/store/postgres/query-pool.ts";
+import { StorageError } from "../../../src/store/storage-error.ts";
 import { ManualClock } from "../../helpers/manual-clock.ts";
 
 test("a lease that lapsed while its renewal was under way is not held again under the same name", async () => {
@@ -20,4 +21,29 @@ test("a lease that lapsed while its renewal was under way is not held again unde
   await new Promise((resolve) => setImmediate(resolve));
   expect(holder.holds(name)).toBe(false);
   expect(await holder.current()).not.toBe(name);
+});
+
+test("a renewal that failed is tried again soon, for as long as the lease holds", async () => {
+  const clock = new ManualClock();
+  const renewedAt: number[] = [];
+  let isAway = true;
+  const run = async (text: string) => {
+    if (text.startsWith("update")) renewedAt.push(clock.monotonic());
+    if (isAway && text.startsWith("update")) throw new StorageError("away", "model", "no answer in time");
+    return { count: 1 };
+  };
+  const holder = new Holder({ run } as unknown as QueryPool, "model", clock, 15_000);
+  const begunAt = clock.monotonic();
+  const name = await holder.current();
+  await clock.advanceSlowly(6_700);
+  isAway = false;
+  await clock.advanceSlowly(10_000);
+  const times = renewedAt.map((at) => at - begunAt);
+  expect(times).toEqual([5_000, 5_500, 6_000, 6_500, 7_000, 12_000]);
+  expect(holder.holds(name)).toBe(true);
+  isAway = true;
+  await clock.advanceSlowly(30_000);
+  expect(holder.holds(name)).toBe(false);
+  // Every half of a second until it has lapsed.
+  expect(renewedAt.length).toBe(times.length + 20);
 });
