@@ -249,7 +249,7 @@ function checkRoomForBackground({ background, running, live }: Services): void {
 function abortedWith(signal: AbortSignal): AbortController {
   const controller = new AbortController();
   if (signal.aborted) controller.abort();
-  else signal.addEventListener("abort", () => controller.abort(), { once: true });
+  else signal.addEventListener("abort", () => controller.abort());
   return controller;
 }
 

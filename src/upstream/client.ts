@@ -137,7 +137,8 @@ export class UpstreamAnswer implements CallReceiver, Source<Buffer> {
     this.#clock = clock;
     this.#signal = signal;
     this.#opened = opened;
-    signal.addEventListener("abort", this.#onAbort, { once: true });
+    // It aborts once: to say so too costs as much again.
+    signal.addEventListener("abort", this.#onAbort);
     const { idleSeconds } = timeouts;
     this.#cancelTimer = this.#awaitHead();
     this.#idleTimer = new IdleTimer(clock, idleSeconds * 1000, () => {

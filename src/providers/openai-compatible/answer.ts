@@ -64,9 +64,10 @@ function choiceOf(choice: JsonObject, at: number, text: string, quirks: Quirks, 
   if (calls.length > 0 && content === "") message.content = null;
   if (thoughts) message.reasoning_content = thoughts;
   if (calls.length > 0) message.tool_calls = calls;
+  const extras = extrasOf(answered, knownInMessage);
   return {
     index,
-    message: { ...message, ...extrasOf(answered, knownInMessage) },
+    message: isEmpty(extras) ? message : { ...message, ...extras },
     finish_reason: finishReasonOf(choice, calls.length > 0) ?? "stop",
     ...choiceExtrasOf(choice),
   };
@@ -182,11 +183,10 @@ export function finishReasonOf(choice: JsonObject, hasCalls: boolean): FinishRea
  * Counts in the public meaning; what was reported is never guessed over.
  * @returns undefined where nothing was reported
  */
-export function usageOf(value: unknown, quirks: Quirks): Usage | undefined {
-  if (!isObject(value)) return undefined;
-  const { prompt_tokens_details, completion_tokens_details, ...reported } = value;
-  const promptDetails = numbersOf(prompt_tokens_details);
-  const completionDetails = numbersOf(completion_tokens_details);
+export function usageOf(reported: unknown, quirks: Quirks): Usage | undefined {
+  if (!isObject(reported)) return undefined;
+  const promptDetails = numbersOf(reported["prompt_tokens_details"]);
+  const completionDetails = numbersOf(reported["completion_tokens_details"]);
   // https://api-docs.deepseek.com/guides/kv_cache, https://platform.moonshot.ai/docs/api/chat
   fill(promptDetails, "cached_tokens", reported["prompt_cache_hit_tokens"] ?? reported["cached_tokens"]);
   // https://docs.perplexity.ai/api-reference/chat-completions-post
@@ -199,7 +199,7 @@ export function usageOf(value: unknown, quirks: Quirks): Usage | undefined {
     completion_tokens += reasoning;
   }
   return {
-    ...extrasOf(reported, none),
+    ...extrasOf(reported, usageDetails),
     prompt_tokens,
     completion_tokens,
     total_tokens: total ?? prompt_tokens + completion_tokens,
@@ -249,7 +249,7 @@ const knownInChoice = new Set(["index", "message", "delta", "finish_reason", "lo
 const thoughts = ["reasoning_content", "reasoning", "reasoning_text"];
 /** `index`, `token_id` and `channel` are notes of Mistral, Together and Groq on single fragments. */
 const knownInMessage = new Set(["role", "content", "tool_calls", "channel", "index", "token_id", ...thoughts]);
-const none = new Set<string>();
+const usageDetails = new Set(["prompt_tokens_details", "completion_tokens_details"]);
 
 /** What else was said; fields that an upstream invents are the caller's to read. */
 function extrasOf(from: JsonObject, known: ReadonlySet<string>): JsonObject {
