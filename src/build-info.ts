@@ -14,4 +14,9 @@ export const buildInfo = {
   runtime: `bun ${Bun.version}`,
 } as const;
 
+const { name, version, commit, builtAt, runtime } = buildInfo;
+
+/** As `troupe version` prints it. */
+export const versionLine = `${name} ${version} (commit ${commit}, built ${builtAt}, ${runtime})`;
+
 export type BuildInfo = typeof buildInfo;

@@ -8,7 +8,7 @@ import { type Route, restOfPath } from "../http/routes.ts";
 import type { Services } from "../http/services.ts";
 import { isoTime } from "../lib/clock.ts";
 import { ApiError } from "../protocols/errors.ts";
-import { tiers } from "../protocols/models.ts";
+import { tiers } from "../protocols/tiers.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import type { BudgetPeriod } from "../store/store.ts";
 import type { Rule } from "../usage/budget-rules.ts";

@@ -1,16 +1,9 @@
 /** The admin API's routes of keys. */
 import { type Static, Type } from "@sinclair/typebox";
+import { maxGraceMs } from "../auth/grace.ts";
 import { KeyError } from "../auth/key-lookup.ts";
-import {
-  type KeyChanges,
-  type KeyInfo,
-  type KeySpec,
-  KeySpecError,
-  keyFields,
-  maxGraceMs,
-  type NewKey,
-} from "../auth/keys.ts";
-import { surfaceNames } from "../config/schema.ts";
+import { type KeyChanges, type KeyInfo, type KeySpec, KeySpecError, keyFields, type NewKey } from "../auth/keys.ts";
+import { surfaceNames } from "../config/surfaces.ts";
 import type { RequestContext } from "../http/context.ts";
 import { describeOperation } from "../http/openapi/describe.ts";
 import { jsonAnswer } from "../http/respond.ts";
@@ -18,7 +11,7 @@ import { type Route, restOfPath } from "../http/routes.ts";
 import type { Services } from "../http/services.ts";
 import { snakeCase } from "../lib/snake-case.ts";
 import { ApiError } from "../protocols/errors.ts";
-import { tiers } from "../protocols/models.ts";
+import { tiers } from "../protocols/tiers.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import { admitAdmin, record } from "./act.ts";
 import { Query, readBody, readOptionalBody, timeFrom } from "./bodies.ts";

@@ -2,14 +2,15 @@
 import { existsSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import type { ServedSurface } from "../config/config.ts";
-import { modelSurfaces, surfaceNames } from "../config/schema.ts";
+import { modelSurfaces, surfaceNames } from "../config/surfaces.ts";
 import { type Clock, isoTime } from "../lib/clock.ts";
 import { globMatches, globReaches } from "../lib/glob.ts";
 import { writePrivately } from "../lib/write-privately.ts";
-import { type Tier, tiers } from "../protocols/models.ts";
+import { type Tier, tiers } from "../protocols/tiers.ts";
 import { asUnavailable } from "../store/require-storage.ts";
 import { asFolderError, StorageError } from "../store/storage-error.ts";
 import type { KeyRepository, KeyRights, KeyRow } from "../store/store.ts";
+import { maxGraceMs } from "./grace.ts";
 import { KeyError, matchKey } from "./key-lookup.ts";
 import { hashOf, isWellFormed, newSecret, shownLength } from "./key-secret.ts";
 
@@ -102,8 +103,6 @@ export function mayUseProvider(caller: Caller, provider: string): boolean {
 type Known = { readonly caller: Caller; readonly expiresAt: number };
 
 const touchEveryMs = 60_000;
-/** How long an old secret may be taken beside the new one. */
-export const maxGraceMs = 30 * 86_400_000;
 
 export class Keys {
   readonly #rows: KeyRepository;

@@ -1,11 +1,10 @@
 /** `troupe version` and `troupe openapi`. */
-import { buildInfo } from "../build-info.ts";
-import { surfaceNames } from "../config/schema.ts";
-import { type Context, type ExitCode, printJson } from "./context.ts";
+import { buildInfo, versionLine } from "../build-info.ts";
+import { surfaceNames } from "../config/surfaces.ts";
+import type { Context, ExitCode } from "./context.ts";
+import { printJson } from "./print-json.ts";
 
 const { name, version, commit, builtAt, runtime } = buildInfo;
-
-export const versionLine = `${name} ${version} (commit ${commit}, built ${builtAt}, ${runtime})`;
 
 export function printVersion({ io }: Context, { json }: { readonly json?: boolean }): ExitCode {
   if (json) printJson(io, { name, version, api_version: "v1", commit, built_at: builtAt, runtime });

@@ -2,12 +2,13 @@
 import { isTag } from "../auth/keys.ts";
 import type { Config } from "../config/config.ts";
 import { systemClock } from "../lib/clock.ts";
-import { tiers } from "../protocols/models.ts";
+import { tiers } from "../protocols/tiers.ts";
 import type { OpenedStore } from "../store/open.ts";
 import type { BudgetPeriod, Store } from "../store/store.ts";
 import { BudgetRules, type Rule } from "../usage/budget-rules.ts";
 import { dollarsFrom, endOf, formatDollars, microsFrom, spanOf } from "../usage/spans.ts";
-import { CommandError, type Context, type ExitCode, printJson, UsageError } from "./context.ts";
+import { CommandError, type Context, type ExitCode, UsageError } from "./context.ts";
+import { printJson } from "./print-json.ts";
 import { keysIn, withStore } from "./storage.ts";
 import { formatTable } from "./table.ts";
 

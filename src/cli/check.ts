@@ -9,8 +9,9 @@ import { parseModelId } from "../protocols/model-id.ts";
 import { dryRun } from "../server/dry-run.ts";
 import { inspectRedis } from "../store/redis/inspect.ts";
 import { StorageError } from "../store/storage-error.ts";
-import { type Context, codeOf, type ExitCode, loadFrom, printJson } from "./context.ts";
+import { type Context, codeOf, type ExitCode, loadFrom } from "./context.ts";
 import { type LoadedPersonas, loadPersonas, noProvider, providerNames, unreachable } from "./personas.ts";
+import { printJson } from "./print-json.ts";
 import { formatFields } from "./table.ts";
 
 type CheckReport = {

@@ -1,6 +1,7 @@
 /** `troupe config`: the configuration in force, with the origin of each value. */
 import { configJsonSchema } from "../config/schema.ts";
-import { type Context, type ExitCode, printJson, withConfig } from "./context.ts";
+import { type Context, type ExitCode, withConfig } from "./context.ts";
+import { printJson } from "./print-json.ts";
 
 export function printConfig(context: Context, { json }: { readonly json?: boolean }): Promise<ExitCode> {
   return withConfig(context, async (_, loaded) => {

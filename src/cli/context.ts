@@ -50,7 +50,3 @@ export const errorsOf = (loaded: LoadResult): readonly Diagnostic[] => ("errors"
 export function printDiagnostics({ stderr }: Pick<Io, "stderr">, errors: readonly Diagnostic[], prefix = ""): void {
   for (const diagnostic of errors) stderr.write(`${prefix}${formatDiagnostic(diagnostic)}\n`);
 }
-
-export function printJson({ stdout }: Pick<Io, "stdout">, value: unknown): void {
-  stdout.write(`${JSON.stringify(value, null, 2)}\n`);
-}

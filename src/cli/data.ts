@@ -4,7 +4,8 @@ import { systemClock } from "../lib/clock.ts";
 import { backUp, dataStats, prune, restore } from "../store/sqlite/data-folder.ts";
 import { databaseName } from "../store/sqlite/store.ts";
 import { sweepRulesOf } from "../store/sweeper.ts";
-import { type Context, type ExitCode, printJson, withConfig } from "./context.ts";
+import { type Context, type ExitCode, withConfig } from "./context.ts";
+import { printJson } from "./print-json.ts";
 import { assertSqlite, withStore } from "./storage.ts";
 import { formatFields, megabytes } from "./table.ts";
 

@@ -10,7 +10,8 @@ import {
   type NewKey,
 } from "../auth/keys.ts";
 import { systemClock } from "../lib/clock.ts";
-import { CommandError, type Context, type ExitCode, printJson, UsageError, withConfig } from "./context.ts";
+import { CommandError, type Context, type ExitCode, UsageError, withConfig } from "./context.ts";
+import { printJson } from "./print-json.ts";
 import { keysIn, usingStore, withStore } from "./storage.ts";
 import { formatFields, formatTable } from "./table.ts";
 

@@ -4,7 +4,8 @@ import type { Config, StoreConfig } from "../config/config.ts";
 import { systemClock } from "../lib/clock.ts";
 import { type Moved, type MoveSource, type MoveTarget, move, type Progress } from "../store/move/move.ts";
 import { folderSource, folderTarget } from "../store/sqlite/move-side.ts";
-import { type Context, type ExitCode, printJson, UsageError, withConfig } from "./context.ts";
+import { type Context, type ExitCode, UsageError, withConfig } from "./context.ts";
+import { printJson } from "./print-json.ts";
 import { formatTable } from "./table.ts";
 
 export type MoveOptions = {

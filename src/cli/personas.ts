@@ -10,7 +10,8 @@ import { personaFileWith, personaJsonSchema } from "../personas/schema.ts";
 import { parseModelId } from "../protocols/model-id.ts";
 import { optionSchemas } from "../providers/options.ts";
 import { providers } from "../providers/registry.ts";
-import { CommandError, type Context, type ExitCode, printDiagnostics, printJson, withConfig } from "./context.ts";
+import { CommandError, type Context, type ExitCode, printDiagnostics, withConfig } from "./context.ts";
+import { printJson } from "./print-json.ts";
 import { formatTable } from "./table.ts";
 
 type Json = { readonly json?: boolean };

@@ -1,43 +1,21 @@
 /** The commands, their flags and their help. */
 import { Argument, Command, CommanderError, InvalidArgumentError, Option } from "commander";
-import { KeyError } from "../auth/key-lookup.ts";
+import { maxGraceMs } from "../auth/grace.ts";
 import { withoutKeys } from "../auth/key-secret.ts";
-import { KeySpecError, maxGraceMs } from "../auth/keys.ts";
+import { versionLine } from "../build-info.ts";
 import type { Flags } from "../config/load.ts";
-import { surfaceNames } from "../config/schema.ts";
+import { surfaceNames } from "../config/surfaces.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Io } from "../lib/io.ts";
-import { tiers } from "../protocols/models.ts";
-import { DataError } from "../store/data-error.ts";
-import { StorageError } from "../store/storage-error.ts";
+import { tiers } from "../protocols/tiers.ts";
 import { periods } from "../usage/spans.ts";
-import { printOpenApi, printVersion, versionLine } from "./about.ts";
-import { listBudgets, removeBudget, setBudget, topUpBudget } from "./budgets.ts";
-import { check } from "./check.ts";
+import { printOpenApi, printVersion } from "./about.ts";
 import { completionScript, type Shell, shells } from "./completion.ts";
-import { printConfig, printConfigSchema } from "./config.ts";
-import { CommandError, type Context, type ExitCode, UsageError, usageError } from "./context.ts";
-import { backUpData, pruneData, restoreData, showDataStats } from "./data.ts";
-import { doctor } from "./doctor/doctor.ts";
+import type { Context, ExitCode } from "./context.ts";
 import { parseExpiry, parseSpan } from "./expiry.ts";
-import { checkHealth } from "./health.ts";
 import { addHelp, flagsFor, reading, refuseUnknown, sharedOptions } from "./help.ts";
-import {
-  type CreateOptions,
-  createKey,
-  listKeys,
-  revokeKey,
-  rotateKey,
-  showKey,
-  type UpdateOptions,
-  updateKey,
-} from "./keys.ts";
-import { migrate } from "./migrate.ts";
-import { moveData } from "./move.ts";
-import { checkPersonas, listPersonas, printPersonaSchema, showPersona } from "./personas.ts";
-import { type ServeOptions, serve } from "./serve.ts";
-import { installService, printService, showServiceStatus, uninstallService } from "./service.ts";
-import { showPrice, showUsage } from "./usage.ts";
+import type { CreateOptions, UpdateOptions } from "./keys.ts";
+import type { ServeOptions } from "./serve.ts";
 
 /**
  * Runs one command. @param args without the program's own name
@@ -45,26 +23,43 @@ import { showPrice, showUsage } from "./usage.ts";
  */
 export async function run(args: readonly string[], io: Io): Promise<ExitCode> {
   let code: ExitCode = 0;
-  const program = buildProgram(io, (result) => {
+  const program = buildProgram(io, isStart(args), (result) => {
     code = result;
   });
   try {
     await program.parseAsync(args, { from: "user" });
     return code;
   } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : usageError;
-    if (!isExpected(error)) throw error;
-    io.stderr.write(`error: ${withoutKeys(error.message)}\n`);
-    return isWrongUse(error) ? usageError : 1;
+    if (error instanceof CommanderError && error.exitCode === 0) return 0;
+    const { reportFailure } = await import("./failure.ts");
+    return reportFailure(error, io);
   }
 }
 
-const isWrongUse = (error: Error) => error instanceof UsageError || error instanceof KeySpecError;
+/**
+ * Whether a command line can only start the server or ask for the version: it has long flags with their values alone. Where in
+ * doubt, it may be another.
+ */
+function isStart([first, ...others]: readonly string[]): boolean {
+  const words = first === "serve" || first === undefined ? others : [first, ...others];
+  const isFlag = (word: string) => word.startsWith("--") && word !== "--help";
+  return words.every((word, at) => isFlag(word) || (at > 0 && withValue.has(words[at - 1]!)));
+}
 
-const isExpected = (error: unknown): error is Error =>
-  [CommandError, UsageError, DataError, KeyError, StorageError].some((kind) => error instanceof kind);
+const allFlags = ["config", "host", "port", "data", "personas", "workers"] as const;
+const withValue: ReadonlySet<string> = new Set(allFlags.map((name) => `--${name}`));
 
-function buildProgram(io: Io, done: (code: ExitCode) => void): Command {
+const actions = () => import("./actions.ts");
+type Actions = Awaited<ReturnType<typeof actions>>;
+
+/** What a command does, loaded when it is run. */
+function late<Name extends keyof Actions>(name: Name) {
+  type Action = (...given: Parameters<Actions[Name]>) => ExitCode | Promise<ExitCode>;
+  return async (...given: Parameters<Actions[Name]>) => ((await actions())[name] as Action)(...given);
+}
+
+/** @param isStart whether the command line needs no command but `serve`: making the others takes 4 ms */
+function buildProgram(io: Io, isStart: boolean, done: (code: ExitCode) => void): Command {
   const program = new Command("troupe");
   /** A command's function, as commander calls it: arguments, options, the command. */
   const act =
@@ -111,23 +106,31 @@ function buildProgram(io: Io, done: (code: ExitCode) => void): Command {
     .action((options: ServeOptions, command: Command) => {
       const [word] = command.args;
       if (word !== undefined) refuseUnknown(program, word);
-      return act(serve)(options, command);
+      return act(async (context: Context, options: ServeOptions) => {
+        const { serve } = await import("./serve.ts");
+        return serve(context, options);
+      })(options, command);
     });
+  if (!isStart) addCommands(program, act);
+  addHelp(program, () => done(0));
+  return program;
+}
 
+function addCommands(program: Command, act: Act): void {
   reading(program.command("check"), ...allFlags)
     .description("Check the configuration, personas and data folder without starting")
     .option("--json", "Answer in JSON")
-    .action(act(check));
+    .action(act(late("check")));
 
   reading(program.command("doctor"), ...allFlags)
     .description("Diagnose the machine and the installation, and say what to do")
     .option("--call", "Send each provider one small request, which costs a few tokens")
     .option("--json", "Answer in JSON")
-    .action(act(doctor));
+    .action(act(late("doctor")));
 
   reading(program.command("health"), "config", "host", "port")
     .description("Check the health of the running server")
-    .action(act(checkHealth));
+    .action(act(late("checkHealth")));
 
   addKeyCommands(program, act);
   addBudgetCommands(program, act);
@@ -140,8 +143,11 @@ function buildProgram(io: Io, done: (code: ExitCode) => void): Command {
   reading(config.command("print"), ...allFlags)
     .description("Print the configuration and where each value came from, without secrets")
     .option("--json", "Answer in JSON")
-    .action(act(printConfig));
-  config.command("schema").description("Print the JSON Schema of troupe.yaml").action(act(printConfigSchema));
+    .action(act(late("printConfig")));
+  config
+    .command("schema")
+    .description("Print the JSON Schema of troupe.yaml")
+    .action(act(late("printConfigSchema")));
 
   program.command("openapi").description("Print the API's description (OpenAPI, JSON)").action(act(printOpenApi));
   program
@@ -163,11 +169,7 @@ function buildProgram(io: Io, done: (code: ExitCode) => void): Command {
     .description("Print what this executable is")
     .option("--json", "Answer in JSON")
     .action(act(printVersion));
-  addHelp(program, () => done(0));
-  return program;
 }
-
-const allFlags = ["config", "host", "port", "data", "personas", "workers"] as const;
 
 type Act = <Given extends unknown[]>(
   command: (context: Context, ...given: Given) => ExitCode | Promise<ExitCode>,
@@ -191,14 +193,14 @@ function addUsageCommands(program: Command, act: Act): void {
     .addOption(new Option("--json", "Answer in JSON").conflicts("csv"))
     .option("--csv", "Answer as CSV")
     .addHelpText("after", examples("troupe usage --by key,model --since 7d", "troupe usage --by day --csv > usage.csv"))
-    .action(act(showUsage));
+    .action(act(late("showUsage")));
   const prices = program.command("prices").description("Prices of models");
   reading(prices.command("show"), "config")
     .description("What a model costs, and where its price comes from")
     .argument("<model>", "<provider>/<model>")
     .option("--json", "Answer in JSON")
     .addHelpText("after", examples("troupe prices show openai/gpt-4o"))
-    .action(act(showPrice));
+    .action(act(late("showPrice")));
 }
 
 function addKeyCommands(program: Command, act: Act): void {
@@ -231,7 +233,7 @@ function addKeyCommands(program: Command, act: Act): void {
     )
     .action(
       act((context, name: string, { expires, ...options }: CreateOptions & { expires?: number }) =>
-        createKey(context, name, { ...options, ...(expires !== undefined && { expiresAt: expires }) }),
+        late("createKey")(context, name, { ...options, ...(expires !== undefined && { expiresAt: expires }) }),
       ),
     );
   reading(keys.command("update"), "config", "data")
@@ -253,31 +255,34 @@ function addKeyCommands(program: Command, act: Act): void {
     )
     .action(
       act((context, given: string, { expires, perMinute, tokensPerMinute, ...options }: UpdateFlags) =>
-        updateKey(context, given, { ...options, ...changesFrom({ expiresAt: expires, perMinute, tokensPerMinute }) }),
+        late("updateKey")(context, given, {
+          ...options,
+          ...changesFrom({ expiresAt: expires, perMinute, tokensPerMinute }),
+        }),
       ),
     );
   reading(keys.command("list"), "config", "data")
     .description("List all keys")
     .option(...json)
-    .action(act(listKeys));
+    .action(act(late("listKeys")));
   reading(keys.command("show"), "config", "data")
     .description("Show one key")
     .argument(...key)
     .option(...json)
-    .action(act(showKey));
+    .action(act(late("showKey")));
   reading(keys.command("revoke"), "config", "data")
     .description("Revoke a key, from the next request on")
     .argument(...key)
     .option(...yes)
     .option(...json)
-    .action(act(revokeKey));
+    .action(act(late("revokeKey")));
   reading(keys.command("rotate"), "config", "data")
     .description("Replace a key by a new one with the same rights; the old one is refused at once, or after its grace")
     .argument(...key)
     .option("--grace <span>", "How long the old key is taken too, e.g. 1h or 7d; at most 30d", graceOf)
     .option(...yes)
     .option(...json)
-    .action(act(rotateKey));
+    .action(act(late("rotateKey")));
 }
 
 function addBudgetCommands(program: Command, act: Act): void {
@@ -294,7 +299,7 @@ function addBudgetCommands(program: Command, act: Act): void {
   reading(budgets.command("list"), "config", "data")
     .description("List all budgets, with what is spent and left of each")
     .option(...json)
-    .action(act(listBudgets));
+    .action(act(late("listBudgets")));
   reading(budgets.command("set"), "config", "data")
     .description("Set a budget, from the next call on; what was spent stays spent")
     .argument(...scope)
@@ -302,40 +307,43 @@ function addBudgetCommands(program: Command, act: Act): void {
     .argument("<dollars>", "How much may be spent", parseDollars)
     .option(...json)
     .addHelpText("after", examples("troupe budgets set tag:team-a month 400", "troupe budgets set alice prepaid 25"))
-    .action(act(setBudget));
+    .action(act(late("setBudget")));
   reading(budgets.command("top-up"), "config", "data")
     .description("Raise a budget that was set")
     .argument(...scope)
     .addArgument(period())
     .argument("<dollars>", "By how much", parseDollars)
     .option(...json)
-    .action(act(topUpBudget));
+    .action(act(late("topUpBudget")));
   reading(budgets.command("remove"), "config", "data")
     .description("Remove a budget that was set; the configuration's applies again")
     .argument(...scope)
     .addArgument(period())
-    .action(act(removeBudget));
+    .action(act(late("removeBudget")));
 }
 
 function addServiceCommands(program: Command, act: Act): void {
   const service = program.command("service").description("The systemd service that runs this program");
   const root = ["--root <folder>", "A folder that stands for / (default: /)"] as const;
-  service.command("print").description("Print the unit").action(act(printService));
+  service
+    .command("print")
+    .description("Print the unit")
+    .action(act(late("printService")));
   service
     .command("install")
     .description("Install the unit in /etc/systemd/system, and say what to do next")
     .option(...root)
-    .action(act(installService));
+    .action(act(late("installService")));
   service
     .command("status")
     .description("Show whether the unit is installed, and its state")
     .option(...root)
-    .action(act(showServiceStatus));
+    .action(act(late("showServiceStatus")));
   service
     .command("uninstall")
     .description("Remove the unit; the data stays")
     .option(...root)
-    .action(act(uninstallService));
+    .action(act(late("uninstallService")));
 }
 
 function addPersonaCommands(program: Command, act: Act): void {
@@ -344,19 +352,22 @@ function addPersonaCommands(program: Command, act: Act): void {
   reading(personas.command("list"), "config", "personas")
     .description("List them, with the model each would use")
     .option(...json)
-    .action(act(listPersonas));
+    .action(act(late("listPersonas")));
   reading(personas.command("show"), "config", "personas")
     .description("Print a persona's file")
     .argument("<id>", "<namespace>/<name>")
     .option("--json", "Answer in JSON, with the model it would use")
     .addHelpText("after", examples("troupe personas show troupe/guide > personas/mine/guide.yaml"))
-    .action(act(showPersona));
+    .action(act(late("showPersona")));
   reading(personas.command("check"), "config", "personas")
     .description("Check every file in a folder")
     .argument("[folder]", "Default: the configured one")
     .option(...json)
-    .action(act(checkPersonas));
-  personas.command("schema").description("Print the JSON Schema of a persona's file").action(act(printPersonaSchema));
+    .action(act(late("checkPersonas")));
+  personas
+    .command("schema")
+    .description("Print the JSON Schema of a persona's file")
+    .action(act(late("printPersonaSchema")));
 }
 
 function addDataCommands(program: Command, act: Act): void {
@@ -365,20 +376,20 @@ function addDataCommands(program: Command, act: Act): void {
   reading(data.command("stats"), "config", "data")
     .description("Show its contents and size")
     .option(...json)
-    .action(act(showDataStats));
+    .action(act(late("showDataStats")));
   reading(data.command("backup"), "config", "data")
     .description("Copy everything to one new file, while the server runs")
     .argument("<file>", "Must not exist yet")
     .addHelpText("after", examples("troupe data backup /var/backups/troupe-$(date +%F).db"))
-    .action(act(backUpData));
+    .action(act(late("backUpData")));
   reading(data.command("restore"), "config", "data")
     .description("Restore a backup after checking it; the server must not run")
     .argument("<file>", "What 'troupe data backup' made")
-    .action(act(restoreData));
+    .action(act(late("restoreData")));
   reading(data.command("migrate"), "config", "data")
     .description("Migrate the database to this version's schema, as the next start would")
     .option("--dry-run", "Migrate a copy, and report; the server may run")
-    .action(act(migrate));
+    .action(act(late("migrate")));
   reading(data.command("move"), "config", "data")
     .description("Move everything from a data folder into PostgreSQL, or back; no server may run on either")
     .option("--to <place>", "A folder, or postgres://… (default: `store` of the configuration)", filled)
@@ -389,11 +400,11 @@ function addDataCommands(program: Command, act: Act): void {
       "after",
       examples("TROUPE_STORE=postgres://… troupe data move", "TROUPE_STORE=postgres://… troupe data move --to ./data"),
     )
-    .action(act(moveData));
+    .action(act(late("moveData")));
   reading(data.command("prune"), "config", "data")
     .description("Remove expired and deleted data now, and shrink the file")
     .option(...json)
-    .action(act(pruneData));
+    .action(act(late("pruneData")));
 }
 
 const examples = (...lines: string[]) => `\nExamples:\n${lines.map((line) => `  $ ${line}\n`).join("")}`;

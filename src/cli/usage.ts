@@ -17,7 +17,8 @@ import {
   usageCsv,
   usageJson,
 } from "../usage/report.ts";
-import { CommandError, type Context, type ExitCode, printJson, UsageError, withConfig } from "./context.ts";
+import { CommandError, type Context, type ExitCode, UsageError, withConfig } from "./context.ts";
+import { printJson } from "./print-json.ts";
 import { keysIn, withStore } from "./storage.ts";
 import { formatTable } from "./table.ts";
 

@@ -1,6 +1,6 @@
 /** The configuration, validated and frozen. Where a value came from is known to `cli` only. */
 import type { JsonLimits } from "../lib/json/scan.ts";
-import type { Tier } from "../protocols/models.ts";
+import type { Tier } from "../protocols/tiers.ts";
 import type { AliasConfig } from "./aliases.ts";
 
 /** The surfaces that models are called on. */

@@ -4,7 +4,8 @@ import { isIP } from "../lib/ip.ts";
 import type { PathPart } from "../lib/schema-errors.ts";
 import type { ListenerConfig, ServedSurface } from "./config.ts";
 import type { Origin, Report } from "./report.ts";
-import { type ConfigFile, type ListenerFile, modelSurfaces, surfaceNames } from "./schema.ts";
+import type { ConfigFile, ListenerFile } from "./schema.ts";
+import { modelSurfaces, surfaceNames } from "./surfaces.ts";
 import type { ReadFile } from "./variables.ts";
 
 export type Address = ListenerConfig["address"];

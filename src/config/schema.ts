@@ -4,7 +4,7 @@
  */
 import { type Static, type TProperties, type TSchema, Type } from "@sinclair/typebox";
 import { KeyedRecord, keyOfLength } from "../lib/keyed-record.ts";
-import type { ServedSurface, SurfaceName } from "./config.ts";
+import { surfaceNames } from "./surfaces.ts";
 
 const closed = { additionalProperties: false } as const;
 
@@ -29,10 +29,6 @@ function oneOf<const T extends string>(values: readonly [T, ...T[]], byDefault: 
 /** A mapping that is there, with its defaults, even when the file does not name it. */
 const section = <T extends TProperties>(description: string, properties: T) =>
   Type.Optional(Type.Object(properties, { ...closed, description, default: {} }));
-
-/** What a listener or a key has where nothing else is said. */
-export const modelSurfaces = ["orchestrator", "gateway"] as const satisfies readonly SurfaceName[];
-export const surfaceNames = [...modelSurfaces, "admin"] as const satisfies readonly ServedSurface[];
 
 const Address = text("`<host>:<port>` (`[::1]:8080` for IPv6; port 0 takes a free one) or `unix:<path>`.");
 

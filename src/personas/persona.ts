@@ -5,7 +5,7 @@ import { formatPath } from "../lib/schema-errors.ts";
 import { type Diagnostic, type Position, YamlSource } from "../lib/yaml/yaml.ts";
 import type { FunctionTool, Message, Metadata, ResponseFormat } from "../protocols/chat/schema.ts";
 import { parseModelId } from "../protocols/model-id.ts";
-import type { Tier } from "../protocols/models.ts";
+import type { Tier } from "../protocols/tiers.ts";
 import { createdByDefault, parseCreated } from "./created.ts";
 import { type RuleError, validationErrors } from "./rules.ts";
 import type { Sampling } from "./sampling.ts";

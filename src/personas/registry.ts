@@ -1,7 +1,8 @@
 /** The personas in service: looked up without waiting, replaced all at once. */
 import { canonical } from "../lib/json/canonical.ts";
 import { parseModelId } from "../protocols/model-id.ts";
-import { type Model, type Tier, tiers } from "../protocols/models.ts";
+import type { Model } from "../protocols/models.ts";
+import { type Tier, tiers } from "../protocols/tiers.ts";
 import type { Persona } from "./persona.ts";
 
 type PersonaView = {

@@ -11,7 +11,7 @@ import {
   ResponseFormat,
   SamplingFields,
 } from "../protocols/chat/schema.ts";
-import { tiers } from "../protocols/models.ts";
+import { tiers } from "../protocols/tiers.ts";
 
 const open = { additionalProperties: true } as const;
 const closed = { additionalProperties: false } as const;

@@ -1,9 +1,5 @@
 import { type Static, Type } from "@sinclair/typebox";
 
-/** The plan tiers, the lowest first: each may use what those before it may. */
-export const tiers = ["free", "pro", "enterprise"] as const;
-export type Tier = (typeof tiers)[number];
-
 export const Model = Type.Object(
   {
     id: Type.String({ description: "<namespace>/<name>" }),

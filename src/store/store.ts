@@ -3,7 +3,7 @@
  * is visible to other processes. It rejects with StorageError when the database fails; the write may have happened all the same,
  * so important writes must be repeatable. Times are Unix milliseconds.
  */
-import type { Tier } from "../protocols/models.ts";
+import type { Tier } from "../protocols/tiers.ts";
 import type { StorageError } from "./storage-error.ts";
 
 export interface Store {

@@ -5,7 +5,7 @@ import { builtinFiles, builtinPersonas, builtinValues } from "../../src/personas
 import { loadFolder } from "../../src/personas/folder.ts";
 import { type PersonaFileValue, personaFrom } from "../../src/personas/persona.ts";
 import { personaFileWith } from "../../src/personas/schema.ts";
-import { tiers } from "../../src/protocols/models.ts";
+import { tiers } from "../../src/protocols/tiers.ts";
 import { optionSchemas } from "../../src/providers/options.ts";
 import { providers } from "../../src/providers/registry.ts";
 

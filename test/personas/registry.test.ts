@@ -2,8 +2,8 @@ import { expect, test } from "bun:test";
 import { Value } from "@sinclair/typebox/value";
 import type { Persona } from "../../src/personas/persona.ts";
 import { Personas, toModel } from "../../src/personas/registry.ts";
-import type { Tier } from "../../src/protocols/models.ts";
 import { Model } from "../../src/protocols/models.ts";
+import type { Tier } from "../../src/protocols/tiers.ts";
 
 const persona = (id: string, tier: Tier): Persona => ({
   id,

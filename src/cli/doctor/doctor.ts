@@ -1,5 +1,6 @@
 /** `troupe doctor`: checks the machine and the installation, with advice for each problem. */
-import { type Context, codeOf, type ExitCode, errorsOf, loadFrom, printJson } from "../context.ts";
+import { type Context, codeOf, type ExitCode, errorsOf, loadFrom } from "../context.ts";
+import { printJson } from "../print-json.ts";
 import type { Check } from "./check.ts";
 import { examineInstallation } from "./installation.ts";
 import { examineMachine } from "./machine.ts";

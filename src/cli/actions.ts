@@ -1,0 +1,13 @@
+/** What the commands do, beside serving: loaded when one is run, so that neither a start nor help waits for it. */
+export { listBudgets, removeBudget, setBudget, topUpBudget } from "./budgets.ts";
+export { check } from "./check.ts";
+export { printConfig, printConfigSchema } from "./config.ts";
+export { backUpData, pruneData, restoreData, showDataStats } from "./data.ts";
+export { doctor } from "./doctor/doctor.ts";
+export { checkHealth } from "./health.ts";
+export { createKey, listKeys, revokeKey, rotateKey, showKey, updateKey } from "./keys.ts";
+export { migrate } from "./migrate.ts";
+export { moveData } from "./move.ts";
+export { checkPersonas, listPersonas, printPersonaSchema, showPersona } from "./personas.ts";
+export { installService, printService, showServiceStatus, uninstallService } from "./service.ts";
+export { showPrice, showUsage } from "./usage.ts";

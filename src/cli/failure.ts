@@ -1,0 +1,23 @@
+/** What a command that failed says, and its exit code. */
+import { CommanderError } from "commander";
+import { KeyError } from "../auth/key-lookup.ts";
+import { withoutKeys } from "../auth/key-secret.ts";
+import { KeySpecError } from "../auth/keys.ts";
+import type { Io } from "../lib/io.ts";
+import { DataError } from "../store/data-error.ts";
+import { StorageError } from "../store/storage-error.ts";
+import { CommandError, type ExitCode, UsageError, usageError } from "./context.ts";
+
+/** @throws the error, where nobody expected it */
+export function reportFailure(error: unknown, { stderr }: Io): ExitCode {
+  // Its message is written already.
+  if (error instanceof CommanderError) return usageError;
+  if (!isExpected(error)) throw error;
+  stderr.write(`error: ${withoutKeys(error.message)}\n`);
+  return isWrongUse(error) ? usageError : 1;
+}
+
+const isWrongUse = (error: Error) => error instanceof UsageError || error instanceof KeySpecError;
+
+const isExpected = (error: unknown): error is Error =>
+  [CommandError, UsageError, DataError, KeyError, StorageError].some((kind) => error instanceof kind);
