@@ -36,15 +36,17 @@ export type Host = {
   readonly draining: boolean;
 };
 
-/** One listener's application. @param adminRoutes of the admin API, which is made on a floor above */
+/**
+ * One listener's application. @param adminRoutes of the admin API, which is made on a floor above
+ * @returns the routes for Bun's router, and what answers whatever it does not match
+ */
 export function buildApp(host: Host, surfaces: readonly ServedSurface[], adminRoutes: readonly Route[]) {
   const ofSurfaces = surfaces.flatMap((surface) => {
     const routes = surface === "admin" ? adminRoutes : surfaceRoutes[surface];
     return mounted(host, routes, basePath(surface, surfaces));
   });
   const ofNone = mounted(host, [homeRoute(surfaces), ...opsRoutes, ...docsRoutes(surfaces, adminRoutes)], "");
-  const routes = Object.fromEntries([...ofSurfaces, ...ofNone]);
-  const app = new Elysia({ ...elysiaSettings, serve: { routes } as never });
+  const app = new Elysia(elysiaSettings);
   const lost = ({ request, server }: Incoming) =>
     serve(host, { request, server }, unknownRoute(request, surfaces), notFound);
   app.all("/*", lost as never, { parse: "none", detail: { hide: true } });
@@ -55,7 +57,7 @@ export function buildApp(host: Host, surfaces: readonly ServedSurface[], adminRo
       throw error;
     });
   });
-  return app;
+  return { routes: Object.fromEntries([...ofSurfaces, ...ofNone]), app };
 }
 
 export type App = ReturnType<typeof buildApp>;

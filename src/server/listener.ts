@@ -20,7 +20,7 @@ export const connectionDrainSeconds = idleSeconds + 5;
 const noNativeBodyLimit = 2 ** 50;
 
 /** A server on the address, its listening sockets, and whether it drains. */
-type Instance = { readonly app: App; readonly sockets: Sockets; readonly host: { draining: boolean } };
+type Instance = { readonly app: App["app"]; readonly sockets: Sockets; readonly host: { draining: boolean } };
 
 type ListenerOptions = {
   readonly config: ListenerConfig;
@@ -129,10 +129,13 @@ export class Listener {
       checksNames: isLoopback(this.config),
       draining: false,
     };
-    const app = buildApp(host, this.config.surfaces, adminRoutes);
+    const { routes, app } = buildApp(host, this.config.surfaces, adminRoutes);
     if (address.kind === "unix") removeSocket(this.config);
     const listen = () => {
-      app.listen({
+      // Elysia's own listen() prepares all of it twice, and collects garbage: 6 ms of a start.
+      app.server = Bun.serve({
+        routes,
+        fetch: app.fetch,
         ...(address.kind === "unix"
           ? { unix: address.path }
           : { hostname: address.host, port: address.port, reusePort: canShare() }),
