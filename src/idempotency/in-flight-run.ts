@@ -311,9 +311,10 @@ export class InFlightRun {
     }
   }
 
-  /** @returns undefined when they were spilled to the store */
+  /** Those that readers may see: while the end is being stored the last ones are held too. @returns undefined when they were spilled to the store */
   #heldEvents(number: number): string[] | undefined {
-    return number >= this.#heldFrom ? this.#held.slice(number - this.#heldFrom) : undefined;
+    const seen = this.#count - this.#heldFrom;
+    return number >= this.#heldFrom ? this.#held.slice(number - this.#heldFrom, seen) : undefined;
   }
 
   /** Reads events from the store; at least one. */
@@ -400,7 +401,8 @@ export class InFlightRun {
   }
 
   async #spillNow(): Promise<void> {
-    const count = this.#unsure === 0 ? this.#held.length : this.#unsure;
+    // The last events of an answer are stored by its end alone.
+    const count = this.#unsure === 0 ? this.#count - this.#heldFrom : this.#unsure;
     if (count === 0) return;
     const events = this.#held.slice(0, count);
     const size = events.reduce((sum, event) => sum + event.length, 0);

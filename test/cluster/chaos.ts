@@ -3,6 +3,9 @@
  *
  *     bun test/cluster/chaos.ts --seed 7 --minutes 2 --variant standby
  */
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { Balancer, balancers } from "../helpers/balancers.ts";
 import { Random } from "../helpers/random.ts";
@@ -27,6 +30,8 @@ export type ChaosOptions = {
   readonly hasOfficialClients?: boolean;
   /** Which faults there are. Default: all. */
   readonly faults?: (fault: Fault) => boolean;
+  /** A folder for what is needed to find out why a promise was broken. */
+  readonly trace?: string;
 };
 
 export type ChaosResult = {
@@ -49,9 +54,11 @@ const haproxy = balancers.find(({ program }) => program === "haproxy")!;
 const finishMs = leaseMs + 20_000;
 
 export async function chaos(seed: number, seconds: number, options: ChaosOptions = {}): Promise<ChaosResult> {
-  await using database = await Database.start({ isOnSmallDisk: true, ...options.database });
+  const { trace } = options;
+  const logFile = trace && { logFile: join(trace, "postgres.log") };
+  await using database = await Database.start({ isOnSmallDisk: true, ...options.database, ...logFile });
   await using coordination = options.hasCoordination ? await Coordination.start() : undefined;
-  await using cluster = await Cluster.start(database, 3, coordination);
+  await using cluster = await Cluster.start(database, 3, coordination, undefined, {}, trace);
   const random = new Random(seed);
   const work = new Clients(cluster, random);
   const times = timesOf(new Random(seed + 1));
@@ -104,6 +111,16 @@ export async function chaos(seed: number, seconds: number, options: ChaosOptions
     ),
     ...revocations.violations,
   ];
+  if (trace !== undefined) {
+    const rows = await database.ask("select * from troupe.kept_calls").catch(String);
+    const told = { violations, faults: faults.windows, calls: cluster.upstream.calls, attempts, rows };
+    for (const [name, all] of Object.entries(told)) {
+      const lines = [all]
+        .flat()
+        .map((one) => JSON.stringify(one, (_, value) => (Buffer.isBuffer(value) ? "…" : value)));
+      writeFileSync(join(trace, `${name}.jsonl`), `${lines.join("\n")}\n`);
+    }
+  }
   return {
     violations,
     ids: work.works.length + (official?.works.length ?? 0),
@@ -175,8 +192,12 @@ if (import.meta.main) {
   const { seed, minutes, variant } = values;
   const options = variants[variant];
   if (options === undefined) throw new Error(`--variant is one of ${Object.keys(variants).join(", ")}`);
-  const { violations, ...told } = await chaos(Number(seed), Number(minutes) * 60, options);
+  const trace = join(tmpdir(), `chaos-${variant}-${seed}-${process.pid}`);
+  mkdirSync(trace);
+  const { violations, ...told } = await chaos(Number(seed), Number(minutes) * 60, { ...options, trace });
   console.log(JSON.stringify({ variant, seed: Number(seed), ...told, violations: violations.length }));
   for (const violation of violations) console.log(violation);
+  if (violations.length === 0) rmSync(trace, { recursive: true });
+  else console.log(`What befell whom, and what nodes and servers logged, is in ${trace}`);
   process.exit(violations.length === 0 ? 0 : 1);
 }

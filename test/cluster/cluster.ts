@@ -102,6 +102,8 @@ export class Cluster implements AsyncDisposable {
   readonly ports: number[];
   /** Of the nodes' first key. */
   key = "";
+  /** A folder for what each node logs. */
+  #logs: string | undefined;
   /** A balancer's address, where callers do not choose a node. */
   front: string | undefined;
   readonly #folders: TempFolder[];
@@ -118,15 +120,17 @@ export class Cluster implements AsyncDisposable {
     this.clocks = this.#folders.map((folder) => new ClockShift(folder.file("clock")));
   }
 
-  /** @param database an empty one */
+  /** @param database an empty one. @param logs a folder for what each node logs */
   static async start(
     database: Database,
     size = 3,
     coordination?: Coordination,
     version?: string,
     more: Readonly<Record<string, string>> = {},
+    logs?: string,
   ): Promise<Cluster> {
     const cluster = new Cluster(database, size, coordination);
+    cluster.#logs = logs;
     for (const [at, folder] of cluster.#folders.entries()) {
       cluster.clocks[at]!.ms = clockShiftsMs[at % clockShiftsMs.length]!;
       writeFileSync(folder.file("troupe.yaml"), configuration(cluster.upstream.url(at)));
@@ -157,6 +161,7 @@ export class Cluster implements AsyncDisposable {
         ? { preload: [shiftedClock, ...(version === undefined ? [] : [version])] }
         : { executable: version }),
       ...(this.key !== "" && { key: this.key }),
+      ...(this.#logs !== undefined && { logFile: join(this.#logs, `node${at}.log`) }),
     });
   }
 

@@ -11,6 +11,8 @@ export type DatabaseOptions = {
   readonly hasPooler?: boolean;
   /** Whether it lives on a disk that can be filled, where this user can have one. */
   readonly isOnSmallDisk?: boolean;
+  /** A file for what its servers log from their second start on. */
+  readonly logFile?: string;
 };
 
 export class Database implements AsyncDisposable {
@@ -35,6 +37,7 @@ export class Database implements AsyncDisposable {
   /** On a server of its own. */
   static async start(options: DatabaseOptions = {}): Promise<Database> {
     const server = await PostgresServer.start();
+    server.logFile = options.logFile;
     const disk = options.isOnSmallDisk ? SmallDisk.make(server) : undefined;
     const database = await Database.on(server, disk);
     database.#stack.defer(() => database.#server[Symbol.asyncDispose]());

@@ -1,5 +1,5 @@
 /** A real PostgreSQL server in a temporary folder, from Debian's package or one found in the PATH. */
-import { chownSync, existsSync, readdirSync } from "node:fs";
+import { appendFileSync, chownSync, existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { SQL } from "bun";
 import { freePort } from "./free-port.ts";
@@ -28,6 +28,8 @@ export class PostgresServer implements AsyncDisposable {
   #child!: Bun.Subprocess<"ignore", "ignore", "pipe">;
   #databases = 0;
   #settings: Readonly<Record<string, string>> = {};
+  /** A file to which all that it logs from its next start on is added. */
+  logFile: string | undefined;
 
   /** Resolves once it takes connections. @param settings of its configuration, beside those of all tests */
   static async start(settings: Readonly<Record<string, string>> = {}): Promise<PostgresServer> {
@@ -101,6 +103,7 @@ export class PostgresServer implements AsyncDisposable {
     void (async () => {
       for await (const part of child.stderr) {
         if (log.length < 100_000) log += new TextDecoder().decode(part);
+        if (this.logFile !== undefined) appendFileSync(this.logFile, part);
         if (/ready to accept (read-only )?connections/.test(log)) isReady.resolve();
       }
       isReady.reject(new Error(`postgres: ${log}`));

@@ -1,5 +1,5 @@
 /** Troupe as a process of its own, so that a test can kill it. */
-import { readFileSync } from "node:fs";
+import { appendFileSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 
 const main = resolve(import.meta.dir, "../../src/main.ts");
@@ -14,6 +14,8 @@ export type ProcessOptions = {
   readonly executable?: string;
   /** Modules that run before it. */
   readonly preload?: readonly string[];
+  /** A file to which all that it logs is added. */
+  readonly logFile?: string;
 };
 
 export class TroupeProcess implements AsyncDisposable {
@@ -45,6 +47,7 @@ export class TroupeProcess implements AsyncDisposable {
     void (async () => {
       for await (const part of child.stderr) {
         if (log.length < 100_000) log += new TextDecoder().decode(part);
+        if (options.logFile !== undefined) appendFileSync(options.logFile, part);
         const url = /"addresses":"(http:[^" ]+)/.exec(log)?.[1];
         if (url !== undefined) listening.resolve(url);
       }

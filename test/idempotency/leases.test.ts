@@ -52,6 +52,17 @@ async function read({ answer }: IdempotentAnswer): Promise<unknown[]> {
   return found;
 }
 
+/** What is read of a stream until now. */
+function take({ answer }: IdempotentAnswer): { readonly found: readonly string[]; readonly done: Promise<void> } {
+  if (answer.kind !== "stream") throw new Error("not a stream");
+  const { events } = answer;
+  const found: string[] = [];
+  const all = async () => {
+    for await (const some of events) found.push(...some.map((event) => keptEvent(event).text));
+  };
+  return { found, done: all() };
+}
+
 /** Time as a process sees it, from one tick to the next. */
 async function pass(clock: ManualClock, ms: number): Promise<void> {
   for (let passed = 0; passed < ms; passed += 200) {
@@ -147,6 +158,38 @@ describe("a holder that lost its lease", () => {
     expect(call.signal.aborted).toBe(true);
     expect(await reading).toEqual(["a", "upstream_unavailable"]);
   });
+});
+
+test("who joins while the end waits to be stored is not given it before", async () => {
+  using folder = new TempFolder();
+  const clock = new ManualClock();
+  const isThere = Promise.withResolvers<void>();
+  await using node = new Node(folder, clock, (runs) => ({
+    leaseTerms: { renewMs: 5_000, lapseMs: 15_000 },
+    async finish(lease, finished) {
+      await isThere.promise;
+      return runs.finish(lease, finished);
+    },
+  }));
+  const asked = node.ask();
+  await settle();
+  const call = node.upstream.last.stream().push("a");
+  const first = take(await asked);
+  await settle();
+  call.push("b").push("[DONE]").end("finished");
+  await settle();
+  const joined = take(await node.ask());
+  await settle();
+  expect([first.found, joined.found]).toEqual([
+    ["a", "b"],
+    ["a", "b"],
+  ]);
+  isThere.resolve();
+  await Promise.all([first.done, joined.done]);
+  expect([first.found, joined.found]).toEqual([
+    ["a", "b", "[DONE]"],
+    ["a", "b", "[DONE]"],
+  ]);
 });
 
 test("an answer that a lapsing store never takes is given up after ten minutes, and a retry calls anew", async () => {

@@ -15,6 +15,7 @@ import { PooledBudgets } from "../../src/usage/pooled-budgets.ts";
 import { dollarsFrom } from "../../src/usage/spans.ts";
 import { silentLogger } from "../helpers/silent-logger.ts";
 import type { Cluster, Counts, Node, Part } from "./cluster.ts";
+import { type TokenUse, usedIn, windowMs, wrongTokensOf } from "./tokens.ts";
 
 type Call = {
   readonly name: string;
@@ -27,7 +28,9 @@ type Call = {
   state: "asked" | "refused" | "open" | "told" | "settled" | "lost";
   end: () => void;
   /** When the store counted its tokens. */
-  use: Use | undefined;
+  countedAt: number | undefined;
+  /** Whether the node may have admitted it by its share of tokens. */
+  byShare: boolean;
   /** How often the store was asked to settle it. */
   tries: number;
 };
@@ -43,13 +46,22 @@ type Account = {
   /** What calls cost whose node died when the store was told. */
   unsure: number;
 };
-type Use = { readonly at: number; readonly call: Call };
 type Gate = { readonly budgets: Budgets; readonly store: BudgetRepository; readonly pooled: PooledBudgets | undefined };
 
 const tags = ["team-a", "team-b", "team-c"];
 const tiers = ["free", "pro", "enterprise"] as const;
 const prices = { input: 1, output: 5 };
-const windowMs = 60_000;
+/** Calls that only tokens are counted of, for each key: so many fit into a minute, and so many times as many come. */
+const tokenCalls = (nodes: number) => 40 + nodes;
+const tokenKeys = 2;
+const tokenPressure = 2;
+/** What is reserved for one of them, on the average; and what of a limit is given at least, as they use less than that. */
+const meanTokens = 625;
+const leastPart = 0.5;
+/** Until all nodes reach the stores again, and have told what they admitted. */
+const settledMs = 15_000;
+/** Until calls under way are over. */
+const endedMs = 50_000;
 /** Until what dead nodes reserved is given back, when another one starts. */
 const abandonedMs = 600_000 + 60_000;
 /** What a node spent of pools is told by then, unless it reaches neither store. */
@@ -73,13 +85,16 @@ export class BudgetedCalls implements Part {
   /** By the id of its reservation. */
   readonly #calls = new Map<string, Call>();
   readonly #accounts = new Map<string, Account>();
-  /** By key: when the store counted its tokens. */
-  readonly #uses = new Map<string, Use[]>();
+  /** By key. */
+  readonly #uses = new Map<string, TokenUse[]>();
+  /** What the counter has counted and nobody was told of yet, by node, key and tokens. */
+  readonly #counted = new Map<string, number[]>();
   readonly #counts = {
     asked: 0,
     allowed: 0,
     refused: 0,
     overTokens: 0,
+    byShare: 0,
     unavailable: 0,
     settled: 0,
     lost: 0,
@@ -90,6 +105,7 @@ export class BudgetedCalls implements Part {
   #asking: Call | undefined;
   #waiting = 0;
   #isJudged = false;
+  #quietAt = Number.POSITIVE_INFINITY;
 
   /** @param calls how many come in all */
   constructor(cluster: Cluster, calls: number, isPooled: boolean) {
@@ -111,7 +127,12 @@ export class BudgetedCalls implements Part {
       assumedToolUses: 5,
     };
     this.#tokenLimit = Math.ceil((calls / keys) * 250);
-    cluster.database.budgets.onReserved = (id) => this.#counted(id);
+    cluster.database.budgets.onReserved = (id) => this.#reservedBy(id);
+    cluster.coordination.counter.onCounted = (...name) => {
+      const counted = this.#counted.get(name.join(" "));
+      if (counted === undefined) this.#counted.set(name.join(" "), [cluster.world.now]);
+      else counted.push(cluster.world.now);
+    };
   }
 
   join(node: Node): void {
@@ -124,7 +145,7 @@ export class BudgetedCalls implements Part {
           counter: this.#cluster.coordination.counterOf(machine),
           clock: machine,
           log: silentLogger,
-          nodes: () => this.#cluster.options.nodes,
+          nodes: () => this.#cluster.size,
         })
       : undefined;
     const store: BudgetRepository = pooled ?? database;
@@ -132,14 +153,14 @@ export class BudgetedCalls implements Part {
       store: {
         ...database,
         releaseAbandoned: () => store.releaseAbandoned(),
-        reserve: (reservation) => this.#reserve(store, reservation),
+        reserve: (reservation) => this.#reserve(reservation, store, pooled),
         settle: (id, spent, tokens) => this.#settle(store, id, spent, tokens),
       },
       clock: machine,
       log: silentLogger,
       settings: () => this.#settings,
       now: () => machine.monotonic(),
-      tokensPerMinute: () => this.#tokenLimit,
+      tokensPerMinute: (keyId) => this.#tokenLimitOf(keyId),
       price: (_, { prompt_tokens, completion_tokens }) =>
         prompt_tokens * prices.input + completion_tokens * prices.output,
     });
@@ -174,7 +195,10 @@ export class BudgetedCalls implements Part {
 
   begin(span: number): void {
     const { world } = this.#cluster;
-    for (let at = 0; at < this.#total; at += 1) world.after(world.between(0, span), () => this.#client(`call${at}`));
+    this.#quietAt = span;
+    if (this.#isPooled) for (let at = 0; at < tokenKeys; at += 1) this.#askLater(`tokens${at}`);
+    for (let at = 0; at < this.#total; at += 1)
+      world.after(world.between(0, span), () => this.#client(this.#newCall(`call${at}`)));
     world.after(span + abandonedMs + (this.#isPooled ? pooledMs : 0), () => void this.#judge(this.#cluster.addNode()));
   }
 
@@ -182,13 +206,41 @@ export class BudgetedCalls implements Part {
     return this.#isJudged;
   }
 
+  get isIdle(): boolean {
+    return this.#cluster.world.now >= this.#endsAt + endedMs;
+  }
+
+  /** Two minutes after the last fault, so that one is seen that nothing disturbed. */
+  get #endsAt(): number {
+    return this.#quietAt + (this.#isPooled ? settledMs + 2 * windowMs : 0);
+  }
+
+  #tokenLimitOf(keyId: string): number {
+    return keyId.startsWith("tokens") ? tokenCalls(this.#cluster.options.nodes) * meanTokens : this.#tokenLimit;
+  }
+
   check(): Counts {
     for (const { pooled } of this.#gates.values()) this.#counts.pooled += pooled?.counts.pooled ?? 0;
     if (!this.#isJudged) this.#cluster.fail("budgets", "could not be looked at in the end");
     if (this.#waiting > 0) this.#cluster.fail("budgets", `have ${this.#waiting} calls that wait for ever`);
-    // At the counter nobody else counts them.
-    if (!this.#isPooled) for (const [key, uses] of this.#uses) this.#assertTokens(key, uses);
+    for (const [key, uses] of this.#uses) this.#assertTokens(key, uses);
     return this.#counts;
+  }
+
+  /** Calls of a key that only tokens are counted of, one after the other. */
+  #askLater(keyId: string): void {
+    const { world, options } = this.#cluster;
+    const everyMs = windowMs / (tokenCalls(options.nodes) * tokenPressure);
+    world.after(world.between(0, Math.ceil(2 * everyMs)), () => {
+      if (world.now >= this.#endsAt) return;
+      const call = this.#newCall(`${keyId}-${this.#counts.asked}`);
+      const { attempt } = call;
+      const bounds = { ...attempt.bounds!, billed: "nothing" } as const;
+      // Most of what they reserve: so a limit is reached.
+      const tokens = Math.ceil((bounds.inputBytes / 3 + bounds.maxOutputTokens!) * (world.between(60, 100) / 100));
+      this.#client({ ...call, cost: 0, tokens, attempt: { ...attempt, keyId, tags: [], bounds } });
+      this.#askLater(keyId);
+    });
   }
 
   #newCall(name: string): Call {
@@ -218,14 +270,14 @@ export class BudgetedCalls implements Part {
       reservation: undefined,
       state: "asked",
       end: () => {},
-      use: undefined,
+      countedAt: undefined,
+      byShare: false,
       tries: 0,
     };
   }
 
-  #client(name: string): void {
+  #client(call: Call): void {
     const node = this.#cluster.anyNode();
-    const call = this.#newCall(name);
     node.machine.deliver(() => {
       const gate = this.#gates.get(node);
       if (gate !== undefined) this.#ask(node, gate.budgets, call);
@@ -271,6 +323,7 @@ export class BudgetedCalls implements Part {
     this.#counts.allowed += 1;
     call.state = "open";
     world.note(call.name, `allowed, ${amount} reserved`);
+    this.#useTokens(node, call);
     for (const account of this.#accountsOf(call)) {
       account.taken += amount;
       if (account.taken <= account.limit + account.under) continue;
@@ -284,7 +337,7 @@ export class BudgetedCalls implements Part {
       this.#end(node, call, reserved);
     };
     const cancel = node.machine.setTimer(
-      world.chance(100) ? world.between(5_000, 40_000) : world.between(20, 3_000),
+      world.chance(this.#isPooled ? 300 : 100) ? world.between(5_000, 40_000) : world.between(20, 3_000),
       () => call.end(),
     );
   }
@@ -323,11 +376,15 @@ export class BudgetedCalls implements Part {
     call.state = "lost";
   }
 
-  #reserve(store: BudgetRepository, reservation: Reservation) {
+  async #reserve(reservation: Reservation, store: BudgetRepository, pooled: PooledBudgets | undefined) {
     const call = this.#asking!;
     call.reservation = reservation;
     this.#calls.set(reservation.id, call);
-    return store.reserve(reservation);
+    const before = pooled?.counts.byShare ?? 0;
+    const reserved = await store.reserve(reservation);
+    // Of another call at the same time, perhaps.
+    call.byShare = (pooled?.counts.byShare ?? 0) > before;
+    return reserved;
   }
 
   async #settle(store: BudgetRepository, id: string, spent: number, tokens: number): Promise<boolean> {
@@ -360,33 +417,58 @@ export class BudgetedCalls implements Part {
     });
   }
 
-  #counted(id: string): void {
+  #reservedBy(id: string): void {
     const [first, again] = id.split("-");
     const call = this.#calls.get(first!);
     if (call === undefined) return;
     this.#cluster.world.note(call.name, `reserved by the store as ${id}`);
-    // Of one that was sent twice the first counts for nobody.
-    if (call.use !== undefined && again === undefined) return;
-    const { keyId } = call.attempt;
-    const uses = this.#uses.get(keyId) ?? [];
-    this.#uses.set(keyId, uses);
-    call.use = { at: this.#cluster.world.now, call };
-    uses.push(call.use);
+    // At the counter tokens are counted apart. Of one that was sent twice the first counts for nobody.
+    if (this.#isPooled || (call.countedAt !== undefined && again === undefined)) return;
+    call.countedAt = this.#cluster.world.now;
   }
 
-  /** Of each call at least the lesser of what was reserved for it and what it used. */
-  #assertTokens(key: string, uses: readonly Use[]): void {
-    const isCounted = (use: Use) => use.call.use === use && ["open", "told", "settled"].includes(use.call.state);
-    const told = uses.filter(isCounted);
-    const tokensOf = ({ tokens, reservation }: Call) => Math.min(tokens, reservation!.tokens!.tokens);
-    let [sum, first] = [0, 0];
-    for (const { at, call } of told) {
-      sum += tokensOf(call);
-      for (; told[first]!.at <= at - windowMs; first += 1) sum -= tokensOf(told[first]!.call);
-      if (sum <= this.#tokenLimit) continue;
-      this.#cluster.fail(call.name, `makes ${sum} tokens of ${key} in a minute of ${this.#tokenLimit}`, at);
-      return;
-    }
+  /** It is allowed by its node: so the store has counted it, or the node went by its share. */
+  #useTokens({ machine }: Node, call: Call): void {
+    const { world } = this.#cluster;
+    const { key, tokens } = call.reservation!.tokens!;
+    this.#counts.byShare += Number(call.byShare);
+    // Of those that were counted alike the last: nobody may have been told of the others.
+    const counted = this.#isPooled ? this.#counted.get(`${machine.name} ${key} ${tokens}`)?.pop() : call.countedAt;
+    const at = call.byShare ? world.now : counted;
+    if (at === undefined) this.#cluster.fail(call.name, "is allowed, but nobody has counted its tokens");
+    else this.#usesOf(call).push(this.#useOf(call, at));
+  }
+
+  #usesOf({ attempt: { keyId } }: Call): TokenUse[] {
+    const uses = this.#uses.get(keyId) ?? [];
+    this.#uses.set(keyId, uses);
+    return uses;
+  }
+
+  #useOf({ name, tokens, reservation, byShare }: Call, at: number): TokenUse {
+    return { at, call: name, tokens: Math.min(tokens, reservation!.tokens!.tokens), byShare };
+  }
+
+  #assertTokens(key: string, uses: readonly TokenUse[]): void {
+    const { coordination, replacements, faultPlan, options } = this.#cluster;
+    const [cut] = coordination.network.outages;
+    const limit = this.#tokenLimitOf(key);
+    const wrong = wrongTokensOf(uses, {
+      limit,
+      losses: this.#isPooled ? coordination.restarts : [],
+      replacements,
+      nodes: options.nodes,
+      // What was admitted just before an outage only the stores know.
+      exactFrom: faultPlan === "none" ? 0 : faultPlan === "outage" ? cut!.from + settledMs : Number.POSITIVE_INFINITY,
+    });
+    if (wrong !== undefined) this.#cluster.fail(wrong.use.call, `of ${key} makes ${wrong.words}`, wrong.use.at);
+    if (!key.startsWith("tokens")) return;
+    const from = this.#quietAt + settledMs + windowMs;
+    const given = usedIn(uses, from, from + windowMs);
+    if (given < limit * leastPart)
+      this.#cluster.fail("budgets", `give ${given} tokens of ${limit} of ${key} from ${from}`);
+    const alone = uses.find(({ at, byShare }) => byShare && at > from);
+    if (alone !== undefined) this.#cluster.fail(alone.call, "meets a node alone, long after the last fault");
   }
 
   /** Once all is over: what the store says is what was spent, nothing is reserved, and what is left may be used. */

@@ -7,6 +7,7 @@ import { runRepository } from "../../src/store/postgres/run-repository.ts";
 import type { Answer, EventSource, Producer, RecordedEvents } from "../../src/upstream/answer.ts";
 import { Caller } from "./caller.ts";
 import type { Cluster, Counts, Node, Part } from "./cluster.ts";
+import type { Machine } from "./machine.ts";
 import { StreamSource } from "./stream-source.ts";
 
 const rules = { retentionHours: 24, finishAfterDisconnect: true, recordBytes: 1_000_000 };
@@ -26,6 +27,8 @@ type Made = {
   readonly number: number;
   /** How many events its stream has; absent: it has a whole answer. */
   events?: number;
+  /** Whether its stream breaks after them. */
+  isFaulted?: boolean;
   /** Whether its node takes its lease to hold. */
   readonly holds: () => boolean;
   isOver: boolean;
@@ -207,9 +210,18 @@ export class Calls implements Part {
         if (wrong !== undefined) this.#cluster.fail(caller.id, wrong);
         isFirst = false;
       }
+      this.#assertStored(caller, machine);
       world.note(caller.id, `read by ${machine.name} up to ${caller.count} of call ${caller.call}`);
       if (isSlow) await new Promise<void>((resolve) => machine.setTimer(world.between(100, 1_000), resolve));
     }
+  }
+
+  /** Nobody is given the end of an answer that a retry might not find. */
+  #assertStored({ id, call, count }: Caller, { name }: Machine): void {
+    const { made, isStored } = this.#of(id);
+    const own = made.find(({ number }) => String(number) === call);
+    if (isStored || own?.events !== count || own.isFaulted === true) return;
+    this.#cluster.fail(id, `gets the end of call ${call} of ${name} before it is stored`);
   }
 
   #assertWhole({ id, call, count }: Caller): void {
@@ -249,10 +261,11 @@ export class Calls implements Part {
       });
       if (known.isStream) {
         made.events = world.between(1, 40);
+        made.isFaulted = world.chance(30);
         source = new StreamSource(machine, {
           events: made.events,
           everyMs: world.between(5, 500),
-          how: world.chance(30) ? "faulted" : "finished",
+          how: made.isFaulted ? "faulted" : "finished",
           textOf: (number) => `data: ${id} ${made.number} ${number}\n\n`,
           ended: end,
         });

@@ -54,6 +54,8 @@ export interface Part {
   readonly patienceMs?: number;
   /** Faults are over: whether nobody waits any more. */
   readonly isDone: boolean;
+  /** Faults are over: whether nobody calls any more, so that few nodes suffice for what is left. Default: `isDone`. */
+  readonly isIdle?: boolean;
   /** Looks at what is left. */
   check(): Counts;
 }
@@ -65,6 +67,8 @@ const nodeFaultMs = 120_000;
 const storeFaultMs = 40_000;
 const outage = { atMs: 20_000, forMs: 90_000 };
 const defaultPatienceMs = 180_000;
+/** So many nodes stay when nobody calls any more: what all of them would do in time of its own is most of what happens. */
+const fewNodes = 5;
 /** What an orderly end may take. */
 const stopMs = 30_000;
 /** Traces that are kept. */
@@ -144,6 +148,11 @@ export class Cluster {
     return this.#isQuiet;
   }
 
+  /** How many nodes there are. */
+  get size(): number {
+    return this.#nodes.length;
+  }
+
   anyNode(): Node {
     return this.world.random.pick(this.#nodes);
   }
@@ -173,8 +182,15 @@ export class Cluster {
     for (const { network } of [this.database, this.coordination]) network.isCalm = true;
     world.note("world", "is quiet from now on");
     const isDone = () => parts.every((part) => part.isDone);
+    let isNight = false;
     const until = span + Math.max(patience, ...parts.map(({ patienceMs = 0 }) => patienceMs));
-    while (!isDone() && world.now < until) await world.runUntil(world.now + 5_000);
+    while (!isDone() && world.now < until) {
+      if (!isNight && parts.every(({ isDone, isIdle = isDone }) => isIdle)) {
+        isNight = true;
+        this.#endMost();
+      }
+      await world.runUntil(world.now + 5_000);
+    }
     const counted = Object.fromEntries(parts.map((part) => [part.name, part.check()]));
     return {
       digest: world.digest,
@@ -207,8 +223,8 @@ export class Cluster {
 
   #replace(node: Node): void {
     const at = this.#nodes.indexOf(node);
-    if (at < 0) return;
     node.machine.die();
+    if (at < 0) return;
     this.replacements.push(this.world.now);
     this.#nodes[at] = this.#newNode();
   }
@@ -223,6 +239,12 @@ export class Cluster {
     await node.holder.close().catch(() => {});
     cancel();
     this.#replace(node);
+  }
+
+  /** As an operator does when it is night. */
+  #endMost(): void {
+    this.world.note("world", `goes on with ${fewNodes} nodes`);
+    for (const node of this.#nodes.splice(fewNodes)) void this.#stop(node);
   }
 
   #nodeFaultLater(): void {

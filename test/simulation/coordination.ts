@@ -20,7 +20,9 @@ export class ModelledCoordination {
   readonly windows: ModelWindows;
   readonly streams: ModelledStreams;
   readonly counter: ModelledCounter;
-  /** When it lost all that it knew. */
+  /** When it lost all that it knew, but perhaps windows. */
+  readonly restarts: number[] = [];
+  /** When it lost all. */
   readonly losses: number[] = [];
   readonly #world: World;
 
@@ -34,6 +36,7 @@ export class ModelledCoordination {
 
   restart(awayMs: number): void {
     this.network.restart(awayMs);
+    this.restarts.push(this.#world.now);
     this.counter.forget();
   }
 
@@ -54,7 +57,7 @@ export class ModelledCoordination {
   counterOf(machine: Machine): PoolCounter {
     return {
       place: "model",
-      exchange: (exchange) => this.#ask(machine, () => this.counter.exchange(exchange)),
+      exchange: (exchange) => this.#ask(machine, () => this.counter.exchange(exchange, machine.name)),
       close: async () => {},
     };
   }

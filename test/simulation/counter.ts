@@ -51,6 +51,8 @@ export class ModelledCounter {
   readonly #windows = new Map<string, Window>();
   #epochs = 0;
   #began: number | undefined;
+  /** Told of tokens that were counted. */
+  onCounted: (node: string, key: string, tokens: number) => void = () => {};
 
   /** @param now the server's clock, in Unix milliseconds */
   constructor(now: () => number, broken: ReadonlySet<Mutation>) {
@@ -66,7 +68,8 @@ export class ModelledCounter {
     this.#began = undefined;
   }
 
-  exchange(x: CounterExchange): CounterReply | "lapsed" {
+  /** @param from the node's name in the simulation */
+  exchange(x: CounterExchange, from: string): CounterReply | "lapsed" {
     const now = Math.floor(this.#now());
     let node = this.#nodes.get(x.node);
     if (node !== undefined && node.until <= now) node = undefined;
@@ -75,18 +78,18 @@ export class ModelledCounter {
     this.#nodes.set(x.node, node);
     node.until = now + poolTimes.lapseMs;
     if (x.number < node.number) return "lapsed";
-    if (x.number === node.number) return structuredClone(node.answer!);
+    if (x.number === node.number) return node.answer!;
     if (this.#began === undefined) {
       this.#began = now;
       this.#epochs += 1;
     }
     const pools = x.pools.map((word) => this.#told(x.node, word, now));
     const windows = x.windows.map((word) => this.#counted(word, now));
-    const calls = x.calls.map((call) => this.#decide(x, call, pools, windows, now));
+    const calls = x.calls.map((call) => this.#decide(x, call, pools, windows, now, from));
     const answers = pools.map((pool, at) => this.#answer(x, at, pool, now));
     const answer = { now, epoch: String(this.#epochs), epochMs: now - this.#began, pools: answers, calls };
     Object.assign(node, { number: x.number, answer });
-    return structuredClone(answer);
+    return answer;
   }
 
   #told(node: string, word: CounterExchange["pools"][number], now: number): Pool | undefined {
@@ -148,9 +151,11 @@ export class ModelledCounter {
     const window: Window = this.#windows.get(key) ?? new Map();
     this.#windows.set(key, window);
     for (const at of window.keys()) if (at <= now - windowMs) window.delete(at);
-    for (const [age, tokens] of uses) if (age < windowMs) addTo(window, bucketOf(now - age), tokens);
+    if (!this.#broken.has("shares-of-tokens-are-not-told"))
+      for (const [age, tokens] of uses) if (age < windowMs) addTo(window, bucketOf(now - age), tokens);
     for (const [at, tokens] of fixes) {
-      if (window.has(at)) addTo(window, at, tokens);
+      const times = tokens < 0 && this.#broken.has("corrections-count-twice") ? 2 : 1;
+      if (window.has(at)) addTo(window, at, times * tokens);
       else if (tokens > 0) addTo(window, bucketOf(now), tokens);
     }
     return window;
@@ -162,6 +167,7 @@ export class ModelledCounter {
     pools: readonly (Pool | undefined)[],
     windows: readonly Window[],
     now: number,
+    from: string,
   ): CallReply {
     for (const at of call.pools) {
       const pool = pools[at];
@@ -181,7 +187,8 @@ export class ModelledCounter {
       const tokens = call.tokens!;
       if (used + tokens > limit) return { kind: "tokens", window: refusedWindow(window, used, tokens, limit, now) };
       const at = bucketOf(now);
-      addTo(window, at, tokens);
+      if (!this.#broken.has("tokens-of-pools-are-free")) addTo(window, at, tokens);
+      this.onCounted(from, x.windows[call.window]!.key, tokens);
       reply = { kind: "reserved", window: { used: used + tokens, emptyMs: at + windowMs - now, waitMs: 0, at } };
     }
     for (const at of call.pools) {
@@ -196,7 +203,7 @@ export class ModelledCounter {
   #answer(x: CounterExchange, at: number, pool: Pool | undefined, now: number): PoolReply | undefined {
     if (pool === undefined) return undefined;
     const word = x.pools[at]!;
-    if (pool.isClosed) pool.returned = Math.max(pool.returned, pool.granted - pool.spent - pool.held);
+    this.#return(pool);
     if (pool.isEnded && pool.isClosed && pool.held <= 0 && pool.dirty.size === 0) {
       this.#pools.delete(word.pool);
       return undefined;
@@ -222,14 +229,22 @@ export class ModelledCounter {
     return { isOpen: !pool.isClosed, granted, step, filledMs: now - filled, fill, isRecorded, ...(due && { due }) };
   }
 
+  /** What is free of one that takes no more calls. */
+  #return(pool: Pool): void {
+    if (!pool.isClosed) return;
+    const held = this.#broken.has("held-money-is-returned") ? 0 : pool.held;
+    pool.returned = Math.max(pool.returned, pool.granted - pool.spent - held);
+  }
+
   #account(pool: Pool, own: string, now: number): DueAccount {
     for (const [name, held] of pool.holders) {
       // What a node holds that was not heard of for so long is given back.
-      if (name === own || (this.#nodes.get(name)?.until ?? 0) > now) continue;
+      const isAlive = (this.#nodes.get(name)?.until ?? 0) > now;
+      if (name === own || (isAlive && !this.#broken.has("living-nodes-lapse"))) continue;
       pool.held -= held;
-      pool.holders.delete(name);
+      if (!isAlive) pool.holders.delete(name);
     }
-    if (pool.isClosed) pool.returned = Math.max(pool.returned, pool.granted - pool.spent - pool.held);
+    this.#return(pool);
     let names = [...pool.dirty].slice(0, maxSums);
     const isEnded = pool.isClosed && pool.held <= 0 && pool.dirty.size === names.length;
     if (isEnded && pool.spenders.size <= maxSums) names = [...pool.spenders.keys()];

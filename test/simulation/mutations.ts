@@ -26,6 +26,20 @@ export const mutations = [
   "pools-are-never-spent",
   /** What was told to the database of a pool before is spent once more. */
   "sums-of-pools-add-up",
+  /** Tokens of calls that are reserved from pools are not counted. */
+  "tokens-of-pools-are-free",
+  /** What a call used less than was reserved for it is given back to its window twice. */
+  "corrections-count-twice",
+  /** Tokens that nodes admitted by their shares are not counted when the counter is back. */
+  "shares-of-tokens-are-not-told",
+  /** A pool that is closed gives back what its calls hold, too. */
+  "held-money-is-returned",
+  /** What living nodes hold of a pool is given back as if they were gone. */
+  "living-nodes-lapse",
+  /** What is granted to a pool is not reserved in the database. */
+  "grants-are-free",
+  /** A pool of which nobody tells is never ended. */
+  "pools-never-end",
   /** What was reserved after its caller gave up stays reserved. */
   "strays-stay",
 ] as const;
