@@ -16,6 +16,7 @@ import { InFlightRun, lost, type RunEnd, unsaved } from "./in-flight-run.ts";
 import { type JoinedRecords, JoinedRun } from "./joined-run.ts";
 import { LiveRuns, streamOf } from "./live-runs.ts";
 import { idPrefixOf, splitEvents, storedEvents, withIds } from "./recorded-events.ts";
+import { endOf, takeTold } from "./told-failure.ts";
 import { UnreadPace } from "./unread-pace.ts";
 
 export type CallName = {
@@ -467,7 +468,7 @@ export class Idempotency {
     }
   }
 
-  /** Reads a call of another process. @returns undefined when that call ended without a stored answer */
+  /** Reads a call of another process. @returns undefined when that call ended, and neither stored an answer nor told its error */
   async #joinOtherProcess(
     call: IdempotencyRecord,
     from: number,
@@ -488,6 +489,7 @@ export class Idempotency {
       const opened = await joined.opened();
       if (opened !== undefined && !("state" in opened)) {
         const headers = await this.#readRecord(call, () => headersOf(opened));
+        takeTold(headers);
         return { kind: "stream", headers, events: joined.events() };
       }
       joined.close();
@@ -508,9 +510,12 @@ export class Idempotency {
   /** Answers from the record of a finished call. @throws ApiError storage_unavailable when the beginning of the record is damaged */
   async #stored(call: IdempotencyRecord, from: number, signal: AbortSignal): Promise<Answer<RecordedEvents>> {
     const headers = await this.#readRecord(call, () => headersOf(call));
+    const told = takeTold(headers);
     if (call.events === null) {
+      if (told?.thrown !== undefined) throw ApiError.again(told.thrown);
       const body = await this.#readRecord(call, () => this.#wholeBody(call));
-      return { kind: "whole", status: await this.#readRecord(call, () => statusOf(call)), headers, body };
+      const status = await this.#readRecord(call, () => statusOf(call, told !== undefined));
+      return { kind: "whole", status, headers, body, ...told?.answered };
     }
     const start = from > call.events ? 0 : from;
     const first = start < call.events ? await this.#eventsOf(call, start) : [];
@@ -550,7 +555,7 @@ export class Idempotency {
       if (signal.aborted) return "cancelled";
       const call = await needsStorage(() => this.#findLive(id));
       if (call === undefined) throw lost();
-      if (next >= call.events!) return "finished";
+      if (next >= call.events!) return endOf(call);
       const events = await this.#eventsOf(call, next);
       yield withIds(events, id, next);
       next += events.length;
@@ -625,9 +630,9 @@ function headersOf({ headers }: Pick<IdempotencyRecord, "headers">): Record<stri
   }
 }
 
-/** @throws StorageError when it is not 2xx, as only such answers are stored */
-function statusOf({ status }: IdempotencyRecord): number {
-  if (status === null || status < 200 || status > 299) throw damaged();
+/** @throws StorageError when it is not 2xx, as only such answers are stored, beside failures */
+function statusOf({ status }: IdempotencyRecord, isFailure: boolean): number {
+  if (status === null || status < 200 || status > (isFailure ? 599 : 299)) throw damaged();
   return status;
 }
 

@@ -25,6 +25,7 @@ import type {
 import { LivePublisher, type PublishedRun } from "./live-publisher.ts";
 import { type LiveRuns, streamOf } from "./live-runs.ts";
 import { joinEvents, separateEvents, storedEvents, withIds } from "./recorded-events.ts";
+import { brokenRow, failedRow } from "./told-failure.ts";
 import type { UnreadPace } from "./unread-pace.ts";
 
 export type InFlightRunOptions = {
@@ -185,6 +186,8 @@ export class InFlightRun {
   flush(): void {
     if (this.#watched || this.#publisher?.isFailing === true) this.#spillForOthers();
     this.#publisher?.poke();
+    // Readers elsewhere don't say when they leave.
+    if (this.#publisher !== undefined) this.#driveOrCancel();
   }
 
   /** Cancels the upstream call and releases the id. */
@@ -243,8 +246,21 @@ export class InFlightRun {
       if (this.#drivesItself) this.#driveOrCancel();
       return answer;
     } catch (error) {
+      if (error instanceof ApiError) await this.#tell(() => failedRow(error));
       this.#finish("released");
       throw this.#failure ?? error;
+    }
+  }
+
+  /** Tells those who wait for it in other processes how it failed; nothing where that can't be stored, as then they call anew. */
+  async #tell(row: () => FinishedCall | undefined | Promise<FinishedCall | undefined>): Promise<void> {
+    if (this.#over || !this.#hasOthers) return;
+    this.#closing = true;
+    try {
+      const told = await row();
+      if (told !== undefined && !this.#over) await this.#rows.finish(this.id, told);
+    } catch (error) {
+      if (!(error instanceof StorageError)) throw error;
     }
   }
 
@@ -255,7 +271,7 @@ export class InFlightRun {
       this.#closing = true;
       this.#heldSize = size;
       this.#finished = answer;
-    }
+    } else await this.#tell(() => failedRow(answer.status < 300 ? tooLarge() : answer));
     const how = isStorable ? await this.#saveInTime() : "released";
     this.#finish(how);
     if (this.#failure !== undefined) throw this.#failure;
@@ -445,7 +461,13 @@ export class InFlightRun {
     this.#closing = true;
     const how = isStorable ? await this.#saveInTime() : "released";
     if (this.#hasFailed && this.#rules.holdBackMs > 0) this.#failure ??= unsaved();
+    if (!isStorable && end !== "cancelled") await this.#tell(() => this.#toldEnd(fits));
     this.#finish(how);
+  }
+
+  async #toldEnd(fits: boolean): Promise<FinishedCall | undefined> {
+    const thrown = this.#failure instanceof ApiError ? this.#failure : undefined;
+    return fits ? brokenRow(await this.#streamRow(), thrown) : failedRow(thrown ?? tooLarge());
   }
 
   #finish(how: RunEnd): void {
@@ -459,13 +481,18 @@ export class InFlightRun {
   /** Without readers: drives the run to its end so that a retry finds the answer, or cancels it if it would not be stored. */
   #driveOrCancel(): void {
     if (this.#over || this.#closing) return;
-    if (this.#readers === 0 && (this.#isUnstorable || !this.#rules.finishAfterDisconnect)) this.cancel();
+    const isUnread = this.#readers === 0 && !this.#rules.finishAfterDisconnect && !this.#hasOthers;
+    if (isUnread || (this.#readers === 0 && this.#isUnstorable)) this.cancel();
     if (this.#events !== undefined && !this.#driving) void this.#drive();
   }
 
+  /** Whether it is read in other processes, as far as is known. */
+  get #hasOthers(): boolean {
+    return this.#watched || this.#publisher?.isAskedFor === true;
+  }
+
   get #drivesItself(): boolean {
-    const hasOthers = this.#watched || this.#publisher?.isAskedFor === true;
-    return this.#end === undefined && (this.#readers === 0 || hasOthers);
+    return this.#end === undefined && (this.#readers === 0 || this.#hasOthers);
   }
 
   async #drive(): Promise<void> {

@@ -9,6 +9,7 @@ import type { RecordedEvents } from "../upstream/answer.ts";
 import { lost } from "./in-flight-run.ts";
 import type { FollowedReader, LiveRuns } from "./live-runs.ts";
 import { withIds } from "./recorded-events.ts";
+import { endOf } from "./told-failure.ts";
 
 /** The store, as a reader needs it. */
 export type JoinedRecords = {
@@ -112,7 +113,7 @@ export class JoinedRun {
           yield withIds(events, this.#record, next);
           next += events.length;
         } else if (this.#isAll(next)) {
-          return "finished";
+          return endOf(this.#record);
         } else {
           await this.#step(next);
         }
@@ -141,6 +142,8 @@ export class JoinedRun {
   }
 
   #isAll(next: number): boolean {
+    // Of a stream that was not kept nothing but its error is left.
+    if (this.#record.state === "finished" && this.#record.events === null) return true;
     const total = this.#live?.total ?? (this.#record.state === "finished" ? this.#record.events : undefined);
     return total != null && next >= total;
   }

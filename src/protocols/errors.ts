@@ -7,6 +7,9 @@ import { truncate } from "../lib/truncate.ts";
 
 export type ErrorObject = { message: string; type: string; param: string; code: string };
 
+/** All of an error but its cause, to be thrown again in another process. */
+export type ToldError = ErrorObject & { readonly status: number; readonly headers: Readonly<Record<string, string>> };
+
 type Details = { param?: string; headers?: Record<string, string>; cause?: unknown };
 
 /** Of a whole message, however many names it lists; a caller's text within it is cut before, so that the rest is read. */
@@ -34,6 +37,15 @@ export class ApiError extends Error {
   /** What clients see of it, in whatever form. */
   fields(): ErrorObject {
     return { message: this.message, type: this.type, param: this.param, code: this.code };
+  }
+
+  told(): ToldError {
+    return { ...this.fields(), status: this.status, headers: this.headers };
+  }
+
+  /** What another process has told. */
+  static again({ status, type, code, message, param, headers }: ToldError): ApiError {
+    return new ApiError(status, type, code, message, { param, headers });
   }
 
   /** @returns the same error about a place that has another path in the client's own format */

@@ -1,6 +1,14 @@
 /** An upstream as the services see it: a test decides, step by step, what each call gives. */
 import type { Sink } from "../../src/lib/flow.ts";
-import type { Answer, EventSource, Events, LastEvents, Producer, StreamEnd } from "../../src/upstream/answer.ts";
+import type {
+  Answer,
+  EventSource,
+  Events,
+  LastEvents,
+  Producer,
+  StreamEnd,
+  WholeAnswer,
+} from "../../src/upstream/answer.ts";
 
 type Step = { events: string[] } | { end: StreamEnd };
 
@@ -30,8 +38,14 @@ export class ScriptedCall implements EventSource {
     });
   }
 
-  whole(body: string, status = 200, headers: Record<string, string> = { "content-type": "application/json" }): void {
-    this.#resolve({ kind: "whole", status, headers, body });
+  /** @param of what an upstream's error has beside */
+  whole(
+    body: string,
+    status = 200,
+    headers: Record<string, string> = { "content-type": "application/json" },
+    of: Partial<WholeAnswer> = {},
+  ): void {
+    this.#resolve({ kind: "whole", status, headers, body, ...of });
   }
 
   fail(error: unknown): void {

@@ -6,7 +6,7 @@ import { openStore, type SqliteStore, type StoreOptions } from "../../src/store/
 import { StorageError } from "../../src/store/storage-error.ts";
 import type { Answer, RecordedEvents, StreamEnd } from "../../src/upstream/answer.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
-import { keptEvent, ScriptedUpstream, settle } from "../helpers/scripted-upstream.ts";
+import { keptEvent, type ScriptedCall, ScriptedUpstream, settle } from "../helpers/scripted-upstream.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 
 const done = "[DONE]";
@@ -728,7 +728,95 @@ describe("two processes", () => {
     expect(house.upstream.calls).toHaveLength(1);
   });
 
-  test("when the first one's call fails, the second one calls", async () => {
+  /** Until the first one knows that the second one waits, and the second one of what came since. */
+  const ticks = async (house: House) => {
+    for (let tick = 0; tick < 6; tick += 1) {
+      house.clock.advance(100);
+      await settle();
+    }
+  };
+
+  test("the second one gets the error of the first one's call, and the id is free for another body", async () => {
+    using house = new House({ recordBytes: 1000 });
+    const other = house.start();
+    const upstreamError = { error: { message: "busy" }, provider: "openai", format: "openai" };
+    for (const [fail, told] of [
+      [
+        (call: ScriptedCall) => call.whole("busy", 429, { "retry-after": "7" }, upstreamError),
+        {
+          answer: {
+            kind: "whole",
+            status: 429,
+            headers: { "retry-after": "7" },
+            body: Buffer.from("busy"),
+            ...upstreamError,
+          },
+          joined: true,
+        },
+      ],
+      [
+        (call: ScriptedCall) => call.fail(ApiError.upstreamTimeout("slow")),
+        { status: 504, code: "upstream_timeout", message: "slow", headers: {} },
+      ],
+      [(call: ScriptedCall) => call.whole("x".repeat(1001)), { status: 503, code: "overloaded" }],
+    ] as const) {
+      const calls = house.upstream.calls.length;
+      const first = house.ask().catch(() => {});
+      await settle();
+      const second = house.ask({ process: other }).catch((error: unknown) => error);
+      await ticks(house);
+      fail(house.upstream.last);
+      await ticks(house);
+      await first;
+      expect(await second).toMatchObject(told as object);
+      expect(house.upstream.calls).toHaveLength(calls + 1);
+      const anew = house.ask({ process: other, body: { model: "another" } });
+      await settle();
+      house.upstream.last.whole("no", 400);
+      expect(await anew).toMatchObject({ joined: false, replayed: false });
+      expect(house.upstream.calls).toHaveLength(calls + 2);
+    }
+  });
+
+  test("the second one gets a stream to its fault, with the error", async () => {
+    using house = new House();
+    const other = house.start();
+    const first = house.ask();
+    await settle();
+    house.upstream.last.stream({ "x-a": "b" }).push("a");
+    const second = house.ask({ process: other });
+    await ticks(house);
+    const { answer } = await second;
+    const reading = readAll(answer);
+    await ticks(house);
+    house.upstream.last.push("b", "fault", done).end("faulted");
+    await ticks(house);
+    expect(await reading).toMatchObject({ data: ["a", "b", "fault", done], end: "faulted" });
+    expect(answer.headers).toEqual({ "x-a": "b" });
+    expect((await readAll((await first).answer)).end).toBe("faulted");
+    expect(house.upstream.calls).toHaveLength(1);
+  });
+
+  test("a reader in the second one counts where the last to leave ends the call", async () => {
+    using house = new House({ finishAfterDisconnect: false });
+    const other = house.start();
+    const leaving = new AbortController();
+    const first = house.ask({ signal: leaving.signal });
+    await settle();
+    house.upstream.last.stream().push("a");
+    await first;
+    const second = house.ask({ process: other });
+    await ticks(house);
+    leaving.abort();
+    await settle();
+    expect(house.upstream.last.signal.aborted).toBe(false);
+    house.upstream.last.push("b", done).end("finished");
+    const reading = readAll((await second).answer);
+    await ticks(house);
+    expect(await reading).toMatchObject({ data: ["a", "b", done], end: "finished" });
+  });
+
+  test("where the first one's call fails before it knows that another process waits, that one calls", async () => {
     using house = new House();
     const other = house.start();
     const first = house.ask();

@@ -130,6 +130,8 @@ type ModelCall = {
   reading: boolean;
   ended: StreamEnd | "broken" | undefined;
   state: "running" | "finished" | "released";
+  /** Those of the other process are told how it failed. */
+  told: boolean;
 };
 
 class World {
@@ -161,7 +163,7 @@ class World {
       [running.length > 0 ? 45 : 0, "upstream", () => this.#upstream(this.random.pick(running))],
       [8, "leave", () => this.#leave()],
       [2, "expire", () => this.clock.jump(25 * hourMs)],
-      [2, "crash", () => this.#crash(this.random.below(2))],
+      [4, "crash", () => this.#crash(this.random.below(2))],
     ];
     let at = this.random.below(moves.reduce((sum, [weight]) => sum + weight, 0));
     const [, name, move] = moves.find(([weight]) => {
@@ -249,6 +251,7 @@ class World {
       reading: false,
       ended: undefined,
       state: "running",
+      told: false,
     };
     this.calls.push(call);
     this.holders.set(client.key, call);
@@ -281,7 +284,15 @@ class World {
       call.script.push(...batch);
       return;
     }
-    const end = this.random.pick(["finished", "finished", "finished", "faulted", "cancelled", "cancelled"] as const);
+    const end = this.random.pick([
+      "finished",
+      "finished",
+      "finished",
+      "faulted",
+      "faulted",
+      "cancelled",
+      "cancelled",
+    ] as const);
     if (end === "finished" || end === "faulted") {
       call.sent.push(`{"last":"${end}"}`, done);
       call.queue.push(2);
@@ -332,9 +343,9 @@ class World {
       const driven = call.watched || readers.length === 0 || readers.some(({ eager }) => eager);
       if (call.whole !== undefined) {
         if (call.whole.status === 200) this.#finish(call);
-        else this.#release(call);
+        else this.#fail(call);
       } else if (call.ended === "broken" && !call.stream) {
-        this.#release(call);
+        this.#fail(call);
       } else if (call.stream) {
         while (call.queue.length > 0 && (driven || call.reading)) this.#read(call);
         call.reading ||= driven;
@@ -353,6 +364,7 @@ class World {
       call.queue.shift();
     }
     if (call.ended === "finished") this.#finish(call);
+    else if (call.ended === "faulted") this.#fail(call);
     else this.#release(call);
   }
 
@@ -362,10 +374,17 @@ class World {
     this.expiries.set(call, this.clock.now() + 24 * hourMs);
   }
 
+  #fail(call: ModelCall): void {
+    call.told = call.watched;
+    if (call.foreign.some(({ gone }) => !gone)) this.#count("tell");
+    this.#release(call);
+  }
+
   #release(call: ModelCall): void {
     call.state = "released";
     this.#count("release");
     this.holders.delete(call.key);
+    if (call.told) return;
     this.#later(() => {
       // Those who had seen nothing of it notice within a tick, and the first of them calls anew.
       const waiting = call.foreign.filter(({ gone, kept }) => !gone && kept === undefined);
@@ -419,10 +438,29 @@ class World {
     if (call.state === "finished") {
       expect(client.kept).toMatchObject({ replayed: false, joined: true });
       this.#checkComplete(client, call);
+    } else if (call.told) {
+      this.#checkTold(client, call);
     } else if (client.kept !== undefined && client.eager) {
       expect(client.read).toEqual(call.sent.slice(client.from, client.from + client.read.length));
       if (call.state === "released") expect(client.end).toMatchObject({ code: "upstream_unavailable" });
       else expect(client.read.length).toBe(call.taken - client.from);
+    }
+  }
+
+  /** The same as those of its own process. */
+  #checkTold(client: Client, call: ModelCall): void {
+    if (call.ended === "broken") {
+      expect(client.error).toMatchObject({ status: 504, code: "upstream_timeout" });
+      return;
+    }
+    expect(client.kept).toMatchObject({ replayed: false, joined: true });
+    const { answer } = client.kept!;
+    if (call.whole !== undefined) {
+      expect(answer).toMatchObject({ kind: "whole", status: call.whole.status });
+      expect(answer.kind === "whole" && Buffer.from(answer.body).toString()).toBe(call.whole.text);
+    } else if (client.eager) {
+      expect(client.read).toEqual(call.sent.slice(client.from));
+      expect(client.end).toBe("faulted");
     }
   }
 
@@ -485,7 +523,18 @@ test("the world does what the model says", async () => {
     world.close();
   }
   console.info(`model: ${steps} steps with seed ${random.seed}: ${JSON.stringify(world.counts)}`);
-  for (const name of ["ask", "upstream", "leave", "expire", "crash", "join", "replay", "join elsewhere", "take over"]) {
+  for (const name of [
+    "ask",
+    "upstream",
+    "leave",
+    "expire",
+    "crash",
+    "join",
+    "replay",
+    "join elsewhere",
+    "take over",
+    "tell",
+  ]) {
     expect([name, world.counts[name] ?? 0]).not.toEqual([name, 0]);
   }
 }, 600_000);

@@ -147,6 +147,29 @@ for (const { way, isThere, isLive } of ways)
       expect(readers[0]!.text).toEndWith("data: [DONE]\n\n");
     }, 60_000);
 
+    test("an upstream's error is told to readers on both, and who comes later calls anew", async () => {
+      await using house = await open();
+      const { one, two, calls } = house;
+      const first = new Reader(one, "f");
+      await calls.upstream.received(1);
+      calls.streams[0]!.fragment("a");
+      await first.saw('"a"');
+      const joined = new Reader(two, "f");
+      await joined.saw('"a"');
+      calls.streams[0]!.event({ error: { message: "overheated", type: "server_error" } });
+      calls.streams[0]!.close();
+      await Promise.all([first.ended, joined.ended]);
+      expect(first.text).toContain("overheated");
+      expect(joined.text).toBe(first.text);
+      expect(calls.upstream.requests).toHaveLength(1);
+      const anew = new Reader(two, "f", joined.idOf("a"));
+      await calls.upstream.received(2);
+      calls.streams[1]!.fragment("new");
+      calls.streams[1]!.finish();
+      await anew.ended;
+      expect(anew.contents).toBe("new");
+    }, 60_000);
+
     test("the calls of a node that was killed are taken over after its lease, and no answer is mixed", async () => {
       await using house = await open();
       const { one, two, calls } = house;
