@@ -47,20 +47,14 @@ describe.skipIf(!hasPostgres || !hasRedis)("joins of calls on other nodes", () =
     for (const reader of joined) await reader.has(2);
     const before = [one, two, three].map(({ statements }) => statements);
     const startedAt = performance.now();
-    const sentAt: number[] = [];
     for (let at = 2; at < 102; at += 1) {
-      sentAt.push(performance.now());
       call.push(event(at));
       for (const reader of joined) await reader.has(at + 1);
     }
     const seconds = (performance.now() - startedAt) / 1000;
     const spent = [one, two, three].map(({ statements }, at) => statements - before[at]!);
     expect(await opened.rows()).toBe(0);
-    const late = joined
-      .flatMap(({ times }) => times.slice(2).map((at, place) => at - sentAt[place]!))
-      .toSorted((a, b) => a - b);
-    // By the database an event takes three statements or more, and a median is 125 ms where nothing else runs.
-    expect(late[Math.floor(late.length / 2)]).toBeLessThan(5_000);
+    // By the database an event takes three statements or more.
     expect(spent[1]! + spent[2]!).toBeLessThanOrEqual(3 * Math.ceil(seconds + 1));
     call.push("[DONE]").end("finished");
     for (const reader of [first, ...joined]) {

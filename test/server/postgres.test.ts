@@ -39,12 +39,19 @@ describe.skipIf(!hasPostgres)("a server on PostgreSQL", () => {
     const stored = await two.fetch(`${path}/${id}`, { key: one.key });
     expect(((await stored.json()) as { id: string }).id).toBe(id);
 
-    await one.server.services.keys.revoke(one.key);
-    const revokedAt = performance.now();
-    let status = 200;
-    while (status === 200) status = (await two.post(path, chat("x"), { key: one.key })).status;
-    expect(status).toBe(401);
-    expect(performance.now() - revokedAt).toBeLessThan(10_000);
+    // The quickest of some: a busy machine may hold up one, and what takes longer by itself holds up all.
+    let quickest = Number.POSITIVE_INFINITY;
+    for (let round = 0; round < 5; round += 1) {
+      const { secret, key } = await one.server.services.keys.create({ name: "k", tier: "pro" });
+      expect((await two.post(path, chat("x"), { key: secret })).status).toBe(200);
+      await one.server.services.keys.revoke(key.id);
+      const revokedAt = performance.now();
+      let status = 200;
+      while (status === 200) status = (await two.post(path, chat("x"), { key: secret })).status;
+      expect(status).toBe(401);
+      quickest = Math.min(quickest, performance.now() - revokedAt);
+    }
+    expect(quickest).toBeLessThan(1_000);
   }, 60_000);
 
   test("a key that one node made or rotated is good on the others at once, and nobody's keys make the database work", async () => {
