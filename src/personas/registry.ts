@@ -1,5 +1,5 @@
 /** The personas in service: looked up without waiting, replaced all at once. */
-import { canonical } from "../lib/json/canonical.ts";
+import { inKeyOrder } from "../lib/json/canonical.ts";
 import { parseModelId } from "../protocols/model-id.ts";
 import type { Model } from "../protocols/models.ts";
 import { type Tier, tiers } from "../protocols/tiers.ts";
@@ -40,10 +40,21 @@ export class Personas implements PersonaView {
 
   /** Of all of them together: the first 12 hexadecimal digits of the SHA-256 of what is in service. */
   get version(): string {
-    const values = () => this.list().map((persona) => ({ ...persona, variables: [...persona.variables] }));
-    this.#version ??= Bun.SHA256.hash(canonical(values()), "hex").slice(0, 12);
+    this.#version ??= Bun.SHA256.hash(this.list().map(digestOf).join(), "hex").slice(0, 12);
     return this.#version;
   }
+}
+
+/** A persona never changes, so that a reload digests only those that are new. */
+const digests = new WeakMap<Persona, string>();
+
+function digestOf(persona: Persona): string {
+  const found = digests.get(persona);
+  if (found !== undefined) return found;
+  const text = JSON.stringify(inKeyOrder({ ...persona, variables: [...persona.variables] }));
+  const digest = Bun.SHA256.hash(text, "hex");
+  digests.set(persona, digest);
+  return digest;
 }
 
 function viewsOf(all: readonly Persona[]): ReadonlyMap<Tier, PersonaView> {

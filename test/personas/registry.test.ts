@@ -52,6 +52,22 @@ test("a replacement is whole, and a view taken before it stays as it was", () =>
   expect(ids(before.list())).toEqual(["b/free", "b/pro"]);
 });
 
+test("the version is that of what is in service, however its fields are ordered", () => {
+  const written = (text: string) => ({ ...persona("b/pro", "pro"), options: JSON.parse(text) as Persona["options"] });
+  const versionOf = (...list: readonly Persona[]) => new Personas(list).version;
+  const version = versionOf(written('{"a": {"b": 1, "c": [2]}, "d": 3}'));
+  expect(version).toMatch(/^[0-9a-f]{12}$/);
+  expect(versionOf(written('{"d": 3, "a": {"c": [2], "b": 1}}'))).toBe(version);
+  const others = ['{"a": {"b": 1, "c": [2]}, "d": 4}', '{"a": {"b": 1, "c": [2]}, "d": 3, "__proto__": {}}', "{}"];
+  for (const other of others) expect(versionOf(written(other))).not.toBe(version);
+  expect(versionOf(written("{}"), persona("a/top", "pro"))).not.toBe(versionOf(written("{}")));
+
+  const personas = new Personas([written("{}")]);
+  const before = personas.version;
+  personas.replace([written('{"d": 3}')]);
+  expect(personas.version).not.toBe(before);
+});
+
 test("none at all is a registry too", () => {
   expect(new Personas().list()).toEqual([]);
 });
