@@ -147,6 +147,8 @@ export type TextPlace = {
   readonly padding?: string;
   /** A member of the outermost object that holds one more with each event. */
   readonly counter?: string;
+  /** A member of the outermost object that holds running totals: whatever its numbers are, those of the last event count. */
+  readonly totals?: string;
 };
 
 /**
@@ -161,14 +163,14 @@ export interface StreamDecoder {
   push(event: SseEvent): ChunkBody[];
   /**
    * The text of the latest event, if the event gave it as a fragment and did nothing else. Then an event that differs in
-   * nothing but this text gives that text, and does nothing else either.
+   * nothing but this text, and what its place names beside it, gives that text, and does nothing else either.
    */
   readonly textPlace?: TextPlace | undefined;
   /**
-   * Texts of such events that did not come by here, for decoders that compare what is told again later.
-   * @param text of all of them @param events how many
+   * Texts of such events that did not come by here, for decoders that compare what is told again later, or keep totals.
+   * @param text of all of them @param events how many @param last gives the data of the last one, until the next events come
    */
-  repeated?(text: string, events: number): void;
+  repeated?(text: string, events: number, last: () => string): void;
   /** The upstream closed its stream. @returns what was still held back @throws InvalidAnswer when something is missing */
   end(): ChunkBody[];
   /** True once the terminal event was seen: nothing that follows matters. */

@@ -39,7 +39,7 @@ export class DecodedStream implements ChunkSource, Sink<Buffer> {
   readonly #parser = new SseParser();
   readonly #passthrough = new Passthrough();
   readonly #repeat = (texts: RepeatedText) => {
-    this.#decoder.repeated?.(texts.text, texts.count);
+    this.#decoder.repeated?.(texts.text, texts.count, () => texts.last);
     this.#sink?.push(texts);
   };
   #sink: Sink<Chunks, readonly ChunkBody[]> | undefined;
@@ -154,11 +154,15 @@ export class DecodedStream implements ChunkSource, Sink<Buffer> {
 
 /** @returns where the first so many events end; where all bytes end, if there are fewer */
 export function endOfEvents(bytes: Buffer, count: number): number {
+  const blankLine = bytes[bytes.indexOf(lineFeed) - 1] === carriageReturn ? "\r\n\r\n" : "\n\n";
   let end = 0;
   for (let events = 0; events < count; events += 1) {
-    const blank = bytes.indexOf("\n\n", end);
+    const blank = bytes.indexOf(blankLine, end);
     if (blank < 0) return bytes.length;
-    end = blank + 2;
+    end = blank + blankLine.length;
   }
   return end;
 }
+
+const lineFeed = 10;
+const carriageReturn = 13;

@@ -52,6 +52,8 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
    * or some of them are changed.
    */
   #isRewriting: boolean;
+  /** Each event is, so that nothing is copied. */
+  readonly #isChanging: boolean;
   /** Events in another framing that are held back. */
   readonly #framed: string[] = [];
   #last: SseEvent | undefined;
@@ -66,7 +68,8 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
     this.#decoder = decoder;
     this.#options = options;
     this.#normaliser = new Normaliser(options.form);
-    this.#isRewriting = options.encoder.framing !== undefined || options.ownEcho !== undefined;
+    this.#isChanging = options.encoder.framing !== undefined || options.ownEcho !== undefined;
+    this.#isRewriting = this.#isChanging;
   }
 
   push(bytes: Buffer): void {
@@ -126,11 +129,11 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
   }
 
   readonly #repeat = (texts: RepeatedText): void => {
-    this.#decoder.repeated?.(texts.text, texts.count);
+    this.#decoder.repeated?.(texts.text, texts.count, () => texts.last);
     this.#copied = texts.raw;
     if (this.observer.wantsBodies) for (const chunk of texts.chunks()) this.observer.body(chunk);
     else this.observer.repeated(texts);
-    this.#pass(texts.raw);
+    this.#pass(this.#isRewriting ? inLineFeeds(texts.raw) : texts.raw);
   };
 
   /** @param bytes the next ones that have to be parsed */
@@ -164,9 +167,11 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
     }
     this.#count(events.length, chunk);
     this.#passWhole(bytes, events);
-    const place = this.#isRewriting ? undefined : this.#decoder.textPlace;
+    const place = this.#isChanging ? undefined : this.#decoder.textPlace;
     const last = place && events.at(-1);
-    this.#passthrough.learn(last && lastEventIn(bytes, beginsEvent, last.data), chunk, place);
+    const written = last && lastEventIn(bytes, beginsEvent, last.data);
+    const isCopied = written !== undefined && (!this.#isRewriting || isInOurLines(written.bytes, last!));
+    this.#passthrough.learn(isCopied ? written : undefined, chunk, place);
     if (this.#decoder.closing === true) this.#answer.endSoon();
   }
 
@@ -291,6 +296,14 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
     this.break(readingError(error, this.#answer.name), []);
   }
 }
+
+/** Whether an event is as we write it, but for its line ends. */
+const isInOurLines = (bytes: Buffer, event: SseEvent): boolean =>
+  event.id === "" && inLineFeeds(bytes).toString() === textOf(event);
+
+/** Events with our line ends. Their data has none, as JSON on one line. */
+const inLineFeeds = (events: Buffer): Buffer =>
+  Buffer.from(events.toString("latin1").replaceAll("\r\n", "\n"), "latin1");
 
 const hasId = ({ id }: SseEvent): boolean => id !== "";
 

@@ -2,6 +2,7 @@
  * Copies plain text fragments from upstream events into ours without parsing: the bytes that all events of a stream share are
  * compared and replaced by our frame, and the text between them is copied unchanged.
  */
+import { SseParser } from "../../lib/sse.ts";
 import type { ChunkBody } from "../../protocols/chat/schema.ts";
 import type { TextFrame } from "../../protocols/protocol.ts";
 import type { TextPlace } from "../../providers/provider.ts";
@@ -50,6 +51,11 @@ export class RepeatedText {
   /** The first text. */
   get first(): string {
     return JSON.parse(this.raw.toString("utf8", this.#places[0], this.#places[1])) as string;
+  }
+
+  /** The data of the last event. */
+  get last(): string {
+    return new SseParser().push(this.raw).at(-1)!.data;
   }
 
   chunks(): ChunkBody[] {
@@ -162,8 +168,11 @@ export class Passthrough {
   }
 }
 
+/** In one of them each whole event ends, whatever its line ends. */
+const blankLines = ["\n\n", "\n\r", "\r\r"];
+
 /** Whether it may be an incomplete event: complete ones end with a line ending. */
 function isCut(rest: Buffer): boolean {
   const last = rest.at(-1);
-  return last !== 10 && last !== 13 && !rest.includes("\n\n");
+  return last !== 10 && last !== 13 && !blankLines.some((line) => rest.includes(line));
 }

@@ -8,6 +8,7 @@ import { isUtf8 } from "node:buffer";
 import { elementsAt, membersAt, type Span, valueAt } from "../../lib/json/spans.ts";
 import { SseParser } from "../../lib/sse.ts";
 import type { TextPlace } from "../../providers/provider.ts";
+import { Totals } from "./totals.ts";
 
 type Part = { readonly start: number; readonly end: number; readonly length: number };
 
@@ -27,23 +28,22 @@ export class TextTemplate {
   readonly #toText: Part | undefined;
   /** The number of the next event. */
   #next = 0;
-  /** From the text's end to the padding, or to the end of all. */
+  /** From the text's end to what may differ behind it, or to the end of all. */
   readonly #between: Part;
-  /** Behind the padding; undefined where there is none. */
+  /** Behind that; undefined where there is nothing of the kind. */
   readonly #after: Part | undefined;
   /** From a text's end to the next event's text, where one event follows the other; undefined where they differ in more. */
   readonly #toNext: Part | undefined;
-  /** Whether the padding is spaces behind the JSON; else it is a string's text. */
-  readonly #isSpaced: boolean;
+  readonly #gap: Gap;
 
   private constructor(
     before: Buffer,
     toText: Buffer | undefined,
     between: Buffer,
     after: Buffer | undefined,
-    isSpaced: boolean,
+    gap: Gap,
   ) {
-    this.#isSpaced = isSpaced;
+    this.#gap = gap;
     const parts: Buffer[] = [];
     let start = 0;
     const add = (part: Buffer): Part => {
@@ -68,7 +68,8 @@ export class TextTemplate {
    * The places are found by the structure of the JSON, not by what stands there: any text may stand elsewhere too.
    * @returns undefined when it is not certain where they stand
    */
-  static learn({ bytes: event, data }: RawEvent, { path, padding, counter }: TextPlace): TextTemplate | undefined {
+  static learn({ bytes: event, data }: RawEvent, place: TextPlace): TextTemplate | undefined {
+    const { path, padding, counter, totals } = place;
     const json = isOneEvent(event) ? valueAt(event, data) : undefined;
     const text = spanAt(event, json, path);
     if (text === undefined) return undefined;
@@ -77,15 +78,17 @@ export class TextTemplate {
     const pad = padding === undefined ? undefined : membersOf(event, json)?.get(padding);
     const isPadded = pad !== undefined && event[pad.start] === quote;
     if (isPadded && pad.start < text.end) return undefined;
-    const spaces = !isPadded && event[json!.end] === space ? json!.end : undefined;
-    const padStart = isPadded ? pad.start + 1 : spaces;
-    const padEnd = isPadded ? pad.end - 1 : endOfSpaces(event, spaces);
+    const sums =
+      isPadded || totals === undefined ? undefined : totalsAt(event, membersOf(event, json)?.get(totals), text);
+    const spaces = !isPadded && sums === undefined && event[json!.end] === space ? json!.end : undefined;
+    const gapStart = isPadded ? pad.start + 1 : (sums?.start ?? spaces);
+    const gapEnd = isPadded ? pad.end - 1 : (sums?.end ?? endOfSpaces(event, spaces));
     const template = new TextTemplate(
       event.subarray(0, number?.start ?? text.start),
       number && event.subarray(number.end, text.start),
-      event.subarray(text.end, padStart),
-      padEnd === undefined ? undefined : event.subarray(padEnd),
-      spaces !== undefined,
+      event.subarray(text.end, gapStart),
+      gapEnd === undefined ? undefined : event.subarray(gapEnd),
+      sums?.totals ?? (spaces === undefined ? "text" : "spaces"),
     );
     return template.fits(event) ? template : undefined;
   }
@@ -155,19 +158,37 @@ export class TextTemplate {
     if (!this.#holds(piece, from, this.#between)) return -1;
     let at = from + this.#between.length;
     if (this.#after === undefined) return at;
-    if (this.#isSpaced) {
+    at = this.#endOfGap(piece, at);
+    return at >= 0 && this.#holds(piece, at, this.#after) ? at + this.#after.length : -1;
+  }
+
+  /** @returns -1 where it is something else */
+  #endOfGap(piece: Buffer, from: number): number {
+    let at = from;
+    if (this.#gap === "spaces") {
       while (piece[at] === space) at += 1;
-      return this.#holds(piece, at, this.#after) ? at + this.#after.length : -1;
+      return at;
     }
+    if (this.#gap !== "text") return this.#gap.endIn(piece, at);
     for (let byte = piece[at]; byte !== quote; byte = piece[++at]) {
       if (byte === undefined || byte === backslash || byte < 32) return -1;
     }
-    return this.#holds(piece, at, this.#after) ? at + this.#after.length : -1;
+    return at;
   }
 
   #holds(piece: Buffer, at: number, { start, end, length }: Part): boolean {
     return at + length <= piece.length && this.#parts.compare(piece, at, at + length, start, end) === 0;
   }
+}
+
+/** What may differ behind the text: a string's text, spaces behind the JSON, or the numbers of an object. */
+type Gap = "text" | "spaces" | Totals;
+
+/** @returns undefined where they stand before the text, or can't be learnt */
+function totalsAt(bytes: Buffer, span: Span | undefined, text: Span): (Span & { readonly totals: Totals }) | undefined {
+  if (span === undefined || span.start < text.end) return undefined;
+  const totals = Totals.learn(bytes.subarray(span.start, span.end));
+  return totals && { ...span, totals };
 }
 
 /** @returns undefined where no whole number of at most 15 digits begins */

@@ -2,8 +2,6 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { separateEvents } from "../../../src/idempotency/recorded-events.ts";
 import type { Sink } from "../../../src/lib/flow.ts";
-import type { SseEvent } from "../../../src/lib/sse.ts";
-import type { ChunkBody } from "../../../src/protocols/chat/schema.ts";
 import { ChatEncoder } from "../../../src/protocols/chat/stream.ts";
 import { ChatStream } from "../../../src/providers/openai-compatible/stream.ts";
 import type { StreamDecoder } from "../../../src/providers/provider.ts";
@@ -14,6 +12,8 @@ import { EncodedStream } from "../../../src/upstream/stream/encoded-stream.ts";
 import { TextTemplate } from "../../../src/upstream/stream/text-template.ts";
 import type { Target } from "../../../src/upstream/target.ts";
 import { dataOf } from "../../helpers/chat-stream.ts";
+import { googleDecoder, googleStream } from "../../helpers/google-events.ts";
+import { ParsedStream } from "../../helpers/passed-stream.ts";
 
 const frame = (rest: object) => ({ id: "c", object: "chat.completion.chunk", created: 1, model: "m", ...rest });
 const choice = (delta: object, finish_reason: string | null = null, index = 0) => ({ index, delta, finish_reason });
@@ -63,26 +63,13 @@ function piecesOf(bytes: Uint8Array, lengths: readonly number[]): Uint8Array[] {
 
 let copiedPieces = 0;
 
-/** A decoder of whose texts nothing is known: every event is parsed and written anew. */
-class PlainStream implements StreamDecoder {
-  readonly #inner = new ChatStream({}, (kind, choice, count) => `${kind}_${choice}_${count}`);
-
-  push(event: SseEvent): ChunkBody[] {
-    return this.#inner.push(event);
-  }
-  end(): ChunkBody[] {
-    return this.#inner.end();
-  }
-  get finished(): boolean {
-    return this.#inner.finished;
-  }
-}
+const chatDecoder = () => new ChatStream({}, (kind, choice, count) => `${kind}_${choice}_${count}`);
 
 /** What goes to the client, read by read. @param parts the upstream's bytes */
 async function sent(
   parts: readonly Uint8Array[],
   wantsBodies: boolean,
-  decoder: StreamDecoder = new ChatStream({}, (kind, choice, count) => `${kind}_${choice}_${count}`),
+  decoder: StreamDecoder = chatDecoder(),
 ): Promise<string[]> {
   const waiting = [...parts];
   let reader: Sink<Buffer> | undefined;
@@ -145,7 +132,7 @@ async function sent(
 
 /** Bytes of events as they are written, with the shortcut for one who takes bytes and for one who reads each chunk. */
 async function expectSame(parts: readonly Uint8Array[]): Promise<string[]> {
-  const expected = await sent(parts, true, new PlainStream());
+  const expected = await sent(parts, true, new ParsedStream(chatDecoder()));
   expect(await sent(parts, false)).toEqual(expected);
   expect(await sent(parts, true)).toEqual(expected);
   return expected;
@@ -342,4 +329,23 @@ test("any text in any chunk, in any pieces: with the shortcut the bytes are what
   }
   expect(learnt).toBeGreaterThan(200);
   expect(copiedPieces).toBeGreaterThan(20);
+}, 60_000);
+
+test("Google's events, with their totals and line ends, in any pieces: with the shortcut the bytes are what they are without it", async () => {
+  copiedPieces = 0;
+  await fc.assert(
+    fc.asyncProperty(
+      googleStream,
+      fc.option(fc.array(fc.integer({ min: 1, max: 900 }), { maxLength: 30 }), { nil: undefined }),
+      async ({ events }, cuts) => {
+        const bytes = Buffer.from(events.join(""));
+        const parts = piecesOf(bytes, cuts ?? events.map((event) => Buffer.byteLength(event)));
+        const expected = await sent(parts, true, new ParsedStream(googleDecoder()));
+        for (const wantsBodies of [false, true])
+          expect(await sent(parts, wantsBodies, googleDecoder())).toEqual(expected);
+      },
+    ),
+    { numRuns: 500 },
+  );
+  expect(copiedPieces).toBeGreaterThan(50);
 }, 60_000);

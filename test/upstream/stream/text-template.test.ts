@@ -81,6 +81,43 @@ test("spaces behind the JSON may be any number of them, as Anthropic sends them"
   }
 });
 
+test("running totals behind the text may be any whole numbers, in an object that is else the same", () => {
+  const totalled = (text: string, totals: string) =>
+    eventOf(`{"choices":[{"delta":{"content":${text}}}],"used":${totals},"x":1}`);
+  const written = (a: string, b: string) => `{"a":${a},"of":[{"kind":"k9","b":${b}}]}`;
+  const learn = (totals: string) => {
+    const last = lastEventIn(Buffer.from(totalled('"x"', totals)), true, totalled('"x"', totals).slice(6, -2))!;
+    return TextTemplate.learn(last, { path: place.path, totals: "used" })!;
+  };
+  const template = learn(written("0", "12"));
+  expect(
+    wholly(template, totalled('"a"', written("100", "0")) + totalled('"b"', written("7", "999999999999999"))),
+  ).toBe(out('"a"', '"b"'));
+  const others = [
+    ...[
+      written("01", "1"),
+      written("-1", "1"),
+      written("1.5", "1"),
+      written("1e3", "1"),
+      written("", "1"),
+      written('"1"', "1"),
+    ],
+    ...[
+      written("1", "1234567890123456"),
+      written("1", "1").replace("k9", "k8"),
+      written("1", "1").replace("}]", ',"c":1}]'),
+    ],
+    ...[written("1", "1").slice(0, -1), "{}", "null"],
+  ];
+  for (const totals of others) expect([totals, wholly(template, totalled('"a"', totals))]).toEqual([totals, undefined]);
+  // What can't be learnt as totals has to be the same again.
+  for (const totals of [written("1.5", "1"), written("-1", "1"), '{"a":"12"}', "{}"]) {
+    const fixed = learn(totals);
+    expect(wholly(fixed, totalled('"a"', totals))).toBe(out('"a"'));
+    expect(wholly(fixed, totalled('"a"', totals.replace("1", "2").replace("{}", '{"a":1}')))).toBeUndefined();
+  }
+});
+
 test("bytes that are no UTF-8 are left to the parser", () => {
   const [before, after] = event('"#"').split("#");
   const around = (bytes: number[] | string) =>
