@@ -112,6 +112,9 @@ export class Keys {
   #known = new Map<string, Known>();
   #tokenLimits = new Map<string, number>();
   #version = -1;
+  /** Readings that were begun, and which of them is what is known. */
+  #begun = 0;
+  #taken = 0;
   /** Read together with the keys, as one version covers both. */
   beside: (() => Promise<void>) | undefined;
   /** The latest reading of the keys, and the version that it began at. */
@@ -130,9 +133,13 @@ export class Keys {
   async load(): Promise<void> {
     // Asked before the keys are read: a change in between is then noticed by the next call.
     const version = this.#rows.version();
+    this.#begun += 1;
+    const reading = this.#begun;
     const usable = (await this.#rows.list()).filter((row) => row.revokedAt === null);
     await this.beside?.();
-    if (version < this.#version) return; // A later reading was quicker.
+    // A later reading was quicker. Versions don't tell: a database that lost its last moments goes back.
+    if (reading < this.#taken) return;
+    this.#taken = reading;
     this.#tokenLimits = new Map(
       usable.flatMap(({ id, tokensPerMinute }) => (tokensPerMinute === null ? [] : [[id, tokensPerMinute]])),
     );

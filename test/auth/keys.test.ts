@@ -6,6 +6,7 @@ import { KeyError } from "../../src/auth/key-lookup.ts";
 import { isWellFormed, newSecret } from "../../src/auth/key-secret.ts";
 import { type Caller, type KeySpec, Keys, mayUseModel } from "../../src/auth/keys.ts";
 import { openStore, type SqliteStore } from "../../src/store/sqlite/store.ts";
+import type { KeyRow } from "../../src/store/store.ts";
 import { runScript } from "../helpers/child-process.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
@@ -247,6 +248,46 @@ describe("changes", () => {
     expect(await find(house, rotated.secret)).toBeUndefined();
     expect(await find(house, other.secret)).toBeDefined();
   }, 60_000);
+
+  /** A repository whose database goes back to what it was before. */
+  test("a database that lost its last moments is believed: what it has is known, and what changes then", async () => {
+    using house = makeHouse();
+    const { secret, key } = await house.keys.create(pro);
+    const [row] = await house.store.keys.list();
+    const state = { version: 10, rows: [row!] };
+    const rows = { ...house.store.keys, version: () => state.version, list: async () => state.rows };
+    const node = { ...house, keys: new Keys(rows, house.clock, plans) };
+    expect((await find(node, secret))?.keyId).toBe(key.id);
+    Object.assign(state, { version: 8, rows: [] });
+    expect(await find(node, secret)).toBeUndefined();
+    Object.assign(state, { version: 9, rows: [row!] });
+    expect((await find(node, secret))?.keyId).toBe(key.id);
+    Object.assign(state, { version: 10, rows: [{ ...row!, revokedAt: 1 }] });
+    expect(await find(node, secret)).toBeUndefined();
+  });
+
+  test("of two readings the one that began last is known, whichever ends first", async () => {
+    using house = makeHouse();
+    const { secret } = await house.keys.create(pro);
+    const [row] = await house.store.keys.list();
+    let version = 10;
+    const readings: PromiseWithResolvers<readonly KeyRow[]>[] = [];
+    const list = () => {
+      readings.push(Promise.withResolvers<readonly KeyRow[]>());
+      return readings.at(-1)!.promise as Promise<KeyRow[]>;
+    };
+    const node = {
+      ...house,
+      keys: new Keys({ ...house.store.keys, version: () => version, list }, house.clock, plans),
+    };
+    const first = find(node, secret);
+    version = 9;
+    const second = find(node, secret);
+    readings[1]!.resolve([]);
+    expect(await second).toBeUndefined();
+    readings[0]!.resolve([row!]);
+    expect(await first).toBeUndefined();
+  });
 
   test("even one made by hand in the database", async () => {
     using house = makeHouse();

@@ -136,9 +136,9 @@ export class Database implements AsyncDisposable {
     while ((await this.ask(isThere)).length === 0) await Bun.sleep(10);
   }
 
-  /** Gives it a standby anew. */
-  async follow(): Promise<void> {
-    this.#standby = await this.#server.startStandby();
+  /** Gives it a standby anew. @param onWait see `PostgresServer` */
+  async follow(onWait?: () => () => void): Promise<void> {
+    this.#standby = await this.#server.startStandby(onWait);
     const standby = this.#standby;
     this.#stack.defer(() => standby[Symbol.asyncDispose]());
   }

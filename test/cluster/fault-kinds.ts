@@ -6,6 +6,9 @@ import type { Coordination } from "./coordination.ts";
 import type { Database } from "./database.ts";
 import type { FaultWindow } from "./history.ts";
 
+/** Notes that something befalls the same; what it returns, that it is over. */
+export type Note = (kind: string) => () => void;
+
 export type Fault = {
   readonly of: FaultWindow["of"];
   readonly kind: string;
@@ -14,8 +17,8 @@ export type Fault = {
   /** How often it comes, beside the others. */
   readonly weight: number;
   run(node: number): Promise<unknown>;
-  /** What is still to be done when it is over, before anything else befalls the same. */
-  readonly after?: () => Promise<unknown>;
+  /** What is still to be done when it is over, before anything else befalls the same. @param note where that is felt too */
+  readonly after?: (note: Note) => Promise<unknown>;
 };
 
 /** How a fault is given time. */
@@ -152,7 +155,8 @@ export function databaseFaults(database: Database, times: Times): Fault[] {
             kind: "database: fail-over",
             weight: 3,
             run: () => database.failOver(random.chance(50)),
-            after: () => database.follow(),
+            // On a busy machine commits wait for some seconds until it is in sync.
+            after: (note: Note) => database.follow(() => note("database: standby joins")),
           },
           { ...shared, kind: "database: standby away", weight: 1, run: () => crash(database.loseStandby()) },
         ]

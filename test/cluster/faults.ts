@@ -44,13 +44,19 @@ export class Faults {
   }
 
   async #run({ of, kind, run, after }: Fault, node: number, at: number): Promise<void> {
-    const window: FaultWindow = { of, node: at, kind, from: now(), to: Number.POSITIVE_INFINITY };
-    this.windows.push(window);
+    const note = (what: string) => {
+      const window: FaultWindow = { of, node: at, kind: what, from: now(), to: Number.POSITIVE_INFINITY };
+      this.windows.push(window);
+      return () => {
+        window.to = now();
+      };
+    };
+    const isOver = note(kind);
     try {
       await run(node);
     } finally {
-      window.to = now();
+      isOver();
     }
-    await after?.();
+    await after?.(note);
   }
 }

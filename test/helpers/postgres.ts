@@ -41,17 +41,22 @@ export class PostgresServer implements AsyncDisposable {
     return server;
   }
 
-  /** A standby that has all that this server has. From now on nothing is confirmed here that is not there too. */
-  async startStandby(): Promise<PostgresServer> {
+  /**
+   * A standby that has all that this server has. From now on nothing is confirmed here that is not there too.
+   * @param onWait called when commits begin to wait for it; what it returns, when they go on
+   */
+  async startStandby(onWait: () => () => void = () => () => {}): Promise<PostgresServer> {
     const standby = new PostgresServer();
     standby.own(standby.folder.path);
     const from = ["-d", this.url("postgres"), "--write-recovery-conf", "--checkpoint=fast", "--no-sync"];
     await standby.#make("pg_basebackup", from);
     await standby.run();
+    const goesOn = onWait();
     await this.ask("postgres", "alter system set synchronous_standby_names = '*'");
     await this.ask("postgres", "select pg_reload_conf()");
     const isFollowed = "select 1 from pg_stat_replication where sync_state = 'sync' and state = 'streaming'";
     while ((await this.ask("postgres", isFollowed)).length === 0) await Bun.sleep(10);
+    goesOn();
     return standby;
   }
 

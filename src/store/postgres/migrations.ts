@@ -395,6 +395,17 @@ end $$;`,
   { sql: callFunctions },
   // 12: Beats that do not count.
   { sql: beatFunctions },
+  {
+    // 13: A version of the keys that never comes again, though a fail-over or a backup may lose those before it: it goes by time.
+    sql: `
+create or replace function troupe.count_key_change() returns trigger language plpgsql as $$
+begin
+  update troupe.generations set value = greatest(value + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint)
+    where name = 'keys';
+  perform pg_notify('troupe', 'keys');
+  return null;
+end $$;`,
+  },
 ];
 
 /** One number for all programs, so that of several that start at once one migrates. "trpe" */
