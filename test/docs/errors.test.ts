@@ -55,6 +55,12 @@ test("no static is missing from this list", () => {
   expect(statics.filter((name) => !source.includes(`ApiError.${name}(`))).toEqual([]);
 });
 
+test("told by another process it is the same error", () => {
+  for (const error of made) {
+    expect(ApiError.again(JSON.parse(JSON.stringify(error.told())) as ReturnType<ApiError["told"]>)).toEqual(error);
+  }
+});
+
 test("every body has the four fields, all strings", () => {
   for (const error of made) {
     const body = error.fields();
