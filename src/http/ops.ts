@@ -83,10 +83,17 @@ function databaseFailure(error: unknown): string {
   return "The database fails; the log says how.";
 }
 
-function checkLimits({ isAlone, nodes }: ClusterStatus) {
+function checkLimits({ isAlone, nodes, cause }: ClusterStatus) {
   if (!isAlone) return { status: "ok", nodes };
-  const message = "The windows of all nodes can't be reached: this node admits its share of each limit.";
+  const message = `The windows of all nodes ${windowsFailure(cause)}: this node admits its share of each limit.`;
   return { status: "failing", message, nodes };
+}
+
+function windowsFailure(cause: ClusterStatus["cause"]): string {
+  if (cause === "readonly") return "take no writes, as on a replica";
+  if (cause === "full") return "have no room left";
+  if (cause === "unusable" || cause === "missing") return "are refused to it, and the log says how";
+  return "can't be reached";
 }
 
 function working(isWorking: boolean, otherwise: string): Check {

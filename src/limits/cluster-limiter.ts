@@ -17,6 +17,7 @@ import {
   type WindowTimes,
   windowTimes,
 } from "../store/shared-windows.ts";
+import { StorageError, type StorageErrorKind } from "../store/storage-error.ts";
 import type { CallerLimiter, Decision } from "./limiter.ts";
 import { NodeWindow } from "./node-window.ts";
 
@@ -31,8 +32,12 @@ export type ClusterLimiterOptions = {
   readonly times?: WindowTimes;
 };
 
-/** Whether the node asks the store, and how many nodes there are. */
-export type ClusterStatus = { readonly isAlone: boolean; readonly nodes: number };
+/** Whether the node goes by its share of the limits, and how many nodes there are; then `cause` tells what is wrong, as far as it is known. */
+export type ClusterStatus = {
+  readonly isAlone: boolean;
+  readonly nodes: number;
+  readonly cause?: StorageErrorKind | undefined;
+};
 
 /** What became of an exchange. */
 type Exchanged = "done" | "lapsed" | "failed";
@@ -84,6 +89,7 @@ export class ClusterLimiter implements CallerLimiter {
   #toldAt = Number.NEGATIVE_INFINITY;
   #epoch: string | undefined;
   #isAlone = false;
+  #cause: StorageErrorKind | undefined;
   #backSince: number | undefined;
   #beating: Promise<void> | undefined;
   readonly #urgent = new Set<NodeWindow>();
@@ -110,7 +116,7 @@ export class ClusterLimiter implements CallerLimiter {
   }
 
   get status(): ClusterStatus {
-    return { isAlone: this.#isAlone, nodes: this.#nodes };
+    return { isAlone: this.#isAlone, nodes: this.#nodes, ...(this.#isAlone && { cause: this.#cause }) };
   }
 
   /** Registers the node. The store may be away: then the limits fall to its share until it is there. */
@@ -417,14 +423,16 @@ export class ClusterLimiter implements CallerLimiter {
 
   #lose(error: unknown): void {
     this.#backSince = undefined;
-    if (this.#isAlone || this.#isClosed) {
-      this.#isAlone = true;
-      return;
-    }
+    const wasAlone = this.#isAlone;
     this.#isAlone = true;
-    this.counts.lost += 1;
-    for (const window of this.#callers.values()) window.forgetSlots();
-    this.#beatLater();
+    if (this.#isClosed) return;
+    this.#cause = error instanceof StorageError ? error.kind : undefined;
+    if (!wasAlone) {
+      this.counts.lost += 1;
+      for (const window of this.#callers.values()) window.forgetSlots();
+      this.#beatLater();
+    }
+    // Once a minute for as long as it lasts, as the cause may have become another.
     if (!this.#warnings.takes()) return;
     const { log, place } = this.#options;
     log.error("the windows of the rate limits can't be reached; this node admits its share of each limit", {

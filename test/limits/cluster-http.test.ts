@@ -52,4 +52,24 @@ describe.skipIf(!hasPostgres).each(windowsIn)("two nodes with their windows in %
     expect(metrics).toMatch(/^troupe_limit_shared 1$/m);
     expect(metrics).toMatch(/^troupe_limit_share_decisions_total 0$/m);
   }, 60_000);
+
+  test.skipIf(place !== "Redis")(
+    "a server that was made a replica is told in health, and found again once it is none",
+    async () => {
+      const health = async () =>
+        (await (await nodes[0]!.fetch("/health")).json()) as { status: string; checks: { rate_limits: unknown } };
+      const failing = {
+        status: "failing",
+        message: "The windows of all nodes take no writes, as on a replica: this node admits its share of each limit.",
+        nodes: 2,
+      };
+      await redis!.ask("REPLICAOF", "127.0.0.1", "1");
+      while (!Bun.deepEquals((await health()).checks.rate_limits, failing)) await Bun.sleep(20);
+      expect((await health()).status).toBe("degraded");
+      expect(await (await nodes[0]!.fetch("/metrics")).text()).toMatch(/^troupe_limit_shared 0$/m);
+      await redis!.ask("REPLICAOF", "NO", "ONE");
+      while ((await health()).status !== "ok") await Bun.sleep(20);
+    },
+    60_000,
+  );
 });

@@ -3,6 +3,7 @@ import { describe, expect, test } from "bun:test";
 import type { Clock } from "../../src/lib/clock.ts";
 import { ClusterLimiter } from "../../src/limits/cluster-limiter.ts";
 import type { SharedWindows } from "../../src/store/shared-windows.ts";
+import { StorageError } from "../../src/store/storage-error.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { ModelWindows } from "../helpers/model-windows.ts";
 import { silentLogger } from "../helpers/silent-logger.ts";
@@ -201,6 +202,35 @@ describe("a node", () => {
     }
     expect([...known]).toEqual([3]);
     expect(nodes.every(({ limiter }) => limiter.status.isAlone)).toBe(true);
+  });
+
+  test("says what is wrong with the windows, once a minute for as long as it lasts", async () => {
+    const cluster = new Cluster();
+    const told: unknown[] = [];
+    const log = {
+      ...silentLogger,
+      error: (_: string, fields?: { readonly error?: unknown }) => told.push(fields?.error),
+    };
+    let failure: StorageError | undefined;
+    const windows = reached(cluster.model, () => {
+      if (failure !== undefined) throw failure;
+      return false;
+    });
+    const limiter = new ClusterLimiter({ windows, clock: cluster.time, log, place: "model", times });
+    await cluster.until(limiter.start());
+    expect(limiter.status).toEqual({ isAlone: false, nodes: 1 });
+    const gone = new StorageError("away", "model", "gone");
+    const replica = new StorageError("readonly", "model", "a replica");
+    failure = gone;
+    await cluster.pass(30_000);
+    expect(limiter.status).toEqual({ isAlone: true, nodes: 1, cause: "away" });
+    failure = replica;
+    await cluster.pass(100_000);
+    expect(limiter.status.cause).toBe("readonly");
+    expect([told, limiter.counts.lost]).toEqual([[gone, replica, replica], 1]);
+    failure = undefined;
+    await cluster.pass(10_000);
+    expect(limiter.status).toEqual({ isAlone: false, nodes: 1 });
   });
 
   test("has one place among the others wherever they are counted, so that all shares are the limit", async () => {
