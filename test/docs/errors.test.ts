@@ -64,6 +64,8 @@ test("told by another process it is the same error", () => {
 test("every body has the four fields, all strings", () => {
   for (const error of made) {
     const body = error.fields();
+    // As another node tells it.
+    expect(ApiError.again(error.told()).told()).toEqual(error.told());
     expect(Object.keys(body)).toEqual(["message", "type", "param", "code"]);
     for (const value of Object.values(body)) expect(value).toBeString();
   }
