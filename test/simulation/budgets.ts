@@ -136,8 +136,8 @@ export class BudgetedCalls implements Part {
   }
 
   join(node: Node): void {
-    const { path, background, holder, strays, machine } = node;
-    const database = budgetRepository({ path, background }, { holder, strays, hasOneClock: false });
+    const { path, background, holder, machine } = node;
+    const database = budgetRepository({ path, background }, { holder, hasOneClock: false });
     const pooled = this.#isPooled
       ? new PooledBudgets({
           store: database,

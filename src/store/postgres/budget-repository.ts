@@ -5,13 +5,12 @@
 import type { BudgetRepository, BudgetRow, Reserved, Spending } from "../store.ts";
 import { callAccounts } from "./call-accounts.ts";
 import type { Holder } from "./holder.ts";
+import { OwnRows } from "./own-rows.ts";
 import type { QueryPool } from "./query-pool.ts";
-import type { Strays } from "./strays.ts";
 
 export type BudgetPools = { readonly path: QueryPool; readonly background: QueryPool };
 export type BudgetTools = {
   readonly holder: Holder;
-  readonly strays: Strays;
   /** Whether windows go by the callers' clocks, which then must be one; else they go by the server's. */
   readonly hasOneClock: boolean;
 };
@@ -21,16 +20,33 @@ type Decision = Omit<Reserved, "tokens"> & {
   readonly tokens?: { readonly used: number; readonly emptyMs: number; readonly waitMs: number | null };
 };
 
-/** Gives back what was reserved for a call that nobody makes, its tokens too. */
-const strayReservation = "select troupe.settle($1::text, 0, 0)";
+/** For how long the server may yet carry out what its caller gave up: beyond any statement's time limit and any packet's way. */
+const lateMs = 600_000;
 /** Calls under way whose reservation was sent twice; the oldest beyond it are settled as if it had not been. */
 const maxSentTwice = 10_000;
 
 export function budgetRepository(
   { path, background }: BudgetPools,
-  { holder, strays, hasOneClock }: BudgetTools,
+  { holder, hasOneClock }: BudgetTools,
 ): BudgetRepository {
   const accounts = callAccounts(path);
+  const { clock } = path.options;
+  let mayBeLateUntil = Number.NEGATIVE_INFINITY;
+  /** What nobody makes is given back, its tokens too. */
+  const own = new OwnRows<{ id: string }>({
+    holder,
+    rows: (owner) =>
+      background.run<{ id: string }>("select id from troupe.reservations where owner = $1::text", [owner]),
+    nameOf: ({ id }) => id,
+    release: ({ id }) => accounts.ask(id, () => ({ id, spent: 0, tokens: 0 })),
+    isDue: () => clock.monotonic() < mayBeLateUntil,
+  });
+  /** Of a sending that nobody heard of: whatever becomes of it is not wanted. */
+  const giveUp = (name: string | undefined) => {
+    if (name === undefined) return;
+    own.ended(name);
+    mayBeLateUntil = clock.monotonic() + lateMs;
+  };
   /**
    * The names of reservations that were sent twice. Each sending after one that broke has a name of its own, as that one may be carried
    * out at any time, when the call is over too, and would then be held, or settled once more.
@@ -75,17 +91,13 @@ export function budgetRepository(
     async reserve({ id, amount, budgets, tokens }) {
       const owner = await holder.current();
       const now = hasOneClock ? tokens?.now : undefined;
-      const sent: string[] = [];
-      const removeStray = () => {
-        const name = sent.pop();
-        if (name !== undefined) strays.add({ owner, text: strayReservation, parameters: [name] });
-      };
+      let sent: string | undefined;
       const reserving = accounts.ask(id, (again) => {
-        removeStray();
-        const name = again ? renamed(id) : nameOf(id);
-        sent.push(name);
+        giveUp(sent);
+        sent = again ? renamed(id) : nameOf(id);
+        own.began(sent, owner);
         return {
-          id: name,
+          id: sent,
           owner,
           amount,
           budgets,
@@ -97,10 +109,11 @@ export function budgetRepository(
       });
       const answer = await reserving.catch((error) => {
         sentTwice.delete(id);
-        removeStray();
+        giveUp(sent);
         throw error;
       });
       const { tokens: window, ...decision } = answer as Decision;
+      if (decision.refusedBy !== undefined || (window !== undefined && window.waitMs !== 0)) own.ended(sent!);
       if (window === undefined) return decision;
       return { ...decision, tokens: { ...window, waitMs: window.waitMs ?? Number.POSITIVE_INFINITY } };
     },
@@ -110,6 +123,7 @@ export function budgetRepository(
         mayBeDone = again;
         return { id: nameOf(id), spent, tokens };
       });
+      own.ended(nameOf(id));
       sentTwice.delete(id);
       return (isDone as boolean) || mayBeDone;
     },

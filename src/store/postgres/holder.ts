@@ -21,7 +21,7 @@ export class Holder {
   #cancelTimer = () => {};
   #isClosed = false;
   /** Called after each renewal that its own timer made. */
-  onRenewed = () => {};
+  readonly onRenewed = new Set<() => void>();
 
   constructor(pool: QueryPool, place: string, clock: Clock, lapseMs: number) {
     this.#pool = pool;
@@ -123,7 +123,7 @@ export class Holder {
       () => true,
       () => false,
     );
-    if (isRenewed) this.onRenewed();
+    if (isRenewed) for (const tell of this.onRenewed) tell();
     if (this.holds(this.#id)) this.#renewAfter(this.lapseMs / (isRenewed ? 3 : 30));
   }
 }

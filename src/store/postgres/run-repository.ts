@@ -14,7 +14,7 @@ import type {
 } from "../store.ts";
 import { type Hints, hintChannel, watchHint } from "./hints.ts";
 import type { Holder } from "./holder.ts";
-import { OwnCalls } from "./own-calls.ts";
+import { OwnRows } from "./own-rows.ts";
 import type { QueryPool } from "./query-pool.ts";
 import type { Strays } from "./strays.ts";
 
@@ -77,7 +77,16 @@ export function runRepository({ path, background }: RunPools, { holder, strays, 
     const by = owner === null ? null : owner === holder.id ? "self" : isAlive ? "other" : "gone";
     return { ...rest, holder: by, ...(owner !== null && { owner }), wholeEvents: 1 };
   };
-  const own = new OwnCalls(background, holder, released);
+  const own = new OwnRows<CallId>({
+    holder,
+    rows: (owner) =>
+      background.run<CallId>(
+        "select call::float8 as call, run from troupe.kept_calls where owner = $1::text and state = 'running'",
+        [owner],
+      ),
+    nameOf: ({ run }) => run,
+    release: ({ call, run }) => background.run(released, [call, run]),
+  });
   /** Of a write that found no row of its own: what it was for runs no more. @returns whether it found it */
   const held = (run: string, isHeld: boolean) => {
     if (!isHeld) own.ended(run);

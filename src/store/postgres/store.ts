@@ -132,7 +132,7 @@ export async function openPostgresStore(
     keys: keyRepository({ path, background }, place, poll),
     runs: runRepository({ path, background }, { holder, strays, hints }),
     conversations: conversationRepository(path),
-    budgets: budgetRepository({ path, background }, { holder, strays, hasOneClock }),
+    budgets: budgetRepository({ path, background }, { holder, hasOneClock }),
     audit: auditRepository(background),
     ledger: ledgerRepository(background),
     nodes: nodeRepository(background),

@@ -1,9 +1,7 @@
 /**
  * Removes the rows of calls that nobody makes. One whose claim or release was cut off may be there all the same, and other nodes would
- * wait for it for as long as this process lives. Tried until it works, or until the lease has lapsed, as then nobody waits.
- *
- * The server may carry out a claim long after its caller gave up: what waited in a socket, or for a lock, comes after a removal that
- * found nothing. So each is removed again and again, at twice the interval each time.
+ * wait for it. Tried until it works, or until the lease has lapsed, as then nobody waits. What the server carries out later than that
+ * is found at a renewal of the lease (`own-rows.ts`); this is sooner.
  */
 import type { Clock } from "../../lib/clock.ts";
 import type { Holder } from "./holder.ts";
@@ -11,19 +9,15 @@ import type { Parameter, QueryPool } from "./query-pool.ts";
 
 type Stray = { readonly owner: string; readonly text: string; readonly parameters: readonly Parameter[] };
 
-type Waiting = { readonly stray: Stray; readonly everyMs: number; readonly dueAt: number };
-
 const retryMs = 250;
-/** The last interval; all of them take twice as long, beyond any statement's time limit and any packet's way. */
-const lastMs = retryMs * 2 ** 10;
-/** Beyond it the lease itself is given up. */
+/** Beyond it the oldest are left to the renewals. */
 const maxStrays = 10_000;
 
 export class Strays implements Disposable {
   readonly #pool: QueryPool;
   readonly #holder: Holder;
   readonly #clock: Clock;
-  #waiting: Waiting[] = [];
+  #waiting: Stray[] = [];
   #cancelTimer: (() => void) | undefined;
   #isClosed = false;
 
@@ -35,9 +29,8 @@ export class Strays implements Disposable {
 
   /** @param text a statement that removes the row, if it is there */
   add(stray: Stray): void {
-    if (this.#waiting.length >= maxStrays) this.#drop();
-    if (this.#waiting.length >= maxStrays) this.#holder.lose();
-    else this.#waiting.push(this.#next(stray, retryMs));
+    if (this.#waiting.length >= maxStrays) this.#waiting.shift();
+    this.#waiting.push(stray);
     this.#later();
   }
 
@@ -51,30 +44,15 @@ export class Strays implements Disposable {
     this.#cancelTimer ??= this.#clock.setTimer(retryMs, () => void this.#remove());
   }
 
-  #next(stray: Stray, everyMs: number): Waiting {
-    return { stray, everyMs, dueAt: this.#clock.monotonic() + everyMs };
-  }
-
-  /** Makes room: the oldest that was removed once is likely to be gone. */
-  #drop(): void {
-    const at = this.#waiting.findIndex(({ everyMs }) => everyMs > retryMs);
-    if (at >= 0) this.#waiting.splice(at, 1);
-  }
-
+  /** After one that failed the others would fail too. */
   async #remove(): Promise<void> {
-    const left: Waiting[] = [];
-    let hasFailed = false;
-    for (const waiting of this.#waiting.splice(0)) {
-      const { stray, everyMs, dueAt } = waiting;
-      if (!this.#holder.holds(stray.owner)) continue;
-      // After one that failed the others would fail too.
-      if (hasFailed || dueAt > this.#clock.monotonic()) left.push(waiting);
-      else if (!(await this.#isRemoved(stray))) {
-        hasFailed = true;
-        left.push(waiting);
-      } else if (everyMs < lastMs) left.push(this.#next(stray, 2 * everyMs));
+    const strays = this.#waiting.splice(0);
+    let removed = 0;
+    for (const stray of strays) {
+      if (this.#holder.holds(stray.owner) && !(await this.#isRemoved(stray))) break;
+      removed += 1;
     }
-    this.#waiting = [...left, ...this.#waiting];
+    this.#waiting = [...strays.slice(removed), ...this.#waiting];
     this.#cancelTimer = undefined;
     this.#later();
   }

@@ -159,6 +159,11 @@ export class BudgetTables {
     return true;
   }
 
+  #ownedBy(owner: string): { readonly id: string }[] {
+    if (this.#broken.has("strays-stay")) return [];
+    return [...this.#reservations].filter(([, held]) => held.owner === owner).map(([id]) => ({ id }));
+  }
+
   #release(): Result {
     let released = 0;
     if (this.#broken.has("reservations-of-the-dead-stay")) return { rows: [{ released }] };
@@ -180,10 +185,7 @@ export class BudgetTables {
   readonly statements: readonly Statement[] = [
     ["then troupe.reserve(", (values) => ({ rows: [{ answer: JSON.stringify(this.#account(values)) }] })],
     ["troupe.account_calls(", (values) => ({ rows: [{ answer: JSON.stringify(this.#accountAll(values)) }] })],
-    [
-      "select troupe.settle($1::text, 0, 0)",
-      ([id]) => ({ rows: [{ settle: !this.#broken.has("strays-stay") && this.#settle(id as string, 0, 0) }] }),
-    ],
+    ["select id from troupe.reservations", ([owner]) => ({ rows: this.#ownedBy(owner as string) })],
     ["as released from", () => this.#release()],
     ["select troupe.open_spans(", () => changed(1)],
     ["select asked.scope, asked.span", (values) => this.#spent(values)],
