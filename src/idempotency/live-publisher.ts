@@ -143,7 +143,11 @@ export class LivePublisher {
 
   /** @returns false where nothing more can be published before the store has the next event */
   async #append(): Promise<boolean> {
-    this.#published = Math.max(this.#published, this.#run.floor());
+    if (this.#published < this.#run.floor()) {
+      this.#published = this.#run.floor();
+      // Readers are told that the store has what is left out, though nothing may come after it.
+      this.#isChecking = true;
+    }
     const events = firstOf(this.#run.held(this.#published).slice(0, this.#run.count() - this.#published));
     if (events.length === 0) {
       this.#onStoreNeeded();

@@ -14,7 +14,7 @@ export type LivePlace = readonly [events: number, part: number];
 
 export type LiveEntry = { readonly place: LivePlace } & (
   | {
-      /** The first of each stream: the holder was asked, and publishes. */
+      /** The first of each stream: the holder was asked, and publishes. A later one: events before its place are in the store. */
       readonly kind: "head";
       /** JSON object; undefined until the upstream has answered with a stream. */
       readonly headers: string | undefined;
@@ -61,7 +61,7 @@ export interface LiveStreams {
   begin(stream: string, generation: number, headers: string | undefined): Promise<void>;
   /**
    * Appends events where they are the next ones.
-   * @param count how many there are; none: only asks
+   * @param count how many there are; none: asks, and tells readers of what only the store has
    * @param floor events before that number are in the store: the stream may leave them out
    * @returns the number of the event that comes next; undefined where the stream has not begun, or is gone
    */

@@ -85,6 +85,8 @@ export class ModelledStreams {
     if (last.place[1] >= endPart) return firstId + count;
     this.#keep(stream, liveTimes.keptMs);
     const expected = Math.max(last.place[0], floor);
+    if (count === 0 && floor > last.place[0])
+      this.#add(stream, { kind: "head", place: [floor, 0], headers: undefined });
     if (count === 0 || firstId !== expected) return expected;
     this.#add(stream, { kind: "events", place: [firstId + count, 0], firstId, text });
     return firstId + count;

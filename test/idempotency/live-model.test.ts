@@ -3,7 +3,7 @@
  * server of the streams: each reader gets every event once and in order, of one call. A failure prints its seed:
  * LIVE_SEED=… bun test …, and LIVE_SEEDS=20 tries twenty times as many.
  */
-import { describe, expect, test } from "bun:test";
+import { describe, expect, spyOn, test } from "bun:test";
 import { Idempotency } from "../../src/idempotency/idempotency.ts";
 import { LiveRuns } from "../../src/idempotency/live-runs.ts";
 import { ApiError } from "../../src/protocols/errors.ts";
@@ -289,6 +289,22 @@ describe("live streams on a model", () => {
     await world.runUntil(7_010);
     expect(reader.events).toEqual(["0", "1"]);
     expect(story.runs.appended).toBe(0);
+  });
+
+  test("an event that is too long for a stream is read from the store at once, though nothing comes after it", async () => {
+    const { story, world, call, readers } = await begun(1, 2);
+    // In this thread: the time of the model does not wait for others.
+    using _packing = spyOn(Bun, "zstdCompress").mockImplementation(async (...given) => Bun.zstdCompressSync(...given));
+    const long = "x".repeat(70_000);
+    call.push(long);
+    await world.runUntil(1_100);
+    for (const { events } of readers) expect(events.map(({ length }) => length)).toEqual([1, 70_000]);
+    expect(story.runs.appended).toBe(1);
+    // What comes next comes live.
+    call.push("2");
+    await world.runUntil(1_150);
+    for (const { events } of readers) expect(events.at(-1)).toBe("2");
+    expect(story.runs.appended).toBe(1);
   });
 
   test("what a server forgets before it is read is published again, though nothing new comes", async () => {

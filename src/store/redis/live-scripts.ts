@@ -71,6 +71,8 @@ local first, count, floor = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[
 if part >= ${endPart} then return first + count end
 redis.call('PEXPIRE', KEYS[1], ${liveTimes.keptMs})
 local expected = math.max(events, floor)
+-- Readers wait for what comes after the last entry: what only the store has is told by a place alone.
+if count == 0 and floor > events then redis.call('XADD', KEYS[1], string.format('%.0f-0', floor), 'unopened', '') end
 if count == 0 or first ~= expected then return expected end
 redis.call('XADD', KEYS[1], string.format('%.0f-0', first + count), 'first', ARGV[1], 'text', ARGV[3])
 return first + count

@@ -57,6 +57,16 @@ describe.skipIf(!hasRedis)("live streams in Valkey or Redis", () => {
     ]);
   });
 
+  test("readers are told of events that only the store has, once", async () => {
+    await streams.begin("s", 1, head.headers);
+    await add(0, "a");
+    const tell = (floor: number) => streams.append("s", { firstId: 1, count: 0, text: "" }, floor);
+    expect([await tell(1), await tell(3), await tell(3), await tell(2)]).toEqual([1, 3, 3, 3]);
+    expect(await add(3, "d", 3)).toBe(4);
+    const place = { kind: "head", place: [3, 0], headers: undefined } as const;
+    expect(await all("s")).toEqual([head, events(0, 1, "a"), place, events(3, 1, "d")]);
+  });
+
   test("a generation begins once, and without what an earlier one held", async () => {
     await streams.begin("s", 1, undefined);
     await add(0, "a");
