@@ -139,7 +139,8 @@ export class CallTables {
       return { rows: [{ isDone: false }] };
     Object.assign(row, { state: "finished", watched: false, status, headers, events, bodyFrom, body, expiresAt });
     this.#give(row, null);
-    this.onFinished(row.requestId, row.run);
+    // How a call failed is no answer: it is told to those who wait, and has expired before it began.
+    if (expiresAt !== 0) this.onFinished(row.requestId, row.run);
     return { rows: [{ isDone: true }] };
   }
 
