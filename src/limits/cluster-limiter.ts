@@ -57,6 +57,8 @@ const recallRetryMs = 50;
 /** For how long it is then taken as refused. */
 const stillHeldMs = 500;
 const noAheadMs = 2_000;
+/** Exchanges at once for requests that wait: one that hangs does not hold up all others. */
+const maxAsking = 2;
 /** Callers of one exchange, all of which are locked until it ends: 20 ms in a database. */
 const batchSize = 50;
 const tidyMs = 30_000;
@@ -93,6 +95,9 @@ export class ClusterLimiter implements CallerLimiter {
   #backSince: number | undefined;
   #beating: Promise<void> | undefined;
   readonly #urgent = new Set<NodeWindow>();
+  /** Exchanges under way for them. */
+  #asking = 0;
+  #isAskPlanned = false;
   readonly #due = new Set<NodeWindow>();
   /** Those under way, until what the store said is taken over. */
   readonly #exchanges = new Set<Promise<Exchanged>>();
@@ -197,18 +202,42 @@ export class ClusterLimiter implements CallerLimiter {
     return promise;
   }
 
-  /** Those of one turn of the event loop are asked for together. */
   #urge(window: NodeWindow): void {
     if (window.isExchanging || this.#urgent.has(window)) return;
     this.#urgent.add(window);
-    if (this.#urgent.size === 1) queueMicrotask(() => void this.#askForUrgent());
+    this.#askSoon();
+  }
+
+  /** Those of one turn of the event loop are asked for together, and those that come while others are asked for. */
+  #askSoon(): void {
+    if (this.#isAskPlanned || this.#urgent.size === 0 || this.#asking >= maxAsking) return;
+    this.#isAskPlanned = true;
+    queueMicrotask(() => {
+      this.#isAskPlanned = false;
+      void this.#askNow();
+      this.#askSoon();
+    });
+  }
+
+  async #askNow(): Promise<void> {
+    this.#asking += 1;
+    try {
+      await this.#askForUrgent();
+    } finally {
+      this.#asking -= 1;
+      this.#askSoon();
+    }
   }
 
   async #askForUrgent(tries = 1): Promise<void> {
     const now = this.#options.clock.monotonic();
     if (now >= this.#leaseUntil && !this.#isAlone) await this.#beat();
-    const windows = [...this.#urgent].filter(({ isExchanging }) => !isExchanging);
-    this.#urgent.clear();
+    const windows: NodeWindow[] = [];
+    for (const window of this.#urgent) {
+      if (windows.length >= batchSize) break;
+      this.#urgent.delete(window);
+      if (!window.isExchanging) windows.push(window);
+    }
     if (windows.length === 0) return;
     if (this.#isAlone) {
       for (const window of windows) this.#settle(window, (at) => this.#byShare(window, at));

@@ -105,6 +105,36 @@ describe("a node", () => {
     expect(hit()).toMatchObject({ allowed: true, remaining: 98 });
   });
 
+  test("asks for all that wait together: two exchanges at once, of fifty callers each", async () => {
+    const { cluster, node } = await lone();
+    const sizes: number[] = [];
+    const gates: (() => void)[] = [];
+    const { exchange } = cluster.model;
+    cluster.model.exchange = async (name, asks) => {
+      sizes.push(asks.length);
+      await new Promise<void>((resolve) => gates.push(resolve));
+      return exchange.call(cluster.model, name, asks);
+    };
+    const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+    const hits: Promise<boolean>[] = [];
+    for (let at = 0; at < 63; at += 1) {
+      hits.push(node.hit(`caller ${at}`, 10));
+      // Some in turns of their own, some in one.
+      if (at < 40) await turn();
+    }
+    await turn();
+    expect(sizes).toEqual([1, 1]);
+    gates[0]!();
+    await turn();
+    expect(sizes).toEqual([1, 1, 50]);
+    gates[1]!();
+    await turn();
+    expect(sizes).toEqual([1, 1, 50, 11]);
+    for (const open of gates) open();
+    expect(new Set(await Promise.all(hits))).toEqual(new Set([true]));
+    expect(node.limiter.counts.waited).toBe(63);
+  });
+
   test("refuses without asking what it knows to be full, for as long as it is", async () => {
     const { cluster, hit } = await lone();
     for (let at = 0; at < 3; at += 1) expect(await hit(3)).toMatchObject({ allowed: true, remaining: 2 - at });
