@@ -141,10 +141,10 @@ export function budgetRepository(
     async spending(spans) {
       await background.run("select troupe.open_spans($1::text::jsonb)", [JSON.stringify(spans)]);
       const rows = await background.run<Spending>(
-        // Of a pool only what calls hold: the rest is as free as what is in none.
+        // Of an open pool only what calls hold: the rest is as free as what is in none. What a closed one has not given back is not.
         `select asked.scope, asked.span, coalesce(s.spent, 0)::float8 as spent, (coalesce(s.reserved, 0) - (
            select coalesce(sum(greatest(0, troupe.pool_left(p) - p.held)), 0) from troupe.budget_pools p
-           where p.scope = asked.scope and p.span = asked.span and p.state <> 'ended'))::float8 as reserved
+           where p.scope = asked.scope and p.span = asked.span and p.state = 'open'))::float8 as reserved
          from rows from (jsonb_to_recordset($1::text::jsonb) as (scope text, span text)) with ordinality asked(scope, span, place)
          left join troupe.spending s on s.scope = asked.scope and s.span = asked.span order by place`,
         [JSON.stringify(spans)],

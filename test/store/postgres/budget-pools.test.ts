@@ -90,11 +90,14 @@ describe.skipIf(!hasPostgres)("pools of money in PostgreSQL", () => {
 
   on(
     "a pool that the counter lost is closed, but not while it may be on its way there",
-    async ({ poolRepository }, url) => {
+    async ({ poolRepository, budgets }, url) => {
       await poolRepository.fill([ask(400, null, "a")]);
       expect(await poolRepository.account([account("a", { isLost: true })])).toEqual(["open"]);
+      expect(await budgets.spending([all])).toEqual([{ ...all, spent: 0, reserved: 0 }]);
       await server.ask(url, "update troupe.budget_pools set opened_at = opened_at - interval '3 seconds'");
       expect(await poolRepository.account([account("a", { isLost: true })])).toEqual(["closed"]);
+      // Nobody can have it until it ends.
+      expect(await budgets.spending([all])).toEqual([{ ...all, spent: 0, reserved: 400 }]);
       expect(await rowOf(url)).toEqual({ spent: 0, reserved: 400 });
       expect(await poolRepository.endLapsed()).toBe(0);
       await server.ask(url, "update troupe.budget_pools set told_at = told_at - interval '601 seconds'");
