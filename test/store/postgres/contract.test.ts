@@ -7,11 +7,17 @@ import { hasPgBouncer, PgBouncer } from "../../helpers/pgbouncer.ts";
 import { hasPostgres, PostgresServer } from "../../helpers/postgres.ts";
 import { describeStore } from "../contract.ts";
 
+const limits = { statementSeconds: 10, leaseSeconds: 15, keysWithoutDatabaseSeconds: 60 };
+
 describe.skipIf(!hasPostgres)("with a PostgreSQL server", () => {
   let server: PostgresServer;
   let bouncer: PgBouncer | undefined;
+  /** The schema alone, as nobody has written anything yet. */
+  let empty: string;
   beforeAll(async () => {
     server = await PostgresServer.start();
+    empty = await server.createDatabase();
+    await (await openPostgresStore({ url: empty, pool: 1, ...limits }, systemClock, true)).close();
     if (hasPgBouncer) bouncer = await PgBouncer.start(server);
   }, 60_000);
   afterAll(async () => {
@@ -20,9 +26,8 @@ describe.skipIf(!hasPostgres)("with a PostgreSQL server", () => {
   });
 
   const databaseBehind = (port: () => number) => async () => {
-    const direct = await server.createDatabase();
+    const direct = await server.copyDatabase(empty);
     const url = server.url(new URL(direct).pathname.slice(1), port());
-    const limits = { statementSeconds: 10, leaseSeconds: 15, keysWithoutDatabaseSeconds: 60 };
     return {
       open: () => openPostgresStore({ url, pool: 4, ...limits }, systemClock, true),
       refresh: (store: Store) => (store as PostgresStore).refresh(),

@@ -66,8 +66,13 @@ const hungMs = 10_000;
 
 describe.skipIf(!hasPostgres)("between the store and PostgreSQL", () => {
   let server: PostgresServer;
+  /** The schema alone, as nobody has written anything yet. */
+  let empty: string;
   beforeAll(async () => {
     server = await PostgresServer.start();
+    empty = await server.createDatabase();
+    const limits = { statementSeconds: 10, leaseSeconds: 15, keysWithoutDatabaseSeconds: 60 };
+    await (await openPostgresStore({ url: empty, pool: 1, ...limits })).close();
   }, 60_000);
   afterAll(() => server[Symbol.asyncDispose]());
 
@@ -78,7 +83,7 @@ describe.skipIf(!hasPostgres)("between the store and PostgreSQL", () => {
     options: { pool?: number; leaseSeconds?: number } = {},
   ) =>
     test(what, async () => {
-      const url = await server.createDatabase();
+      const url = await server.copyDatabase(empty);
       using proxy = new SwitchedProxy(server.port);
       const store = await openPostgresStore({
         url: server.url(new URL(url).pathname.slice(1), proxy.port),
