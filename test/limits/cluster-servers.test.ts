@@ -85,6 +85,14 @@ const ask = (caller: string, number: number, changes: Partial<WindowAsk> = {}): 
   ...changes,
 });
 
+/** A node whose windows are those of a minute. */
+async function startNode(url: string): Promise<ClusterLimiter> {
+  const windows = await openTestWindows(url, windowTimes);
+  const node = new ClusterLimiter({ windows, clock: systemClock, log: silentLogger, place: "test" });
+  await node.start();
+  return node;
+}
+
 function describeWindows(house: () => House): void {
   const times = { windowMs: 1_500, leaseMs: 600 };
   const opened: SharedWindows[] = [];
@@ -295,6 +303,35 @@ describe.skipIf(!hasRedis)("limits over nodes on a Redis server", () => {
     await limiter.close();
     await windows.close();
   }, 60_000);
+
+  test("one that comes back with an old copy of its data is told anew what was admitted", async () => {
+    await using own = await RedisServer.start();
+    const node = await startNode(own.url());
+    const hits = async (count: number) => {
+      let admitted = 0;
+      for (let at = 0; at < count; at += 1) if ((await node.hit("a", 10)).allowed) admitted += 1;
+      return admitted;
+    };
+    expect(await hits(1)).toBe(1);
+    await own.ask("SAVE");
+    expect(await hits(9)).toBe(9);
+    await own.stop();
+    await own.run();
+    // It keeps to its share until it has told all.
+    while (!node.status.isAlone) await Bun.sleep(10);
+    while (node.status.isAlone) await Bun.sleep(10);
+    expect(await hits(12)).toBe(0);
+    await node.close();
+  }, 60_000);
+
+  test("a user who may not ask which server it is counts there all the same", async () => {
+    await using own = await RedisServer.start();
+    await own.ask("ACL", "SETUSER", "few", "on", ">secret", "~*", "+@all", "-info");
+    const windows = await openTestWindows(own.url().replace("//", "//few:secret@"), windowTimes);
+    const beat = await windows.beat("n1", true, true);
+    expect([beat?.group, await own.ask("GET", "troupe:{limits}:epoch")]).toEqual([{ nodes: 1, rank: 0 }, beat?.epoch]);
+    await windows.close();
+  });
 
   test("a server that says nothing is given up in time, and found again", async () => {
     const windows = await openTestWindows(server.url(databases++), windowTimes);

@@ -22,13 +22,15 @@ type Connected = { readonly client: RedisClient; readonly server: string };
 
 /** Why a server can't be connected to is not found out again for so long. */
 const explainedMs = 10_000;
+/** In place of an identity. */
+const none = "refused";
 
 export type RedisConnectionOptions = {
   /**
    * Whether the server's identity is asked for at each connection: another one after a restart or a fail-over, so that what was named by it is
-   * not found in an old copy of the data.
+   * not found in an old copy of the data. `where it may`: one that does not let this user ask has none, "".
    */
-  readonly identifies?: boolean;
+  readonly identifies?: true | "where it may";
   /** Told when the server turns out not to be the primary, or no more. */
   readonly onDemoted?: () => void;
 };
@@ -145,7 +147,7 @@ export class RedisConnection {
       await client.connect();
       this.#why = undefined;
       this.#wasConnected = true;
-      return { client, server: this.#options.identifies === true ? await this.#identityOf(client) : "" };
+      return { client, server: await this.#identityOf(client) };
     } catch (error) {
       client.close();
       throw error;
@@ -154,7 +156,12 @@ export class RedisConnection {
 
   /** Source: https://valkey.io/commands/info/ */
   async #identityOf(client: RedisClient): Promise<string> {
-    const info = await withTimeout(this.#clock, client.send("INFO", ["server"]), this.#deadlineMs);
+    const { identifies } = this.#options;
+    if (identifies === undefined) return "";
+    const asking: Promise<unknown> = client.send("INFO", ["server"]);
+    const told = identifies === true ? asking : asking.catch((error) => (isAway(error) ? Promise.reject(error) : none));
+    const info = await withTimeout(this.#clock, told, this.#deadlineMs);
+    if (info === none) return "";
     const [, id] = /^run_id:(\w+)/m.exec(String(info)) ?? [];
     if (id === undefined) throw away(this.place, "it does not tell its run_id");
     return id;

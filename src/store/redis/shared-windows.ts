@@ -22,18 +22,24 @@ export type RedisWindows = SharedWindows & {
 
 /** Connects when it is first used. */
 export function openRedisWindows(url: string, clock: Clock, times: WindowTimes = windowTimes): RedisWindows {
-  const connection = new RedisConnection(url, deadlineMs, clock);
+  const connection = new RedisConnection(url, deadlineMs, clock, { identifies: "where it may" });
   const run = scriptsOn(connection, [beatScript, exchangeScript]);
   const { windowMs, leaseMs } = times;
   const nodes = `${prefix}nodes`;
   return {
     place: connection.place,
     async beat(node, isNew, counts): Promise<Beat | undefined> {
-      const keys = [nodes, `${prefix}epoch`, `${prefix}wanted:${node}`];
+      // One that was restarted with an old copy of its data is told anew what was admitted, like one that kept nothing.
+      let server = "";
+      const keys = (identity: string) => {
+        server = identity;
+        return [nodes, `${prefix}epoch`, `${prefix}wanted:${node}`];
+      };
       const args = [node, leaseMs, isNew ? 1 : 0, clock.newId(), windowMs, forgetMs, counts ? 1 : 0];
       const reply = (await run(beatScript, keys, args)) as BeatReply | null;
       if (reply === null) return undefined;
-      const [left, epoch, wanted, ...[count, rank]] = reply;
+      const [left, kept, wanted, ...[count, rank]] = reply;
+      const epoch = server === "" ? kept : `${kept}@${server}`;
       return { leaseMs: left, epoch, wanted, ...(count !== undefined && { group: { nodes: count, rank: rank! } }) };
     },
     async exchange(node, asks) {
