@@ -30,19 +30,29 @@ export class ModelWindows implements SharedWindows {
   readonly #now: () => number;
   readonly #times: WindowTimes;
   readonly #bugs: ReadonlySet<string>;
-  readonly #lapses = new Map<string, number>();
+  #lapses = new Map<string, number>();
   /** Those whose lease holds, in order, until one of them may have lapsed. */
   #live: string[] = [];
   #liveUntil = Number.NEGATIVE_INFINITY;
-  readonly #callers = new Map<string, Caller>();
+  #callers = new Map<string, Caller>();
   /** By node: callers for whom others need its slots. */
-  readonly #wanted = new Map<string, Set<string>>();
+  #wanted = new Map<string, Set<string>>();
   epoch = "1";
 
   constructor(now: () => number, times: WindowTimes, bugs: ReadonlySet<string> = new Set()) {
     this.#now = now;
     this.#times = times;
     this.#bugs = bugs;
+  }
+
+  /** @returns how to go back to what it has now */
+  copy(): () => void {
+    const [lapses, callers, wanted] = structuredClone([this.#lapses, this.#callers, this.#wanted] as const);
+    const { epoch } = this;
+    return () => {
+      [this.#lapses, this.#callers, this.#wanted, this.epoch] = [lapses, callers, wanted, epoch];
+      this.#liveUntil = Number.NEGATIVE_INFINITY;
+    };
   }
 
   /** As a restart does that keeps nothing. */

@@ -32,12 +32,16 @@ type Made = {
   /** Whether its node takes its lease to hold. */
   readonly holds: () => boolean;
   isOver: boolean;
+  /** Whether the database has forgotten it. */
+  isLost?: boolean;
 };
 type Known = {
   readonly made: Made[];
   readonly isStream: boolean;
   answer: string | undefined;
   isStored: boolean;
+  /** Whether the database has forgotten something of it: then it may be called again, and be answered otherwise. */
+  hasLost?: boolean;
   waiting: number;
 };
 
@@ -66,6 +70,14 @@ export class Calls implements Part {
     this.name = options.name;
     this.#cluster = cluster;
     this.#options = options;
+    cluster.database.calls.onLost = (id) => {
+      cluster.world.note(id, "lost by the database");
+      const known = this.#of(id);
+      // An answer whose first part is lost is found to be damaged, and called anew.
+      known.hasLost = true;
+      // Their nodes learn it at their next renewal.
+      for (const made of known.made) made.isLost = true;
+    };
     cluster.database.calls.onFinished = (id, run) => {
       cluster.world.note(id, `stored by run ${run}`);
       this.#of(id).isStored = true;
@@ -77,6 +89,7 @@ export class Calls implements Part {
     const streams = this.#options.live ? this.#cluster.coordination.streamsOf(machine) : undefined;
     const runs = runRepository({ path, background }, { holder, strays, hints: undefined });
     const idempotency = new Idempotency({ runs }, machine, () => rules, undefined, streams);
+    if (this.#cluster.options.mutations?.includes("unknown-calls-stay")) holder.onRenewed.clear();
     this.#nodes.set(node, idempotency);
     machine.onDeath(() => this.#nodes.delete(node));
     void node.ready.then(() => idempotency.interruptAbandoned()).catch(() => {});
@@ -242,7 +255,8 @@ export class Calls implements Part {
         isOver: false,
       };
       world.note(id, `call ${made.number} by ${machine.name}`);
-      if (known.isStored) this.#cluster.fail(id, `is called again (${made.number}), though its answer is stored`);
+      if (known.isStored && known.hasLost !== true)
+        this.#cluster.fail(id, `is called again (${made.number}), though its answer is stored`);
       for (const other of known.made) this.#assertFenced(id, other, made);
       known.made.push(made);
       const { promise, resolve, reject } = Promise.withResolvers<Answer<EventSource>>();
@@ -286,7 +300,7 @@ export class Calls implements Part {
 
   /** Two calls at once are allowed only where nobody can know of the first one's end: its lease has lapsed. */
   #assertFenced(id: string, other: Made, made: Made): void {
-    if (other.isOver) return;
+    if (other.isOver || other.isLost === true) return;
     this.#counts.fenced += 1;
     if (other.holds()) this.#cluster.fail(id, `call ${made.number} is made while call ${other.number} is held`);
   }
@@ -300,7 +314,8 @@ export class Calls implements Part {
     this.#counts.replayed += Number(replayed);
     this.#counts.joined += Number(joined);
     known.answer ??= text;
-    if (known.answer !== text) this.#cluster.fail(id, `got two answers: ${known.answer}, ${text}`);
+    if (known.answer !== text && known.hasLost !== true)
+      this.#cluster.fail(id, `got two answers: ${known.answer}, ${text}`);
   }
 }
 

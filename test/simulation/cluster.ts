@@ -16,6 +16,7 @@ export type ClusterOptions = {
   readonly span: number;
   /**
    * `all`: of every kind, at random. `kills`: nodes die and others come. `outage`: after 20 s the stores say nothing for 90 s.
+   * `oldCopies`: the database fails over to a server that lacks the last seconds, and the coordination comes back with an old copy of its data.
    * `none`: messages come late and twice, and nothing else happens.
    */
   readonly faults?: FaultPlan;
@@ -24,7 +25,7 @@ export type ClusterOptions = {
   readonly patience?: number;
 };
 
-export type FaultPlan = "all" | "kills" | "outage" | "none";
+export type FaultPlan = "all" | "kills" | "outage" | "oldCopies" | "none";
 
 export type Counts = Readonly<Record<string, number>>;
 
@@ -65,6 +66,7 @@ export const leaseMs = 15_000;
 /** A node has a fault about so often. */
 const nodeFaultMs = 120_000;
 const storeFaultMs = 40_000;
+const oldCopies = { everyMs: 30_000, oldMs: { database: 2_000, coordination: 25_000 } };
 const outage = { atMs: 20_000, forMs: 90_000 };
 const defaultPatienceMs = 180_000;
 /** So many nodes stay when nobody calls any more: what all of them would do in time of its own is most of what happens. */
@@ -212,6 +214,19 @@ export class Cluster {
     }
     if (this.faultPlan === "all" || this.faultPlan === "kills") this.#nodeFaultLater();
     if (this.faultPlan === "all") this.#storeFaultLater();
+    if (this.faultPlan === "oldCopies") for (const of of ["database", "coordination"] as const) this.#oldCopyLater(of);
+  }
+
+  #oldCopyLater(of: Place): void {
+    this.world.after(oldCopies.everyMs - oldCopies.oldMs[of], () => {
+      if (this.#isQuiet) return;
+      const goBack = this[of].copy();
+      this.world.after(oldCopies.oldMs[of], () => {
+        this.#count(of);
+        goBack(1_000);
+        this.#oldCopyLater(of);
+      });
+    });
   }
 
   #newNode(): Node {

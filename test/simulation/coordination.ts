@@ -25,9 +25,11 @@ export class ModelledCoordination {
   /** When it lost all. */
   readonly losses: number[] = [];
   readonly #world: World;
+  readonly #broken: ReadonlySet<Mutation>;
 
   constructor(world: World, weather: Weather, broken: ReadonlySet<Mutation>) {
     this.#world = world;
+    this.#broken = broken;
     this.network = new Network(world, "coordination", weather);
     this.counter = new ModelledCounter(() => epoch + world.now + 7_654_321, broken);
     this.streams = new ModelledStreams(() => world.now);
@@ -38,6 +40,18 @@ export class ModelledCoordination {
     this.network.restart(awayMs);
     this.restarts.push(this.#world.now);
     this.counter.forget();
+  }
+
+  /** @returns how to restart with what it has now: another server, with an old copy of its data */
+  copy(): (awayMs: number) => void {
+    const goBack = this.windows.copy();
+    return (awayMs) => {
+      this.#world.note("coordination", "comes back with an old copy");
+      this.restart(awayMs);
+      goBack();
+      if (!this.#broken.has("old-copies-are-believed")) this.windows.epoch += "@";
+      this.streams.flush();
+    };
   }
 
   /** A restart that keeps nothing. */

@@ -8,6 +8,10 @@ export const mutations = [
   "early-lapse",
   /** What a dead node left is never taken over. */
   "abandoned-calls-stay",
+  /** A node does not look for rows that it owns and does not know. */
+  "unknown-calls-stay",
+  /** A coordination that comes back with an old copy of its data is taken for the one that it was. */
+  "old-copies-are-believed",
   /** A batch of events is said to be stored, and is not. */
   "events-get-lost",
   /** What a dead node held of a window counts no more. */

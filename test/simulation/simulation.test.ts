@@ -30,6 +30,17 @@ describe("many nodes under faults", () => {
     60_000,
   );
 
+  test.each(["leases", "streams", "windows"])(
+    "%s, where the database loses its last moments and the coordination brings an old copy: what is left is whole",
+    async (part) => {
+      const load = part === "windows" ? 1 : 4;
+      const { violations, faults } = await simulate({ ...few, part, seed: 1, load, faults: "oldCopies" });
+      expect(violations).toEqual([]);
+      expect(faults).toEqual({ database: 3, coordination: 3 });
+    },
+    60_000,
+  );
+
   const plans: readonly [string, FaultPlan][] = [
     ["windows", "none"],
     ["windows", "kills"],
@@ -90,6 +101,8 @@ describe("a broken promise is seen", () => {
     ["claim-of-a-held-id", "leases", "all", /while call \d+ is held|though its answer is stored/],
     ["early-lapse", "leases", "all", /while call \d+ is held/],
     ["abandoned-calls-stay", "leases", "all", /is stuck/],
+    ["unknown-calls-stay", "leases", "oldCopies", /is stuck/, 2],
+    ["old-copies-are-believed", "windows", "oldCopies", /got \d+ of \d+ \(slots\)/],
     ["events-get-lost", "databaseStreams", "all", /called again|in place of/],
     ["reports-are-lost", "windows", "none", /got \d+ of \d+ \(slots\)/],
     ["slots-of-lapsed-nodes-are-free", "windows", "kills", /got \d+ of \d+ \(slots\)/],

@@ -195,13 +195,14 @@ export class Windows implements Part {
 
   /** Where it is known what befell the stores, it is exact. */
   #assertPlan(caller: Caller): void {
-    const { faultPlan, database } = this.#cluster;
+    const { faultPlan, database, coordination } = this.#cluster;
     const { limit, admitted } = caller;
     if (faultPlan === "all") return;
     const [cut] = database.network.outages;
+    const outages = [database, coordination].flatMap(({ network }) => network.outages);
     for (const { from, to, count } of windowsOf(admitted)) {
       // What was admitted just before an outage may be anywhere: no more than twice.
-      const isStraddling = cut !== undefined && from < cut.from + settledMs && to > cut.from;
+      const isStraddling = outages.some((one) => from < one.from + settledMs && to > one.from);
       if (count > (isStraddling ? 2 * limit : limit)) {
         this.#over(caller, count, from, to, faultPlan);
         return;

@@ -42,10 +42,33 @@ export class CallTables {
   #appended = 0;
   /** Told of each answer that is stored. */
   onFinished: (requestId: string, run: string) => void = () => {};
+  /** Told of each id of which something was lost. */
+  onLost: (requestId: string) => void = () => {};
 
   constructor(holders: Holders, broken: ReadonlySet<Mutation>) {
     this.#holders = holders;
     this.#broken = broken;
+  }
+
+  /** @returns how to go back to what is there now, which gives the ids of what was lost */
+  copy(): () => string[] {
+    const rows = [...this.#byNumber.values()].map((row) => ({ ...row, batches: new Map(row.batches) }));
+    return () => {
+      const kept = new Map(rows.map((row) => [row.call, row]));
+      const lost = [...this.#byNumber.values()].filter(({ call, run, state, batches }) => {
+        const old = kept.get(call);
+        return old?.run !== run || old.state !== state || old.batches.size !== batches.size;
+      });
+      for (const all of [this.#byNumber, this.#byId, this.#byOwner]) all.clear();
+      for (const row of rows) {
+        const { owner } = row;
+        row.owner = null;
+        this.#byNumber.set(row.call, row);
+        this.#byId.set(`${row.scope}\0${row.requestId}`, row);
+        this.#give(row, owner);
+      }
+      return lost.map(({ requestId }) => requestId);
+    };
   }
 
   #of(call: Value, run: Value): Call | undefined {

@@ -5,11 +5,19 @@ import { changed, type Statement } from "./server.ts";
 export class Holders {
   readonly #now: () => number;
   readonly #broken: ReadonlySet<Mutation>;
-  readonly #lapses = new Map<string, number>();
+  #lapses = new Map<string, number>();
 
   constructor(now: () => number, broken: ReadonlySet<Mutation>) {
     this.#now = now;
     this.#broken = broken;
+  }
+
+  /** @returns how to go back to what is there now */
+  copy(): () => void {
+    const lapses = new Map(this.#lapses);
+    return () => {
+      this.#lapses = lapses;
+    };
   }
 
   /** @param forMs how long ago it may have lapsed */

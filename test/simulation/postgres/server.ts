@@ -52,6 +52,16 @@ export class ModelledPostgres {
     ];
   }
 
+  /** @returns how to fail over to a server that has what this one has now; of calls and leases alone */
+  copy(): (awayMs: number) => void {
+    const [calls, holders] = [this.calls.copy(), this.holders.copy()];
+    return (awayMs) => {
+      this.network.restart(awayMs);
+      holders();
+      for (const id of calls()) this.calls.onLost(id);
+    };
+  }
+
   /** What Bun's client is to the store: a pool, which is thrown away where a statement is late. */
   client(machine: Machine): SQL {
     const open = new Set<(error: unknown) => void>();
