@@ -18,6 +18,8 @@ export function configVersion(config: Config): string {
   if (found !== undefined) return found;
   const shared = { ...fileFrom(config) };
   for (const name of ownToNodes) delete shared[name];
+  // By whichever address: those without count windows apart from those with.
+  if (config.coordination !== undefined) shared["coordination"] = true;
   const version = Bun.SHA256.hash(canonical(shared), "hex").slice(0, 12);
   known.set(config, version);
   return version;

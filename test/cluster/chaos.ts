@@ -26,6 +26,8 @@ export type ChaosOptions = {
   readonly database?: DatabaseOptions;
   /** Whether a Valkey or Redis server counts requests, and carries streams. */
   readonly hasCoordination?: boolean;
+  /** Whether one node goes without it. */
+  readonly isMixed?: boolean;
   /** Whether official clients call too, through HAProxy as it is shipped. */
   readonly hasOfficialClients?: boolean;
   /** Which faults there are. Default: all. */
@@ -58,7 +60,15 @@ export async function chaos(seed: number, seconds: number, options: ChaosOptions
   const logFile = trace && { logFile: join(trace, "postgres.log") };
   await using database = await Database.start({ isOnSmallDisk: true, ...options.database, ...logFile });
   await using coordination = options.hasCoordination ? await Coordination.start() : undefined;
-  await using cluster = await Cluster.start(database, 3, coordination, undefined, {}, trace);
+  await using cluster = await Cluster.start(
+    database,
+    3,
+    coordination,
+    undefined,
+    {},
+    trace,
+    options.isMixed === true ? 2 : undefined,
+  );
   const random = new Random(seed);
   const work = new Clients(cluster, random);
   const times = timesOf(new Random(seed + 1));
@@ -69,7 +79,8 @@ export async function chaos(seed: number, seconds: number, options: ChaosOptions
     ...(coordination === undefined ? [] : coordinationFaults(cluster, coordination, times)),
   ];
   const faults = new Faults(all.filter(options.faults ?? (() => true)), cluster.nodes.length, times.random);
-  const money = await Money.start(cluster, database, random);
+  // Pools are in use for as long as much is left: so they meet pauses and kills of nodes.
+  const money = await Money.start(cluster, database, random, coordination === undefined ? undefined : 4 * seconds);
   const limits = await Limits.start(cluster, database, random);
   const revocations = new Revocations(cluster, database, faults.windows);
   await using balancer = options.hasOfficialClients
@@ -100,6 +111,9 @@ export async function chaos(seed: number, seconds: number, options: ChaosOptions
   // The windows are where the coordination is, else in the database.
   const losses = faults.windows.filter(({ of }) => of === (coordination === undefined ? "database" : "coordination"));
   const ownLosses = faults.windows.filter(({ of, kind }) => of === "node" && !["kill", "pause"].includes(kind));
+  // What is counted in two places is given twice.
+  if (options.isMixed)
+    losses.push({ of: "coordination", node: -1, kind: "mixed", from: 0, to: Number.POSITIVE_INFINITY });
   const violations = [
     ...violationsOf(attempts, cluster.upstream.calls, faults.windows, leaseMs),
     ...work.hangs,
@@ -178,6 +192,8 @@ const variants: Readonly<Record<string, ChaosOptions>> = {
   coordination: { hasCoordination: true },
   // Nothing befalls the windows: limits are exact.
   limits: { hasCoordination: true, faults: ({ of }) => of !== "coordination" },
+  // Money is exact all the same.
+  mixed: { hasCoordination: true, isMixed: true },
   clients: { hasCoordination: true, hasOfficialClients: true },
 };
 

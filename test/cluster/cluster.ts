@@ -104,6 +104,8 @@ export class Cluster implements AsyncDisposable {
   key = "";
   /** A folder for what each node logs. */
   #logs: string | undefined;
+  /** A node that goes without the coordination of the others. */
+  #without: number | undefined;
   /** A balancer's address, where callers do not choose a node. */
   front: string | undefined;
   readonly #folders: TempFolder[];
@@ -120,7 +122,7 @@ export class Cluster implements AsyncDisposable {
     this.clocks = this.#folders.map((folder) => new ClockShift(folder.file("clock")));
   }
 
-  /** @param database an empty one. @param logs a folder for what each node logs */
+  /** @param database an empty one. @param logs a folder for what each node logs. @param without a node that goes without coordination */
   static async start(
     database: Database,
     size = 3,
@@ -128,9 +130,11 @@ export class Cluster implements AsyncDisposable {
     version?: string,
     more: Readonly<Record<string, string>> = {},
     logs?: string,
+    without?: number,
   ): Promise<Cluster> {
     const cluster = new Cluster(database, size, coordination);
     cluster.#logs = logs;
+    cluster.#without = without;
     for (const [at, folder] of cluster.#folders.entries()) {
       cluster.clocks[at]!.ms = clockShiftsMs[at % clockShiftsMs.length]!;
       writeFileSync(folder.file("troupe.yaml"), configuration(cluster.upstream.url(at)));
@@ -151,7 +155,8 @@ export class Cluster implements AsyncDisposable {
       DB: this.#database.url(this.proxies[at]!),
       STATEMENT_SECONDS: "1",
       CLOCK_SHIFT: this.clocks[at]!.path,
-      ...(this.#coordination && { TROUPE_COORDINATION: this.#coordination.url(this.coordinationProxies[at]!) }),
+      ...(this.#coordination &&
+        at !== this.#without && { TROUPE_COORDINATION: this.#coordination.url(this.coordinationProxies[at]!) }),
       ...more,
     };
     this.nodes[at] = await TroupeProcess.start(this.#folders[at]!.path, "http://127.0.0.1:1", {
