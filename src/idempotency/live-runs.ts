@@ -210,10 +210,11 @@ export class LiveRuns {
     for (const followed of this.#followed.values()) followed.ring();
   }
 
-  #isLost(error: unknown): void {
+  /** @param isNews whether the cause is another than was told */
+  #isLost(error: unknown, isNews = false): void {
     // The inbox of a server that was emptied, or that another took over from, begins anew.
     this.#inbox = "";
-    if (this.#isHearing === false) return;
+    if (this.#isHearing === false && !isNews) return;
     if (this.#isHearing) this.counts.lost += 1;
     this.#isHearing = false;
     this.#log?.warn("streams of other nodes are read from the database until the coordination is back", { error });
@@ -247,8 +248,9 @@ export class LiveRuns {
     } catch (error) {
       // Where it is away, who waits for it notices.
       if (!(error instanceof StorageError) || error.kind === "away" || error.kind === "busy") return;
+      const isNews = this.#isWritable;
       this.#isWritable = false;
-      this.#isLost(error);
+      this.#isLost(error, isNews);
       return;
     }
     // Its own message should have come: else the server counts from a place that was passed long ago.

@@ -6,13 +6,14 @@ import { openRedisStreams } from "../../../src/store/redis/live-streams.ts";
 import { openRedisCounter } from "../../../src/store/redis/pool-counter.ts";
 import { answerIn } from "../../../src/store/redis/refusal.ts";
 import { openRedisWindows } from "../../../src/store/redis/shared-windows.ts";
+import { StorageError } from "../../../src/store/storage-error.ts";
 import { freePort } from "../../helpers/free-port.ts";
 import { hasRedis, RedisServer } from "../../helpers/redis.ts";
 import { SwitchedProxy } from "../../helpers/switched-proxy.ts";
 
 /** Sends one command on a connection of its own. */
 async function ask(url: string, command = "PING", ...args: string[]): Promise<unknown> {
-  const connection = new RedisConnection(url, 5_000, systemClock);
+  const connection = new RedisConnection(url, 20_000, systemClock);
   try {
     return await connection.run(command, args);
   } finally {
@@ -90,22 +91,32 @@ describe.skipIf(!hasRedis)("a connection to Redis", () => {
       const counter = openRedisCounter(own, systemClock);
       const streams = openRedisStreams(own, systemClock);
       const uses = [[0, 2]] as const;
+      // A busy machine may be late, and each may be sent twice.
+      const sure = async <T>(work: () => Promise<T>): Promise<T> => {
+        for (;;) {
+          try {
+            return await work();
+          } catch (error) {
+            if (!(error instanceof StorageError) || error.kind !== "away") throw error;
+          }
+        }
+      };
       try {
-        expect(await windows.beat("n", true, true)).toMatchObject({ group: { nodes: 1 } });
+        expect(await sure(() => windows.beat("n", true, true))).toMatchObject({ group: { nodes: 1 } });
         const hit = { caller: "k", limit: 9, number: 1, report: 1, uses, want: 2, waiting: 1 };
-        await windows.exchange("n", [hit]);
-        await windows.leave("n");
+        await sure(() => windows.exchange("n", [hit]));
+        await sure(() => windows.leave("n"));
         const empty = { node: "n", pools: [], windows: [], calls: [] };
-        expect(await counter.exchange({ ...empty, number: 1, isNew: true })).toMatchObject({ calls: [] });
+        expect(await sure(() => counter.exchange({ ...empty, number: 1, isNew: true }))).toMatchObject({ calls: [] });
         const window = { key: "k", limit: 9, uses, fixes: [] };
-        await counter.exchange({ ...empty, number: 2, isNew: false, windows: [window] });
-        await streams.listen("n", "o");
-        await streams.begin("s", 1, "{}");
-        expect(await streams.append("s", { firstId: 0, count: 1, text: "a" }, 0)).toBe(1);
-        expect(await streams.ask("s", "o", "n")).toMatchObject({ head: { kind: "head" } });
-        expect(await streams.read("s", [0, 0])).toHaveLength(2);
-        expect((await streams.wait("n", "", new Map([["s", [0, 0]]]))).entries.get("s")).toHaveLength(2);
-        await streams.end("s", 1);
+        await sure(() => counter.exchange({ ...empty, number: 2, isNew: false, windows: [window] }));
+        await sure(() => streams.listen("n", "o"));
+        await sure(() => streams.begin("s", 1, "{}"));
+        expect(await sure(() => streams.append("s", { firstId: 0, count: 1, text: "a" }, 0))).toBe(1);
+        expect(await sure(() => streams.ask("s", "o", "n"))).toMatchObject({ head: { kind: "head" } });
+        expect(await sure(() => streams.read("s", [0, 0]))).toHaveLength(2);
+        expect((await sure(() => streams.wait("n", "", new Map([["s", [0, 0]]])))).entries.get("s")).toHaveLength(2);
+        await sure(() => streams.end("s", 1));
       } finally {
         for (const one of [windows, counter, streams]) await one.close();
       }
@@ -119,7 +130,7 @@ describe.skipIf(!hasRedis)("a connection to Redis", () => {
     using proxy = new SwitchedProxy(old.port);
     const renewed: string[] = [];
     const onDemoted = () => void renewed.push("demoted");
-    const connection = new RedisConnection(old.url(0, proxy.port), 5_000, systemClock, { onDemoted });
+    const connection = new RedisConnection(old.url(0, proxy.port), 20_000, systemClock, { onDemoted });
     expect(await connection.run("SET", ["troupe:a", "1"])).toBe("OK");
     await old.ask("REPLICAOF", "127.0.0.1", String(next.port));
     const isReplica = { kind: "readonly", message: expect.stringContaining("(READONLY): it is a replica") };
