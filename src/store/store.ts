@@ -297,7 +297,7 @@ export interface ConversationRepository {
   insert(turn: Turn, alone: Uint8Array, expiresAt: number): Promise<void>;
   /** Ends a running turn. @returns false when it does not run any more, or was deleted */
   settle(id: string, settled: SettledTurn): Promise<boolean>;
-  /** @returns which of those turns do not run, or were deleted */
+  /** @returns which of those turns failed, or were cancelled or deleted; a finished one may have its last events to store */
   stopped(ids: readonly string[]): Promise<string[]>;
   /** Ordered by creation time. @returns undefined when `after` is no turn of that holder */
   list(page: Page, order: "asc" | "desc"): Promise<Turn[] | undefined>;

@@ -565,7 +565,8 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
       );
       await conversations.markDeleted(me, "b", start);
       expect(await store.conversations.settle("b", settled)).toBe(false);
-      expect((await store.conversations.stopped(["a", "b", "c"])).sort()).toEqual(["a", "b"]);
+      // A finished one may have its last events to store: whoever makes it is not to end it for that.
+      expect(await store.conversations.stopped(["a", "b", "c"])).toEqual(["b"]);
       expect((await store.conversations.shownChain("a"))[0]).toEqual({
         id: "a",
         format: "responses",

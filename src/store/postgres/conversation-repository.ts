@@ -82,7 +82,7 @@ export function conversationRepository(pool: QueryPool): ConversationRepository 
     async stopped(ids) {
       const rows = await pool.run<{ id: string }>(
         `select asked as id from jsonb_array_elements_text($1::text::jsonb) asked where not exists (
-           select 1 from troupe.turns t where t.id = asked and state = 'running' and deleted_at is null)`,
+           select 1 from troupe.turns t where t.id = asked and state in ('running', 'finished') and deleted_at is null)`,
         [JSON.stringify(ids)],
       );
       return rows.map(({ id }) => id);

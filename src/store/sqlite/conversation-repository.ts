@@ -81,7 +81,7 @@ export function conversationRepository(database: Database): SqliteConversations 
   });
   const stopped = database.prepare<{ id: string }, { ids: string }>(
     `select value as id from json_each($ids) where not exists (
-       select 1 from turns t join answers using (id) where id = value and state = 'running' and deleted_at is null)`,
+       select 1 from turns t join answers using (id) where id = value and state in ('running', 'finished') and deleted_at is null)`,
   );
   const belongs = database.prepare("select 1 from turns where id = $id and holder = $holder");
   const pages = {
