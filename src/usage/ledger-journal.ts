@@ -107,6 +107,8 @@ export async function writeLeftLines(data: string, ledger: LedgerRepository, log
     try {
       await writeLeftIn(path, ledger, log);
     } catch (error) {
+      // The process whose it was has just ended, and written all.
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") continue;
       log.warn("lines of the ledger that a killed process left can't be written; the next start tries again", {
         path,
         error,
