@@ -216,19 +216,24 @@ export class Windows implements Part {
       this.#cluster.fail(caller.name, "met a node alone");
   }
 
-  /** After the last fault all is as if nothing had been. */
+  /** After the last fault all is as if nothing had been. Of two minutes one is full: what is used in a burst comes free a window later. */
   #assertWell(caller: Caller): void {
-    const from = this.#quietAt + settledMs + windowMs;
-    this.#assertGiven(caller, from, from + windowMs);
-    if (caller.admitted.some(({ at, byShare }) => byShare && at >= from)) {
+    const from = this.#quietAt + settledMs;
+    const to = from + 2 * windowMs;
+    const after = caller.admitted.filter(({ at }) => at >= from && at < to);
+    const fullest = Math.max(0, ...Array.from(windowsOf(after), ({ count }) => count));
+    this.#assertEnough(caller, fullest, from, to);
+    if (after.some(({ at, byShare }) => byShare && at >= from + windowMs)) {
       this.#cluster.fail(caller.name, "meets a node alone, long after the last fault");
     }
   }
 
-  /** What is used in a burst comes free at once a window later, and is then asked for one by one: so not all of it is given. */
   #assertGiven(caller: Caller, from: number, to: number): void {
-    const { limit, admitted, name } = caller;
-    const count = admitted.filter(({ at }) => at >= from && at < to).length;
+    this.#assertEnough(caller, caller.admitted.filter(({ at }) => at >= from && at < to).length, from, to);
+  }
+
+  /** What comes free at once is asked for one by one: so not all of it is given. */
+  #assertEnough({ name, limit }: Caller, count: number, from: number, to: number): void {
     if (count < Math.floor(limit * leastPart) - 1)
       this.#cluster.fail(name, `got ${count} of ${limit} from ${from} to ${to}`, to);
   }
