@@ -4,6 +4,7 @@
  *
  *     bun test/cluster/upgrade.ts --from /tmp/troupe-old --to /tmp/troupe-new
  */
+import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { Balancer, balancers } from "../helpers/balancers.ts";
 import { Random } from "../helpers/random.ts";
@@ -100,8 +101,9 @@ if (import.meta.main) {
     },
   });
   const { failures, ...told } = await upgrade({
-    from: values.from,
-    to: values.to,
+    // Nodes run in folders of their own.
+    from: values.from && resolve(values.from),
+    to: values.to && resolve(values.to),
     calls: Number(values.calls),
     hasCoordination: values.coordination,
     statementSeconds: values["statement-seconds"],
