@@ -1,5 +1,6 @@
 /** The version of a configuration, by which nodes tell whether they serve the same. */
 import { canonical } from "../lib/json/canonical.ts";
+import { versionOf } from "../lib/version-of.ts";
 import { fileFrom } from "./as-file.ts";
 import type { Config } from "./config.ts";
 
@@ -10,7 +11,7 @@ const ownToNodes = ["listen", "data", "store", "coordination", "personas", "work
 const known = new WeakMap<Config, string>();
 
 /**
- * @returns the first 12 hexadecimal digits of the SHA-256 of what nodes should have in common. Secrets are not in it: a version is
+ * @returns what stands for all that nodes should have in common. Secrets are not in it: a version is
  * shown to anybody
  */
 export function configVersion(config: Config): string {
@@ -20,7 +21,7 @@ export function configVersion(config: Config): string {
   for (const name of ownToNodes) delete shared[name];
   // By whichever address: those without count windows apart from those with.
   if (config.coordination !== undefined) shared["coordination"] = true;
-  const version = Bun.SHA256.hash(canonical(shared), "hex").slice(0, 12);
+  const version = versionOf(canonical(shared));
   known.set(config, version);
   return version;
 }

@@ -1,6 +1,7 @@
 /** A persona and a caller's request, made into the request for the persona's targets. Pure. */
 import { Value } from "@sinclair/typebox/value";
 import { isObject } from "../lib/json/json.ts";
+import { isSameList } from "../lib/same-list.ts";
 import { truncate } from "../lib/truncate.ts";
 import { type ChatRequest, ChatRequestBody, type Message, type Metadata, type Tool } from "../protocols/chat/schema.ts";
 import { ApiError } from "../protocols/errors.ts";
@@ -63,8 +64,7 @@ export function changedFields(request: ChatRequest, composed: ComposedRequest): 
 
 /** Lists are joined anew, be it with nothing. */
 function isSame(one: unknown, other: unknown): boolean {
-  if (!Array.isArray(one) || !Array.isArray(other)) return one === other;
-  return one.length === other.length && one.every((item, at) => item === other[at]);
+  return Array.isArray(one) && Array.isArray(other) ? isSameList<unknown>(one, other) : one === other;
 }
 
 /** System messages that open the caller's turns stay next to the persona's: many upstreams take none after the first turn. */

@@ -1,5 +1,6 @@
 /** The personas in service: looked up without waiting, replaced all at once. */
 import { inKeyOrder } from "../lib/json/canonical.ts";
+import { versionOf } from "../lib/version-of.ts";
 import { parseModelId } from "../protocols/model-id.ts";
 import type { Model } from "../protocols/models.ts";
 import { type Tier, tiers } from "../protocols/tiers.ts";
@@ -38,9 +39,9 @@ export class Personas implements PersonaView {
     this.#version = undefined;
   }
 
-  /** Of all of them together: the first 12 hexadecimal digits of the SHA-256 of what is in service. */
+  /** Of all of them together. */
   get version(): string {
-    this.#version ??= Bun.SHA256.hash(this.list().map(digestOf).join(), "hex").slice(0, 12);
+    this.#version ??= versionOf(this.list().map(digestOf).join());
     return this.#version;
   }
 }

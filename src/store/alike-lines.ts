@@ -1,4 +1,5 @@
 /** Which lines of the ledger are of like calls: what those share is written once. */
+import { isSameList } from "../lib/same-list.ts";
 import type { LedgerLine } from "./store.ts";
 
 /** What like calls share; a line's other parts are its own. The first of them tell a day's sums apart, in the order of `dimensions`. */
@@ -27,12 +28,4 @@ export function isAlike(a: LedgerLine, b: LedgerLine): boolean {
     a.priceNote === b.priceNote &&
     isSameList(a.tags, b.tags)
   );
-}
-
-export function isSameList<T>(
-  a: readonly T[],
-  b: readonly T[],
-  isSame: (one: T, other: T) => boolean = Object.is,
-): boolean {
-  return a === b || (a.length === b.length && a.every((one, at) => isSame(one, b[at]!)));
 }

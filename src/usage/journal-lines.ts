@@ -2,7 +2,8 @@
  * Ledger lines as they are noted in a mapped file: what like calls share as JSON, once, and a line's own part as numbers, so that a
  * note costs a quarter of a microsecond. Read back, a note that was cut short or damaged ends the notes.
  */
-import { isAlike, isSameList } from "../store/alike-lines.ts";
+import { isSameList } from "../lib/same-list.ts";
+import { isAlike } from "../store/alike-lines.ts";
 import { type BudgetSpan, costKinds, type LedgerLine, tokenKinds } from "../store/store.ts";
 
 /** Of an area: what its notes look like, which of the areas was begun later, and where the notes end, in words. */

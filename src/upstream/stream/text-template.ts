@@ -8,7 +8,7 @@ import { isUtf8 } from "node:buffer";
 import { elementsAt, membersAt, type Span, valueAt } from "../../lib/json/spans.ts";
 import { SseParser } from "../../lib/sse.ts";
 import type { TextPlace } from "../../providers/provider.ts";
-import { Totals } from "./totals.ts";
+import { endOfNumber, Totals } from "./totals.ts";
 
 type Part = { readonly start: number; readonly end: number; readonly length: number };
 
@@ -193,8 +193,8 @@ function totalsAt(bytes: Buffer, span: Span | undefined, text: Span): (Span & { 
 
 /** @returns undefined where no whole number of at most 15 digits begins */
 function numberAt(bytes: Buffer, at: number): number | undefined {
-  const digits = /^(?:0|[1-9]\d{0,14})(?!\d)/.exec(bytes.toString("latin1", at, at + 16))?.[0];
-  return digits === undefined ? undefined : Number(digits);
+  const end = endOfNumber(bytes, at);
+  return end < 0 ? undefined : Number(bytes.toString("latin1", at, end));
 }
 
 function endOfSpaces(bytes: Buffer, from: number | undefined): number | undefined {

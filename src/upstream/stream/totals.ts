@@ -53,7 +53,7 @@ export class Totals {
 }
 
 /** @returns -1 where no whole number of so many digits begins, as JSON has them */
-function endOfNumber(bytes: Buffer, from: number): number {
+export function endOfNumber(bytes: Buffer, from: number): number {
   if (!isDigit(bytes[from])) return -1;
   if (bytes[from] === zero) return isDigit(bytes[from + 1]) ? -1 : from + 1;
   let at = from + 1;
