@@ -38,7 +38,7 @@ detect() {
   case $(uname -m) in
     x86_64|amd64) cpu=x64 ;;
     aarch64|arm64) cpu=arm64 ;;
-    *) fail "there is no release for $(uname -m); build from source with 'bun build.ts'" ;;
+    *) fail "there is no release for $(uname -m); build from source: 'npm run build' in a clone" ;;
   esac
   case $(uname -s) in
     Darwin) echo "darwin-$cpu" ;;
@@ -83,7 +83,7 @@ actual=$(sum "$work/$archive")
 
 tar -xzf "$work/$archive" -C "$work"
 unpacked=$work/${archive%.tar.gz}
-mkdir -p "$prefix/bin" "$prefix/share/troupe" "$prefix/share/doc/troupe" || fail "$prefix can't be written: choose another --prefix"
+mkdir -p "$prefix/bin" "$prefix/share/troupe" "$prefix/share/doc" || fail "$prefix can't be written: choose another --prefix"
 # Renamed into place: a running server keeps the file it was started from.
 cp "$unpacked/troupe" "$prefix/bin/.troupe.new"
 chmod 755 "$prefix/bin/.troupe.new"
@@ -96,7 +96,11 @@ place() { mkdir -p "$prefix/$2" && cp "$unpacked/completions/$1" "$prefix/$2/$3"
 place troupe.bash share/bash-completion/completions troupe
 place _troupe share/zsh/site-functions _troupe
 place troupe.fish share/fish/vendor_completions.d troupe.fish
-cp -R "$unpacked/docs/." "$unpacked/LICENSE" "$unpacked/README.md" "$unpacked/CHANGELOG.md" "$prefix/share/doc/troupe/"
+# As in the archive, so that every link leads somewhere.
+pages=$prefix/share/doc/troupe
+rm -rf "${pages:?}" && mkdir -p "$pages"
+cp -R "$unpacked/docs" "$unpacked/LICENSE" "$unpacked"/*.md "$pages/"
+ln -s ../../troupe/deploy "$pages/deploy"
 
 "$prefix/bin/troupe" version || fail "the executable is in place but does not run here; is $target right for this machine?"
 case :$PATH: in

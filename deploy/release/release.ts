@@ -83,7 +83,16 @@ const sha256 = (path: string) => createHash("sha256").update(readFileSync(path))
 const byName = (a: string, b: string) => (a.slice(66) < b.slice(66) ? -1 : 1);
 
 /** What goes beside the executable: files, and folders with all below them, but for what only makes releases. */
-const companions = ["LICENSE", "README.md", "CHANGELOG.md", "personas", "deploy", "docs"];
+export const companions = [
+  "LICENSE",
+  "README.md",
+  "CHANGELOG.md",
+  "ARCHITECTURE.md",
+  "CONTRIBUTING.md",
+  "personas",
+  "deploy",
+  "docs",
+];
 const makersOwn = "deploy/release/";
 
 function companionsIn(folder: string): Entry[] {

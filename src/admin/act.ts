@@ -2,9 +2,11 @@
 import type { Caller } from "../auth/keys.ts";
 import { admit } from "../http/authenticate.ts";
 import type { RequestContext } from "../http/context.ts";
+import { checkQuery } from "../http/query.ts";
 import type { Services } from "../http/services.ts";
 import { truncate } from "../lib/truncate.ts";
 import { ApiError } from "../protocols/errors.ts";
+import { type Act, auditRow } from "../store/audit.ts";
 import { needsStorage } from "../store/require-storage.ts";
 
 /** The name under which the acts of a request are told. */
@@ -19,6 +21,7 @@ export async function admitAdmin(services: Services, context: RequestContext): P
   const user = trustedUser(services, context);
   if (user !== undefined) {
     context.logFields["user"] = user;
+    checkQuery(context);
     return `user:${user}`;
   }
   return actorOf(await admit(services, context, "admin"));
@@ -46,28 +49,10 @@ function refuseForeignPages({ live }: Services, { request }: RequestContext): vo
   if (!isOwn && !live.config.cors.origins.includes(origin)) throw ApiError.hostNotAllowed(origin);
 }
 
-/** What was done, to what, and how that was before and is now; nothing of it is a secret. */
-export type Act = {
-  readonly act: string;
-  readonly subject: string;
-  readonly before?: unknown;
-  readonly after?: unknown;
-};
-
 /** Logs the act and writes its line. Rejects with ApiError storage_unavailable; the act was done all the same, and the log tells of it. */
 export async function record(services: Services, context: RequestContext, actor: Actor, act: Act): Promise<void> {
   const { clock, log, store } = services;
   const { before, after, subject } = act;
   log.info("admin", { request_id: context.id, actor, act: act.act, subject: truncate(subject), before, after });
-  await needsStorage(() =>
-    store.audit.insert({
-      id: `act_${clock.newId()}`,
-      at: clock.now(),
-      actor,
-      act: act.act,
-      subject,
-      before: before === undefined ? null : JSON.stringify(before),
-      after: after === undefined ? null : JSON.stringify(after),
-    }),
-  );
+  await needsStorage(() => store.audit.insert(auditRow(clock, actor, act)));
 }

@@ -8,13 +8,15 @@ import { needsStorage } from "../store/require-storage.ts";
 import type { AuditRow } from "../store/store.ts";
 import { admitAdmin } from "./act.ts";
 import { Query } from "./bodies.ts";
-import { keyed, page, pageSchema } from "./pages.ts";
+import { keyed, listParameters, page, pageSchema } from "./pages.ts";
 
 const Act = Type.Object({
   object: Type.Literal("act"),
   id: Type.String(),
   at: Type.String(),
-  actor: Type.String({ description: "A key's id, or user:<name> as a proxy names it." }),
+  actor: Type.String({
+    description: "A key's id, user:<name> as a proxy names it, or cli:<name> of whoever ran a command.",
+  }),
   act: Type.String({ description: "key.create and its like." }),
   subject: Type.String(),
   before: Type.Unknown(),
@@ -32,8 +34,6 @@ const actJson = ({ id, at, actor, act, subject, before, after }: AuditRow) => ({
   after: after === null ? null : JSON.parse(after),
 });
 
-const filters = ["actor", "act", "subject", "after", "limit"];
-
 export const auditRoutes: readonly Route[] = [
   {
     method: "GET",
@@ -43,17 +43,13 @@ export const auditRoutes: readonly Route[] = [
       tag: "Admin",
       operationId: "adminListActs",
       summary: "What was done here, a page at a time, the newest first",
-      parameters: filters.map((name) => ({
-        name,
-        in: "query",
-        schema: { type: name === "limit" ? "integer" : "string" },
-      })),
+      parameters: listParameters(["actor", "act", "subject"], 100, 20),
       response: { schema: pageSchema(Act) },
       errors: [400, ...keyed],
     }),
     run: async (services, context) => {
       await admitAdmin(services, context);
-      const query = new Query(context, filters);
+      const query = new Query(context);
       const limit = query.limit(20, 100);
       const rows = await needsStorage(() =>
         services.store.audit.list({

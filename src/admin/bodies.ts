@@ -1,6 +1,7 @@
 /** Bodies and queries of the admin API. */
 import type { Static, TSchema } from "@sinclair/typebox";
 import type { RequestContext } from "../http/context.ts";
+import { plainQuery } from "../http/plain-values.ts";
 import { readJson } from "../http/request-body.ts";
 import type { Services } from "../http/services.ts";
 import { checked } from "../protocols/checked.ts";
@@ -27,17 +28,12 @@ export async function readOptionalBody<S extends TSchema>(
   return isEmpty ? checked(schema, {}) : await readBody(services, context, schema);
 }
 
-/** The query's parameters, of those that a route knows. */
+/** The query's parameters. Ones that the route's description does not name never come here. */
 export class Query {
   readonly #query: URLSearchParams;
 
-  /** @throws ApiError invalid_value for one that is unknown, so that a filter with a typing error is none */
-  constructor({ query }: RequestContext, known: readonly string[]) {
-    this.#query = query;
-    for (const name of query.keys()) {
-      if (!known.includes(name))
-        throw ApiError.invalidValue(name, `There is no parameter ${name}; known: ${known.join(", ")}.`);
-    }
+  constructor({ query }: RequestContext) {
+    this.#query = plainQuery({ query });
   }
 
   text(name: string): string | undefined {

@@ -1,6 +1,6 @@
 /** The admin API's routes of budgets. */
 import { Type } from "@sinclair/typebox";
-import { isTag } from "../auth/keys.ts";
+import { isTag } from "../auth/key-spec.ts";
 import type { RequestContext } from "../http/context.ts";
 import { describeOperation } from "../http/openapi/describe.ts";
 import { jsonAnswer } from "../http/respond.ts";
@@ -10,12 +10,12 @@ import { isoTime } from "../lib/clock.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { tiers } from "../protocols/tiers.ts";
 import { needsStorage } from "../store/require-storage.ts";
-import type { BudgetPeriod } from "../store/store.ts";
+import type { BudgetPeriod } from "../store/usage.ts";
 import type { Rule } from "../usage/budget-rules.ts";
 import { dollarsFrom, endOf, microsFrom, periods, spanOf } from "../usage/spans.ts";
 import { type Actor, admitAdmin, record } from "./act.ts";
 import { Query, readBody } from "./bodies.ts";
-import { keyed, pageOf, pageSchema, writing } from "./pages.ts";
+import { keyed, listParameters, pageOf, pageSchema, writing } from "./pages.ts";
 
 const maxDollars = 1_000_000_000;
 const Dollars = Type.Object(
@@ -151,17 +151,13 @@ export const budgetRoutes: readonly Route[] = [
     detail: describe({
       operationId: "adminListBudgets",
       summary: "Budgets, with what is spent, reserved and left of each",
-      parameters: ["scope", "after", "limit"].map((name) => ({
-        name,
-        in: "query",
-        schema: { type: name === "limit" ? "integer" : "string" },
-      })),
+      parameters: listParameters(["scope"], 1000, 100),
       response: { schema: pageSchema(Budget) },
       errors: [400, 404],
     }),
     run: async (services, context) => {
       await admitAdmin(services, context);
-      const query = new Query(context, ["scope", "after", "limit"]);
+      const query = new Query(context);
       await needsStorage(() => services.budgets.load());
       const { rules } = services.budgets;
       const scope = query.text("scope");

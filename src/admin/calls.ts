@@ -1,19 +1,20 @@
 /** The admin API's routes of single calls: the ledger's lines, one request's attempts, and a live tail. */
 import { Type } from "@sinclair/typebox";
 import { describeOperation } from "../http/openapi/describe.ts";
+import { ledgerParameters } from "../http/openapi/usage.ts";
 import { jsonAnswer, respondStream } from "../http/respond.ts";
 import { type Route, restOfPath } from "../http/routes.ts";
 import type { Services } from "../http/services.ts";
-import { isoTime } from "../lib/clock.ts";
+import { filterOf, questionOf } from "../http/usage.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { needsStorage } from "../store/require-storage.ts";
-import { callEnds, costKinds, type LedgerLine, type LedgerPlace, tokenKinds } from "../store/store.ts";
+import { callEnds, type LedgerFilter, type LedgerLine, type LedgerPlace } from "../store/usage.ts";
 import type { RecordedEvents } from "../upstream/answer.ts";
-import { dollarsFrom } from "../usage/spans.ts";
+import { type KeyNames, lineJson } from "../usage/report.ts";
 import { admitAdmin } from "./act.ts";
 import { Query } from "./bodies.ts";
 import { keyed, page, pageSchema } from "./pages.ts";
-import { filterFrom, ledgerFilters, snakeRecord } from "./usage.ts";
+import { keyNames } from "./usage.ts";
 
 const CallSchema = Type.Object(
   {
@@ -23,8 +24,9 @@ const CallSchema = Type.Object(
     attempt: Type.Integer(),
     at: Type.String(),
     key: Type.String(),
-    ended: Type.String({ description: callEnds.join(", ") }),
-    cost: Type.Union([Type.Number(), Type.Null()], { description: "Dollars; null: unknown." }),
+    ended: Type.String({ enum: callEnds }),
+    key_name: Type.Union([Type.String(), Type.Null()]),
+    cost_micro_dollars: Type.Union([Type.Integer(), Type.Null()], { description: "null: unknown." }),
   },
   { additionalProperties: true },
 );
@@ -38,34 +40,10 @@ function placeFrom(id: string, name: string): LedgerPlace {
   return { at: Number(at), requestId: requestId!, attempt: Number(attempt) };
 }
 
-const callJson = (line: LedgerLine) => ({
+const callJson = (line: LedgerLine, names: KeyNames) => ({
   object: "call",
   id: idFrom(line),
-  request_id: line.requestId,
-  attempt: line.attempt,
-  at: isoTime(line.at),
-  key: line.keyId,
-  tags: line.tags,
-  surface: line.surface,
-  format: line.format,
-  model: line.model,
-  persona: line.persona,
-  persona_version: line.personaVersion,
-  provider: line.provider,
-  upstream_model: line.upstreamModel,
-  ended: line.ended,
-  status: line.status,
-  call_of: line.callOf,
-  service_tier: line.serviceTier,
-  counted: line.counted,
-  tokens: snakeRecord(tokenKinds, line.tokens, (count) => count),
-  cost: line.cost === null ? null : dollarsFrom(line.cost),
-  costs: line.costs && snakeRecord(costKinds, line.costs, dollarsFrom),
-  price_source: line.priceSource,
-  price_date: line.priceDate,
-  price_note: line.priceNote,
-  first_token_ms: line.firstTokenMs,
-  total_ms: line.totalMs,
+  ...lineJson(line, names),
 });
 
 const pollMs = 1_000;
@@ -85,11 +63,12 @@ const gap = `event: gap\ndata: ${JSON.stringify({ object: "call.gap", message: "
  */
 async function* tail(
   services: Services,
-  filter: Omit<ReturnType<typeof filterFrom>, "since" | "until">,
+  filter: Omit<LedgerFilter, "since" | "until">,
   from: LedgerPlace | undefined,
   signal: AbortSignal,
 ): RecordedEvents {
   const { clock, store } = services;
+  const names = await keyNames(services);
   const told = new Set<string>();
   const look = async (since: number, pages: number) => {
     const found: LedgerLine[] = [];
@@ -102,6 +81,7 @@ async function* tail(
           since,
           until: clock.now() + tailMs,
           limit: maxLines,
+          signal,
           ...(before !== undefined && { before }),
         }),
       );
@@ -114,7 +94,9 @@ async function* tail(
       if (told.size <= maxTold) break;
       told.delete(id);
     }
-    const events = fresh.map((line) => `id: ${idFrom(line)}\nevent: call\ndata: ${JSON.stringify(callJson(line))}\n\n`);
+    const events = fresh.map(
+      (line) => `id: ${idFrom(line)}\nevent: call\ndata: ${JSON.stringify(callJson(line, names))}\n\n`,
+    );
     return areMore && pages > 1 ? [gap, ...events] : events;
   };
   // Without a place to go on from, the first look only learns what has been.
@@ -143,10 +125,19 @@ function pause({ clock }: Services, signal: AbortSignal): Promise<void> {
   });
 }
 
-const parametersOf = (names: readonly string[]) =>
-  names.map((name) => ({ name, in: "query", schema: { type: name === "limit" ? "integer" : "string" } }));
-const listed = [...ledgerFilters, "ended", "after", "limit"];
-const tailed = ledgerFilters.slice(2);
+/** How far before and behind the time in a request's id its attempts may have begun. */
+const aroundMs = { before: 60_000, behind: 6 * 3_600_000 };
+
+/** When a request came, by its id. Source: https://www.rfc-editor.org/rfc/rfc9562#name-uuid-version-7 */
+const timeOf = (requestId: string): number | undefined =>
+  /^req_[0-9a-f]{12}7[0-9a-f]{19}$/.test(requestId) ? Number.parseInt(requestId.slice(4, 16), 16) : undefined;
+
+const maxCalls = 100;
+const listed = [
+  ...ledgerParameters(),
+  { name: "after", in: "query", schema: { type: "string" }, description: "The last_id of the page before." },
+  { name: "limit", in: "query", schema: { type: "integer", minimum: 1, maximum: maxCalls, default: 20 } },
+];
 const base = "/v1/calls";
 
 export const callRoutes: readonly Route[] = [
@@ -158,26 +149,33 @@ export const callRoutes: readonly Route[] = [
       tag: "Admin",
       operationId: "adminListCalls",
       summary: "Calls as the ledger has them, a page at a time, the newest first",
-      parameters: parametersOf(listed),
+      parameters: listed,
       response: { schema: pageSchema(CallSchema) },
       errors: [400, ...keyed],
     }),
     run: async (services, context) => {
       await admitAdmin(services, context);
-      const query = new Query(context, listed);
-      const filter = filterFrom(query, services.clock.now(), 400);
-      const ended = query.oneOf("ended", callEnds);
+      const query = new Query(context);
+      const filter = filterOf(questionOf(context), services.clock.now(), 400);
       const after = query.text("after");
-      const limit = query.limit(20, 100);
+      const limit = query.limit(20, maxCalls);
+      const { signal } = context.request;
       const lines = await needsStorage(() =>
         services.store.ledger.lines({
           ...filter,
           limit: limit + 1,
-          ...(ended !== undefined && { ended }),
+          signal,
           ...(after !== undefined && { before: placeFrom(after, "after") }),
         }),
       );
-      return jsonAnswer(page(lines.map(callJson), limit, ({ id }) => id));
+      const names = await keyNames(services);
+      return jsonAnswer(
+        page(
+          lines.map((line) => callJson(line, names)),
+          limit,
+          ({ id }) => id,
+        ),
+      );
     },
   },
   {
@@ -189,7 +187,7 @@ export const callRoutes: readonly Route[] = [
       operationId: "adminTailCalls",
       summary: "Calls as they end: an event stream, resumed by Last-Event-ID",
       parameters: [
-        ...parametersOf(tailed),
+        ...ledgerParameters("since", "until"),
         {
           name: "Last-Event-ID",
           in: "header",
@@ -202,8 +200,7 @@ export const callRoutes: readonly Route[] = [
     }),
     run: async (services, context, finish) => {
       await admitAdmin(services, context);
-      const query = new Query(context, tailed);
-      const { since: _, until: __, ...filter } = filterFrom(query, services.clock.now(), 1);
+      const { since: _, until: __, ...filter } = filterOf(questionOf(context), services.clock.now(), 1);
       const last = context.request.headers.get("last-event-id");
       const from = last === null ? undefined : placeFrom(last, "last-event-id");
       const left = new AbortController();
@@ -244,12 +241,27 @@ export const callRoutes: readonly Route[] = [
     run: async (services, context) => {
       await admitAdmin(services, context);
       const requestId = restOfPath(context, `${base}/`);
-      const found = await needsStorage(() =>
-        services.store.ledger.lines({ since: 0, until: Number.MAX_SAFE_INTEGER, requestId, limit: 100 }),
-      );
+      const at = timeOf(requestId);
+      const found =
+        at === undefined
+          ? []
+          : await needsStorage(() =>
+              services.store.ledger.lines({
+                since: at - aroundMs.before,
+                until: at + aroundMs.behind,
+                requestId,
+                limit: 100,
+                signal: context.request.signal,
+              }),
+            );
+      const names = await keyNames(services);
       if (found.length === 0)
         throw ApiError.notFound("There is no call of that request id, or it is not written yet.", "id");
-      return jsonAnswer({ object: "call.attempts", request_id: requestId, attempts: found.toReversed().map(callJson) });
+      return jsonAnswer({
+        object: "call.attempts",
+        request_id: requestId,
+        attempts: found.toReversed().map((line) => callJson(line, names)),
+      });
     },
   },
 ];

@@ -2,9 +2,11 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { maxGraceMs } from "../auth/grace.ts";
 import { KeyError } from "../auth/key-lookup.ts";
-import { type KeyChanges, type KeyInfo, type KeySpec, KeySpecError, keyFields, type NewKey } from "../auth/keys.ts";
-import { surfaceNames } from "../config/surfaces.ts";
+import { type KeyChanges, type KeySpec, KeySpecError } from "../auth/key-spec.ts";
+import { type KeyInfo, keyFields, type NewKey } from "../auth/keys.ts";
+import { keySurfaces } from "../config/surfaces.ts";
 import type { RequestContext } from "../http/context.ts";
+import { unmatchedPattern } from "../http/model-patterns.ts";
 import { describeOperation } from "../http/openapi/describe.ts";
 import { jsonAnswer } from "../http/respond.ts";
 import { type Route, restOfPath } from "../http/routes.ts";
@@ -15,7 +17,7 @@ import { tiers } from "../protocols/tiers.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import { admitAdmin, record } from "./act.ts";
 import { Query, readBody, readOptionalBody, timeFrom } from "./bodies.ts";
-import { keyed, pageOf, pageSchema, pathId, writing } from "./pages.ts";
+import { keyed, listParameters, pageOf, pageSchema, pathId, writing } from "./pages.ts";
 
 const OrNull = <T extends ReturnType<typeof Type.String> | ReturnType<typeof Type.Integer>>(schema: T) =>
   Type.Union([schema, Type.Null()]);
@@ -29,7 +31,7 @@ const rights = {
   ),
   per_minute: Type.Optional(OrNull(Type.Integer())),
   tokens_per_minute: Type.Optional(OrNull(Type.Integer())),
-  surfaces: Type.Optional(Type.Array(Type.Union(surfaceNames.map((name) => Type.Literal(name))))),
+  surfaces: Type.Optional(Type.Array(Type.Union(keySurfaces.map((name) => Type.Literal(name))))),
   models: Type.Optional(Type.Array(Type.String(), { description: "Patterns of model ids." })),
   tags: Type.Optional(Type.Array(Type.String())),
   expires_at: Type.Optional(OrNull(Type.String({ description: "A time such as 2027-01-31T12:00:00Z, or a date." }))),
@@ -94,6 +96,12 @@ async function find({ keys }: Services, id: string): Promise<KeyInfo> {
   return key;
 }
 
+/** @throws ApiError invalid_value for a pattern that fits no model there can be */
+function checkModels({ live, personas }: Services, { models = [] }: Rights): void {
+  const problem = unmatchedPattern(models, live.config, personas.list());
+  if (problem !== undefined) throw ApiError.invalidValue("models", `models: ${problem}.`);
+}
+
 function changesFrom(given: Rights): KeyChanges {
   const { per_minute, tokens_per_minute, expires_at, ...rest } = given;
   return {
@@ -121,7 +129,7 @@ const idOf = (context: RequestContext) => restOfPath(context, `${base}/`).replac
 const describe = (operation: Omit<Parameters<typeof describeOperation>[0], "tag">) =>
   describeOperation({ tag: "Admin", ...operation, errors: [...keyed, ...(operation.errors ?? [])] });
 
-const filters = ["state", "tier", "tag", "surface", "name", "after", "limit"];
+const states = ["active", "expired", "revoked"];
 
 export const keyRoutes: readonly Route[] = [
   {
@@ -131,20 +139,16 @@ export const keyRoutes: readonly Route[] = [
     detail: describe({
       operationId: "adminListKeys",
       summary: "Keys, a page at a time, the newest first",
-      parameters: filters.map((name) => ({
-        name,
-        in: "query",
-        schema: { type: name === "limit" ? "integer" : "string" },
-      })),
+      parameters: listParameters(["tag", "name"], 100, 20, { state: states, tier: tiers, surface: keySurfaces }),
       response: { schema: pageSchema(Key) },
       errors: [400, 404],
     }),
     run: async (services, context) => {
       await admitAdmin(services, context);
-      const query = new Query(context, filters);
-      const state = query.oneOf("state", ["active", "expired", "revoked"]);
+      const query = new Query(context);
+      const state = query.oneOf("state", states);
       const tier = query.oneOf("tier", tiers);
-      const surface = query.oneOf("surface", surfaceNames);
+      const surface = query.oneOf("surface", keySurfaces);
       const [tag, name] = [query.text("tag"), query.text("name")];
       const all = await doing(() => services.keys.list());
       const found = all
@@ -173,7 +177,9 @@ export const keyRoutes: readonly Route[] = [
     }),
     run: async (services, context) => {
       const actor = await admitAdmin(services, context);
-      const spec = specFrom(await readBody(services, context, KeyCreate));
+      const given = await readBody(services, context, KeyCreate);
+      checkModels(services, given);
+      const spec = specFrom(given);
       const made = await doing(() => services.keys.create(spec));
       await record(services, context, actor, { act: "key.create", subject: made.key.id, after: keyJson(made.key) });
       return jsonAnswer(newKeyJson(made));
@@ -209,7 +215,9 @@ export const keyRoutes: readonly Route[] = [
     }),
     run: async (services, context) => {
       const actor = await admitAdmin(services, context);
-      const changes = changesFrom(await readBody(services, context, KeyUpdate));
+      const given = await readBody(services, context, KeyUpdate);
+      checkModels(services, given);
+      const changes = changesFrom(given);
       const before = await find(services, idOf(context));
       const after = await doing(() => services.keys.update(before.id, changes));
       const told = { act: "key.update", subject: after.id, before: keyJson(before), after: keyJson(after) };

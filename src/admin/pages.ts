@@ -8,6 +8,20 @@ export const writing = [400, 408, 413, 415];
 
 export const pathId = { name: "id", in: "path", required: true, schema: { type: "string" } };
 
+/** Parameters of a list's query. @param texts those that take any text; others have what they take */
+export const listParameters = (
+  texts: readonly string[],
+  maxLimit: number,
+  defaultLimit: number,
+  choices: Readonly<Record<string, readonly string[]>> = {},
+): Record<string, unknown>[] =>
+  [
+    ...texts.map((name) => ({ name, schema: { type: "string" } })),
+    ...Object.entries(choices).map(([name, values]) => ({ name, schema: { type: "string", enum: values } })),
+    { name: "after", description: "The last_id of the page before.", schema: { type: "string" } },
+    { name: "limit", schema: { type: "integer", minimum: 1, maximum: maxLimit, default: defaultLimit } },
+  ].map((one) => ({ ...one, in: "query" }));
+
 export const pageSchema = <S extends TSchema>(item: S) =>
   Type.Object({
     object: Type.Literal("list"),

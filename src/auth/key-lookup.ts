@@ -25,7 +25,10 @@ export function matchKey(rows: readonly KeyRow[], given: string): KeyMatch {
   const text = given.trim();
   const exact = rows.find(({ id }) => id === text);
   if (exact !== undefined) return { row: exact, isVague: false };
-  const named = rows.filter(({ name }) => name === text);
+  const every = rows.filter(({ name }) => name === text);
+  // A revoked key frees its name.
+  const usable = every.filter(({ revokedAt }) => revokedAt === null);
+  const named = usable.length > 0 ? usable : every;
   if (text.startsWith(secretStart) && named.length === 0) return matchSecret(rows, text);
   if (named.length > 0) return { row: onlyNamed(named, text), isVague: false };
   return { row: onlyBeginning(rows, text), isVague: text.length < clearLength };

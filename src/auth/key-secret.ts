@@ -1,4 +1,5 @@
 /** The form of an API key: `trp_`, 40 random base-62 characters (238 bits), and their check digits. */
+import { decodedLetters } from "../lib/percent.ts";
 
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 export const secretStart = "trp_";
@@ -47,3 +48,8 @@ const keysInText = new RegExp(`(${secretStart}[0-9a-z]{${shownLength - secretSta
 
 /** The same text, each key in it cut to the characters that it is shown by. */
 export const withoutKeys = (text: string): string => text.replace(keysInText, "$1…");
+
+const keyInText = new RegExp(`${secretStart}[0-9a-z]{20,}`, "i");
+
+/** Whether a key, or most of one, stands in a text, percent-encoded or not. */
+export const holdsKey = (text: string): boolean => keyInText.test(decodedLetters(text));

@@ -1,18 +1,20 @@
 /** Who may call: API keys, looked up in memory, kept in the store. */
+
 import { existsSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import type { ServedSurface } from "../config/config.ts";
-import { modelSurfaces, surfaceNames } from "../config/surfaces.ts";
+import { type KeySurface, modelSurfaces, surfaceNames } from "../config/surfaces.ts";
 import { type Clock, isoTime } from "../lib/clock.ts";
 import { globMatches, globReaches } from "../lib/glob.ts";
 import { writePrivately } from "../lib/write-privately.ts";
-import { type Tier, tiers } from "../protocols/tiers.ts";
+import type { Tier } from "../protocols/tiers.ts";
 import { asUnavailable } from "../store/require-storage.ts";
 import { asFolderError, StorageError } from "../store/storage-error.ts";
 import type { KeyRepository, KeyRights, KeyRow } from "../store/store.ts";
 import { maxGraceMs } from "./grace.ts";
 import { KeyError, matchKey } from "./key-lookup.ts";
 import { hashOf, isWellFormed, newSecret, shownLength } from "./key-secret.ts";
+import { checkSpec, type KeyChanges, type KeySpec } from "./key-spec.ts";
 
 /** The owner of a valid key, and what it may do. */
 export type Caller = {
@@ -23,37 +25,13 @@ export type Caller = {
   readonly perMinute: number;
   /** Only where the key itself names a number: what applies on the gateway. */
   readonly ownPerMinute: number | undefined;
-  readonly surfaces: ReadonlySet<ServedSurface>;
+  readonly surfaces: ReadonlySet<KeySurface>;
   /** Globs over model ids. */
   readonly models: readonly string[];
   /** What its calls are counted under, beside the key itself. */
   readonly tags: readonly string[];
   /** Under which names its calls are counted. */
   readonly buckets: Readonly<Record<ServedSurface, string>>;
-};
-
-export type KeySpec = {
-  readonly name: string;
-  readonly tier: Tier;
-  /** Requests per minute; enterprise keys must name it. */
-  readonly perMinute?: number;
-  /** Tokens per minute. Default: no limit. */
-  readonly tokensPerMinute?: number;
-  /** Default: those of models. */
-  readonly surfaces?: readonly ServedSurface[];
-  /** Globs over model ids. Default: every model. */
-  readonly models?: readonly string[];
-  /** Default: none. */
-  readonly tags?: readonly string[];
-  /** Unix milliseconds. Default: never. */
-  readonly expiresAt?: number;
-};
-
-/** What changes of a key; null takes a number or an expiry away. */
-export type KeyChanges = Partial<Pick<KeySpec, "name" | "tier" | "surfaces" | "models" | "tags">> & {
-  readonly perMinute?: number | null;
-  readonly tokensPerMinute?: number | null;
-  readonly expiresAt?: number | null;
 };
 
 export type KeyState = "active" | "expired" | "revoked";
@@ -64,7 +42,7 @@ export type KeyInfo = KeySpec & {
   /** The key's first characters. */
   readonly prefix: string;
   readonly state: KeyState;
-  readonly surfaces: readonly ServedSurface[];
+  readonly surfaces: readonly KeySurface[];
   readonly models: readonly string[];
   readonly tags: readonly string[];
   readonly createdAt: number;
@@ -78,21 +56,10 @@ export type KeyInfo = KeySpec & {
 /** `secret` is shown once and kept nowhere. */
 export type NewKey = { readonly secret: string; readonly key: KeyInfo };
 
-/** A key that nobody can make as it was asked for: a wrong use. */
-export class KeySpecError extends KeyError {
-  override readonly name = "KeySpecError";
-  /** Which part of the specification is wrong. */
-  readonly part: keyof KeySpec;
-
-  constructor(part: keyof KeySpec, message: string) {
-    super(message);
-    this.part = part;
-  }
-}
-
 /** @param modelId `<namespace>/<name>` */
 export function mayUseModel(caller: Caller, modelId: string): boolean {
-  return caller.models.some((glob) => globMatches(glob, modelId));
+  for (const glob of caller.models) if (globMatches(glob, modelId)) return true;
+  return false;
 }
 
 /** Whether any model of that provider may be used. */
@@ -127,6 +94,11 @@ export class Keys {
     this.#rows = rows;
     this.#clock = clock;
     this.#tiers = tiers;
+  }
+
+  /** Of the keys that may be used. */
+  get ids(): string[] {
+    return [...new Set([...this.#known.values()].map(({ caller }) => caller.keyId))];
   }
 
   /** Reads all keys. @throws StorageError */
@@ -281,11 +253,12 @@ export class Keys {
   async rotate(given: string, graceMs = 0): Promise<NewKey> {
     if (!(graceMs >= 0 && graceMs <= maxGraceMs))
       throw new KeyError(`A grace is at most ${maxGraceMs / 86_400_000} days.`);
-    const { id } = await this.show(given);
+    const { id, hash, revokedAt } = matchKey(await this.#rows.list(), given).row;
+    if (revokedAt !== null) throw new KeyError(`The key '${id}' is revoked; make a new one.`);
     const secret = newSecret();
     const oldUntil = graceMs === 0 ? null : this.#clock.now() + graceMs;
-    if (!(await this.#rows.replaceSecret(id, secret.slice(0, shownLength), hashOf(secret), oldUntil))) {
-      throw new KeyError(`The key '${id}' is revoked; make a new one.`);
+    if (!(await this.#rows.replaceSecret(id, hash, secret.slice(0, shownLength), hashOf(secret), oldUntil))) {
+      throw new KeyError(`The key '${id}' was revoked or rotated meanwhile.`);
     }
     return { secret, key: await this.show(id) };
   }
@@ -354,7 +327,7 @@ export class Keys {
       tier: row.tier,
       perMinute: ownPerMinute ?? (row.tier === "free" ? this.#tiers.free : this.#tiers.pro),
       ownPerMinute,
-      surfaces: new Set(JSON.parse(row.surfaces) as ServedSurface[]),
+      surfaces: new Set(JSON.parse(row.surfaces) as KeySurface[]),
       models: JSON.parse(row.models) as string[],
       tags: JSON.parse(row.tags) as string[],
       buckets: { orchestrator: `orchestrator ${row.id}`, gateway: `gateway ${row.id}`, admin: `admin ${row.id}` },
@@ -406,7 +379,7 @@ export class Keys {
       tier: row.tier,
       ...(row.perMinute === null ? {} : { perMinute: row.perMinute }),
       ...(row.tokensPerMinute === null ? {} : { tokensPerMinute: row.tokensPerMinute }),
-      surfaces: JSON.parse(row.surfaces) as ServedSurface[],
+      surfaces: JSON.parse(row.surfaces) as KeySurface[],
       models: JSON.parse(row.models) as string[],
       tags: JSON.parse(row.tags) as string[],
       createdAt: row.createdAt,
@@ -436,65 +409,6 @@ function changed(key: KeyInfo, changes: KeyChanges): KeySpec {
   const all = Object.entries({ ...key, ...changes }).filter(([, value]) => value !== null);
   return Object.fromEntries(all) as unknown as KeySpec;
 }
-
-const greatestPerMinute = 1_000_000;
-const greatestTokensPerMinute = 1_000_000_000;
-const maxTags = 16;
-
-/** A tag stands in headers, labels and addresses as it is. */
-export const isTag = (text: string): boolean => /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(text);
-
-/**
- * @param now in Unix milliseconds
- * @param changes the parts to look at, where the others were right before. Default: all
- * @throws KeySpecError
- */
-export function checkSpec(spec: KeySpec, now: number, changes: object = spec): void {
-  const { name, tier, perMinute, tokensPerMinute, surfaces, models, tags, expiresAt } = spec;
-  const faults: [boolean, keyof KeySpec, string][] = [
-    [!/^[^\p{Cc}]{1,100}$/u.test(name), "name", "The name must have 1 to 100 characters, without control characters."],
-    [!tiers.includes(tier), "tier", `The tier must be one of ${tiers.join(", ")}.`],
-    [
-      tier === "enterprise" && perMinute === undefined,
-      "perMinute",
-      "An enterprise key needs its number of requests per minute.",
-    ],
-    [
-      perMinute !== undefined && !isCount(perMinute, greatestPerMinute),
-      "perMinute",
-      `The requests per minute must be a whole number from 1 to ${greatestPerMinute}.`,
-    ],
-    [
-      tokensPerMinute !== undefined && !isCount(tokensPerMinute, greatestTokensPerMinute),
-      "tokensPerMinute",
-      `The tokens per minute must be a whole number from 1 to ${greatestTokensPerMinute}.`,
-    ],
-    [
-      surfaces !== undefined && (surfaces.length === 0 || surfaces.some((surface) => !surfaceNames.includes(surface))),
-      "surfaces",
-      `The surfaces must be one or more of ${surfaceNames.join(", ")}.`,
-    ],
-    [
-      models !== undefined && (models.length === 0 || models.includes("")),
-      "models",
-      "The models must be one or more patterns.",
-    ],
-    [
-      tags !== undefined && (tags.length > maxTags || !tags.every(isTag)),
-      "tags",
-      `The tags must be at most ${maxTags}, each of 1 to 64 letters, digits, '.', '_' and '-', and begin with a letter or digit.`,
-    ],
-    [
-      expiresAt !== undefined && "expiresAt" in changes && !(expiresAt > now),
-      "expiresAt",
-      "The expiry must lie in the future.",
-    ],
-  ];
-  const fault = faults.find(([wrong]) => wrong);
-  if (fault !== undefined) throw new KeySpecError(fault[1], fault[2]);
-}
-
-const isCount = (number: number, greatest: number) => Number.isInteger(number) && number >= 1 && number <= greatest;
 
 /** @throws StorageError when a folder has the place of the file */
 export function assertPlaceable(file: string): void {

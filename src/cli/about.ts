@@ -13,7 +13,7 @@ export function printVersion({ io }: Context, { json }: { readonly json?: boolea
 }
 
 export async function printOpenApi({ io }: Context): Promise<ExitCode> {
-  const { openApiDocument } = await import("../http/openapi/openapi.ts");
+  const { openApiDocument } = await import("../http/app.ts");
   const { adminRoutes } = await import("../admin/routes.ts");
   printJson(io, await openApiDocument(surfaceNames, adminRoutes));
   return 0;

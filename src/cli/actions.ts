@@ -1,4 +1,5 @@
 /** What the commands do, beside serving: loaded when one is run, so that neither a start nor help waits for it. */
+export { testAlerts } from "./alerts.ts";
 export { listBudgets, removeBudget, setBudget, topUpBudget } from "./budgets.ts";
 export { check } from "./check.ts";
 export { printConfig, printConfigSchema } from "./config.ts";
@@ -9,5 +10,6 @@ export { createKey, listKeys, revokeKey, rotateKey, showKey, updateKey } from ".
 export { migrate } from "./migrate.ts";
 export { moveData } from "./move.ts";
 export { checkPersonas, listPersonas, printPersonaSchema, showPersona } from "./personas.ts";
+export { showPrice, updatePrices } from "./prices.ts";
 export { installService, printService, showServiceStatus, uninstallService } from "./service.ts";
-export { showPrice, showUsage } from "./usage.ts";
+export { showUsage } from "./usage.ts";

@@ -1,12 +1,14 @@
 /** `troupe budgets`: what may be spent. A running server takes every change over with its next call. */
-import { isTag } from "../auth/keys.ts";
-import type { Config } from "../config/config.ts";
+import { isTag } from "../auth/key-spec.ts";
+import type { BudgetLimits, Config } from "../config/config.ts";
 import { systemClock } from "../lib/clock.ts";
 import { tiers } from "../protocols/tiers.ts";
 import type { OpenedStore } from "../store/open.ts";
-import type { BudgetPeriod, Store } from "../store/store.ts";
+import type { Store } from "../store/store.ts";
+import type { BudgetPeriod } from "../store/usage.ts";
 import { BudgetRules, type Rule } from "../usage/budget-rules.ts";
-import { dollarsFrom, endOf, formatDollars, microsFrom, spanOf } from "../usage/spans.ts";
+import { dollarsFrom, endOf, formatDollars, microsFrom, periods, spanOf } from "../usage/spans.ts";
+import { record } from "./audit.ts";
 import { CommandError, type Context, type ExitCode, UsageError } from "./context.ts";
 import { printJson } from "./print-json.ts";
 import { keysIn, withStore } from "./storage.ts";
@@ -15,7 +17,9 @@ import { formatTable } from "./table.ts";
 type Options = { readonly json?: boolean };
 
 export function listBudgets(context: Context, { json }: Options): Promise<ExitCode> {
-  return withStore(context, async (store, config) => show(context, store, await rulesIn(store, config), json));
+  return withStore(context, async (store, config) =>
+    show(context, store, await rulesIn(store, config), json, config.budgets.keys),
+  );
 }
 
 export function setBudget(
@@ -29,7 +33,10 @@ export function setBudget(
     const scope = await scopeFrom(store, config, given);
     const before = new BudgetRules(config.budgets, await store.budgets.list()).ofScope(scope);
     const isNew = !before.some((rule) => rule.period === period);
-    await store.budgets.set({ scope, period, limit: microsFrom(dollars), updatedAt: systemClock.now() }, isNew);
+    const limit = microsFrom(dollars);
+    await recorded(context, store, config, { act: "budget.set", scope, period }, () =>
+      store.budgets.set({ scope, period, limit, updatedAt: systemClock.now() }, isNew),
+    );
     await showOne(context, store, config, scope, period, json);
   });
 }
@@ -43,20 +50,49 @@ export function topUpBudget(
 ): Promise<ExitCode> {
   return withStore(context, async (store, config) => {
     const scope = await scopeFrom(store, config, given);
-    const limit = await store.budgets.add({ scope, period }, microsFrom(dollars), systemClock.now());
-    if (limit === undefined) throw new CommandError(`No budget ${scope} ${period} was set: set it first.`);
+    await recorded(context, store, config, { act: "budget.top-up", scope, period }, async () => {
+      const limit = await store.budgets.add({ scope, period }, microsFrom(dollars), systemClock.now());
+      if (limit === undefined) throw new CommandError(`No budget ${scope} ${period} was set: set it first.`);
+    });
     await showOne(context, store, config, scope, period, json);
   });
 }
 
-export function removeBudget(context: Context, given: string, period: BudgetPeriod): Promise<ExitCode> {
+export function removeBudget(
+  context: Context,
+  given: string,
+  period: BudgetPeriod,
+  { json }: Options,
+): Promise<ExitCode> {
   return withStore(context, async (store, config) => {
     const scope = await scopeFrom(store, config, given);
-    if (!(await store.budgets.remove({ scope, period }))) {
-      throw new CommandError(`No budget ${scope} ${period} was set; what the configuration says is changed there.`);
-    }
+    await recorded(context, store, config, { act: "budget.remove", scope, period }, async () => {
+      if (!(await store.budgets.remove({ scope, period })))
+        throw new CommandError(`No budget ${scope} ${period} was set; what the configuration says is changed there.`);
+    });
     context.io.stderr.write(`${scope} ${period} is removed.\n`);
+    if (json) await showOne(context, store, config, scope, period, json);
   });
+}
+
+type ActOn = { readonly act: string; readonly scope: string; readonly period: BudgetPeriod };
+
+/** Makes a change, and writes its audit line. */
+async function recorded(
+  context: Context,
+  store: Store,
+  config: Config,
+  { act, scope, period }: ActOn,
+  change: () => Promise<unknown>,
+): Promise<void> {
+  const told = async () => {
+    const rules = (await rulesIn(store, config)).filter((rule) => rule.scope === scope && rule.period === period);
+    const [one] = await spendingOf(store, rules);
+    return one && { object: "budget", ...jsonFrom({ ...one, name: null }, systemClock.now()) };
+  };
+  const before = await told();
+  await change();
+  await record(context, store, { act, subject: `${scope}/${period}`, before, after: await told() });
 }
 
 /** @throws UsageError for what is no scope, KeyError for what fits no key or several */
@@ -85,29 +121,56 @@ async function showOne(
   await show(context, store, rules, json);
 }
 
-async function show({ io }: Context, store: Store, rules: readonly Rule[], json = false): Promise<void> {
+async function spendingOf(store: Store, rules: readonly Rule[]): Promise<Spent[]> {
   const now = systemClock.now();
   const spans = rules.map(({ scope, period }) => ({ scope, span: spanOf(period, now) }));
   const found = await store.budgets.spending(spans);
-  const all = rules.map((rule, at) => ({ ...rule, ...found[at]! }));
-  if (json)
-    printJson(
-      io,
-      all.map((one) => jsonFrom(one, now)),
-    );
-  else if (all.length === 0)
-    io.stderr.write("There are no budgets yet: troupe budgets set <scope> <period> <dollars> makes one.\n");
-  else io.stdout.write(formatTable(columns, all.map(rowFrom)));
+  return rules.map((rule, at) => ({ ...rule, ...found[at]! }));
 }
 
-type Shown = Rule & { readonly spent: number; readonly reserved: number };
+/** @param perKey what each key has that has no budget of its own */
+async function show(
+  { io }: Context,
+  store: Store,
+  rules: readonly Rule[],
+  json = false,
+  perKey: BudgetLimits = {},
+): Promise<void> {
+  const now = systemClock.now();
+  const names = new Map((await store.keys.list()).map(({ id, name }) => [`key:${id}`, name]));
+  const all = (await spendingOf(store, rules)).map((one) => ({ ...one, name: names.get(one.scope) ?? null }));
+  const defaults = periods.flatMap((period) => {
+    const dollars = perKey[period];
+    return dollars === undefined ? [] : [{ period, dollars }];
+  });
+  if (json) printJson(io, [...all.map((one) => jsonFrom(one, now)), ...defaults.map(defaultJson)]);
+  else if (all.length + defaults.length === 0)
+    io.stderr.write("There are no budgets yet: troupe budgets set <scope> <period> <dollars> makes one.\n");
+  else io.stdout.write(formatTable(columns, [...all.map(rowFrom), ...defaults.map(defaultRow)]));
+}
 
-const leftOf = ({ limit, spent, reserved }: Shown) => Math.max(0, limit - spent - reserved);
+type Default = { readonly period: BudgetPeriod; readonly dollars: number };
+const eachKey = "each key";
+const defaultRow = ({ period, dollars }: Default) => [
+  ...[eachKey, "", period, formatDollars(microsFrom(dollars))],
+  ...["", "", "", "configuration"],
+];
+const defaultJson = ({ period, dollars }: Default) => ({
+  ...{ scope: eachKey, name: null, period, origin: "configuration", dollars },
+  ...{ spent: null, reserved: null, left: null, resets_at: null },
+});
 
-const columns = ["scope", "period", "budget", "spent", "reserved", "left", "origin"];
+type Spent = Rule & { readonly spent: number; readonly reserved: number };
+/** `name`: the key's. */
+type Shown = Spent & { readonly name: string | null };
+
+const leftOf = ({ limit, spent, reserved }: Spent) => Math.max(0, limit - spent - reserved);
+
+const columns = ["scope", "name", "period", "budget", "spent", "reserved", "left", "origin"];
 
 const rowFrom = (one: Shown) => [
   one.scope,
+  one.name ?? "",
   one.period,
   formatDollars(one.limit),
   formatDollars(one.spent),
@@ -122,6 +185,7 @@ const jsonFrom = (one: Shown, now: number) => {
   const resetsAt = endOf(one.period, now);
   return {
     scope: one.scope,
+    name: one.name,
     period: one.period,
     origin: originOf(one),
     dollars: dollarsFrom(one.limit),

@@ -2,17 +2,16 @@
 import type { Config } from "../config/config.ts";
 import { formatAddress } from "../config/listeners.ts";
 import { systemClock } from "../lib/clock.ts";
-import { globMatches } from "../lib/glob.ts";
 import { type Diagnostic, formatDiagnostic } from "../lib/yaml/yaml.ts";
-import { limitsDiagnostic } from "../limits/limits.ts";
-import { parseModelId } from "../protocols/model-id.ts";
+import { limitsDiagnostic } from "../limits/machine/limiter.ts";
 import { dryRun } from "../server/dry-run.ts";
 import { inspectRedis } from "../store/redis/inspect.ts";
 import { StorageError } from "../store/storage-error.ts";
 import { type Context, codeOf, type ExitCode, loadFrom } from "./context.ts";
-import { type LoadedPersonas, loadPersonas, noProvider, providerNames, unreachable } from "./personas.ts";
+import { type LoadedPersonas, loadPersonas, noProvider, unreachable } from "./personas.ts";
 import { printJson } from "./print-json.ts";
 import { formatFields } from "./table.ts";
+import { lostAliases, unknownInPersonas } from "./unknown-names.ts";
 
 type CheckReport = {
   readonly summary: Readonly<Record<string, string>>;
@@ -39,9 +38,11 @@ async function runChecks(context: Context): Promise<CheckReport> {
   if ("errors" in loaded)
     return { summary: {}, errors: format(loaded.errors), warnings: [], code: codeOf(loaded.errors) };
   const { config, file = "none: every default" } = loaded;
-  const personas = await loadPersonas(config.personas);
+  const personas = await loadPersonas(context, config.personas);
   const [storage, coordination] = await Promise.all([storageOf(config), coordinationOf(config)]);
-  const errors = [...format(personas.errors), ...storage.errors];
+  const aliases = lostAliases(personas.personas, loaded);
+  const misspelt = unknownInPersonas(context, personas, loaded);
+  const errors = [...format([...personas.errors, ...misspelt]), ...aliases.errors, ...storage.errors];
   return {
     summary: {
       configuration: file,
@@ -56,9 +57,9 @@ async function runChecks(context: Context): Promise<CheckReport> {
     errors,
     code: errors.length === 0 ? 0 : 1,
     warnings: [
-      ...format(loaded.warnings),
+      ...format([...loaded.warnings, ...loaded.hints]),
       ...unreachableOf(personas, config),
-      ...lostAliases(personas.personas, config),
+      ...aliases.warnings,
       ...limitsOf(config),
       ...(coordination?.warnings ?? []),
     ],
@@ -69,15 +70,6 @@ const format = (errors: readonly Diagnostic[]) => errors.map(formatDiagnostic);
 
 const unreachableOf = ({ personas }: LoadedPersonas, config: Config) =>
   unreachable(personas, config).map((id) => `${id}: ${noProvider}`);
-
-/** Aliases of what is neither a persona nor of a provider that is set up. */
-function lostAliases(personas: LoadedPersonas["personas"], config: Config): string[] {
-  const namespaces = providerNames(config);
-  const isThere = (target: string) =>
-    namespaces.has(parseModelId(target)?.namespace ?? "") || personas.some(({ id }) => globMatches(target, id));
-  const lost = Object.entries(config.aliases).filter(([, target]) => !isThere(target));
-  return lost.map(([name, target]) => `aliases.${name}: '${target}' is no persona, and has no provider that is set up`);
-}
 
 function limitsOf({ data }: Config): string[] {
   const found = limitsDiagnostic(data);

@@ -23,8 +23,7 @@ export class UsageError extends Error {
 
 export function loadFrom({ io, flags }: Context): LoadResult {
   const { env, cwd, machine } = io;
-  const isFolder = (path: string) => io.isFolder(path);
-  return loadConfig({ flags, env, cwd, isFolder, machine, readFile: (path) => io.readFile(path) }, providers);
+  return loadConfig({ flags, env, cwd, machine, readFile: (path) => io.readFile(path) }, providers);
 }
 
 /** Runs a command with a valid configuration, or reports the errors. */

@@ -2,19 +2,21 @@
 import { CommanderError } from "commander";
 import { KeyError } from "../auth/key-lookup.ts";
 import { withoutKeys } from "../auth/key-secret.ts";
-import { KeySpecError } from "../auth/keys.ts";
+import { KeySpecError } from "../auth/key-spec.ts";
 import type { Io } from "../lib/io.ts";
 import { DataError } from "../store/data-error.ts";
 import { StorageError } from "../store/storage-error.ts";
 import { CommandError, type ExitCode, UsageError, usageError } from "./context.ts";
 
-/** @throws the error, where nobody expected it */
-export function reportFailure(error: unknown, { stderr }: Io): ExitCode {
+/** @param hint where a wrong use is explained @throws the error, where nobody expected it */
+export function reportFailure(error: unknown, { stderr }: Io, hint = ""): ExitCode {
   // Its message is written already.
   if (error instanceof CommanderError) return usageError;
   if (!isExpected(error)) throw error;
   stderr.write(`error: ${withoutKeys(error.message)}\n`);
-  return isWrongUse(error) ? usageError : 1;
+  if (!isWrongUse(error)) return 1;
+  if (hint !== "") stderr.write(`${hint}\n`);
+  return usageError;
 }
 
 const isWrongUse = (error: Error) => error instanceof UsageError || error instanceof KeySpecError;

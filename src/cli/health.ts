@@ -1,43 +1,85 @@
 /** `troupe health`: whether the server that this configuration starts takes requests, for containers without other tools. */
 import type { ListenerConfig } from "../config/config.ts";
 import { formatAddress } from "../config/listeners.ts";
+import { isObject } from "../lib/json/json.ts";
 import { CommandError, type Context, type ExitCode, withConfig } from "./context.ts";
+import { printJson } from "./print-json.ts";
 
 const patienceMs = 3000;
 
-/** `ok` on stdout, or on stderr what is wrong, and where. @returns 0 when it answers ok */
-export function checkHealth(context: Context): Promise<ExitCode> {
+/** What `/health` answers. */
+type Health = {
+  readonly status: string;
+  readonly checks: Readonly<Record<string, { readonly status: string; readonly message?: string }>>;
+};
+
+/**
+ * On stdout what the server's `/health` tells: `ok`, or `degraded` and each check that is not well; on stderr why it can't be asked.
+ * @returns 0 while it takes calls, as the status of `/health` says
+ */
+export function checkHealth(context: Context, { json }: { readonly json?: boolean }): Promise<ExitCode> {
   return withConfig(context, async ({ listen }) => {
-    const error = await probe(listen[0]!);
-    if (error !== undefined) throw new CommandError(error);
-    context.io.stdout.write("ok\n");
-    return 0;
+    const { health, status } = await probe(listen[0]!);
+    if (json) printJson(context.io, health);
+    else {
+      const unwell = Object.entries(health.checks).filter(([, one]) => one.status !== "ok");
+      const lines = unwell.map(
+        ([name, one]) => `${name}: ${one.status}${one.message === undefined ? "" : `: ${one.message}`}\n`,
+      );
+      context.io.stdout.write(`${health.status}\n${lines.join("")}`);
+    }
+    return status === 200 ? 0 : 1;
   });
 }
 
-async function probe({ address, tls }: ListenerConfig): Promise<string | undefined> {
+/** @throws CommandError where no server takes calls there */
+async function probe({ address, tls }: ListenerConfig): Promise<{ health: Health; status: number }> {
   const at = formatAddress(address);
   if (address.kind === "tcp" && address.port === 0)
-    return `The configuration lets the server take any free port (${at}); name the one it took with --port.`;
+    throw new CommandError(
+      `The configuration lets the server take any free port (${at}); name the one it took with --port.`,
+    );
   const host = address.kind === "unix" ? "localhost" : `${reachable(address.host)}:${address.port}`;
-  try {
-    const answer = await fetch(`${tls === undefined ? "http" : "https"}://${host}/healthz`, {
+  const ask = async (path: string) => {
+    const answer = await fetch(`${tls === undefined ? "http" : "https"}://${host}${path}`, {
       ...(address.kind === "unix" && { unix: address.path }),
       // The certificate is made for another name than this one.
       tls: { rejectUnauthorized: false },
       redirect: "manual",
       signal: AbortSignal.timeout(patienceMs),
     });
-    return unwellness(at, answer.status, await answer.text());
-  } catch (error) {
-    return unreachable(at, error as Error & { readonly code?: string });
+    return { status: answer.status, text: await answer.text() };
+  };
+  const failing = (error: Error & { readonly code?: string }) => {
+    throw new CommandError(unreachable(at, error));
+  };
+  const ready = await ask("/healthz").catch(failing);
+  const problem = unwellness(at, ready.status, ready.text);
+  if (problem !== undefined) throw new CommandError(problem);
+  const { status, text } = await ask("/health").catch(failing);
+  const health = parsed(text);
+  if (health === undefined) throw new CommandError(noTroupe(at, status));
+  return { health, status };
+}
+
+function parsed(text: string): Health | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) && typeof value["status"] === "string" && isObject(value["checks"])
+      ? (value as Health)
+      : undefined;
+  } catch {
+    return undefined;
   }
 }
+
+const noTroupe = (at: string, status: number) =>
+  `What answers at ${at} is no Troupe: status ${status}. Is it another program's address?`;
 
 function unwellness(at: string, status: number, text: string): string | undefined {
   if (status === 200 && text === "ok") return undefined;
   if (status === 503) return `The server at ${at} takes no new requests: it is stopping.`;
-  return `What answers at ${at} is no Troupe: status ${status}. Is it another program's address?`;
+  return noTroupe(at, status);
 }
 
 function unreachable(at: string, { name, code, message }: Error & { readonly code?: string }): string {

@@ -60,6 +60,20 @@ function commandAt(group: Command, words: readonly string[]): Command {
 
 const commandNamed = (group: Command, word: string) => group.commands.find((one) => one.name() === word);
 
+/** Lets each command's errors point to its own help. */
+export function addHints(command: Command): void {
+  command.showHelpAfterError(helpHint(command));
+  for (const inner of command.commands) addHints(inner);
+}
+
+/** What to run to learn how a command is used. */
+export function helpHint(command: Command): string {
+  const words: string[] = [];
+  for (let at: Command | null = command; at !== null; at = at.parent) words.unshift(at.name());
+  const what = command.commands.length > 0 ? "the commands and their flags" : "its arguments and flags";
+  return `Run '${words.join(" ")} --help' for ${what}.`;
+}
+
 /** @throws CommanderError, once the message is written */
 export function refuseUnknown(group: Command, word: string): never {
   const guess = suggest(

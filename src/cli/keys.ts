@@ -1,16 +1,15 @@
 /** `troupe keys`: who may call. A running server takes every change over with its next request. */
-
-import {
-  checkSpec,
-  type KeyChanges,
-  type KeyInfo,
-  type KeySpec,
-  type Keys,
-  keyFields,
-  type NewKey,
-} from "../auth/keys.ts";
+import { join } from "node:path";
+import { checkSpec, type KeyChanges, type KeySpec } from "../auth/key-spec.ts";
+import { type KeyInfo, type Keys, keyFields, type NewKey } from "../auth/keys.ts";
+import type { Config } from "../config/config.ts";
+import { unmatchedPattern } from "../http/model-patterns.ts";
 import { systemClock } from "../lib/clock.ts";
+import { firstKeyName } from "../store/sqlite/loss-guard.ts";
+import type { Store } from "../store/store.ts";
+import { record } from "./audit.ts";
 import { CommandError, type Context, type ExitCode, UsageError, withConfig } from "./context.ts";
+import { loadPersonas } from "./personas.ts";
 import { printJson } from "./print-json.ts";
 import { keysIn, usingStore, withStore } from "./storage.ts";
 import { formatFields, formatTable } from "./table.ts";
@@ -31,7 +30,16 @@ export function createKey(context: Context, name: string, { json, ...spec }: Cre
   // Before anything is opened, or even made.
   checkSpec({ name, ...spec }, systemClock.now());
   return withConfig(context, async (config) => {
-    const made = await usingStore(config, async (store) => (await keysIn(store, config)).create({ name, ...spec }));
+    await assertMatching(context, config, spec.models);
+    const file = join(config.data, firstKeyName);
+    const [first, made] = await usingStore(config, async (store) => {
+      const keys = await keysIn(store, config);
+      // As the first start would, which makes none once there is another.
+      const created = [await keys.ensureFirstKey(file), await keys.create({ name, ...spec })] as const;
+      for (const one of created) if (one !== undefined) await recordKey(context, store, "create", undefined, one.key);
+      return created;
+    });
+    if (first !== undefined) context.io.stderr.write(`The first key, which opens every surface, is in ${file}.\n`);
     showNewKey(context, made, json);
     return 0;
   });
@@ -43,16 +51,29 @@ export function updateKey(
   { json, yes, ...changes }: UpdateOptions,
 ): Promise<ExitCode> {
   if (Object.keys(changes).length === 0) throw new UsageError("Nothing to change: give a flag such as --tags.");
-  return withKnownKeys(context, async (keys) => {
-    const { id } = await findKey(context, keys, given, yes);
-    showInfo(context, await keys.update(id, changes), json);
+  return withKnownKeys(context, async (keys, config, store) => {
+    await assertMatching(context, config, changes.models);
+    const before = await findKey(context, keys, given, yes);
+    const after = await keys.update(before.id, changes);
+    await recordKey(context, store, "update", before, after);
+    showInfo(context, after, json);
   });
 }
 
+/** @throws UsageError for a pattern that would open nothing */
+async function assertMatching(context: Context, config: Config, models: readonly string[] = []): Promise<void> {
+  if (models.length === 0) return;
+  const { personas } = await loadPersonas(context, config.personas);
+  const problem = unmatchedPattern(models, config, personas);
+  if (problem !== undefined) throw new UsageError(`--models: ${problem}`);
+}
+
 export function rotateKey(context: Context, given: string, { json, yes, grace }: RotateOptions): Promise<ExitCode> {
-  return withKnownKeys(context, async (keys) => {
-    const { id } = await findKey(context, keys, given, yes);
-    showNewKey(context, await keys.rotate(id, grace), json);
+  return withKnownKeys(context, async (keys, _, store) => {
+    const before = await findKey(context, keys, given, yes);
+    const made = await keys.rotate(before.id, grace);
+    await recordKey(context, store, "rotate", before, made.key);
+    showNewKey(context, made, json);
   });
 }
 
@@ -70,14 +91,35 @@ export function showKey(context: Context, given: string, { json }: KeyOptions): 
 }
 
 export function revokeKey(context: Context, given: string, { json, yes }: ChangeOptions): Promise<ExitCode> {
-  return withKnownKeys(context, async (keys) => {
-    const { id } = await findKey(context, keys, given, yes);
-    showInfo(context, await keys.revoke(id), json);
+  return withKnownKeys(context, async (keys, _, store) => {
+    const before = await findKey(context, keys, given, yes);
+    const after = await keys.revoke(before.id);
+    await recordKey(context, store, "revoke", before, after);
+    showInfo(context, after, json);
   });
 }
 
-function withKnownKeys(context: Context, use: (keys: Keys) => void | Promise<void>): Promise<ExitCode> {
-  return withStore(context, async (store, config) => use(await keysIn(store, config)));
+type Use = (keys: Keys, config: Config, store: Store) => void | Promise<void>;
+
+function withKnownKeys(context: Context, use: Use): Promise<ExitCode> {
+  return withStore(context, async (store, config) => use(await keysIn(store, config), config, store));
+}
+
+/** As the admin API does. */
+function recordKey(
+  context: Context,
+  store: Store,
+  act: string,
+  before: KeyInfo | undefined,
+  after: KeyInfo,
+): Promise<void> {
+  const json = (key: KeyInfo) => ({ object: "key", ...keyFields(key) });
+  return record(context, store, {
+    act: `key.${act}`,
+    subject: after.id,
+    ...(before && { before: json(before) }),
+    after: json(after),
+  });
 }
 
 /** Finds the key to change, and asks for confirmation where so little of it is given that another may be meant. @throws KeyError */

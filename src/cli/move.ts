@@ -4,6 +4,7 @@ import type { Config, StoreConfig } from "../config/config.ts";
 import { systemClock } from "../lib/clock.ts";
 import { type Moved, type MoveSource, type MoveTarget, move, type Progress } from "../store/move/move.ts";
 import { folderSource, folderTarget } from "../store/sqlite/move-side.ts";
+import { settleInterrupted } from "../usage/call-recovery.ts";
 import { type Context, type ExitCode, UsageError, withConfig } from "./context.ts";
 import { printJson } from "./print-json.ts";
 import { formatTable } from "./table.ts";
@@ -21,9 +22,9 @@ export function moveData(context: Context, options: MoveOptions): Promise<ExitCo
   return withConfig(context, async (config) => {
     const { from, to } = placesOf(config, options, context.io.cwd);
     const startedAt = systemClock.monotonic();
-    await using source = await sourceAt(from, options.copy === true);
+    await using source = await sourceAt(from, options.copy === true, config.data);
     await using target = await targetAt(to);
-    const moved = await move(source, target, progressOn(context));
+    const moved = await move(source, target, progressOn(context), options.copy === true);
     const seconds = (systemClock.monotonic() - startedAt) / 1000;
     report(context, { ...moved, from: source.place, to: target.place, seconds }, options.json === true);
     return 0;
@@ -58,11 +59,11 @@ function storeAt(url: string, configured: StoreConfig | undefined): StoreConfig 
     : { ...configured, url };
 }
 
-async function sourceAt(place: Place, isCopy: boolean): Promise<MoveSource> {
-  if ("folder" in place) return folderSource(place.folder, isCopy);
+async function sourceAt(place: Place, isCopy: boolean, data: string): Promise<MoveSource> {
+  if ("folder" in place) return folderSource(place.folder, isCopy, (ledger) => settleInterrupted(place.folder, ledger));
   if (isCopy) throw new UsageError("--copy is for a data folder; PostgreSQL's own pg_dump copies a database in use.");
   const { postgresSource } = await import("../store/postgres/move-side.ts");
-  return postgresSource(place.store, systemClock);
+  return postgresSource(place.store, systemClock, (ledger) => settleInterrupted(data, ledger));
 }
 
 async function targetAt(place: Place): Promise<MoveTarget> {

@@ -13,25 +13,38 @@ import { providers } from "../providers/registry.ts";
 import { CommandError, type Context, type ExitCode, printDiagnostics, withConfig } from "./context.ts";
 import { printJson } from "./print-json.ts";
 import { formatTable } from "./table.ts";
+import { unknownInPersonas } from "./unknown-names.ts";
 
 type Json = { readonly json?: boolean };
 
 export type LoadedPersonas = {
   readonly personas: readonly Persona[];
   readonly errors: readonly Diagnostic[];
-  /** The folder, or that there is none. */
+  /** Absent: they are those in the executable. */
+  readonly folder?: string;
+  /** Of their files, by their ids. */
+  readonly paths: ReadonlyMap<string, string>;
   readonly from: string;
 };
 
-/** Those of the configured folder, or else the ones in the executable. */
-export async function loadPersonas(folder: string | undefined): Promise<LoadedPersonas> {
-  if (folder === undefined) return { personas: builtinPersonas(), errors: [], from: "the executable" };
-  return { ...(await loadFolder(folder, personaFileWith(optionSchemas(providers)))), from: folder };
+/** What a server would serve: those of the folder, or the ones in the executable where nobody named one and it holds none. */
+export async function loadPersonas({ io }: Context, { folder, isNamed }: Config["personas"]): Promise<LoadedPersonas> {
+  const isThere = isNamed || io.isFolder(folder);
+  const found = isThere ? await loadFolder(folder, personaFileWith(optionSchemas(providers))) : noPersonas;
+  if (isNamed || found.personas.length > 0) return { ...found, folder, from: folder };
+  return { personas: builtinPersonas(), errors: found.errors, paths: noPersonas.paths, from: "the executable" };
 }
+
+const noPersonas = { personas: [], errors: [], paths: new Map<string, string>() } as const;
+
+/** Ids of those in the executable that are not served. */
+const hiddenBy = ({ personas }: LoadedPersonas) =>
+  Object.keys(builtinFiles).filter((id) => !personas.some((one) => one.id === id));
 
 export function listPersonas(context: Context, { json }: Json): Promise<ExitCode> {
   return withConfig(context, async (config) => {
-    const { personas, errors } = await loadPersonas(config.personas);
+    const loaded = await loadPersonas(context, config.personas);
+    const { personas, errors, folder } = loaded;
     const rows = personas.map((persona) => summaryOf(persona, config)).toSorted((a, b) => (a.id < b.id ? -1 : 1));
     if (json) printJson(context.io, rows);
     else {
@@ -43,6 +56,11 @@ export function listPersonas(context: Context, { json }: Json): Promise<ExitCode
         ),
       );
     }
+    const hidden = hiddenBy(loaded);
+    if (!json && folder !== undefined && hidden.length > 0)
+      context.io.stderr.write(
+        `These are of ${folder}, in place of those in the executable (${hidden.join(", ")}): 'troupe personas show <id>' prints one to copy.\n`,
+      );
     printDiagnostics(context.io, errors);
     return errors.length === 0 ? 0 : 1;
   });
@@ -51,8 +69,9 @@ export function listPersonas(context: Context, { json }: Json): Promise<ExitCode
 /** The file as it is, so that it can be the beginning of another; as JSON, what it comes to. */
 export function showPersona(context: Context, id: string, { json }: Json): Promise<ExitCode> {
   return withConfig(context, async (config) => {
-    const { personas, errors, from } = await loadPersonas(config.personas);
-    const persona = personas.find((one) => one.id === id);
+    const { personas, errors, from, paths } = await loadPersonas(context, config.personas);
+    const served = personas.find((one) => one.id === id);
+    const persona = served ?? builtinPersonas().find((one) => one.id === id);
     if (persona === undefined) {
       printDiagnostics(context.io, errors);
       const guess = suggest(
@@ -63,16 +82,21 @@ export function showPersona(context: Context, id: string, { json }: Json): Promi
       throw new CommandError(`There is no persona '${id}' in ${from}.${advice}`);
     }
     if (json) printJson(context.io, detailsOf(persona, config));
-    else context.io.stdout.write(textOf(context, id, config.personas));
+    else context.io.stdout.write(textOf(context, id, paths.get(id)));
+    if (served === undefined)
+      context.io.stderr.write(`It is in the executable, and not served: ${from} takes its place.\n`);
     return 0;
   });
 }
 
 export function checkPersonas(context: Context, folder: string | undefined, { json }: Json): Promise<ExitCode> {
-  return withConfig(context, async (config) => {
-    const { personas, errors, from } = await loadPersonas(
-      folder === undefined ? config.personas : resolve(context.io.cwd, folder),
+  return withConfig(context, async (config, configured) => {
+    const loaded = await loadPersonas(
+      context,
+      folder === undefined ? config.personas : { folder: resolve(context.io.cwd, folder), isNamed: true },
     );
+    const { personas, from } = loaded;
+    const errors = [...loaded.errors, ...unknownInPersonas(context, loaded, configured)];
     if (json)
       printJson(context.io, {
         personas: personas.length,
@@ -82,7 +106,10 @@ export function checkPersonas(context: Context, folder: string | undefined, { js
     else {
       printDiagnostics(context.io, errors);
       for (const id of unreachable(personas, config)) context.io.stderr.write(`warning: ${id}: ${noProvider}\n`);
-      if (errors.length === 0) context.io.stdout.write(`${personas.length} personas in ${from}: no errors\n`);
+      if (errors.length === 0)
+        context.io.stdout.write(
+          `${personas.length} ${personas.length === 1 ? "persona" : "personas"} in ${from}: no errors\n`,
+        );
     }
     return errors.length === 0 ? 0 : 1;
   });
@@ -101,7 +128,7 @@ export function unreachable(personas: readonly Persona[], config: Config): strin
 }
 
 /** Of those that are set up, or compiled in. */
-export function providerNames(config: Config): ReadonlySet<string> {
+function providerNames(config: Config): ReadonlySet<string> {
   const local = providers.flatMap(({ kind, name }) => (kind === "local" ? name : []));
   return new Set([...local, ...config.providers.map(({ name }) => name)]);
 }
@@ -131,9 +158,9 @@ function detailsOf(persona: Persona, config: Config) {
   };
 }
 
-function textOf({ io }: Context, id: string, folder: string | undefined): string {
-  if (folder === undefined) return builtinFiles[id]!;
-  const text = io.readFile(`${folder}/${id}.yaml`) ?? io.readFile(`${folder}/${id}.yml`);
-  if (text === undefined) throw new CommandError(`The file of ${id} is gone from ${folder}.`);
+function textOf({ io }: Context, id: string, path: string | undefined): string {
+  if (path === undefined) return builtinFiles[id]!;
+  const text = io.readFile(path);
+  if (text === undefined) throw new CommandError(`${path} is gone.`);
   return text;
 }

@@ -1,20 +1,21 @@
 /** The commands, their flags and their help. */
-import { Argument, Command, CommanderError, InvalidArgumentError, Option } from "commander";
-import { maxGraceMs } from "../auth/grace.ts";
+
+import { Argument, Command, CommanderError, Option } from "commander";
 import { withoutKeys } from "../auth/key-secret.ts";
 import { versionLine } from "../build-info.ts";
 import type { Flags } from "../config/load.ts";
-import { surfaceNames } from "../config/surfaces.ts";
-import { systemClock } from "../lib/clock.ts";
 import type { Io } from "../lib/io.ts";
-import { tiers } from "../protocols/tiers.ts";
+import { ledgerFilters } from "../store/ledger-columns.ts";
+import { callEnds } from "../store/usage.ts";
+import { groupWords } from "../usage/report.ts";
 import { periods } from "../usage/spans.ts";
 import { printOpenApi, printVersion } from "./about.ts";
+import { collected, filled, parseDollars, parseHash } from "./arguments.ts";
+import { type Act, examples, late } from "./command.ts";
 import { completionScript, type Shell, shells } from "./completion.ts";
 import type { Context, ExitCode } from "./context.ts";
-import { parseExpiry, parseSpan } from "./expiry.ts";
-import { addHelp, flagsFor, reading, refuseUnknown, sharedOptions } from "./help.ts";
-import type { CreateOptions, UpdateOptions } from "./keys.ts";
+import { addHelp, addHints, flagsFor, helpHint, reading, refuseUnknown, sharedOptions } from "./help.ts";
+import { addKeyCommands } from "./key-commands.ts";
 import type { ServeOptions } from "./serve.ts";
 
 /**
@@ -23,8 +24,12 @@ import type { ServeOptions } from "./serve.ts";
  */
 export async function run(args: readonly string[], io: Io): Promise<ExitCode> {
   let code: ExitCode = 0;
+  let called: Command | undefined;
   const program = buildProgram(io, isStart(args), (result) => {
     code = result;
+  });
+  program.hook("preAction", (_, command) => {
+    called = command;
   });
   try {
     await program.parseAsync(args, { from: "user" });
@@ -32,7 +37,7 @@ export async function run(args: readonly string[], io: Io): Promise<ExitCode> {
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) return 0;
     const { reportFailure } = await import("./failure.ts");
-    return reportFailure(error, io);
+    return reportFailure(error, io, called && helpHint(called));
   }
 }
 
@@ -48,15 +53,6 @@ function isStart([first, ...others]: readonly string[]): boolean {
 
 const allFlags = ["config", "host", "port", "data", "personas", "workers"] as const;
 const withValue: ReadonlySet<string> = new Set(allFlags.map((name) => `--${name}`));
-
-const actions = () => import("./actions.ts");
-type Actions = Awaited<ReturnType<typeof actions>>;
-
-/** What a command does, loaded when it is run. */
-function late<Name extends keyof Actions>(name: Name) {
-  type Action = (...given: Parameters<Actions[Name]>) => ExitCode | Promise<ExitCode>;
-  return async (...given: Parameters<Actions[Name]>) => ((await actions())[name] as Action)(...given);
-}
 
 /** @param isStart whether the command line needs no command but `serve`: making the others takes 4 ms */
 function buildProgram(io: Io, isStart: boolean, done: (code: ExitCode) => void): Command {
@@ -91,7 +87,6 @@ function buildProgram(io: Io, isStart: boolean, done: (code: ExitCode) => void):
       getOutHasColors: () => false,
       getErrHasColors: () => false,
     })
-    .showHelpAfterError("Run 'troupe --help' for the commands and their flags.")
     .exitOverride()
     .addHelpText(
       "after",
@@ -113,6 +108,7 @@ function buildProgram(io: Io, isStart: boolean, done: (code: ExitCode) => void):
     });
   if (!isStart) addCommands(program, act);
   addHelp(program, () => done(0));
+  addHints(program);
   return program;
 }
 
@@ -129,7 +125,8 @@ function addCommands(program: Command, act: Act): void {
     .action(act(late("doctor")));
 
   reading(program.command("health"), "config", "host", "port")
-    .description("Check the health of the running server")
+    .description("Ask the running server what its /health tells")
+    .option("--json", "Answer in JSON")
     .action(act(late("checkHealth")));
 
   addKeyCommands(program, act);
@@ -171,118 +168,63 @@ function addCommands(program: Command, act: Act): void {
     .action(act(printVersion));
 }
 
-type Act = <Given extends unknown[]>(
-  command: (context: Context, ...given: Given) => ExitCode | Promise<ExitCode>,
-) => (...given: unknown[]) => Promise<void>;
-
 function addUsageCommands(program: Command, act: Act): void {
-  reading(program.command("usage"), "config", "data")
+  const usage = reading(program.command("usage"), "config", "data")
     .description("What calls used and cost, by the ledger")
-    .option(
-      "--by <groups>",
-      "1 to 3 of day, key, tag, surface, format, model, persona, provider, upstream_model",
-      "day",
-    )
+    .option("--by <groups>", groupWords, "day")
     .option("--since <time>", "A day (2026-11-22), a time, or a span (7d, 24h); default: 30 days")
-    .option("--until <time>", "Likewise; default: the end of today, in UTC")
-    .option("--key <key>", "Only calls of that key: its id, its name, or the beginning of one", filled)
-    .option("--tag <tag>", "Only calls with that tag")
-    .option("--model <model>", "Only calls that asked for that model", filled)
-    .option("--persona <persona>", "Only calls of that persona", filled)
-    .option("--provider <provider>", "Only calls to that provider", filled)
+    .option("--until <time>", "Likewise; default: the end of today, in UTC");
+  for (const name of ledgerFilters) {
+    const flag = name.replaceAll("_", "-");
+    const words = name.replaceAll("_", " ");
+    if (name === "key")
+      usage.option("--key <key>", "Only calls of that key: its id, its name, or the beginning of one", filled);
+    else if (name === "ended")
+      usage.addOption(new Option("--ended <end>", "Only calls that ended so").choices(callEnds));
+    else usage.option(`--${flag} <${flag}>`, `Only calls of that ${words}; '': those without one`);
+  }
+  usage
+    .option(
+      "--metadata <key=value>",
+      "Only calls with that in their metadata, if the configuration names the key; again for more",
+      collected,
+    )
+    .option("--lines", "The ledger's lines in place of sums, the newest first; JSON has one on each line")
     .addOption(new Option("--json", "Answer in JSON").conflicts("csv"))
     .option("--csv", "Answer as CSV")
-    .addHelpText("after", examples("troupe usage --by key,model --since 7d", "troupe usage --by day --csv > usage.csv"))
+    .addHelpText(
+      "after",
+      examples(
+        "troupe usage --by key,model --since 7d",
+        "troupe usage --by month,tag --since 2026-01-01 --csv > usage.csv",
+        "troupe usage --lines --json --since 24h > calls.jsonl",
+      ),
+    )
     .action(act(late("showUsage")));
+  const alerts = program.command("alerts").description("Messages to an operator");
+  reading(alerts.command("test"), "config")
+    .description("Send one to each address of the configuration")
+    .action(act(late("testAlerts")));
   const prices = program.command("prices").description("Prices of models");
-  reading(prices.command("show"), "config")
+  reading(prices.command("update"), "config", "data")
+    .description("Show what a newer price list changes, and take it where its hash is given")
+    .argument("<source>", "A file or an address: this program's form, or genai-prices' data.json", filled)
+    .option("--sha256 <hash>", "Take it, if that is the SHA-256 of the file; it is told with the changes", parseHash)
+    .option("--json", "Answer in JSON")
+    .addHelpText(
+      "after",
+      examples(
+        "troupe prices update https://raw.githubusercontent.com/pydantic/genai-prices/main/prices/data.json",
+        "troupe prices update prices.json --sha256 <the hash that was shown>",
+      ),
+    )
+    .action(act(late("updatePrices")));
+  reading(prices.command("show"), "config", "data")
     .description("What a model costs, and where its price comes from")
     .argument("<model>", "<provider>/<model>")
     .option("--json", "Answer in JSON")
     .addHelpText("after", examples("troupe prices show openai/gpt-4o"))
     .action(act(late("showPrice")));
-}
-
-function addKeyCommands(program: Command, act: Act): void {
-  const keys = program.command("keys").description("API keys");
-  const json = ["--json", "Answer in JSON"] as const;
-  const key = [
-    "<key>",
-    "Its id, its name, the whole key, or the beginning of id or key, if only one fits",
-    filled,
-  ] as const;
-  const yes = ["--yes", "Do not ask where the beginning that is given is very short"] as const;
-  reading(keys.command("create"), "config", "data")
-    .description("Create a key; it is shown only once")
-    .argument("<name>", "Whose it is, or what for")
-    .addOption(new Option("--tier <tier>", "Its plan").choices(tiers).default("pro"))
-    .option("--per-minute <number>", "Requests per minute (an enterprise key needs it)", parseCount)
-    .option("--tokens-per-minute <number>", "Tokens per minute (default: no limit)", parseCount)
-    .option(
-      "--surfaces <names>",
-      `Surfaces it may use: ${surfaceNames.join(", ")} (default: the first two)`,
-      parseSurfaces,
-    )
-    .option("--models <globs>", "Models it may use, e.g. 'openai/*,troupe/guide' (default: all)", parseList)
-    .option("--tags <names>", "What its calls are counted under too, e.g. 'team-a,batch'", parseNames)
-    .option("--expires <when>", `${when} (default: never)`, parseTime)
-    .option(...json)
-    .addHelpText(
-      "after",
-      examples("troupe keys create alice", "troupe keys create ci --tier free --surfaces gateway --expires 30d"),
-    )
-    .action(
-      act((context, name: string, { expires, ...options }: CreateOptions & { expires?: number }) =>
-        late("createKey")(context, name, { ...options, ...(expires !== undefined && { expiresAt: expires }) }),
-      ),
-    );
-  reading(keys.command("update"), "config", "data")
-    .description("Change a key, from the next request on; what is not named stays as it is")
-    .argument(...key)
-    .option("--name <name>", "Whose it is, or what for")
-    .addOption(new Option("--tier <tier>", "Its plan").choices(tiers))
-    .option("--per-minute <number>", "Requests per minute, or 'none' for its plan's", orNone(parseCount))
-    .option("--tokens-per-minute <number>", "Tokens per minute, or 'none'", orNone(parseCount))
-    .option("--surfaces <names>", `Surfaces it may use: ${surfaceNames.join(", ")}`, parseSurfaces)
-    .option("--models <globs>", "Models it may use, '*' for all", parseList)
-    .option("--tags <names>", "What its calls are counted under too; '' for nothing", parseNames)
-    .option("--expires <when>", `${when}, or 'none'`, orNone(parseTime))
-    .option(...yes)
-    .option(...json)
-    .addHelpText(
-      "after",
-      examples("troupe keys update alice --tags team-a", "troupe keys update ci --per-minute none --expires none"),
-    )
-    .action(
-      act((context, given: string, { expires, perMinute, tokensPerMinute, ...options }: UpdateFlags) =>
-        late("updateKey")(context, given, {
-          ...options,
-          ...changesFrom({ expiresAt: expires, perMinute, tokensPerMinute }),
-        }),
-      ),
-    );
-  reading(keys.command("list"), "config", "data")
-    .description("List all keys")
-    .option(...json)
-    .action(act(late("listKeys")));
-  reading(keys.command("show"), "config", "data")
-    .description("Show one key")
-    .argument(...key)
-    .option(...json)
-    .action(act(late("showKey")));
-  reading(keys.command("revoke"), "config", "data")
-    .description("Revoke a key, from the next request on")
-    .argument(...key)
-    .option(...yes)
-    .option(...json)
-    .action(act(late("revokeKey")));
-  reading(keys.command("rotate"), "config", "data")
-    .description("Replace a key by a new one with the same rights; the old one is refused at once, or after its grace")
-    .argument(...key)
-    .option("--grace <span>", "How long the old key is taken too, e.g. 1h or 7d; at most 30d", graceOf)
-    .option(...yes)
-    .option(...json)
-    .action(act(late("rotateKey")));
 }
 
 function addBudgetCommands(program: Command, act: Act): void {
@@ -319,6 +261,7 @@ function addBudgetCommands(program: Command, act: Act): void {
     .description("Remove a budget that was set; the configuration's applies again")
     .argument(...scope)
     .addArgument(period())
+    .option(...json)
     .action(act(late("removeBudget")));
 }
 
@@ -338,6 +281,7 @@ function addServiceCommands(program: Command, act: Act): void {
     .command("status")
     .description("Show whether the unit is installed, and its state")
     .option(...root)
+    .option("--json", "Answer in JSON")
     .action(act(late("showServiceStatus")));
   service
     .command("uninstall")
@@ -389,6 +333,7 @@ function addDataCommands(program: Command, act: Act): void {
   reading(data.command("migrate"), "config", "data")
     .description("Migrate the database to this version's schema, as the next start would")
     .option("--dry-run", "Migrate a copy, and report; the server may run")
+    .option(...json)
     .action(act(late("migrate")));
   reading(data.command("move"), "config", "data")
     .description("Move everything from a data folder into PostgreSQL, or back; no server may run on either")
@@ -405,71 +350,4 @@ function addDataCommands(program: Command, act: Act): void {
     .description("Remove expired and deleted data now, and shrink the file")
     .option(...json)
     .action(act(late("pruneData")));
-}
-
-const examples = (...lines: string[]) => `\nExamples:\n${lines.map((line) => `  $ ${line}\n`).join("")}`;
-
-function filled(text: string): string {
-  if (text === "") throw new InvalidArgumentError("It must not be empty.");
-  return text;
-}
-
-function parseCount(text: string): number {
-  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError("It must be a whole number.");
-  return Number(text);
-}
-
-function graceOf(text: string): number {
-  const span = parseSpan(text);
-  if (span === undefined || span > maxGraceMs)
-    throw new InvalidArgumentError("It must be a span such as 1h, at most 30d.");
-  return span;
-}
-
-const when = "A time such as 2027-01-31T12:00:00Z, a date, or a span such as 90d or 12h";
-
-function parseTime(text: string): number {
-  const time = parseExpiry(text, systemClock.now());
-  if (time === undefined) throw new InvalidArgumentError("It must be a date, a time, or a span such as 90d.");
-  return time;
-}
-
-const orNone =
-  <T>(parse: (text: string) => T) =>
-  (text: string): T | "none" =>
-    text === "none" ? text : parse(text);
-
-type OrNone = number | "none";
-type UpdateFlags = Omit<UpdateOptions, "expiresAt" | "perMinute" | "tokensPerMinute"> & {
-  readonly expires?: OrNone;
-  readonly perMinute?: OrNone;
-  readonly tokensPerMinute?: OrNone;
-};
-
-/** Those that are given, null for none. */
-function changesFrom(given: Readonly<Record<string, OrNone | undefined>>): Record<string, number | null> {
-  const changes = Object.entries(given).flatMap(([name, value]) =>
-    value === undefined ? [] : [[name, value === "none" ? null : value] as const],
-  );
-  return Object.fromEntries(changes);
-}
-
-/** An empty text is an empty list. */
-const parseNames = (text: string) => (text === "" ? [] : parseList(text));
-
-function parseDollars(text: string): number {
-  if (!/^\d{1,9}(\.\d{1,6})?$/.test(text)) throw new InvalidArgumentError("It must be a sum such as 25 or 0.5.");
-  return Number(text);
-}
-
-function parseList(text: string): string[] {
-  return text.split(",").map((item) => item.trim());
-}
-
-function parseSurfaces(text: string): string[] {
-  const names = parseList(text);
-  const known: readonly string[] = surfaceNames;
-  if (!names.every((name) => known.includes(name)))
-    throw new InvalidArgumentError(`Known: ${surfaceNames.join(", ")}.`);
-  return names;
 }

@@ -1,8 +1,9 @@
 /** `troupe service`: the systemd unit, printed or placed. */
-import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import template from "../../deploy/troupe.service" with { type: "text" };
 import { CommandError, type Context, type ExitCode } from "./context.ts";
+import { printJson } from "./print-json.ts";
 import { formatFields } from "./table.ts";
 
 type Place = {
@@ -25,13 +26,42 @@ function quoted(word: string): string {
   return /^[\w@%+:,./$-]+$/.test(escaped) ? escaped : `"${escaped.replaceAll(/["\\]/g, "\\$&")}"`;
 }
 
+/** Folders that the unit hides from the service, by ProtectHome and PrivateTmp. Source: systemd.exec(5) */
+const hiddenFolders = ["/home", "/root", "/run/user", "/tmp", "/var/tmp"];
+
+/** @returns why the service could not run this program; undefined: it could */
+function unrunnable({ io }: Context): string | undefined {
+  for (const path of io.processes.program.filter((word) => word.startsWith("/"))) {
+    const hidden = hiddenFolders.find((folder) => path.startsWith(`${folder}/`));
+    if (hidden !== undefined) return `${path} is below ${hidden}, which the unit hides from the service`;
+    const closed = ancestorsOf(path).find((one) => !isOpenToOthers(one));
+    if (closed !== undefined) return `${path} can't be run by the service's own user: ${closed} is closed to others`;
+  }
+  return undefined;
+}
+
+const ancestorsOf = (path: string): string[] => (path === "/" ? [path] : [...ancestorsOf(dirname(path)), path]);
+
+function isOpenToOthers(path: string): boolean {
+  const found = statSync(path, { throwIfNoEntry: false });
+  return found === undefined || (found.mode & 0o001) !== 0 || (!found.isDirectory() && (found.mode & 0o004) !== 0);
+}
+
+const elsewhere =
+  "Install it for all users and let that one place its unit: 'sh install.sh --prefix /usr/local', then '/usr/local/bin/troupe service install'.";
+
 export function printService(context: Context): ExitCode {
   context.io.stdout.write(unitText(context));
+  const reason = unrunnable(context);
+  if (reason !== undefined) context.io.stderr.write(`warning: ${reason}. ${elsewhere}\n`);
   return 0;
 }
 
+/** @throws CommandError, and places nothing, where the service could not run this program */
 export function installService(context: Context, { root = "/" }: Place): ExitCode {
   const path = pathIn(context, root);
+  const reason = unrunnable(context);
+  if (reason !== undefined) throw new CommandError(`${reason}. ${elsewhere}`);
   placing(path, () => {
     mkdirSync(dirname(path), { recursive: true });
     writeFileSync(path, unitText(context));
@@ -53,7 +83,10 @@ export function uninstallService(context: Context, { root = "/" }: Place): ExitC
 }
 
 /** @returns 0 when the unit in place runs this program */
-export function showServiceStatus(context: Context, { root = "/" }: Place): ExitCode {
+export function showServiceStatus(
+  context: Context,
+  { root = "/", json }: Place & { readonly json?: boolean },
+): ExitCode {
   const path = pathIn(context, root);
   const unit = readUnit(path);
   const own = unitText(context);
@@ -64,8 +97,12 @@ export function showServiceStatus(context: Context, { root = "/" }: Place): Exit
         ? "in place"
         : "in place, but not as this version would write it";
   const asked = root === "/" ? askManager() : {};
-  context.io.stdout.write(formatFields({ unit: path, state, ...asked }));
-  return unit === own ? 0 : 1;
+  const reason = unit === own ? unrunnable(context) : undefined;
+  const problem = reason && `${reason}. ${elsewhere}`;
+  const told = { unit: path, state, ...(problem && { problem }), ...asked };
+  if (json) printJson(context.io, told);
+  else context.io.stdout.write(formatFields(told));
+  return unit === own && problem === undefined ? 0 : 1;
 }
 
 const pathIn = ({ io }: Context, root: string) => join(resolve(io.cwd, root), unitPath);

@@ -1,44 +1,96 @@
-/** `troupe usage` and `troupe prices`: what calls used and cost, and why. A running server's last half second may be missing. */
+/** `troupe usage`: what calls used and cost. A running server's last half second may be missing. */
 import { systemClock } from "../lib/clock.ts";
 import { snakeCaseNumbered } from "../lib/snake-case.ts";
-import { parseModelId } from "../protocols/model-id.ts";
-import { providers } from "../providers/registry.ts";
-import type { LedgerSum } from "../store/store.ts";
-import { Accounts } from "../upstream/accounts.ts";
-import { Prices } from "../usage/prices/prices.ts";
-import { type RateCard, type Rates, unitKinds } from "../usage/prices/rates.ts";
+import { metadataKeyOf, timeGroups } from "../store/ledger-columns.ts";
+import type { LedgerRepository, LedgerSum } from "../store/usage.ts";
 import {
+  allLines,
+  allSums,
   dollarsOf,
+  type KeyNames,
+  lineJson,
+  linesCsv,
   parseUsageQuestion,
-  reportUsage,
+  reportTotal,
+  type UsageQuery,
   UsageQueryError,
   type UsageQuestion,
-  type UsageReport,
   usageCsv,
   usageJson,
 } from "../usage/report.ts";
-import { CommandError, type Context, type ExitCode, UsageError, withConfig } from "./context.ts";
-import { printJson } from "./print-json.ts";
+import { type Context, type ExitCode, UsageError } from "./context.ts";
 import { keysIn, withStore } from "./storage.ts";
 import { formatTable } from "./table.ts";
 
-export type UsageOptions = UsageQuestion & { readonly json?: boolean; readonly csv?: boolean };
+export type UsageOptions = {
+  readonly json?: boolean;
+  readonly csv?: boolean;
+  readonly lines?: boolean;
+  readonly metadata?: readonly string[];
+} & { readonly [Name in string]?: unknown };
 
-export function showUsage(context: Context, { json, csv, ...question }: UsageOptions): Promise<ExitCode> {
+export function showUsage(
+  context: Context,
+  { json, csv, lines, metadata = [], ...flags }: UsageOptions,
+): Promise<ExitCode> {
   const { io } = context;
+  if (lines && !json && !csv) throw new UsageError("--lines are written by --csv or --json.");
+  const question = { ...questionFrom(flags), ...Object.fromEntries(metadata.map(metadataFilter)) };
   // A wrong question is told before anything is opened.
   const { filter } = asked(question);
   return withStore(context, async (store, config) => {
     const keys = await keysIn(store, config);
-    const keyId = filter.keyId === undefined ? undefined : (await keys.show(filter.keyId)).id;
-    const report = await reportUsage(store.ledger, asked({ ...question, key: keyId }));
-    if (json) printJson(io, usageJson(report));
-    else if (csv) io.stdout.write(usageCsv(report));
-    else {
-      const names = new Map((await keys.list()).map(({ id, name }) => [id, name]));
-      io.stdout.write(usageTable(report, names, io.stdout.isTerminal));
+    const key = filter.where?.["key"];
+    const query = asked({ ...question, ...(key !== undefined && { key: (await keys.show(key)).id }) });
+    const names = new Map((await keys.list()).map(({ id, name }) => [id, name]));
+    const { ledger } = store;
+    const rows = lines
+      ? linesOf(ledger, query, names, csv === true)
+      : json
+        ? usageJson(ledger, query, names)
+        : csv
+          ? usageCsv(ledger, query, names)
+          : [await usageTable(ledger, query, names, io.stdout.isTerminal)];
+    for await (const text of inPieces(rows)) {
+      io.stdout.write(text);
+      await io.stdout.flush();
     }
   });
+}
+
+async function* linesOf(ledger: LedgerRepository, { filter }: UsageQuery, names: KeyNames, csv: boolean) {
+  const lines = allLines(ledger, filter);
+  if (csv) yield* linesCsv(lines, names);
+  else for await (const line of lines) yield `${JSON.stringify(lineJson(line, names))}\n`;
+}
+
+const pieceLength = 65_536;
+
+/** Few writes in place of many, each once the one before has left the process: however many rows there are, few are in memory. */
+async function* inPieces(texts: AsyncIterable<string> | Iterable<string>): AsyncIterable<string> {
+  let piece = "";
+  for await (const text of texts) {
+    piece += text;
+    if (piece.length < pieceLength) continue;
+    yield piece;
+    piece = "";
+  }
+  if (piece !== "") yield piece;
+}
+
+/** The command's flags by the names of the API's parameters. */
+const questionFrom = (flags: Readonly<Record<string, unknown>>): UsageQuestion =>
+  Object.fromEntries(
+    Object.entries(flags).flatMap(([name, value]) =>
+      typeof value === "string" ? [[snakeCaseNumbered(name), value]] : [],
+    ),
+  );
+
+function metadataFilter(text: string): [string, string] {
+  const at = text.indexOf("=");
+  const name = `metadata.${text.slice(0, Math.max(0, at))}`;
+  if (metadataKeyOf(name) === undefined) throw new UsageError("--metadata has the form <key>=<value>.");
+  return [name, text.slice(at + 1)];
 }
 
 function asked(question: UsageQuestion) {
@@ -51,12 +103,28 @@ function asked(question: UsageQuestion) {
 }
 
 const barWidth = 20;
+/** Beyond it a table is no table. */
+const tableRows = 1_000;
 
-function usageTable(
-  { query: { by }, rows, total }: UsageReport,
-  names: ReadonlyMap<string, string>,
+/** The costliest rows; by time in its order. */
+async function usageTable(
+  ledger: LedgerRepository,
+  query: UsageQuery,
+  names: KeyNames,
   bars: boolean,
-): string {
+): Promise<string> {
+  const { by } = query;
+  const isByTime = (timeGroups as readonly string[]).includes(by[0]!);
+  let rows: LedgerSum[] = [];
+  let all = 0;
+  const costliest = () =>
+    isByTime ? rows.slice(-tableRows) : rows.sort((a, b) => b.cost - a.cost).slice(0, tableRows);
+  for await (const sum of allSums(ledger, query)) {
+    all += 1;
+    if (rows.push(sum) > 10 * tableRows) rows = costliest();
+  }
+  rows = costliest();
+  const total = await reportTotal(ledger, query);
   const most = Math.max(...rows.map(({ cost }) => cost), 1);
   const barOf = ({ cost }: LedgerSum) => "█".repeat(Math.round((cost / most) * barWidth));
   const cells = ({ group, calls, tokens, cost, unknownCosts }: LedgerSum, named = group) => [
@@ -72,7 +140,7 @@ function usageTable(
     sum.group.map((value, at) => printable(by[at] === "key" ? (names.get(value) ?? value) : value) || "(none)");
   const table = formatTable(
     [
-      ...by.map((group) => group.replace("upstreamModel", "upstream model")),
+      ...by.map((group) => group.replace("_", " ")),
       "calls",
       "input",
       "cached",
@@ -93,99 +161,15 @@ function usageTable(
     ],
   );
   const left = total.unknownCosts;
-  return left === 0
-    ? table
-    : `${table}The cost leaves out ${count(left)} ${left === 1 ? "call" : "calls"} whose price is not known.\n`;
+  const shown = isByTime ? "latest" : "costliest";
+  return [
+    table,
+    all === rows.length ? "" : `The ${count(rows.length)} ${shown} of ${count(all)} rows; --csv and --json give all.\n`,
+    left === 0 ? "" : `The cost leaves out ${count(left)} ${left === 1 ? "call" : "calls"} whose price is not known.\n`,
+  ].join("");
 }
 
-const count = (number: number) => number.toLocaleString("en-US");
+export const count = (number: number) => number.toLocaleString("en-US");
 
 /** Names of models are callers' text: nothing in them may steer a terminal. */
-const printable = (text: string) => text.replace(/\p{Cc}/gu, "�");
-
-export type PriceOptions = { readonly json?: boolean };
-
-/** @param modelId `<provider>/<model>` */
-export function showPrice(context: Context, modelId: string, { json }: PriceOptions): Promise<ExitCode> {
-  return withConfig(context, (config) => {
-    const id = parseModelId(modelId);
-    if (id === undefined) throw new UsageError(`Name the model as <provider>/<model>, not '${printable(modelId)}'.`);
-    // A provider that is not set up has its list price all the same.
-    const bound = new Accounts(config.providers, providers).find(id.namespace);
-    const provider = bound?.provider ?? providers.find(({ name }) => name === id.namespace);
-    const found = new Prices(config.prices).find({
-      provider: id.namespace,
-      dialect: provider?.name ?? id.namespace,
-      baseUrl: bound?.account.baseUrl ?? "",
-      model: id.name,
-      isLocal: provider?.kind === "local",
-      isListed: false,
-    });
-    if (found === undefined) {
-      throw new CommandError(
-        `No price is known for ${printable(modelId)}: its calls cost 'unknown'. Add a row to 'prices' in the configuration.`,
-      );
-    }
-    const card = found.cardAt(systemClock.now());
-    const { source, name, date } = found;
-    if (json) printJson(context.io, { model: modelId, source, name, date, ...cardJson(card) });
-    else context.io.stdout.write(priceText(modelId, `${sources[source]} ${name}`, date, card));
-    return 0;
-  });
-}
-
-const sources = {
-  configuration: "the configuration's row",
-  list: "the list in the executable (genai-prices, MIT),",
-  free: "compiled in:",
-} as const;
-
-const perMillion = (rate: bigint) => Number(rate) / 1e9;
-const perUse = (rate: bigint) => Number(rate) / 1e15;
-
-function ratesJson({ tokens, request, image, audioSecond, tools }: Rates) {
-  const kinds = unitKinds.flatMap((kind) =>
-    tokens[kind] === undefined ? [] : [[snakeCaseNumbered(kind), perMillion(tokens[kind])]],
-  );
-  return {
-    per_million_tokens: Object.fromEntries(kinds),
-    ...(request !== undefined && { per_request: perUse(request) }),
-    ...(image !== undefined && { per_image: perUse(image) }),
-    ...(audioSecond !== undefined && { per_audio_minute: perUse(audioSecond * 60n) }),
-    tools: Object.fromEntries(Object.entries(tools).map(([tool, rate]) => [tool, perUse(rate)])),
-  };
-}
-
-function cardJson({ base, tiers, serviceTiers }: RateCard) {
-  return {
-    ...ratesJson(base),
-    tiers: tiers.map(({ above, rates }) => ({ above, ...ratesJson(rates) })),
-    service_tiers: Object.fromEntries(
-      Object.entries(serviceTiers).map(([name, tier]) => [
-        name,
-        typeof tier === "bigint" ? Number(tier) / 1000 : ratesJson(tier),
-      ]),
-    ),
-  };
-}
-
-function priceText(modelId: string, origin: string, date: string | null, card: RateCard): string {
-  const lines = [`${printable(modelId)}: by ${origin}${date === null ? "" : ` of ${date}`}\n`];
-  const add = (title: string, rates: Rates) => {
-    const { per_million_tokens, per_request, per_image, per_audio_minute, tools } = ratesJson(rates);
-    const rows = Object.entries(per_million_tokens).map(([kind, price]) => [kind, `$${price}`, "per million tokens"]);
-    if (per_request !== undefined) rows.push(["request", `$${per_request}`, "each"]);
-    if (per_image !== undefined) rows.push(["image", `$${per_image}`, "each"]);
-    if (per_audio_minute !== undefined) rows.push(["audio", `$${per_audio_minute}`, "per minute"]);
-    for (const [tool, price] of Object.entries(tools)) rows.push([tool, `$${price}`, "each"]);
-    if (rows.length > 0) lines.push(`\n${formatTable([title, "price", ""], rows)}`);
-  };
-  add("what", card.base);
-  for (const { above, rates } of card.tiers) add(`above ${count(above)} input tokens`, rates);
-  const factors = Object.entries(card.serviceTiers).filter(([, tier]) => typeof tier !== "bigint" || tier !== 1000n);
-  for (const [name, tier] of factors) {
-    if (typeof tier === "bigint") lines.push(`\nservice tier ${name}: × ${Number(tier) / 1000}\n`);
-    else add(`service tier ${name}`, tier);
-  }
-  return lines.join("");
-}
+export const printable = (text: string) => text.replace(/\p{Cc}/gu, "�");

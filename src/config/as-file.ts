@@ -6,11 +6,13 @@ import { formatAddress } from "./listeners.ts";
 const hidden = "***";
 
 export function fileFrom(config: Config): Record<string, unknown> {
-  const { listen, providers, store, coordination, budgets, aliases, ...rest } = config;
+  const { listen, providers, store, coordination, personas, budgets, aliases, alerts, ...rest } = config;
   return {
     listen: listen.map(listenerFrom),
     ...(store !== undefined && { store: storeFrom(store) }),
     ...(coordination !== undefined && { coordination: withoutSecrets(coordination) }),
+    ...(personas.isNamed && { personas: personas.folder }),
+    ...(alerts !== undefined && { alerts: { url: alerts.urls.map(originOf), secret: hidden } }),
     ...(snakeKeys(rest) as object),
     budgets: budgetsFrom(budgets),
     providers: Object.fromEntries(providers.map((provider) => [provider.name, providerFrom(provider)])),
@@ -19,6 +21,9 @@ export function fileFrom(config: Config): Record<string, unknown> {
 }
 
 const listenerFrom = ({ address, ...rest }: ListenerConfig) => ({ address: formatAddress(address), ...rest });
+
+/** Behind the host an address may hold a secret. */
+const originOf = (url: string): string => `${new URL(url).origin}/${hidden}`;
 
 /** User, password and what follows the database's name may be secrets. */
 function withoutSecrets(url: string): string {

@@ -7,7 +7,7 @@ export type RemoteEntry = {
   /** The public address; "" where each customer has an own one. */
   readonly baseUrl: string;
   readonly environment: {
-    readonly apiKey: readonly string[];
+    readonly keys: readonly string[];
     readonly baseUrl: readonly string[];
     readonly presence?: readonly string[];
     readonly tokens?: readonly string[];

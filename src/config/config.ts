@@ -45,6 +45,8 @@ export type ProviderConfig = {
   readonly timeouts: Timeouts;
   /** Tools that the provider does not know are left out, and do not refuse the call. */
   readonly unsupportedTools?: "drop" | undefined;
+  /** Whether the upstream may keep chat completions that are to be stored. */
+  readonly upstreamStore?: true;
 };
 
 /** A PostgreSQL database. */
@@ -92,6 +94,12 @@ export type PriceConfig = PriceRates & {
   readonly service_tiers?: Readonly<Record<string, number | PriceRates>>;
 };
 
+/** Where operators are alerted, and the secret that messages are signed with. */
+export type AlertsConfig = { readonly urls: readonly string[]; readonly secret: string };
+
+/** The rates of models that no price is known of. */
+export type UnknownPriceConfig = { readonly unknown_price: PriceRates };
+
 export type Config = {
   readonly listen: readonly ListenerConfig[];
   /** The data folder. */
@@ -100,8 +108,8 @@ export type Config = {
   readonly store?: StoreConfig;
   /** The address of the Valkey or Redis server that counts rate limits for all nodes and carries live streams; absent: the store does. */
   readonly coordination?: string;
-  /** The personas' folder; absent: the ones compiled into the executable. */
-  readonly personas?: string;
+  /** Where personas are. Those compiled into the executable take the place of a folder that nobody named and that holds none. */
+  readonly personas: { readonly folder: string; readonly isNamed: boolean };
   /** How many processes serve; with one there is no other. */
   readonly workers: number;
   /** Those that are set up, each name once. */
@@ -122,6 +130,8 @@ export type Config = {
     readonly assumedOutputTokens: number;
     /** How many uses of each hosted tool are reserved where the request sets no bound. */
     readonly assumedToolUses: number;
+    /** What the estimate of a call's cost is multiplied by. */
+    readonly estimateFactor: number;
     /** The header by which a request may add one tag; absent: none. */
     readonly tagHeader?: string;
   };
@@ -133,6 +143,8 @@ export type Config = {
     readonly bodySeconds: number;
     /** Requests that may be under way at once, open streams included; beyond it they are refused. */
     readonly concurrentRequests: number;
+    /** Responses in the background that one key may have under way. */
+    readonly backgroundResponses: number;
     /** Requests per minute and client address, for calls without a valid key. */
     readonly anonymousPerMinute: number;
     /** Requests per minute and key on the gateway; absent: no limit but the key's own. */
@@ -155,10 +167,16 @@ export type Config = {
     readonly recordBytes: number;
   };
   readonly conversations: { readonly retentionDays: number };
-  /** How long lines of the ledger are kept. */
-  readonly usage: { readonly retentionDays: number };
+  readonly usage: {
+    /** How long lines of the ledger are kept. */
+    readonly retentionDays: number;
+    /** Keys of requests' metadata that lines have, sorted. */
+    readonly metadata: readonly string[];
+  };
+  /** Absent: nobody is alerted. */
+  readonly alerts?: AlertsConfig;
   /** The operator's own prices; the first that fits wins. */
-  readonly prices: readonly PriceConfig[];
+  readonly prices: readonly (PriceConfig | UnknownPriceConfig)[];
   /** By which names, besides its own, a listener on a loopback address may be called; `*` stands for any characters. */
   readonly allowedHosts: readonly string[];
   /** CIDR blocks of proxies whose X-Forwarded-For is trusted. */
@@ -174,6 +192,8 @@ export type Config = {
     /** Names of fields that are left out of requests' lines. */
     readonly omit: readonly string[];
   };
+  /** Whether `/metrics` tells of money to whoever asks. */
+  readonly metrics: { readonly money: boolean };
   readonly admin: {
     /** The header by which a trusted proxy names whom it signed in; absent: none. */
     readonly trustedUserHeader?: string;

@@ -1,20 +1,22 @@
 /** Loads the configuration: file, then environment, then flags, each overriding the one before. All validation errors at once. */
+
 import { dirname, resolve } from "node:path";
 import type { TObject } from "@sinclair/typebox";
-import { AddressBlocks } from "../lib/addresses.ts";
 import { deepFreeze } from "../lib/freeze.ts";
 import type { Machine } from "../lib/io.ts";
 import { formatPath, type PathPart, schemaErrors } from "../lib/schema-errors.ts";
 import { suggest } from "../lib/suggest.ts";
 import { type Diagnostic, YamlSource } from "../lib/yaml/yaml.ts";
+import { blockError, coordinationError, databaseError, hostError, originError } from "./address-errors.ts";
 import { aliasError } from "./aliases.ts";
 import type { ProviderCatalog } from "./catalog.ts";
-import type { Config, StoreConfig } from "./config.ts";
+import type { AlertsConfig, Config, StoreConfig } from "./config.ts";
+import { findFile, withoutPlace } from "./find-file.ts";
 import { formatAddress, listenersFrom, type Override } from "./listeners.ts";
 import { providersFrom } from "./providers.ts";
 import { fromText, resolveReferences } from "./references.ts";
 import type { Origin } from "./report.ts";
-import { ConfigFile, type FilledConfigFile, StoreFile } from "./schema.ts";
+import { type AlertsFile, ConfigFile, type FilledConfigFile, StoreFile } from "./schema.ts";
 import { otherVariables, type Setting, settings, withDefaults } from "./settings.ts";
 import { type Environment, environmentDiagnostic, type ReadFile, Variables } from "./variables.ts";
 
@@ -34,7 +36,6 @@ type ConfigInput = {
   /** Absolute: what relative paths of flags and variables are from. Those in the file are from the file's folder. */
   readonly cwd: string;
   readonly readFile: ReadFile;
-  readonly isFolder: (path: string) => boolean;
   /** Default: one core of a machine that can do all. */
   readonly machine?: Machine;
 };
@@ -45,6 +46,8 @@ export type LoadedConfig = {
   readonly file?: string;
   /** Likely mistakes that do not prevent a start. */
   readonly warnings: readonly Diagnostic[];
+  /** What may well be meant, and is only said where somebody asks. */
+  readonly hints: readonly Diagnostic[];
   /** By paths in the file's terms (`log.level`); absent: it is the default. */
   readonly origins: ReadonlyMap<string, Origin>;
 };
@@ -55,8 +58,6 @@ export type LoadResult = LoadedConfig | { readonly errors: readonly Diagnostic[]
 export const commandLine = "command line";
 
 const workersSetting = settings.find(({ variable }) => variable === "TROUPE_WORKERS")!;
-
-const defaultFiles = ["troupe.yaml", "/etc/troupe/troupe.yaml"];
 
 /** Reads nothing but through the input. */
 export function loadConfig(input: ConfigInput, catalog: ProviderCatalog): LoadResult {
@@ -69,6 +70,7 @@ class ConfigLoader {
   readonly #variables: Variables;
   readonly #errors: Diagnostic[] = [];
   readonly #warnings: Diagnostic[] = [];
+  readonly #hints: Diagnostic[] = [];
   readonly #origins = new Map<string, Origin>();
   #source = new YamlSource("", "");
 
@@ -91,13 +93,17 @@ class ConfigLoader {
       config: deepFreeze(config),
       ...(path !== "" && { file: path }),
       warnings: this.#warnings,
+      hints: this.#hints,
       origins: this.#origins,
     };
   }
 
   /** The file's value, without the parts that are invalid, so that the rest can be checked further. */
   #readFile(): Record<string, unknown> {
-    const text = this.#findFile();
+    const { flags, env, readFile } = this.#input;
+    const { file: text, errors, warnings } = findFile(flags.config, env["TROUPE_CONFIG"], readFile);
+    this.#errors.push(...errors);
+    this.#warnings.push(...warnings);
     if (text === undefined) return {};
     this.#source = new YamlSource(text.content, text.path);
     this.#errors.push(...this.#source.errors);
@@ -111,23 +117,6 @@ class ConfigLoader {
     if (typeof value !== "object" || value === null || Array.isArray(value)) return {};
     const bad = new Set([...dangling, ...wrong.map(({ path }) => path)]);
     return validParts(value as Record<string, unknown>, bad);
-  }
-
-  #findFile(): { path: string; content: string } | undefined {
-    const { flags, env } = this.#input;
-    const named = flags.config ?? (env["TROUPE_CONFIG"] || undefined);
-    const by = flags.config === undefined ? "TROUPE_CONFIG" : "--config";
-    for (const path of named === undefined ? defaultFiles : [named]) {
-      try {
-        const content = this.#input.readFile(path);
-        if (content !== undefined) return { path, content };
-      } catch (error) {
-        this.#errors.push(withoutPlace(path, "", `can't be read: ${(error as Error).message}`));
-        return undefined;
-      }
-    }
-    if (named !== undefined) this.#errors.push(withoutPlace(named, "", `does not exist, but ${by} names it`));
-    return undefined;
   }
 
   #recordOrigins(value: unknown, path: readonly PathPart[]): void {
@@ -191,7 +180,10 @@ class ConfigLoader {
       data: this.#dataFolder(file.data),
       ...(file.store !== undefined && { store: this.#store(file.store) }),
       ...(file.coordination !== undefined && { coordination: this.#coordination(file.coordination, file.store) }),
-      ...this.#personasFolder(file.personas),
+      personas: {
+        folder: resolve(this.#folderOf("personas"), file.personas ?? "personas"),
+        isNamed: file.personas !== undefined,
+      },
       workers: this.#workers(file.workers, listen),
       providers: providersFrom(file.providers, {
         catalog: this.#catalog,
@@ -205,6 +197,7 @@ class ConfigLoader {
         },
         setOrigin: (path, name) => this.#setOrigin(path, { where: "environment", name }),
         warn: (diagnostic) => this.#warnings.push(diagnostic),
+        hint: (path, message) => this.#hints.push(this.#source.diagnosticAt(path, message)),
       }),
       aliases: this.#aliases(file.aliases),
       tiers: this.#tiers(file.tiers),
@@ -216,6 +209,7 @@ class ConfigLoader {
         unknownPrice: file.budgets.unknown_price,
         assumedOutputTokens: file.budgets.assumed_output_tokens,
         assumedToolUses: file.budgets.assumed_tool_uses,
+        estimateFactor: file.budgets.estimate_factor,
         ...(file.budgets.tag_header !== undefined && { tagHeader: file.budgets.tag_header.toLowerCase() }),
       },
       limits: {
@@ -227,6 +221,7 @@ class ConfigLoader {
         jsonStringBytes: limits.json_string_bytes,
         bodySeconds: limits.body_seconds,
         concurrentRequests: limits.concurrent_requests,
+        backgroundResponses: limits.background_responses,
         anonymousPerMinute: limits.anonymous_per_minute,
         ...(limits.gateway_per_minute !== undefined && { gatewayPerMinute: limits.gateway_per_minute }),
       },
@@ -238,11 +233,13 @@ class ConfigLoader {
         recordBytes: idempotency.record_bytes,
       },
       conversations: { retentionDays: file.conversations.retention_days },
-      usage: { retentionDays: file.usage.retention_days },
+      usage: { retentionDays: file.usage.retention_days, metadata: file.usage.metadata.toSorted() },
+      ...(file.alerts !== undefined && { alerts: this.#alerts(file.alerts) }),
       prices: file.prices as Config["prices"],
       allowedHosts: this.#checkedList(["allowed_hosts"], file.allowed_hosts, hostError),
       trustedProxies: this.#checkedList(["trusted_proxies"], file.trusted_proxies, blockError),
       log: file.log,
+      metrics: file.metrics,
       admin: {
         ...(file.admin.trusted_user_header !== undefined && {
           trustedUserHeader: file.admin.trusted_user_header.toLowerCase(),
@@ -306,17 +303,27 @@ class ConfigLoader {
     };
   }
 
+  /** Variables may have given one of both alone. */
+  #alerts({ url = [], secret = "" }: Partial<AlertsFile>): AlertsConfig {
+    const urls = typeof url === "string" ? [url] : url;
+    if (urls.length === 0) this.#report(["alerts", "url"], "is required beside a secret");
+    if (secret === "") this.#report(["alerts", "secret"], "is required beside an address");
+    for (const [at, one] of urls.entries()) {
+      const isAddress = URL.canParse(one) && /^https?:$/.test(new URL(one).protocol);
+      const path = ["alerts", "url", ...(typeof url === "string" ? [] : [at])];
+      if (!isAddress) this.#report(path, "must begin with https:// or http://");
+    }
+    if (/^whsec_/.test(secret) && !/^whsec_[A-Za-z0-9+/]+={0,2}$/.test(secret))
+      this.#report(["alerts", "secret"], "must have base64 behind whsec_");
+    return { urls, secret };
+  }
+
   #coordination(url: string, store: FilledConfigFile["store"]): string {
     const error =
       coordinationError(url) ??
       (store === undefined ? "needs 'store: postgres://…': with SQLite one machine counts for itself" : undefined);
     if (error !== undefined) this.#report(["coordination"], error);
     return url;
-  }
-
-  #personasFolder(given: string | undefined): { personas?: string } {
-    const folder = resolve(this.#folderOf("personas"), given ?? "personas");
-    return given !== undefined || this.#input.isFolder(folder) ? { personas: folder } : {};
   }
 
   #workers(given: number, listen: Config["listen"]): number {
@@ -394,10 +401,6 @@ const fromVariable = (name: string): Origin => ({ where: "environment", name });
 /** In the order of the file; what has no place there comes last. */
 const placeOf = ({ line, column }: Diagnostic) => (line === 0 ? Number.MAX_SAFE_INTEGER : line * 1_000_000 + column);
 
-function withoutPlace(file: string, path: string, message: string): Diagnostic {
-  return { file, line: 0, column: 0, path, message };
-}
-
 /** Leaves out each top-level value that has an error in it; of the providers, each one that has. */
 function validParts(value: Record<string, unknown>, invalid: ReadonlySet<string>): Record<string, unknown> {
   const isInvalid = (path: string) =>
@@ -410,64 +413,4 @@ function validParts(value: Record<string, unknown>, invalid: ReadonlySet<string>
     ...keep([], rest),
     ...(isMapping && { providers: keep(["providers"], providers as Record<string, unknown>) }),
   };
-}
-
-function blockError(block: string): string | undefined {
-  try {
-    return new AddressBlocks([block]) && undefined;
-  } catch {
-    return "is not an address or a CIDR block";
-  }
-}
-
-function hostError(host: string): string | undefined {
-  const isName = /^(?:[a-z0-9*](?:[a-z0-9*.-]*[a-z0-9*])?|\[[0-9a-f:.]+\])$/i.test(host);
-  return isName ? undefined : "is not a name such as troupe.lan; ports and schemes do not belong to it";
-}
-
-/** Never repeats what it is about, which holds a password. */
-function databaseError(url: string): string | undefined {
-  if (!URL.canParse(url))
-    return "is no address such as postgres://user:password@host:5432/database; in a password, write %40 for @ and %2F for /";
-  const { protocol, hostname, pathname, searchParams } = new URL(url);
-  if (!["postgres:", "postgresql:"].includes(protocol))
-    return "must begin with postgres://; without 'store', SQLite in the data folder is used";
-  if (pathname.length < 2 || (hostname === "" && !searchParams.has("host")))
-    return "must name a host and a database: postgres://host/database";
-  if (!isDecodable(url)) return notDecodable;
-  const mode = searchParams.get("sslmode");
-  return mode === null || sslModes.includes(mode) ? undefined : `has an sslmode that is none of ${sslModes.join(", ")}`;
-}
-
-/** Source: https://www.postgresql.org/docs/current/libpq-ssl.html */
-const sslModes = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"];
-
-const notDecodable = "has a % that is no escape: in user and password, write %25 for %";
-
-function isDecodable(url: string): boolean {
-  const { username, password } = new URL(url);
-  try {
-    return decodeURIComponent(username + password) !== undefined;
-  } catch {
-    return false;
-  }
-}
-
-/** Never repeats what it is about, which holds a password. */
-function coordinationError(url: string): string | undefined {
-  if (!URL.canParse(url))
-    return "is no address such as redis://user:password@host:6379/0; in a password, write %40 for @ and %2F for /";
-  const { protocol, hostname, pathname, search } = new URL(url);
-  if (!["redis:", "rediss:", "valkey:", "valkeys:"].includes(protocol)) return "must begin with redis:// or rediss://";
-  if (hostname === "") return "must name a host: redis://host:6379";
-  // Bun's client knows none: what asks for TLS there would go without.
-  if (search !== "") return "takes no settings after '?'; TLS is rediss://host:6379";
-  if (!isDecodable(url)) return notDecodable;
-  return /^\/?\d*$/.test(pathname) ? undefined : "must end in the number of a database: redis://host:6379/0";
-}
-
-function originError(origin: string): string | undefined {
-  const isOrigin =
-    URL.canParse(origin) && /^https?:$/.test(new URL(origin).protocol) && new URL(origin).origin === origin;
-  return origin === "*" || isOrigin ? undefined : "is not an origin such as https://app.example.com";
 }

@@ -20,6 +20,8 @@ type ProviderContext = {
   /** Records where a value came from. */
   readonly setOrigin: (path: readonly PathPart[], from: string) => void;
   readonly warn: (diagnostic: Diagnostic) => void;
+  /** What most operators did not mean, though nothing is wrong with it. */
+  readonly hint: (path: readonly PathPart[], message: string) => void;
 };
 
 /** Those of the file in its order, then those of the environment. */
@@ -42,12 +44,16 @@ function fromFile(name: string, entry: ProviderFile, context: ProviderContext): 
   const { enabled = true, options = {}, model_rules: modelRules = [], headers = {}, models = [] } = entry;
   checkParts(dialect, options, modelRules, at, context);
   checkHeaders(headers, at, report);
-  if (!enabled) return undefined;
   const found = lookUp(environmentOf(name, dialect), context.variables);
+  if (!enabled) {
+    const key = entry.api_key ? "its api_key" : found.apiKey?.from;
+    if (key !== undefined) context.hint([...at, "enabled"], `turns ${name} off, though a key for it is set (${key})`);
+    return undefined;
+  }
   const baseUrl = baseUrlOf(entry, dialect, found.baseUrl, at, context);
   const apiKey = apiKeyOf(entry, found.apiKey, at, context);
   if (baseUrl !== undefined && needsKey(dialect, baseUrl) && apiKey === undefined && !carriesKey(headers)) {
-    const [usual] = environmentOf(name, dialect).apiKey;
+    const [usual] = environmentOf(name, dialect).keys;
     report(at, `has no key: set ${usual ?? "api_key"}${usual === undefined ? "" : " or api_key"}, or enabled: false`);
   }
   return {
@@ -61,6 +67,7 @@ function fromFile(name: string, entry: ProviderFile, context: ProviderContext): 
     modelRules,
     timeouts: timeoutsOf({ ...context.timeouts, ...entry.timeouts }),
     ...(entry.unsupported_tools === "drop" && { unsupportedTools: "drop" as const }),
+    ...(entry.upstream_store === true && { upstreamStore: true as const }),
   };
 }
 
@@ -68,7 +75,7 @@ function fromEnvironment(dialect: RemoteEntry, context: ProviderContext): Provid
   const { name } = dialect;
   const found = lookUp(dialect.environment, context.variables);
   const present = found.apiKey ?? found.baseUrl ?? context.variables.first(dialect.environment.presence ?? []);
-  if (present === undefined) return undefined;
+  if (present === undefined) return warnOfEmptyFile(dialect, context);
   const at = ["providers", name];
   const lacks = (what: string): undefined => {
     context.warn(environmentDiagnostic(present.from, `does not set up the provider ${name}: ${what}`));
@@ -80,7 +87,7 @@ function fromEnvironment(dialect: RemoteEntry, context: ProviderContext): Provid
   const apiKey = apiKeyOf({}, found.apiKey, at, context);
   if (baseUrl === undefined) return undefined;
   if (needsKey(dialect, baseUrl) && apiKey === undefined) {
-    return lacks(`it needs a key, from ${dialect.environment.apiKey.join(" or ")}`);
+    return lacks(`it needs a key, from ${dialect.environment.keys.join(" or ")}`);
   }
   const options = optionsOf(dialect, optionsFound(found, {}, at, context));
   const missing = closed(dialect.options).required?.filter((key) => !Object.hasOwn(options, key)) ?? [];
@@ -88,6 +95,15 @@ function fromEnvironment(dialect: RemoteEntry, context: ProviderContext): Provid
   const timeouts = timeoutsOf(context.timeouts);
   const rest = { headers: {}, models: [], options, modelRules: [], timeouts };
   return { name, dialect: name, baseUrl, ...(apiKey !== undefined && { apiKey }), ...rest };
+}
+
+/** An empty variable is usual where a compose file passes all of them on; nobody makes an empty file for a key. */
+function warnOfEmptyFile({ name, environment }: RemoteEntry, { variables, warn }: ProviderContext): undefined {
+  for (const variable of environment.keys) {
+    const { from, value = "" } = variables.find(variable) ?? {};
+    if (from !== undefined && from !== variable && value === "")
+      warn(environmentDiagnostic(variable, `does not set up the provider ${name}: ${from} is empty`));
+  }
 }
 
 function nameError(name: string, catalog: ProviderCatalog): string | undefined {
@@ -112,7 +128,7 @@ function formatOf(name: string, entry: ProviderFile, { catalog, report }: Provid
 function environmentOf(name: string, dialect: RemoteEntry): RemoteEntry["environment"] {
   if (name === dialect.name) return dialect.environment;
   const stem = name.toUpperCase().replaceAll(/[^A-Z0-9]/g, "_");
-  return { apiKey: [`${stem}_API_KEY`], baseUrl: [`${stem}_BASE_URL`] };
+  return { keys: [`${stem}_API_KEY`], baseUrl: [`${stem}_BASE_URL`] };
 }
 
 type LookedUp = {
@@ -124,7 +140,7 @@ type LookedUp = {
 };
 
 function lookUp(environment: RemoteEntry["environment"], variables: Variables): LookedUp {
-  const { apiKey: names, baseUrl, tokens = [], options = {} } = environment;
+  const { keys: names, baseUrl, tokens = [], options = {} } = environment;
   const keyName = names.find((name) => variables.first([name]) !== undefined);
   return {
     apiKey: variables.first(names),

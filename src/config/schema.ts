@@ -1,34 +1,13 @@
 /**
  * What `troupe.yaml` may hold. Each default stands beside its field; the environment variables, the JSON Schema and the
- * tables in docs/configuration.md are made from this.
+ * tables in docs/settings.md are made from this.
  */
-import { type Static, type TProperties, type TSchema, Type } from "@sinclair/typebox";
-import { KeyedRecord, keyOfLength } from "../lib/keyed-record.ts";
+
+import { type Static, Type } from "@sinclair/typebox";
+import { KeyedRecord } from "../lib/keyed-record.ts";
+import { PriceFile, UnknownPriceFile } from "./price-schema.ts";
+import { closed, flag, oneOf, optional, seconds, section, text, timeouts, whole } from "./schema-fields.ts";
 import { surfaceNames } from "./surfaces.ts";
-
-const closed = { additionalProperties: false } as const;
-
-const text = (description: string) => Type.String({ minLength: 1, description });
-const optional = <T extends TSchema>(schema: T) => Type.Optional(schema);
-
-const whole = (minimum: number, maximum: number, byDefault: number, description: string) =>
-  Type.Optional(Type.Integer({ minimum, maximum, default: byDefault, description }));
-
-const flag = (byDefault: boolean, description: string) =>
-  Type.Optional(Type.Boolean({ default: byDefault, description }));
-
-function oneOf<const T extends string>(values: readonly [T, ...T[]], byDefault: T, description: string) {
-  return Type.Optional(
-    Type.Union(
-      values.map((value) => Type.Literal(value)),
-      { default: byDefault, description },
-    ),
-  );
-}
-
-/** A mapping that is there, with its defaults, even when the file does not name it. */
-const section = <T extends TProperties>(description: string, properties: T) =>
-  Type.Optional(Type.Object(properties, { ...closed, description, default: {} }));
 
 const Address = text("`<host>:<port>` (`[::1]:8080` for IPv6; port 0 takes a free one) or `unix:<path>`.");
 
@@ -52,19 +31,6 @@ export const ListenerFile = Type.Object(
   },
   closed,
 );
-
-const maxSeconds = 86_400;
-const timeouts = {
-  connect_seconds: (byDefault?: number) => seconds("Connect timeout.", byDefault),
-  first_byte_seconds: (byDefault?: number) =>
-    seconds("Time to first byte: from the request sent to the first byte of the response.", byDefault),
-  idle_seconds: (byDefault?: number) => seconds("Idle timeout: between two events of a stream.", byDefault),
-};
-
-function seconds(description: string, byDefault?: number) {
-  const bounds = { minimum: 0.1, maximum: maxSeconds, description };
-  return Type.Optional(Type.Number(byDefault === undefined ? bounds : { ...bounds, default: byDefault }));
-}
 
 const ModelRuleFile = Type.Object(
   { match: text("A glob over the model's name; `*` matches anything.") },
@@ -105,6 +71,10 @@ export const ProviderFile = Type.Object(
           "What becomes of a tool that only another provider runs (`web_search_20250305`): the call is refused with 400, or made without it.",
       }),
     ),
+    upstream_store: flag(
+      false,
+      "Whether `store: true` in chat completions goes up too, so that the provider keeps them: its list of them needs no id, and shows those of all keys to whoever may use its own API. They are stored here all the same.",
+    ),
     timeouts: optional(
       Type.Object(
         {
@@ -131,7 +101,7 @@ export const StoreFile = Type.Object(
       1,
       1000,
       8,
-      "Connections of each process for calls; five more are for rate limits and for what no call waits for.",
+      "Connections of each process for calls; up to eight more are for rate limits and for what no call waits for.",
     ),
     statement_seconds: seconds("How long a call waits for one statement before it is answered with 503.", 2),
     lease_seconds: whole(
@@ -150,55 +120,28 @@ export const StoreFile = Type.Object(
   closed,
 );
 
-const dollars = (of: string) => optional(Type.Number({ minimum: 0, maximum: 1_000_000, description: of }));
-const perMillion = (kind: string) => dollars(`Dollars per million ${kind}.`);
-
-const priceRates = {
-  input: perMillion("input tokens"),
-  cache_read: perMillion("tokens read from a cache"),
-  cache_write: perMillion("tokens written to a cache"),
-  cache_write_1h: perMillion("tokens written to a cache for an hour"),
-  output: perMillion("output tokens"),
-  reasoning: perMillion("reasoning tokens. Default: as `output`"),
-  audio_input: perMillion("tokens of audio in the input"),
-  audio_cache_read: perMillion("tokens of cached audio"),
-  audio_output: perMillion("tokens of audio in the output"),
-  image_input: perMillion("tokens of images in the input. Default: as `input`"),
-  image_output: perMillion("tokens of images in the output"),
-  request: dollars("Dollars per call."),
-  image: dollars("Dollars per image in the answer."),
-  audio_minute: dollars("Dollars per minute of a recording, where its length is billed."),
-  tools: optional(
-    KeyedRecord(keyOfLength(64), Type.Number({ minimum: 0 }), { description: "Dollars per use of a hosted tool." }),
-  ),
-};
-
-const PriceFile = Type.Object(
+const AlertsFile = Type.Object(
   {
-    match: text("A glob over `<provider>/<model>`; `*` matches anything."),
-    ...priceRates,
-    tiers: optional(
-      Type.Array(
-        Type.Object(
-          {
-            above: Type.Integer({ minimum: 0, description: "Input tokens; what has more costs this." }),
-            ...priceRates,
-          },
-          closed,
-        ),
-        { description: "Rates by the length of the input; what one leaves out is as it is without it." },
-      ),
+    url: Type.Union(
+      [Type.String({ minLength: 1 }), Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: 8 })],
+      {
+        description:
+          "The address that messages are posted to, or a list of up to 8. Better `${NAME}` than a secret in it. Default: none.",
+      },
     ),
-    service_tiers: optional(
-      KeyedRecord(
-        keyOfLength(64),
-        Type.Union([Type.Number({ minimum: 0, maximum: 1000 }), Type.Object(priceRates, closed)]),
-        { description: "By the name of the service tier: a factor, or rates. Default: 0.5 for `batch` and `flex`." },
-      ),
-    ),
+    secret: Type.String({
+      minLength: 16,
+      maxLength: 256,
+      description:
+        "What they are signed with: any text, or `whsec_` and base64, as Standard Webhooks has it. Better `${NAME}`. Default: none.",
+    }),
   },
-  closed,
+  {
+    ...closed,
+    description: "Signed messages to an operator: a budget is nearly spent, a provider is down. Default: none.",
+  },
 );
+export type AlertsFile = Static<typeof AlertsFile>;
 
 const tagName = {
   pattern: "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$",
@@ -236,11 +179,11 @@ export const ConfigFile = Type.Object(
     ),
     coordination: optional(
       text(
-        "A Valkey or Redis server that counts rate limits and busy budgets for all nodes in place of the database, and carries streams to readers on other nodes: `redis://<user>:<password>@<host>:<port>/<number>`, `rediss://` with TLS. Better `${NAME}` than the password itself. Default: the database.",
+        "A Valkey or Redis server that counts rate limits for all nodes in place of the database, and carries streams to readers on other nodes: `redis://<user>:<password>@<host>:<port>/<number>`, `rediss://` with TLS. Better `${NAME}` than the password itself. Default: the database.",
       ),
     ),
     personas: optional(
-      text("The folder of personas. Default: `./personas` if it is there, else those in the executable."),
+      text("The folder of personas. Default: `./personas`; while that holds none, those in the executable."),
     ),
     workers: whole(
       0,
@@ -300,13 +243,22 @@ export const ConfigFile = Type.Object(
           1,
           1_000_000,
           4096,
-          "Tokens of an answer that are reserved where the request sets no bound; the true number counts in the end.",
+          "The usual tokens of an answer, reserved where the request sets no bound; the true number counts in the end.",
         ),
         assumed_tool_uses: whole(
           0,
           1000,
           5,
           "Uses of each tool that the provider runs itself, such as a web search, that are reserved where the request sets no bound; the true number counts in the end.",
+        ),
+        estimate_factor: optional(
+          Type.Number({
+            minimum: 0.01,
+            maximum: 10,
+            default: 1,
+            description:
+              "What the estimate of a call's cost is multiplied by before it is reserved: less than 1 lets more calls run at once where most of each prompt comes from a provider's cache; a budget may be overspent by as much as calls cost beyond it.",
+          }),
         ),
         tag_header: optional(
           Type.String({
@@ -336,6 +288,12 @@ export const ConfigFile = Type.Object(
         1_000_000,
         10_000,
         "How many requests may be under way at once, open streams included; beyond it the answer is 503 `overloaded`.",
+      ),
+      background_responses: whole(
+        1,
+        1_000_000,
+        100,
+        "How many responses one key may have under way with `background: true` in each process; beyond it the answer is 429.",
       ),
       anonymous_per_minute: whole(1, 1_000_000, 600, "Requests per minute of one client address without a valid key."),
       gateway_per_minute: optional(
@@ -368,14 +326,23 @@ export const ConfigFile = Type.Object(
     }),
     usage: section("The ledger: a line for each attempt to answer a request, with what it used and cost.", {
       retention_days: whole(1, 3650, 400, "How long its lines are stored, in whole UTC days."),
+      metadata: optional(
+        Type.Array(Type.String({ pattern: "^[A-Za-z0-9_-]{1,64}$" }), {
+          default: [],
+          maxItems: 8,
+          uniqueItems: true,
+          description: "Keys of requests' `metadata` that lines have, so that `--by metadata.<key>` adds them up.",
+        }),
+      ),
     }),
     prices: optional(
-      Type.Array(PriceFile, {
+      Type.Array(Type.Union([PriceFile, UnknownPriceFile]), {
         default: [],
         description:
-          "Prices that replace those of the list in the executable; the first that fits wins. [costs.md](costs.md) has examples.",
+          "Prices that replace those of the list; the first that fits wins. A row `unknown_price` is for models that nothing else has a price of. [costs.md](costs.md) has examples.",
       }),
     ),
+    alerts: optional(AlertsFile),
     allowed_hosts: optional(
       Type.Array(Type.String({ minLength: 1 }), {
         default: [],
@@ -408,6 +375,12 @@ export const ConfigFile = Type.Object(
         }),
       ),
     }),
+    metrics: section("`/metrics`, which needs no key.", {
+      money: flag(
+        false,
+        "Whether it tells everybody what calls cost and what is spent of budgets, in dollars; else only who sends a key with `admin` among its surfaces.",
+      ),
+    }),
     admin: section("The admin API.", {
       trusted_user_header: optional(
         Type.String({
@@ -438,7 +411,7 @@ type Budgets = Required<Omit<Section<"budgets">, "tag_header" | "tiers">> &
   Pick<Section<"budgets">, "tag_header"> & { tiers: Required<NonNullable<Section<"budgets">["tiers"]>> };
 
 /** What a file comes to when every default is filled in. */
-export type FilledConfigFile = Pick<ConfigFile, "data" | "store" | "coordination" | "personas"> & {
+export type FilledConfigFile = Pick<ConfigFile, "data" | "store" | "coordination" | "personas" | "alerts"> & {
   budgets: Budgets;
   admin: Section<"admin">;
   listen: Section<"listen">;
@@ -446,7 +419,7 @@ export type FilledConfigFile = Pick<ConfigFile, "data" | "store" | "coordination
 } & {
   [K in Exclude<
     keyof ConfigFile,
-    "data" | "store" | "coordination" | "personas" | "listen" | "limits" | "budgets" | "admin"
+    "data" | "store" | "coordination" | "personas" | "alerts" | "listen" | "limits" | "budgets" | "admin"
   >]-?: Required<Section<K>>;
 };
 export type StoreFile = Static<typeof StoreFile>;

@@ -2,9 +2,11 @@
  * Stored completions: `store: true` keeps an exchange, `previous_response_id` continues it with only the new messages, and
  * the stored-completions routes read it. Only its holder may read one: one key on one surface.
  */
+
 import type { SurfaceName } from "../config/config.ts";
 import type { Clock } from "../lib/clock.ts";
-import type { JsonObject } from "../lib/json/json.ts";
+import { isObject, type JsonObject } from "../lib/json/json.ts";
+import { isPlainText, keepable } from "../lib/plain-text.ts";
 import { truncate } from "../lib/truncate.ts";
 import type {
   AssistantMessage,
@@ -19,6 +21,7 @@ import { damaged, pack, unpackText } from "../store/packing.ts";
 import { asUnavailable, needsStorage } from "../store/require-storage.ts";
 import { StorageError } from "../store/storage-error.ts";
 import type { ConversationRepository, SettledTurn, Turn, TurnState } from "../store/store.ts";
+import { checkLimit, type ListOf, type Paging, pageAfter, pageOf, unknownCursor } from "./pages.ts";
 
 export type Holder = { readonly keyId: string; readonly surface: SurfaceName };
 
@@ -67,15 +70,6 @@ export type ShownAnswer = {
 
 export type StoredCompletion = ChatCompletion & { readonly request_id: string; readonly metadata: Metadata };
 
-/** Pages of the stored-completions routes: pass `last_id` as `after`. */
-export type ListOf<T> = {
-  readonly object: "list";
-  readonly data: readonly T[];
-  readonly first_id: string | null;
-  readonly last_id: string | null;
-  readonly has_more: boolean;
-};
-
 export type StoredMessage = Record<string, unknown> & {
   readonly id: string;
   readonly role: string;
@@ -84,21 +78,12 @@ export type StoredMessage = Record<string, unknown> & {
   readonly content_parts: readonly unknown[] | null;
 };
 
-export type Paging = {
-  readonly after?: string | undefined;
-  /** 1 to 100; default 20. */
-  readonly limit?: number | undefined;
-  readonly order?: "asc" | "desc" | undefined;
-};
-
 export type Filter = Paging & {
   readonly model?: string | undefined;
   readonly metadata?: Readonly<Record<string, string>> | undefined;
 };
 
 const dayMs = 86_400_000;
-const defaultLimit = 20;
-const maxLimit = 100;
 /** A conversation is sent whole with every turn, so no model takes more than a small part of this. */
 const maxHistoryCharacters = 64 * 1024 * 1024;
 
@@ -106,6 +91,8 @@ export class Conversations {
   readonly #rows: ConversationRepository;
   readonly #clock: Clock;
   readonly #retentionDays: () => number;
+  /** The latest items that upstreams keep, by holder and id, with their lengths: an agent names those of all its turns in each call. */
+  readonly #items = new Map<string, number>();
 
   constructor(store: { readonly conversations: ConversationRepository }, clock: Clock, retentionDays: () => number) {
     this.#rows = store.conversations;
@@ -140,7 +127,12 @@ export class Conversations {
   /** Stores an exchange with what its own format's routes return, finished or running. @throws ApiError storage_unavailable */
   rememberShown(holder: Holder, exchange: ShownExchange): Promise<void> {
     const { format, state, items, answer } = exchange;
-    return this.#insert(holder, exchange, { format, state, request: packed({ items }), shown: packed(answer) });
+    const shown = { format, state, request: packed({ items }), shown: packed(answer) };
+    if (exchange.upstream === undefined) return this.#insert(holder, exchange, shown);
+    const held = itemsIn(answer);
+    this.#noteItems(holder, held);
+    const marks = Object.fromEntries([...held.keys()].map((id) => [id, itemMark]));
+    return this.#insert(holder, exchange, shown, marks);
   }
 
   /**
@@ -157,7 +149,7 @@ export class Conversations {
   ): Promise<boolean> {
     const settled: SettledTurn = {
       state,
-      model,
+      model: keepable(model),
       ...upstreamColumns(upstream),
       completion: packed(completion ?? {}),
       shown: packed(answer),
@@ -174,15 +166,17 @@ export class Conversations {
     holder: Holder,
     { request, completion, resumed, upstream }: Omit<Exchange, "requestId">,
     shown: Pick<Turn, "format" | "state" | "request" | "shown">,
+    metadata: Metadata = shown.format === "chat" ? (request.metadata ?? {}) : {},
   ): Promise<void> {
     const input = packed(request.messages);
     const turn: Turn = {
-      id: completion.id,
+      // Upstreams' own, some of them.
+      id: keepable(completion.id),
       parent: resumed?.id ?? null,
       holder: nameOf(holder),
-      model: completion.model,
+      model: keepable(completion.model),
       createdAt: this.#clock.now(),
-      metadata: JSON.stringify(request.metadata ?? {}),
+      metadata: JSON.stringify(metadata),
       ...upstreamColumns(upstream),
       input,
       completion: packed(completion),
@@ -190,6 +184,35 @@ export class Conversations {
     };
     const alone = resumed === undefined ? input : packed([...resumed.messages, ...request.messages]);
     await needsStorage(() => this.#rows.insert(turn, alone, this.#expiry()));
+  }
+
+  /**
+   * How long an item is, in bytes of JSON, that an upstream keeps of an answer of the holder's.
+   * @param answer the answer's id, where that of the item tells it
+   * @returns undefined where no answer of the holder's has it @throws ApiError storage_unavailable
+   */
+  async itemBytes(holder: Holder, id: string, answer: string | undefined, format: string): Promise<number | undefined> {
+    const known = this.#items.get(`${nameOf(holder)} ${id}`);
+    if (known !== undefined || !isPlainText(id)) return known;
+    const turn = await needsStorage(() => this.#turnOfItem(nameOf(holder), id, answer, format));
+    if (turn === undefined || turn.shown === null) return undefined;
+    this.#noteItems(holder, itemsIn(parsed<JsonObject>(textOf(turn.shown))));
+    return this.#items.get(`${nameOf(holder)} ${id}`);
+  }
+
+  async #turnOfItem(holder: string, id: string, answer: string | undefined, format: string) {
+    const now = this.#clock.now();
+    if (answer !== undefined) return this.#rows.find(holder, answer, now);
+    const metadata = JSON.stringify({ [id]: itemMark });
+    return (await this.#rows.list({ holder, format, now, model: null, metadata, after: null, limit: 1 }, "desc"))?.[0];
+  }
+
+  #noteItems(holder: Holder, items: ReadonlyMap<string, number>): void {
+    for (const [id, bytes] of items) this.#items.set(`${nameOf(holder)} ${id}`, bytes);
+    for (const oldest of this.#items.keys()) {
+      if (this.#items.size <= maxItems) break;
+      this.#items.delete(oldest);
+    }
   }
 
   /** @throws ApiError not_found, storage_unavailable */
@@ -283,7 +306,10 @@ export class Conversations {
 
   /** @param format undefined: any */
   async #find(holder: Holder, id: string, format: string | undefined, param = ""): Promise<Turn> {
-    const turn = await needsStorage(() => this.#rows.find(nameOf(holder), id, this.#clock.now()));
+    // No store is asked for what none can keep.
+    const turn = isPlainText(id)
+      ? await needsStorage(() => this.#rows.find(nameOf(holder), id, this.#clock.now()))
+      : undefined;
     if (turn === undefined || (format !== undefined && turn.format !== format)) throw notFound(id, param, format);
     return turn;
   }
@@ -302,6 +328,21 @@ export class Conversations {
   }
 }
 
+/**
+ * Answers of formats that show their own metadata have the ids of what the upstream keeps of them in its place, by which they are found.
+ */
+const itemMark = "item";
+const maxItems = 10_000;
+
+function itemsIn({ output }: JsonObject): Map<string, number> {
+  const items = Array.isArray(output) ? output.filter(isObject) : [];
+  return new Map(
+    items.flatMap(({ id, ...item }) =>
+      typeof id === "string" && isPlainText(id) ? [[id, JSON.stringify(item).length]] : [],
+    ),
+  );
+}
+
 const nameOf = ({ keyId, surface }: Holder) => `${keyId} ${surface}`;
 
 const unfinished: Record<Exclude<TurnState, "finished">, (id: string) => string> = {
@@ -314,7 +355,7 @@ const packed = (value: unknown): Uint8Array => pack(JSON.stringify(value));
 
 const upstreamColumns = (upstream: UpstreamState | undefined) => ({
   upstreamAccount: upstream?.account ?? null,
-  upstreamId: upstream?.responseId ?? null,
+  upstreamId: upstream === undefined ? null : keepable(upstream.responseId),
 });
 
 function upstreamOf({ upstreamAccount, upstreamId }: Turn): UpstreamState | undefined {
@@ -376,30 +417,8 @@ function shownMessage(message: Message, id: string): StoredMessage {
 
 const textIn = (parts: readonly { type: string; text?: string }[]) => parts.map(({ text }) => text ?? "").join("");
 
-/** @param found one more than the page holds, if there are more */
-function pageOf<T extends { readonly id: string }>(found: readonly T[], limit: number): ListOf<T> {
-  const data = found.slice(0, limit);
-  const [first_id, last_id] = [data[0]?.id ?? null, data.at(-1)?.id ?? null];
-  return { object: "list", data, first_id, last_id, has_more: found.length > limit };
-}
-
-/** @param all the items in ascending order */
-function pageAfter<T extends { readonly id: string }>(all: T[], { order, after: cursor }: Paging, limit: number) {
-  const ordered = order === "desc" ? all.reverse() : all;
-  const after = cursor === undefined ? -1 : ordered.findIndex(({ id }) => id === cursor);
-  if (cursor !== undefined && after < 0) throw unknownCursor(cursor);
-  return pageOf(ordered.slice(after + 1, after + 2 + limit), limit);
-}
-
-function checkLimit(limit = defaultLimit): number {
-  if (Number.isInteger(limit) && limit >= 1 && limit <= maxLimit) return limit;
-  throw ApiError.invalidValue("limit", `limit must be a whole number from 1 to ${maxLimit}.`);
-}
-
 const notFound = (id: string, param = "", format = "chat") =>
   ApiError.notFound(`There is no stored ${format === "chat" ? "completion" : "response"} '${truncate(id)}'.`, param);
-const unknownCursor = (after: string) =>
-  ApiError.notFound(`There is no item '${truncate(after)}' to go on after.`, "after");
 
 /** @throws ApiError storage_unavailable when it is damaged */
 function textOf(packed: Uint8Array): string {

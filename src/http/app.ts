@@ -7,14 +7,16 @@ import { chat } from "../protocols/chat/chat.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { ClientDisconnected } from "../upstream/client.ts";
 import { checkHost } from "./allowed-host.ts";
-import { admitAnyone, showAnonymousLimit } from "./authenticate.ts";
-import { type Area, RequestContext, type ServedRoute, type ServerHandle } from "./context.ts";
+import { admit, admitAnyone, showAnonymousLimit } from "./authenticate.ts";
+import { type Area, pathOf, RequestContext, type ServedRoute, type ServerHandle } from "./context.ts";
 import { allowOrigin, preflightAnswer } from "./cors.ts";
+import { modelHint, PathHints } from "./hints.ts";
 import { homeRoute } from "./home.ts";
-import { docsRoutes } from "./openapi/openapi.ts";
+import { type Described, docsRoutes, readDescription } from "./openapi/openapi.ts";
 import { opsRoutes } from "./ops.ts";
+import { queryCheckOf } from "./query.ts";
 import { asApiError, errorAnswer, type Finish, respondWhole } from "./respond.ts";
-import type { Route } from "./routes.ts";
+import { nothingAt, type Route } from "./routes.ts";
 import type { Services } from "./services.ts";
 import { basePath, protocolAt, surfaceRoutes } from "./surface-routes.ts";
 
@@ -34,21 +36,41 @@ export type Host = {
   readonly checksNames: boolean;
   /** Whether connections close after their next answer. */
   readonly draining: boolean;
+  readonly surfaces: readonly ServedSurface[];
 };
 
+/** One listener's Elysia application. It listens by `app.listen()`, which hands its paths to Bun's router. */
+export type App = { readonly app: Elysia; readonly description: Described };
+
 /**
- * One listener's application. @param adminRoutes of the admin API, which is made on a floor above
- * @returns the routes for Bun's router, and what answers whatever it does not match
+ * Makes one listener's application: a plugin for each surface, one for the operations, one for the documentation, and one boundary
+ * for errors.
+ *
+ * Bun's router compares the target as it was sent. What it does not match has a URL in which `..`, `%2e` and backslashes are resolved,
+ * and could pass in Elysia's own router for a route that a proxy in front keeps closed: there it is answered as unknown.
+ * Source: https://url.spec.whatwg.org/#path-state
+ * @param adminRoutes of the admin API, which is made on a floor above
  */
-export function buildApp(host: Host, surfaces: readonly ServedSurface[], adminRoutes: readonly Route[]) {
-  const ofSurfaces = surfaces.flatMap((surface) => {
-    const routes = surface === "admin" ? adminRoutes : surfaceRoutes[surface];
-    return mounted(host, routes, basePath(surface, surfaces));
-  });
-  const ofNone = mounted(host, [homeRoute(surfaces), ...opsRoutes, ...docsRoutes(surfaces, adminRoutes)], "");
-  const app = new Elysia(elysiaSettings);
-  const lost = ({ request, server }: Incoming) =>
-    serve(host, { request, server }, unknownRoute(request, surfaces), notFound);
+export function buildApp(host: Host, adminRoutes: readonly Route[]): App {
+  const { surfaces } = host;
+  /** All that is described. */
+  const api: Elysia = new Elysia(elysiaSettings);
+  const description: Described = { api, surfaces, adminRoutes };
+  const described: Part[] = surfaces.map((surface) => ({
+    name: surface,
+    routes: surface === "admin" ? adminRoutes : surfaceRoutes[surface],
+    base: basePath(surface, surfaces),
+  }));
+  described.push({ name: "operations", routes: [homeRoute(surfaces), ...opsRoutes], base: "" });
+  const docs = { name: "docs", routes: docsRoutes(description), base: "" };
+  const notFound = notFoundAmong(new PathHints([...described, docs]));
+  const routes: Record<string, Record<string, Handler>> = {};
+  const app: Elysia = new Elysia({ ...elysiaSettings, serve: { routes: routes as never } });
+  const lost = ({ request, server }: Incoming) => {
+    // Bun's router knows the usual methods alone: the others are refused as they are, where there is a path for them.
+    const refuse = usualMethods.has(request.method) ? undefined : routes[pathOf(request.url)]?.["TRACE"];
+    return refuse?.(request, server!) ?? serve(host, { request, server }, unknownRoute(request, surfaces), notFound);
+  };
   app.all("/*", lost as never, { parse: "none", detail: { hide: true } });
   app.onError(({ request, server, error, code }) => {
     const incoming = { request, server } as Incoming;
@@ -57,41 +79,74 @@ export function buildApp(host: Host, surfaces: readonly ServedSurface[], adminRo
       throw error;
     });
   });
-  return { routes: Object.fromEntries([...ofSurfaces, ...ofNone]), app };
+  const plugin = ({ name, routes: table, base }: Part): Elysia => {
+    const mounted = new Elysia({ ...elysiaSettings, name, prefix: base }) as unknown as Elysia;
+    for (const [path, sharing] of Map.groupBy(table, (route) => route.path)) {
+      routes[base + path] = mountPath(host, mounted, base, path, sharing, lost);
+    }
+    return mounted;
+  };
+  for (const part of described) api.use(plugin(part));
+  app.use(api).use(plugin(docs));
+  return { app, description };
 }
 
-export type App = ReturnType<typeof buildApp>;
-type Incoming = { readonly request: Request; readonly server: ServerHandle | null };
+/** Routes that share a plugin. @property base what stands before their paths */
+type Part = { readonly name: string; readonly routes: readonly Route[]; readonly base: string };
 
-/** Answers the requests for one path, whatever their method. Source: https://bun.com/docs/runtime/http/routing */
-type PathHandler = (request: Request, server: ServerHandle) => Promise<Response>;
+/** What answers a request of Bun's router. Source: https://bun.com/docs/runtime/http/routing */
+type Handler = (request: Request, server: ServerHandle) => Promise<Response>;
+
+/** Those that Bun's router tells apart. */
+const usualMethods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"]);
 
 /**
- * Bun's router compares the target as it was sent. What it did not match reaches Elysia with a URL in which `..`, `%2e` and
- * backslashes are resolved, and so could pass for a route that a proxy in front keeps closed: no route of ours is there.
- * Source: https://url.spec.whatwg.org/#path-state
- * @returns the handlers by path
+ * Mounts what shares a path on its surface's plugin. Handlers name no more than they need, as Elysia prepares what they name.
+ * @returns what Elysia does not hand to Bun's router itself: a refusal of each other method, and paths that end in whatever follows
  */
-function mounted(host: Host, routes: readonly Route[], base: string): [path: string, handler: PathHandler][] {
-  const byPath = [...Map.groupBy(routes, ({ path }) => path)];
-  return byPath.map(([path, sharing]) => [base + path, pathHandler(host, sharing, base + path)]);
+function mountPath(
+  host: Host,
+  plugin: Elysia,
+  base: string,
+  path: string,
+  sharing: readonly Route[],
+  lost: (incoming: Incoming) => Promise<Response>,
+): Record<string, Handler> {
+  const allowed: string[] = [];
+  const handlers: Record<string, Handler> = {};
+  for (const route of sharing) {
+    const served = servedRoute(route, base + path);
+    const answer = ({ request, server }: Incoming) =>
+      isRouted(request) ? serve(host, { request, server }, served(request), route.run) : lost({ request, server });
+    for (const method of route.method === "GET" ? ["GET", "HEAD"] : [route.method]) {
+      const detail = method === "HEAD" ? { hide: true } : route.detail;
+      plugin.route(method, path, answer as never, { parse: "none", detail } as never);
+      if (path.endsWith("*")) handlers[method] = (request, server) => answer({ request, server });
+      allowed.push(method);
+    }
+  }
+  const served = servedRoute({ ...sharing[0]!, detail: {}, endings: {} }, base + path);
+  const refused = refusal(allowed, sharing[0]!.isGuess === true);
+  const refuse: Handler = (request, server) => serve(host, { request, server }, served(request), refused);
+  for (const method of usualMethods) if (!allowed.includes(method)) handlers[method] = refuse;
+  return handlers;
 }
 
-/** @param sharing the routes of the path, one for each method that is allowed */
-function pathHandler(host: Host, sharing: readonly Route[], path: string): PathHandler {
-  const answers = new Map<string, (incoming: Incoming) => Promise<Response>>();
-  for (const route of sharing) {
-    const served = servedRoute(route, path);
-    const answer = (incoming: Incoming) => serve(host, incoming, served(incoming), route.run);
-    for (const method of route.method === "GET" ? ["GET", "HEAD"] : [route.method]) answers.set(method, answer);
-  }
-  const refused = servedRoute(sharing[0]!, path);
-  const refuse = (incoming: Incoming) => serve(host, incoming, refused(incoming), refusal([...answers.keys()]));
-  return (request, server) => (answers.get(request.method) ?? refuse)({ request, server });
+/** Whether Bun's router matched it, which gives it parameters, be they none. */
+const isRouted = (request: Request): boolean => "params" in request && request.params !== undefined;
+
+/** The API's description, of an application that nobody asks. @param surfaces of one listener: where both share it, the gateway stands below `/gateway` */
+export async function openApiDocument(
+  surfaces: readonly ServedSurface[] = ["orchestrator", "gateway"],
+  adminRoutes: readonly Route[] = [],
+): Promise<object> {
+  return JSON.parse(await readDescription(buildApp({ surfaces } as Host, adminRoutes).description, "/docs/json"));
 }
+
+type Incoming = { readonly request: Request; readonly server: ServerHandle | null };
 
 /** Answers a method that a path has not: a browser's question what it has, or an error. */
-function refusal(allowed: readonly string[]): Route["run"] {
+function refusal(allowed: readonly string[], isGuess: boolean): Route["run"] {
   return async (services, context) => {
     const allowance = preflightAnswer(context, allowed);
     if (allowance !== undefined) {
@@ -99,15 +154,18 @@ function refusal(allowed: readonly string[]): Route["run"] {
       return allowance;
     }
     await admitAnyone(services, context);
+    if (isGuess) throw nothingAt(context);
     throw ApiError.methodNotAllowed(context.request.method, allowed);
   };
 }
 
 /** @returns what a request for the route is served as */
-function servedRoute({ area, protocol, variants = [] }: Route, path: string): (incoming: Incoming) => ServedRoute {
-  const served: ServedRoute = { area, path, protocol: protocol ?? chat, ...(protocol && { format: protocol.name }) };
-  const others = variants.map(({ header, protocol }) => ({ header, served: { area, path, protocol } as ServedRoute }));
-  return ({ request }) => others.find(({ header }) => request.headers.has(header))?.served ?? served;
+function servedRoute(route: Route, path: string): (request: Request) => ServedRoute {
+  const { area, protocol, variants = [] } = route;
+  const shared = { area, path, queryCheck: queryCheckOf(route) };
+  const served: ServedRoute = { ...shared, protocol: protocol ?? chat, ...(protocol && { format: protocol.name }) };
+  const others = variants.map(({ header, protocol }) => ({ header, served: { ...shared, protocol } as ServedRoute }));
+  return (request) => others.find(({ header }) => request.headers.has(header))?.served ?? served;
 }
 
 function unknownRoute(request: Request, surfaces: readonly ServedSurface[]): ServedRoute {
@@ -126,15 +184,20 @@ function areaOf(path: string, surfaces: readonly ServedSurface[]): Area {
 /** Where people look for what stands elsewhere: relative, so that it holds below a proxy's prefix too. */
 const moved: ReadonlyMap<string, string> = new Map(["GET", "HEAD"].map((method) => [`${method} /docs/`, "../docs"]));
 
-const notFound: Route["run"] = async (services, context) => {
-  const location = moved.get(`${context.request.method} ${context.path}`);
-  if (location !== undefined) {
-    showAnonymousLimit(services, context);
-    return { kind: "whole", status: 308, headers: { location }, body: "" };
-  }
-  await admitAnyone(services, context);
-  throw ApiError.notFound(`There is nothing at ${context.request.method} ${truncate(context.path)}.`);
-};
+const notFoundAmong =
+  (hints: PathHints): Route["run"] =>
+  async (services, context) => {
+    const { request, path } = context;
+    const location = moved.get(`${request.method} ${path}`);
+    if (location !== undefined) {
+      showAnonymousLimit(services, context);
+      return { kind: "whole", status: 308, headers: { location }, body: "" };
+    }
+    await admitAnyone(services, context);
+    const meant = hints.find(request.method, path);
+    const hint = meant === undefined ? "" : ` Did you mean ${truncate(meant)}?`;
+    throw ApiError.notFound(`There is nothing at ${request.method} ${truncate(path)}.${hint}`);
+  };
 
 /** Runs one handler and closes its request context, whatever happens. */
 async function serve(
@@ -156,7 +219,7 @@ async function serve(
     if (services.loading !== undefined && route.area === "orchestrator") await services.loading;
     const refusing = host.checksNames ? checkHost(services, context) : undefined;
     if (refusing !== undefined) await refusing;
-    const answer = await run(services, context, finish);
+    const answer = await (wantsWebSocket(context) ? refuseWebSocket : run)(services, context, finish);
     return answer instanceof Response ? answer : respondWhole(context, answer, finish);
   } catch (error) {
     if (error instanceof ClientDisconnected || request.signal.aborted) {
@@ -164,9 +227,23 @@ async function serve(
       finish(499, "cancelled");
       return new Response(null, { status: 499 });
     }
-    return respondWhole(context, errorAnswer(route.protocol, asApiError(services, context, error), context.id), finish);
+    const told = asApiError(services, context, error);
+    const hint = told.model === undefined ? "" : modelHint(services, context, told.model, host.surfaces);
+    return respondWhole(context, errorAnswer(route.protocol, hint === "" ? told : told.with(hint), context.id), finish);
   }
 }
+
+/** Other upgrades, as to HTTP/2, are only offered: the request is answered as it is. */
+function wantsWebSocket({ area, request: { headers } }: RequestContext): boolean {
+  const upgrade = headers.get("upgrade");
+  return upgrade !== null && area !== "operations" && /(?:^|,)\s*websocket\s*(?:,|\/|$)/i.test(upgrade);
+}
+
+const refuseWebSocket: Route["run"] = async (services, context) => {
+  const { area, path } = context;
+  if (area !== "operations") await admit(services, context, area);
+  throw ApiError.websocketsUnsupported(/\/v1\/responses\/?$/.test(path) ? 426 : 400);
+};
 
 /** What is known last has its place in the log line before what comes in between. */
 function startLogFields({ logFields, id, request, route }: RequestContext): void {
@@ -185,7 +262,7 @@ function close({ services, telemetry }: Host, context: RequestContext, status: n
   logFields["status"] = status;
   logFields["duration_ms"] = Math.round(milliseconds * 100) / 100;
   if (end !== undefined) logFields["stream_end"] = end;
-  services.metrics.request(context.area, context.route, context.request.method, status, milliseconds / 1000);
+  context.series.request(context.request.method, status, milliseconds / 1000);
   if (context.area !== "operations") telemetry?.finish(finishedRequest(context, status, milliseconds));
   const { sample, omit } = services.live.config.log;
   if (status < 400 && !services.logSampler.takes(sample)) return;

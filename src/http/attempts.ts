@@ -25,6 +25,7 @@ export function nextAttempt(
     keyId: caller.keyId,
     tier: caller.tier,
     tags: context.tags,
+    labels: context.labels,
     surface: context.area,
     format: context.protocol.name,
     model,

@@ -1,27 +1,37 @@
 /** Authentication and admission: who calls, and whether they may call now. Runs before the body is read. */
 
-import { type Caller, isTag } from "../auth/keys.ts";
+import { isTag } from "../auth/key-spec.ts";
+import type { Caller } from "../auth/keys.ts";
 import type { ServedSurface } from "../config/config.ts";
+import type { KeySurface } from "../config/surfaces.ts";
 import { anonymousCaller, type Decision } from "../limits/limiter.ts";
 import { callerKey } from "../protocols/credentials.ts";
 import { ApiError } from "../protocols/errors.ts";
+import { noLabels } from "../usage/labels.ts";
 import type { RequestContext } from "./context.ts";
+import { checkQuery } from "./query.ts";
 import type { Services } from "./services.ts";
 
 /**
  * A promise where the store of the rate limits has to be asked first.
+ * @param surface whose limits count @param permission what the key must have been given; default: the surface
  * @throws ApiError invalid_api_key, rate_limit_exceeded, surface_not_allowed, draining or overloaded, or rejects with it; on the
  * orchestrator the rate headers are set in every case
  */
-export function admit(services: Services, context: RequestContext, surface: ServedSurface): Caller | Promise<Caller> {
+export function admit(
+  services: Services,
+  context: RequestContext,
+  surface: ServedSurface,
+  permission: KeySurface = surface,
+): Caller | Promise<Caller> {
   const caller = callerOf(services, context);
-  if (caller !== undefined) return admitCaller(services, context, surface, caller);
+  if (caller !== undefined) return admitCaller(services, context, surface, permission, caller);
   // Counted before the store is asked: so that guessing stays as slow as it is.
   hitAnonymous(services, context, surface);
   const key = keyOf(context);
   const asking = services.keys.catchUp(key);
   if (asking === undefined) throw services.keys.mayBeNew(key) ? keysUnread() : ApiError.unauthorized();
-  return admitUnknown(services, context, surface, asking);
+  return admitUnknown(services, context, surface, permission, asking);
 }
 
 /** @param asking whether the key may be new, once the store was asked for keys that other nodes made */
@@ -29,6 +39,7 @@ async function admitUnknown(
   services: Services,
   context: RequestContext,
   surface: ServedSurface,
+  permission: KeySurface,
   asking: Promise<boolean>,
 ): Promise<Caller> {
   const mayBeNew = await asking;
@@ -37,29 +48,32 @@ async function admitUnknown(
   // What was counted and told of the address is not what applies to the key.
   for (const name of rateHeaders) delete context.headers[name];
   delete context.logFields["client_address"];
-  return admitCaller(services, context, surface, caller);
+  return admitCaller(services, context, surface, permission, caller);
 }
 
 function admitCaller(
   services: Services,
   context: RequestContext,
   surface: ServedSurface,
+  permission: KeySurface,
   caller: Caller,
 ): Caller | Promise<Caller> {
   context.logFields["key"] = caller.keyId;
   const counting = count(services, context, surface, caller);
-  if (counting === undefined) return admitCounted(services, context, surface, caller);
-  return counting.then(() => admitCounted(services, context, surface, caller));
+  if (counting === undefined) return admitCounted(services, context, permission, caller);
+  return counting.then(() => admitCounted(services, context, permission, caller));
 }
 
-function admitCounted(services: Services, context: RequestContext, surface: ServedSurface, caller: Caller): Caller {
-  if (!caller.surfaces.has(surface)) throw ApiError.surfaceNotAllowed(surface);
+function admitCounted(services: Services, context: RequestContext, permission: KeySurface, caller: Caller): Caller {
+  if (!caller.surfaces.has(permission)) throw ApiError.surfaceNotAllowed(permission);
   if (services.draining) throw ApiError.unavailable("draining", "The server is shutting down.");
   if (services.running > services.live.config.limits.concurrentRequests)
     throw ApiError.unavailable("overloaded", "Too many requests are under way. Retry in a moment.", {
       retryAfterSeconds: 1,
     });
+  checkQuery(context);
   context.tags = tagsOf(services, context, caller);
+  context.labels = { ...noLabels, client: services.clients.nameOf(context.request.headers.get("user-agent")) };
   return caller;
 }
 
@@ -81,7 +95,7 @@ function tagsOf(services: Services, context: RequestContext, { tags }: Caller): 
   );
 }
 
-const callerOf = (services: Services, context: RequestContext) => services.keys.find(keyOf(context));
+export const callerOf = (services: Services, context: RequestContext) => services.keys.find(keyOf(context));
 
 function keyOf(context: RequestContext): string | undefined {
   const { protocol, request } = context;
@@ -95,6 +109,10 @@ export function admitAnyone(services: Services, context: RequestContext): Promis
   showAnonymousLimit(services, context);
   return undefined;
 }
+
+/** Whether the request has a key that may use the admin API, on whatever route. */
+export const isAdmin = (services: Services, context: RequestContext): boolean =>
+  callerOf(services, context)?.surfaces.has("admin") === true;
 
 /** For open endpoints: shows the anonymous bucket in the rate headers without counting. */
 export function showAnonymousLimit(services: Services, context: RequestContext): void {
@@ -143,7 +161,7 @@ function enforce(
 ): void {
   setHeaders(context, decision);
   if (decision.allowed) return;
-  services.metrics.rateLimited(surface, tier);
+  services.httpMetrics.rateLimited.series(surface, tier).add();
   throw ApiError.rateLimited(decision.limit, decision.retryAfterSeconds);
 }
 

@@ -58,9 +58,17 @@ export class BackgroundAnswers {
     return this.#running.size;
   }
 
-  /** Resolves once the turn is stored and the call is on its way. @throws ApiError storage_unavailable, overloaded, draining */
-  async begin(holder: Holder, background: BackgroundCall): Promise<void> {
+  /** @throws ApiError rate_limit_exceeded where the key has as many under way here as it may */
+  #checkRoom({ keyId }: Holder, limit: number): void {
+    let own = 0;
+    for (const { scope } of this.#running.values()) if (scope.startsWith(`${keyId} `)) own += 1;
+    if (own >= limit) throw ApiError.backgroundFull(limit);
+  }
+
+  /** Resolves once the turn is stored and the call is on its way. @param limit how many the key may have under way @throws ApiError storage_unavailable, overloaded, draining, rate_limit_exceeded */
+  async begin(holder: Holder, background: BackgroundCall, limit: number): Promise<void> {
     const { id } = background;
+    this.#checkRoom(holder, limit);
     const name = nameOf(holder, id);
     const stored = Promise.withResolvers<void>();
     const produce: Producer = async (until) => {

@@ -4,7 +4,8 @@ import type { JsonObject } from "../lib/json/json.ts";
 import type { ChatRequest, Message } from "../protocols/chat/schema.ts";
 import { bodyBytes, type Source } from "../protocols/source.ts";
 import type { Call, Operation } from "../providers/provider.ts";
-import type { AttemptBounds, HostedTool } from "../usage/attempt.ts";
+import type { AttemptBounds, HostedTool, TextMeter } from "../usage/attempt.ts";
+import { bodyMeter } from "../usage/text-meter.ts";
 import type { RequestContext } from "./context.ts";
 import { countIn } from "./counts-in.ts";
 import { hostedToolsIn } from "./hosted-tools.ts";
@@ -18,6 +19,7 @@ export const isHeldToBudgets = ({ budgets }: Services, { tags }: RequestContext,
  * @param source the request as it was sent @param request the same in the inner form
  * @param call as it goes to the upstream: with a persona, and with earlier turns of its conversation
  * @param isNative whether the upstream gets the client's own body
+ * @param namedBytes of what the call names in the provider's own store
  * @returns little where nothing applies to the caller
  */
 export function chatBounds(
@@ -26,12 +28,13 @@ export function chatBounds(
   request: ChatRequest,
   { request: sent, extras }: Call,
   isNative: boolean,
+  namedBytes = 0,
 ): AttemptBounds | undefined {
   if (!isHeld) return undefined;
   const { max_completion_tokens, max_tokens, n } = sent;
   const tools = [...hostedToolsIn(sent), ...hostedToolsIn({ tools: extras["server_tools"] })];
   return {
-    inputBytes: bodyBytes(source) + addedBytes(request, sent) + linkedTokens(sent.messages),
+    ...inputOf(bodyBytes(source) + addedBytes(request, sent) + namedBytes, sent.messages, source),
     maxOutputTokens: max_completion_tokens ?? max_tokens ?? undefined,
     choices: n ?? 1,
     ...tierIn(source.parsed),
@@ -46,9 +49,19 @@ function hosted(tools: readonly HostedTool[], body?: JsonObject): Pick<AttemptBo
   return { hosted: { tools, maxUses: countIn(body, "max_tool_calls") } };
 }
 
-/** The tier that costs more; others cost less, or may cost as much as the usual one. */
-const tierIn = ({ service_tier }: JsonObject): Pick<AttemptBounds, "serviceTier"> =>
-  service_tier === "priority" ? { serviceTier: service_tier } : {};
+const dearTiers: ReadonlySet<string> = new Set(["priority", "fast", "ultrafast"]);
+
+/** What costs more: others cost less, or may cost as much as the usual one. Anthropic's region and speed are named as prices name them. */
+function tierIn({ service_tier, inference_geo, speed }: JsonObject): Pick<AttemptBounds, "serviceTier" | "surcharges"> {
+  const surcharges = [
+    ...(typeof inference_geo === "string" && inference_geo !== "global" ? [`inference_geo_${inference_geo}`] : []),
+    ...(speed === "fast" ? ["speed_fast"] : []),
+  ];
+  return {
+    ...(typeof service_tier === "string" && dearTiers.has(service_tier) && { serviceTier: service_tier }),
+    ...(surcharges.length > 0 && { surcharges }),
+  };
+}
 
 /** What of the messages did not come with the request. */
 function addedBytes({ messages: own }: ChatRequest, { messages }: ChatRequest): number {
@@ -59,26 +72,39 @@ function addedBytes({ messages: own }: ChatRequest, { messages }: ChatRequest): 
   return bytes;
 }
 
-/** What is there by its address or its id is as large as a large image, or a book. */
-const linkedImage = 5_000;
-const linkedFile = 100_000;
+/** A large image, as https://platform.claude.com/docs/en/build-with-claude/vision has it; and of what is there by its address, a book. */
+const imageTokens = 5_000;
+const linkedFileTokens = 100_000;
+/** Of base64: a page of a PDF has some 50 KB, and takes up to 3,000 tokens. */
+const bytesPerFileToken = 25;
 
-function linkedTokens(messages: readonly Message[]): number {
-  let tokens = 0;
+/** @param bytes of all that is said, media in base64 among it, which is no text */
+function inputOf(bytes: number, messages: readonly Message[], { large }: Source) {
+  let inputBytes = bytes;
+  let inputTokens = 0;
   for (const { content } of messages) {
     if (!Array.isArray(content)) continue;
-    for (const part of content as Record<string, unknown>[]) tokens += linkedIn(part);
+    for (const part of content as Record<string, unknown>[]) {
+      const { type, data } = mediumIn(part);
+      // A text in base64 is one all the same.
+      if (type === undefined || (typeof data === "string" && data.startsWith("data:text/"))) continue;
+      const size = isLink(data) || typeof data !== "string" ? undefined : (large?.sizeOf(data) ?? data.length);
+      inputBytes -= size ?? 0;
+      if (type === "image_url") inputTokens += imageTokens;
+      else inputTokens += size === undefined ? linkedFileTokens : Math.ceil(size / bytesPerFileToken);
+    }
   }
-  return tokens;
+  return { inputBytes: Math.max(0, inputBytes), inputTokens };
 }
 
-function linkedIn({ type, image_url, file }: Record<string, unknown>): number {
-  if (type === "image_url") return isData((image_url as { url?: unknown } | undefined)?.url) ? 0 : linkedImage;
-  if (type === "file") return isData((file as { file_data?: unknown } | undefined)?.file_data) ? 0 : linkedFile;
-  return 0;
+function mediumIn({ type, image_url, file, input_audio }: Record<string, unknown>) {
+  if (type === "image_url") return { type, data: (image_url as { url?: unknown } | undefined)?.url };
+  if (type === "file") return { type, data: (file as { file_data?: unknown } | undefined)?.file_data };
+  if (type === "input_audio") return { type, data: (input_audio as { data?: unknown } | undefined)?.data };
+  return {};
 }
 
-const isData = (text: unknown) => typeof text === "string" && !/^https?:/i.test(text);
+const isLink = (text: unknown) => typeof text === "string" && /^https?:/i.test(text);
 
 /** Of a JSON body that is passed on, in the format of any provider. @param path that tells what it asks for */
 export function operationBounds(source: Source, path: Operation | string): AttemptBounds {
@@ -98,6 +124,10 @@ export function operationBounds(source: Source, path: Operation | string): Attem
     ...hosted(hostedToolsIn(parsed), parsed),
   };
 }
+
+/** What a body that is passed on is estimated by. */
+export const inputMeter = (source: Source): TextMeter =>
+  source.large === undefined ? bodyMeter(source.parsed) : { length: bodyBytes(source), sample: [] };
 
 /** Their answers are numbers, and their models have no price for answers. */
 const answersWithoutTokens = /(?:^|[/:])(?:embeddings|rerank|moderations|embedContent|batchEmbedContents)$/;

@@ -10,6 +10,7 @@ import type { Attempt, Outcome, TextMeter, UsageEntry } from "../usage/attempt.t
 import { OutputMeter } from "../usage/text-meter.ts";
 import type { RequestContext } from "./context.ts";
 import { describeError } from "./error-fields.ts";
+import type { ModelSeries } from "./metrics.ts";
 import type { Services } from "./services.ts";
 
 /** Stores the complete answer. The end of the answer waits for the returned promise, which never rejects. */
@@ -24,8 +25,8 @@ export class CallRecorder implements CallObserver {
   readonly #context: RequestContext;
   /** Not the target itself, which would hold the request in memory while a stream is open. */
   readonly #account: string;
-  /** The model's metric label; set only once the upstream answered, so that unknown names add no labels. */
-  #label: string | undefined;
+  /** Of the model; set only once the upstream answered, so that unknown names add no labels. */
+  #series: ModelSeries | undefined;
   readonly #model: string;
   readonly #isListed: boolean;
   readonly #fold: StreamFold | undefined;
@@ -47,7 +48,7 @@ export class CallRecorder implements CallObserver {
     services: Services,
     context: RequestContext,
     target: Target,
-    accounts: { readonly attempt: Attempt; readonly input?: TextMeter; readonly isFree?: boolean },
+    accounts: { readonly attempt: Attempt; readonly input?: TextMeter | undefined; readonly isFree?: boolean },
     remember: readonly Remember[],
   ) {
     this.#attempt = accounts.attempt;
@@ -65,8 +66,8 @@ export class CallRecorder implements CallObserver {
     context.logFields["upstream_model"] = this.#model;
   }
 
-  begin(): Promise<void> | undefined {
-    const begun = this.#services.usage.begin(this.#attempt);
+  begin(signal?: AbortSignal): Promise<void> | undefined {
+    const begun = this.#services.usage.begin(this.#attempt, signal);
     if (begun instanceof Promise) {
       return begun.then((entry) => {
         this.#entry = entry;
@@ -91,8 +92,7 @@ export class CallRecorder implements CallObserver {
     const now = this.#services.clock.monotonic();
     const seconds = (now - this.#context.startedAt) / 1000;
     this.#context.logFields["first_token_ms"] = Math.round(now - this.#context.startedAt);
-    const { area, format } = this.#context;
-    this.#services.metrics.firstToken(area, this.#account, this.#modelLabel, format, seconds);
+    this.#modelSeries.firstToken(seconds);
     this.#overhead(this.#sentAt);
   }
 
@@ -112,18 +112,24 @@ export class CallRecorder implements CallObserver {
     this.#output.add(texts.size, () => texts.first);
   }
 
+  get wantsText(): boolean {
+    return this.#input !== undefined;
+  }
+
+  passedText(text: string): void {
+    this.#output.add(text.length, () => text);
+  }
+
   costOf(usage: Usage, serviceTier = this.#serviceTier): number | undefined {
     return this.#entry?.price(usage, serviceTier);
   }
 
   completed(result: CompletedCall): Promise<unknown> | undefined {
-    const { metrics, clock } = this.#services;
-    const now = clock.monotonic();
-    const { area, format, startedAt } = this.#context;
-    metrics.operation(area, this.#account, this.#modelLabel, format, (now - startedAt) / 1000);
+    const now = this.#services.clock.monotonic();
+    this.#modelSeries.operation((now - this.#context.startedAt) / 1000);
     // What a reading call tells was counted when it was made.
     if (result.usage !== undefined && !this.#isFree) {
-      metrics.usage(this.#account, this.#modelLabel, result.usage);
+      this.#modelSeries.usage(result.usage);
       this.#context.logFields["prompt_tokens"] = result.usage.prompt_tokens;
       this.#context.logFields["completion_tokens"] = result.usage.completion_tokens;
     }
@@ -137,7 +143,7 @@ export class CallRecorder implements CallObserver {
 
   upstreamFailed(provider: string, status: number): void {
     this.#context.logFields["upstream_status"] = status;
-    this.#services.metrics.upstreamError(provider, status);
+    this.#services.httpMetrics.upstreamErrors.series(provider, String(status)).add();
     // An answer that can't be read, or none at all, is settled by `failed`.
     if (status >= 400) this.#entry?.settle({ ended: status < 500 ? "refused" : "broken", status });
   }
@@ -174,15 +180,18 @@ export class CallRecorder implements CallObserver {
     this.#entry?.settle({ ...outcome, serviceTier: outcome.serviceTier ?? this.#serviceTier, seen });
   }
 
-  get #modelLabel(): string {
-    this.#label ??= this.#services.metrics.modelLabel(this.#model, this.#isListed);
-    return this.#label;
+  get #modelSeries(): ModelSeries {
+    this.#series ??= this.#context.series.model(
+      this.#account,
+      this.#services.metrics.models.of(this.#model, this.#isListed),
+    );
+    return this.#series;
   }
 
   /** Records the gateway's overhead: the time before the request was sent, and for a plain call after the upstream's answer. */
   #overhead(sentAt: number, endedAt = this.#answeredAt): void {
     const own = sentAt - this.#context.startedAt + Math.max(0, endedAt - this.#answeredAt);
-    this.#services.metrics.overhead(this.#context.area, own / 1000);
+    this.#context.series.overhead(own / 1000);
   }
 }
 

@@ -6,6 +6,8 @@ import type { LargeStrings } from "../lib/json/large-strings.ts";
 import { largeBody } from "../protocols/body.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { Protocol } from "../protocols/protocol.ts";
+import { type Labels, noLabels } from "../usage/labels.ts";
+import { RouteSeries } from "./metrics.ts";
 import type { Services } from "./services.ts";
 
 /** The part of Bun's server that is used. */
@@ -17,6 +19,9 @@ export type ServerHandle = {
 /** A surface, or the endpoints that belong to none. */
 export type Area = ServedSurface | "operations";
 
+/** @throws ApiError invalid_value that names the parameter */
+export type QueryCheck = (query: URLSearchParams) => void;
+
 /** What a request's answer depends on before it has a handler. */
 export type ServedRoute = {
   readonly area: Area;
@@ -25,6 +30,10 @@ export type ServedRoute = {
   readonly protocol: Protocol;
   /** The name of the client format, for metrics, logs and traces; "none" where the route has none. */
   readonly format?: string;
+  /** Refuses what the route's description does not have; absent: it takes no query. */
+  readonly queryCheck?: QueryCheck | undefined;
+  /** Its metrics, from its first request on. */
+  series?: RouteSeries;
 };
 
 export class RequestContext {
@@ -36,6 +45,7 @@ export class RequestContext {
   readonly protocol: Protocol;
   /** The name of the client format; "none" where the route has none. */
   readonly format: string;
+  readonly series: RouteSeries;
   /** Part of every id that is made for this request. */
   readonly uniqueId: string;
   /** In `x-request-id` and in every log line. */
@@ -48,6 +58,9 @@ export class RequestContext {
   attempts = 0;
   /** Names that its use is accounted under, beside its key's id. */
   tags: readonly string[] = [];
+  /** What it says of who it is for, once it is parsed. */
+  labels: Labels = noLabels;
+  readonly queryCheck: QueryCheck | undefined;
   /** When the request was last sent upstream, as a monotonic reading. */
   sentAt: number | undefined;
   /** Fields of the request's log line. */
@@ -68,6 +81,9 @@ export class RequestContext {
     this.route = route.path;
     this.protocol = route.protocol;
     this.format = route.format ?? "none";
+    this.queryCheck = route.queryCheck;
+    route.series ??= new RouteSeries(services.httpMetrics, route.area, route.path, this.format);
+    this.series = route.series;
     this.uniqueId = services.clock.newId();
     this.id = `req_${this.uniqueId}`;
     this.startedAt = services.clock.monotonic();
@@ -183,20 +199,24 @@ export class RequestContext {
     };
   }
 
-  /**
-   * The path, without the query, its dot segments resolved. Bun gives relative URLs for HTTP/1.0 requests without a Host, and
-   * for CONNECT such without a path.
-   */
+  /** The path, without the query, its dot segments resolved. */
   get path(): string {
-    const { url } = this.request;
-    const start = url.startsWith("/") ? 0 : url.indexOf("/", url.indexOf("//") + 2);
-    if (start < 0) return url;
-    const query = url.indexOf("?", start);
-    return url.slice(start, query < 0 ? undefined : query);
+    return pathOf(this.request.url);
   }
 
   get query(): URLSearchParams {
     const at = this.request.url.indexOf("?");
     return new URLSearchParams(at < 0 ? "" : this.request.url.slice(at + 1));
   }
+}
+
+/**
+ * The path of a request's URL, without the query. Bun gives relative URLs for HTTP/1.0 requests without a Host, and for CONNECT such
+ * without a path.
+ */
+export function pathOf(url: string): string {
+  const start = url.startsWith("/") ? 0 : url.indexOf("/", url.indexOf("//") + 2);
+  if (start < 0) return url;
+  const query = url.indexOf("?", start);
+  return url.slice(start, query < 0 ? undefined : query);
 }

@@ -34,22 +34,19 @@ export type Shown = {
 
 export type Conversation = ReturnType<typeof conversationOf>;
 
-/**
- * A promise only where there is something to wait for. Rejects with ApiError not_found for a previous_response_id that is
- * unknown, expired, deleted or another's.
- */
-export function openConversation(
+/** @throws ApiError not_found for a previous_response_id that is unknown, expired, deleted or another's */
+export async function openConversation(
   services: Services,
   context: RequestContext,
   caller: Caller,
   surface: SurfaceName,
   request: ChatRequest,
   shown?: Shown,
-): Conversation | Promise<Conversation> {
+): Promise<Conversation> {
   const holder = holderOf(caller, surface);
   const { previous, said } = partedFromPrevious(request);
-  const open = (resumed?: Resumed) => conversationOf(services, context.id, holder, said, resumed, shown);
-  return previous === undefined ? open() : services.conversations.resume(holder, previous).then(open);
+  const resumed = previous === undefined ? undefined : await services.conversations.resume(holder, previous);
+  return conversationOf(services, context.id, holder, said, resumed, shown);
 }
 
 function conversationOf(
@@ -91,7 +88,7 @@ function conversationOf(
     heldUpstream(target: Target): Target {
       const { account, call } = target;
       const upstream = resumed?.upstream;
-      if (!isHeldUpstream(target) || upstream === undefined || upstream.account !== account.name) return target;
+      if (upstream === undefined || upstream.account !== account.name || !isHeldUpstream(target)) return target;
       const request = { ...call.request, messages: said.messages };
       return { ...target, call: { ...call, request, upstreamResponseId: upstream.responseId } };
     },

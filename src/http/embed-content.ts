@@ -2,6 +2,7 @@
 
 import { type Caller, mayUseProvider } from "../auth/keys.ts";
 import { parseJson } from "../lib/json/json.ts";
+import type { PathPart } from "../lib/schema-errors.ts";
 import { ApiError, readingError } from "../protocols/errors.ts";
 import { addressOf } from "../protocols/generate-content/address.ts";
 import { embeddingBody, embeddingOf, namedEmbedding } from "../protocols/generate-content/embeddings.ts";
@@ -11,11 +12,15 @@ import type { WholeAnswer } from "../upstream/answer.ts";
 import { resolveModel } from "../upstream/target.ts";
 import { standsFor } from "./aliases.ts";
 import { admit } from "./authenticate.ts";
-import { operationBounds } from "./bounds.ts";
-import { errorObjectIn, idempotentAnswer, type Surface, serviceRequestId, writtenAs } from "./completion.ts";
+import { inputMeter, operationBounds } from "./bounds.ts";
+import { idempotentAnswer, serviceRequestId } from "./call/identified.ts";
+import { writtenAs } from "./call/native.ts";
+import type { Surface } from "./call/surface.ts";
 import type { RequestContext } from "./context.ts";
 import { embed } from "./embeddings.ts";
+import { errorObjectIn } from "./error-fields.ts";
 import { findPersona } from "./models.ts";
+import { checkNamedModels } from "./named-models.ts";
 import { relayTo, sendVia, wholeVia } from "./relay.ts";
 import { readJson } from "./request-body.ts";
 import { jsonAnswer } from "./respond.ts";
@@ -37,9 +42,9 @@ export async function embedContent(
   const requestId = serviceRequestId(context);
   if (requestId === undefined) return answer(services, context, asked, context.request.signal);
   const identity = ["generate-content", method, model, source.parsed];
-  const identified = { caller, call: { identity, request: { model } }, source };
+  const identified = { services, context, caller, call: { identity, request: { model } }, source };
   const produce = (until: AbortSignal) => answer(services, context, asked, until);
-  const made = await idempotentAnswer(services, context, identified, requestId, context.request.signal, produce);
+  const made = await idempotentAnswer(identified, requestId, context.request.signal, produce);
   if (made.kind !== "whole") throw new Error("a stream in place of a whole answer");
   return made;
 }
@@ -73,16 +78,28 @@ async function passed(
   signal: AbortSignal,
 ): Promise<WholeAnswer> {
   const method = isBatch ? "batchEmbedContents" : "embedContent";
-  const relay = relayTo(services, context, caller, model, operationBounds(source, method));
+  const relay = relayTo(services, context, caller, model, operationBounds(source, method), inputMeter(source));
   const { provider, bound } = relay;
   const url = provider.methodAddress?.(generateContent.name, method, relay.model, bound.account);
   if (url === undefined) throw ApiError.unsupported("model", `${bound.account.name} has no ${method}.`);
+  checkNamedModels(caller, bound.account.name, "gateway", source, isBatched);
   const next = namedEmbedding(source.parsed, relay.model);
   const written = writtenAs(source, next);
   const body = source.large === undefined ? written : (source.large.fill(written) ?? JSON.stringify(next));
-  const request = { url, headers: provider.authorization(bound.account), body };
-  return wholeVia(services, context, relay, await sendVia(services, context, relay, request, signal));
+  return wholeVia(
+    services,
+    context,
+    relay,
+    await sendVia(services, context, relay, { url, body }, signal),
+    "embeddings",
+  );
 }
+
+/** Each text of a batch names the model once more; one may stand for a list of one. */
+const isBatched = ([list, ...rest]: readonly PathPart[]) =>
+  list === "requests" &&
+  rest.at(-1) === "model" &&
+  (rest.length === 1 || (rest.length === 2 && typeof rest[0] === "number"));
 
 async function translated(
   services: Services,

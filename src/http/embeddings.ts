@@ -1,6 +1,6 @@
 /** Embeddings on the gateway: as they are where the upstream has OpenAI's format, and translated in batches where it has another. */
 import type { Caller } from "../auth/keys.ts";
-import { parseJson } from "../lib/json/json.ts";
+import { objectOf, parseJson } from "../lib/json/json.ts";
 import {
   checkEmbeddings,
   type EmbeddingsRequest,
@@ -8,13 +8,16 @@ import {
   formatOf,
   hasOtherForm,
   reformed,
+  tellsUsage,
   textsOf,
+  withUsage,
 } from "../protocols/embeddings.ts";
 import { InvalidAnswer, readingError } from "../protocols/errors.ts";
 import type { Source } from "../protocols/source.ts";
 import type { EmbeddingsFormat } from "../providers/provider.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
-import { operationBounds } from "./bounds.ts";
+import { estimateTexts } from "../usage/estimate.ts";
+import { inputMeter, operationBounds } from "./bounds.ts";
 import type { RequestContext } from "./context.ts";
 import { jsonRequest, type Relay, relayTo, relayVia, sendVia, wholeVia } from "./relay.ts";
 import { jsonAnswer } from "./respond.ts";
@@ -29,15 +32,39 @@ export async function embed(
   signal: AbortSignal,
 ): Promise<WholeAnswer> {
   const request = checkEmbeddings(source.parsed);
-  const relay = relayTo(services, context, caller, request.model, operationBounds(source, "embeddings"));
+  const bounds = operationBounds(source, "embeddings");
+  const relay = relayTo(services, context, caller, request.model, bounds, inputMeter(source));
   const { embeddings } = relay.provider;
   if (embeddings !== undefined) {
     if (source.large !== undefined) await source.large.restore([source.parsed]);
     return embedInBatches(services, context, relay, embeddings, request, source, signal);
   }
   const sent = jsonRequest(relay, "embeddings", source);
-  const answer = await wholeVia(services, context, relay, await sendVia(services, context, relay, sent, signal));
-  return inFormAsked(answer, request, relay.bound.account.name);
+  const sending = await sendVia(services, context, relay, sent, signal);
+  const answer = await wholeVia(services, context, relay, sending, "embeddings");
+  const { name } = relay.bound.account;
+  const formed = inFormAsked(answer, request, name);
+  if (answer.status >= 300 || tellsUsage(Buffer.from(answer.body.buffer, answer.body.byteOffset, answer.body.length)))
+    return formed;
+  if (source.large !== undefined) await source.large.restore([source.parsed]);
+  const told = objectOf(parseJson(textOf(formed.body)));
+  if (told === undefined) return formed;
+  const { tokens, mark } = await estimated(services, request);
+  return { ...formed, headers: { ...formed.headers, ...mark }, body: JSON.stringify(withUsage(told, tokens)) };
+}
+
+const textOf = (body: string | Uint8Array) => (typeof body === "string" ? body : new TextDecoder().decode(body));
+
+/** How long an answer waits for the tokenizer; without it, its length tells. */
+const estimateMs = 400;
+
+/** The counts of an answer that tells none. */
+async function estimated({ tokenizer }: Services, { input }: EmbeddingsRequest) {
+  const inputs: readonly unknown[] = typeof input === "string" ? [input] : input;
+  const texts = inputs.filter((one) => typeof one === "string");
+  const given = inputs.flat().length - texts.length;
+  const { tokens, isReckoned } = await estimateTexts(texts, { counter: tokenizer, deadlineMs: estimateMs });
+  return { tokens: given + tokens, mark: { "x-troupe-estimated": isReckoned ? "length" : "true" } };
 }
 
 /** How far from an answer's beginning its first vector is looked for. */
@@ -53,7 +80,7 @@ function inFormAsked(
   const beginning = Buffer.from(answer.body.buffer, answer.body.byteOffset, Math.min(maxBeginning, answer.body.length));
   if (answer.status >= 300 || !hasOtherForm(beginning.toString("latin1"), format)) return answer;
   try {
-    const parsed = parseJson(new TextDecoder().decode(answer.body));
+    const parsed = parseJson(textOf(answer.body));
     return { ...answer, body: JSON.stringify(reformed(parsed, format)) };
   } catch (error) {
     throw readingError(error, name);
@@ -91,8 +118,16 @@ async function embedInBatches(
             relay.bound,
             model,
             operationBounds(source, "embeddings"),
+            // Where nothing is told, the first one's estimate is of all texts.
+            { input: { length: 0, sample: [] } },
           );
-    const answer = await wholeVia(services, context, via, await sendVia(services, context, via, sent, signal));
+    const answer = await wholeVia(
+      services,
+      context,
+      via,
+      await sendVia(services, context, via, sent, signal),
+      "embeddings",
+    );
     if (answer.status >= 300) return answer;
     try {
       const decoded = decode(jsonOf(answer.body), part.length);
@@ -102,7 +137,9 @@ async function embedInBatches(
       throw readingError(error, account.name);
     }
   }
-  return jsonAnswer(embeddingsAnswer(request.model, vectors, formatOf(request), tokens));
+  const { tokens: counted, mark } =
+    tokens === undefined ? await estimated(services, request) : { tokens, mark: undefined };
+  return jsonAnswer(embeddingsAnswer(request.model, vectors, formatOf(request), counted), 200, mark);
 }
 
 /** @throws InvalidAnswer */

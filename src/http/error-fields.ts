@@ -29,3 +29,24 @@ export function describeUpstreamError(
 function isName(value: unknown): value is string | number {
   return typeof value === "number" || (typeof value === "string" && /^[\w.:/-]{1,64}$/.test(value));
 }
+
+/** Extracts the error object from an upstream's error body, in any of the usual forms. */
+export function errorObjectIn(body: string | Uint8Array): Record<string, unknown> {
+  const text = typeof body === "string" ? body : new TextDecoder().decode(body);
+  const known = { message: text.slice(0, 2000), type: "server_error", param: "", code: "" };
+  try {
+    const parsed: unknown = JSON.parse(text);
+    const outer = (Array.isArray(parsed) ? parsed[0] : parsed) as Record<string, unknown> | null;
+    const inner = outer?.["error"];
+    if (typeof inner === "object" && inner !== null) {
+      const { message } = inner as { message?: unknown };
+      // Clients can't show an error whose message is not text.
+      return { ...known, ...inner, message: typeof message === "string" ? message : known.message };
+    }
+    if (typeof inner === "string") return { ...known, message: inner, code: String(outer?.["code"] ?? "") };
+    if (typeof outer?.["message"] === "string") return { ...known, ...outer };
+    return known;
+  } catch {
+    return known;
+  }
+}

@@ -5,7 +5,7 @@ import { MultipartFault, MultipartField } from "../lib/multipart.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { Operation } from "../providers/provider.ts";
 import { formBounds } from "./bounds.ts";
-import { serviceRequestId } from "./completion.ts";
+import { serviceRequestId } from "./call/identified.ts";
 import type { RequestContext } from "./context.ts";
 import { endpointOf, type Relay, relayTo, respondVia, sendVia } from "./relay.ts";
 import { RequestSource } from "./request-source.ts";
@@ -63,17 +63,14 @@ export async function passForm(
   context.setIdleTimeout(uploadIdleSeconds(services));
   const sent = {
     url: endpointOf(known, operation),
-    headers: {
-      ...known.provider.authorization(known.bound.account),
-      "content-type": request.headers.get("content-type")!,
-    },
+    headers: { "content-type": request.headers.get("content-type")! },
     body: { source, length: declared === null ? undefined : Number(declared) + field.growth },
   };
   const answer = await sendVia(services, context, known, sent, request.signal, () => {
     context.release();
     context.setIdleTimeout(0);
   });
-  return respondVia(services, context, known, answer, finish);
+  return respondVia(services, context, known, answer, operation, finish);
 }
 
 /** @throws ApiError invalid_value: a body that streams through can't be compared with that of a retry */

@@ -5,7 +5,8 @@ import { ApiError, UpstreamFault } from "../protocols/errors.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
 import { resolveTarget } from "../upstream/target.ts";
 import { mayUseNamed, standsFor } from "./aliases.ts";
-import { errorObjectIn, type Surface } from "./completion.ts";
+import type { Surface } from "./call/surface.ts";
+import { errorObjectIn } from "./error-fields.ts";
 import { jsonAnswer } from "./respond.ts";
 
 export const gateway: Surface = {

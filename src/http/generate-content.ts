@@ -1,16 +1,41 @@
 /** The routes of Gemini's clients: what is asked of a model stands behind its name, `models/<name>:<method>`. */
+import type { SurfaceName } from "../config/config.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { addressOf, methods } from "../protocols/generate-content/address.ts";
 import { generateContent, generateContentCount } from "../protocols/generate-content/generate-content.ts";
-import { admit } from "./authenticate.ts";
-import { createCompletion, type Surface } from "./completion.ts";
+import { admit, admitAnyone } from "./authenticate.ts";
+import { createCompletion } from "./call/complete.ts";
+import type { Surface } from "./call/surface.ts";
+import type { RequestContext } from "./context.ts";
 import { embedContent } from "./embed-content.ts";
 import { endingsOf } from "./openapi/generate-content.ts";
-import type { Route } from "./routes.ts";
+import { nothingAt, type Route } from "./routes.ts";
+import type { Services } from "./services.ts";
 import { countTokens } from "./token-count.ts";
 
-/** Google's newest API, whose routes are described, and the older one, that some clients ask for the same. */
+/**
+ * Google's newest API, whose routes are described, the older one, that some clients ask for the same, and names with a slash, which two
+ * clients take for whole resources: https://github.com/vercel/ai (`getModelPath`), https://github.com/langchain-ai/langchainjs
+ */
 const [newest, older] = ["/v1beta/models/*", "/v1/models/*"] as const;
+const short = "/v1beta/:namespace/*";
+
+/**
+ * Whether a path's second segment, as it was sent, is where a model's name begins: any other path may be one that a proxy in front
+ * keeps closed, spelled in another way. @throws ApiError not_found, or rejects with it
+ */
+export async function checkNamespace(services: Services, context: RequestContext, area: SurfaceName): Promise<void> {
+  const { params } = context.request as Request & { readonly params?: { readonly namespace?: string } };
+  const name = params?.namespace ?? "";
+  const isSent = context.path.includes(`/v1beta/${name}/`);
+  const isKnown =
+    area === "gateway"
+      ? services.live.accounts.find(name) !== undefined
+      : services.personas.list().some(({ id }) => id.startsWith(`${name}/`));
+  if (isSent && isKnown) return;
+  await admitAnyone(services, context);
+  throw nothingAt(context);
+}
 
 const totalTokens = (tokens: number) => ({ totalTokens: tokens });
 
@@ -35,5 +60,14 @@ export function generateContentRoutes(surface: Surface): Route[] {
   return [
     { ...shared, path: newest, endings: endingsOf(area) },
     { ...shared, path: older },
+    {
+      ...shared,
+      path: short,
+      isGuess: true,
+      async run(services, context, finish) {
+        await checkNamespace(services, context, area);
+        return run(services, context, finish);
+      },
+    },
   ];
 }

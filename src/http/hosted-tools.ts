@@ -40,7 +40,9 @@ const gemini: Readonly<Record<string, Partial<HostedTool> | undefined>> = {
 
 /** @param body of a request; what is no tool in it is passed over */
 export function hostedToolsIn(body: JsonObject): HostedTool[] {
-  const found = listOf(body["tools"]).flatMap((tool) => (isObject(tool) ? hostedIn(tool) : []));
+  const { tools } = body;
+  // Google takes one tool without its list.
+  const found = (isObject(tools) ? [tools] : listOf(tools)).flatMap((tool) => (isObject(tool) ? hostedIn(tool) : []));
   // https://platform.openai.com/docs/api-reference/chat/create#chat-create-web_search_options
   if (body["web_search_options"] != null) found.push(toolOf("web_search"));
   // https://openrouter.ai/docs/guides/features/plugins/overview

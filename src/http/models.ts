@@ -4,7 +4,7 @@ import type { SurfaceName } from "../config/config.ts";
 import type { Persona } from "../personas/persona.ts";
 import { toModel } from "../personas/registry.ts";
 import { ApiError } from "../protocols/errors.ts";
-import { modelIn } from "../protocols/generate-content/address.ts";
+import { addressOf } from "../protocols/generate-content/address.ts";
 import { generateContent } from "../protocols/generate-content/generate-content.ts";
 import { modelEntry, modelEntryPage } from "../protocols/generate-content/models.ts";
 import { messages } from "../protocols/messages/messages.ts";
@@ -16,8 +16,9 @@ import { admit } from "./authenticate.ts";
 import type { RequestContext } from "./context.ts";
 import { describeModelEntries, describeModelEntry } from "./openapi/generate-content.ts";
 import { describeModel, describeModelList } from "./openapi/models.ts";
+import { plainQuery } from "./plain-values.ts";
 import { jsonAnswer } from "./respond.ts";
-import { type Route, restOfPath } from "./routes.ts";
+import type { Route } from "./routes.ts";
 import type { Services } from "./services.ts";
 
 type Catalog = {
@@ -40,11 +41,11 @@ const catalogs: Readonly<Record<SurfaceName, Catalog>> = {
   gateway: {
     list: (services, caller) => [
       ...gatewayModels(services).filter(({ id }) => mayUseModel(caller, id)),
-      ...aliasesOf(services, (name) => findAliasedModel(services, caller, name)),
+      ...aliasesOf(services, (name) => findCallable(services, caller, name)),
     ],
     find: (services, caller, id) =>
       gatewayModels(services).find((model) => model.id === id && mayUseModel(caller, id)) ??
-      findAliasedModel(services, caller, id),
+      findCallable(services, caller, id),
   },
 };
 
@@ -58,13 +59,14 @@ function findPersonaModel(services: Services, caller: Caller, id: string): Model
   return persona && { ...toModel(persona), id };
 }
 
-/** An alias of a provider's model, be it one that is not listed. */
-function findAliasedModel(services: Services, caller: Caller, id: string): Model | undefined {
-  const meant = services.live.aliases.find(id);
-  const provider = meant === undefined ? undefined : parseModelId(meant)?.namespace;
-  if (meant === undefined || provider === undefined || !mayUseNamed(caller, id, meant)) return undefined;
-  if (services.live.accounts.find(provider) === undefined) return undefined;
-  return { id, object: "model", created: builtAt(services), owned_by: provider, name: id };
+/** What a provider may be called by: its models are more than those that are listed, but for those that are compiled in. */
+function findCallable(services: Services, caller: Caller, id: string): Model | undefined {
+  const meant = standsFor(services, id);
+  const { namespace, name } = parseModelId(meant) ?? {};
+  const bound = namespace === undefined ? undefined : services.live.accounts.find(namespace);
+  if (bound === undefined || !mayUseNamed(caller, id, meant)) return undefined;
+  if (bound.provider.kind === "local" && !bound.account.models.includes(name!)) return undefined;
+  return { id, object: "model", created: builtAt(services), owned_by: bound.account.name, name: id };
 }
 
 const variants: NonNullable<Route["variants"]> = [
@@ -96,7 +98,7 @@ function routesAt(
   spoken: Pick<Route, "protocol" | "variants">,
   details: Readonly<Record<"list" | "one", Route["detail"]>>,
 ): Route[] {
-  const { list, find } = catalogs[surface];
+  const { list } = catalogs[surface];
   const shared = { method: "GET", area: surface, ...spoken } as const;
   return [
     {
@@ -105,22 +107,27 @@ function routesAt(
       detail: details.list,
       run: async (services, context) => {
         const models = list(services, await admit(services, context, surface));
-        return jsonAnswer(formOf(context).page(models, context.query));
+        return jsonAnswer(formOf(context).page(models, plainQuery(context)));
       },
     },
-    {
-      ...shared,
-      path: `${path}/*`,
-      detail: details.one,
-      run: async (services, context) => {
-        const caller = await admit(services, context, surface);
-        const id = modelIn(restOfPath(context, "/models/"));
-        const model = find(services, caller, id);
-        if (model === undefined) throw ApiError.modelNotFound(id);
-        return jsonAnswer(formOf(context).one(model));
-      },
-    },
+    { ...oneAt(`${path}/*`, surface, details.one), ...spoken },
   ];
+}
+
+function oneAt(path: string, surface: SurfaceName, detail: Route["detail"]): Route {
+  return {
+    method: "GET",
+    area: surface,
+    path,
+    detail,
+    run: async (services, context) => {
+      const caller = await admit(services, context, surface);
+      const { model: id } = addressOf(context.path);
+      const model = catalogs[surface].find(services, caller, id);
+      if (model === undefined) throw ApiError.modelNotFound(id);
+      return jsonAnswer(formOf(context).one(model));
+    },
+  };
 }
 
 /** @returns undefined also for a persona that the key's tier or globs hide */

@@ -12,12 +12,12 @@ import type { Operation } from "../providers/provider.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
 import { admit } from "./authenticate.ts";
 import { operationBounds } from "./bounds.ts";
-import { idempotentAnswer, isIdentified, serviceRequestId } from "./completion.ts";
+import { idempotentAnswer, isIdentified, serviceRequestId } from "./call/identified.ts";
 import type { RequestContext } from "./context.ts";
 import { embed } from "./embeddings.ts";
 import { passForm } from "./forms.ts";
 import { findPersona } from "./models.ts";
-import { describeNoEmbeddings, describeOperationRoute } from "./openapi/operations.ts";
+import { describeOperationRoute } from "./openapi/operations.ts";
 import { jsonRequest, type Relay, relayTo, respondVia, sendVia, wholeVia } from "./relay.ts";
 import { readJson } from "./request-body.ts";
 import { type Finish, respondWhole } from "./respond.ts";
@@ -61,7 +61,8 @@ const noEmbeddings: Route = {
   method: "POST",
   path: "/v1/embeddings",
   area: "orchestrator",
-  detail: describeNoEmbeddings(),
+  // Refused, and so not among what works.
+  detail: { hide: true },
   run: async (services, context) => {
     const caller = await admit(services, context, "orchestrator");
     const { model } = checkEmbeddings((await readJson(context, services.live.config.limits)).parsed);
@@ -90,9 +91,9 @@ async function operate(
   if (requestId !== undefined) {
     const { model } = source.parsed;
     const request = { model: typeof model === "string" ? model : "" };
-    const identified = { caller, call: { identity: [operation, source.parsed], request }, source };
+    const identified = { services, context, caller, call: { identity: [operation, source.parsed], request }, source };
     const produce = (until: AbortSignal) => wholeAnswer(services, context, asked, until);
-    const answer = await idempotentAnswer(services, context, identified, requestId, signal, produce);
+    const answer = await idempotentAnswer(identified, requestId, signal, produce);
     if (answer.kind !== "whole") throw new Error("a stream in place of a whole answer");
     return respondWhole(context, answer, finish);
   }
@@ -102,7 +103,7 @@ async function operate(
   const answer = await sendVia(services, context, relay, jsonRequest(relay, operation, source), signal, () =>
     context.forgetBody(),
   );
-  return respondVia(services, context, relay, answer, finish);
+  return respondVia(services, context, relay, answer, operation, finish);
 }
 
 type Asked = { readonly caller: Caller; readonly operation: Operation; readonly source: Source };
@@ -117,7 +118,7 @@ function wholeAnswer(
     if (asked.operation === "embeddings") return await embed(services, context, asked.caller, asked.source, signal);
     const relay = relayOf(services, context, asked);
     const answer = await sendVia(services, context, relay, jsonRequest(relay, asked.operation, asked.source), signal);
-    return await wholeVia(services, context, relay, answer);
+    return await wholeVia(services, context, relay, answer, asked.operation);
   });
 }
 

@@ -1,11 +1,11 @@
 /** The open endpoints: health, version and metrics. */
 import { Type } from "@sinclair/typebox";
 import { configVersion } from "../config/version.ts";
-import type { ClusterStatus } from "../limits/cluster-limiter.ts";
+import type { StoredLimiterStatus } from "../limits/stored.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { StorageError } from "../store/storage-error.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
-import { showAnonymousLimit } from "./authenticate.ts";
+import { isAdmin, showAnonymousLimit } from "./authenticate.ts";
 import type { RequestContext } from "./context.ts";
 import { describeOperation } from "./openapi/describe.ts";
 import { jsonAnswer, textAnswer } from "./respond.ts";
@@ -37,10 +37,7 @@ async function health(services: Services): Promise<WholeAnswer> {
     },
     configuration: { status: "ok", version: configVersion(services.live.config), ...others(services, "configuration") },
     providers: { status: "ok", set_up: providers },
-    ...(services.cluster !== undefined && { rate_limits: checkLimits(services.cluster.status) }),
-    ...(services.arePooled !== undefined && {
-      budgets: working(services.arePooled(), "Budgets are counted in the database, call by call."),
-    }),
+    ...(services.storedLimits !== undefined && { rate_limits: checkLimits(await services.storedLimits.check()) }),
     ...(services.idempotency.live !== undefined && {
       live_streams: working(
         services.idempotency.live.isHearing,
@@ -61,14 +58,14 @@ async function health(services: Services): Promise<WholeAnswer> {
 
 /** `goesOn`: what needs no storage is answered all the same. */
 async function checkStorage({ store, log, keys }: Services): Promise<Check & { readonly goesOn?: boolean }> {
-  const network = store.network?.();
+  const database = store.database?.();
   try {
     await store.maintenance.check();
     if (store.maintenance.refusal !== undefined) throw store.maintenance.refusal;
-    return { status: "ok", ...(network !== undefined && { listening: network.isListening }) };
+    return { status: "ok", ...(database !== undefined && { listening: database.isListening }) };
   } catch (error) {
     log.error("storage check failed", { error });
-    if (network === undefined) return { status: "failing", message: "The data folder can't be written." };
+    if (database === undefined) return { status: "failing", message: "The data folder can't be written." };
     return { status: "failing", message: databaseFailure(error), goesOn: keys.areTrusted };
   }
 }
@@ -83,13 +80,14 @@ function databaseFailure(error: unknown): string {
   return "The database fails; the log says how.";
 }
 
-function checkLimits({ isAlone, nodes, cause }: ClusterStatus) {
-  if (!isAlone) return { status: "ok", nodes };
-  const message = `The windows of all nodes ${windowsFailure(cause)}: this node admits its share of each limit.`;
+function checkLimits({ state, nodes, cause }: StoredLimiterStatus) {
+  if (state === "counted") return { status: "ok", nodes };
+  const failure = state === "lost" ? "were lost less than a minute ago" : windowsFailure(cause);
+  const message = `The windows of all nodes ${failure}: this node admits its share of each limit.`;
   return { status: "failing", message, nodes };
 }
 
-function windowsFailure(cause: ClusterStatus["cause"]): string {
+function windowsFailure(cause: StoredLimiterStatus["cause"]): string {
   if (cause === "readonly") return "take no writes, as on a replica";
   if (cause === "full") return "have no room left";
   if (cause === "unusable" || cause === "missing") return "are refused to it, and the log says how";
@@ -123,16 +121,22 @@ async function checkWorkers(group: Workers) {
 }
 
 /** Of all processes together: a part of them would look like a restart to whoever collects it. */
-async function metrics({ metrics, workers }: Services): Promise<WholeAnswer> {
+async function metrics(services: Services, context: RequestContext): Promise<WholeAnswer> {
+  const { metrics, workers, live, keys } = services;
   const text = workers === undefined ? metrics.render() : await workers.ask("metrics");
   if (text === undefined) throw ApiError.unavailable("overloaded", "The workers did not answer in time.");
-  return textAnswer(text, 200, metrics.contentType);
+  await keys.refresh();
+  const tellsMoney = live.config.metrics.money || isAdmin(services, context);
+  return textAnswer(tellsMoney ? text : text.replace(sumsOfMoney, ""), 200, metrics.contentType);
 }
+
+/** Lines of metrics in dollars, and what describes them. */
+const sumsOfMoney = /^(?:# \w+ )?troupe_\w*dollars.*\n/gm;
 
 function open(
   path: string,
   summary: string,
-  answer: (services: Services) => WholeAnswer | Promise<WholeAnswer>,
+  answer: (services: Services, context: RequestContext) => WholeAnswer | Promise<WholeAnswer>,
   words: Partial<Parameters<typeof describeOperation>[0]>,
 ): Route {
   return {
@@ -142,7 +146,7 @@ function open(
     detail: describeOperation({ tag: "Operations", summary, open: true, ...words }),
     run: (services, context: RequestContext) => {
       showAnonymousLimit(services, context);
-      return answer(services);
+      return answer(services, context);
     },
   };
 }

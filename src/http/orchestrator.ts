@@ -9,7 +9,7 @@ import type { Source } from "../protocols/source.ts";
 import type { UpstreamError } from "../upstream/answer.ts";
 import { classifyFailure } from "../upstream/fallback.ts";
 import { resolveTarget, type Target } from "../upstream/target.ts";
-import type { Surface } from "./completion.ts";
+import type { Surface } from "./call/surface.ts";
 import { findPersona } from "./models.ts";
 import type { Services } from "./services.ts";
 

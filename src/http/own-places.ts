@@ -2,7 +2,9 @@
  * Places in what is sent to an upstream, as the caller's own request has them: a persona's words and tools, and the earlier turns
  * of a conversation, stand beside the caller's there.
  */
+
 import type { ChatRequest } from "../protocols/chat/schema.ts";
+import type { ApiError } from "../protocols/errors.ts";
 
 type Lists = Pick<ChatRequest, "messages" | "tools">;
 
@@ -33,3 +35,14 @@ function indexesOf(asked: readonly unknown[] = [], sent: readonly unknown[] = []
   const indexes = sent.map((one) => (one === asked[next] ? next++ : -1));
   return next === asked.length ? indexes : undefined;
 }
+
+const ofClient = new WeakSet<ApiError>();
+
+/** @returns the error, whose place is said as the client knows it and is not to be translated */
+export function inClientsPlace(error: ApiError): ApiError {
+  ofClient.add(error);
+  return error;
+}
+
+/** Whether `inClientsPlace` was told of the error. */
+export const isInClientsPlace = (error: ApiError): boolean => ofClient.has(error);

@@ -1,7 +1,8 @@
 /** Passes a call on to a provider that speaks the client's format, and its answer back as the bytes that come. */
 import type { Caller } from "../auth/keys.ts";
 import { mayUseProvider } from "../auth/keys.ts";
-import type { Sink } from "../lib/flow.ts";
+import { parseJson } from "../lib/json/json.ts";
+import { JsonProof } from "../lib/json/proof.ts";
 import { truncate } from "../lib/truncate.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { patchBody } from "../protocols/patched-body.ts";
@@ -15,13 +16,14 @@ import type { PassedRequest, UpstreamAnswer } from "../upstream/client.ts";
 import { ClientDisconnected } from "../upstream/client.ts";
 import type { CallObserver } from "../upstream/observer.ts";
 import { resolveModel, type Target } from "../upstream/target.ts";
-import type { AttemptBounds } from "../usage/attempt.ts";
+import type { AttemptBounds, TextMeter } from "../usage/attempt.ts";
 import { mayUseNamed, standsFor } from "./aliases.ts";
 import { attemptTarget, nextAttempt } from "./attempts.ts";
+import { type Ahead, notWhole, readAhead, respondBytes } from "./byte-body.ts";
 import { CallRecorder } from "./call-observer.ts";
-import { errorObjectIn } from "./completion.ts";
 import type { RequestContext } from "./context.ts";
-import { describeError, describeUpstreamError } from "./error-fields.ts";
+import { describeError, describeUpstreamError, errorObjectIn } from "./error-fields.ts";
+import { checkNamedModels } from "./named-models.ts";
 import { type Finish, respondWhole } from "./respond.ts";
 import type { Services } from "./services.ts";
 
@@ -44,20 +46,21 @@ export function relayTo(
   caller: Caller,
   modelId: string,
   bounds: AttemptBounds,
+  input?: TextMeter,
 ): Relay {
   context.logFields["model"] = truncate(modelId);
   const mayName = (provider: string) => mayUseProvider(caller, provider);
   const meant = standsFor(services, modelId);
   const { bound, name } = resolveModel(services.live.accounts, meant, mayName);
   if (!mayUseNamed(caller, modelId, meant)) throw ApiError.modelNotAllowed(modelId);
-  return relayVia(services, context, caller, modelId, bound, name, bounds);
+  return relayVia(services, context, caller, modelId, bound, name, bounds, { input });
 }
 
 /**
  * @param asked the model, or what stands for it, as the caller named it
  * @param model the upstream's own name of it
  * @param bounds undefined where no budget applies
- * @param isFree whether nobody bills such a call
+ * @param accounts whether nobody bills such a call, and what its request is estimated by where the answer tells no counts
  * @throws ApiError invalid_value for a provider that is compiled in
  */
 export function relayVia(
@@ -68,7 +71,7 @@ export function relayVia(
   bound: BoundAccount,
   model: string,
   bounds: AttemptBounds | undefined,
-  isFree = false,
+  accounts: { readonly isFree?: boolean; readonly input?: TextMeter | undefined } = {},
 ): Relay {
   const { provider, account } = bound;
   if (provider.kind === "local") {
@@ -83,7 +86,7 @@ export function relayVia(
     bound,
     provider,
     model,
-    observer: new CallRecorder(services, context, target, { attempt, isFree }, []),
+    observer: new CallRecorder(services, context, target, { attempt, ...accounts }, []),
   };
 }
 
@@ -96,7 +99,8 @@ export function endpointOf({ provider, bound: { account }, model }: Relay, opera
 
 /** The body as it came, but for the model's name and the fields that have another name there. */
 export function jsonRequest(relay: Relay, operation: Operation, source: Source): PassedRequest {
-  const { provider, bound, model } = relay;
+  const { provider, bound, model, caller } = relay;
+  checkNamedModels(caller, bound.account.name, "gateway", source);
   const url = endpointOf(relay, operation);
   const next: Record<string, unknown> = { ...source.parsed, model };
   const renamed = provider.operationFields?.(operation) ?? {};
@@ -115,7 +119,6 @@ export function jsonRequest(relay: Relay, operation: Operation, source: Source):
   const body = large === undefined ? written : large.fill(written);
   return {
     url,
-    headers: provider.authorization(bound.account),
     // A string that was looked into is there as text.
     body: body ?? JSON.stringify(next),
   };
@@ -128,19 +131,19 @@ export function jsonRequest(relay: Relay, operation: Operation, source: Source):
 export async function sendVia(
   services: Services,
   context: RequestContext,
-  { bound: { account, timeouts }, observer }: Relay,
+  { bound, observer }: Relay,
   request: PassedRequest,
   signal: AbortSignal,
   onSent?: () => void,
 ): Promise<UpstreamAnswer> {
-  await observer.begin();
-  observer.sent(account.name);
+  await observer.begin(signal);
+  observer.sent(bound.account.name);
   try {
-    const answer = await services.upstream.send(request, account, timeouts, signal, onSent);
+    const answer = await services.upstream.send(request, bound, signal, onSent);
     observer.answered();
     return answer;
   } catch (error) {
-    throw failedWith(context, account.name, observer, error);
+    throw failedWith(context, bound.account.name, observer, error);
   }
 }
 
@@ -166,16 +169,41 @@ function headersOf(answer: UpstreamAnswer): Record<string, string> {
   return headers;
 }
 
+/** Those whose answers are JSON, or events where they are asked for. */
+const jsonOperations: ReadonlySet<string> = new Set<Operation>([
+  ...(["embeddings", "moderations", "rerank"] as const),
+  ...(["images/generations", "images/edits", "images/variations"] as const),
+]);
+
+/** Of the others the content type tells: a transcription may be JSON or a text. */
+function promisesJson(answer: UpstreamAnswer, operation: Operation): boolean {
+  if (answer.status === 204 || answer.isEventStream) return false;
+  return jsonOperations.has(operation) || /[/+]json\b/i.test(answer.headers.get("content-type") ?? "");
+}
+
+/** Up to so many bytes an answer is parsed to see that it is JSON; of longer ones the brackets tell. */
+const maxParsed = 64 * 1024;
+
+function isWholeJson(body: Uint8Array): boolean {
+  if (body.length <= maxParsed) return typeof (parseJson(new TextDecoder().decode(body)) ?? "") === "object";
+  const proof = new JsonProof();
+  proof.push(body);
+  return proof.isWhole;
+}
+
 /**
  * Reads an answer to its end.
+ * @param ahead all of it, where it was read already
  * @returns an error of the upstream as it came, and marked as such
- * @throws ApiError for a redirect, which is never followed, and for an answer that breaks
+ * @throws ApiError for a redirect, which is never followed, and for an answer that breaks, or whose JSON is not whole
  */
 export async function wholeVia(
   services: Services,
   context: RequestContext,
   relay: Relay,
   answer: UpstreamAnswer,
+  operation: Operation,
+  ahead?: Ahead,
 ): Promise<WholeAnswer & { readonly body: Uint8Array }> {
   const { account } = relay.bound;
   try {
@@ -185,7 +213,8 @@ export async function wholeVia(
       if (isUpstreamError(error)) Object.assign(context.logFields, fields);
       return { ...error, headers: { ...error.headers, "x-troupe-error-source": "upstream" } };
     }
-    const body = await answer.bytes();
+    const body = ahead === undefined ? await answer.bytes() : Buffer.concat(ahead.parts);
+    if (promisesJson(answer, operation) && !isWholeJson(body)) throw notWhole(account.name);
     const finder = new UsageFinder(answer.headers.get("content-type"));
     finder.push(Buffer.from(body.buffer, body.byteOffset, body.length));
     await relay.observer.completed({ usage: finder.found(), model: finder.model, upstreamResponseId: undefined });
@@ -196,145 +225,37 @@ export async function wholeVia(
   }
 }
 
-/** Answers that say to be no longer are read whole, so that one that breaks is an error; others stream. */
+/** Answers that are no longer are read whole, so that one that breaks is an error; others stream. */
 const maxWhole = 256 * 1024;
 
-/** Answers with what the upstream answers: streamed, unless it is short or an error. @throws as `wholeVia` does */
+/**
+ * Answers with what the upstream answers: streamed, unless it is short or an error. JSON is held until it is known to be longer
+ * than is held; what streams of it breaks the connection where it ends before its end.
+ * @throws as `wholeVia` does
+ */
 export async function respondVia(
   services: Services,
   context: RequestContext,
   relay: Relay,
   answer: UpstreamAnswer,
+  operation: Operation,
   finish: Finish,
 ): Promise<Response> {
   const isError = answer.status < 200 || answer.status >= 300;
   const length = Number(answer.headers.get("content-length") ?? Number.POSITIVE_INFINITY);
   if (isError || length <= maxWhole) {
-    return respondWhole(context, await wholeVia(services, context, relay, answer), finish);
+    return respondWhole(context, await wholeVia(services, context, relay, answer, operation), finish);
   }
-  return respondBytes(services, context, relay.observer, answer, headersOf(answer), finish);
-}
-
-/** Answers with the bytes as they come, whatever the status. A slow reader slows the upstream; one that leaves ends it. */
-export function respondBytes(
-  services: Services,
-  context: RequestContext,
-  observer: CallObserver,
-  answer: UpstreamAnswer,
-  headers: Readonly<Record<string, string>>,
-  finish: Finish,
-): Response {
-  const isBodiless = answer.status === 204 || answer.status === 304 || context.request.method === "HEAD";
-  if (isBodiless) {
-    answer.drain();
-    void observer.completed({ usage: undefined, upstreamResponseId: undefined });
-    finish(answer.status);
-    return new Response(null, { status: answer.status, headers: { ...headers, ...context.headers } });
+  if (!promisesJson(answer, operation)) {
+    return respondBytes(services, context, relay.observer, answer, headersOf(answer), finish);
   }
-  context.logFields["stream"] = true;
-  const body = new ByteBody(services, context, observer, answer, finish);
-  return new Response(new ReadableStream(body), {
-    status: answer.status,
-    headers: { ...headers, ...context.headers },
+  const ahead = await readAhead(answer, maxWhole).catch((error) => {
+    answer.cancel();
+    throw failedWith(context, relay.bound.account.name, relay.observer, error);
   });
-}
-
-/** The body of an answer that is passed on. */
-class ByteBody implements Sink<Buffer> {
-  readonly #services: Services;
-  readonly #context: RequestContext;
-  readonly #observer: CallObserver;
-  readonly #source: UpstreamAnswer;
-  readonly #status: number;
-  readonly #usage: UsageFinder;
-  readonly #finish: Finish;
-  #controller!: ReadableStreamDefaultController<Uint8Array>;
-  #isBegun = false;
-  #isClosed = false;
-  /** Settles the client's latest wish for more. */
-  #wish: (() => void) | undefined;
-
-  constructor(
-    services: Services,
-    context: RequestContext,
-    observer: CallObserver,
-    answer: UpstreamAnswer,
-    finish: Finish,
-  ) {
-    this.#services = services;
-    this.#context = context;
-    this.#observer = observer;
-    this.#source = answer;
-    this.#status = answer.status;
-    this.#usage = new UsageFinder(answer.headers.get("content-type"));
-    this.#finish = finish;
+  if (ahead.isWhole) {
+    return respondWhole(context, await wholeVia(services, context, relay, answer, operation, ahead), finish);
   }
-
-  start(controller: ReadableStreamDefaultController<Uint8Array>): void {
-    this.#controller = controller;
-    this.#services.metrics.streamOpened(this.#context.area);
-    this.#source.flow(this);
-  }
-
-  pull(): Promise<void> | undefined {
-    if (this.#isClosed) return undefined;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#wish = resolve;
-    this.#source.resume();
-    return promise;
-  }
-
-  cancel(): void {
-    if (this.#isClosed) return;
-    this.#observer.abandoned(this.#usage.found());
-    this.#source.cancel();
-    this.#close("cancelled");
-  }
-
-  push(bytes: Buffer): void {
-    if (this.#isClosed) return;
-    if (!this.#isBegun) this.#observer.firstFragment();
-    this.#isBegun = true;
-    this.#usage.push(bytes);
-    this.#controller.enqueue(bytes);
-    if ((this.#controller.desiredSize ?? 0) > 0) return;
-    this.#source.pause();
-    this.#grant();
-  }
-
-  end(): void {
-    if (this.#isClosed) return;
-    if (!this.#source.isProven) {
-      this.fail(ApiError.upstreamUnreachable(`${this.#source.name} broke the connection, or ended it without a word.`));
-      return;
-    }
-    if (this.#status < 400) {
-      const [usage, model] = [this.#usage.found(), this.#usage.model];
-      void this.#observer.completed({ usage, model, upstreamResponseId: undefined });
-    }
-    this.#close("finished");
-    this.#controller.close();
-  }
-
-  /** Nothing can be said behind the bytes that went out, but that they are not all: the connection breaks. */
-  fail(error: unknown): void {
-    if (this.#isClosed) return;
-    const isGone = this.#context.request.signal.aborted;
-    if (isGone) this.#observer.abandoned(this.#usage.found());
-    else this.#observer.faulted(error instanceof ApiError ? error : ApiError.internal(error), this.#usage.found());
-    this.#close(isGone ? "cancelled" : "faulted");
-    this.#controller.error(error);
-  }
-
-  #close(end: "finished" | "faulted" | "cancelled"): void {
-    this.#isClosed = true;
-    this.#grant();
-    this.#services.metrics.streamClosed(this.#context.area);
-    this.#finish(this.#status, end);
-  }
-
-  #grant(): void {
-    this.#wish?.();
-    this.#wish = undefined;
-  }
+  const proven = { ahead, proof: new JsonProof() };
+  return respondBytes(services, context, relay.observer, answer, headersOf(answer), finish, proven);
 }

@@ -15,6 +15,7 @@ import {
   parseBounded,
   parseInTurns,
 } from "../protocols/body.ts";
+import { refuseDoubledNames } from "../protocols/doubled-names.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { Source } from "../protocols/source.ts";
 import type { RequestContext } from "./context.ts";
@@ -36,21 +37,27 @@ export async function readJson(context: RequestContext, limits: Limits): Promise
     context.hold(bytes.length);
     return parseBody(bytes, limits);
   }
-  const { parts, strings } = await context.arrival(new BodyReader(context, limits).read());
-  if (strings.length === 0) return parseLarge(context, [join(parts)]);
+  const { parts, strings, scan } = await context.arrival(new BodyReader(context, limits).read());
+  if (strings.length === 0) return parseLarge(context, scan, [join(parts)]);
   const large = new LargeStrings(parts, strings);
   const fault = await large.check();
   if (fault !== undefined) throw fault === "utf8" ? invalidUtf8() : invalidJson();
-  return parseLarge(context, parts, large);
+  return parseLarge(context, scan, parts, large);
 }
 
-/** @param parts the body, in one part where no large string is left out of it */
-async function parseLarge(context: RequestContext, parts: readonly Bytes[], large?: LargeStrings): Promise<Source> {
+/** @param scan that went through it @param parts the body, in one part where no large string is left out of it */
+async function parseLarge(
+  context: RequestContext,
+  { keys, outerKeys }: JsonScan,
+  parts: readonly Bytes[],
+  large?: LargeStrings,
+): Promise<Source> {
   context.body = { parts, large };
   const bytes = large?.skeleton() ?? parts[0]!;
   const source = bytes.length < hugeBody ? parseBounded(bytes, true) : await parseInTurns(bytes);
+  refuseDoubledNames(bytes, outerKeys, source.parsed);
   await large?.restore([source.parsed], context.protocol.passedStrings?.(source.parsed));
-  return { ...source, large };
+  return { ...source, keys, large };
 }
 
 function checkType(headers: Headers): void {
@@ -82,8 +89,8 @@ class BodyReader {
     this.#scan = new JsonScan(limits, minLargeString);
   }
 
-  /** @returns the body's parts, and where its large strings stand */
-  async read(): Promise<{ parts: Bytes[]; strings: readonly Span[] }> {
+  /** @returns the body's parts, where its large strings stand, and what counted its names */
+  async read(): Promise<{ parts: Bytes[]; strings: readonly Span[]; scan: JsonScan }> {
     const declared = Number(this.#context.request.headers.get("content-length") ?? "0");
     this.#context.checkRoom(declared);
     let refusal: unknown;
@@ -102,7 +109,7 @@ class BodyReader {
     }
     if (refusal !== undefined) throw refusal;
     this.#endBlock();
-    return { parts: this.#parts, strings: this.#scan.largeStrings };
+    return { parts: this.#parts, strings: this.#scan.largeStrings, scan: this.#scan };
   }
 
   /** @throws ApiError overloaded or invalid_json */

@@ -143,7 +143,7 @@ class StreamBody implements Sink<Events, LastEvents> {
 
   start(controller: ReadableStreamDefaultController<Uint8Array>): void {
     this.#controller = controller;
-    this.#services.metrics.streamOpened(this.#context.area);
+    this.#services.httpMetrics.streams.series(this.#context.area).add();
     this.#keepAlive.start();
   }
 
@@ -235,7 +235,7 @@ class StreamBody implements Sink<Events, LastEvents> {
   #close(end: StreamEnd): void {
     this.#isClosed = true;
     this.#keepAlive.stop();
-    this.#services.metrics.streamClosed(this.#context.area);
+    this.#services.httpMetrics.streams.series(this.#context.area).add(-1);
     this.#finish(200, end);
   }
 }

@@ -1,6 +1,7 @@
 /** The routes of stored responses: get, follow, delete, cancel, list the input. */
 import type { SurfaceName } from "../config/config.ts";
-import type { Holder, Paging } from "../conversations/conversations.ts";
+import type { Holder } from "../conversations/conversations.ts";
+import type { Paging } from "../conversations/pages.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { responses } from "../protocols/responses/responses.ts";
 import { errorEvent, itemsOfMessages } from "../protocols/responses/stored.ts";
@@ -8,6 +9,7 @@ import { admit } from "./authenticate.ts";
 import type { RequestContext } from "./context.ts";
 import { holderOf } from "./conversation.ts";
 import { describeResponse } from "./openapi/stored-responses.ts";
+import { plainQuery } from "./plain-values.ts";
 import { type Finish, jsonAnswer, respondStream, respondWhole } from "./respond.ts";
 import { type Route, restOfPath } from "./routes.ts";
 import type { Services } from "./services.ts";
@@ -68,7 +70,7 @@ export function responseRoutes(surface: SurfaceName): Route[] {
       detail: describeResponse(surface, "items"),
       run: async (services, context) => {
         const holder = await admitted(services, context);
-        const paging: Paging = { order: "desc", ...defined(pagingOf(context.query)) };
+        const paging: Paging = { order: "desc", ...defined(pagingOf(plainQuery(context))) };
         return jsonAnswer(await services.conversations.items(holder, idOf(context), format, paging, itemsOfMessages));
       },
     },
@@ -84,7 +86,7 @@ function idOf(context: RequestContext): string {
 
 async function get(services: Services, context: RequestContext, holder: Holder, finish: Finish): Promise<Response> {
   const id = idOf(context);
-  const { isStreamed, after } = wishesOf(context.query);
+  const { isStreamed, after } = wishesOf(plainQuery(context));
   if (!isStreamed) {
     const { state, answer } = await services.background.get(holder, id, format);
     const shown = state === "running" ? { ...answer, status: "in_progress" } : answer;

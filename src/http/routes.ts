@@ -1,4 +1,6 @@
 /** The type of a route: what is mounted, described in OpenAPI and counted in metrics comes from tables of it. */
+import { truncate } from "../lib/truncate.ts";
+import { ApiError } from "../protocols/errors.ts";
 import type { Protocol } from "../protocols/protocol.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
 import type { Area, RequestContext } from "./context.ts";
@@ -18,6 +20,8 @@ export type Route = {
   readonly variants?: readonly { readonly header: string; readonly protocol: Protocol }[];
   /** Its OpenAPI operation. */
   readonly detail: Record<string, unknown>;
+  /** What it does not know is not there, be it another method: its path may be anybody's. */
+  readonly isGuess?: true;
   /** Of a path that ends in `*`: the operations that it stands for, each by what stands behind the path's last colon. */
   readonly endings?: Readonly<Record<string, Record<string, unknown>>>;
   /** Returns a whole answer; a route that may stream makes the Response itself and calls `finish` at its end. */
@@ -27,6 +31,9 @@ export type Route = {
     finish: Finish,
   ) => WholeAnswer | Promise<WholeAnswer | Response>;
 };
+
+export const nothingAt = ({ request, path }: RequestContext): ApiError =>
+  ApiError.notFound(`There is nothing at ${request.method} ${truncate(path)}.`);
 
 /** The part of the path after `marker`, percent-decoded. */
 export function restOfPath(context: RequestContext, marker: string): string {

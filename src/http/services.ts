@@ -11,8 +11,8 @@ import type { AddressBlocks } from "../lib/addresses.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Sampler } from "../lib/sampler.ts";
-import type { ClusterLimiter } from "../limits/cluster-limiter.ts";
 import type { CallerLimiter, Limiter } from "../limits/limiter.ts";
+import type { StoredLimiter } from "../limits/stored.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import type { NodeComparison } from "../observability/node-versions.ts";
 import type { Personas } from "../personas/registry.ts";
@@ -21,12 +21,14 @@ import type { Accounts } from "../upstream/accounts.ts";
 import type { Upstream } from "../upstream/client.ts";
 import type { MediaFetcher } from "../upstream/media.ts";
 import type { Budgets } from "../usage/budgets.ts";
+import type { ClientNames } from "../usage/labels.ts";
 import type { LedgerWriter } from "../usage/ledger-writer.ts";
 import type { Prices } from "../usage/prices/prices.ts";
 import type { TokenCounter } from "../usage/tokenizer.ts";
 import type { UsageRecorder } from "../usage/usage.ts";
 import type { BackgroundAnswers } from "./background.ts";
 import type { BodyMemory } from "./body-memory.ts";
+import type { HttpMetrics } from "./metrics.ts";
 
 export type WorkerStatus = { readonly workers: number; readonly running: number; readonly restarts: number };
 
@@ -49,20 +51,21 @@ export type Services = {
   live: Live;
   readonly build: BuildInfo;
   readonly clock: Clock;
+  /** Names of the programs that call, for the accounts. */
+  readonly clients: ClientNames;
   readonly log: Logger;
   /** Decides which successful requests are logged. */
   readonly logSampler: Sampler;
   readonly metrics: Metrics;
+  readonly httpMetrics: HttpMetrics;
   readonly store: Store;
   readonly keys: Keys;
   readonly callerLimits: CallerLimiter;
   /** The same, where several nodes share the limits. */
-  readonly cluster: ClusterLimiter | undefined;
+  readonly storedLimits: StoredLimiter | undefined;
   readonly anonymousLimits: Limiter;
   /** What is served, where several nodes should serve the same. */
   readonly comparison: NodeComparison | undefined;
-  /** Whether calls of busy budgets are counted beside the database; undefined: they never are. */
-  readonly arePooled: (() => boolean) | undefined;
   readonly personas: Personas;
   /** Resolves when the personas' folder has been read for the first time; undefined from then on. */
   loading: Promise<void> | undefined;

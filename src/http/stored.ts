@@ -1,6 +1,7 @@
 /** The stored chat completions routes: list, get, update metadata, delete, list messages. */
 import type { SurfaceName } from "../config/config.ts";
-import type { Filter, Paging } from "../conversations/conversations.ts";
+import type { Filter } from "../conversations/conversations.ts";
+import type { Paging } from "../conversations/pages.ts";
 import type { Metadata } from "../protocols/chat/schema.ts";
 import { checked } from "../protocols/checked.ts";
 import { ApiError } from "../protocols/errors.ts";
@@ -8,6 +9,7 @@ import { admit } from "./authenticate.ts";
 import type { RequestContext } from "./context.ts";
 import { holderOf } from "./conversation.ts";
 import { describeStored, MetadataUpdate } from "./openapi/descriptions.ts";
+import { checkMetadata, plainQuery } from "./plain-values.ts";
 import { readJson } from "./request-body.ts";
 import { jsonAnswer } from "./respond.ts";
 import { type Route, restOfPath } from "./routes.ts";
@@ -26,7 +28,7 @@ export function storedRoutes(surface: SurfaceName): Route[] {
       detail: describeStored(surface, "list"),
       run: async (services, context) => {
         const holder = await admitted(services, context);
-        return jsonAnswer(await services.conversations.list(holder, filterOf(context.query)));
+        return jsonAnswer(await services.conversations.list(holder, filterOf(plainQuery(context))));
       },
     },
     {
@@ -70,7 +72,7 @@ export function storedRoutes(surface: SurfaceName): Route[] {
       detail: describeStored(surface, "messages"),
       run: async (services, context) => {
         const holder = await admitted(services, context);
-        return jsonAnswer(await services.conversations.messages(holder, idOf(context), pagingOf(context.query)));
+        return jsonAnswer(await services.conversations.messages(holder, idOf(context), pagingOf(plainQuery(context))));
       },
     },
   ];
@@ -107,5 +109,7 @@ function filterOf(query: URLSearchParams): Filter {
 
 async function readMetadata(services: Services, context: RequestContext): Promise<Metadata> {
   const { parsed: body } = await readJson(context, services.live.config.limits);
-  return checked(MetadataUpdate, body).metadata ?? {};
+  const metadata = checked(MetadataUpdate, body).metadata ?? {};
+  checkMetadata(metadata);
+  return metadata;
 }

@@ -1,4 +1,6 @@
 /** Counts the tokens of a request without answering it: by the provider's own counter where there is one, else estimated. */
+
+import type { PathPart } from "../lib/schema-errors.ts";
 import { truncate } from "../lib/truncate.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { Protocol } from "../protocols/protocol.ts";
@@ -9,21 +11,17 @@ import { readUpstreamError } from "../upstream/call.ts";
 import type { Target } from "../upstream/target.ts";
 import { estimatePrompt } from "../usage/estimate.ts";
 import { admit } from "./authenticate.ts";
-import {
-  nativeChange,
-  type Plan,
-  parseCall,
-  passedHeaders,
-  refuseNativeOnly,
-  type Surface,
-  writtenAs,
-} from "./completion.ts";
+import { nativeChange, passedHeaders, patchedBody, refuseNativeOnly, writtenAs } from "./call/native.ts";
+import { parseCall } from "./call/parse.ts";
+import type { Plan, Surface } from "./call/surface.ts";
 import type { RequestContext } from "./context.ts";
 import { openConversation } from "./conversation.ts";
+import { checkNamedModels } from "./named-models.ts";
 import { readJson } from "./request-body.ts";
 import { jsonAnswer } from "./respond.ts";
 import type { Route } from "./routes.ts";
 import type { Services } from "./services.ts";
+import { namedUpstream } from "./upstream-items.ts";
 
 /** How long a caller waits for the tokenizer, which takes a second to start. */
 const estimateMs = 5_000;
@@ -58,6 +56,8 @@ export async function countTokens(
   const plan = surface.plan(services, caller, conversation.whole, source);
   const [target] = plan.targets;
   if (target === undefined) throw ApiError.modelNotFound(request.model);
+  checkNamedModels(caller, target.account.name, "gateway", source, isCounted);
+  await namedUpstream(services, caller, surface.name, protocol, plan.targets, source);
   const native = conversation.whole === request ? nativeCounter(context, protocol, plan, source, target) : undefined;
   if (native === undefined) refuseNativeOnly(parsed, target);
   const { provider, call } = target;
@@ -72,6 +72,12 @@ export async function countTokens(
   return jsonAnswer(bodyOf(tokens));
 }
 
+/** Gemini's clients wrap what they have counted: https://ai.google.dev/api/tokens */
+const isCounted = ([wrapper, name, ...rest]: readonly PathPart[]) =>
+  (wrapper === "generateContentRequest" || wrapper === "generate_content_request") &&
+  name === "model" &&
+  rest.length === 0;
+
 /** The client's own body, for an upstream that counts it as it is. */
 function nativeCounter(
   { request }: RequestContext,
@@ -83,7 +89,7 @@ function nativeCounter(
   const route = provider.kind === "remote" ? provider.native?.(protocol.name, call) : undefined;
   if (route?.counter === undefined) return undefined;
   const change = nativeChange(plan, route, call);
-  const body = change && protocol.native?.patch(source.parsed, change);
+  const body = change && protocol.native && patchedBody(protocol.native, route, source, change, call);
   if (body === undefined) return undefined;
   const written = writtenAs(source, body);
   const filled = source.large === undefined ? written : (source.large.fill(written) ?? JSON.stringify(body));
@@ -99,16 +105,17 @@ const noRoute: ReadonlySet<number> = new Set([404, 405, 501]);
  */
 async function countedBy(
   services: Services,
-  { provider, account, timeouts }: Target,
+  target: Target,
   counter: TokenCounter,
   signal: AbortSignal,
   passesErrors: boolean,
 ): Promise<number | UpstreamError | undefined> {
+  const { provider, account } = target;
   try {
-    const answer = await services.upstream.send(counter.request, account, timeouts, signal);
+    const answer = await services.upstream.send(counter.request, target, signal);
     const { status } = answer;
     if (passesErrors && provider.kind === "remote" && status >= 400 && status < 500 && !noRoute.has(status)) {
-      const upstreamFailed = (name: string) => services.metrics.upstreamError(name, status);
+      const upstreamFailed = (name: string) => services.httpMetrics.upstreamErrors.series(name, String(status)).add();
       return await readUpstreamError(answer, provider, account.name, { upstreamFailed });
     }
     const text = await answer.text();

@@ -1,12 +1,24 @@
-/** `GET /v1/usage`: what a key's own calls used and cost, by the ledger. */
+/** `GET /v1/usage`: what a key's own calls used and cost, by the ledger; and what the admin API's route of that name shares with it. */
 import type { SurfaceName } from "../config/config.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { needsStorage } from "../store/require-storage.ts";
-import { parseUsageQuestion, reportUsage, type UsageQuery, UsageQueryError, usageJson } from "../usage/report.ts";
+import type { LedgerFilter } from "../store/usage.ts";
+import type { WholeAnswer } from "../upstream/answer.ts";
+import {
+  type KeyNames,
+  parseFilter,
+  parseUsageQuestion,
+  UsageQueryError,
+  type UsageQuestion,
+  usagePage,
+} from "../usage/report.ts";
 import { admit } from "./authenticate.ts";
+import type { RequestContext } from "./context.ts";
 import { describeUsage } from "./openapi/usage.ts";
+import { plainQuery } from "./plain-values.ts";
 import { jsonAnswer } from "./respond.ts";
 import type { Route } from "./routes.ts";
+import type { Services } from "./services.ts";
 
 /** A key sees its own calls alone, those on the other surface too. */
 export function usageRoutes(surface: SurfaceName): Route[] {
@@ -17,23 +29,46 @@ export function usageRoutes(surface: SurfaceName): Route[] {
       area: surface,
       detail: describeUsage(surface),
       run: async (services, context) => {
-        const caller = await admit(services, context, surface);
-        const query = questionOf(context.query, caller.keyId, services.clock.now());
-        // The last half second too.
-        await services.ledger.flush();
-        return jsonAnswer(usageJson(await needsStorage(() => reportUsage(services.store.ledger, query))));
+        const { keyId } = await admit(services, context, surface);
+        const question = { ...questionOf(context), key: keyId };
+        return usageAnswer(services, context, question, async () => {
+          const { name } = await needsStorage(() => services.keys.show(keyId));
+          return new Map([[keyId, name]]);
+        });
       },
     },
   ];
 }
 
-const names = ["by", "since", "until", "tag", "model", "persona", "provider", "limit"] as const;
+/** @throws ApiError invalid_value, storage_unavailable */
+export async function usageAnswer(
+  services: Services,
+  context: RequestContext,
+  question: UsageQuestion,
+  keyNames: () => Promise<KeyNames>,
+): Promise<WholeAnswer> {
+  const query = asked(() => parseUsageQuestion(question, services.clock.now()));
+  // The last half second too.
+  await services.ledger.flush();
+  const names = query.by.includes("key") ? await keyNames() : new Map<string, string>();
+  return jsonAnswer(await needsStorage(() => usagePage(services.store.ledger, query, names, context.request.signal)));
+}
+
+/** @param days how far back without a beginning. @throws ApiError invalid_value */
+export const filterOf = (question: UsageQuestion, now: number, days: number): LedgerFilter =>
+  asked(() => parseFilter(question, now, days));
+
+/** The query as a question: `metadata[team]` asks for `metadata.team`. */
+export function questionOf(context: RequestContext): UsageQuestion {
+  return Object.fromEntries(
+    [...plainQuery(context)].map(([name, value]) => [name.replace(/^metadata\[(.+)\]$/, "metadata.$1"), value]),
+  );
+}
 
 /** @throws ApiError invalid_value */
-function questionOf(query: URLSearchParams, key: string, now: number): UsageQuery {
-  const given = Object.fromEntries(names.map((name) => [name, query.get(name) ?? undefined]));
+function asked<T>(parse: () => T): T {
   try {
-    return parseUsageQuestion({ ...given, key }, now);
+    return parse();
   } catch (error) {
     if (error instanceof UsageQueryError) throw ApiError.invalidValue(error.param, error.message);
     throw error;

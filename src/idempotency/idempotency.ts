@@ -576,7 +576,7 @@ export class Idempotency {
 
   /** The last events of a finished call, which are in its own row. @throws StorageError */
   async #lastEvents(call: IdempotencyRecord): Promise<string[]> {
-    const events = await splitEvents(await this.#bodyOf(call), call);
+    const events = await splitEvents(await this.#bodyOf(call));
     if (call.bodyFrom! + events.length !== call.events) throw damaged();
     return events;
   }

@@ -336,7 +336,7 @@ export class InFlightRun {
   /** Reads events from the store; at least one. */
   async #spilledEvents(number: number): Promise<string[]> {
     if (this.#isUnstorable) throw tooLarge();
-    const events = await storedEvents(this.#rows, { ...this.id, wholeEvents: 1 }, number).catch((error) => {
+    const events = await storedEvents(this.#rows, this.id, number).catch((error) => {
       throw asUnavailable(error);
     });
     if (events.length === 0) throw lost();

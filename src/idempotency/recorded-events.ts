@@ -1,21 +1,18 @@
 /** Encodes the events of a stream for its idempotency record, with their SSE ids. */
-import { formatSseEvent } from "../lib/sse.ts";
 import { unpackTextAside } from "../store/packing.ts";
-import type { IdempotencyRecord, RunRepository } from "../store/store.ts";
+import type { CallId, RunRepository } from "../store/store.ts";
 import type { Events } from "../upstream/answer.ts";
 
 /** Separates two events: a control character, which JSON escapes, so it never occurs within one. */
 const separator = "\u001e";
 
-type RecordedStream = Pick<IdempotencyRecord, "call" | "run" | "wholeEvents">;
-
 const utf8 = new TextDecoder();
 
 /** Prefix of each event's id. It names the call, so a `Last-Event-ID` of an earlier, lost call does not match. */
-export const idPrefixOf = ({ run }: Pick<RecordedStream, "run">): string => `${run}-`;
+export const idPrefixOf = ({ run }: Pick<CallId, "run">): string => `${run}-`;
 
 /** Adds `id:` fields. @param firstId the number of the first event */
-export function withIds(events: readonly string[], call: Pick<RecordedStream, "run">, firstId: number): string[] {
+export function withIds(events: readonly string[], call: Pick<CallId, "run">, firstId: number): string[] {
   const prefix = idPrefixOf(call);
   return events.map((event, at) => `id: ${prefix}${firstId + at}\n${event}`);
 }
@@ -32,13 +29,12 @@ export const joinEvents = (events: readonly string[]): string => events.join(sep
 export const splitText = (text: string): string[] => text.split(separator);
 
 /** @throws StorageError when the events are damaged */
-export async function splitEvents(packed: Uint8Array, { wholeEvents }: RecordedStream): Promise<string[]> {
-  const text = await unpackTextAside(packed);
-  return wholeEvents === 1 ? splitText(text) : text.split("\n").map((data) => formatSseEvent(data));
+export async function splitEvents(packed: Uint8Array): Promise<string[]> {
+  return splitText(await unpackTextAside(packed));
 }
 
 /** The events of the stored batch that contains `number`, from there on; empty when there is none. @throws StorageError */
-export async function storedEvents(rows: RunRepository, call: RecordedStream, number: number): Promise<string[]> {
+export async function storedEvents(rows: RunRepository, call: CallId, number: number): Promise<string[]> {
   const stored = await rows.eventsAt(call, number);
-  return stored === undefined ? [] : (await splitEvents(stored.data, call)).slice(number - stored.firstId);
+  return stored === undefined ? [] : (await splitEvents(stored.data)).slice(number - stored.firstId);
 }

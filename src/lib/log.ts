@@ -166,8 +166,9 @@ function prettyLine(now: number, level: LogLevel, message: string, fields: LogFi
   return `${time} ${level.toUpperCase().padEnd(5)} ${message}${words.length > 0 ? `  ${words.join(" ")}` : ""}\n`;
 }
 
-/** Our keys, the usual upstream keys, and bearer headers, wherever they slipped into a text. */
-const secretPattern = /trp_[0-9A-Za-z]{6,}|\b(?:sk|xai|gsk|pplx|csk|AIza)[-_]?[0-9A-Za-z_-]{16,}|Bearer\s+[^\s"',]{8,}/;
+/** Our keys (percent-encoded too), the usual upstream keys, and bearer headers, wherever they slipped into a text. */
+const secretPattern =
+  /(?:t|%(?:25)*74)(?:r|%(?:25)*72)(?:p|%(?:25)*70)(?:_|%(?:25)*5[fF])[0-9A-Za-z%]{6,}|\b(?:sk|xai|gsk|pplx|csk|AIza)[-_]?[0-9A-Za-z_-]{16,}|Bearer\s+[^\s"',]{8,}/;
 const secretPatterns = new RegExp(secretPattern, "g");
 
 /** A shorter text holds none of them. */
@@ -210,9 +211,22 @@ function timeText(now: number): string {
 /** Deeper causes are left out: a chain may be long, or run in a circle. */
 const maxCauses = 8;
 
-/** An error with its stack and causes, as text; other values as they are. */
+/** Of the clients of servers, and of the system, about the way to them and about disks. */
+const outageCodes =
+  /^(?:ERR_(?:POSTGRES|REDIS)_(?:CONNECTION|IDLE|LIFETIME)|E(?:CONN|HOST|NET|TIMEDOUT|PIPE|NOSPC|DQUOT|ROFS|IO$))/;
+
+/** Whether it tells of a server, a disk or the way there that fails: then its message says all, and comes again as long as that lasts. */
+function isOutage(error: Error & { readonly isOutage?: unknown; readonly code?: unknown }): boolean {
+  return error.isOutage === true || (typeof error.code === "string" && outageCodes.test(error.code));
+}
+
+/** The sentence of an outage, be it the error or its cause; any other error with its stack and causes, as text; other values as they are. */
 function describe(value: unknown): unknown {
   if (!(value instanceof Error)) return value;
+  let cause: unknown = value;
+  for (let depth = 0; cause instanceof Error && depth <= maxCauses; depth += 1, cause = cause.cause) {
+    if (isOutage(cause)) return hideSecrets(cause.message === "" ? String(cause) : cause.message);
+  }
   const parts: string[] = [];
   for (let error: unknown = value; error !== undefined && parts.length <= maxCauses; ) {
     parts.push(error instanceof Error ? errorText(error) : String(error));

@@ -1,9 +1,12 @@
 /**
- * One field of a multipart form, found and replaced while the form passes through; everything else stays as it is, byte for byte.
+ * One field of a multipart form, found and replaced while the form passes through; everything else stays as it is, byte for byte. A form
+ * that servers may read in two ways is refused: by lines that end in another way, by heads that name a part twice, by doubled fields.
  * Source: https://www.rfc-editor.org/rfc/rfc7578
  */
 
-/** The form breaks the rules of its format, or the field stands in it twice. */
+import { truncate } from "./truncate.ts";
+
+/** The form breaks the rules of its format, or a field stands in it twice. */
 export class MultipartFault extends Error {
   override readonly name = "MultipartFault";
 }
@@ -12,19 +15,27 @@ const maxHeadBytes = 16 * 1024;
 /** Of the field that is replaced. */
 const maxValueBytes = 1024;
 const headEnd = "\r\n\r\n";
+/** Of fields that are no files and no lists. */
+const maxFields = 256;
 
 type State = "between" | "head" | "value" | "body" | "end";
 
 /** @returns the boundary that a content type names; undefined where it is no form */
 export function boundaryOf(contentType: string | null): string | undefined {
+  // Of several a server takes the first, or the last.
   const [, quoted, plain] =
-    /^\s*multipart\/form-data\s*;(?:.*;)?\s*boundary=(?:"([^"]{1,70})"|([^\s;"]{1,70}))/i.exec(contentType ?? "") ?? [];
+    /^\s*multipart\/form-data\s*;(?:(?!boundary).)*\bboundary=(?:"([^"]{1,70})"|([^\s;"]{1,70}))(?!.*boundary)/i.exec(
+      contentType ?? "",
+    ) ?? [];
   return quoted ?? plain;
 }
 
 export class MultipartField {
   readonly #name: string;
   readonly #delimiter: Buffer;
+  /** Without the line end before it: wherever it stands beside, some servers take it for one. */
+  readonly #mark: Buffer;
+  readonly #fields = new Set<string>();
   readonly #replace: (value: string) => string;
   #state: State = "body";
   /** What is not decided yet. A form begins as if a line had ended before it. */
@@ -39,6 +50,7 @@ export class MultipartField {
   constructor(boundary: string, name: string, replace: (value: string) => string) {
     this.#name = name;
     this.#delimiter = Buffer.from(`\r\n--${boundary}`);
+    this.#mark = Buffer.from(`--${boundary}`);
     this.#replace = replace;
   }
 
@@ -60,21 +72,25 @@ export class MultipartField {
     };
     for (;;) {
       if (this.#state === "end") {
+        if (/[^\s]/.test(rest.toString("latin1", 0, rest.length).replace(/^--/, ""))) {
+          throw new MultipartFault("something stands behind its end");
+        }
         give(rest.length);
         break;
       }
       if (this.#state === "between") {
         if (rest.length < 2) break;
-        // Two dashes end the form; all else is white space before the next part.
-        this.#state = rest.toString("latin1", 0, 2) === "--" ? "end" : "head";
+        const next = rest.toString("latin1", 0, 2);
+        if (next !== "--" && next !== "\r\n") throw new MultipartFault("a boundary is followed by something else");
+        this.#state = next === "--" ? "end" : "head";
+        if (next === "--") give(2);
         continue;
       }
       if (this.#state === "head") {
         const end = rest.indexOf(headEnd);
         if ((end < 0 ? rest.length : end) > maxHeadBytes) throw new MultipartFault("the head of a part is too large");
         if (end < 0) break;
-        const isField = nameOf(rest.toString("utf8", 0, end)) === this.#name;
-        if (isField && this.#isFound) throw new MultipartFault(`the field ${this.#name} stands twice`);
+        const isField = this.#fieldIn(rest.toString("utf8", 0, end));
         this.#isFound ||= isField;
         this.#state = isField ? "value" : "body";
         // The line's end may begin the next delimiter, of a part without content.
@@ -82,6 +98,8 @@ export class MultipartField {
         continue;
       }
       const at = rest.indexOf(this.#delimiter);
+      const mark = rest.indexOf(this.#mark);
+      if (mark >= 0 && mark !== at + 2) throw new MultipartFault("a boundary stands in the middle of a line");
       if (this.#state === "value") {
         if ((at < 0 ? rest.length : at) > maxValueBytes)
           throw new MultipartFault(`the field ${this.#name} is too long`);
@@ -103,6 +121,18 @@ export class MultipartField {
     return this.#withoutBegin(out);
   }
 
+  /** @returns whether it is the head of the field @throws MultipartFault for one that can be read in two ways, and for a doubled field */
+  #fieldIn(head: string): boolean {
+    const { name, isFile } = partOf(head);
+    const plain = name.toUpperCase().toLowerCase();
+    if (!isFile && !name.endsWith("[]")) {
+      if (this.#fields.has(plain)) throw new MultipartFault(`the field ${truncate(name)} stands twice`);
+      if (this.#fields.size < maxFields) this.#fields.add(plain);
+      else throw new MultipartFault(`it has more than ${maxFields} fields`);
+    }
+    return name === this.#name;
+  }
+
   /** @returns what was held back @throws MultipartFault where the form has no end */
   end(): Buffer[] {
     if (this.#state !== "end") throw new MultipartFault("the form is not complete");
@@ -119,9 +149,16 @@ export class MultipartField {
   }
 }
 
-/** The name of a part, from its `content-disposition`. */
-function nameOf(head: string): string | undefined {
-  const line = /^content-disposition:(.*)$/im.exec(head)?.[1];
-  const [, quoted, plain] = /;\s*name=(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+))/i.exec(line ?? "") ?? [];
-  return quoted ?? plain;
+/** @throws MultipartFault for a head that does not name its part once, in the way that clients do */
+function partOf(head: string): { readonly name: string; readonly isFile: boolean } {
+  const lines = head.split("\r\n").filter((line) => /^[^:]*content-disposition/i.test(line));
+  const [, name, more = ""] =
+    /^content-disposition:\s*form-data\s*;\s*name=("(?:[^"\\]|\\.)*"|[^\s;"]+)(.*)$/i.exec(lines[0] ?? "") ?? [];
+  const isFile = /^\s*;\s*filename=/i.test(more);
+  const isPlain = /^(?:\s*;\s*filename\*?=(?:"(?:[^"\\]|\\.)*"|[^\s;"]+))*\s*;?\s*$/i.test(more);
+  // A line that begins with a space goes on with the one before.
+  if (name === undefined || lines.length > 1 || !isPlain || /\r\n[ \t]|[^\r]\n|\r(?!\n)/.test(head)) {
+    throw new MultipartFault("the head of a part does not name it, or not once");
+  }
+  return { name: name.startsWith('"') ? name.slice(1, -1) : name, isFile };
 }

@@ -79,7 +79,7 @@ function addUnionErrors(error: ValueError, root: unknown, errors: SchemaError[],
     fitting.length === 1 || tag === undefined
       ? fitting
       : fitting.filter(({ errors }) => !errors.some((inner) => inner.path === `${error.path}/${tag}`));
-  const chosen = meant[0];
+  const chosen = meant.find(({ schema }) => hasRequired(schema, error.value)) ?? meant[0];
   if (chosen === undefined) {
     const given = (error.value as Record<string, unknown>)[tag!];
     const allowed = literalsOf(fitting.flatMap(({ schema }) => literalSchemas(schema["properties"]?.[tag!])));
@@ -98,7 +98,8 @@ function errorOf(error: ValueError, root: unknown): SchemaError {
   if (error.type === ValueErrorType.ObjectRequiredProperty) return { kind: "missing", path, message: "is required" };
   if (error.type === ValueErrorType.ObjectAdditionalProperties) {
     const keyMessage = error.schema["keyErrorMessage"];
-    if (keyMessage !== undefined) return { kind: "key", path, message: keyMessage };
+    const explained = keyMessage ?? error.schema["explainKey"]?.(path.at(-1));
+    if (explained !== undefined) return { kind: "key", path, message: explained };
     return {
       kind: "unknown",
       path,
@@ -186,6 +187,10 @@ function kindFits(schema: TSchema, value: unknown): boolean {
       return typeof value === schema["type"];
   }
 }
+
+/** Whether the variant's own keys are there, which tells variants without a tag apart. */
+const hasRequired = ({ required }: TSchema, value: unknown): boolean =>
+  Array.isArray(required) && isObject(value) && required.every((key: string) => Object.hasOwn(value, key));
 
 function literalSchemas(schema: TSchema | undefined): TSchema[] {
   if (schema === undefined) return [];

@@ -5,7 +5,9 @@
  */
 import type { Clock } from "../lib/clock.ts";
 import { isIP } from "../lib/ip.ts";
-import { windowMs } from "./window-table.ts";
+
+/** The length of every window. */
+export const windowMs = 60_000;
 
 export type Decision = {
   readonly allowed: boolean;

@@ -2,8 +2,9 @@
  * Sums the metrics of several worker processes. Counters and histograms never fall: what a worker counted stays when
  * its process ends, so that no scraper takes the restart of one for a restart of all.
  */
+
+import type { Aggregate, Family, Series, Snapshot } from "../lib/metrics.ts";
 import { renderPrometheus } from "./prometheus.ts";
-import type { Aggregate, Family, Series, Snapshot } from "./registry.ts";
 
 export class MetricsSum {
   readonly #latest = new Map<number, Snapshot>();

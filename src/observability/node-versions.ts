@@ -4,6 +4,7 @@
  */
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
+import type { SampledTable } from "../lib/metrics.ts";
 import type { NodeRepository, NodeVersions } from "../store/store.ts";
 
 export type NodeComparisonOptions = {
@@ -24,6 +25,8 @@ export class NodeComparison {
   readonly #options: NodeComparisonOptions;
   readonly #node: string;
   #found: NodeDifference = { nodes: 1, program: 0, configuration: 0, personas: 0 };
+  /** How many other nodes come before this one, in an order of their names. */
+  #rank = 0;
   #looks = 0;
   #cancel = () => {};
   #looking: Promise<void> | undefined;
@@ -37,6 +40,11 @@ export class NodeComparison {
   /** As of at most some seconds ago. */
   get difference(): NodeDifference {
     return this.#found;
+  }
+
+  /** The nodes, and this one's number among them, which each has alone. */
+  get group(): { readonly nodes: number; readonly rank: number } {
+    return { nodes: this.#found.nodes, rank: this.#rank };
   }
 
   /** Tells and looks, now and from then on. Resolves after the first time, and never rejects. */
@@ -58,6 +66,7 @@ export class NodeComparison {
     try {
       const own = versions();
       const others = await nodes.tell(this.#node, own);
+      this.#rank = others.filter(({ node }) => node < this.#node).length;
       const differing = (part: keyof NodeVersions) => others.filter((other) => other[part] !== own[part]).length;
       this.#tell({
         nodes: others.length + 1,
@@ -85,3 +94,16 @@ export class NodeComparison {
     }
   }
 }
+
+const otherNodes = (part: keyof NodeVersions, words: string) =>
+  ({
+    help: `Nodes whose ${words} another than of this one.`,
+    aggregate: "max",
+    read: ({ difference }: NodeComparison) => difference[part],
+  }) as const;
+
+export const comparisonMetrics: SampledTable<NodeComparison> = {
+  troupe_nodes_other_program: otherNodes("program", "program is"),
+  troupe_nodes_other_configuration: otherNodes("configuration", "configuration is"),
+  troupe_nodes_other_personas: otherNodes("personas", "personas are"),
+};

@@ -18,12 +18,18 @@ const batchSize = 16;
 /** One file as it was last read. `hash` is of its bytes: an unchanged file is not parsed again. */
 type Read = { readonly hash: string; readonly parsed: ParsedPersona };
 
-type LoadedFolder = { readonly personas: readonly Persona[]; readonly errors: readonly Diagnostic[] };
+type LoadedFolder = {
+  readonly personas: readonly Persona[];
+  readonly errors: readonly Diagnostic[];
+  /** Of each persona's file, by its id. */
+  readonly paths: ReadonlyMap<string, string>;
+};
 
 /** Reads a folder once. Invalid files are left out and reported; a folder that can't be read is an error too. */
 export async function loadFolder(path: string, schema = PersonaFile): Promise<LoadedFolder> {
-  const { files, errors } = await readFolder(path, new Map(), schema);
-  return { personas: [...files.values()].flatMap(({ parsed }) => ("persona" in parsed ? parsed.persona : [])), errors };
+  const { files, errors, paths } = await readFolder(path, new Map(), schema);
+  const personas = [...files.values()].flatMap(({ parsed }) => ("persona" in parsed ? parsed.persona : []));
+  return { personas, errors, paths };
 }
 
 async function readFolder(path: string, known: ReadonlyMap<string, Read>, schema = PersonaFile): Promise<Reader> {
@@ -40,12 +46,16 @@ export type ReloadResult = {
   readonly changed: readonly string[];
   readonly removed: readonly string[];
   readonly errors: readonly Diagnostic[];
+  /** Whether they are the folder's. */
+  readonly areOwn: boolean;
 };
 
 type FolderOptions = {
   readonly path: string;
   /** Where each reading is put in service. */
   readonly personas: Personas;
+  /** What is in service while the folder holds no persona, and may be missing. Absent: the folder has to be there. */
+  readonly otherwise?: readonly Persona[];
   /** Of the files; absent: providers' options are not checked. */
   readonly schema?: typeof PersonaFile;
   readonly clock?: Clock;
@@ -60,6 +70,8 @@ type FolderOptions = {
 export class PersonaFolder {
   readonly #options: FolderOptions;
   #files: ReadonlyMap<string, Read> = new Map();
+  /** The folder's, with the last good ones of invalid files. */
+  #own: ReadonlyMap<string, Persona> = new Map();
   #inService: ReadonlyMap<string, Persona> = new Map();
   #errors: readonly Diagnostic[] = [];
   #watch: Watch | undefined;
@@ -69,6 +81,10 @@ export class PersonaFolder {
 
   constructor(options: FolderOptions) {
     this.#options = options;
+    const { otherwise, personas } = options;
+    if (otherwise === undefined) return;
+    this.#inService = new Map(otherwise.map((one) => [one.id, one]));
+    personas.replace(otherwise);
   }
 
   /** Of the latest reading. */
@@ -101,24 +117,30 @@ export class PersonaFolder {
   }
 
   async #reload(): Promise<ReloadResult> {
-    const { files, errors } = await readFolder(this.#options.path, this.#files, this.#options.schema);
+    const { path, schema, otherwise } = this.#options;
+    const mayBeMissing = otherwise !== undefined && this.#files.size === 0;
+    const isMissing = mayBeMissing && (await stat(path).catch(() => undefined)) === undefined;
+    const { files, errors } = isMissing ? new Reader(this.#files) : await readFolder(path, this.#files, schema);
     const before = this.#inService;
-    const after = new Map<string, Persona>();
+    const own = new Map<string, Persona>();
     for (const [id, { parsed }] of files) {
-      const persona = "persona" in parsed ? parsed.persona : before.get(id);
-      if (persona !== undefined) after.set(id, persona);
+      const persona = "persona" in parsed ? parsed.persona : this.#own.get(id);
+      if (persona !== undefined) own.set(id, persona);
     }
+    const after = own.size > 0 || otherwise === undefined ? own : new Map(otherwise.map((one) => [one.id, one]));
     const result: ReloadResult = {
       personas: [...after.values()],
       added: [...after.keys()].filter((id) => !before.has(id)).sort(),
       changed: [...after.keys()].filter((id) => before.has(id) && before.get(id) !== after.get(id)).sort(),
       removed: [...before.keys()].filter((id) => !after.has(id)).sort(),
       errors,
+      areOwn: after === own,
     };
     const moved = result.added.length + result.changed.length + result.removed.length > 0;
     const news = moved || !Bun.deepEquals(errors, this.#errors);
     if (this.#closed) return result;
     this.#files = files;
+    this.#own = own;
     this.#inService = after;
     this.#errors = errors;
     if (moved) this.#options.personas.replace(result.personas);
@@ -129,16 +151,17 @@ export class PersonaFolder {
 
 /** Dot files (a config map's `..data` among them), editors' backups and lock files. */
 const ignored = /^[.~#]|[~#]$/;
-const extension = /\.ya?ml$/;
+const extension = /\.ya?ml$/i;
 
 /** Gathers one reading; what was read before is taken again where its bytes are the same, or can't be looked at. */
 class Reader {
   readonly files = new Map<string, Read>();
+  readonly paths = new Map<string, string>();
   readonly errors: Diagnostic[] = [];
   readonly #known: ReadonlyMap<string, Read>;
   readonly #schema: typeof PersonaFile;
 
-  constructor(known: ReadonlyMap<string, Read>, schema: typeof PersonaFile) {
+  constructor(known: ReadonlyMap<string, Read>, schema = PersonaFile) {
     this.#known = known;
     this.#schema = schema;
   }
@@ -212,6 +235,7 @@ class Reader {
         this.#report(path, `This is larger than ${maxFileBytes / 1024} KiB`, isThis);
         return;
       }
+      this.paths.set(id, path);
       const hash = Bun.SHA256.hash(bytes, "hex");
       const parsed = known?.hash === hash ? known.parsed : parsePersona(decode(bytes), path, id, this.#schema);
       this.files.set(id, { hash, parsed });

@@ -169,6 +169,30 @@ export function misplacedOption(key: string): string | undefined {
   return callers.has(key) ? "is the caller's to say" : undefined;
 }
 
+/** Words of other tools for what has another name here. */
+const otherNames: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(
+    ["prompt", "instructions", "system_prompt", "content"].map((key) => [key, "is called system here"]),
+  ),
+  messages: "is the caller's to say; turns that show how to answer are examples",
+  models: "is called model here, and takes a list",
+  functions: "is called tools here",
+  max_output_tokens: "is called max_tokens here, and belongs in defaults or limits",
+  ...Object.fromEntries(
+    ["id", "name", "namespace"].map((key) => [key, "is said by the file's path: <namespace>/<name>.yaml"]),
+  ),
+  provider: "is said by model: <provider>/<model>",
+};
+
+/** @param options the extra options that are known @returns where a key belongs that stands at the top of a file and is not known there */
+function explainKey(key: string, options: TProperties): string | undefined {
+  if (Object.hasOwn(SamplingFields, key)) return "belongs in defaults, or in limits for the most a caller may ask";
+  if (Object.hasOwn(otherNames, key)) return otherNames[key];
+  if (callers.has(key)) return "is the caller's to say";
+  const isOption = Object.hasOwn(options, key) || Object.hasOwn(ChatRequestBody.properties, key);
+  return isOption ? "belongs in options" : undefined;
+}
+
 const requestOptions = Object.entries(ChatRequestBody.properties).filter(([key]) => misplacedOption(key) === undefined);
 
 const fileSchema = (options: TProperties) =>
@@ -185,7 +209,7 @@ const fileSchema = (options: TProperties) =>
         ),
       ),
     },
-    { ...closed, title: "A persona of Troupe" },
+    { ...closed, title: "A persona of Troupe", explainKey: (key: string) => explainKey(key, options) },
   );
 
 /** A persona file whose extra options may be anything. */

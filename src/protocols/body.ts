@@ -5,6 +5,7 @@ import { nextSlice } from "../lib/cooperative-scheduling.ts";
 import { isObject } from "../lib/json/json.ts";
 import { type JsonLimits, JsonScan } from "../lib/json/scan.ts";
 import { parseInSlices } from "../lib/json/sliced-parse.ts";
+import { refuseDoubledNames } from "./doubled-names.ts";
 import { ApiError } from "./errors.ts";
 import type { Source } from "./source.ts";
 
@@ -14,10 +15,13 @@ export const largeBody = 64 * 1024;
 /** Bytes from which on a body's decoding, parsing and checking are pieces of work, each in a turn of its own. */
 export const hugeBody = 256 * 1024;
 
-/** @throws ApiError invalid_json naming line and column, or the limit that it goes beyond, or that it is no object or no UTF-8 */
+/** @throws ApiError invalid_json naming line and column, or the limit that it goes beyond, or that it is no object or no UTF-8; invalid_value for a doubled name */
 export function parseBody(bytes: Uint8Array<ArrayBuffer>, limits: JsonLimits): Source {
-  checkBounds(new JsonScan(limits), bytes, limits);
-  return parseBounded(bytes);
+  const scan = new JsonScan(limits);
+  checkBounds(scan, bytes, limits);
+  const source = parseBounded(bytes);
+  refuseDoubledNames(bytes, scan.outerKeys, source.parsed);
+  return { ...source, keys: scan.keys };
 }
 
 /** One piece of a body. @throws ApiError invalid_json naming the limit that the body goes beyond */

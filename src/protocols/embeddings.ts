@@ -4,7 +4,7 @@
  * Source: https://platform.openai.com/docs/api-reference/embeddings
  */
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
-import { isObject, type JsonObject } from "../lib/json/json.ts";
+import { isObject, type JsonObject, numberOf, objectOf } from "../lib/json/json.ts";
 import { checked } from "./checked.ts";
 import { ApiError, InvalidAnswer } from "./errors.ts";
 
@@ -46,12 +46,11 @@ export type Format = "float" | "base64";
 
 export const formatOf = ({ encoding_format }: EmbeddingsRequest): Format => encoding_format ?? "float";
 
-/** @param promptTokens absent: the upstream did not tell */
 export function embeddingsAnswer(
   model: string,
   vectors: readonly (readonly number[])[],
   format: Format,
-  promptTokens: number | undefined,
+  promptTokens: number,
 ): object {
   return {
     object: "list",
@@ -61,8 +60,27 @@ export function embeddingsAnswer(
       embedding: format === "base64" ? toBase64(vector) : vector,
     })),
     model,
-    ...(promptTokens !== undefined && { usage: { prompt_tokens: promptTokens, total_tokens: promptTokens } }),
+    usage: usageOf(promptTokens),
   };
+}
+
+const usageOf = (tokens: number) => ({ prompt_tokens: tokens, total_tokens: tokens });
+
+/**
+ * Whether an answer, as it came, tells both of its counts. It is not parsed, as it may hold millions of numbers.
+ * @param answer whose strings are names alone
+ */
+export function tellsUsage(answer: Buffer): boolean {
+  const at = answer.lastIndexOf('"usage"');
+  const usage = /^"usage"\s*:\s*(\{[^}]*)/.exec(at < 0 ? "" : answer.toString("latin1", at, at + 1024))?.[1] ?? "";
+  return /"prompt_tokens"\s*:\s*\d/.test(usage) && /"total_tokens"\s*:\s*\d/.test(usage);
+}
+
+/** @returns an answer with the counts that it lacks: some typed clients do without none of them */
+export function withUsage({ usage, ...rest }: JsonObject, tokens: number): JsonObject {
+  const { prompt_tokens, total_tokens, ...others } = objectOf(usage) ?? {};
+  const told = numberOf(prompt_tokens) ?? numberOf(total_tokens);
+  return { ...rest, usage: { ...others, ...usageOf(told ?? tokens), ...(numberOf(total_tokens) && { total_tokens }) } };
 }
 
 /** Whether the beginning of an answer shows vectors in the other form than was asked for. */

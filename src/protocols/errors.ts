@@ -8,9 +8,13 @@ import { truncate } from "../lib/truncate.ts";
 export type ErrorObject = { message: string; type: string; param: string; code: string };
 
 /** All of an error but its cause, to be thrown again in another process. */
-export type ToldError = ErrorObject & { readonly status: number; readonly headers: Readonly<Record<string, string>> };
+export type ToldError = ErrorObject & {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly model?: string;
+};
 
-type Details = { param?: string; headers?: Record<string, string>; cause?: unknown };
+type Details = { param?: string; headers?: Record<string, string>; cause?: unknown; model?: string | undefined };
 
 /** Of a whole message, however many names it lists; a caller's text within it is cut before, so that the rest is read. */
 const maxMessage = 2048;
@@ -23,6 +27,8 @@ export class ApiError extends Error {
   readonly param: string;
   /** Headers the answer must carry, e.g. `retry-after`. */
   readonly headers: Readonly<Record<string, string>>;
+  /** The name of a model that is not known here. */
+  readonly model: string | undefined;
 
   private constructor(status: number, type: string, code: string, message: string, details: Details = {}) {
     super(truncate(message, maxMessage), details.cause === undefined ? undefined : { cause: details.cause });
@@ -32,6 +38,7 @@ export class ApiError extends Error {
     this.code = code;
     this.param = truncate(details.param ?? "");
     this.headers = details.headers ?? {};
+    this.model = details.model;
   }
 
   /** What clients see of it, in whatever form. */
@@ -40,19 +47,26 @@ export class ApiError extends Error {
   }
 
   told(): ToldError {
-    return { ...this.fields(), status: this.status, headers: this.headers };
+    const { status, headers, model } = this;
+    return { ...this.fields(), status, headers, ...(model !== undefined && { model }) };
   }
 
   /** What another process has told. */
-  static again({ status, type, code, message, param, headers }: ToldError): ApiError {
-    return new ApiError(status, type, code, message, { param, headers });
+  static again({ status, type, code, message, param, headers, model }: ToldError): ApiError {
+    return new ApiError(status, type, code, message, { param, headers, model });
   }
 
   /** @returns the same error about a place that has another path in the client's own format */
   at(param: string): ApiError {
-    const { status, type, code, headers, cause } = this;
+    const { status, type, code, headers, cause, model } = this;
     const message = this.message.startsWith(this.param) ? param + this.message.slice(this.param.length) : this.message;
-    return new ApiError(status, type, code, message, { param, headers, cause });
+    return new ApiError(status, type, code, message, { param, headers, cause, model });
+  }
+
+  /** @returns the same error with more in its message */
+  with(hint: string): ApiError {
+    const { status, type, code, message, param, headers, cause } = this;
+    return new ApiError(status, type, code, message + hint, { param, headers, cause });
   }
 
   static invalidJson(message: string): ApiError {
@@ -71,8 +85,8 @@ export class ApiError extends Error {
   static unsupported(param: string, message: string): ApiError {
     return new ApiError(400, "invalid_request_error", "unsupported_parameter", message, { param });
   }
-  static unknownProvider(message: string): ApiError {
-    return new ApiError(400, "invalid_request_error", "unknown_provider", message, { param: "model" });
+  static unknownProvider(message: string, model: string): ApiError {
+    return new ApiError(400, "invalid_request_error", "unknown_provider", message, { param: "model", model });
   }
   /** A persona's backend refused the input itself; the message is ours. */
   static refusedInput(code: "context_length_exceeded" | "content_filter" | "invalid_value", message: string): ApiError {
@@ -96,8 +110,13 @@ export class ApiError extends Error {
         : `This API key may not use the model '${truncate(model)}'.`;
     return new ApiError(403, "permission_error", "model_not_allowed", message, { param: "model" });
   }
-  static surfaceNotAllowed(surface: string): ApiError {
-    return new ApiError(403, "permission_error", "surface_not_allowed", `This API key may not use the ${surface}.`);
+  /** @param permission a surface, or `raw` @param param the path of what needs it */
+  static surfaceNotAllowed(permission: string, param = ""): ApiError {
+    const message =
+      permission === "raw"
+        ? `${param === "" ? "This address" : param} leads to what a provider keeps for all of this server's keys: only keys with 'raw' among their surfaces may use it.`
+        : `This API key may not use the ${permission}.`;
+    return new ApiError(403, "permission_error", "surface_not_allowed", message, { param });
   }
   /** @param host as the request names it */
   static hostNotAllowed(host: string): ApiError {
@@ -115,9 +134,7 @@ export class ApiError extends Error {
       "invalid_request_error",
       "model_not_found",
       `The model '${truncate(model)}' does not exist.`,
-      {
-        param: "model",
-      },
+      { param: "model", model },
     );
   }
   static notFound(message: string, param = ""): ApiError {
@@ -177,6 +194,16 @@ export class ApiError extends Error {
       { headers: { "retry-after": String(retryAfterSeconds) } },
     );
   }
+  /** @param limit how many responses a key may have under way in the background */
+  static backgroundFull(limit: number): ApiError {
+    return new ApiError(
+      429,
+      "rate_limit_error",
+      "rate_limit_exceeded",
+      `This key has ${limit} responses under way in the background, as many as it may. Retry when one of them is done, or cancel one.`,
+      { param: "background", headers: { "retry-after": "5" } },
+    );
+  }
   /** @param used, asked tokens; @param waitMs until they fit, Infinity: they never do */
   static tokensExceeded(
     { limit, used, asked, waitMs }: Readonly<Record<"limit" | "used" | "asked" | "waitMs", number>>,
@@ -202,6 +229,12 @@ export class ApiError extends Error {
       },
     });
   }
+  /** Calls under way hold what is left of a budget: there may be room in a moment. */
+  static budgetHeld(message: string, retrySeconds: number): ApiError {
+    return new ApiError(429, "rate_limit_error", "rate_limit_exceeded", message, {
+      headers: { "retry-after": String(retrySeconds) },
+    });
+  }
   /** @param budget "the day's budget of all calls" @param tools that the provider runs, and may bill by the use */
   static modelWithoutPrice(budget: string, tools: readonly string[] = []): ApiError {
     const named = truncate(tools.join(", "));
@@ -218,13 +251,14 @@ export class ApiError extends Error {
   static internal(cause?: unknown): ApiError {
     return new ApiError(500, "server_error", "internal_error", "Internal server error.", { cause });
   }
-  static websocketsUnsupported(): ApiError {
-    return new ApiError(
-      501,
-      "invalid_request_error",
-      "websockets_unsupported",
-      "WebSockets are not supported; use HTTP.",
-    );
+  /**
+   * @param status of Responses 426, on which clients that would rather have one go on by HTTP; elsewhere 400
+   * Source: https://www.rfc-editor.org/rfc/rfc9110#section-15.5.22
+   */
+  static websocketsUnsupported(status: 400 | 426): ApiError {
+    const headers = status === 426 ? { connection: "close", upgrade: "HTTP/1.1" } : {};
+    const message = "WebSockets are not supported; use HTTP.";
+    return new ApiError(status, "invalid_request_error", "websockets_unsupported", message, { headers });
   }
   /** Clients are told to ask again: nobody else does it for them, as an upstream may have taken the call. */
   static upstreamUnreachable(message: string, cause?: unknown): ApiError {

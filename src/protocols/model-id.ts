@@ -1,3 +1,6 @@
+import { truncate } from "../lib/truncate.ts";
+import { ApiError } from "./errors.ts";
+
 /** `<namespace>/<name>`, apart and together. Only the first slash splits: upstream names may hold more. */
 export type ModelId = { namespace: string; name: string };
 
@@ -6,6 +9,15 @@ export function parseModelId(id: string): ModelId | undefined {
   const slash = id.indexOf("/");
   if (slash <= 0 || slash === id.length - 1) return undefined;
   return { namespace: id.slice(0, slash), name: id.slice(slash + 1) };
+}
+
+/** Where the name stands in a path, a server in between may resolve it to another one. */
+export const leadsElsewhere = (name: string): boolean => /(?:^|[/\\])\.{1,2}(?:[/\\]|$)/.test(name);
+
+/** @returns a name as one segment of a path, which it stays however often it is decoded @throws ApiError invalid_value */
+export function segmentOf(name: string): string {
+  if (!/[/\\:?#%;]/.test(name)) return encodeURIComponent(name);
+  throw ApiError.invalidValue("model", `'${truncate(name)}' is no name of a model there.`);
 }
 
 export function formatModelId({ namespace, name }: ModelId): string {

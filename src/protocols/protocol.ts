@@ -81,6 +81,8 @@ export interface NativeEncoder {
    * @param last the latest event that the client got, for formats that number theirs; undefined: it got none
    */
   fault(error: ErrorFields, last: SseEvent | undefined, events: string[]): void;
+  /** The upstream's own error event, with what clients of this format look for in one. Nothing: as it came. */
+  passedFault?(event: SseEvent): string | undefined;
   /** Where the client gets the events' data in another framing (`Protocol.streamType`), which `fault` writes too. */
   readonly framing?: NativeFraming;
 }
@@ -142,6 +144,9 @@ export interface StoredForm<Options> {
   errorIn(events: readonly string[]): ErrorFields;
 }
 
+/** @param answer the id of the answer of ours that the item is of, where its own id tells one @param path of its id */
+export type UpstreamItem = { readonly id: string; readonly answer: string | undefined; readonly path: string };
+
 /** Bodies of earlier answers, as they were given. */
 export type EarlierAnswers = ReadonlyMap<string, JsonObject>;
 
@@ -165,6 +170,8 @@ export interface Protocol<Options = unknown> {
   passedStrings?(body: JsonObject): string[];
   /** Ids of earlier answers that a body, not checked yet, refers to instead of repeating them. Absent: none. */
   references?(body: JsonObject): readonly string[];
+  /** Items that upstreams keep and a body, not checked yet, names by their ids in place of saying them. Absent: none. */
+  upstreamItems?(body: JsonObject): readonly UpstreamItem[];
   /**
    * @param earlier the answers of `references` that are kept here and are the caller's, by their ids
    * @throws ApiError with the path of the value in this format's own body

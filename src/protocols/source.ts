@@ -9,6 +9,8 @@ import type { LargeStrings } from "../lib/json/large-strings.ts";
 export type Source = {
   readonly body: string | Uint8Array<ArrayBuffer>;
   readonly parsed: JsonObject;
+  /** How many members the objects of the text have; more than were parsed, where names are doubled. Absent: as many. */
+  readonly keys?: number;
   /** What placeholders stand for in both. */
   readonly large?: LargeStrings | undefined;
 };

@@ -12,16 +12,12 @@ import type { ModelRule } from "./model-rules.ts";
 /** The extra options of one call (specification §4), checked against the provider's schema. */
 export type Extras = Readonly<Record<string, unknown>>;
 
-/** How to reach one upstream: what the operator configured, or what the environment gave. */
+/** How to reach one upstream: what the operator configured, or what the environment gave. Its keys are known to the sender alone. */
 export type Account = {
   /** The namespace, left of the slash. */
   readonly name: string;
   /** Without a trailing slash. */
   readonly baseUrl: string;
-  /** Absent for upstreams that need none. */
-  readonly apiKey?: string;
-  /** Sent with every call, after the adapter's own. */
-  readonly headers: Readonly<Record<string, string>>;
   /** Models to list; more may exist. */
   readonly models: readonly string[];
   /** Provider-specific settings, e.g. Azure's `api_version`. */
@@ -30,6 +26,8 @@ export type Account = {
   readonly modelRules: readonly ModelRule[];
   /** What becomes of tools that only the client's format knows. Default: the call is refused. */
   readonly unsupportedTools?: "drop" | undefined;
+  /** Whether the upstream may keep chat completions that are to be stored: its list of them is everybody's. */
+  readonly upstreamStore?: true;
 };
 
 /** Bytes of something that the caller named by URL, fetched beforehand because this upstream takes no URLs. */
@@ -94,15 +92,23 @@ export type AnsweredCall<E extends Extras = Extras> = Call<E> & {
   readonly answerId: string;
 };
 
+/** Where a request says the account's key. Without a name, or with an account's option `bearer`: `Authorization: Bearer`. */
+export type KeyPlace = {
+  readonly header?: string;
+  /** The name of the query's parameter. */
+  readonly query?: string;
+  /** Keys that begin so are access tokens: they are said as bearers, and these headers beside them. */
+  readonly tokens?: { readonly begin: string; readonly headers: Readonly<Record<string, string>> };
+};
+
+/** A request without credentials: whoever sends it has it signed. */
 export type UpstreamRequest = {
   /** Default: POST. */
   readonly method?: string;
   /** Absolute; the query holds no secret. */
   readonly url: string;
-  /** Lower-case names. `content-type: application/json` and the account's headers are added by the sender. */
-  readonly headers: Readonly<Record<string, string>>;
-  /** Headers that hold lists: the account's are added to these, and do not replace them. */
-  readonly listHeaders?: readonly string[];
+  /** Lower-case names. `content-type: application/json`, the key and the account's headers are added by the sender. */
+  readonly headers?: Readonly<Record<string, string>>;
   /** Absent only where the method takes none. */
   readonly body?: string | Uint8Array<ArrayBuffer> | readonly (string | Uint8Array<ArrayBuffer>)[];
 };
@@ -118,6 +124,8 @@ export type NativeBody = NonNullable<UpstreamRequest["body"]>;
 export type NativeRoute = {
   /** @param headers of the caller's, those that its format passes on (`passedRequestHeaders`), by their lower-case names */
   encode(body: NativeBody, call: Call, headers: Readonly<Record<string, string>>): UpstreamRequest;
+  /** What the call's model is known to refuse, said so that it takes it. @returns the body itself where there is nothing */
+  fit?(body: JsonObject, call: Call): JsonObject;
   /** As the provider's own `decode`. */
   decode(body: unknown, text: string, call: AnsweredCall): CompletionBody;
   /** As the provider's own `streamDecoder`. */
@@ -175,6 +183,8 @@ export interface StreamDecoder {
   end(): ChunkBody[];
   /** True once the terminal event was seen: nothing that follows matters. */
   readonly finished: boolean;
+  /** The latest event only repeats one that came: clients of the format are better off without it. */
+  readonly isRepetition?: boolean;
   /** True once the upstream said that it ended, but not how: `end` tells the answer's end, if nothing else comes until then. */
   readonly closing?: boolean;
   /** The upstream's own id of the answer, where it can be continued by it. */
@@ -185,12 +195,12 @@ export interface StreamDecoder {
 
 export type ProviderEnvironment = {
   /** Variables that hold the key; the first that is set wins. */
-  readonly apiKey: readonly string[];
+  readonly keys: readonly string[];
   /** Variables that move the base URL. */
   readonly baseUrl: readonly string[];
   /** Variables whose presence alone sets up an upstream that needs no key. */
   readonly presence?: readonly string[];
-  /** Of `apiKey`, those that hold access tokens: a key from there sets the option `bearer`. */
+  /** Of `keys`, those that hold access tokens: a key from there sets the option `bearer`. */
   readonly tokens?: readonly string[];
   /** Variables that give options of the account: the option's name by the variable's. */
   readonly options?: Readonly<Record<string, string>>;
@@ -234,8 +244,8 @@ export interface RemoteProvider extends Described {
   forget?(responseId: string, account: Account): UpstreamRequest;
   /** Where the paths of its own API begin. Default: the account's base URL. */
   apiRoot?(account: Account): string;
-  /** The headers that carry the account's key. */
-  authorization(account: Account): Record<string, string>;
+  /** Default: a bearer. */
+  readonly keyPlace?: KeyPlace;
   /** The address of an operation in OpenAI's own format. Absent, or nothing: this upstream is known to have none. */
   endpoint?(operation: Operation, model: string, account: Account): string | undefined;
   /** The address of a method of a format that this upstream speaks itself, other than those that answer. Absent, or nothing: it has none. */

@@ -124,20 +124,18 @@ export class Listener {
   /** @param takesAll whether this server gets all new connections, and those that listen there already none */
   #listen(address: ListenerConfig["address"], takesAll: boolean): Instance {
     const host = {
+      surfaces: this.config.surfaces,
       services: this.#services,
       telemetry: this.#telemetry,
       checksNames: isLoopback(this.config),
       draining: false,
     };
-    const { routes, app } = buildApp(host, this.config.surfaces, adminRoutes);
+    const { app } = buildApp(host, adminRoutes);
     if (address.kind === "unix") removeSocket(this.config);
     const listen = () => {
-      // Elysia's own listen() prepares all of it twice, and collects garbage: 6 ms of a start.
-      app.server = Bun.serve({
-        routes,
-        fetch: app.fetch,
+      app.listen({
         ...(address.kind === "unix"
-          ? { unix: address.path }
+          ? { unix: address.path, reusePort: false }
           : { hostname: address.host, port: address.port, reusePort: canShare() }),
         ...(this.#certificate === undefined
           ? {}

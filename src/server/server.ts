@@ -5,7 +5,7 @@ import { formatAddress } from "../config/listeners.ts";
 import type { Services } from "../http/services.ts";
 import { withTimeout } from "../lib/clock.ts";
 import type { TelemetrySettings } from "../observability/otlp/settings.ts";
-import { Telemetry } from "../observability/otlp/telemetry.ts";
+import { Telemetry, telemetryMetrics } from "../observability/otlp/telemetry.ts";
 import { type Certificate, readCertificate } from "./certificate.ts";
 import { connectionDrainSeconds, Listener } from "./listener.ts";
 import { liveFrom, openServices, type ServiceOptions } from "./services.ts";
@@ -37,12 +37,7 @@ export class RunningServer {
     const certificates = config.listen.map(certificateOf);
     const services = await openServices(config, options);
     const telemetry = options.telemetry && new Telemetry({ ...services, settings: options.telemetry });
-    if (telemetry !== undefined)
-      services.metrics.sampleCounter(
-        "troupe_telemetry_dropped_total",
-        "Spans and messages lost on the way.",
-        () => telemetry.dropped,
-      );
+    if (telemetry !== undefined) services.metrics.sample(telemetryMetrics, telemetry);
     const listeners: Listener[] = [];
     try {
       for (const [at, wanted] of config.listen.entries()) {
@@ -87,7 +82,7 @@ export class RunningServer {
       const isNew = certificate !== undefined && listener.config.tls !== undefined && listener.differs(certificate);
       return isNew ? [{ listener, certificate }] : [];
     });
-    this.services.live = liveFrom(config);
+    this.services.live = liveFrom(config, this.services.log);
     for (const { listener, certificate } of renewals) listener.renewCertificate(certificate);
     return [...changed, ...renewals.map(({ listener }) => `the certificate of ${listener.url}`)];
   }

@@ -12,9 +12,9 @@ import type { WorkerStatus } from "../http/services.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import type { Child, Signal, Worker } from "../lib/io.ts";
 import type { Logger } from "../lib/log.ts";
+import type { SampledTable, Snapshot } from "../lib/metrics.ts";
 import { Metrics } from "../observability/metrics.ts";
 import { MetricsSum } from "../observability/metrics-sum.ts";
-import type { Snapshot } from "../observability/registry.ts";
 import { openStoreFor } from "../store/open.ts";
 import { LivenessLock } from "../store/sqlite/liveness-lock.ts";
 import { firstKeyName } from "../store/sqlite/loss-guard.ts";
@@ -136,12 +136,7 @@ class Supervisor {
       missedSnapshots: 0,
     }));
     this.#metrics = new Metrics(options.build);
-    this.#metrics.sampleGauge("troupe_workers", "Workers that listen.", () => this.#status.running);
-    this.#metrics.sampleCounter(
-      "troupe_worker_restarts_total",
-      "Workers that ended and were replaced.",
-      () => this.#restarts,
-    );
+    this.#metrics.sample(supervisorMetrics, () => this.#status);
   }
 
   async run(firstKey: NewKey | undefined): Promise<number> {
@@ -372,3 +367,11 @@ class Supervisor {
     return `Serving at ${this.#addresses} by ${running} of ${workers} workers`;
   }
 }
+
+export const supervisorMetrics: SampledTable<() => WorkerStatus> = {
+  troupe_workers: { help: "Workers that listen.", read: (status) => status().running },
+  troupe_worker_restarts_total: {
+    help: "Workers that ended and were replaced.",
+    read: (status) => status().restarts,
+  },
+};

@@ -3,7 +3,7 @@ import type { Config } from "../config/config.ts";
 import type { WorkerStatus, Workers } from "../http/services.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Parent, Signal } from "../lib/io.ts";
-import type { Snapshot } from "../observability/registry.ts";
+import type { Snapshot } from "../lib/metrics.ts";
 
 /** Settings that need a restart. */
 export const fixedSettings = [

@@ -1,32 +1,123 @@
-/** The columns of the ledger, and of its sums by day, by the names that every database gives them. */
+/**
+ * The ledger's columns, once: both databases' tables and statements, moves, the admin API and the command line come from this table. A new
+ * column is a row here, and the member of `LedgerLine` that fills it.
+ *
+ * What like calls share stands once, as a row of `ledger_kinds`; a line has its kind's number and what is its own.
+ */
 import { snakeCaseNumbered } from "../lib/snake-case.ts";
-import { callEnds, costKinds, type LedgerFilter, type LedgerGroup, tokenKinds } from "./store.ts";
+import { costKinds, type LedgerLine, tokenKinds } from "./usage.ts";
 
+type KindName = Exclude<
+  keyof LedgerLine,
+  | "requestId"
+  | "attempt"
+  | "at"
+  | "status"
+  | "callOf"
+  | "tokens"
+  | "cost"
+  | "costs"
+  | "firstTokenMs"
+  | "totalMs"
+  | "tier"
+>;
+
+/** `as`: the name by which reports group and filter; absent: they do not. */
+const shared = [
+  { name: "keyId", as: "key" },
+  { name: "tags" },
+  { name: "surface", as: "surface" },
+  { name: "format", as: "format" },
+  { name: "model", as: "model" },
+  { name: "persona", as: "persona" },
+  { name: "personaVersion", as: "persona_version" },
+  { name: "provider", as: "provider" },
+  { name: "upstreamModel", as: "upstream_model" },
+  { name: "serviceTier", as: "service_tier" },
+  { name: "client", as: "client" },
+  { name: "user", as: "user" },
+  { name: "metadata" },
+  { name: "ended", as: "ended" },
+  { name: "counted" },
+  { name: "priceSource" },
+  { name: "priceDate" },
+  { name: "priceNote" },
+] as const satisfies readonly { readonly name: KindName; readonly as?: string }[];
+
+/** Fails to compile where a member of a line has no row above. */
+type All = [Exclude<KindName, (typeof shared)[number]["name"]>] extends [never]
+  ? readonly KindName[]
+  : "a row is missing";
+export const kindNames: All = shared.map(({ name }) => name);
+export const kindColumn = (name: KindName): string => (name === "user" ? "end_user" : snakeCaseNumbered(name));
+export const kindColumns: readonly string[] = kindNames.map(kindColumn);
+
+/** Columns that reports group and filter by, by their names there. */
+export const reportColumns: ReadonlyMap<string, string> = new Map(
+  shared.flatMap((column) => ("as" in column ? [[column.as, kindColumn(column.name)] as const] : [])),
+);
+
+export const ownNames = ["at", "requestId", "attempt", "callOf", "status", "firstTokenMs", "totalMs"] as const;
+export const ownTexts: readonly string[] = ["request_id", "call_of"];
+export const ownColumn = snakeCaseNumbered;
+export const tokenColumns: readonly string[] = tokenKinds.map((kind) => `${snakeCaseNumbered(kind)}_tokens`);
+export const costColumns: readonly string[] = ["cost", ...costKinds.map((kind) => `${snakeCaseNumbered(kind)}_cost`)];
+/** Of `ledger`, but for the line's kind. */
+export const ownColumns: readonly string[] = [...ownNames.map(ownColumn), ...tokenColumns, ...costColumns];
+
+/** What the lines of one kind in one hour add up to. How they ended is their kind's. */
+export const hourSums: readonly string[] = ["calls", "unknown_costs", ...tokenColumns, ...costColumns];
+
+export const hourMs = 3_600_000;
 export const dayMs = 86_400_000;
 
-export const tokenColumns = tokenKinds.map((kind) => `${snakeCaseNumbered(kind)}_tokens`);
-export const costColumns = costKinds.map((kind) => `${snakeCaseNumbered(kind)}_cost`);
+const optionalNumbers = new Set(["status", "first_token_ms", ...costColumns]);
+const isOptionalText = (column: string) => ["call_of"].includes(column);
 
-/** By what a day's sums are told apart, and in this order their key. */
-export const dimensions = ["key_id", "tags", "surface", "format", "model", "persona", "provider", "upstream_model"];
-export const sumColumns = ["calls", ...callEnds, "unknown_costs", "estimated", ...tokenColumns, "cost", ...costColumns];
+/** The tables. @param types of the database, and what a name of a table begins with */
+export function ledgerTables(types: {
+  readonly text: string;
+  readonly number: string;
+  readonly prefix: string;
+  /** Behind the tables whose rows belong to a day. */
+  readonly dated: (column: string) => string;
+  readonly plain: string;
+}): string {
+  const { text, number, prefix, dated, plain } = types;
+  const own = ownColumns.map((column) =>
+    ownTexts.includes(column)
+      ? `${column} ${text}${isOptionalText(column) ? "" : " not null"}`
+      : `${column} ${number}${optionalNumbers.has(column) ? "" : " not null"}`,
+  );
+  return `
+create table ${prefix}ledger_kinds (
+  kind ${number} primary key,
+  -- The last one on which a line of it began.
+  day ${number} not null,
+  ${kindColumns.map((column) => `${column} ${text}`).join(",\n  ")}
+)${plain};
+create table ${prefix}ledger (
+  ${own.join(",\n  ")},
+  kind ${number} not null,
+  primary key (at, request_id, attempt)
+)${dated("at")};
+create index ledger_by_kind on ${prefix}ledger (kind, at);
+create table ${prefix}ledger_hours (
+  hour ${number} not null,
+  kind ${number} not null,
+  ${hourSums.map((column) => `${column} ${number} not null`).join(",\n  ")},
+  primary key (hour, kind)
+)${dated("hour")};`;
+}
 
-/** Groups that are a column; each database has an expression of its own for the others. */
-export const groupColumns: { readonly [Group in Exclude<LedgerGroup, "day" | "tag">]: string } = {
-  key: "key_id",
-  surface: "surface",
-  format: "format",
-  model: "model",
-  persona: "persona",
-  provider: "provider",
-  upstreamModel: "upstream_model",
-};
+/** By what sums are taken, in the words of reports; `metadata.<key>` beside them. */
+export const timeGroups = ["month", "day", "hour"] as const;
+export const ledgerGroups: readonly string[] = [...timeGroups, "tag", ...reportColumns.keys()];
+/** By what lines are chosen; `metadata.<key>` beside them. */
+export const ledgerFilters: readonly string[] = ["tag", ...reportColumns.keys()];
 
-export const filters: readonly [name: keyof LedgerFilter, column: string][] = [
-  ["keyId", "key_id"],
-  ["surface", "surface"],
-  ["model", "model"],
-  ["persona", "persona"],
-  ["provider", "provider"],
-  ["upstreamModel", "upstream_model"],
-];
+const metadataName = /^metadata\.([A-Za-z0-9_-]{1,64})$/;
+/** @returns the key of a name such as `metadata.team` */
+export const metadataKeyOf = (name: string): string | undefined => metadataName.exec(name)?.[1];
+export const isLedgerGroup = (name: string): boolean =>
+  ledgerGroups.includes(name) || metadataKeyOf(name) !== undefined;

@@ -4,11 +4,10 @@ import { join } from "node:path";
 import type { Config } from "../config/config.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
-import type { PoolRepository } from "./budget-pools.ts";
-import type { SharedWindows } from "./shared-windows.ts";
 import { databaseName, openStore } from "./sqlite/store.ts";
 import { asFolderError } from "./storage-error.ts";
 import type { Store } from "./store.ts";
+import type { StoredWindows } from "./windows.ts";
 
 export type OpenedStore = Store & {
   /** The database file, or the server's address without user and password. */
@@ -16,8 +15,7 @@ export type OpenedStore = Store & {
   /** How many steps made its schema. */
   readonly schemaVersion: number;
   /** Present where several nodes share the store. */
-  readonly windows?: SharedWindows;
-  readonly poolRepository?: PoolRepository;
+  readonly windows?: StoredWindows;
 };
 
 /**

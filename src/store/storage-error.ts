@@ -7,6 +7,8 @@ export type StorageErrorKind =
   | "busy"
   | "missing"
   | "newer"
+  /** Its schema is from before the first release. */
+  | "older"
   | "foreign"
   | "unusable"
   /** There was a database; its file is now missing or empty. */
@@ -15,6 +17,9 @@ export type StorageErrorKind =
   | "away"
   /** What is known of the keys was read too long ago to be trusted. */
   | "outdated";
+
+/** Those that say what is wrong with the program or the data; of the others no place in the program tells more. */
+const puzzling: ReadonlySet<StorageErrorKind> = new Set(["corrupt", "unusable"]);
 
 export class StorageError extends Error {
   readonly kind: StorageErrorKind;
@@ -26,6 +31,11 @@ export class StorageError extends Error {
     this.name = "StorageError";
     this.kind = kind;
     this.path = path;
+  }
+
+  /** As the log asks each error: whether its message is all that there is to say. */
+  get isOutage(): boolean {
+    return !puzzling.has(this.kind);
   }
 }
 

@@ -3,8 +3,11 @@
  * is visible to other processes. It rejects with StorageError when the database fails; the write may have happened all the same,
  * so important writes must be repeatable. Times are Unix milliseconds.
  */
+
 import type { Tier } from "../protocols/tiers.ts";
+import type { DatabaseState } from "./metrics.ts";
 import type { StorageError } from "./storage-error.ts";
+import type { BudgetRepository, LedgerRepository } from "./usage.ts";
 
 export interface Store {
   readonly keys: KeyRepository;
@@ -12,12 +15,15 @@ export interface Store {
   readonly conversations: ConversationRepository;
   readonly budgets: BudgetRepository;
   readonly audit: AuditRepository;
+  readonly alerts: AlertRepository;
   readonly ledger: LedgerRepository;
   readonly maintenance: Maintenance;
   /** Present where several nodes share the store. */
   readonly nodes?: NodeRepository;
-  /** What was seen of the network to a database on a server; absent where there is none. */
-  network?(): NetworkCounts;
+  /** Under which this process' calls are found once it has ended; absent where that name may change. @throws StorageError */
+  processName?(): string;
+  /** What was seen of a database on a server; absent where there is none. */
+  database?(): DatabaseState;
   /** Releases this process' leases. No method may be called afterwards. */
   close(): Promise<void>;
 }
@@ -28,24 +34,10 @@ export type NodeVersions = { readonly program: string; readonly configuration: s
 /** The nodes that serve from this store, each with the versions that it told. */
 export interface NodeRepository {
   /** @returns what the other nodes told in the last minute */
-  tell(node: string, versions: NodeVersions): Promise<NodeVersions[]>;
+  tell(node: string, versions: NodeVersions): Promise<(NodeVersions & { readonly node: string })[]>;
   /** Forgets the node. */
   leave(node: string): Promise<void>;
 }
-
-/** Since the start. */
-export type NetworkCounts = {
-  /** Statements and transactions; those of them that failed, and those that were waited for no longer. */
-  readonly statements: number;
-  readonly failed: number;
-  readonly late: number;
-  /** Pools of connections that were thrown away, as one of them had gone silent. */
-  readonly replaced: number;
-  /** Whether changes are heard of, and not only asked for. */
-  readonly isListening: boolean;
-  /** How often nothing was heard any more. */
-  readonly deaf: number;
-};
 
 /** An API key as stored: never the key itself, only its SHA-256. */
 export type KeyRow = {
@@ -105,10 +97,11 @@ export interface KeyRepository {
   update(id: string, changes: Partial<KeyRights>): Promise<boolean>;
   /**
    * Gives the key a new secret; given again, the old one stays what it was.
-   * @param oldUntil until when that one is taken too; null: from no time on
-   * @returns false when there is no such key, or it is revoked
+   * @param from the hash of the secret that is replaced: what is carried out late does not take the next one's place
+   * @param oldUntil until when the old one is taken too; null: from no time on
+   * @returns false when there is no such key, it is revoked, or its secret is another by now
    */
-  replaceSecret(id: string, prefix: string, hash: string, oldUntil: number | null): Promise<boolean>;
+  replaceSecret(id: string, from: string, prefix: string, hash: string, oldUntil: number | null): Promise<boolean>;
   /** Notes when keys were last used; never moves a time backwards. */
   touch(uses: ReadonlyMap<string, number>): Promise<void>;
 }
@@ -149,8 +142,6 @@ export type IdempotencyRecord = CallId & {
   events: number | null;
   /** The number of the first event in the body; the ones before are rows of their own. Likewise a whole answer's pieces. */
   bodyFrom: number | null;
-  /** 1: the stream's events are stored as whole texts; 0: as their data alone, by an older version. */
-  wholeEvents: 0 | 1;
 };
 
 export type FinishedCall = {
@@ -307,102 +298,11 @@ export interface ConversationRepository {
   markDeleted(holder: string, id: string, now: number): Promise<boolean>;
 }
 
-/** A day or a month in UTC, or a sum that is paid in advance and stays until it is spent. */
-export type BudgetPeriod = "day" | "month" | "prepaid";
-
-/** A budget that an operator set while serving. Sums of money are whole micro-dollars, here and below. */
-export type BudgetRow = {
-  /** `key:<id>`, `tag:<name>`, `tier:<name>` or `all`. */
-  readonly scope: string;
-  readonly period: BudgetPeriod;
-  readonly limit: number;
-  readonly updatedAt: number;
-};
-
-/** What was spent of one budget in one span of time: `2026-11-22`, `2026-11`, or `prepaid`. */
-export type BudgetSpan = { readonly scope: string; readonly span: string };
-export type Spending = BudgetSpan & {
-  readonly spent: number;
-  /** By calls that are under way. */
-  readonly reserved: number;
-};
-
-/** A call that is about to be made. */
-export type Reservation = {
-  readonly id: string;
-  readonly at: number;
-  /** The most it should cost. */
-  readonly amount: number;
-  /** The budgets that it counts against. */
-  readonly budgets: readonly (BudgetSpan & { readonly limit: number })[];
-  /** The window of tokens that it counts in. */
-  readonly tokens?: {
-    readonly key: string;
-    /** A reading in milliseconds that never goes back; it is of another clock than `at`. */
-    readonly now: number;
-    readonly limit: number;
-    readonly tokens: number;
-  };
-};
-
-/** A window of tokens after a reservation was made or refused. */
-export type TokenWindow = {
-  readonly used: number;
-  /** Milliseconds until the window is empty. */
-  readonly emptyMs: number;
-  /** Milliseconds until the refused tokens fit; 0 where they fit now. Infinity: they never do. */
-  readonly waitMs: number;
-};
-
-/** Some of a budget's money that is counted elsewhere (`budget-pools.ts`), and for how long nobody has told of it. */
-export type OpenPool = { readonly pool: string; readonly quietMs: number };
-
-/** What became of a reservation: made where neither a budget nor the window of tokens refuses it. */
-export type Reserved = {
-  readonly refusedBy?: Spending & {
-    readonly limit: number;
-    /** Where some of the budget is in pools: those that may give something back. */
-    readonly pools?: readonly OpenPool[];
-  };
-  readonly tokens?: TokenWindow;
-};
-
-/**
- * Budgets, what is spent of them, and the reservations of calls under way. Of concurrent reservations in all processes no more
- * are made than fit. A span of a day or a month that is asked for the first time begins with what the ledger has of it, and from
- * then on counts every line, once: by its reservation, or when the ledger gets it.
- */
-export interface BudgetRepository {
-  list(): Promise<BudgetRow[]>;
-  /**
-   * Replaces the limit of the budget that is there.
-   * @param isNew whether nothing was held to it before: one that is prepaid begins with nothing spent
-   */
-  set(row: BudgetRow, isNew?: boolean): Promise<void>;
-  /** Raises the limit. @returns the new one; undefined where there is no such budget */
-  add(budget: Pick<BudgetRow, "scope" | "period">, amount: number, at: number): Promise<number | undefined>;
-  /** @returns false where there is none */
-  remove(budget: Pick<BudgetRow, "scope" | "period">): Promise<boolean>;
-  /** Counts the call in all of its budgets and its window, or in none. Fits: a budget that is not spent, with room for all of it. */
-  reserve(reservation: Reservation): Promise<Reserved>;
-  /**
-   * Ends a reservation: what it really cost is spent, and its tokens are corrected. Does nothing for one that was ended before.
-   * @returns whether there was one
-   */
-  settle(id: string, spent: number, tokens: number): Promise<boolean>;
-  /** Ends the reservations of dead processes, which spend nothing. @returns how many */
-  releaseAbandoned(): Promise<number>;
-  /** In the order that they are asked in; nothing spent where nothing is known. */
-  spending(spans: readonly BudgetSpan[]): Promise<Spending[]>;
-  /** Forgets what was spent in spans of days and months that ended before that span of a day (`2026-11-22`). @returns how many */
-  forgetSpending(beforeDay: string): Promise<number>;
-}
-
 /** One act of an operator. */
 export type AuditRow = {
   readonly id: string;
   readonly at: number;
-  /** Who: a key's id, or the user whom a proxy names. */
+  /** Who: a key's id, the user whom a proxy names, or who ran a command. */
   readonly actor: string;
   /** `key.create` and its like. */
   readonly act: string;
@@ -428,154 +328,30 @@ export interface AuditRepository {
   list(page: AuditPage): Promise<AuditRow[]>;
 }
 
-/** Kinds of tokens. In OpenAI's meaning: `input` includes what was cached and heard, `output` what was thought and spoken. */
-export const tokenKinds = [
-  "input",
-  "cacheRead",
-  "cacheWrite5m",
-  "cacheWrite1h",
-  "output",
-  "reasoning",
-  "audioInput",
-  "audioOutput",
-] as const;
-export type TokenCounts = { readonly [Kind in (typeof tokenKinds)[number]]: number };
+/** What an operator was alerted of, and has not ended. @property since Unix milliseconds */
+export type AlertCause = { readonly cause: string; readonly since: number };
 
-/** Kinds of costs. No part is in two of them, and together they are the cost. `other`: tools, images, whole requests. */
-export const costKinds = [
-  "input",
-  "cacheRead",
-  "cacheWrite",
-  "output",
-  "reasoning",
-  "audioInput",
-  "audioOutput",
-  "other",
-] as const;
-export type CostParts = { readonly [Kind in (typeof costKinds)[number]]: number };
+/** @property body as it is signed and sent */
+export type AlertMessage = { readonly id: string; readonly body: string; readonly at: number };
 
-/**
- * How an attempt ended. `finished`: a whole answer came. `broken`: the upstream failed, before or within its answer. `abandoned`: the
- * client left. `refused`: Troupe or the upstream refused the request. `replayed`, `joined`: the answer is another call's.
- */
-export const callEnds = ["finished", "broken", "abandoned", "refused", "replayed", "joined"] as const;
-export type CallEnd = (typeof callEnds)[number];
+/** A message for one destination. @property attempts this one included */
+export type QueuedAlert = AlertMessage & { readonly destination: string; readonly attempts: number };
 
-/** One attempt to answer a request, for the accounts. Texts are names: nothing of a message. Costs are micro-dollars. */
-export type LedgerLine = {
-  readonly requestId: string;
-  /** From 1 on; with the request's id it names the line. */
-  readonly attempt: number;
-  /** When the attempt began. */
-  readonly at: number;
-  readonly keyId: string;
-  readonly tags: readonly string[];
-  readonly surface: string;
-  /** The client's format. */
-  readonly format: string;
-  /** As the caller named it. */
-  readonly model: string;
-  readonly persona: string | null;
-  readonly personaVersion: string | null;
-  /** The configured provider and the model there; null where none was asked. */
-  readonly provider: string | null;
-  readonly upstreamModel: string | null;
-  readonly ended: CallEnd;
-  /** The HTTP status of the attempt's answer; null where there was none. */
-  readonly status: number | null;
-  /** The request whose call this one replayed or joined. */
-  readonly callOf: string | null;
-  readonly serviceTier: string | null;
-  /** Where the counts come from; `none`: nothing was asked of an upstream. */
-  readonly counted: "upstream" | "estimated" | "unknown" | "none";
-  readonly tokens: TokenCounts;
-  /** Null: unknown. */
-  readonly cost: number | null;
-  /** Null where only the sum is known, or not even that. */
-  readonly costs: CostParts | null;
-  /** Where the price comes from; `none`: nothing was billed. */
-  readonly priceSource: "upstream" | "configuration" | "list" | "free" | "none" | "unknown";
-  /** Of the price list, as YYYY-MM-DD. */
-  readonly priceDate: string | null;
-  /** What the price does not say exactly, for people. */
-  readonly priceNote: string | null;
-  readonly firstTokenMs: number | null;
-  readonly totalMs: number;
-  /** Only of a line that is to be written; budgets need it. */
-  readonly payer?: LinePayer;
-};
+/** Messages beyond it are not queued. */
+export const maxAlertMessages = 1_000;
 
-export type LinePayer = {
-  /** Of the key. */
-  readonly tier: string;
-  /** Where the line's cost counts by its reservation. */
-  readonly reserved: readonly BudgetSpan[];
-};
-
-export type LedgerFilter = {
-  /** Begun at or after that time. */
-  readonly since: number;
-  /** Begun before that time. */
-  readonly until: number;
-  readonly keyId?: string;
-  readonly tag?: string;
-  readonly surface?: string;
-  readonly model?: string;
-  readonly persona?: string;
-  readonly provider?: string;
-  readonly upstreamModel?: string;
-};
-
-/** By what sums are taken. A call with two tags counts for both; one without has the empty tag. */
-export const ledgerGroups = [
-  "day",
-  "key",
-  "tag",
-  "surface",
-  "format",
-  "model",
-  "persona",
-  "provider",
-  "upstreamModel",
-] as const;
-export type LedgerGroup = (typeof ledgerGroups)[number];
-
-export type LedgerSum = {
-  /** A value for each group, in their order; a day is YYYY-MM-DD in UTC, what was null is empty. */
-  readonly group: readonly string[];
-  /** All lines, however they ended. */
-  readonly calls: number;
-  readonly ended: { readonly [End in CallEnd]: number };
-  readonly tokens: TokenCounts;
-  /** Of the calls whose cost is known. */
-  readonly cost: number;
-  readonly costs: CostParts;
-  /** How many calls `cost` leaves out. */
-  readonly unknownCosts: number;
-  /** How many calls have estimated counts. */
-  readonly estimated: number;
-};
-
-/** Where a page of lines ended. */
-export type LedgerPlace = Pick<LedgerLine, "at" | "requestId" | "attempt">;
-
-export type LedgerPage = LedgerFilter & {
-  /** Only the attempts for that request. */
-  readonly requestId?: string;
-  readonly ended?: CallEnd;
-  /** The last line of the page before. */
-  readonly before?: LedgerPlace;
-  readonly limit: number;
-};
-
-/** What calls used and cost. */
-export interface LedgerRepository {
-  /** Adds lines, also to what is spent of budgets; those that are there already stay as they are. @returns how many were new */
-  append(lines: readonly LedgerLine[]): Promise<number>;
-  /** Exact sums, costliest first, then by group; by days, in their order. @param by none: one sum of all */
-  sums(filter: LedgerFilter, by: readonly LedgerGroup[], limit: number): Promise<LedgerSum[]>;
-  /** Latest first. */
-  lines(page: LedgerPage): Promise<LedgerLine[]>;
+export interface AlertRepository {
+  causes(): Promise<AlertCause[]>;
+  /** Queues the message for each destination, unless somebody was told of the cause already. @returns whether it was queued */
+  begin(cause: string, message: AlertMessage, destinations: readonly string[]): Promise<boolean>;
+  /** The same for its end, where it began. */
+  end(cause: string, message: AlertMessage, destinations: readonly string[]): Promise<boolean>;
+  /** Messages that are due, which nobody else is given until that time. */
+  claim(now: number, until: number, limit: number): Promise<QueuedAlert[]>;
+  postpone(message: Pick<QueuedAlert, "id" | "destination">, due: number): Promise<void>;
+  remove(message: Pick<QueuedAlert, "id" | "destination">): Promise<void>;
+  /** How many messages wait. */
+  waiting(): Promise<number>;
 }
 
 export type RunTotals = { running: number; finished: number; interrupted: number; bytes: number };

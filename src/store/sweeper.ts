@@ -2,6 +2,7 @@
 import type { Config } from "../config/config.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
+import type { SampledTable } from "../lib/metrics.ts";
 import { StorageError } from "./storage-error.ts";
 import type { Maintenance } from "./store.ts";
 
@@ -15,8 +16,8 @@ const pagesPerStep = 64;
 const reserveBytes = 16 * 1024 ** 2;
 /** How long a deleted turn stays, since a client may still pass it as the `after` of a page. */
 const deletedRetentionMs = hourMs;
-/** Beyond this database size idempotency records are removed before they expire, oldest first, except those of the last hour. */
-const maxDatabaseBytes = 16 * 1024 ** 3;
+/** Beyond this size of all stored answers they are removed before they expire, oldest first, except those of the last hour. */
+const maxAnswerBytes = 16 * 1024 ** 3;
 
 export type SweepRules = {
   readonly retentionHours: number;
@@ -48,7 +49,7 @@ export type SweepCounts = { answers: number; turns: number; ledger: number; page
 export async function sweepStep(
   maintenance: Maintenance,
   now: number,
-  { retentionHours, maxBytes = maxDatabaseBytes, ledgerDays = Number.POSITIVE_INFINITY }: SweepRules,
+  { retentionHours, maxBytes = maxAnswerBytes, ledgerDays = Number.POSITIVE_INFINITY }: SweepRules,
   counts: SweepCounts,
   deletedBefore = now - deletedRetentionMs,
 ): Promise<boolean> {
@@ -68,7 +69,9 @@ export async function sweepStep(
       async () => {
         const { bytes, freeBytes } = await maintenance.size();
         const finishedHourAgo = now + (retentionHours - 1) * hourMs;
-        return bytes - freeBytes > maxBytes ? maintenance.removeExpiredRuns(finishedHourAgo, rowsPerStep) : 0;
+        // Answers are added up only where they may be too many: it reads them all.
+        const areTooMany = bytes - freeBytes > maxBytes && (await maintenance.runTotals()).bytes > maxBytes;
+        return areTooMany ? maintenance.removeExpiredRuns(finishedHourAgo, rowsPerStep) : 0;
       },
     ],
     ["pages", async () => ((await maintenance.size()).freeBytes > reserveBytes ? maintenance.shrink(pagesPerStep) : 0)],
@@ -135,3 +138,11 @@ export class Sweeper {
     this.#later(everyMs);
   }
 }
+
+export const sweepMetrics: SampledTable<Sweeper> = {
+  troupe_swept_answers_total: { help: "Expired idempotency records removed.", read: ({ counts }) => counts.answers },
+  troupe_swept_turns_total: { help: "Expired conversation turns removed.", read: ({ counts }) => counts.turns },
+  troupe_swept_ledger_total: { help: "Old lines of the ledger removed.", read: ({ counts }) => counts.ledger },
+  troupe_sweeps_total: { help: "Sweeps that ended.", read: ({ counts }) => counts.sweeps },
+  troupe_sweep_failures_total: { help: "Sweeps that failed in the store.", read: ({ counts }) => counts.failures },
+};

@@ -2,9 +2,11 @@
 import type { ProviderConfig, Timeouts } from "../config/config.ts";
 import type { ExtrasCatalog } from "../protocols/chat/extras.ts";
 import type { Account, Provider } from "../providers/provider.ts";
+import { Credentials } from "./credentials.ts";
 
 export type BoundAccount = {
   readonly account: Account;
+  readonly credentials: Credentials;
   readonly provider: Provider;
   readonly timeouts: Timeouts;
   /** The names under which a caller may place its extra options, the most specific first. */
@@ -46,12 +48,13 @@ export class Accounts {
 }
 
 function bind(config: ProviderConfig, provider: Provider): BoundAccount {
-  const { timeouts, dialect: _, ...account } = config;
+  const { timeouts, dialect: _, apiKey: _key, headers: _headers, ...account } = config;
   const models = account.models.length > 0 ? account.models : provider.models;
   return {
     provider,
     timeouts,
     account: { ...account, models },
+    credentials: new Credentials(config, provider.kind === "remote" ? (provider.keyPlace ?? {}) : {}),
     namespaces: namespacesOf(account.name, provider),
     models: new Set(models),
   };
@@ -67,6 +70,7 @@ function bindLocal(provider: Provider): BoundAccount {
     timeouts: { connectSeconds: 0, firstByteSeconds: 0, idleSeconds: 0 },
     namespaces: [provider.name],
     models: new Set(provider.models),
-    account: { name: provider.name, baseUrl: "", headers: {}, models: provider.models, options: {}, modelRules: [] },
+    account: { name: provider.name, baseUrl: "", models: provider.models, options: {}, modelRules: [] },
+    credentials: new Credentials({ headers: {}, options: {} }, {}),
   };
 }

@@ -24,8 +24,11 @@ export class UsageFinder {
   #model: string | undefined;
   #isLost = false;
 
-  /** @param contentType of the answer */
-  constructor(contentType: string | null) {
+  readonly #onText: ((text: string) => void) | undefined;
+
+  /** @param contentType of the answer @param onText is given the texts in it, as JSON writes them */
+  constructor(contentType: string | null, onText?: (text: string) => void) {
+    this.#onText = onText;
     if (contentType?.includes("text/event-stream")) this.#events = new SseParser(maxEvent);
     else this.#isLost = contentType?.includes("json") !== true;
   }
@@ -44,6 +47,7 @@ export class UsageFinder {
   found(): Usage | undefined {
     if (this.#isLost) return undefined;
     try {
+      if (this.#events === undefined) this.#texts(Buffer.concat(this.#tail).toString());
       const usage = usageIn(this.#events === undefined ? this.#plain() : this.#counts);
       return this.#images === 0 ? usage : withImages(usage ?? noTokens, this.#images);
     } catch {
@@ -78,9 +82,16 @@ export class UsageFinder {
     return object === null ? undefined : objectOf(parseJson(`{"${object[1]}":${object[2]}}`));
   }
 
+  #texts(json: string): void {
+    if (this.#onText === undefined) return;
+    for (const [, text] of json.matchAll(words)) this.#onText(text!);
+  }
+
   /** Counts come in parts in some formats: later ones replace those before, name by name. */
   #event(data: string): void {
     this.#model ??= modelIn(data.slice(0, maxHead));
+    // Of an event that only says again what came before.
+    if (!data.includes('"response.') || data.includes('.delta"')) this.#texts(data);
     if (!data.includes('"usage')) return;
     const event = objectOf(parseJson(data));
     const found = event && countsIn(event);
@@ -93,6 +104,10 @@ export class UsageFinder {
     }
   }
 }
+
+/** Where the formats have words of an answer. */
+const words =
+  /"(?:content|text|delta|arguments|partial_json|thinking|reasoning|reasoning_content|refusal)"\s*:\s*"((?:[^"\\]|\\.)+)"/g;
 
 /** The object that has the counts: the answer itself, or what an event of some formats holds. */
 function countsIn(value: JsonObject): JsonObject | undefined {

@@ -67,7 +67,7 @@ export type CallTools = { readonly upstream: Upstream; readonly media: MediaFetc
  * @throws ApiError when the upstream can't be reached or is too slow; ClientDisconnected when `options.signal` aborts
  */
 export function callUpstream(tools: CallTools, target: Target, options: CallOptions): Promise<Answer<EventSource>> {
-  const begun = options.observer.begin();
+  const begun = options.observer.begin(options.signal);
   return begun === undefined ? makeCall(tools, target, options) : begun.then(() => makeCall(tools, target, options));
 }
 
@@ -159,9 +159,8 @@ function exchangeWith(
   target: Target,
   options: ReadingOptions,
 ): Promise<Answer<EventSource>> {
-  const { account, timeouts } = target;
-  options.observer.sent(account.name);
-  return answerOf(upstream.send(request, account, timeouts, options.signal, options.onSent), provider, target, options);
+  options.observer.sent(target.account.name);
+  return answerOf(upstream.send(request, target, options.signal, options.onSent), provider, target, options);
 }
 
 /** Does not take the request, as an asynchronous function holds its arguments until it settles. */

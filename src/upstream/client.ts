@@ -9,7 +9,8 @@ import { type Decompressor, decompressor } from "../lib/http/decompress.ts";
 import { type HeaderFields, HttpFault } from "../lib/http/parser.ts";
 import { IdleTimer } from "../lib/idle-timer.ts";
 import { ApiError } from "../protocols/errors.ts";
-import type { Account, UpstreamRequest } from "../providers/provider.ts";
+import type { UpstreamRequest } from "../providers/provider.ts";
+import type { BoundAccount } from "./accounts.ts";
 
 /** The client disconnected, so no response is sent. */
 export class ClientDisconnected extends Error {
@@ -31,9 +32,12 @@ const drainMs = 1000;
 /** A request that is passed on: its body may be streamed. */
 export type PassedRequest = Omit<UpstreamRequest, "body"> & {
   readonly body?: HttpRequest["body"];
-  /** Whether nothing is added to its headers but what the operator configured. */
+  /** Whether nothing is added to its headers but the key and what the operator configured. */
   readonly isBare?: boolean;
 };
+
+/** On whose account a request is sent. */
+type Sender = Pick<BoundAccount, "account" | "credentials" | "timeouts">;
 
 export class Upstream {
   readonly #clock: Clock;
@@ -52,20 +56,20 @@ export class Upstream {
    */
   send(
     request: PassedRequest,
-    account: Account,
-    timeouts: Timeouts,
+    { account, credentials, timeouts }: Sender,
     signal: AbortSignal,
     onSent?: () => void,
   ): Promise<UpstreamAnswer> {
     return new Promise((resolve, reject) => {
       if (signal.aborted) throw new ClientDisconnected();
       const answer = new UpstreamAnswer(account.name, timeouts, this.#clock, signal, { resolve, reject, onSent });
-      answer.begin(this.#transport, {
+      const unsigned = {
         method: request.method ?? "POST",
         url: request.url,
-        headers: headersOf(request, account),
+        headers: request.isBare === true ? (request.headers ?? {}) : { ...usualHeaders, ...request.headers },
         ...(request.body === undefined ? {} : { body: request.body }),
-      });
+      };
+      answer.begin(this.#transport, credentials.sign(unsigned));
     });
   }
 
@@ -81,15 +85,6 @@ const usualHeaders = {
   "accept-encoding": "identity",
   "user-agent": "troupe",
 };
-
-/** The operator's headers go before an adapter's; lists are joined. */
-function headersOf({ headers, listHeaders = [], isBare }: PassedRequest, account: Account): Record<string, string> {
-  const sent: Record<string, string> = { ...(isBare === true ? {} : usualHeaders), ...headers, ...account.headers };
-  for (const name of listHeaders) {
-    if (headers[name] && account.headers[name]) sent[name] = `${headers[name]},${account.headers[name]}`;
-  }
-  return sent;
-}
 
 /** Maximum pieces buffered before a reader is attached; then the socket is paused. */
 const maxAhead = 4;
@@ -285,12 +280,15 @@ export class UpstreamAnswer implements CallReceiver, Source<Buffer> {
     this.headers = headers;
     this.#cancelTimer();
     this.#idleTimer.touch();
-    this.#decompressor = decompressor(headers.get("content-encoding"), this.#transfer, {
-      push: (bytes) => this.#take(bytes),
-      end: () => this.#finish(),
-      fail: (error) => this.fail(error as Error),
-    });
-    this.#transfer = this.#decompressor ?? this.#transfer;
+    const coding = headers.get("content-encoding");
+    if (coding !== null) {
+      this.#decompressor = decompressor(coding, this.#transfer, {
+        push: (bytes) => this.#take(bytes),
+        end: () => this.#finish(),
+        fail: (error) => this.fail(error as Error),
+      });
+      this.#transfer = this.#decompressor ?? this.#transfer;
+    }
     this.#body = new Buffered(this.#transfer!, maxAhead);
     this.#opened.resolve(this);
   }

@@ -19,10 +19,11 @@ export type CompletedCall = {
 export interface CallObserver {
   /**
    * The first of all: nothing was done for the call yet.
+   * @param signal ends a wait; then it rejects with ClientDisconnected
    * @returns a promise only where there is something to wait for
    * @throws ApiError where the call may not be made; rejects with the same
    */
-  begin(): Promise<void> | undefined;
+  begin(signal?: AbortSignal): Promise<void> | undefined;
   /** The request is about to go upstream. */
   sent(provider: string): void;
   /** The upstream's headers arrived, or the call failed. */
@@ -41,6 +42,10 @@ export interface CallObserver {
   upstreamFailed(provider: string, status: number): void;
   /** Fragments of a stream that were copied as bytes. */
   repeated(texts: RepeatedText): void;
+  /** Whether the call can be estimated by the text of an answer that is passed on as bytes. */
+  readonly wantsText: boolean;
+  /** Text in such an answer. */
+  passedText(text: string): void;
   /** A stream broke after its first fragment. @param counted what the upstream had counted by then */
   faulted(fault: UpstreamFault | ApiError, counted: Usage | undefined): void;
   /** The client disconnected before the answer's end. @param counted as above */

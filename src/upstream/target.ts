@@ -1,11 +1,12 @@
 /** Resolves a model's name and a request to a target: an account and the call to make there. */
 
+import { isPlainText } from "../lib/plain-text.ts";
 import { truncate } from "../lib/truncate.ts";
 import { splitExtras } from "../protocols/chat/extras.ts";
 import { upgradeLegacy } from "../protocols/chat/legacy-functions.ts";
 import type { ChatRequest } from "../protocols/chat/schema.ts";
 import { ApiError } from "../protocols/errors.ts";
-import { parseModelId } from "../protocols/model-id.ts";
+import { leadsElsewhere, parseModelId } from "../protocols/model-id.ts";
 import type { Source } from "../protocols/source.ts";
 import type { Call } from "../providers/provider.ts";
 import type { Accounts, BoundAccount } from "./accounts.ts";
@@ -30,12 +31,13 @@ export function resolveTarget(
   mayName: (provider: string) => boolean = () => true,
 ): Target {
   const { bound, name } = resolveModel(accounts, modelId, mayName);
-  const { account, provider, timeouts, namespaces, models } = bound;
+  const { account, provider, credentials, timeouts, namespaces, models } = bound;
   const { request: plain, extras } = splitExtras(request, namespaces, provider.extras, accounts.catalog);
   const upgraded = upgradeLegacy(withoutPrevious(plain));
   return {
     account,
     provider,
+    credentials,
     timeouts,
     namespaces,
     models,
@@ -55,10 +57,12 @@ export function resolveModel(
   modelId: string,
   mayName: (provider: string) => boolean = () => true,
 ): { readonly bound: BoundAccount; readonly name: string } {
+  if (!isPlainText(modelId)) throw ApiError.invalidValue("model", "model must not hold control characters.");
   const id = parseModelId(modelId);
   const bound = id === undefined ? undefined : accounts.find(id.namespace);
   if (id === undefined || bound === undefined)
-    throw ApiError.unknownProvider(explainUnknown(accounts, modelId, mayName));
+    throw ApiError.unknownProvider(explainUnknown(accounts, modelId, mayName), modelId);
+  if (leadsElsewhere(id.name)) throw ApiError.unknownProvider(`'${truncate(modelId)}' names no model.`, modelId);
   return { bound, name: id.name };
 }
 

@@ -1,6 +1,7 @@
 /** One attempt to answer a request, as the accounts are told of it. */
 import type { Usage } from "../protocols/chat/schema.ts";
-import type { BudgetSpan, CallEnd, LedgerLine } from "../store/store.ts";
+import type { CallEnd, LedgerLine } from "../store/usage.ts";
+import type { Labels } from "./labels.ts";
 
 /** Known before anything is sent. */
 export type Attempt = {
@@ -11,6 +12,8 @@ export type Attempt = {
   readonly keyId: string;
   readonly tier: string;
   readonly tags: readonly string[];
+  /** Who it is for, as the request says. */
+  readonly labels: Labels;
   readonly surface: string;
   /** The client's format, as `protocol.name`. */
   readonly format: string;
@@ -39,8 +42,10 @@ export type AttemptTarget = {
 };
 
 export type AttemptBounds = {
-  /** The bytes of the request's body. */
+  /** The bytes of the request's text. */
   readonly inputBytes: number;
+  /** Beside them the tokens of what is no text, or is named by its address. */
+  readonly inputTokens?: number | undefined;
   /** The most tokens that the answer may have, where the request says so; for each choice. */
   readonly maxOutputTokens?: number | undefined;
   readonly choices?: number | undefined;
@@ -52,6 +57,8 @@ export type AttemptBounds = {
   readonly audioSeconds?: number | undefined;
   /** Of a call that asks for one that costs more than the usual one. */
   readonly serviceTier?: string | undefined;
+  /** What else it asks for that costs more, as prices name it. */
+  readonly surcharges?: readonly string[] | undefined;
   /** Absent: by tokens. `nothing`: it asks for nothing that is billed. `unknown`: for what nobody can say before, or by other measures. */
   readonly billed?: "nothing" | "unknown" | undefined;
 };
@@ -110,21 +117,20 @@ export interface UsageEntry {
   settle(outcome: Outcome): void;
 }
 
-/** What has a say before an attempt, and is told its cost after it: budgets. */
+/** What has a say before an attempt: budgets. Whatever it reserves ends with the attempt's line, when the ledger has it. */
 export interface UsageGate {
   /**
-   * Sets aside what the attempt may cost at most.
-   * @param at when it began, in Unix milliseconds
-   * @returns undefined where nothing is to be settled. Rejects with ApiError where that is not left
+   * Sets aside what the attempt is estimated to cost.
+   * @param line as it stands in the ledger if nobody lives to end it
+   * @param signal ends a wait for room; then it rejects with ClientDisconnected
+   * @returns undefined where nothing applies to it. Rejects with ApiError where that is not left
    */
-  reserve(attempt: Attempt, at: number): Promise<Reservation> | undefined;
+  reserve(attempt: Attempt, line: LedgerLine, signal?: AbortSignal): Promise<Reserved> | undefined;
 }
 
-export interface Reservation {
+export type Reserved = {
+  /** Whether the store knows of the call from here on. */
+  readonly isStored: boolean;
   /** Headers that tell the client what is left. */
-  readonly headers?: Readonly<Record<string, string>>;
-  /** The budgets that it counts in. */
-  readonly budgets?: readonly BudgetSpan[];
-  /** Called once, when the cost is known; `line.cost` is null where it never will be. Must not throw. */
-  settle(line: LedgerLine): void;
-}
+  readonly headers: Readonly<Record<string, string>>;
+};

@@ -1,6 +1,6 @@
 /** Which budgets a call counts against: those of the configuration, and those set while serving, which go before. */
 import type { BudgetLimits, Config } from "../config/config.ts";
-import type { BudgetPeriod, BudgetRow } from "../store/store.ts";
+import type { BudgetPeriod, BudgetRow } from "../store/usage.ts";
 import { microsFrom, periods } from "./spans.ts";
 
 type Settings = Pick<Config["budgets"], "all" | "tiers" | "tags" | "keys">;

@@ -1,7 +1,8 @@
 /**
- * Holds calls to their budgets and to their key's tokens per minute. What a call may cost at most is reserved before it is made, in
- * the store and so for all processes together, and what it really cost is settled after it: a budget is never overspent by more than
- * the calls under way were underestimated. A call that nothing applies to costs a look at two maps.
+ * Holds calls to their budgets and to their key's tokens per minute. What a call is estimated to cost is reserved before it is made, in
+ * the store and so for all processes together. What it really cost is spent by its line of the ledger, in one transaction with it, which also
+ * ends the reservation: a budget knows what the ledger has, whatever becomes of the process. A call that nothing applies to costs a look
+ * at two maps.
  */
 import type { Config } from "../config/config.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -9,10 +10,11 @@ import type { Logger } from "../lib/log.ts";
 import type { Usage } from "../protocols/chat/schema.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { asUnavailable } from "../store/require-storage.ts";
-import type { BudgetRepository, BudgetRow, Reservation, Reserved, TokenWindow } from "../store/store.ts";
-import type { Attempt, AttemptBounds, UsageGate, Reservation as UsageReservation } from "./attempt.ts";
+import type { BudgetRepository, BudgetRow, LedgerLine, Reservation, Reserved, TokenWindow } from "../store/usage.ts";
+import type { Attempt, AttemptBounds, Reserved as GateReserved, UsageGate } from "./attempt.ts";
+import { BudgetQueue } from "./budget-queue.ts";
 import { BudgetRules, type Payer, type Rule } from "./budget-rules.ts";
-import { mostUse, pricedTools } from "./most-use.ts";
+import { estimateUse, inputTokensOf, pricedTools } from "./cost-estimate.ts";
 import { dollarsFrom, endOf, formatDollars, spanOf } from "./spans.ts";
 
 export type BudgetTools = {
@@ -26,42 +28,43 @@ export type BudgetTools = {
   readonly tokensPerMinute: (keyId: string) => number | undefined;
   /** The most that so much use costs, in micro-dollars; undefined: the price is unknown. */
   readonly price: (attempt: Attempt, usage: Usage) => number | undefined;
-  /** Told, now and then, of what a budget allows and of what is spent and reserved of it, in dollars. */
-  readonly onSpending?: (scope: string, period: string, limit: number, used: number) => void;
   readonly onRefusal?: (kind: RefusalKind) => void;
+  /** Writes lines of this process' calls that are over, as their reservations end by it; undefined: there are none. */
+  readonly settleNow?: () => Promise<void> | undefined;
 };
 
-export type RefusalKind = "key" | "tag" | "tier" | "all" | "tokens" | "unknown_price";
+/** `held`: by calls under way alone. */
+export type RefusalKind = "key" | "tag" | "tier" | "all" | "held" | "tokens" | "unknown_price";
 
-const retryMs = 1_000;
-/** Settlements that wait for the store at most. */
-const maxWaiting = 50_000;
-const batchSize = 100;
+/** A budget in dollars. */
+export type KnownBudget = Pick<Rule, "scope" | "period" | "limit"> & {
+  /** Spent, and reserved. */
+  readonly used: number;
+  readonly reserved: number;
+};
+
 const hourMs = 3_600_000;
 const tellEveryMs = 15_000;
 /** How many budgets are told of: those of the configuration, and the first that were set. */
 const maxTold = 200;
+/** Clients whose call found no room are told to come again after so long. */
+const heldRetrySeconds = 3;
 /** For how long it is known what was spent in a day or a month. */
 const keptMs = 400 * 24 * hourMs;
 
-type Settlement = { readonly id: string; readonly spent: number; readonly tokens: number };
-
 export class Budgets implements UsageGate {
   readonly #tools: BudgetTools;
+  readonly #queue: BudgetQueue<Asked>;
   #rows: readonly BudgetRow[] = [];
   #rules: { readonly of: Config["budgets"]; readonly rules: BudgetRules } | undefined;
-  #waiting: Settlement[] = [];
-  #settling: Promise<void> | undefined;
   #isClosed = false;
-  #cancelRetry = () => {};
+  #known: readonly KnownBudget[] = [];
   #cancelTidying = () => {};
   #cancelTelling = () => {};
 
-  /** Totals since the start: reservations made, settled, and left to the end of the process. */
-  readonly counts = { reserved: 0, settled: 0, lost: 0 };
-
   constructor(tools: BudgetTools) {
     this.#tools = tools;
+    this.#queue = new BudgetQueue(tools.clock, heldBy);
   }
 
   /** Reads the budgets that were set. To be called whenever a key or a budget has changed. @throws StorageError */
@@ -70,25 +73,39 @@ export class Budgets implements UsageGate {
     this.#rules = undefined;
   }
 
-  /** Ends what dead processes reserved, now and once an hour, and tells what is spent. @throws StorageError */
+  /** What was last read of the budgets that the configuration names or that were set, of so many as metrics tell of. */
+  get known(): readonly KnownBudget[] {
+    return this.#known;
+  }
+
+  /** How many calls wait for room. */
+  get waiting(): number {
+    return this.#queue.size;
+  }
+
+  /** Lines of calls that are over were written: there may be room for those that wait. */
+  settled(): void {
+    this.#queue.wake();
+  }
+
   async start(): Promise<void> {
-    await this.#tools.store.releaseAbandoned();
     this.#tidyLater();
     await this.#tell();
   }
 
   /** Never rejects: what can't be read now is told the next time. */
   async #tell(): Promise<void> {
-    const { store, clock, onSpending } = this.#tools;
+    const { store, clock } = this.#tools;
     const told = this.rules.all().slice(0, maxTold);
     const now = clock.now();
     try {
       const spans = told.map(({ scope, period }) => ({ scope, span: spanOf(period, now) }));
       const found = told.length === 0 ? [] : await store.spending(spans);
-      for (const [at, { scope, period, limit }] of told.entries()) {
+      this.#known = told.map(({ scope, period, limit }, at) => {
         const { spent, reserved } = found[at]!;
-        onSpending?.(scope, period, dollarsFrom(limit), dollarsFrom(spent + reserved));
-      }
+        const used = dollarsFrom(spent + reserved);
+        return { scope, period, limit: dollarsFrom(limit), used, reserved: dollarsFrom(reserved) };
+      });
     } catch {
       // The store says elsewhere that it is away.
     }
@@ -102,7 +119,6 @@ export class Budgets implements UsageGate {
   async #tidy(): Promise<void> {
     const { store, clock, log } = this.#tools;
     try {
-      await store.releaseAbandoned();
       await store.forgetSpending(spanOf("day", clock.now() - keptMs));
     } catch (error) {
       log.warn("budgets could not be tidied up", { error });
@@ -110,16 +126,10 @@ export class Budgets implements UsageGate {
     this.#tidyLater();
   }
 
-  /** Settles what waits. */
-  async close(): Promise<void> {
+  close(): void {
     this.#isClosed = true;
     this.#cancelTidying();
     this.#cancelTelling();
-    await this.#settling;
-    await this.#settleAll();
-    this.#cancelRetry();
-    const calls = this.#waiting.length;
-    if (calls > 0) this.#tools.log.error("what calls cost could not be settled with their budgets", { calls });
   }
 
   get rules(): BudgetRules {
@@ -137,43 +147,50 @@ export class Budgets implements UsageGate {
    * @returns undefined where nothing applies to the call. Rejects with ApiError insufficient_quota, rate_limit_exceeded,
    * model_without_price or storage_unavailable
    */
-  reserve(attempt: Attempt, at: number): Promise<UsageReservation> | undefined {
+  reserve(attempt: Attempt, line: LedgerLine, signal?: AbortSignal): Promise<GateReserved> | undefined {
     const rules = attempt.bounds?.billed === "nothing" ? [] : this.rules.of(attempt);
     const tokenLimit = this.#tools.tokensPerMinute(attempt.keyId);
     if (rules.length === 0 && tokenLimit === undefined) return undefined;
-    return this.#reserve(attempt, at, rules, tokenLimit);
+    return this.#reserve(attempt, line, rules, tokenLimit, signal);
   }
 
   async #reserve(
     attempt: Attempt,
-    at: number,
+    line: LedgerLine,
     rules: readonly Rule[],
     tokenLimit: number | undefined,
-  ): Promise<UsageReservation> {
-    const { clock, store, now } = this.#tools;
+    signal: AbortSignal | undefined,
+  ): Promise<GateReserved> {
+    const { store, now } = this.#tools;
     const amount = this.#amountOf(attempt, rules);
     if (amount === 0 && tokenLimit === undefined) return nothingReserved;
     const tokens = tokensOf(attempt.bounds);
-    const reservation: Reservation = {
-      id: clock.newId(),
-      at,
+    const reservation = (): Reservation => ({
+      line,
       amount: amount ?? 0,
       // A call that is known to cost nothing may be made whatever is spent.
       budgets:
-        amount === 0 ? [] : rules.map(({ scope, period, limit }) => ({ scope, span: spanOf(period, at), limit })),
+        amount === 0 ? [] : rules.map(({ scope, period, limit }) => ({ scope, span: spanOf(period, line.at), limit })),
       ...(tokenLimit !== undefined && { tokens: { key: attempt.keyId, now: now(), limit: tokenLimit, tokens } }),
+    });
+    const ask = async () => {
+      const reserve = () => whileStored(() => store.reserve(reservation()));
+      let answer = await reserve();
+      // Calls of this process that are over make room before any is refused.
+      if (isRefused(answer)) {
+        const settling = this.#tools.settleNow?.();
+        if (settling !== undefined) {
+          await settling;
+          answer = await reserve();
+        }
+      }
+      return { ...answer, amount: amount ?? 0 };
     };
-    const reserved = await whileStored(() => store.reserve(reservation));
-    this.#refuse(reservation, rules, reserved);
-    this.counts.reserved += 1;
+    const reserved = await this.#queue.ask(ask, signal);
+    this.#refuse(reservation(), rules, reserved);
     return {
-      budgets: reservation.budgets,
+      isStored: true,
       headers: reserved.tokens === undefined ? {} : tokenHeaders(tokenLimit!, reserved.tokens),
-      settle: ({ cost, counted, tokens: used }) => {
-        const spent = cost ?? reservation.amount;
-        // Where nobody knows what was used, the estimate stands.
-        this.#settle({ id: reservation.id, spent, tokens: counted === "unknown" ? tokens : used.input + used.output });
-      },
     };
   }
 
@@ -183,8 +200,8 @@ export class Budgets implements UsageGate {
     const { settings, price, onRefusal } = this.#tools;
     const { bounds = nothingBounded } = attempt;
     const assumed = settings();
-    const amount = bounds.billed === "unknown" ? undefined : price(attempt, mostUse(bounds, assumed));
-    if (amount !== undefined) return Math.ceil(amount);
+    const amount = bounds.billed === "unknown" ? undefined : price(attempt, estimateUse(bounds, assumed));
+    if (amount !== undefined) return Math.ceil(amount * assumed.estimateFactor);
     if (assumed.unknownPrice === "allow") return undefined;
     onRefusal?.("unknown_price");
     throw ApiError.modelWithoutPrice(wordsFor(rules[0]!), bounds.billed === "unknown" ? [] : pricedTools(bounds));
@@ -194,47 +211,32 @@ export class Budgets implements UsageGate {
   #refuse(reservation: Reservation, rules: readonly Rule[], { refusedBy, tokens }: Reserved): void {
     const { onRefusal } = this.#tools;
     if (refusedBy !== undefined) {
-      const { scope, span, spent, reserved } = refusedBy;
-      const rule = rules.find((one) => one.scope === scope && spanOf(one.period, reservation.at) === span)!;
-      onRefusal?.(scope.split(":", 1)[0] as RefusalKind);
-      throw quotaError(rule, reservation, spent + reserved);
+      const { scope, span } = refusedBy;
+      const rule = rules.find((one) => one.scope === scope && spanOf(one.period, reservation.line.at) === span)!;
+      const isHeld = heldBy({ refusedBy, amount: reservation.amount }) !== undefined;
+      onRefusal?.(isHeld ? "held" : (scope.split(":", 1)[0] as RefusalKind));
+      throw isHeld ? heldError(rule, reservation, refusedBy) : quotaError(rule, reservation, refusedBy);
     }
     if (tokens === undefined || tokens.waitMs === 0) return;
     onRefusal?.("tokens");
     const { limit, tokens: asked } = reservation.tokens!;
     throw ApiError.tokensExceeded({ limit, asked, ...tokens }, tokenHeaders(limit, tokens));
   }
-
-  #settle(settlement: Settlement): void {
-    if (this.#waiting.length >= maxWaiting) this.counts.lost += 1;
-    else this.#waiting.push(settlement);
-    this.#settling ??= this.#settleAll();
-  }
-
-  /** Never rejects; what the store refuses waits on. */
-  async #settleAll(): Promise<void> {
-    const { store, clock, log } = this.#tools;
-    this.#cancelRetry();
-    while (this.#waiting.length > 0) {
-      const batch = this.#waiting.splice(0, batchSize);
-      const results = await Promise.allSettled(batch.map(({ id, spent, tokens }) => store.settle(id, spent, tokens)));
-      const failed = results.find((result) => result.status === "rejected");
-      const unsettled = batch.filter((_, at) => results[at]!.status === "rejected");
-      this.counts.settled += batch.length - unsettled.length;
-      if (failed === undefined) continue;
-      this.#waiting.unshift(...unsettled);
-      log.warn("what calls cost can't be settled with their budgets now", { error: failed.reason });
-      this.#cancelRetry = clock.setTimer(retryMs, () => {
-        this.#settling = this.#settleAll();
-      });
-      return;
-    }
-    this.#settling = undefined;
-  }
 }
 
 const nothingBounded: AttemptBounds = { inputBytes: 0 };
-const nothingReserved: UsageReservation = { settle: () => {} };
+const nothingReserved: GateReserved = { isStored: false, headers: {} };
+
+type Asked = Reserved & { readonly amount: number };
+
+const isRefused = ({ refusedBy, tokens }: Reserved) => refusedBy !== undefined || (tokens?.waitMs ?? 0) > 0;
+
+/** Names the budget that would have room, were it not for calls under way. */
+function heldBy({ refusedBy, amount }: Asked): string | undefined {
+  if (refusedBy === undefined) return undefined;
+  const { scope, span, spent, limit } = refusedBy;
+  return spent < limit && spent + amount <= limit ? `${span} ${scope}` : undefined;
+}
 
 async function whileStored<T>(work: () => Promise<T>): Promise<T> {
   try {
@@ -244,13 +246,10 @@ async function whileStored<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** UTF-8 has three bytes or more for a token of most languages; the true number counts in the end. */
-const bytesPerToken = 3;
-
 /** What a call counts as until it is over: what it says, and the longest answer where it sets a bound. */
-function tokensOf(bounds: AttemptBounds | undefined): number {
-  const { inputBytes = 0, maxOutputTokens = 0, choices = 1 } = bounds ?? {};
-  return Math.ceil(inputBytes / bytesPerToken) + maxOutputTokens * choices;
+function tokensOf(bounds = nothingBounded): number {
+  const { maxOutputTokens = 0, choices = 1 } = bounds;
+  return inputTokensOf(bounds) + maxOutputTokens * choices;
 }
 
 /** "the month's budget of the tag 'team-a'" */
@@ -260,15 +259,26 @@ export function wordsFor({ scope, period }: Pick<Rule, "scope" | "period">): str
   return `the ${period === "prepaid" ? "prepaid" : `${period}'s`} budget ${whose}`;
 }
 
-function quotaError(rule: Rule, { amount, at }: Reservation, taken: number): ApiError {
-  const left = Math.max(0, rule.limit - taken);
-  const opensAt = endOf(rule.period, at);
-  const words = wordsFor(rule);
+const capital = (words: string) => words[0]!.toUpperCase() + words.slice(1);
+
+type Refusal = NonNullable<Reserved["refusedBy"]>;
+
+function quotaError(rule: Rule, { amount, line }: Reservation, { spent }: Refusal): ApiError {
+  const left = Math.max(0, rule.limit - spent);
+  const opensAt = endOf(rule.period, line.at);
   const need = amount > 0 && left > 0 ? `, and this call may cost up to ${formatDollars(amount)}` : "";
   const opens = opensAt === undefined ? "" : ` It opens again at ${new Date(opensAt).toISOString().slice(0, 19)}Z.`;
   return ApiError.insufficientQuota(
-    `${words[0]!.toUpperCase()}${words.slice(1)} has ${formatDollars(left)} left of ${formatDollars(rule.limit)}${need}.${opens}`,
-    opensAt === undefined ? undefined : Math.ceil((opensAt - at) / 1000),
+    `${capital(wordsFor(rule))} has ${formatDollars(left)} left of ${formatDollars(rule.limit)}${need}.${opens}`,
+    opensAt === undefined ? undefined : Math.ceil((opensAt - line.at) / 1000),
+  );
+}
+
+function heldError(rule: Rule, { amount }: Reservation, { spent, reserved }: Refusal): ApiError {
+  const left = rule.limit - spent;
+  return ApiError.budgetHeld(
+    `${capital(wordsFor(rule))} has ${formatDollars(left)} left of ${formatDollars(rule.limit)}, but calls under way hold ${formatDollars(reserved)} of it until they end, and this call may cost up to ${formatDollars(amount)}. Retry in ${heldRetrySeconds} s.`,
+    heldRetrySeconds,
   );
 }
 

@@ -1,7 +1,7 @@
 /** What was counted of a call, from the usage of an answer in the inner form. */
 import { isObject } from "../lib/json/json.ts";
 import { billed, type Usage } from "../protocols/chat/schema.ts";
-import type { TokenCounts } from "../store/store.ts";
+import type { TokenCounts } from "../store/usage.ts";
 
 /** No part is more than its whole, and parts that exclude each other fit in it together. */
 export type Counted = {
@@ -16,6 +16,8 @@ export type Counted = {
   readonly audioSeconds: number;
   /** Uses of hosted tools, by their names. */
   readonly tools: Readonly<Record<string, number>>;
+  /** What the answer names beside its service tier and is billed otherwise, as prices name it. */
+  readonly surcharges: readonly string[];
   /** Micro-dollars, where the upstream itself tells the cost. */
   readonly cost: number | undefined;
 };
@@ -32,6 +34,17 @@ export const noTokens: TokenCounts = {
 };
 
 const noTools: Readonly<Record<string, number>> = {};
+const noSurcharges: readonly string[] = [];
+
+const countedText: Omit<Counted, "tokens" | "cost"> = {
+  audioCacheRead: 0,
+  imageInput: 0,
+  imageOutput: 0,
+  images: 0,
+  audioSeconds: 0,
+  tools: noTools,
+  surcharges: noSurcharges,
+};
 
 /** Upstreams may say anything: what is no count is none. */
 export function countedOf(usage: Usage): Counted {
@@ -39,6 +52,9 @@ export function countedOf(usage: Usage): Counted {
   const more = usage[billed];
   const input = countOf(usage.prompt_tokens);
   const output = countOf(usage.completion_tokens);
+  // Of text alone nothing else is told.
+  if (prompt === undefined && completion === undefined && more === undefined)
+    return { ...countedText, tokens: { ...noTokens, input, output }, cost: upstreamCost(usage) };
   const cacheRead = Math.min(input, countOf(prompt?.["cached_tokens"]));
   const written = Math.min(
     input - cacheRead,
@@ -71,6 +87,7 @@ export function countedOf(usage: Usage): Counted {
     images: countOf(more?.images),
     audioSeconds: countOf(Math.round(more?.audioSeconds ?? 0)),
     tools: more?.tools ?? noTools,
+    surcharges: more?.surcharges ?? noSurcharges,
     cost: upstreamCost(usage),
   };
 }

@@ -1,10 +1,11 @@
 /**
- * Ledger lines as they are noted in a mapped file: what like calls share as JSON, once, and a line's own part as numbers, so that a
- * note costs a quarter of a microsecond. Read back, a note that was cut short or damaged ends the notes.
+ * Ledger lines as they are noted in a mapped file, a short one as a call begins and a whole one when it is over: what like calls share as
+ * JSON, once, and a line's own part as numbers, so that a note costs a quarter of a microsecond. Read back, a note that was cut short or
+ * damaged ends the notes.
  */
-import { isSameList } from "../lib/same-list.ts";
-import { isAlike } from "../store/alike-lines.ts";
-import { type BudgetSpan, costKinds, type LedgerLine, tokenKinds } from "../store/store.ts";
+import { isAlike } from "../store/ledger-kinds.ts";
+import { costKinds, type LedgerLine, tokenKinds } from "../store/usage.ts";
+import { noTokens } from "./counts.ts";
 
 /** Of an area: what its notes look like, which of the areas was begun later, and where the notes end, in words. */
 const formatAt = 0;
@@ -22,10 +23,12 @@ const numberCount = 6 + tokenKinds.length + 1 + costKinds.length;
 /** Ids are ours, and have 36 characters. */
 const maxId = 40;
 const lineWords = noteWords + 2 * numberCount + maxId / 4;
+/** Of a call that begins: its kind, its attempt, its time and whether it is known to cost nothing. */
+const begunWords = noteWords + 2 * 4 + maxId / 4;
 /** Another version's notes may have other numbers. */
-const format = Bun.hash.crc32(["1", ...tokenKinds, ...costKinds].join(" "));
+const format = Bun.hash.crc32(["2", ...tokenKinds, ...costKinds].join(" "));
 /** So many kinds of calls are told apart before one has to be noted again. */
-const maxKinds = 16;
+const maxKinds = 32;
 
 type Shared = Omit<
   LedgerLine,
@@ -85,29 +88,40 @@ export class NoteArea {
 
   /** Written out, as it runs for every call. */
   #noteLine(line: LedgerLine, kind: number): boolean {
-    const { requestId, tokens, costs } = line;
+    const { requestId } = line;
     const { length } = requestId;
-    if (this.#end + lineWords > this.#words.length || length === 0 || length > maxId) return false;
+    const isBegun = line.ended === "interrupted";
+    const size = isBegun ? begunWords : lineWords;
+    if (this.#end + size > this.#words.length || length === 0 || length > maxId) return false;
     const numbers = this.#numbers;
     let at = (this.#end + noteWords) / 2;
     numbers[at++] = kind;
     numbers[at++] = line.attempt;
     numbers[at++] = line.at;
-    numbers[at++] = line.status ?? Number.NaN;
-    numbers[at++] = line.firstTokenMs ?? Number.NaN;
-    numbers[at++] = line.totalMs;
-    numbers[at++] = line.cost ?? Number.NaN;
-    for (let kind = 0; kind < tokenKinds.length; kind++) numbers[at++] = tokens[tokenKinds[kind]!];
-    if (costs === null) for (let kind = 0; kind < costKinds.length; kind++) numbers[at++] = Number.NaN;
-    else for (let kind = 0; kind < costKinds.length; kind++) numbers[at++] = costs[costKinds[kind]!];
+    if (isBegun) numbers[at++] = line.cost ?? Number.NaN;
+    else at = this.#putOutcome(line, at);
     const bytes = this.#bytes;
     for (let from = 0, to = at * 8; from < maxId; from++, to++) {
       const code = from < length ? requestId.charCodeAt(from) : 0;
       if (code > 0x7f) return false;
       bytes[to] = code;
     }
-    this.#seal(lineWords, length);
+    this.#seal(size, length);
     return true;
+  }
+
+  /** @returns the place behind it */
+  #putOutcome({ status, firstTokenMs, totalMs, cost, tokens, costs }: LedgerLine, place: number): number {
+    const numbers = this.#numbers;
+    let at = place;
+    numbers[at++] = status ?? Number.NaN;
+    numbers[at++] = firstTokenMs ?? Number.NaN;
+    numbers[at++] = totalMs;
+    numbers[at++] = cost ?? Number.NaN;
+    for (let kind = 0; kind < tokenKinds.length; kind++) numbers[at++] = tokens[tokenKinds[kind]!];
+    if (costs === null) for (let kind = 0; kind < costKinds.length; kind++) numbers[at++] = Number.NaN;
+    else for (let kind = 0; kind < costKinds.length; kind++) numbers[at++] = costs[costKinds[kind]!];
+    return at;
   }
 
   /** What is complete counts: whoever is killed before the last line has noted nothing. */
@@ -180,7 +194,13 @@ class AreaReader {
     };
     const shared = kinds.get(next());
     if (shared === undefined) return undefined;
-    const own = { attempt: next(), at: next(), status: known(), firstTokenMs: known(), totalMs: next() };
+    const begun = { attempt: next(), at: next() };
+    const nothing = { status: null, firstTokenMs: null, totalMs: 0, tokens: noTokens, costs: null };
+    if (this.#words[place + sizeAt] === begunWords) {
+      const cost = known();
+      return { ...shared, ...begun, ...nothing, cost, requestId: this.#text(at * 8, at * 8 + length) };
+    }
+    const own = { ...begun, status: known(), firstTokenMs: known(), totalMs: next() };
     const cost = known();
     const tokens = Object.fromEntries(tokenKinds.map((kind) => [kind, next()])) as LedgerLine["tokens"];
     const parts = costKinds.map((kind) => [kind, known()] as const);
@@ -202,10 +222,4 @@ function sumOf(words: Uint32Array, from: number, size: number): number {
 }
 
 /** Whether two lines share what is noted once. */
-function isSameKind(a: LedgerLine, b: LedgerLine): boolean {
-  return isAlike(a, b) && a.payer?.tier === b.payer?.tier && isSameList(reservedOf(a), reservedOf(b), isSameSpan);
-}
-
-const nowhere: readonly BudgetSpan[] = [];
-const reservedOf = ({ payer }: LedgerLine) => payer?.reserved ?? nowhere;
-const isSameSpan = (a: BudgetSpan, b: BudgetSpan) => a.scope === b.scope && a.span === b.span;
+const isSameKind = (a: LedgerLine, b: LedgerLine) => isAlike(a, b) && a.callOf === b.callOf && a.tier === b.tier;

@@ -1,7 +1,7 @@
 /**
- * Notes each ledger line, from the moment a call is over until the ledger has it, in a file that is mapped into memory: what a process
- * has stored there outlives it, however it ends and however long it had no processor. The next server that starts on the data folder
- * writes what was left. Adding a line twice adds it once, so a note may outlive its need.
+ * Notes each call as it begins, and its ledger line when it is over, until the ledger has it, in a file that is mapped into memory: what a
+ * process has stored there outlives it, however it ends and however long it had no processor. Other processes on the data folder write
+ * what was left: of a call that was under way, that it was interrupted. Adding a line twice adds it once, so a note may outlive its need.
  *
  * The file has two areas. While the lines of one are being written, new ones are noted in the other. Linux only.
  */
@@ -10,13 +10,13 @@ import { join } from "node:path";
 import { openLibc } from "../lib/linux/libc.ts";
 import type { Logger } from "../lib/log.ts";
 import { mapFile } from "../lib/mapped-file.ts";
-import type { LedgerLine, LedgerRepository } from "../store/store.ts";
+import type { LedgerLine, LedgerRepository } from "../store/usage.ts";
 import { NoteArea, notedLines } from "./journal-lines.ts";
 
 const folderName = "ledger-notes";
 const suffix = ".notes";
-/** Some 2,000 lines in each area: ten writes of the ledger. */
-const areaBytes = 512 * 1024;
+/** In each area some 4,000 lines, or 13,000 calls under way. */
+const areaBytes = 1024 * 1024;
 /** Of one write, as the ledger's writer has them. */
 const batchSize = 200;
 
@@ -40,14 +40,14 @@ export class LedgerJournal {
 
   /**
    * Makes a file of this process's own.
-   * @param data the data folder
+   * @param data the data folder @param name of the process, never used again by another one
    * @returns undefined where the system has no such locks. @throws the file system's errors
    */
-  static open(data: string): LedgerJournal | undefined {
+  static open(data: string, name: string = crypto.randomUUID()): LedgerJournal | undefined {
     if (openLibc() === undefined) return undefined;
     const folder = join(data, folderName);
     mkdirSync(folder, { recursive: true, mode: 0o700 });
-    const path = join(folder, crypto.randomUUID() + suffix);
+    const path = join(folder, name + suffix);
     const unfinished = `${path}.unfinished`;
     const file = openSync(unfinished, "wx+", 0o600);
     try {
@@ -67,7 +67,7 @@ export class LedgerJournal {
     }
   }
 
-  /** @returns whether there was room for it */
+  /** @param line `interrupted` of a call that begins @returns whether there was room for it */
   note(line: LedgerLine): boolean {
     return this.#current.note(line);
   }
@@ -75,13 +75,13 @@ export class LedgerJournal {
   /**
    * Begins a write of all lines that were noted by now. Where the last one failed its lines are still in the other area, and this one's
    * go on.
-   * @param held lines that are noted and no part of it
+   * @param begun calls under way, which are noted and no part of it
    */
-  beginWrite(held: Iterable<LedgerLine>): void {
+  beginWrite(begun: Iterable<LedgerLine>): void {
     if (!this.#other.isEmpty) return;
     [this.#current, this.#other] = [this.#other, this.#current];
     this.#current.begin(++this.#generation);
-    for (const line of held) this.#current.note(line);
+    for (const line of begun) this.#current.note(line);
   }
 
   /** What was noted before the write is in the ledger. */
@@ -97,25 +97,31 @@ export class LedgerJournal {
 }
 
 /**
- * Writes what killed processes have noted, and removes their files. Never rejects: what can't be written now stays for the next start.
+ * Writes what killed processes have noted, and removes their files. Never rejects: what can't be written now stays for the next time.
  * @param data the data folder
+ * @returns the names of processes whose files are there still: they live, or what they noted can't be written
  */
-export async function writeLeftLines(data: string, ledger: LedgerRepository, log: Logger): Promise<void> {
+export async function writeLeftLines(data: string, ledger: LedgerRepository, log?: Logger): Promise<Set<string>> {
   const folder = join(data, folderName);
+  const left = new Set<string>();
   for (const name of namesIn(folder)) {
     const path = join(folder, name);
     try {
-      await writeLeftIn(path, ledger, log);
+      if (!(await isWritten(path, ledger, log))) left.add(processOf(name));
     } catch (error) {
       // The process whose it was has just ended, and written all.
       if ((error as NodeJS.ErrnoException).code === "ENOENT") continue;
-      log.warn("lines of the ledger that a killed process left can't be written; the next start tries again", {
+      left.add(processOf(name));
+      log?.warn("lines of the ledger that a killed process left can't be written; the next start tries again", {
         path,
         error,
       });
     }
   }
+  return left;
 }
+
+const processOf = (name: string) => name.slice(0, name.indexOf(suffix));
 
 function namesIn(folder: string): string[] {
   try {
@@ -126,11 +132,11 @@ function namesIn(folder: string): string[] {
   }
 }
 
-async function writeLeftIn(path: string, ledger: LedgerRepository, log: Logger): Promise<void> {
+/** @returns false for a live process's */
+async function isWritten(path: string, ledger: LedgerRepository, log?: Logger): Promise<boolean> {
   const file = openSync(path, "r+");
   try {
-    // A live one's.
-    if (!lock(file)) return;
+    if (!lock(file)) return false;
     const { size } = fstatSync(file);
     // A process that was killed while it made the file, and a power cut, leave less than a whole one.
     const isWhole = path.endsWith(suffix) && size > 0;
@@ -138,9 +144,11 @@ async function writeLeftIn(path: string, ledger: LedgerRepository, log: Logger):
     const lines = isWhole ? notedLines(areasOf(mapFile(path))) : [];
     if (lines === undefined) throw new Error("another version of Troupe wrote it");
     let added = 0;
-    for (let at = 0; at < lines.length; at += batchSize) added += await ledger.append(lines.slice(at, at + batchSize));
+    for (let at = 0; at < lines.length; at += batchSize)
+      added += (await ledger.append(lines.slice(at, at + batchSize))).added;
     rmSync(path, { force: true });
-    if (added > 0) log.info("lines of the ledger that a killed process left were written", { lines: added });
+    if (added > 0) log?.info("lines of the ledger that a killed process left were written", { lines: added });
+    return true;
   } finally {
     closeSync(file);
   }

@@ -1,8 +1,11 @@
-/** Writes ledger lines in batches, off the path of calls. Until it has, they are noted where a killed process leaves them. */
+/**
+ * Writes ledger lines in batches, off the path of calls. From their beginning calls are noted where a killed process leaves them: in a file
+ * of this machine, and where several share the store also there, within half a second.
+ */
 import type { Clock } from "../lib/clock.ts";
 import { nextSlice } from "../lib/cooperative-scheduling.ts";
 import type { Logger } from "../lib/log.ts";
-import type { LedgerLine, LedgerRepository } from "../store/store.ts";
+import type { LedgerLine, LedgerRepository, Spending } from "../store/usage.ts";
 import type { LedgerJournal } from "./ledger-journal.ts";
 
 /** How long a line waits for others before whoever reads the ledger sees it. */
@@ -12,18 +15,43 @@ const batchSize = 200;
 /** How many lines wait at most while the store fails; what comes then is lost, and counted. */
 const maxWaiting = 50_000;
 
+export type LedgerWriterOptions = {
+  readonly ledger: LedgerRepository;
+  readonly clock: Clock;
+  readonly log?: Logger;
+  /** Opens what notes lines, when there is one to note; may throw, and then they are not noted. */
+  readonly openJournal?: () => LedgerJournal | undefined;
+  /** Whether others may find the calls of this process, when it has ended, in the store alone. */
+  readonly isShared?: boolean;
+  /** Whether somebody waits for lines to be written. */
+  readonly isAwaited?: () => boolean;
+  /** Given what is spent of each budget that lines were spent of. */
+  readonly onWritten?: (spending: readonly Spending[]) => void;
+};
+
 export class LedgerWriter {
   readonly #ledger: LedgerRepository;
   readonly #clock: Clock;
   readonly #log: Logger | undefined;
   readonly #openJournal: (() => LedgerJournal | undefined) | undefined;
+  readonly #isShared: boolean;
+  readonly #isAwaited: (() => boolean) | undefined;
+  readonly #onWritten: ((spending: readonly Spending[]) => void) | undefined;
   /** Null: not opened yet, as nothing was noted. */
   #journal: LedgerJournal | undefined | null = null;
-  /** Noted in place of lines that are still being made. */
-  readonly #held = new Set<LedgerLine>();
+  /** Calls under way. */
+  readonly #begun = new Set<LedgerLine>();
+  /** Of them those that have a reservation. */
+  readonly #stored = new Set<LedgerLine>();
+  /** Of them those that the store is yet to know of: of the time since the last write, and of the one before. */
+  #young = new Set<LedgerLine>();
+  #older = new Set<LedgerLine>();
   /** Whether all lines that wait are noted. */
   #areNoted = true;
   readonly #waiting: LedgerLine[] = [];
+  /** How many of those that wait end a reservation. */
+  #ends = 0;
+  #isHurried = false;
   /** When the oldest waiting line came, as a monotonic reading. */
   #since = 0;
   #cancelTimer: (() => void) | undefined;
@@ -33,17 +61,14 @@ export class LedgerWriter {
   /** Totals since the start: lines written and lost, and writes that failed. */
   readonly counts = { written: 0, lost: 0, failures: 0 };
 
-  /** @param openJournal opens what notes lines, when there is one to note; may throw, and then they are not noted */
-  constructor(
-    { ledger }: { readonly ledger: LedgerRepository },
-    clock: Clock,
-    log?: Logger,
-    openJournal?: () => LedgerJournal | undefined,
-  ) {
+  constructor({ ledger, clock, log, openJournal, isShared = false, isAwaited, onWritten }: LedgerWriterOptions) {
     this.#ledger = ledger;
     this.#clock = clock;
     this.#log = log;
     this.#openJournal = openJournal;
+    this.#isShared = isShared;
+    this.#isAwaited = isAwaited;
+    this.#onWritten = onWritten;
   }
 
   /** Lines that are not written yet. */
@@ -56,25 +81,54 @@ export class LedgerWriter {
     return this.#waiting.length === 0 ? 0 : (this.#clock.monotonic() - this.#since) / 1000;
   }
 
-  /** Notes what is known of a line that is still being made: where the process is killed before it is, this is the line. */
-  hold(line: LedgerLine): void {
-    this.#held.add(line);
+  /**
+   * Notes that a call begins.
+   * @param line what it is if the process ends before the call does @param isStored whether the store knows of it
+   */
+  begin(line: LedgerLine, isStored: boolean): void {
+    this.#begun.add(line);
     this.#note(line);
+    if (isStored) this.#stored.add(line);
+    if (!this.#isShared || isStored) return;
+    this.#young.add(line);
+    this.#later();
   }
 
-  /** @param held what stood in its place */
-  push(line: LedgerLine, held?: LedgerLine): void {
-    if (held !== undefined) this.#held.delete(held);
+  /** @param begun what the call was noted by at its beginning */
+  push(line: LedgerLine, begun?: LedgerLine): void {
+    let isEnd = false;
+    if (begun !== undefined) {
+      this.#begun.delete(begun);
+      isEnd = this.#stored.delete(begun);
+      if (!this.#young.delete(begun)) this.#older.delete(begun);
+    }
     if (this.#waiting.length >= maxWaiting) {
       this.counts.lost += 1;
       return;
     }
     if (this.#waiting.length === 0) this.#since = this.#clock.monotonic();
     this.#waiting.push(line);
+    if (isEnd) this.#ends += 1;
     this.#note(line);
     // Under load lines are written while they are young, and no burst of writes holds up the calls.
+    if (this.#ends > 0 && this.#isAwaited?.() === true) this.#hurry();
     if (this.#waiting.length === batchSize && this.#writing === undefined && !this.#isFailing) this.#soon();
     else this.#later();
+  }
+
+  /** Writes what ends reservations, if anything that waits does. Never rejects. */
+  settleNow(): Promise<void> | undefined {
+    return this.#ends === 0 || this.#isFailing ? undefined : this.flush();
+  }
+
+  /** Writes what came in this turn of the event loop, as somebody waits for it. */
+  #hurry(): void {
+    if (this.#isHurried || this.#isFailing) return;
+    this.#isHurried = true;
+    setImmediate(() => {
+      this.#isHurried = false;
+      void this.flush();
+    });
   }
 
   /** Writes all that waits by now; what the store refuses goes on waiting. Never rejects. */
@@ -96,7 +150,8 @@ export class LedgerWriter {
     const left = this.#waiting.splice(0).length;
     const journal = this.#journal ?? undefined;
     this.#journal = undefined;
-    journal?.close(left === 0);
+    // Calls that nobody ends any more are interrupted.
+    journal?.close(left === 0 && this.#begun.size === 0);
     if (left === 0) return;
     if (journal !== undefined && this.#areNoted) {
       this.#log?.error("lines of the ledger could not be written; the next start writes them", { lines: left });
@@ -136,24 +191,35 @@ export class LedgerWriter {
   }
 
   async #write(): Promise<void> {
-    if (this.#waiting.length === 0) return;
+    // A call that ends within a quarter of a second is in the store by its line alone.
+    const begun = [...this.#older];
+    if (this.#waiting.length === 0 && begun.length === 0 && this.#young.size === 0) return;
     try {
-      this.#journal?.beginWrite(this.#held);
+      this.#journal?.beginWrite(this.#begun);
+      const ends = this.#ends;
       // What comes meanwhile waits for others again: a few lines cost nearly as much as a batch.
-      for (let left = this.#waiting.length; left > 0; ) {
+      let left = this.#waiting.length;
+      do {
         const began = this.#clock.monotonic();
         const batch = this.#waiting.slice(0, Math.min(left, batchSize));
-        await this.#ledger.append(batch);
+        const notes = begun.splice(0, batchSize);
+        const { spending } = await this.#ledger.append(batch, notes);
+        for (const line of notes) this.#older.delete(line);
         this.#waiting.splice(0, batch.length);
         left -= batch.length;
         this.counts.written += batch.length;
         this.#since = began;
-        if (left > 0) await nextSlice();
-      }
+        if (batch.length > 0) this.#onWritten?.(spending);
+        if (left > 0 || begun.length > 0) await nextSlice();
+      } while (left > 0 || begun.length > 0);
       this.#isFailing = false;
+      this.#ends -= ends;
       this.#journal?.endWrite();
       if (this.#waiting.length === 0) this.#areNoted = true;
+      for (const line of this.#young) this.#older.add(line);
+      this.#young = new Set();
       if (this.#waiting.length >= batchSize) this.#soon();
+      else if (this.#older.size > 0) this.#later();
     } catch (error) {
       this.counts.failures += 1;
       if (!this.#isFailing) {

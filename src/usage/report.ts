@@ -1,15 +1,26 @@
-/** Questions to the ledger as people ask them, and its sums as they are told: one form for the command, the API and the console. */
+/**
+ * Questions to the ledger as people ask them, and its answers as they are given: one dialect for the command, a key's own usage, the admin
+ * API and the console. Money is in micro-dollars, but in spreadsheets.
+ */
 import { snakeCaseNumbered } from "../lib/snake-case.ts";
+import { isLedgerGroup, ledgerFilters, ledgerGroups, metadataKeyOf } from "../store/ledger-columns.ts";
 import {
   callEnds,
+  costKinds,
   type LedgerFilter,
   type LedgerGroup,
+  type LedgerLine,
   type LedgerRepository,
   type LedgerSum,
-  ledgerGroups,
-} from "../store/store.ts";
+  tokenKinds,
+} from "../store/usage.ts";
 
-export type UsageQuery = { readonly filter: LedgerFilter; readonly by: readonly LedgerGroup[]; readonly limit: number };
+export type UsageQuery = {
+  readonly filter: LedgerFilter;
+  readonly by: readonly LedgerGroup[];
+  readonly after?: readonly string[];
+  readonly limit: number;
+};
 
 /** A question that nobody can answer. `param` names the part that is wrong. */
 export class UsageQueryError extends Error {
@@ -22,64 +33,67 @@ export class UsageQueryError extends Error {
   }
 }
 
-/** As text, in the words of the command's flags and the API's query. */
-export type UsageQuestion = {
-  readonly by?: string | undefined;
-  readonly since?: string | undefined;
-  readonly until?: string | undefined;
-  readonly key?: string | undefined;
-  readonly tag?: string | undefined;
-  readonly model?: string | undefined;
-  readonly persona?: string | undefined;
-  readonly provider?: string | undefined;
-  readonly limit?: string | undefined;
-};
+/** As text, by the names of the command's flags and the API's parameters; filters by metadata as `metadata.<key>`. */
+export type UsageQuestion = Readonly<Record<string, string | undefined>>;
 
 const dayMs = 86_400_000;
 const usualDays = 30;
-const maxRows = 10_000;
+export const maxRows = 10_000;
+const usualRows = 1_000;
 const maxGroups = 3;
 
-/** The groups' names as people write them. */
-const groupNames = new Map<string, LedgerGroup>(
-  ledgerGroups.map((group) => [group === "upstreamModel" ? "upstream_model" : group, group]),
-);
+export const groupWords = `1 to ${maxGroups} of ${ledgerGroups.join(", ")}, metadata.<key>, separated by commas`;
 
 /** @param now Unix milliseconds @throws UsageQueryError */
 export function parseUsageQuestion(question: UsageQuestion, now: number): UsageQuery {
-  const { key, tag, model, persona, provider } = question;
-  const today = Math.floor(now / dayMs) * dayMs;
-  // Whole days by default: their sums are kept, and need no adding up.
-  const until = question.until === undefined ? today + dayMs : timeOf("until", question.until, now);
-  const since = question.since === undefined ? today - (usualDays - 1) * dayMs : timeOf("since", question.since, now);
-  if (since >= until) throw new UsageQueryError("since", "since must lie before until.");
+  const by = groupsOf(question["by"] ?? "day");
   return {
-    filter: {
-      since,
-      until,
-      ...(key !== undefined && { keyId: key }),
-      ...(tag !== undefined && { tag }),
-      ...(model !== undefined && { model }),
-      ...(persona !== undefined && { persona }),
-      ...(provider !== undefined && { provider }),
-    },
-    by: groupsOf(question.by ?? "day"),
-    limit: limitOf(question.limit),
+    filter: parseFilter(question, now),
+    by,
+    ...(question["after"] !== undefined && { after: afterOf(question["after"], by.length) }),
+    limit: limitOf(question["limit"]),
   };
+}
+
+/** @param days how far back without a beginning. @throws UsageQueryError */
+export function parseFilter(question: UsageQuestion, now: number, days = usualDays): LedgerFilter {
+  const today = Math.floor(now / dayMs) * dayMs;
+  const given = (name: "since" | "until") => {
+    const text = question[name];
+    return text === undefined ? undefined : timeOf(name, text, now);
+  };
+  // Whole hours by default: their sums are kept, and need no adding up.
+  const until = given("until") ?? today + dayMs;
+  const since = given("since") ?? today - (days - 1) * dayMs;
+  if (since >= until) throw new UsageQueryError("since", "since must lie before until.");
+  const where = Object.entries(question).flatMap(([name, value]) =>
+    value !== undefined && (ledgerFilters.includes(name) || metadataKeyOf(name) !== undefined) ? [[name, value]] : [],
+  );
+  return { since, until, where: Object.fromEntries(where) };
 }
 
 function groupsOf(text: string): LedgerGroup[] {
   const names = text.split(",").map((name) => name.trim());
-  const groups = names.map((name) => groupNames.get(name));
-  if (groups.includes(undefined) || new Set(names).size < names.length || names.length > maxGroups) {
-    const known = [...groupNames.keys()].join(", ");
-    throw new UsageQueryError("by", `by must be 1 to ${maxGroups} of ${known}, separated by commas.`);
-  }
-  return groups as LedgerGroup[];
+  if (!names.every(isLedgerGroup) || new Set(names).size < names.length || names.length > maxGroups)
+    throw new UsageQueryError("by", `by must be ${groupWords}.`);
+  return names;
+}
+
+/** Where the page of sums behind one begins, as a text that says nothing to people. */
+const cursorOf = (group: readonly string[]): string => Buffer.from(JSON.stringify(group)).toString("base64url");
+
+function afterOf(text: string, groups: number): string[] {
+  const wrong = new UsageQueryError("after", "after must be the next of a page that was asked for by the same groups.");
+  try {
+    const group: unknown = JSON.parse(Buffer.from(text, "base64url").toString());
+    const isGroup = Array.isArray(group) && group.length === groups && group.every((one) => typeof one === "string");
+    if (isGroup) return group as string[];
+  } catch {}
+  throw wrong;
 }
 
 function limitOf(text: string | undefined): number {
-  if (text === undefined) return maxRows;
+  if (text === undefined) return usualRows;
   const limit = /^\d{1,5}$/.test(text) ? Number(text) : 0;
   if (limit < 1 || limit > maxRows) throw new UsageQueryError("limit", `limit must be a number from 1 to ${maxRows}.`);
   return limit;
@@ -87,19 +101,20 @@ function limitOf(text: string | undefined): number {
 
 const units: Readonly<Record<string, number>> = { h: 3_600_000, d: dayMs, w: 7 * dayMs };
 
-/** A day or a time in UTC, or how long ago. */
+/** A day or a time in UTC, Unix seconds, or how long ago. */
 function timeOf(param: string, text: string, now: number): number {
   const ago = /^(\d{1,4})([hdw])$/.exec(text);
   if (ago !== null) {
     const at = now - Number(ago[1]) * units[ago[2]!]!;
     return ago[2] === "h" ? at : Math.floor(at / dayMs) * dayMs;
   }
-  const isTime = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d))?$/.test(text);
+  if (/^\d{9,11}$/.test(text)) return Number(text) * 1000;
+  const isTime = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d))?$/.test(text);
   const at = isTime ? Date.parse(text) : Number.NaN;
   if (Number.isNaN(at)) {
     throw new UsageQueryError(
       param,
-      `${param} must be a day (2026-11-22), a time (2026-11-22T10:00:00Z) or a span (7d, 24h).`,
+      `${param} must be a day (2026-11-22), a time (2026-11-22T10:00:00Z), Unix seconds or a span (7d, 24h).`,
     );
   }
   return at;
@@ -109,7 +124,7 @@ function timeOf(param: string, text: string, now: number): number {
 const renamed = (numbers: Readonly<Record<string, number>>): Record<string, number> =>
   Object.fromEntries(Object.entries(numbers).map(([name, value]) => [snakeCaseNumbered(name), value]));
 
-function totalsJson(sum: Omit<LedgerSum, "group">): Record<string, unknown> {
+export function totalsJson(sum: Omit<LedgerSum, "group">): Record<string, unknown> {
   return {
     calls: sum.calls,
     ended: sum.ended,
@@ -121,57 +136,153 @@ function totalsJson(sum: Omit<LedgerSum, "group">): Record<string, unknown> {
   };
 }
 
-export type UsageReport = {
-  readonly query: UsageQuery;
-  readonly rows: readonly LedgerSum[];
-  readonly total: LedgerSum;
-};
+/** Names of keys by their ids. */
+export type KeyNames = ReadonlyMap<string, string>;
 
-/** @throws StorageError */
-export async function reportUsage(ledger: LedgerRepository, query: UsageQuery): Promise<UsageReport> {
-  const { filter, by, limit } = query;
-  const [rows, [total]] = await Promise.all([ledger.sums(filter, by, limit), ledger.sums(filter, [], 1)]);
-  return { query, rows, total: total! };
-}
+const keyName = (names: KeyNames, group: LedgerGroup, value: string) =>
+  group === "key" ? [["key_name", names.get(value) ?? null] as const] : [];
 
-export function usageJson({ query, rows, total }: UsageReport): Record<string, unknown> {
-  const { filter, by } = query;
+export const sumJson = (by: readonly LedgerGroup[], sum: LedgerSum, names: KeyNames): Record<string, unknown> => ({
+  ...Object.fromEntries(by.flatMap((group, at) => [[group, sum.group[at]!], ...keyName(names, group, sum.group[at]!)])),
+  ...totalsJson(sum),
+});
+
+const headJson = ({ filter, by }: UsageQuery) => ({
+  object: "usage",
+  since: new Date(filter.since).toISOString(),
+  until: new Date(filter.until).toISOString(),
+  by,
+});
+
+export const reportTotal = async (ledger: LedgerRepository, { filter }: UsageQuery, signal?: AbortSignal) =>
+  (await ledger.sums(filter, [], { limit: 1, ...(signal && { signal }) }))[0]!;
+
+/** One page of sums. @throws StorageError */
+export async function usagePage(
+  ledger: LedgerRepository,
+  query: UsageQuery,
+  names: KeyNames,
+  signal: AbortSignal,
+): Promise<Record<string, unknown>> {
+  const { filter, by, after, limit } = query;
+  const found = await ledger.sums(filter, by, { limit: limit + 1, signal, ...(after && { after }) });
+  const total = await reportTotal(ledger, query, signal);
+  const rows = found.slice(0, limit);
+  const hasMore = found.length > limit;
   return {
-    object: "usage",
-    since: new Date(filter.since).toISOString(),
-    until: new Date(filter.until).toISOString(),
-    by: by.map(snakeCaseNumbered),
-    data: rows.map((sum) => ({
-      ...Object.fromEntries(by.map((group, at) => [snakeCaseNumbered(group), sum.group[at]])),
-      ...totalsJson(sum),
-    })),
+    ...headJson(query),
+    data: rows.map((sum) => sumJson(by, sum, names)),
     total: totalsJson(total),
+    has_more: hasMore,
+    next: hasMore ? cursorOf(rows.at(-1)!.group) : null,
   };
 }
 
+/** All sums, however many there are, in the order of their groups. @throws StorageError */
+export async function* allSums(ledger: LedgerRepository, { filter, by }: UsageQuery): AsyncIterable<LedgerSum> {
+  for (let after: readonly string[] | undefined; ; ) {
+    const found = await ledger.sums(filter, by, { limit: maxRows, ...(after && { after }) });
+    yield* found;
+    if (found.length < maxRows || by.length === 0) return;
+    after = found.at(-1)!.group;
+  }
+}
+
+/** All lines, the newest first. @throws StorageError */
+export async function* allLines(ledger: LedgerRepository, filter: LedgerFilter): AsyncIterable<LedgerLine> {
+  const limit = 1_000;
+  for (let before: LedgerLine | undefined; ; ) {
+    const found = await ledger.lines({ ...filter, limit, ...(before && { before }) });
+    yield* found;
+    if (found.length < limit) return;
+    before = found.at(-1);
+  }
+}
+
+/** The same JSON as a page that holds all rows, in pieces. */
+export async function* usageJson(ledger: LedgerRepository, query: UsageQuery, names: KeyNames): AsyncIterable<string> {
+  yield `${JSON.stringify(headJson(query)).slice(0, -1)},"data":[`;
+  let separator = "\n";
+  for await (const sum of allSums(ledger, query)) {
+    yield separator + JSON.stringify(sumJson(query.by, sum, names));
+    separator = ",\n";
+  }
+  const total = totalsJson(await reportTotal(ledger, query));
+  yield `\n],"total":${JSON.stringify(total)},"has_more":false,"next":null}\n`;
+}
+
 /** Rows for a spreadsheet (RFC 4180), with dollars to the micro-dollar. */
-export function usageCsv({ query, rows }: UsageReport): string {
-  const kinds = rows[0] === undefined ? [] : Object.keys(rows[0].tokens);
-  const head = [
-    ...query.by.map(snakeCaseNumbered),
+export async function* usageCsv(ledger: LedgerRepository, query: UsageQuery, names: KeyNames): AsyncIterable<string> {
+  yield csvRow([
+    ...query.by.flatMap((group) => (group === "key" ? [group, "key_name"] : [group])),
     "calls",
     ...callEnds,
-    ...kinds.map((kind) => `${snakeCaseNumbered(kind)}_tokens`),
+    ...tokenKinds.map((kind) => `${snakeCaseNumbered(kind)}_tokens`),
     "cost_dollars",
     "unknown_cost_calls",
     "estimated_calls",
-  ];
-  const lines = rows.map((sum) => [
-    ...sum.group,
-    sum.calls,
-    ...callEnds.map((end) => sum.ended[end]),
-    ...Object.values(sum.tokens),
-    dollarsOf(sum.cost),
-    sum.unknownCosts,
-    sum.estimated,
   ]);
-  return [head, ...lines].map((cells) => `${cells.map((cell) => quoted(String(cell))).join(",")}\r\n`).join("");
+  for await (const sum of allSums(ledger, query)) {
+    yield csvRow([
+      ...query.by.flatMap((group, at) => [
+        sum.group[at]!,
+        ...keyName(names, group, sum.group[at]!).map(([, name]) => name ?? ""),
+      ]),
+      sum.calls,
+      ...callEnds.map((end) => sum.ended[end]),
+      ...tokenKinds.map((kind) => sum.tokens[kind]),
+      dollarsOf(sum.cost),
+      sum.unknownCosts,
+      sum.estimated,
+    ]);
+  }
 }
+
+/** A line as JSON has it. */
+export function lineJson(line: LedgerLine, names: KeyNames): Record<string, unknown> {
+  const { requestId, attempt, at, keyId, tags, tokens, cost, costs, metadata, tier: _, ...rest } = line;
+  return {
+    request_id: requestId,
+    attempt,
+    at: new Date(at).toISOString(),
+    key: keyId,
+    key_name: names.get(keyId) ?? null,
+    tags,
+    ...Object.fromEntries(Object.entries(rest).map(([name, value]) => [snakeCaseNumbered(name), value])),
+    metadata: metadata === null ? null : JSON.parse(metadata),
+    tokens: renamed(tokens),
+    cost_micro_dollars: cost,
+    costs_micro_dollars: costs === null ? null : renamed(costs),
+  };
+}
+
+/** Lines as a spreadsheet has them: what is a list or an object in JSON has a column for each part, or is JSON. */
+export async function* linesCsv(lines: AsyncIterable<LedgerLine>, names: KeyNames): AsyncIterable<string> {
+  let isFirst = true;
+  for await (const line of lines) {
+    const { tokens: _, costs: __, cost_micro_dollars: ___, ...rest } = lineJson(line, names);
+    const cells: Record<string, unknown> = {
+      ...rest,
+      ...Object.fromEntries(tokenKinds.map((kind) => [`${snakeCaseNumbered(kind)}_tokens`, line.tokens[kind]])),
+      cost_dollars: line.cost === null ? null : dollarsOf(line.cost),
+      ...Object.fromEntries(
+        costKinds.map((kind) => [
+          `${snakeCaseNumbered(kind)}_cost_dollars`,
+          line.costs === null ? null : dollarsOf(line.costs[kind]),
+        ]),
+      ),
+    };
+    if (isFirst) yield csvRow(Object.keys(cells));
+    isFirst = false;
+    yield csvRow(
+      Object.values(cells).map((cell) =>
+        typeof cell === "object" && cell !== null ? JSON.stringify(cell) : ((cell ?? "") as string | number),
+      ),
+    );
+  }
+}
+
+const csvRow = (cells: readonly (string | number)[]) => `${cells.map((cell) => quoted(String(cell))).join(",")}\r\n`;
 
 /** A cell that a spreadsheet would take for a formula begins with an apostrophe. */
 function quoted(cell: string): string {

@@ -1,5 +1,5 @@
 /** The spans of time that budgets hold for, all in UTC, and sums of money. */
-import type { BudgetPeriod } from "../store/store.ts";
+import type { BudgetPeriod } from "../store/usage.ts";
 
 export const periods = ["day", "month", "prepaid"] as const satisfies readonly BudgetPeriod[];
 

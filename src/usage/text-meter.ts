@@ -88,3 +88,44 @@ function addText(text: string, into: Measured): void {
 function copyOf(text: string, max: number): string {
   return text.length <= max ? text : Buffer.from(text.slice(0, max)).toString();
 }
+
+/** What holds media, addresses or sealed data, and no words. */
+const wordless: ReadonlySet<string> = new Set([
+  ...[
+    "model",
+    "data",
+    "url",
+    "image_url",
+    "file_data",
+    "file_uri",
+    "fileUri",
+    "b64_json",
+    "signature",
+    "thoughtSignature",
+  ],
+  ...["encrypted_content", "id", "type", "role", "mimeType", "mime_type", "media_type"],
+]);
+
+/** Characters of all texts of a JSON body that is passed on, whatever its format; numbers stand for tokens, as embeddings take them. */
+export function bodyMeter(body: unknown): TextMeter {
+  const texts = { length: 0, others: 0, last: "" };
+  const measure = (value: unknown, key: string, depth = 0) => {
+    if (depth > maxDepth) return;
+    if (typeof value === "string") {
+      if (!wordless.has(key) && !value.startsWith("data:")) addText(value, texts);
+    } else if (Array.isArray(value))
+      for (const one of value) measure(one, typeof one === "number" ? "" : key, depth + 1);
+    else if (typeof value === "object" && value !== null)
+      for (const name in value) measure((value as never)[name], name, depth + 1);
+    else if (typeof value === "number" && key === "") texts.others += charactersPerToken;
+  };
+  measure(body, "body");
+  return {
+    length: texts.length + texts.others,
+    sample: texts.last === "" ? [] : [copyOf(texts.last, maxRequestSample)],
+  };
+}
+
+const charactersPerToken = 4;
+/** No request has words further in. */
+const maxDepth = 64;

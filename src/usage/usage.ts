@@ -3,10 +3,11 @@ import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
 import { billed, type Usage } from "../protocols/chat/schema.ts";
 import { ApiError } from "../protocols/errors.ts";
-import type { LedgerLine } from "../store/store.ts";
-import type { Attempt, Outcome, Reservation, Seen, UsageEntry, UsageGate } from "./attempt.ts";
+import type { LedgerLine } from "../store/usage.ts";
+import { ClientDisconnected } from "../upstream/client.ts";
+import type { Attempt, Outcome, Reserved, Seen, UsageEntry, UsageGate } from "./attempt.ts";
 import { countedOf, noTokens } from "./counts.ts";
-import { type Estimate, type Estimating, estimateMeter, reckonMeter } from "./estimate.ts";
+import { type Estimate, type Estimating, estimateMeter } from "./estimate.ts";
 import type { LedgerWriter } from "./ledger-writer.ts";
 import type { Priced, Prices } from "./prices/prices.ts";
 import type { TokenCounter } from "./tokenizer.ts";
@@ -35,20 +36,24 @@ export class UsageRecorder {
 
   /**
    * Opens the entry of an attempt. Whoever begins it settles it, whatever happens.
+   * @param signal ends a wait for room in a budget
    * @returns a promise only where a budget has to be waited for
-   * @throws ApiError where a budget has no room for it, and then a line tells of the refusal; rejects with the same
+   * @throws ApiError where a budget has no room for it, and then a line tells of the refusal; rejects with the same, or ClientDisconnected
    */
-  begin(attempt: Attempt): UsageEntry | Promise<UsageEntry> {
+  begin(attempt: Attempt, signal?: AbortSignal): UsageEntry | Promise<UsageEntry> {
     const entry = new Entry(this.#tools, this.#estimates, attempt);
-    const reserving = this.gate?.reserve(attempt, entry.at);
-    return reserving === undefined ? entry : this.#reserve(entry, reserving);
+    const reserving = this.gate?.reserve(attempt, entry.begun, signal);
+    if (reserving !== undefined) return this.#reserve(entry, reserving);
+    entry.begin();
+    return entry;
   }
 
-  async #reserve(entry: Entry, reserving: Promise<Reservation>): Promise<UsageEntry> {
+  async #reserve(entry: Entry, reserving: Promise<Reserved>): Promise<UsageEntry> {
     try {
-      entry.reserved(await reserving);
+      entry.begin(await reserving);
     } catch (error) {
-      entry.settle({ ended: "refused", status: error instanceof ApiError ? error.status : 500 });
+      if (error instanceof ClientDisconnected) entry.settle({ ended: "abandoned" });
+      else entry.settle({ ended: "refused", status: error instanceof ApiError ? error.status : 500 });
       throw error;
     }
     return entry;
@@ -76,28 +81,29 @@ class Entry implements UsageEntry {
   readonly #tools: UsageTools;
   readonly #estimates: Set<Promise<void>>;
   readonly #attempt: Attempt;
-  /** When the attempt began, in Unix milliseconds. */
-  readonly at: number;
+  /** The line as it is if the process ends before the call does. */
+  readonly begun: LedgerLine;
   readonly #startedAt: number;
   #firstTokenMs: number | null = null;
   #totalMs = 0;
-  #reservation: Reservation | undefined;
+  #reserved: Reserved | undefined;
   #isSettled = false;
 
   constructor(tools: UsageTools, estimates: Set<Promise<void>>, attempt: Attempt) {
     this.#tools = tools;
     this.#estimates = estimates;
     this.#attempt = attempt;
-    this.at = tools.clock.now();
+    this.begun = begunLine(attempt, tools.clock.now());
     this.#startedAt = tools.clock.monotonic();
   }
 
-  reserved(reservation: Reservation): void {
-    this.#reservation = reservation;
+  begin(reserved?: Reserved): void {
+    this.#reserved = reserved;
+    this.#tools.writer.begin(this.begun, reserved?.isStored === true);
   }
 
   get headers(): Readonly<Record<string, string>> {
-    return this.#reservation?.headers ?? {};
+    return this.#reserved?.headers ?? noHeaders;
   }
 
   firstToken(): void {
@@ -108,7 +114,7 @@ class Entry implements UsageEntry {
     const { target } = this.#attempt;
     if (target === undefined) return undefined;
     const tier = usage[billed]?.serviceTier ?? serviceTier;
-    return this.#tools.prices().price(target, countedOf(usage), tier, this.at).cost ?? undefined;
+    return this.#tools.prices().price(target, countedOf(usage), tier, this.begun.at).cost ?? undefined;
   }
 
   settle(outcome: Outcome): void {
@@ -118,6 +124,9 @@ class Entry implements UsageEntry {
     const { usage, seen } = outcome;
     const isOutputTold = usage !== undefined && (outcome.ended === "finished" || usage.completion_tokens > 0);
     if (isOutputTold || seen === undefined) this.#close(this.#line(outcome, "upstream"));
+    // Of what was asked for nothing is known, and the upstream may have done all of it.
+    else if (usage === undefined && isLeft(outcome) && seen.output.length === 0)
+      this.#close(this.#line(outcome, "unknown"));
     else this.#settleByEstimate(outcome, seen);
   }
 
@@ -139,27 +148,17 @@ class Entry implements UsageEntry {
       ]);
       return this.#estimated(outcome, prompt, completion);
     };
-    const held = this.#reckoned(outcome, { input, output });
-    this.#tools.writer.hold(held);
     const settling = estimate()
       .catch((error) => {
         this.#tools.log.error("the tokens of a call could not be estimated", { error });
         return this.#line(outcome, "unknown");
       })
       .then((line) => {
-        this.#close(line, held);
+        this.#close(line);
         this.#estimates.delete(settling);
         if (this.#elapsedMs - this.#totalMs > lateMs) void this.#tools.writer.flush();
       });
     this.#estimates.add(settling);
-  }
-
-  /** The line as it is known at once: what a killed process leaves of a call that is being estimated. */
-  #reckoned(outcome: Outcome, { input, output }: Seen): LedgerLine {
-    const told = outcome.usage;
-    if (told === undefined && input === undefined) return this.#line(outcome, "unknown");
-    const prompt = told === undefined ? reckonMeter(input!) : toldAs(told.prompt_tokens);
-    return this.#estimated(outcome, prompt, reckonMeter(output));
   }
 
   #estimated(outcome: Outcome, prompt: Estimate, completion: Estimate): LedgerLine {
@@ -168,11 +167,9 @@ class Entry implements UsageEntry {
     });
   }
 
-  /** @param held what was noted in its place */
-  #close(line: LedgerLine, held?: LedgerLine): void {
-    this.#reservation?.settle(line);
+  #close(line: LedgerLine): void {
     this.#tools.onLine?.(line, this.#attempt.target?.isListed === true);
-    this.#tools.writer.push(line, held);
+    this.#tools.writer.push(line, this.begun);
   }
 
   /** @param source where counts come from, if there are any */
@@ -190,26 +187,18 @@ class Entry implements UsageEntry {
     const counted = usage === undefined ? undefined : countedOf(usage);
     const priced = !isBilled
       ? nothing
-      : this.#tools.prices().price(target, counted ?? countedOf(someUsage), tier, this.at);
+      : this.#tools.prices().price(target, counted ?? countedOf(someUsage), tier, this.begun.at);
     // Of a call whose counts are unknown only a cost of nothing is known.
     const price = counted === undefined && priced.cost !== 0 ? unknown : priced;
     return {
-      requestId: attempt.requestId,
-      attempt: attempt.number,
-      at: this.at,
-      keyId: attempt.keyId,
-      tags: attempt.tags,
-      surface: attempt.surface,
-      format: attempt.format,
-      model: attempt.model,
-      persona: attempt.persona ?? null,
-      personaVersion: attempt.personaVersion ?? null,
+      ...this.begun,
       provider: target?.provider ?? null,
       upstreamModel: target?.model ?? null,
       ended: outcome.ended,
       status: outcome.status ?? null,
       callOf: outcome.callOf ?? null,
       serviceTier: tier ?? null,
+      ...attempt.labels,
       counted: counted !== undefined ? source : isBilled ? "unknown" : "none",
       tokens: counted?.tokens ?? noTokens,
       cost: price.cost,
@@ -219,10 +208,49 @@ class Entry implements UsageEntry {
       priceNote: isReckoned ? withNote(price.priceNote) : price.priceNote,
       firstTokenMs: this.#firstTokenMs,
       totalMs: this.#totalMs,
-      payer: { tier: attempt.tier, reserved: this.#reservation?.budgets ?? [] },
     };
   }
 }
+
+/** What asks nobody, or nothing that is billed, is known to cost nothing. */
+function begunLine({ target, bounds, ...attempt }: Attempt, at: number): LedgerLine {
+  const isFree = target === undefined || target.isLocal || bounds?.billed === "nothing";
+  return {
+    requestId: attempt.requestId,
+    attempt: attempt.number,
+    at,
+    keyId: attempt.keyId,
+    tags: attempt.tags,
+    surface: attempt.surface,
+    format: attempt.format,
+    model: attempt.model,
+    persona: attempt.persona ?? null,
+    personaVersion: attempt.personaVersion ?? null,
+    provider: target?.provider ?? null,
+    upstreamModel: target?.model ?? null,
+    ended: "interrupted",
+    status: null,
+    callOf: null,
+    serviceTier: null,
+    ...attempt.labels,
+    counted: isFree ? "none" : "unknown",
+    tokens: noTokens,
+    cost: isFree ? 0 : null,
+    costs: null,
+    priceSource: isFree ? "none" : "unknown",
+    priceDate: null,
+    priceNote: isFree ? null : interruptedNote,
+    firstTokenMs: null,
+    totalMs: 0,
+    tier: attempt.tier,
+  };
+}
+
+const interruptedNote = "the process ended while the call was under way";
+const noHeaders: Readonly<Record<string, string>> = {};
+
+/** Whether nobody waited for the answer: the client left, or we gave it up. */
+const isLeft = ({ ended, status }: Outcome) => ended === "abandoned" || (ended === "broken" && status === 504);
 
 /** How long the line of a finished call waits for its estimate: with its write it is in the ledger within a second. */
 const finishedEstimateMs = 400;

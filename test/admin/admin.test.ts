@@ -2,7 +2,8 @@ import { describe, expect, test } from "bun:test";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { adminRoutes } from "../../src/admin/routes.ts";
 import type { Config } from "../../src/config/config.ts";
-import { openApiDocument } from "../../src/http/openapi/openapi.ts";
+import { openApiDocument } from "../../src/http/app.ts";
+import { reservationOf, settle } from "../helpers/budgeted-call.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { Troupe, type TroupeOptions } from "../helpers/troupe.ts";
 
@@ -211,6 +212,7 @@ describe("keys", () => {
 
   test.each<[unknown, string, string]>([
     [{}, "missing_field", "name"],
+    [{ name: "a", models: ["openai"] }, "invalid_value", "models"],
     [{ name: "" }, "invalid_value", "name"],
     [{ name: "a", tier: "gold" }, "invalid_value", "tier"],
     [{ name: "a", tier: "enterprise" }, "invalid_value", "per_minute"],
@@ -239,6 +241,7 @@ describe("budgets", () => {
       unknownPrice: "refuse",
       assumedOutputTokens: 4096,
       assumedToolUses: 5,
+      estimateFactor: 1,
     };
     await using house = await House.open({ clock, config: { budgets } });
     const { store } = house.troupe.server.services;
@@ -263,9 +266,11 @@ describe("budgets", () => {
       { scope: "tag:team-a", span: "prepaid", limit: 12_500_000 },
       { scope: "all", span: "2026-11", limit: 1e8 },
     ];
-    await store.budgets.reserve({ id: "1", at: 1, amount: 2_000_000, budgets: held });
-    await store.budgets.reserve({ id: "2", at: 1, amount: 500_000, budgets: held });
-    await store.budgets.settle("1", 1_000_001, 0);
+    const at = Date.parse("2026-11-22");
+    const first = reservationOf("1", { at, amount: 2_000_000, budgets: held });
+    await store.budgets.reserve(first);
+    await store.budgets.reserve(reservationOf("2", { at, amount: 500_000, budgets: held }));
+    await settle(store, first, 1_000_001);
     const list = await house.get("/v1/budgets");
     expect(
       dataOf(list).map(({ id, origin, spent, reserved, left, resets_at }) => [
@@ -343,10 +348,11 @@ describe("usage and calls", () => {
   test("are told by sums, by lines and by one request's attempts", async () => {
     const { house, requestId, keyId } = await used();
     await using _ = house;
-    const sums = await house.get("/v1/usage?group_by=key,tag,provider&tag=team-a");
+    const sums = await house.get("/v1/usage?by=key,tag,provider&tag=team-a");
     expect(dataOf(sums)).toHaveLength(1);
     expect(dataOf(sums)[0]).toMatchObject({
       key: keyId,
+      key_name: "a",
       tag: "team-a",
       provider: "builtin",
       calls: 1,
@@ -375,7 +381,11 @@ describe("usage and calls", () => {
     });
     expect(errorOf(await house.ask("GET", "/v1/calls/req_none"))).toEqual([404, "not_found", "id"]);
     expect(errorOf(await house.ask("GET", "/v1/calls?after=x"))).toEqual([400, "invalid_value", "after"]);
-    expect(errorOf(await house.ask("GET", "/v1/usage?group_by=week"))).toEqual([400, "invalid_value", "group_by"]);
+    expect(errorOf(await house.ask("GET", "/v1/usage?by=week"))).toEqual([400, "invalid_value", "by"]);
+    const name = async (path: string) => errorOf(await house.ask("GET", path));
+    expect(await name("/v1/usage?group_by=day")).toEqual([400, "invalid_value", "group_by"]);
+    expect(await name("/v1/calls?ended=well")).toEqual([400, "invalid_value", "ended"]);
+    expect(await name("/v1/calls?limit=101")).toEqual([400, "invalid_value", "limit"]);
     expect(errorOf(await house.ask("GET", "/v1/usage?since=never"))).toEqual([400, "invalid_value", "since"]);
   });
 

@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { KeyError, matchKey } from "../../src/auth/key-lookup.ts";
 import { hashOf, newSecret, shownLength, withoutKeys } from "../../src/auth/key-secret.ts";
 import { keyRow } from "../helpers/key-row.ts";
+import { runs } from "../helpers/long-form.ts";
 
 const secret = newSecret();
 const rowOf = (id: string, name: string, key: string) =>
@@ -51,7 +52,7 @@ test("however a key was damaged, no other is taken for it, and the error shows n
         expect(maxPiece((error as KeyError).message)).toBeLessThanOrEqual(shownLength);
       }
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
 }, 60_000);
 

@@ -4,7 +4,8 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync
 import fc from "fast-check";
 import { KeyError } from "../../src/auth/key-lookup.ts";
 import { isWellFormed, newSecret } from "../../src/auth/key-secret.ts";
-import { type Caller, type KeySpec, Keys, mayUseModel } from "../../src/auth/keys.ts";
+import type { KeySpec } from "../../src/auth/key-spec.ts";
+import { type Caller, Keys, mayUseModel } from "../../src/auth/keys.ts";
 import { openStore, type SqliteStore } from "../../src/store/sqlite/store.ts";
 import type { KeyRow } from "../../src/store/store.ts";
 import { runScript } from "../helpers/child-process.ts";
@@ -320,7 +321,7 @@ describe("changes", () => {
       [{ perMinute: 0 }, "whole number from 1"],
       [{ perMinute: 1.5 }, "whole number from 1"],
       [{ surfaces: [] }, "orchestrator, gateway"],
-      [{ surfaces: ["ops" as never] }, "orchestrator, gateway, admin"],
+      [{ surfaces: ["ops" as never] }, "orchestrator, gateway, admin, raw"],
       [{ tokensPerMinute: 0 }, "tokens per minute must be a whole number"],
       [{ tags: ["a b"] }, "tags must be at most 16"],
       [{ tags: Array.from({ length: 17 }, (_, at) => `t${at}`) }, "tags must be at most 16"],

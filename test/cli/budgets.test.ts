@@ -16,6 +16,7 @@ test("budgets are set, topped up, listed and removed", async () => {
   expect(JSON.parse(set.out)).toEqual([
     {
       scope: `key:${id}`,
+      name: "alice",
       period: "prepaid",
       origin: "set",
       dollars: 25.5,
@@ -27,9 +28,14 @@ test("budgets are set, topped up, listed and removed", async () => {
   ]);
   await shell.run("budgets set tag:team-a day 3");
   expect((await shell.run("budgets top-up alice prepaid 0.25")).out).toMatch(
-    /^SCOPE .*\nkey:\S+ +prepaid +\$25\.75 +\$0\.00 +\$0\.00 +\$25\.75 +set\n$/,
+    /^SCOPE .*\nkey:\S+ +alice +prepaid +\$25\.75 +\$0\.00 +\$0\.00 +\$25\.75 +set\n$/,
   );
   expect((await shell.run("budgets list")).out.trimEnd().split("\n")).toHaveLength(3);
+  const withDefault = new Console(folder.path, { TROUPE_BUDGETS_KEYS_DAY: "2" });
+  expect((await withDefault.run("budgets list")).out).toMatch(/\neach key +day +\$2\.00 +configuration\n$/);
+  expect(JSON.parse((await withDefault.run("budgets list --json")).out).at(-1)).toMatchObject({
+    ...{ scope: "each key", period: "day", dollars: 2, spent: null },
+  });
   expect(await shell.run("budgets remove tag:team-a day")).toMatchObject({
     code: 0,
     err: "tag:team-a day is removed.\n",

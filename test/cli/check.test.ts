@@ -29,16 +29,41 @@ no errors
     expect(out).toContain("configuration  troupe.yaml\n");
     expect(out).toContain("listen         unix:/run/a (orchestrator, gateway), a:1 (gateway)\n");
     expect(out).toContain("providers      openai (https://api.openai.com/v1)\n");
-    expect(out).toContain(`data           ${folder.file("data")} (1 of 2 keys active)\n`);
+    expect(out).toContain(`data           ${folder.file("data")} (2 of 3 keys active)\n`);
     expect(code).toBe(0);
+  });
+
+  test("says, as doctor does, that a key is set for a provider that is off; no other command does", async () => {
+    using folder = new TempFolder();
+    writeFileSync(folder.file("troupe.yaml"), "providers: {openai: {enabled: false}}\n");
+    const shell = new Console(folder.path, { OPENAI_API_KEY: "k" });
+    const said =
+      "troupe.yaml:1:31: providers.openai.enabled: turns openai off, though a key for it is set (OPENAI_API_KEY)";
+    expect(await shell.run("check")).toMatchObject({ code: 0, err: `warning: ${said}\n` });
+    expect((await shell.run("doctor")).out).toContain(said);
+    expect((await shell.run("config print")).err).toBe("");
   });
 
   test("warns of aliases that lead nowhere", async () => {
     using folder = new TempFolder();
     writeFileSync(folder.file("troupe.yaml"), "aliases: {a: builtin/echo, b: troupe/tutor, 'c*': nobody/c*}\n");
     const { code, err } = await new Console(folder.path).run("check");
-    expect(err).toBe("warning: aliases.c*: 'nobody/c*' is no persona, and has no provider that is set up\n");
-    expect(code).toBe(0);
+    expect(err).toBe("troupe.yaml:1:51: aliases.c*: 'nobody/c*' is neither a persona nor a provider's model\n");
+    expect(code).toBe(1);
+    const aliases = { a: "openai/gpt-5.4", b: "opnai/gpt-5.4", c: "troupe/giude" };
+    writeFileSync(folder.file("troupe.yaml"), `aliases: ${JSON.stringify(aliases)}\n`);
+    const other = await new Console(folder.path).run("check --json");
+    const { errors, warnings } = JSON.parse(other.out);
+    expect([other.code, errors.length]).toEqual([1, 2]);
+    expect(errors[0]).toEndWith(
+      "aliases.b: 'opnai/gpt-5.4' is neither a persona nor a provider's model; did you mean 'openai/gpt-5.4'?",
+    );
+    expect(errors[1]).toEndWith(
+      "aliases.c: 'troupe/giude' is neither a persona nor a provider's model; did you mean 'troupe/guide'?",
+    );
+    expect(warnings).toEqual([
+      expect.stringMatching(/aliases\.a: 'openai\/gpt-5.4' is no persona, and has no provider that is set up$/),
+    ]);
   });
 
   test("warns where the rate limits can't be kept, which does not stop a start", async () => {

@@ -14,6 +14,8 @@ export class Console {
   err = "";
   /** What whoever sits there answers, one after the other; absent: nobody does. */
   answers: boolean[] | undefined;
+  /** The command line of this program. */
+  program = ["/opt/troupe/bin/troupe"];
   /** The last question. */
   asked = "";
   readonly #signals = new Map<Signal, Set<() => void>>();
@@ -79,7 +81,7 @@ export class Console {
       },
       processes: {
         id: 4711,
-        program: ["/opt/troupe/bin/troupe"],
+        program: this.program,
         startAgain: () => ({ id: 4712, ended: new Promise(() => {}) }),
         startWorker: () => {
           throw new Error("a test's console starts no workers");

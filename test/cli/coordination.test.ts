@@ -57,7 +57,7 @@ describe.skipIf(!hasRedis)("a coordination that is there", () => {
     await tell("CONFIG", "SET", "maxmemory-policy", "noeviction");
     expect(warnings).toEqual([
       `coordination: ${place}: It is a replica, which takes no writes.`,
-      `coordination: ${place}: Its maxmemory-policy is allkeys-lru: a window or a pool that is evicted is forgotten.`,
+      `coordination: ${place}: Its maxmemory-policy is allkeys-lru: a window that is evicted is forgotten.`,
     ]);
     expect(checks.map(({ state }) => state)).toEqual(["warning", "warning"]);
   });
@@ -66,7 +66,7 @@ describe.skipIf(!hasRedis)("a coordination that is there", () => {
     await tell("ACL", "SETUSER", "node", "on", ">secret", "~*", "+@all", "-info");
     const silent = await look(`redis://node:secret@${place}`);
     expect(silent.summary).toBe(`${place} (a server that does not tell its version)`);
-    expect(silent.warnings).toEqual([expect.stringContaining("may not run INFO: budgets stay in the database")]);
+    expect(silent.warnings).toEqual([expect.stringContaining("may not run INFO: an old copy")]);
     expect(silent.checks).toMatchObject([{ state: "warning" }]);
     const wrong = await look(`redis://node:secret-too@${place}`);
     expect(wrong.warnings).toEqual([expect.stringContaining("its user and password")]);

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import type { ListenerConfig } from "../../src/config/config.ts";
 import { freePort } from "../helpers/free-port.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
@@ -51,11 +51,27 @@ test.each([
   [503, "draining", 1, "The server at 127.0.0.1:PORT takes no new requests: it is stopping."],
 ])("what answers %d %p is told apart", async (status, body, code, message) => {
   using folder = new TempFolder();
-  using server = new UpstreamServer(() => new Response(body, { status }));
+  const isWell = (path: string) => body === "ok" && status === 200 && path === "/health";
+  const well = JSON.stringify({ status: "ok", checks: {} });
+  using server = new UpstreamServer(({ path }) => new Response(isWell(path) ? well : body, { status }));
   const { port } = new URL(server.url);
   const ran = await new Console(folder.path).run(`health --port ${port}`);
   expect([ran.code, ran.out]).toEqual([code, code === 0 ? "ok\n" : ""]);
   expect(ran.err).toContain(message.replace("PORT", port));
+});
+
+test("what is degraded is told as /health tells it", async () => {
+  using folder = new TempFolder();
+  mkdirSync(folder.file("personas/a"), { recursive: true });
+  writeFileSync(folder.file("personas/a/b.yaml"), "descripton: x\n");
+  await using troupe = await Troupe.start({ personas: folder.file("personas") });
+  await troupe.server.services.loading;
+  const shell = new Console(folder.path);
+  const { port } = new URL(troupe.url);
+  expect(await shell.run(`health --port ${port}`)).toMatchObject({ code: 0, out: "degraded\npersonas: failing\n" });
+  const asked = (await (await troupe.fetch("/health")).json()) as { uptime_seconds: number };
+  const told = JSON.parse((await shell.run(`health --port ${port} --json`)).out);
+  expect(told).toEqual({ ...asked, uptime_seconds: told.uptime_seconds });
 });
 
 test("a free port or a name that nobody has can't be asked", async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { existsSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { newSecret } from "../../src/auth/key-secret.ts";
 import { Keys } from "../../src/auth/keys.ts";
 import { systemClock } from "../../src/lib/clock.ts";
@@ -19,10 +19,19 @@ async function findIn(folder: TempFolder, secret: string) {
   return found;
 }
 
+/** Makes the folder's only key. */
+async function aloneIn(folder: TempFolder): Promise<void> {
+  const store = openStore(folder.file("data"));
+  await new Keys(store.keys, systemClock, { free: 10, pro: 100 }).create({ name: "alice", tier: "pro" });
+  await store.close();
+}
+
 describe("keys create", () => {
   test("gives the key alone on stdout and says what it is on stderr", async () => {
     using folder = new TempFolder();
-    const { code, out, err } = await new Console(folder.path).run("keys create alice");
+    const shell = new Console(folder.path);
+    expect((await shell.run("keys create bob")).code).toBe(0);
+    const { code, out, err } = await shell.run("keys create alice");
     expect(out.trimEnd()).toMatch(form);
     expect(err).toMatch(/^key_[0-9a-f]{32} \(alice, pro\)\. This is the only time that the key is shown\.\n$/);
     expect(code).toBe(0);
@@ -32,6 +41,21 @@ describe("keys create", () => {
       perMinute: 100,
       models: ["*"],
     });
+  });
+
+  test("before the first start leaves a first key, as that would", async () => {
+    using folder = new TempFolder();
+    const shell = new Console(folder.path);
+    const { out, err } = await shell.run("keys create alice");
+    expect(out.trimEnd()).toMatch(form);
+    const file = folder.file("data/first-key");
+    expect(err).toStartWith(`The first key, which opens every surface, is in ${file}.\n`);
+    const first = await findIn(folder, readFileSync(file, "utf8").trim());
+    expect([first?.name, [...(first?.surfaces ?? [])]]).toEqual(["first", ["orchestrator", "gateway", "admin"]]);
+    await shell.run(`keys revoke ${first!.keyId}`);
+    rmSync(file);
+    expect((await shell.run("keys create bob")).err).not.toContain("first key");
+    expect(existsSync(file)).toBe(false);
   });
 
   test("takes every right from its flags", async () => {
@@ -65,12 +89,32 @@ describe("keys create", () => {
     expect(await shell.run("keys create big --tier enterprise")).toEqual({
       code: 2,
       out: "",
-      err: "error: An enterprise key needs its number of requests per minute.\n",
+      err: expect.stringMatching(/^error: An enterprise key needs its number of requests per minute\.\n/),
     });
     for (const line of ["old --expires 2020-01-01", "fast --per-minute 0"])
       expect(await shell.run(`keys create ${line}`)).toMatchObject({ code: 2, out: "" });
     expect(await shell.run(["keys", "create", ""])).toMatchObject({ code: 2, out: "" });
     expect(existsSync(folder.file("data"))).toBe(false);
+  });
+
+  test.each([
+    ["openai", "'openai' fits no model, as models are named <provider>/<model>; did you mean 'openai/*'?"],
+    ["troupe", "'troupe' fits no model, as models are named <provider>/<model>; did you mean 'troupe/*'?"],
+    ["openai/*,opnai/*", "'opnai/*' fits no model, as models are named <provider>/<model>; did you mean 'openai/*'?"],
+    ["gpt-5.4", "'gpt-5.4' fits no model, as models are named <provider>/<model>"],
+  ])("refuses models that are none: %s", async (models, problem) => {
+    using folder = new TempFolder();
+    const shell = new Console(folder.path);
+    expect(await shell.run(`keys create a --models ${models}`)).toEqual({
+      code: 2,
+      out: "",
+      err: expect.stringContaining(`error: --models: ${problem}\n`),
+    });
+    expect(existsSync(folder.file("data"))).toBe(false);
+    writeFileSync(folder.file("troupe.yaml"), "aliases: {'gpt-*': 'openai/gpt-*'}\n");
+    for (const good of ["gpt-5.4", "*", "*/x", "openai/*", "troupe/guide,builtin/*", "open*"])
+      expect((await shell.run(`keys create a --models ${good}`)).code).toBe(0);
+    expect(await shell.run("keys update first --models nothing")).toMatchObject({ code: 2 });
   });
 
   test("takes a time as --json gives it, to the millisecond", async () => {
@@ -91,9 +135,9 @@ describe("keys create", () => {
     await shell.run("keys create c");
     const namesIn = async (data: string) =>
       JSON.parse((await shell.run(`--data ${data} keys list --json`)).out).map((key: { name: string }) => key.name);
-    expect(await namesIn("by-file")).toEqual(["a"]);
-    expect(await namesIn("by-flag")).toEqual(["b"]);
-    expect(await namesIn("by-variable")).toEqual(["c"]);
+    expect(await namesIn("by-file")).toEqual(["first", "a"]);
+    expect(await namesIn("by-flag")).toEqual(["first", "b"]);
+    expect(await namesIn("by-variable")).toEqual(["first", "c"]);
   });
 });
 
@@ -116,7 +160,7 @@ describe("a key that there is", () => {
       surfaces: ["admin", "gateway"],
     });
     await shell.run("keys update alice --tokens-per-minute none --expires 2099-01-31 --name bob");
-    const [bob] = JSON.parse((await shell.run("keys list --json")).out);
+    const [, bob] = JSON.parse((await shell.run("keys list --json")).out);
     expect(bob).toMatchObject({ name: "bob", tokens_per_minute: null, expires_at: "2099-01-31T00:00:00.000Z" });
     expect(await shell.run("keys update bob")).toMatchObject({
       code: 2,
@@ -124,7 +168,7 @@ describe("a key that there is", () => {
     });
     expect(await shell.run("keys update bob --tier enterprise")).toMatchObject({
       code: 2,
-      err: "error: An enterprise key needs its number of requests per minute.\n",
+      err: expect.stringMatching(/^error: An enterprise key needs its number of requests per minute\.\n/),
     });
     await shell.run("keys revoke bob");
     expect(await shell.run("keys update bob --tags x")).toMatchObject({
@@ -141,12 +185,12 @@ describe("a key that there is", () => {
 
     const list = await shell.run("keys list");
     const lines = list.out.trimEnd().split("\n");
-    expect(lines).toHaveLength(3);
+    expect(lines).toHaveLength(4);
     expect(lines[0]).toMatch(
       /^ID {2,}KEY {2,}NAME {2,}STATE {2,}TIER {2,}PER MINUTE {2,}SURFACES {2,}TAGS {2,}LAST USED {2,}EXPIRES$/,
     );
-    expect(lines[1]).toMatch(/^key_\w+ {2}trp_\w{8}… {2}alice {2}active {2}pro {3}- /);
-    expect(lines[2]!.indexOf("bob")).toBe(lines[1]!.indexOf("alice"));
+    expect(lines[2]).toMatch(/^key_\w+ {2}trp_\w{8}… {2}alice {2}active {2}pro {3}- /);
+    expect(lines[3]!.indexOf("bob")).toBe(lines[2]!.indexOf("alice"));
     expect(list.out + list.err).not.toContain(first);
 
     const prefix = first.slice(0, 12);
@@ -227,11 +271,11 @@ describe("a key that there is", () => {
   test("is not changed by a very short beginning, unless someone says yes", async () => {
     using folder = new TempFolder();
     const shell = new Console(folder.path);
-    await shell.run("keys create alice");
+    await aloneIn(folder);
     for (const line of ["revoke k", "rotate trp_", "revoke key_0"]) {
       const { code, out, err } = await shell.run(`keys ${line}`);
       expect({ code, out }).toEqual({ code: 2, out: "" });
-      expect(err).toMatch(/fits key_\w+ \(alice, trp_\w{8}…\), but is very short: give more of it, or --yes\.\n$/);
+      expect(err).toMatch(/fits key_\w+ \(alice, trp_\w{8}…\), but is very short: give more of it, or --yes\.\n/);
     }
     expect((await shell.run("keys show k")).code).toBe(0);
     shell.answers = [false];
@@ -241,6 +285,52 @@ describe("a key that there is", () => {
     expect((await shell.run("keys rotate k")).code).toBe(0);
     shell.answers = undefined;
     expect((await shell.run("keys revoke k --yes")).out).toMatch(/^state +revoked$/m);
+  });
+
+  test("frees its name once it is revoked", async () => {
+    using folder = new TempFolder();
+    const shell = new Console(folder.path);
+    await shell.run("keys create ci");
+    await shell.run("keys revoke ci");
+    expect((await shell.run("keys show ci")).out).toMatch(/^state +revoked$/m);
+    await shell.run("keys create ci");
+    expect((await shell.run("keys show ci")).out).toMatch(/^state +active$/m);
+    expect((await shell.run("keys rotate ci")).code).toBe(0);
+    expect((await shell.run("keys revoke ci")).code).toBe(0);
+    expect((await shell.run("keys show ci")).err).toContain("is the name of 2 keys");
+  });
+
+  test("has a line for each act on it, as the admin API writes them", async () => {
+    using folder = new TempFolder();
+    const shell = new Console(folder.path, { SUDO_USER: "ann" });
+    const made = (await shell.run("keys create a")).out.trim();
+    for (const line of [
+      "keys update a --tags x",
+      "keys rotate a",
+      "budgets set a day 5",
+      "budgets top-up a day 2",
+      "budgets remove a day",
+      "keys revoke a",
+    ])
+      expect((await shell.run(line)).code).toBe(0);
+    await shell.run("keys revoke a");
+    const store = openStore(folder.file("data"));
+    const rows = await store.audit.list({ before: null, limit: 20, actor: "cli:ann", act: null, subject: null });
+    await store.close();
+    expect(rows.map(({ act }) => act).toReversed()).toEqual([
+      ...["key.create", "key.create", "key.update", "key.rotate"],
+      ...["budget.set", "budget.top-up", "budget.remove", "key.revoke"],
+    ]);
+    const told = (act: string, part: "before" | "after") =>
+      JSON.parse(rows.find((row) => row.act === act)![part] ?? "null");
+    expect(told("key.update", "before")).toMatchObject({ object: "key", name: "a", tags: [] });
+    expect(told("key.update", "after")).toMatchObject({ object: "key", name: "a", tags: ["x"] });
+    expect(told("key.revoke", "after")).toMatchObject({ state: "revoked" });
+    expect(told("budget.set", "before")).toBe(null);
+    expect(told("budget.top-up", "before")).toMatchObject({ object: "budget", period: "day", dollars: 5 });
+    expect(told("budget.top-up", "after")).toMatchObject({ dollars: 7 });
+    expect(told("budget.remove", "after")).toBe(null);
+    expect(JSON.stringify(rows)).not.toContain(made);
   });
 
   test("is not found by a name that fits none or several", async () => {
@@ -254,7 +344,7 @@ describe("a key that there is", () => {
     );
     expect((await shell.run(["keys", "show", ""])).code).toBe(2);
     expect(await shell.run("keys show nobody")).toMatchObject({ code: 1, err: "error: There is no key 'nobody'.\n" });
-    expect((await shell.run("keys revoke key_")).err).toBe("error: 'key_' fits 3 keys; give more of the id.\n");
+    expect((await shell.run("keys revoke key_")).err).toBe("error: 'key_' fits 4 keys; give more of the id.\n");
   });
 });
 

@@ -1,7 +1,7 @@
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, readdirSync } from "node:fs";
-import { migrate, migrations } from "../../src/store/sqlite/migrations.ts";
+import { ownVersion } from "../../src/store/sqlite/migrations.ts";
 import { openStore } from "../../src/store/sqlite/store.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Console } from "./console.ts";
@@ -11,32 +11,32 @@ const versionIn = (path: string) => {
   return Object.values(database.query<Record<string, number>, []>("pragma user_version").get()!)[0];
 };
 
-/** A database as an older version left it. */
-function olderDatabase(folder: TempFolder): string {
+/** A database that has nothing in it yet. */
+function emptyDatabase(folder: TempFolder): string {
   mkdirSync(folder.file("data"));
   const path = folder.file("data/troupe.db");
-  using database = new Database(path);
-  migrate(database, path, migrations.slice(0, 2));
+  using database = new Database(path, { create: true });
+  database.run("pragma application_id = 0x74727065");
   return path;
 }
 
 describe("troupe data migrate", () => {
   test("--dry-run tells how it would go, and changes nothing", async () => {
     using folder = new TempFolder();
-    const path = olderDatabase(folder);
+    const path = emptyDatabase(folder);
     const { code, out } = await new Console(folder.path).run("data migrate --dry-run");
     expect(code).toBe(0);
-    expect(out).toMatch(new RegExp(`schema 2 → ${migrations.length}, .* nothing was changed\\n$`));
-    expect(versionIn(path)).toBe(2);
+    expect(out).toMatch(new RegExp(`schema 0 → ${ownVersion}, .* nothing was changed\\n$`));
+    expect(versionIn(path)).toBe(0);
     expect(readdirSync(folder.file("data")).filter((name) => name.startsWith("dry-run"))).toEqual([]);
   });
 
   test("does it, and the second time finds it done", async () => {
     using folder = new TempFolder();
-    const path = olderDatabase(folder);
+    const path = emptyDatabase(folder);
     const shell = new Console(folder.path);
-    expect((await shell.run("data migrate")).out).toContain(`schema 2 → ${migrations.length}`);
-    expect(versionIn(path)).toBe(migrations.length);
+    expect((await shell.run("data migrate")).out).toContain(`schema 0 → ${ownVersion}`);
+    expect(versionIn(path)).toBe(ownVersion);
     expect((await shell.run("data migrate --dry-run")).out).toContain("is up to date");
   });
 
@@ -51,7 +51,7 @@ describe("troupe data migrate", () => {
 
   test("a database of a newer version is told, and left alone", async () => {
     using folder = new TempFolder();
-    const path = olderDatabase(folder);
+    const path = emptyDatabase(folder);
     {
       using database = new Database(path);
       database.run("pragma user_version = 999");

@@ -33,6 +33,30 @@ describe("personas list", () => {
     expect(code).toBe(0);
   });
 
+  test("says which of the executable's give way to those of a folder, which are shown to be copied all the same", async () => {
+    using folder = withFiles({ "my/hello": good, "troupe/guide": good });
+    const shell = new Console(folder.path);
+    const { code, err } = await shell.run("personas list");
+    const hidden = Object.keys(builtinFiles).filter((id) => id !== "troupe/guide");
+    expect(err).toStartWith(
+      `These are of ${folder.file("personas")}, in place of those in the executable (${hidden.join(", ")})`,
+    );
+    expect(code).toBe(0);
+    expect(await shell.run("personas show studio/editor")).toMatchObject({
+      code: 0,
+      out: builtinFiles["studio/editor"],
+      err: expect.stringContaining("not served"),
+    });
+  });
+
+  test("leaves those in the executable in place of a folder that holds none", async () => {
+    using folder = withFiles({ "my/bad": bad });
+    const { code, out, err } = await new Console(folder.path).run("personas list");
+    expect(out).toContain("troupe/guide");
+    expect(err).toContain("modle");
+    expect(code).toBe(1);
+  });
+
   test("names those of the folder, and what is wrong with the others", async () => {
     using folder = withFiles({ "my/hello": good, "my/bad": bad, "my/far": remote });
     const shell = new Console(folder.path);
@@ -50,12 +74,37 @@ describe("personas list", () => {
   });
 });
 
+test("a key at the wrong place is told where it belongs", async () => {
+  const text = "description: d\nmodel: builtin/echo\n";
+  const keys = [
+    "temperature: 1",
+    "prompt: Hi",
+    "messages: []",
+    "thinking_budget: 5",
+    "name: x",
+    "stream: true",
+    "colour: red",
+  ];
+  using folder = withFiles({ "my/a": `${text}${keys.join("\n")}\n` });
+  const { err } = await new Console(folder.path).run("personas check");
+  expect(err.replaceAll(folder.file("personas/my/"), "").trimEnd().split("\n")).toEqual([
+    "a.yaml:1:1: system: is required",
+    "a.yaml:3:1: temperature: belongs in defaults, or in limits for the most a caller may ask",
+    "a.yaml:4:1: prompt: is called system here",
+    "a.yaml:5:1: messages: is the caller's to say; turns that show how to answer are examples",
+    "a.yaml:6:1: thinking_budget: belongs in options",
+    "a.yaml:7:1: name: is said by the file's path: <namespace>/<name>.yaml",
+    "a.yaml:8:1: stream: is the caller's to say",
+    "a.yaml:9:1: colour: is not a known key",
+  ]);
+});
+
 describe("personas show", () => {
   test("prints the file as it is", async () => {
     using folder = withFiles({ "my/hello": good });
     const shell = new Console(folder.path);
     expect(await shell.run("personas show my/hello")).toEqual({ code: 0, out: good, err: "" });
-    expect((await shell.run("personas show troupe/guide --personas no")).code).toBe(1);
+    expect((await shell.run("personas show my/hello --personas no")).code).toBe(1);
   });
 
   test("prints one of those in the executable", async () => {
@@ -87,6 +136,36 @@ describe("personas show", () => {
 });
 
 describe("personas check", () => {
+  test("finds models of providers that there are not", async () => {
+    const text = (model: string) => `description: d\nmodel: ${model}\nsystem: Hi.\n`;
+    using folder = withFiles({
+      "my/one": text("opnai/gpt-5.4"),
+      "my/two": text("[mycorp/a, elsewhere/b, off/c, builtin/echo]"),
+    });
+    writeFileSync(
+      folder.file("troupe.yaml"),
+      "providers: {off: {dialect: openai, enabled: false}, mycorp: {dialect: openai, base_url: 'http://x/v1'}}\n",
+    );
+    const shell = new Console(folder.path);
+    const { code, err } = await shell.run("personas check");
+    expect(err.replaceAll(folder.file("personas/my/"), "").trimEnd().split("\n")).toEqual([
+      "one.yaml:2:8: model: 'opnai' is no provider; did you mean 'openai'?",
+      "two.yaml:2:19: model[1]: 'elsewhere' is no provider, neither built in nor in the configuration",
+      "warning: my/one: none of its models has a provider that is set up",
+    ]);
+    expect(code).toBe(1);
+    expect(await shell.run("check")).toMatchObject({ code: 1, err: expect.stringContaining("did you mean 'openai'?") });
+  });
+
+  test("takes files whatever the case of their ending", async () => {
+    using folder = withFiles({});
+    mkdirSync(folder.file("personas/my"), { recursive: true });
+    for (const name of ["a.YAML", "b.Yml"]) writeFileSync(folder.file(`personas/my/${name}`), good);
+    const shell = new Console(folder.path);
+    expect((await shell.run("personas check")).out).toBe(`2 personas in ${folder.file("personas")}: no errors\n`);
+    expect((await shell.run("personas show my/a")).out).toBe(good);
+  });
+
   test("tells every error of the folder, and who can't answer", async () => {
     using folder = withFiles({ "my/hello": good, "my/bad": bad, "my/far": remote });
     const shell = new Console(folder.path);
@@ -108,7 +187,7 @@ describe("personas check", () => {
     const shell = new Console(folder.file("personas/my"));
     expect(await shell.run("personas check ..")).toEqual({
       code: 0,
-      out: `1 personas in ${folder.file("personas")}: no errors\n`,
+      out: `1 persona in ${folder.file("personas")}: no errors\n`,
       err: "",
     });
     expect((await shell.run("personas check nowhere")).code).toBe(1);

@@ -5,7 +5,14 @@ const shell = new Console(import.meta.dir);
 
 describe("wrong usage", () => {
   test.each([
-    ["chek", "error: unknown command 'chek'\n(Did you mean check?)"],
+    [
+      "chek",
+      "error: unknown command 'chek'\n(Did you mean check?)\nRun 'troupe --help' for the commands and their flags.\n",
+    ],
+    ["keys crate", "\nRun 'troupe keys --help' for the commands and their flags.\n"],
+    ["keys create", "\nRun 'troupe keys create --help' for its arguments and flags.\n"],
+    ["keys create a --tier enterprise", "\nRun 'troupe keys create --help' for its arguments and flags.\n"],
+    ["data move --to", "\nRun 'troupe data move --help' for its arguments and flags.\n"],
     ["frobnicate", "error: unknown command 'frobnicate'\n"],
     ["keys crate x", "error: unknown command 'crate'\n(Did you mean create?)"],
     ["--prot 80", "error: unknown option '--prot'\n(Did you mean --port?)"],
@@ -13,7 +20,7 @@ describe("wrong usage", () => {
     ["keys create a b", "error: too many arguments for 'create'"],
     ["keys create a --tier gold", "error: option '--tier <tier>' argument 'gold' is invalid."],
     ["keys create a --per-minute many", "It must be a whole number."],
-    ["keys create a --surfaces gateway,console", "Known: orchestrator, gateway, admin."],
+    ["keys create a --surfaces gateway,console", "Known: orchestrator, gateway, admin, raw."],
     ["keys create a --expires soon", "It must be a date, a time, or a span such as 90d."],
     ["--port", "error: option '-p, --port <port>' argument missing"],
     ["completion tcsh", "Allowed choices are bash, zsh, fish."],
@@ -97,6 +104,31 @@ describe("help", () => {
     const shared = out.split("Global Options:")[1]?.split("\n\n")[0] ?? "";
     expect([...shared.matchAll(/--(\w+)/g)].map(([, name]) => name).join(" ")).toBe(flags);
     expect(out).toStartWith(`Usage: troupe ${command} `);
+  });
+
+  test("has --json for whatever lists or inspects", async () => {
+    const without = async (words: string): Promise<string[]> => {
+      const { out } = await shell.run(`help ${words}`);
+      const inner = [...(out.split("\nCommands:\n")[1] ?? "").split("\n\n")[0]!.matchAll(/^ {2}([a-z-]+)/gm)];
+      const names = inner.flatMap(([, name]) => (name === "help" ? [] : `${words} ${name}`.trim()));
+      const found = names.length > 0 || out.includes("--json") ? [] : [words];
+      for (const one of names) found.push(...(await without(one)));
+      return found;
+    };
+    // These print what is a file, serve, or change something and say so.
+    expect((await without("")).toSorted()).toEqual([
+      ...[
+        "alerts test",
+        "completion",
+        "config schema",
+        "data backup",
+        "data restore",
+        "openapi",
+        "personas schema",
+        "serve",
+      ],
+      ...["service install", "service print", "service uninstall"],
+    ]);
   });
 
   test("a flag that a command does not read is neither told nor looked at", async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { Console } from "./console.ts";
 
@@ -44,6 +45,29 @@ describe("troupe service", () => {
       err: expect.stringMatching(/There is no/),
     });
   });
+
+  test.each(["/home/a/.local/bin/troupe", "/root/.local/bin/troupe", "/tmp/release/troupe", "closed", "unreadable"])(
+    "does not place what the service could not run: %s",
+    async (place) => {
+      using folder = new TempFolder();
+      // Not below /tmp, which is one of the hidden ones.
+      const other = mkdtempSync(join(process.cwd(), "node_modules/.service-"));
+      const program = join(other, "troupe");
+      writeFileSync(program, "");
+      chmodSync(program, place === "unreadable" ? 0o700 : 0o755);
+      chmodSync(other, place === "closed" ? 0o700 : 0o755);
+      const shell = new Console(folder.path);
+      shell.program = [place.startsWith("/") ? place : program];
+      const { code, err } = await shell.run("service install --root .");
+      expect(err).toMatch(
+        /^error: \/.*(?:hides from the service|closed to others)\. Install it for all users.*--prefix \/usr\/local/,
+      );
+      expect(code).toBe(1);
+      expect(existsSync(folder.file("etc"))).toBe(false);
+      expect(await shell.run("service print")).toMatchObject({ code: 0, err: err.replace("error:", "warning:") });
+      rmSync(other, { recursive: true });
+    },
+  );
 
   test("says what to do where it may not write", async () => {
     using folder = new TempFolder();

@@ -78,16 +78,18 @@ The cost leaves out 1 call whose price is not known.
     const { out } = await shell.run(`usage ${all} --by model --csv`);
     const [head, ...rows] = out.split("\r\n");
     expect(head).toBe(
-      "model,calls,finished,broken,abandoned,refused,replayed,joined,input_tokens,cache_read_tokens," +
+      "model,calls,finished,broken,abandoned,interrupted,refused,replayed,joined,input_tokens,cache_read_tokens," +
         "cache_write_5m_tokens,cache_write_1h_tokens,output_tokens,reasoning_tokens,audio_input_tokens,audio_output_tokens," +
         "cost_dollars,unknown_cost_calls,estimated_calls",
     );
-    expect(rows).toEqual([
-      "openai/gpt-4o,2,2,0,0,0,0,0,2000,800,10,6,400,14,4,2,4.500000,0,0",
-      '"a ""quoted"", one\u001b[31m",1,1,0,0,0,0,0,1000,400,5,3,200,7,2,1,0.000250,0,0',
-      `'=cmd|' /C calc'!A0,1,1,0,0,0,0,0,1000,400,5,3,200,7,2,1,0.000000,1,0`,
-      "",
-    ]);
+    expect(rows.toSorted()).toEqual(
+      [
+        "openai/gpt-4o,2,2,0,0,0,0,0,0,2000,800,10,6,400,14,4,2,4.500000,0,0",
+        '"a ""quoted"", one\u001b[31m",1,1,0,0,0,0,0,0,1000,400,5,3,200,7,2,1,0.000250,0,0',
+        `'=cmd|' /C calc'!A0,1,1,0,0,0,0,0,0,1000,400,5,3,200,7,2,1,0.000000,1,0`,
+        "",
+      ].toSorted(),
+    );
   });
 
   test("--json has the same numbers", async () => {
@@ -100,7 +102,7 @@ The cost leaves out 1 call whose price is not known.
   });
 
   test.each([
-    ["usage --by nothing", "by must be 1 to 3 of day, key"],
+    ["usage --by nothing", "by must be 1 to 3 of month, day, hour, tag, key"],
     ["usage --since tomorrow", "since must be"],
     ["usage --since 2026-11-22 --until 2026-11-21", "since must lie before until."],
     ["usage --json --csv", "'--json' cannot be used with option '--csv'"],
@@ -129,6 +131,10 @@ file_search  $0.0025  each
 service tier batch: × 0.5
 
 service tier flex: × 0.5
+
+service tier priority: × 1.7
+
+service tier fast: × 1.7
 `,
       err: "",
     });

@@ -89,6 +89,44 @@ const clients: readonly Client[] = [
   },
 ];
 
+/** Whose streams are broken, and the family whose upstream takes their requests as they come. */
+const streaming: readonly (readonly [PythonPackage, AgentFamilyName | undefined])[] = [
+  ["openai", "responses"],
+  ["anthropic", "anthropic"],
+  ["google.genai", "google"],
+  ["agents", "responses"],
+  ["langchain_openai", "responses"],
+  ["langchain_anthropic", "anthropic"],
+  ["pydantic_ai", "responses"],
+  ["haystack", "responses"],
+  ["llama_index", "responses"],
+  ["litellm", undefined],
+];
+
+for (const [name, native] of streaming) {
+  describePython(name, () => {
+    test(
+      "raises its own error for a stream that breaks, before its first words, behind them, and by an error",
+      async () => {
+        stage.native = native;
+        stage.script = () => ({ text: "Hello there" });
+        try {
+          stage.troupe.setTargets(persona, [models.google]);
+          const pairs = familyNames.flatMap((family) => [`${stage.troupe.url}/gateway`, models[family]]);
+          const command = [python!, join(import.meta.dir, "python", "broken_streams.py"), name];
+          const env = { TROUPE_KEY: stage.troupe.key, LANGSMITH_TRACING: "false" };
+          expect(await runClient({ command: [...command, stage.troupe.url, persona, ...pairs], env })).toEndWith(
+            "ok\n",
+          );
+        } finally {
+          stage.script = forecasting;
+        }
+      },
+      clientSeconds * 1000,
+    );
+  });
+}
+
 for (const { name, title, script, native, arguments: before = [], bare } of clients) {
   describePython(name, () => {
     test(

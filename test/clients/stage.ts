@@ -15,6 +15,7 @@ import {
   type Turn,
 } from "../helpers/upstreams/agent.ts";
 import { anthropicKey, anthropicUpstream } from "../helpers/upstreams/anthropic.ts";
+import { breaks, brokenStream } from "../helpers/upstreams/broken.ts";
 import { basePath, strictCompatible } from "../helpers/upstreams/compatible.ts";
 import { googleKey, strictGemini } from "../helpers/upstreams/google.ts";
 import { strictResponses } from "../helpers/upstreams/responses.ts";
@@ -48,7 +49,7 @@ export class Stage implements AsyncDisposable {
   others: (request: RecordedRequest) => Response = ({ path }) => jsonResponse({ error: { message: path } }, 404);
   /** The family whose upstream takes anything, as a client of its own format sends it there untouched; others refuse what the real ones do. */
   native: AgentFamilyName | undefined;
-  /** What reached the upstreams, as they read it; counters and the like left out. */
+  /** What reached the upstreams, as they read it; counters and the like left out. A stream breaks as its request says: `break after`. */
   asked: { readonly family: AgentFamilyName; readonly request: AgentRequest }[] = [];
   readonly #upstream = new UpstreamServer((request) => this.#answer(request));
   #troupe: Troupe | undefined;
@@ -77,16 +78,20 @@ export class Stage implements AsyncDisposable {
     return this.#upstream.requests.findLast((request) => agentFamilyOf(request) !== undefined)!;
   }
 
-  #answer(request: RecordedRequest): Response | Promise<Response> {
+  async #answer(request: RecordedRequest): Promise<Response> {
     const name = agentFamilyOf(request);
     if (name === undefined) return this.others(request);
     const family = agentFamilies[name];
+    let turn: Turn | undefined;
     const answer = () => {
       const read = family.read(request);
       this.asked.push({ family: name, request: read });
-      return family.answer(this.script(read), read);
+      turn = this.script(read);
+      return family.answer(turn, read);
     };
-    return name === this.native ? answer() : strict[name](answer)(request);
+    const answered = await (name === this.native ? answer() : strict[name](answer)(request));
+    const broken = breaks.find((one) => request.text.includes(`break ${one}`));
+    return broken && turn && "text" in turn ? brokenStream(answered, name, broken, turn.text.slice(0, 3)) : answered;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

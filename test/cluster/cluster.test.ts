@@ -1,5 +1,6 @@
 /** Three nodes on one PostgreSQL server, under faults. The long form: `bun test/cluster/chaos.ts --seed 7 --minutes 2`. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { longTest } from "../helpers/long-form.ts";
 import { hasPostgres, PostgresServer } from "../helpers/postgres.ts";
 import { Random } from "../helpers/random.ts";
 import { hasRedis } from "../helpers/redis.ts";
@@ -11,49 +12,57 @@ import type { FaultWindow } from "./history.ts";
 import { violationsOf } from "./judge.ts";
 
 describe.skipIf(!hasPostgres)("a cluster on PostgreSQL", () => {
-  test("kills, pauses, cuts and a restarted database: nothing is called twice, lost, mixed, stuck or overspent", async () => {
-    const options = { hasCoordination: hasRedis, hasOfficialClients: Bun.which("haproxy") !== null };
-    const { violations, completed, upstreamCalls } = await chaos(2, 7, options);
-    expect(violations).toEqual([]);
-    expect(completed).toBeGreaterThan(upstreamCalls);
-  }, 180_000);
+  longTest(
+    "kills, pauses, cuts and a restarted database: nothing is called twice, lost, mixed, stuck or overspent",
+    async () => {
+      const options = { hasCoordination: hasRedis, hasOfficialClients: Bun.which("haproxy") !== null };
+      const { violations, completed, upstreamCalls } = await chaos(2, 7, options);
+      expect(violations).toEqual([]);
+      expect(completed).toBeGreaterThan(upstreamCalls);
+    },
+    180_000,
+  );
 
-  test("a database that fails over to its standby: what was answered is still known, and nothing is called twice", async () => {
-    await using database = await Database.start({ hasStandby: true });
-    await using cluster = await Cluster.start(database, 2);
-    const random = new Random(3);
-    const clients = new Clients(cluster, random);
-    const windows: FaultWindow[] = [];
-    let isOver = false;
-    const working = Array.from({ length: 4 }, async () => {
-      while (!isOver) await clients.act();
-    });
-    const answered = async (more: number) => {
-      const count = () => clients.attempts.filter(({ isComplete }) => isComplete).length;
-      for (const before = count(); count() < before + more; ) await Bun.sleep(5);
-    };
-    for (const isSilent of [true, false]) {
-      await answered(8);
-      const window: FaultWindow = {
-        of: "database",
-        node: -1,
-        kind: "fail-over",
-        from: now(),
-        to: Number.POSITIVE_INFINITY,
+  longTest(
+    "a database that fails over to its standby: what was answered is still known, and nothing is called twice",
+    async () => {
+      await using database = await Database.start({ hasStandby: true });
+      await using cluster = await Cluster.start(database, 2);
+      const random = new Random(3);
+      const clients = new Clients(cluster, random);
+      const windows: FaultWindow[] = [];
+      let isOver = false;
+      const working = Array.from({ length: 4 }, async () => {
+        while (!isOver) await clients.act();
+      });
+      const answered = async (more: number) => {
+        const count = () => clients.attempts.filter(({ isComplete }) => isComplete).length;
+        for (const before = count(); count() < before + more; ) await Bun.sleep(5);
       };
-      windows.push(window);
-      await database.failOver(isSilent);
-      window.to = now();
-      if (isSilent) await database.follow();
-    }
-    await answered(8);
-    isOver = true;
-    await Promise.all(working);
-    const unfinished = await finish(clients, cluster.nodes.length, random);
-    const violations = violationsOf(clients.attempts, cluster.upstream.calls, windows, leaseMs);
-    expect([...violations, ...clients.hangs, ...unfinished]).toEqual([]);
-    expect(cluster.upstream.calls.length).toBeGreaterThanOrEqual(clients.works.length);
-  }, 120_000);
+      for (const isSilent of [true, false]) {
+        await answered(8);
+        const window: FaultWindow = {
+          of: "database",
+          node: -1,
+          kind: "fail-over",
+          from: now(),
+          to: Number.POSITIVE_INFINITY,
+        };
+        windows.push(window);
+        await database.failOver(isSilent);
+        window.to = now();
+        if (isSilent) await database.follow();
+      }
+      await answered(8);
+      isOver = true;
+      await Promise.all(working);
+      const unfinished = await finish(clients, cluster.nodes.length, random);
+      const violations = violationsOf(clients.attempts, cluster.upstream.calls, windows, leaseMs);
+      expect([...violations, ...clients.hangs, ...unfinished]).toEqual([]);
+      expect(cluster.upstream.calls.length).toBeGreaterThanOrEqual(clients.works.length);
+    },
+    120_000,
+  );
 });
 
 describe.skipIf(!hasPostgres)("a node that can't store an answer", () => {

@@ -1,7 +1,7 @@
 /** Two versions of the program on one database, as while nodes are upgraded one by one. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { resolve } from "node:path";
-import { steps } from "../../src/store/postgres/migrations.ts";
+import { ownVersion } from "../../src/store/postgres/migrations.ts";
 import { hasPostgres, PostgresServer } from "../helpers/postgres.ts";
 import { Random } from "../helpers/random.ts";
 import { Clients } from "./clients.ts";
@@ -40,10 +40,10 @@ describe.skipIf(!hasPostgres)("an upgrade node by node", () => {
       while (clients.attempts.length < before + 10) await Bun.sleep(5);
     };
     await asked();
-    expect(await versionOf(database)).toBe(steps.length);
+    expect(await versionOf(database)).toBe(ownVersion());
     await cluster.stopNode(1);
     await cluster.startNode(1, nextVersion);
-    expect(await versionOf(database)).toBe(steps.length + 1);
+    expect(await versionOf(database)).toBe(ownVersion() + 1);
     await asked();
     for (const work of clients.works.slice(0, 5)) expect(await clients.ask(work, 1)).toBe(true);
     // Calls are joined and resumed over both, and paid from one budget.
@@ -71,12 +71,12 @@ describe.skipIf(!hasPostgres)("an upgrade node by node", () => {
     await using database = await Database.on(server);
     await using cluster = await Cluster.start(database, 1);
     await cluster.stopNode(0);
-    await cluster.startNode(0, nextVersion, { SERVES_FROM: String(steps.length + 1) });
+    await cluster.startNode(0, nextVersion, { SERVES_FROM: String(ownVersion() + 1) });
     await cluster.stopNode(0);
     const refused = await cluster.startNode(0).then(
       () => "it started",
       (error: Error) => error.message,
     );
-    expect(refused).toContain(`was brought to schema ${steps.length + 1} by a newer Troupe`);
+    expect(refused).toContain(`was brought to schema ${ownVersion() + 1} by a newer Troupe`);
   }, 120_000);
 });

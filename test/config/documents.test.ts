@@ -12,48 +12,57 @@ const textOf = (path: string) => Bun.file(join(root, path)).text();
 /** Loads a text with the providers that there really are. */
 function load(yaml: string, env: Record<string, string> = {}): LoadedConfig {
   const readFile = (path: string) => (path === "troupe.yaml" ? yaml : undefined);
-  const loaded = loadConfig({ flags: {}, env, cwd: "/srv", readFile, isFolder: () => false }, providers);
+  const loaded = loadConfig({ flags: {}, env, cwd: "/srv", readFile }, providers);
   if ("errors" in loaded) throw new Error(loaded.errors.map(formatDiagnostic).join("\n"));
   return loaded;
 }
 
 describe("deploy/troupe.example.yaml", () => {
-  test("loads as it is, and changes nothing but the provider it adds", async () => {
-    const { config } = load(await textOf("deploy/troupe.example.yaml"));
-    const { providers: added, ...rest } = config;
-    const { providers: none, ...defaults } = load("").config;
-    expect(rest).toEqual(defaults);
-    expect(none).toEqual([]);
-    expect(added).toEqual([
-      {
-        name: "mycorp",
-        dialect: "openai",
-        baseUrl: "https://llm.mycorp.example/v1",
-        headers: { "x-team": "troupe" },
-        models: ["our-model"],
-        options: {},
-        modelRules: [{ match: "our-*", max_tokens_field: "max_tokens" }],
-        timeouts: { connectSeconds: 10, firstByteSeconds: 600, idleSeconds: 120 },
-      },
-    ]);
+  test("changes nothing as it is", async () => {
+    expect(load(await textOf("deploy/troupe.example.yaml")).config).toEqual(load("").config);
+    const env = { OPENAI_API_KEY: "k1" };
+    const { config, hints } = load(await textOf("deploy/troupe.example.yaml"), env);
+    expect(config.providers.map(({ name, apiKey }) => [name, apiKey])).toEqual([["openai", "k1"]]);
+    expect(hints).toEqual([]);
   });
 
-  test("takes its variables", async () => {
-    const env = { OPENAI_ENABLED: "true", OPENAI_API_KEY: "k1", MYCORP_API_KEY: "k2", MYCORP_BASE_URL: "http://x/v1" };
-    const { config } = load(await textOf("deploy/troupe.example.yaml"), env);
+  test("loads with the sign of comments taken from any of its settings, and from all", async () => {
+    const text = await textOf("deploy/troupe.example.yaml");
+    const isSetting = /^ *# ((?: {2})*(?:[a-z_]+|[a-z]+(?:-[\w.]+)+):(?: |$)|(?: {2})*- )/;
+    const lines = text.split("\n");
+    const settings = lines.flatMap((line, at) => (isSetting.test(line) && !/\$schema|tls:/.test(line) ? [at] : []));
+    expect(settings.length).toBeGreaterThan(40);
+    const without = (chosen: readonly number[]) =>
+      lines.map((line, at) => (chosen.includes(at) ? line.replace("# ", "") : line)).join("\n");
+    const env = {
+      DATABASE_URL: "postgres://db/t",
+      REDIS_URL: "redis://r:1",
+      MYCORP_API_KEY: "k2",
+      OPENAI_API_KEY: "k1",
+      ALERTS_URL: "https://hooks.example.com/t",
+      ALERTS_SECRET: "sixteen letters or more",
+    };
+    const { config } = load(without(settings), env);
     expect(config.providers.map(({ name, apiKey, baseUrl }) => [name, apiKey, baseUrl])).toEqual([
       ["openai", "k1", "https://api.openai.com/v1"],
-      ["mycorp", "k2", "http://x/v1"],
+      ["mycorp", "k2", "https://llm.mycorp.example/v1"],
     ]);
+    // One by one, for the settings that stand for themselves.
+    for (const at of settings) {
+      const depth = lines[at]!.indexOf("#");
+      const isPart = /^ *# {2,}/.test(lines[at]!);
+      const hasParts = new RegExp(`^ {${depth}}# {2,}`).test(lines[at + 1] ?? "");
+      if (!isPart && !hasParts && !/coordination|mycorp/.test(lines[at]!)) load(without([at]), env);
+    }
   });
 
   test("names every key", async () => {
     const example = await textOf("deploy/troupe.example.yaml");
-    for (const { path } of settings) expect(example).toMatch(new RegExp(`^\\s*(# )?${path.at(-1)}:`, "m"));
+    for (const { path } of settings) expect(example).toMatch(new RegExp(`^\\s*(# +)?${path.at(-1)}:`, "m"));
   });
 });
 
-describe("docs/configuration.md", () => {
+describe("docs/settings.md", () => {
   test("has its tables from the schema (bun test/config/tables.ts writes them)", async () => {
     const text = await Bun.file(page).text();
     expect(withTables(text)).toBe(text);
@@ -61,7 +70,7 @@ describe("docs/configuration.md", () => {
   });
 
   test("says what each flag's variable is", async () => {
-    const text = await Bun.file(page).text();
+    const text = await textOf("docs/configuration.md");
     for (const variable of ["TROUPE_CONFIG", "TROUPE_HOST", "TROUPE_PORT", "TROUPE_DATA", "TROUPE_PERSONAS"]) {
       expect(text).toMatch(new RegExp(`^\\| \`--.*\\| \`${variable}\` \\|`, "m"));
     }

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { stringify } from "yaml";
 import { formatDiagnostic } from "../../src/lib/yaml/yaml.ts";
+import { runs } from "../helpers/long-form.ts";
 import { configOf, errorsOf, load, loaded } from "./loading.ts";
 
 const all = ["orchestrator", "gateway", "admin"] as const;
@@ -11,6 +12,7 @@ describe("without anything", () => {
     expect(configOf({})).toEqual({
       listen: [{ address: { kind: "tcp", host: "127.0.0.1", port: 8080 }, surfaces: all }],
       data: "/srv/data",
+      personas: { folder: "/srv/personas", isNamed: false },
       workers: 1,
       providers: [],
       tiers: { free: 10, pro: 100 },
@@ -22,6 +24,7 @@ describe("without anything", () => {
         unknownPrice: "refuse",
         assumedOutputTokens: 4096,
         assumedToolUses: 5,
+        estimateFactor: 1,
       },
       limits: {
         bodyBytes: 20 * 1024 * 1024,
@@ -31,6 +34,7 @@ describe("without anything", () => {
         jsonStringBytes: 20 * 1024 * 1024,
         bodySeconds: 120,
         concurrentRequests: 10_000,
+        backgroundResponses: 100,
         anonymousPerMinute: 600,
       },
       aliases: {},
@@ -38,11 +42,12 @@ describe("without anything", () => {
       shutdown: { delaySeconds: 0, drainSeconds: 30 },
       idempotency: { retentionHours: 24, finishAfterDisconnect: true, recordBytes: 16 * 1024 * 1024 },
       conversations: { retentionDays: 30 },
-      usage: { retentionDays: 400 },
+      usage: { retentionDays: 400, metadata: [] },
       prices: [],
       allowedHosts: [],
       trustedProxies: [],
       log: { level: "info", format: "auto", content: false, sample: 1, omit: [] },
+      metrics: { money: false },
       admin: {},
       cors: { origins: [] },
     });
@@ -96,7 +101,7 @@ describe("the file", () => {
     };
     expect(configOf({ files })).toMatchObject({
       data: "/etc/troupe/state",
-      personas: "/etc/troupe/people",
+      personas: { folder: "/etc/troupe/people", isNamed: true },
       listen: [
         { address: { kind: "unix", path: "/etc/troupe/run/s" }, tls: { cert: "/etc/troupe/c", key: "/etc/troupe/k" } },
       ],
@@ -104,7 +109,7 @@ describe("the file", () => {
     const env = { TROUPE_DATA: "d", TROUPE_LISTEN: "unix:s" };
     expect(configOf({ files, env, flags: { personas: "p" } })).toMatchObject({
       data: "/srv/d",
-      personas: "/srv/p",
+      personas: { folder: "/srv/p", isNamed: true },
       listen: [{ address: { kind: "unix", path: "/srv/s" } }],
     });
   });
@@ -124,7 +129,7 @@ describe("the layers", () => {
       log: { level: "error", format: "json", content: false, sample: 1, omit: [] },
       tiers: { free: 20, pro: 100 },
       data: "/flag",
-      personas: "/env",
+      personas: { folder: "/env", isNamed: true },
     });
   });
 
@@ -182,11 +187,27 @@ describe("the layers", () => {
     expect(configOf({ env: { ...env, TROUPE_DATA: "/env" } }).data).toBe("/env");
   });
 
-  test("personas are those of ./personas where that is a folder", () => {
-    expect(configOf({}).personas).toBeUndefined();
-    expect(configOf({ folders: ["/srv/personas"] }).personas).toBe("/srv/personas");
-    expect(configOf({ folders: ["/srv/personas"], yaml }).personas).toBe("/file");
+  test("personas are those of ./personas where nothing else is named", () => {
+    expect(configOf({}).personas).toEqual({ folder: "/srv/personas", isNamed: false });
+    expect(configOf({ yaml }).personas).toEqual({ folder: "/file", isNamed: true });
   });
+});
+
+test("the file may end in .yml, and what looks like it is never passed over in silence", () => {
+  const fileOf = (...names: string[]) => {
+    const { file, warnings } = loaded({ files: Object.fromEntries(names.map((name) => [name, "workers: 1\n"])) });
+    return [file, ...warnings.map(formatDiagnostic)];
+  };
+  expect(fileOf("troupe.yml")).toEqual(["troupe.yml"]);
+  expect(fileOf("/etc/troupe/troupe.yml")).toEqual(["/etc/troupe/troupe.yml"]);
+  expect(fileOf("troupe.yaml", "troupe.yml")).toEqual([
+    "troupe.yaml",
+    "troupe.yml: is not read, as troupe.yaml stands beside it",
+  ]);
+  expect(fileOf("troupe.YAML")).toEqual([
+    undefined,
+    "troupe.YAML: is not read; a configuration is named troupe.yaml or troupe.yml",
+  ]);
 });
 
 test("an alias has no slash", () => {
@@ -237,7 +258,7 @@ aliases: {claude: anthropic, "gpt": openai/gpt-*}
 
   test("of the text itself do not hide those of the environment", () => {
     expect(errorsOf({ yaml: "log: {level: info\n", env: { TROUPE_PORT: "http" } })).toEqual([
-      "troupe.yaml:2:1: Flow map in block collection must be sufficiently indented and end with a }",
+      "troupe.yaml:1:6: This { is not closed",
       'environment: TROUPE_PORT: "http" must be a port from 0 to 65535',
     ]);
   });
@@ -309,7 +330,7 @@ describe("whatever a file or a variable holds", () => {
         expect(result.errors.length).toBeGreaterThan(0);
         for (const diagnostic of result.errors) expect(diagnostic.file === "" || diagnostic.message === "").toBe(false);
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     );
   }, 60_000);
 
@@ -342,7 +363,7 @@ describe("whatever a file or a variable holds", () => {
       fc.property(text, (yaml) => {
         expect(load({ yaml })).toBeDefined();
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     );
   }, 60_000);
 });

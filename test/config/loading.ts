@@ -12,7 +12,7 @@ export const catalog: ProviderCatalog = [
     kind: "remote",
     name: "openai",
     baseUrl: "https://api.openai.com/v1",
-    environment: { apiKey: ["OPENAI_API_KEY"], baseUrl: ["OPENAI_BASE_URL"] },
+    environment: { keys: ["OPENAI_API_KEY"], baseUrl: ["OPENAI_BASE_URL"] },
     keyOptional: false,
     modelRules: Type.Object({ reasoning: Type.Optional(Type.Boolean()) }),
   },
@@ -20,14 +20,14 @@ export const catalog: ProviderCatalog = [
     kind: "remote",
     name: "google",
     baseUrl: "https://generativelanguage.googleapis.com",
-    environment: { apiKey: ["GEMINI_API_KEY", "GOOGLE_API_KEY"], baseUrl: [] },
+    environment: { keys: ["GEMINI_API_KEY", "GOOGLE_API_KEY"], baseUrl: [] },
     keyOptional: false,
   },
   {
     kind: "remote",
     name: "ollama",
     baseUrl: "http://localhost:11434/v1",
-    environment: { apiKey: [], baseUrl: ["OLLAMA_HOST"], presence: ["OLLAMA_MODELS"] },
+    environment: { keys: [], baseUrl: ["OLLAMA_HOST"], presence: ["OLLAMA_MODELS"] },
     keyOptional: true,
   },
   {
@@ -35,7 +35,7 @@ export const catalog: ProviderCatalog = [
     name: "azure",
     baseUrl: "",
     environment: {
-      apiKey: ["AZURE_OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN"],
+      keys: ["AZURE_OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN"],
       tokens: ["AZURE_OPENAI_AD_TOKEN"],
       baseUrl: ["AZURE_OPENAI_ENDPOINT"],
       options: { OPENAI_API_VERSION: "api_version" },
@@ -55,21 +55,17 @@ export type Given = {
   readonly flags?: Flags;
   /** By path; a value of `Error` can't be read. */
   readonly files?: Readonly<Record<string, string | Error>>;
-  readonly folders?: readonly string[];
   readonly machine?: Machine;
 };
 
-export function load({ yaml, env = {}, flags = {}, files = {}, folders = [], machine }: Given): LoadResult {
+export function load({ yaml, env = {}, flags = {}, files = {}, machine }: Given): LoadResult {
   const all: Record<string, string | Error> = { ...files, ...(yaml !== undefined && { "troupe.yaml": yaml }) };
   const readFile = (path: string) => {
     const content = all[path];
     if (content instanceof Error) throw content;
     return content;
   };
-  return loadConfig(
-    { flags, env, cwd: "/srv", readFile, isFolder: (path) => folders.includes(path), ...(machine && { machine }) },
-    catalog,
-  );
+  return loadConfig({ flags, env, cwd: "/srv", readFile, ...(machine && { machine }) }, catalog);
 }
 
 export function loaded(given: Given): LoadedConfig {

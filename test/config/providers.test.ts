@@ -115,7 +115,25 @@ describe("a provider whose usual variable is there", () => {
 
   test("can be turned off, and then nothing is asked of it", () => {
     const yaml = "providers:\n  openai: {enabled: false}\n  azure: {enabled: false}\n";
-    expect(configOf({ yaml, env: { OPENAI_API_KEY: "k" } }).providers).toEqual([]);
+    const { config, warnings, hints } = loaded({ yaml, env: { OPENAI_API_KEY: "k" } });
+    expect([config.providers, warnings]).toEqual([[], []]);
+    // Where a key for it is set all the same, whoever asks is told.
+    expect(hints.map(formatDiagnostic)).toEqual([
+      "troupe.yaml:2:21: providers.openai.enabled: turns openai off, though a key for it is set (OPENAI_API_KEY)",
+    ]);
+    const inFile = loaded({ yaml: "providers:\n  openai: {enabled: false, api_key: k}\n" });
+    expect(inFile.hints.map(({ message }) => message)).toEqual([
+      "turns openai off, though a key for it is set (its api_key)",
+    ]);
+  });
+
+  test("is not set up by an empty file, which is told; an empty variable is usual", () => {
+    const env = { CREDENTIALS_DIRECTORY: "/run/c", OPENAI_API_KEY: "", GEMINI_API_KEY_FILE: "/k" };
+    const { warnings } = loaded({ env, files: { "/run/c/AZURE_OPENAI_API_KEY": "\n", "/k": "" } });
+    expect(warnings.map(formatDiagnostic)).toEqual([
+      "environment: GEMINI_API_KEY: does not set up the provider google: /k is empty",
+      "environment: AZURE_OPENAI_API_KEY: does not set up the provider azure: /run/c/AZURE_OPENAI_API_KEY is empty",
+    ]);
   });
 });
 

@@ -1,5 +1,5 @@
 /**
- * The tables of docs/configuration.md, made from the schema so that they say what it says.
+ * The tables of docs/settings.md, made from the schema so that they say what it says.
  * `bun test/config/tables.ts` writes them anew.
  */
 import { join } from "node:path";
@@ -7,22 +7,23 @@ import type { TObject, TSchema } from "@sinclair/typebox";
 import { ConfigFile, ListenerFile, ProviderFile, StoreFile } from "../../src/config/schema.ts";
 import { settings } from "../../src/config/settings.ts";
 
-export const page = join(import.meta.dir, "../../docs/configuration.md");
+export const page = join(import.meta.dir, "../../docs/settings.md");
 
 export function tables(): Record<string, string> {
-  const own = settings.map(({ path, variable, schema }) => [
-    code(path.join(".")),
-    byDefault(schema),
-    code(variable),
-    meaning(schema),
-  ]);
-  const providers = ["`providers`", "none", "", meaning(ConfigFile.properties.providers)];
+  const own = settings.map(({ path, schema }) => [code(path.join(".")), byDefault(schema), meaning(schema)]);
+  const providers = ["`providers`", "none", meaning(ConfigFile.properties.providers)];
   return {
-    settings: table(["key", "default", "variable", ""], [...own, providers]),
+    settings: table(["key", "default", ""], [...joined(own), providers]),
     listener: table(["key of a listener", "default", ""], rows(ListenerFile)),
     store: table(["key of `store`", "default", ""], rows(StoreFile)),
     provider: table(["key of a provider", "default", ""], rows(ProviderFile)),
   };
+}
+
+/** Keys of one default and one meaning stand in one row. */
+function joined(rows: readonly (readonly string[])[]): string[][] {
+  const groups = Map.groupBy(rows, ([, ...rest]) => JSON.stringify(rest));
+  return [...groups.values()].map((group) => [group.map(([key]) => key).join(", "), ...group[0]!.slice(1)]);
 }
 
 /** The page with every table in its place. */

@@ -1,16 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import {
-  Conversations,
-  type Exchange,
-  type Holder,
-  type ListOf,
-  type Resumed,
-} from "../../src/conversations/conversations.ts";
+import { Conversations, type Exchange, type Holder, type Resumed } from "../../src/conversations/conversations.ts";
+import type { ListOf } from "../../src/conversations/pages.ts";
 import type { AnswerMessage, ChatRequest, Message } from "../../src/protocols/chat/schema.ts";
 import type { ApiError } from "../../src/protocols/errors.ts";
 import { openStore, type SqliteStore } from "../../src/store/sqlite/store.ts";
 import { StorageError } from "../../src/store/storage-error.ts";
+import { runs } from "../helpers/long-form.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 
@@ -358,7 +354,7 @@ describe("the stored-completions routes", () => {
           expect(found).toEqual(order === "asc" ? ids : ids.toReversed());
         },
       ),
-      { numRuns: 25 },
+      { numRuns: runs(25) },
     );
   }, 60_000);
 

@@ -1,7 +1,7 @@
 /** The operators' pages, word for word: each command is run, each configuration loaded. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, resolve } from "node:path";
 
 import { makeRelease, targets } from "../../deploy/release/release.ts";
 import { loadConfig } from "../../src/config/load.ts";
@@ -35,7 +35,9 @@ const blocks: readonly Block[] = pages.flatMap((page) =>
 
 test("every block is a command or a configuration, so nothing stands unchecked", () => {
   expect(blocks.length).toBeGreaterThan(25);
-  expect(blocks.filter(({ language }) => language !== "sh" && language !== "yaml")).toEqual([]);
+  // Docker's, which no test machine has; test/deploy/image.test.ts reads them.
+  const others = blocks.filter(({ language }) => language !== "sh" && language !== "yaml");
+  expect(others.map(({ text }) => text.split(" ")[0])).toEqual(["docker"]);
 });
 
 describe("configurations", () => {
@@ -44,17 +46,8 @@ describe("configurations", () => {
   test.each(blocks.filter(({ language }) => language === "yaml"))("in $page: $text", ({ text }) => {
     const readFile = (path: string) => (path === "troupe.yaml" ? text : path.endsWith(".pem") ? pem : undefined);
     const machine = { cores: 4, sharesPorts: true };
-    const loaded = loadConfig({ flags: {}, env: {}, cwd: "/", readFile, isFolder: () => false, machine }, providers);
+    const loaded = loadConfig({ flags: {}, env: {}, cwd: "/", readFile, machine }, providers);
     expect("errors" in loaded ? loaded.errors.map(formatDiagnostic) : []).toEqual([]);
-  });
-});
-
-describe("links", () => {
-  test.each(pages)("of %s lead somewhere", (page) => {
-    const lost = [...textOf(page).matchAll(/\]\(([^)#:]+)(#[^)]*)?\)/g)]
-      .map(([, path]) => path!)
-      .filter((path) => !existsSync(join("docs", path)));
-    expect(lost).toEqual([]);
   });
 });
 

@@ -3,6 +3,7 @@ import { expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { $ } from "bun";
 import { testExecutable } from "../helpers/executable.ts";
+import { pageBlock } from "../helpers/page-blocks.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 
 const file = readFileSync("deploy/Dockerfile", "utf8");
@@ -14,6 +15,13 @@ test("the last stage holds nothing but the layout, and nobody in it is root", ()
   const last = file.slice(file.lastIndexOf("\nFROM "));
   expect(last).toStartWith("\nFROM scratch\nCOPY --from=layout /image /\nUSER 65532:65532\n");
   expect(last).not.toContain("\nRUN ");
+});
+
+test("the page's commands are for this image", () => {
+  const [build, run, exec] = pageBlock("docs/install.md", "In a container", "text").trim().split("\n");
+  expect(build).toContain("-f deploy/Dockerfile -t troupe .");
+  expect(run).toContain(`:${word("EXPOSE")} -v troupe:${word("VOLUME")} `);
+  expect(exec).toContain(` ${list(word("ENTRYPOINT"))[0]} `);
 });
 
 test.skipIf(!canEnter)(

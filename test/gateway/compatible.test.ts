@@ -4,6 +4,7 @@ import type OpenAI from "openai";
 import { APIError } from "openai";
 import type { ChatCompletionMessageParam } from "openai/resources/chat/completions";
 import { providers } from "../../src/providers/registry.ts";
+import { dataIn } from "../helpers/chat-stream.ts";
 import { answeredCases, exampleResponse } from "../helpers/fixtures.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
@@ -220,17 +221,17 @@ for (const name of families) {
       const begun = 'data: {"choices":[{"index":0,"delta":{"content":"Rome is it"}}]}\n\n';
       next = () => sseResponse([begun, `data: ${error}\n\n`]);
       const late = await troupe.post("/gateway/v1/chat/completions", { model, messages: [user], stream: true });
-      const lines = (await late.text()).split("\n\n");
+      const data = dataIn(await late.text());
       expect(late.status).toBe(200);
-      expect(JSON.parse(lines[0]!.slice(6)).choices[0].delta).toEqual({ role: "assistant", content: "Rome is it" });
-      expect(JSON.parse(lines.at(-3)!.slice(6))).toEqual({
+      expect(JSON.parse(data[0]!).choices[0].delta).toEqual({ role: "assistant", content: "Rome is it" });
+      expect(JSON.parse(data.at(-2)!)).toEqual({
         error: { message: "Overloaded.", type: "overloaded_error", param: "", code: "overloaded" },
         id: expect.any(String),
         object: "chat.completion.chunk",
         created: expect.any(Number),
         model,
       });
-      expect(lines.at(-2)).toBe("data: [DONE]");
+      expect(data.at(-1)).toBe("[DONE]");
     });
 
     async function readStream(messages = [user]) {

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type OpenAI from "openai";
 import { APIError } from "openai";
 import { providers } from "../../src/providers/registry.ts";
+import { dataIn } from "../helpers/chat-stream.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { UpstreamServer } from "../helpers/upstream-server.ts";
 import { anthropic } from "./fidelity/anthropic.ts";
@@ -93,9 +94,9 @@ async function expectError(body: object, want: { error: number; body?: string },
 /** The text so far goes out, then an error object and `[DONE]`; the official client throws. */
 async function expectBreak(body: object, words: string, before: string): Promise<void> {
   const response = await troupe.post("/gateway/v1/chat/completions", { ...body, stream: true });
-  const lines = (await response.text()).split("\n\n");
-  expect([response.status, lines.at(-2), lines.at(-1)]).toEqual([200, "data: [DONE]", ""]);
-  const chunks = lines.slice(0, -2).map((line) => JSON.parse(line.slice("data: ".length)));
+  const data = dataIn(await response.text());
+  expect([response.status, data.pop()]).toEqual([200, "[DONE]"]);
+  const chunks = data.map((one) => JSON.parse(one));
   const last = chunks.pop();
   expect(chunks.map(({ choices }) => choices[0].delta.content ?? "").join("")).toBe(before);
   expect(Object.keys(last)).toEqual(["error", "id", "object", "created", "model"]);

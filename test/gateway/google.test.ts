@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import OpenAI from "openai";
 import type { ChatCompletionMessage, ChatCompletionMessageParam } from "openai/resources/chat/completions";
+import { dataIn } from "../helpers/chat-stream.ts";
 import { HeldStream } from "../helpers/held-stream.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { UpstreamServer } from "../helpers/upstream-server.ts";
@@ -18,6 +19,7 @@ let next: (body: GeminiBody) => Response;
 beforeAll(async () => {
   upstream = new UpstreamServer(strictGemini((body) => next(body)));
   troupe = await Troupe.start({
+    surfaces: ["orchestrator", "gateway", "raw"],
     providers: {
       google: { baseUrl: upstream.url, apiKey: googleKey },
       gemini: { dialect: "google", baseUrl: upstream.url, apiKey: "AIzaSy-wrong" },
@@ -360,10 +362,10 @@ describe("errors", () => {
     answerWith("error-in-stream");
     const response = await post({ stream: true });
     expect(response.status).toBe(200);
-    const events = (await response.text()).trimEnd().split("\n\n");
+    const events = dataIn(await response.text());
     expect(events.length).toBe(3);
     expect(events[0]).toContain('"content":"He"');
-    expect(JSON.parse(events[1]!.slice("data: ".length)).error.code).toBe(503);
+    expect(JSON.parse(events[1]!).error.code).toBe(503);
   });
 
   test("a stream that just stops is one", async () => {
@@ -372,12 +374,12 @@ describe("errors", () => {
     held.event(firstText);
     const response = await post({ stream: true });
     held.close();
-    const events = (await response.text()).trimEnd().split("\n\n");
+    const events = dataIn(await response.text());
     expect(events.length).toBe(3);
     expect(events[0]).toContain('"content":"Hel"');
-    const fault = JSON.parse(events[1]!.slice("data: ".length));
+    const fault = JSON.parse(events[1]!);
     expect(fault).not.toHaveProperty("choices");
     expect(fault.error.code).toBe("upstream_invalid_response");
-    expect(events[2]).toBe("data: [DONE]");
+    expect(events[2]).toBe("[DONE]");
   });
 });

@@ -385,7 +385,7 @@ for (const { family, model, format } of families) {
         ...mode,
         stream: true,
       });
-      const events = (await response.text()).split("\n\n").filter((event) => event.startsWith("data:"));
+      const events = (await response.text()).split("\n").filter((line) => line.startsWith("data:"));
       expect(events.at(-1)).toBe("data: [DONE]");
       expect(JSON.parse(events.at(-2)!.slice(5))).toMatchObject({
         error: { code: "upstream_invalid_response" },

@@ -9,6 +9,10 @@ export type Written = NormalForm & { readonly envelope: Envelope; readonly inclu
 export const dataOf = (events: readonly string[]): string[] =>
   events.map((event) => event.slice("data: ".length, -"\n\n".length));
 
+/** The data of a stream's events, in a text of whole ones; `[DONE]` is the last. */
+export const dataIn = (text: string): string[] =>
+  text.split("\n").flatMap((line) => (line.startsWith("data: ") ? [line.slice("data: ".length)] : []));
+
 export class ChatStreamWriter {
   readonly normaliser: Normaliser;
   readonly encoder: ChatEncoder;

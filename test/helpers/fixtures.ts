@@ -7,8 +7,15 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, resolve } from "node:path";
 import type { ChunkBody, CompletionBody } from "../../src/protocols/chat/schema.ts";
-import type { Account, AnsweredCall, InlineMedia, RemoteProvider } from "../../src/providers/provider.ts";
+import type {
+  Account,
+  AnsweredCall,
+  InlineMedia,
+  RemoteProvider,
+  UpstreamRequest,
+} from "../../src/providers/provider.ts";
 import { providers } from "../../src/providers/registry.ts";
+import { Credentials } from "../../src/upstream/credentials.ts";
 import { sseResponse } from "./upstream-server.ts";
 
 /** An error of the upstream, or (`invalid`) an answer that is neither a completion nor an error. */
@@ -27,7 +34,7 @@ export type FixtureCase = {
   readonly request: Readonly<Record<string, unknown>>;
   /** Provider options of the call. */
   readonly extras?: Readonly<Record<string, unknown>>;
-  readonly account?: Partial<Account>;
+  readonly account?: Partial<Account> & { readonly apiKey?: string };
   /** What was fetched beforehand, by URL. */
   readonly media?: Readonly<Record<string, InlineMedia>>;
   /** What follows the base URL. */
@@ -140,6 +147,7 @@ export function exampleResponse(path: string, headers: Record<string, string> = 
 
 /** The call of a case, as the provider gets it. @param request the checked form of the case's request */
 export function callOf(one: FixtureCase, { provider, extras }: Family, request = one.request): AnsweredCall {
+  const { apiKey: _, ...account } = one.account ?? {};
   return {
     model: one.model,
     request: { ...request, model: `${provider.name}/${one.model}` } as AnsweredCall["request"],
@@ -147,16 +155,24 @@ export function callOf(one: FixtureCase, { provider, extras }: Family, request =
     account: {
       name: provider.name,
       baseUrl: provider.baseUrl || "https://upstream.test",
-      apiKey: "test-key",
-      headers: {},
       models: [],
       options: {},
       modelRules: [],
-      ...one.account,
+      ...account,
     },
     media: new Map(Object.entries(one.media ?? {})),
     answerId: "chatcmpl-1",
   };
+}
+
+/** The headers that a case's request goes out with. */
+export function signedHeaders(
+  { account = {} }: FixtureCase,
+  { keyPlace = {} }: RemoteProvider,
+  { url, headers = {} }: UpstreamRequest,
+): Readonly<Record<string, string>> {
+  const credentials = new Credentials({ apiKey: "test-key", headers: {}, options: {}, ...account }, keyPlace);
+  return credentials.sign({ method: "POST", url, headers }).headers;
 }
 
 function readCases(folder: string): FixtureCase[] {

@@ -1,4 +1,4 @@
-import type { LedgerLine } from "../../src/store/store.ts";
+import type { LedgerLine } from "../../src/store/usage.ts";
 
 /** The line of a finished call with known counts and costs. */
 export const ledgerLine = (requestId: string, changes: Partial<LedgerLine> = {}): LedgerLine => ({
@@ -18,6 +18,9 @@ export const ledgerLine = (requestId: string, changes: Partial<LedgerLine> = {})
   status: 200,
   callOf: null,
   serviceTier: null,
+  client: null,
+  user: null,
+  metadata: null,
   counted: "upstream",
   tokens: {
     input: 100,

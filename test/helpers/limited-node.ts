@@ -1,13 +1,13 @@
 /**
  * A node that does nothing but count: a process of its own, for tests that kill it. Hits one caller until it is told to stop, and
  * writes the times before and after each admission as a line, and `lost` once it was without the server. Arguments: the server's
- * address, window and lease in milliseconds, caller, limit, milliseconds between two hits.
+ * address, the window's length, caller, limit, milliseconds between two hits.
  */
 import { systemClock } from "../../src/lib/clock.ts";
-import { ClusterLimiter } from "../../src/limits/cluster-limiter.ts";
+import { StoredLimiter } from "../../src/limits/stored.ts";
 import { StorageError } from "../../src/store/storage-error.ts";
-import { openTestWindows } from "./shared-windows.ts";
 import { silentLogger } from "./silent-logger.ts";
+import { openTestWindows } from "./stored-windows.ts";
 
 /** A busy machine may take longer than the store's own deadline for the first answer. */
 async function untilOpen<T>(open: () => Promise<T>): Promise<T> {
@@ -21,11 +21,16 @@ async function untilOpen<T>(open: () => Promise<T>): Promise<T> {
 }
 
 if (import.meta.main) {
-  const [url, windowMs, leaseMs, caller, limit, everyMs] = process.argv.slice(2);
-  const times = { windowMs: Number(windowMs), leaseMs: Number(leaseMs) };
-  const windows = await untilOpen(() => openTestWindows(url!, times));
-  const limiter = new ClusterLimiter({ windows, clock: systemClock, log: silentLogger, place: "test", times });
-  await limiter.start();
+  const [url, windowMs, caller, limit, everyMs] = process.argv.slice(2);
+  const windows = await untilOpen(() => openTestWindows(url!, Number(windowMs)));
+  const limiter = new StoredLimiter({
+    windows,
+    clock: systemClock,
+    log: silentLogger,
+    place: "test",
+    group: () => ({ nodes: 3, rank: 0 }),
+    windowMs: Number(windowMs),
+  });
   process.stdout.write("ready\n");
   let isLost = false;
   for (;;) {

@@ -49,7 +49,7 @@ export class LiveNode implements AsyncDisposable {
   }
 
   get statements(): number {
-    return this.store.network!().statements;
+    return this.store.database!().statements;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

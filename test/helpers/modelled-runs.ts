@@ -93,7 +93,7 @@ export class ModelledRuns {
             bodyFrom: null,
             body: undefined,
           };
-          const state = { state: "running", holder: null, owner, wholeEvents: 1, watched: false } as const;
+          const state = { state: "running", holder: null, owner, watched: false } as const;
           this.#rows.push({ call, run, fingerprint, scope, requestId, ...state, ...nothing, batches: new Map() });
           return { call, run, owner };
         });

@@ -5,14 +5,12 @@ export type PageBlock = { readonly section: string; readonly language: string; r
 
 /** @returns the blocks of a Markdown page, each with the heading it stands under */
 export function pageBlocks(path: string): PageBlock[] {
-  const sections = readFileSync(path, "utf8").split(/^#+ /m);
-  return sections.flatMap((section) => {
-    const heading = section.slice(0, section.indexOf("\n"));
-    return [...section.matchAll(/^```(\S*)[^\n]*\n([\s\S]*?)^```$/gm)].map(([, language, text]) => ({
-      section: heading,
-      language: language!,
-      text: text!,
-    }));
+  let section = "";
+  // A line of a block that begins with "#" is no heading.
+  const parts = readFileSync(path, "utf8").matchAll(/^#+ (.*)$|^```(\S*)[^\n]*\n([\s\S]*?)^```$/gm);
+  return [...parts].flatMap(([, heading, language, text]) => {
+    if (heading !== undefined) section = heading;
+    return heading === undefined ? [{ section, language: language!, text: text! }] : [];
   });
 }
 

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import OpenAI from "openai";
-import type { KeySpec } from "../../src/auth/keys.ts";
+import type { KeySpec } from "../../src/auth/key-spec.ts";
 import { buildInfo } from "../../src/build-info.ts";
 import type { Config, ProviderConfig, SurfaceName } from "../../src/config/config.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
@@ -21,6 +21,8 @@ export type TroupeOptions = {
   readonly clock?: Clock;
   readonly log?: Logger;
   readonly telemetry?: TelemetrySettings;
+  /** What its key may use; absent: both surfaces. */
+  readonly surfaces?: KeySpec["surfaces"];
   /** Where the data lives; absent: a folder that goes with the server. */
   readonly data?: string;
 };
@@ -51,7 +53,12 @@ export class Troupe implements AsyncDisposable {
       allowPrivateMedia: true,
       ...(options.telemetry && { telemetry: options.telemetry }),
     });
-    const made = await server.services.keys.create({ name: "test", tier: "enterprise", perMinute: 1_000_000 });
+    const made = await server.services.keys.create({
+      name: "test",
+      tier: "enterprise",
+      perMinute: 1_000_000,
+      ...(options.surfaces && { surfaces: options.surfaces }),
+    });
     return new Troupe(server, made.secret, data, options.data === undefined);
   }
 
@@ -87,7 +94,7 @@ export class Troupe implements AsyncDisposable {
   post(
     path: string,
     body: unknown,
-    init: { key?: string | null; headers?: Record<string, string> } = {},
+    init: { key?: string | null; headers?: Record<string, string>; signal?: AbortSignal } = {},
   ): Promise<Response> {
     return this.fetch(path, {
       ...init,
@@ -107,7 +114,7 @@ export function testConfig(data: string, { providers = {}, personas, config }: T
   return {
     listen: [{ address: { kind: "tcp", host: "127.0.0.1", port: 0 }, surfaces: ["orchestrator", "gateway"] }],
     data,
-    ...(personas === undefined ? {} : { personas }),
+    personas: { folder: personas ?? join(data, "none", "personas"), isNamed: personas !== undefined },
     providers: Object.entries(providers).map(
       ([name, provider]): ProviderConfig => ({
         name,
@@ -132,6 +139,7 @@ export function testConfig(data: string, { providers = {}, personas, config }: T
       unknownPrice: "refuse",
       assumedOutputTokens: 4096,
       assumedToolUses: 5,
+      estimateFactor: 1,
     },
     limits: {
       bodyBytes: 20 * 1024 * 1024,
@@ -141,17 +149,19 @@ export function testConfig(data: string, { providers = {}, personas, config }: T
       jsonStringBytes: 20 * 1024 * 1024,
       bodySeconds: 120,
       concurrentRequests: 10_000,
+      backgroundResponses: 100,
       anonymousPerMinute: 600,
     },
     streams: { keepAliveSeconds: 15 },
     shutdown: { delaySeconds: 0, drainSeconds: 5 },
     idempotency: { retentionHours: 24, finishAfterDisconnect: true, recordBytes: 16 * 1024 * 1024 },
     conversations: { retentionDays: 30 },
-    usage: { retentionDays: 400 },
+    usage: { retentionDays: 400, metadata: [] },
     prices: [],
     allowedHosts: [],
     trustedProxies: [],
     log: { level: "info", format: "json", content: false, sample: 1, omit: [] },
+    metrics: { money: false },
     admin: {},
     cors: { origins: [] },
     ...config,

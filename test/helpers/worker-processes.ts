@@ -1,7 +1,8 @@
 /** Troupe as several processes, whose log says which of them answered. */
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { type KeySpec, Keys } from "../../src/auth/keys.ts";
+import type { KeySpec } from "../../src/auth/key-spec.ts";
+import { Keys } from "../../src/auth/keys.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { openStore } from "../../src/store/sqlite/store.ts";
 

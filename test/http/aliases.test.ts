@@ -40,7 +40,11 @@ describe("an alias", () => {
     const orchestrator = await troupe.post("/v1/chat/completions", { model: "gpt-5", messages });
     expect([orchestrator.status, await orchestrator.json()]).toMatchObject([
       404,
-      { error: { message: "The model 'gpt-5' does not exist." } },
+      {
+        error: {
+          message: "The model 'gpt-5' does not exist. It is a provider's model: the gateway serves it, at /gateway/v1.",
+        },
+      },
     ]);
     for (const model of ["tutor", "lost"]) {
       const gateway = await troupe.post("/gateway/v1/chat/completions", { model, messages });

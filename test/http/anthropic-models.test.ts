@@ -58,12 +58,12 @@ describe("for Anthropic's clients", () => {
         () => Promise.reject(new Error("it did not fail")),
         (error) => error,
       );
-    const missing = await failed(client.models.retrieve("openai/none"));
+    const missing = await failed(client.models.retrieve("nobody/none"));
     expect(missing).toBeInstanceOf(Anthropic.NotFoundError);
     expect(missing.requestID).toMatch(/^req_/);
     expect(await failed(client.models.list({ after_id: "none" }))).toBeInstanceOf(Anthropic.BadRequestError);
     const { message } = await failed(client.models.list({ limit: 1001 }));
-    expect(message).toContain("limit must be an integer from 1 to 1000.");
+    expect(message).toContain("limit must be a whole number from 1 to 1000.");
     const stranger = client.withOptions({ apiKey: "wrong" });
     expect(await failed(stranger.models.list())).toBeInstanceOf(Anthropic.AuthenticationError);
     const method = await troupe.fetch("/v1/models", { method: "PUT", headers: { "anthropic-version": "2023-06-01" } });

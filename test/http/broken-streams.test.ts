@@ -1,8 +1,13 @@
 /** A stream that breaks after its first words, as the clients that people use read it: an error, never half an answer. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { createAnthropic } from "@ai-sdk/anthropic";
 import { createOpenAI } from "@ai-sdk/openai";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
+import Anthropic from "@anthropic-ai/sdk";
+import { GoogleGenAI } from "@google/genai";
+import { ChatAnthropic } from "@langchain/anthropic";
 import { ChatOpenAI } from "@langchain/openai";
+import { Agent, OpenAIProvider, Runner } from "@openai/agents";
 import { type LanguageModel, streamText } from "ai";
 import OpenAI from "openai";
 import type { SurfaceName } from "../../src/config/config.ts";
@@ -19,10 +24,10 @@ let held: HeldStream;
 beforeAll(async () => {
   upstream = new UpstreamServer(() => answer());
   troupe = await Troupe.start({
-    providers: { openai: { baseUrl: upstream.url } },
+    providers: { groq: { baseUrl: upstream.url } },
     config: { streams: { keepAliveSeconds: 0.05 } },
   });
-  troupe.setTargets(persona, ["openai/x"]);
+  troupe.setTargets(persona, ["groq/x"]);
 });
 afterAll(async () => {
   await troupe[Symbol.asyncDispose]();
@@ -67,6 +72,26 @@ async function* viaLangChain(model: string, { baseURL, apiKey, headers }: Settin
   for await (const { content } of await chat.stream("hi")) yield content as string;
 }
 
+async function* viaLangChainResponses(model: string, { baseURL, apiKey, headers }: Setting): AsyncGenerator<string> {
+  const configuration = { baseURL, defaultHeaders: headers };
+  const chat = new ChatOpenAI({ model, apiKey, maxRetries: 0, configuration, useResponsesApi: true });
+  for await (const { text } of await chat.stream("hi")) yield text;
+}
+
+async function* viaLangChainAnthropic(model: string, { baseURL, apiKey, headers }: Setting): AsyncGenerator<string> {
+  const clientOptions = { defaultHeaders: headers };
+  const chat = new ChatAnthropic({ model, apiKey, anthropicApiUrl: rootOf(baseURL), maxRetries: 0, clientOptions });
+  for await (const { text } of await chat.stream("hi")) yield text;
+}
+
+async function* viaAgents(model: string, { baseURL, apiKey, headers }: Setting): AsyncGenerator<string> {
+  const openAIClient = new OpenAI({ baseURL, apiKey, maxRetries: 0, defaultHeaders: headers });
+  const runner = new Runner({ modelProvider: new OpenAIProvider({ openAIClient }), tracingDisabled: true });
+  const running = await runner.run(new Agent({ name: "a", model }), "hi", { stream: true });
+  for await (const text of running.toTextStream()) yield text;
+  await running.completed;
+}
+
 async function viaAiSdk(model: LanguageModel, onText: () => void): Promise<Seen> {
   let text = "";
   for await (const part of streamText({ model, prompt: "hi", maxRetries: 0, onError() {} }).fullStream) {
@@ -78,7 +103,38 @@ async function viaAiSdk(model: LanguageModel, onText: () => void): Promise<Seen>
   return { text, error: undefined };
 }
 
+async function* viaResponses(model: string, { headers, ...setting }: Setting): AsyncGenerator<string> {
+  const client = new OpenAI({ ...setting, maxRetries: 0, defaultHeaders: headers });
+  for await (const event of await client.responses.create({ model, input: "hi", stream: true })) {
+    if (event.type === "response.output_text.delta") yield event.delta;
+  }
+}
+
+/** Of clients that add the version themselves. */
+const rootOf = (baseURL: string) => baseURL.slice(0, -"/v1".length);
+
+async function* viaAnthropic(model: string, { baseURL, apiKey, headers }: Setting): AsyncGenerator<string> {
+  const client = new Anthropic({ baseURL: rootOf(baseURL), apiKey, maxRetries: 0, defaultHeaders: headers });
+  const asked = { model, max_tokens: 100, messages: [{ role: "user" as const, content: "hi" }] };
+  for await (const event of client.messages.stream(asked)) {
+    if (event.type === "content_block_delta" && event.delta.type === "text_delta") yield event.delta.text;
+  }
+}
+
+async function* viaGemini(model: string, { baseURL, apiKey, headers }: Setting): AsyncGenerator<string> {
+  const client = new GoogleGenAI({ apiKey, httpOptions: { baseUrl: rootOf(baseURL), headers } });
+  for await (const { text } of await client.models.generateContentStream({ model, contents: "hi" })) yield text ?? "";
+}
+
 const clients: Record<string, Client> = {
+  "openai, by Responses": (model, setting, onText) => readAll(viaResponses(model, setting), onText),
+  "@ai-sdk/openai, by Responses": (model, setting, onText) => viaAiSdk(createOpenAI(setting).responses(model), onText),
+  "@langchain/openai, by Responses": (model, setting, onText) => readAll(viaLangChainResponses(model, setting), onText),
+  "@langchain/anthropic": (model, setting, onText) => readAll(viaLangChainAnthropic(model, setting), onText),
+  "@ai-sdk/anthropic": (model, setting, onText) => viaAiSdk(createAnthropic(setting)(model), onText),
+  "@openai/agents": (model, setting, onText) => readAll(viaAgents(model, setting), onText),
+  "@anthropic-ai/sdk": (model, setting, onText) => readAll(viaAnthropic(model, setting), onText),
+  "@google/genai": (model, setting, onText) => readAll(viaGemini(model, setting), onText),
   openai: (model, setting, onText) => readAll(viaOpenAi(model, setting), onText),
   "@langchain/openai": (model, setting, onText) => readAll(viaLangChain(model, setting), onText),
   "@ai-sdk/openai": (model, setting, onText) => viaAiSdk(createOpenAI(setting).chat(model), onText),
@@ -87,7 +143,7 @@ const clients: Record<string, Client> = {
 };
 
 const surfaces: [SurfaceName, string][] = [
-  ["gateway", "openai/x"],
+  ["gateway", "groq/x"],
   ["orchestrator", persona],
 ];
 let ids = 0;
@@ -132,11 +188,12 @@ describe.each(Object.entries(clients))("%s", (_name, client) => {
       const late = Promise.withResolvers<Response>();
       answer = () => late.promise;
       const asked = new Promise<void>((resolve) => {
-        const known = troupe.server.services.metrics.streamOpened;
-        troupe.server.services.metrics.streamOpened = function (area) {
-          troupe.server.services.metrics.streamOpened = known;
-          known.call(this, area);
+        const { streams } = troupe.server.services.httpMetrics;
+        const known = streams.series;
+        streams.series = function (area) {
+          streams.series = known;
           resolve();
+          return known.call(this, area);
         };
       });
       const reading = client(model, settingFor(surface, false), () => {});
@@ -164,8 +221,10 @@ describe.each(surfaces)("%s", (surface, model) => {
     held.fragment("one");
     const response = await ask();
     held.close();
-    const lines = dataOf(await response.text());
+    const text = await response.text();
+    const lines = dataOf(text);
     expect(lines).toEqual([expect.stringContaining('"choices"'), expect.stringMatching(faultLine), "data: [DONE]"]);
+    expect(text).toEndWith(`${lines[1]}\nevent: error\n\ndata: [DONE]\n\n`);
     expect(JSON.parse(lines[1]!.slice(6)).id).toBe(JSON.parse(lines[0]!.slice(6)).id);
   });
 

@@ -12,6 +12,7 @@ const limits: Config["budgets"] = {
   unknownPrice: "refuse",
   assumedOutputTokens: 4096,
   assumedToolUses: 5,
+  estimateFactor: 1,
 };
 
 /** A micro-dollar for each token, and cents for tools. */
@@ -21,7 +22,7 @@ const prices: Config["prices"] = [
     input: 1,
     output: 1,
     tools: { web_search: 0.01, file_search: 0.02 },
-    service_tiers: { priority: 2 },
+    service_tiers: { priority: 2, speed_fast: 3, inference_geo_us: 2 },
   },
   { match: "*/picture", image: 0.04 },
   { match: "*/voice", input: 1, output: 1, audio_output: 9 },
@@ -39,6 +40,7 @@ beforeAll(async () => {
   const baseUrl = upstream.url;
   const account = { baseUrl, apiKey: "k" };
   troupe = await Troupe.start({
+    surfaces: ["orchestrator", "gateway", "raw"],
     providers: { openai: account, anthropic: account, google: account, xai: account, groq: account },
     config: { budgets: limits, prices },
   });
@@ -54,12 +56,14 @@ afterAll(async () => {
   upstream[Symbol.dispose]();
 });
 
-/** @returns what was reserved beyond the request's bytes, in micro-dollars */
+const tokensOf = (body: object) => Math.ceil(Buffer.byteLength(JSON.stringify(body)) / 3);
+
+/** @returns what was reserved beyond the request's text, in micro-dollars */
 async function reserved(path: string, body: object): Promise<number> {
   amounts.length = 0;
   const answered = await troupe.post(`/gateway${path}`, body);
   expect([answered.status, amounts.length, await answered.text()]).toEqual([400, 1, expect.any(String)]);
-  return amounts[0]! - Buffer.byteLength(JSON.stringify(body));
+  return amounts[0]! - tokensOf(body);
 }
 
 const contents = [{ role: "user", parts: [{ text: "Hello" }] }];
@@ -141,8 +145,21 @@ describe("tools that a provider runs itself", () => {
 
 test("of a tier that costs more, its price", async () => {
   const [path, body] = asked.chat("openai/m", { service_tier: "priority", max_tokens: 100 });
-  const bytes = Buffer.byteLength(JSON.stringify(body));
-  expect(await reserved(path as string, body as object)).toBe(bytes + 200);
+  expect(await reserved(path as string, body as object)).toBe(tokensOf(body as object) + 200);
+});
+
+test("of a region and a speed that cost more, their price", async () => {
+  amounts.length = 0;
+  // As long as each other.
+  for (const fields of [
+    { speed: "slow", inference_geo: "global" },
+    { speed: "fast", inference_geo: "global" },
+    { speed: "fast", inference_geo: "us", a: 1 },
+  ]) {
+    await troupe.post("/gateway/providers/anthropic/v1/messages", { model: "m", max_tokens: 9, messages, ...fields });
+  }
+  const [usual, fast, both] = amounts as [number, number, number];
+  expect([fast / usual, both / usual]).toEqual([3, expect.closeTo(6, 0)]);
 });
 
 test("of what an answer may be, the dearest", async () => {

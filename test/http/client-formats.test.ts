@@ -11,6 +11,7 @@ import {
   type Turn,
 } from "../helpers/client-formats.ts";
 import { exampleResponse } from "../helpers/fixtures.ts";
+import { runs } from "../helpers/long-form.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { type RecordedRequest, UpstreamServer } from "../helpers/upstream-server.ts";
 
@@ -115,7 +116,7 @@ describe.each(families)("%s/%s", (provider, name, native) => {
         const [, json] = await sent(pathOf("gateway", native, model), { ...own, ...more });
         expect(json).toEqual("model" in own ? { ...own, model: name } : own);
       }),
-      { numRuns: 15 },
+      { numRuns: runs(15) },
     );
   }, 60_000);
 
@@ -138,7 +139,7 @@ describe.each(families)("%s/%s", (provider, name, native) => {
           else expect([format, ...byFormat]).toEqual([format, ...byChat]);
         }
       }),
-      { numRuns: 15 },
+      { numRuns: runs(15) },
     );
   }, 60_000);
 });

@@ -17,7 +17,7 @@ beforeAll(async () => {
     providers: {
       openai: {
         baseUrl: `${upstream.url}/v1`,
-        timeouts: { connectSeconds: 5, firstByteSeconds: 0.15, idleSeconds: 0.15 },
+        timeouts: { connectSeconds: 5, firstByteSeconds: 1.5, idleSeconds: 1.5 },
       },
       dead: { dialect: "openai", baseUrl: "http://127.0.0.1:1/v1" },
     },
@@ -30,6 +30,7 @@ beforeAll(async () => {
         jsonStringBytes: 1_000_000,
         bodySeconds: 60,
         concurrentRequests: 100,
+        backgroundResponses: 100,
         anonymousPerMinute: 600,
       },
     },

@@ -103,7 +103,6 @@ describe("what an upstream takes as it came is copied, not written anew", () => 
   });
 
   test.each([
-    ["the key stands twice", `{"model":"openai/no","model":"openai/gpt","seed":1.0,${said}}`],
     ["the key stands in a tool too", `{"model":"openai/gpt","seed":1.0,"x":{"model":"openai/no"},${said}}`],
     ["the key is escaped", String.raw`{"\u006dodel":"openai/gpt","seed":1.0,"x":{"model":"openai/no"},${said}}`],
     ["the name is escaped", String.raw`{"model":"openai\/gpt","seed":1.0,${said}}`],

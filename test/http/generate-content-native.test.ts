@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { GoogleGenAI } from "@google/genai";
 import type { SurfaceName } from "../../src/config/config.ts";
+import type { JsonObject } from "../../src/lib/json/json.ts";
 import { seal } from "../../src/protocols/seal.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
@@ -16,6 +17,7 @@ beforeAll(async () => {
   upstream = new UpstreamServer(() => answer());
   const one = { baseUrl: upstream.url, apiKey: "AIza-test" };
   troupe = await Troupe.start({
+    surfaces: ["orchestrator", "gateway", "raw"],
     providers: {
       google: one,
       openai: { baseUrl: upstream.url },
@@ -56,12 +58,28 @@ const hi = { contents: [{ role: "user", parts: [{ text: "hi" }] }] };
 type Sent = { contents: { role: string; parts: object[] }[]; systemInstruction: { parts: { text: string }[] } };
 const sent = () => upstream.last.json as Sent & Record<string, unknown>;
 
+test.each<[string, JsonObject, JsonObject]>([
+  [
+    "the gateway",
+    { contents: hi.contents[0], tools: { googleSearch: {} }, generationConfig: { maxOutputTokens: "9" } },
+    {},
+  ],
+  [
+    "the gateway, of another maker",
+    { contents: { role: "user", parts: { text: "hi", thoughtSignature: seal("openai", { id: "rs" }) } } },
+    { contents: [{ role: "user", parts: [{ text: "hi" }] }] },
+  ],
+])("one value for a list goes as it came, but for seals: %s", async (_what, body, changed) => {
+  expect((await troupe.post(pathOf("gateway", "generateContent"), body)).status).toBe(200);
+  expect(upstream.last.json).toEqual({ ...body, ...changed });
+});
+
 test("the body goes as it came, and the answer comes byte for byte; the caller's key does not go up", async () => {
   const body = `{"system_instruction" : {"parts":[{"text":"Be brief."}]}, "generationConfig":{"temperature":1.0,"future":12345678901234567890},
     "tools":[{"google_search":{}}],"contents":[{"parts":[{"new_part":{"x":1e2}}]}]}`;
   const raw = `${JSON.stringify(whole)}  `;
   answer = () => new Response(raw, { headers: { "content-type": "application/json" } });
-  const response = await troupe.fetch(`${pathOf("gateway", "generateContent")}?key=${troupe.key}&x=1`, {
+  const response = await troupe.fetch(`${pathOf("gateway", "generateContent")}?key=${troupe.key}&quotaUser=x`, {
     method: "POST",
     key: null,
     body,

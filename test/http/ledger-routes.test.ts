@@ -1,6 +1,6 @@
 /** The ledger of the routes beside completions: whatever form an answer's counts have, they are found, and each end has its line. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import type { LedgerLine } from "../../src/store/store.ts";
+import type { LedgerLine } from "../../src/store/usage.ts";
 import { HeldStream } from "../helpers/held-stream.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { type RecordedRequest, UpstreamServer } from "../helpers/upstream-server.ts";
@@ -13,6 +13,7 @@ beforeAll(async () => {
   upstream = new UpstreamServer((request) => answer(request));
   const rates = { input: 1, output: 2 };
   troupe = await Troupe.start({
+    surfaces: ["orchestrator", "gateway", "raw"],
     providers: {
       openai: { baseUrl: `${upstream.url}/v1` },
       anthropic: { baseUrl: upstream.url },
@@ -71,6 +72,52 @@ const routes: [string, string, object, () => Response, object][] = [
     { model: "openai/e", input: "x" },
     () => json({ data: [], usage: { prompt_tokens: 7, total_tokens: 7 } }),
     { provider: "openai", upstreamModel: "e", tokens: { input: 7, output: 0 }, cost: 7 },
+  ],
+  [
+    "embeddings that tell no tokens",
+    "/v1/embeddings",
+    {
+      model: "openai/e",
+      input: [
+        [1, 2, 3],
+        [4, 5],
+      ],
+    },
+    () => json({ data: [] }),
+    { counted: "estimated", tokens: { input: 5, output: 0 }, cost: 5 },
+  ],
+  [
+    "embeddings on the raw route that tell no tokens",
+    "/providers/openai/v1/embeddings",
+    { model: "e", input: [1, 2, 3] },
+    () => json({ data: [] }),
+    { counted: "estimated", tokens: { input: 3, output: 0 }, cost: 3 },
+  ],
+  [
+    "a stream on the raw route that tells no tokens",
+    "/providers/openai/v1/chat/completions",
+    { model: "c", messages: [{ role: "user", content: "word" }], stream: true },
+    () => events({ choices: [{ delta: { content: "word" } }] }, { choices: [{ delta: { content: "word" } }] }),
+    // A token each, by whichever way they are counted.
+    { counted: "estimated", tokens: { input: 1, output: 2 }, cost: 5 },
+  ],
+  [
+    "Responses on the raw route that tell no tokens",
+    "/providers/openai/v1/responses",
+    { model: "c", input: "word" },
+    () =>
+      events(
+        { type: "response.output_text.delta", delta: "word" },
+        { type: "response.output_text.done", text: "hi there, once more and not counted again, however long it is" },
+      ),
+    { counted: "estimated", tokens: { output: 1 }, cost: 3 },
+  ],
+  [
+    "generateContent on the raw route that tells no tokens",
+    "/providers/google/v1beta/models/g:generateContent",
+    { contents: [{ parts: [{ text: "word" }, { inlineData: { mimeType: "image/png", data: "A".repeat(9_000) } }] }] },
+    () => json({ candidates: [{ content: { parts: [{ text: "word" }] } }] }),
+    { counted: "estimated", tokens: { input: 1, output: 1 }, cost: 3 },
   ],
   [
     "rerank, which tells no tokens",

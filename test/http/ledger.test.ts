@@ -1,6 +1,6 @@
 /** Every way that a call can end leaves one line in the ledger, with what is known of it. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import type { LedgerLine } from "../../src/store/store.ts";
+import type { LedgerLine } from "../../src/store/usage.ts";
 import { Console } from "../cli/console.ts";
 import { HeldStream } from "../helpers/held-stream.ts";
 import { Troupe } from "../helpers/troupe.ts";
@@ -236,7 +236,7 @@ test("the ledger, the command, the API and the metrics agree, and nobody's words
 });
 
 test.each([
-  ["by=hour", "by"],
+  ["by=week", "by"],
   ["by=day,day", "by"],
   ["since=yesterday", "since"],
   ["since=2026-01-02&until=2026-01-01", "since"],

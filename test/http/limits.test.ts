@@ -19,6 +19,7 @@ beforeAll(async () => {
         jsonStringBytes: 1_000_000,
         bodySeconds: 60,
         concurrentRequests: 100,
+        backgroundResponses: 100,
         anonymousPerMinute: 3,
       },
       trustedProxies: ["127.0.0.0/8"],

@@ -235,6 +235,54 @@ test("cache marks and error flags stay with those who know them", async () => {
 
 const prompt = { max_tokens: undefined as never, messages: [{ role: "user" as const, content: "Hello, world!" }] };
 
+test("a beginning that a gateway sends twice goes out once; that of another message is an error", async () => {
+  const written = (events: readonly object[]) =>
+    events.map((event) => `event: ${(event as { type: string }).type}\ndata: ${JSON.stringify(event)}\n\n`);
+  const begin = (id: string) => ({
+    type: "message_start",
+    message: { ...message, id, content: [], stop_reason: null },
+  });
+  const rest = [
+    { type: "content_block_start", index: 0, content_block: { type: "text", text: "" } },
+    ...["a", "b", "c", "d"].map((text) => ({
+      type: "content_block_delta",
+      index: 0,
+      delta: { type: "text_delta", text },
+    })),
+    { type: "content_block_stop", index: 0 },
+    { type: "message_delta", delta: { stop_reason: "end_turn" }, usage: { output_tokens: 2 } },
+    { type: "message_stop" },
+  ];
+  const once = [begin("msg_1"), ...rest];
+  for (const at of [1, 2, 4]) {
+    const twice = written(once.toSpliced(at, 0, begin("msg_1")));
+    for (const pieces of [twice, [twice.join("")]]) {
+      answer = () => sseResponse(pieces);
+      const got = await troupe.post(base("gateway"), {
+        model: `anthropic/${model}`,
+        max_tokens: 9,
+        messages: [{ role: "user", content: "Hi" }],
+        stream: true,
+      });
+      expect(await got.text()).toBe(written(once).join(""));
+      const stream = clientOf("orchestrator").messages.stream({
+        model: persona,
+        max_tokens: 9,
+        messages: [{ role: "user", content: "Hi" }],
+      });
+      expect((await stream.finalMessage()).content as unknown[]).toEqual([{ type: "text", text: "abcd" }]);
+    }
+    answer = () => sseResponse(written(once.toSpliced(at, 0, begin("msg_2"))));
+    const got = await troupe.post(base("gateway"), {
+      model: `anthropic/${model}`,
+      max_tokens: 9,
+      messages: [{ role: "user", content: "Hi" }],
+      stream: true,
+    });
+    expect(await got.text()).toContain("a second answer within one stream");
+  }
+});
+
 test("count_tokens is asked of Anthropic, with the client's own body", async () => {
   answer = () => jsonResponse({ input_tokens: 14 });
   const { max_tokens: _, ...ask } = {

@@ -16,7 +16,7 @@ beforeAll(async () => {
   upstream = new UpstreamServer(() => answer());
   troupe = await Troupe.start({
     providers: {
-      openai: { baseUrl: upstream.url, timeouts: { connectSeconds: 5, firstByteSeconds: 0.2, idleSeconds: 5 } },
+      openai: { baseUrl: upstream.url, timeouts: { connectSeconds: 5, firstByteSeconds: 1.5, idleSeconds: 5 } },
     },
   });
   troupe.setTargets(persona, ["openai/x"]);

@@ -3,8 +3,9 @@ import { describe, expect, test } from "bun:test";
 import Ajv from "ajv/dist/2020.js";
 import fc from "fast-check";
 import { adminRoutes } from "../../src/admin/routes.ts";
-import { openApiDocument } from "../../src/http/openapi/openapi.ts";
+import { openApiDocument } from "../../src/http/app.ts";
 import { fitting, type Schema, spoilt } from "../helpers/json-schema-values.ts";
+import { runs } from "../helpers/long-form.ts";
 import { Troupe } from "../helpers/troupe.ts";
 
 type Content = Record<string, { schema?: Schema; examples?: Record<string, { value: unknown }> }>;
@@ -127,7 +128,7 @@ describe("the API's description, against a running server", () => {
         });
       await fc.assert(
         fc.asyncProperty(requests(path, operation), async (sent) => expectDeclared(operation, await send(sent))),
-        { numRuns: operation.requestBody === undefined ? 60 : 150 },
+        { numRuns: runs(operation.requestBody === undefined ? 60 : 150) },
       );
       const [some] = fc.sample(requests(path, operation), { numRuns: 1, seed: 1 });
       const open = operation.security.length === 0;
@@ -235,7 +236,7 @@ describe("the admin API's description, against a running server", () => {
         });
       await fc.assert(
         fc.asyncProperty(requests(path, operation), async (sent) => expectDeclared(operation, await send(sent, key))),
-        { numRuns: 60 },
+        { numRuns: runs(60) },
       );
       const [some] = fc.sample(requests(path, operation), { numRuns: 1, seed: 1 });
       for (const [stranger, status] of [

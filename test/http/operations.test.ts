@@ -6,6 +6,7 @@ import { embedMany } from "ai";
 import fc from "fast-check";
 import type OpenAI from "openai";
 import { boundaryOf, MultipartField } from "../../src/lib/multipart.ts";
+import { runs } from "../helpers/long-form.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { BytesServer, base64Of, googleEmbedder, openAiOperations, vectorOf } from "../helpers/upstreams/operations.ts";
 
@@ -13,6 +14,9 @@ let openai: BytesServer;
 let floats: BytesServer;
 let encoded: BytesServer;
 let google: BytesServer;
+/** Answers what `uncounted` is. */
+let silent: BytesServer;
+let uncounted: object;
 let troupe: Troupe;
 let client: OpenAI;
 
@@ -21,12 +25,14 @@ beforeAll(async () => {
   floats = new BytesServer(openAiOperations({ form: "float" }));
   encoded = new BytesServer(openAiOperations({ form: "base64" }));
   google = new BytesServer(googleEmbedder);
+  silent = new BytesServer(() => Response.json(uncounted));
   const apiKey = "key-of-openai";
   troupe = await Troupe.start({
     providers: {
       openai: { baseUrl: `${openai.url}/v1` },
       floats: { dialect: "openai", apiKey, baseUrl: `${floats.url}/v1` },
       encoded: { dialect: "openai", apiKey, baseUrl: `${encoded.url}/v1` },
+      uncounted: { dialect: "openai", apiKey, baseUrl: `${silent.url}/v1` },
       mistral: { baseUrl: `${openai.url}/v1`, apiKey },
       google: { baseUrl: `${google.url}/v1beta` },
       anthropic: { baseUrl: openai.url },
@@ -36,7 +42,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await troupe[Symbol.asyncDispose]();
-  for (const server of [openai, floats, encoded, google]) server[Symbol.dispose]();
+  for (const server of [openai, floats, encoded, google, silent]) server[Symbol.dispose]();
 });
 
 const sentJson = (server: BytesServer) => JSON.parse(new TextDecoder().decode(server.last.bytes));
@@ -110,6 +116,35 @@ describe("embeddings", () => {
       taskType: "RETRIEVAL_QUERY",
       content: { parts: [{ text: "x" }] },
     });
+  });
+
+  test.each<[string, object, unknown, object, string | null]>([
+    [
+      "counts of its own",
+      { prompt_tokens: 7, total_tokens: 7 },
+      ["a b c"],
+      { prompt_tokens: 7, total_tokens: 7 },
+      null,
+    ],
+    ["no counts", {}, ["a b c", "d"], { prompt_tokens: 4, total_tokens: 4 }, "true"],
+    ["null for counts", { usage: null }, "a b c", { prompt_tokens: 3, total_tokens: 3 }, "true"],
+    ["tokens, and no counts", {}, [[1, 2], [3]], { prompt_tokens: 3, total_tokens: 3 }, "true"],
+    [
+      "one count of two",
+      { usage: { total_tokens: 5, cost: 1 } },
+      "a",
+      { prompt_tokens: 5, total_tokens: 5, cost: 1 },
+      "true",
+    ],
+  ])("an answer with %s has counts", async (what, told, input, usage, mark) => {
+    const body = { object: "list", data: [{ object: "embedding", index: 0, embedding: [1] }], model: "e" };
+    uncounted = { ...body, ...(what === "counts of its own" ? { usage: told } : told) };
+    const answer = await troupe.post("/gateway/v1/embeddings", {
+      model: "uncounted/e",
+      input,
+      encoding_format: "float",
+    });
+    expect([answer.headers.get("x-troupe-estimated"), await answer.json()]).toEqual([mark, { ...body, usage }]);
   });
 
   test("Mistral's names of fields are its own", async () => {
@@ -286,6 +321,103 @@ describe("images, audio, moderations, rerank", () => {
   });
 });
 
+describe("JSON that is not whole", () => {
+  const whole: Record<string, object> = {
+    embeddings: {
+      data: [{ object: "embedding", index: 0, embedding: [0.5, -1e-3] }],
+      usage: { prompt_tokens: 1, total_tokens: 1 },
+    },
+    moderations: { id: "m", results: [{ flagged: false, categories: { "a]": true } }] },
+    rerank: { results: [{ index: 1, relevance_score: 0.9, document: { text: 'said: "{\\' } }] },
+    "images/generations": { created: 1, data: [{ b64_json: "aGk=" }] },
+    "audio/transcriptions": { text: "hé [" },
+  };
+  const body = (model: string) => ({ model, input: "a", prompt: "a", query: "q", documents: ["a"] });
+  let answer: () => Response;
+  let upstream: BytesServer;
+  let own: Troupe;
+
+  beforeAll(async () => {
+    upstream = new BytesServer(() => answer());
+    own = await Troupe.start({ providers: { openai: { baseUrl: upstream.url } } });
+  });
+  afterAll(async () => {
+    await own[Symbol.asyncDispose]();
+    upstream[Symbol.dispose]();
+  });
+
+  /** With its length, or in pieces that tell none. */
+  const answered = (text: string, inPieces: boolean, type = "application/json") => {
+    const bytes = new TextEncoder().encode(text);
+    const half = Math.floor(bytes.length / 2);
+    const pieces = new Blob([bytes.subarray(0, half), bytes.subarray(half)]).stream();
+    return new Response(inPieces ? pieces : bytes, { headers: { "content-type": type } });
+  };
+
+  test.each(Object.keys(whole))(
+    "%s: is an error, and nothing that is kept for a retry",
+    async (operation) => {
+      const said = JSON.stringify(whole[operation]);
+      const cuts = [
+        "",
+        " ",
+        "null",
+        "7",
+        said.slice(0, 1),
+        said.slice(0, -1),
+        said.slice(0, said.length / 2),
+        `${said}}`,
+      ];
+      for (const [at, text] of [...cuts, ...(operation.startsWith("audio") ? [] : ["<html></html>"])].entries()) {
+        for (const inPieces of [false, true]) {
+          answer = () => answered(text, inPieces);
+          const ask = (headers: Record<string, string>) =>
+            own.post(`/gateway/v1/${operation}`, body("openai/x"), { headers });
+          const id = { "service-request-id": `${operation}-${at}-${inPieces}` };
+          for (const headers of [{}, id]) {
+            const got = await ask(headers as Record<string, string>);
+            const { error } = (await got.json()) as { error: { code: string } };
+            expect([text, inPieces, got.status, error.code]).toEqual([
+              text,
+              inPieces,
+              503,
+              "upstream_invalid_response",
+            ]);
+          }
+          answer = () => answered(said, inPieces);
+          const again = await ask(id);
+          expect([again.status, again.headers.get("idempotent-replayed"), await again.text()]).toEqual([
+            200,
+            null,
+            said,
+          ]);
+        }
+      }
+    },
+    60_000,
+  );
+
+  test("a text or sound of no length stays one", async () => {
+    answer = () => answered("", false, "text/plain");
+    expect((await own.post("/gateway/v1/audio/transcriptions", body("openai/x"))).status).toBe(200);
+    answer = () => answered("ID3", true, "audio/mpeg");
+    expect(await (await own.post("/gateway/v1/audio/speech", body("openai/x"))).text()).toBe("ID3");
+  });
+
+  test("what is too long to be held streams, and its connection breaks where it ends before its end", async () => {
+    const said = JSON.stringify({ data: [{ b64_json: 'a]\\"}'.repeat(200_000), size: [1, 2] }] });
+    const ask = () => own.post("/gateway/v1/images/generations", body("openai/x"));
+    for (const inPieces of [true, false]) {
+      answer = () => answered(said, inPieces);
+      expect((await (await ask()).text()) === said).toBe(true);
+      answer = () => answered(said.slice(0, -2), inPieces);
+      const got = await ask();
+      expect(got.status).toBe(200);
+      await expect(got.text()).rejects.toThrow();
+    }
+  });
+});
+
 test("a form passes through as it is but for one field, whatever its pieces", () => {
   const word = fc.stringMatching(/^[a-z]{1,8}$/);
   const content = fc.oneof(fc.string(), fc.constantFrom("", "--b", "\r\n--", "\r\n--bo", "-", "\r"));
@@ -323,7 +455,7 @@ test("a form passes through as it is but for one field, whatever its pieces", ()
         expect(field.growth).toBe(8 - Buffer.byteLength(old));
       },
     ),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 }, 60_000);
 

@@ -118,14 +118,14 @@ describe("/metrics", () => {
     );
     await using other = await Troupe.start({ providers: { openai: { baseUrl: upstream.url } } });
     const messages = [{ role: "user", content: "hi" }];
-    for (const model of ['openai/a"b\\c\nd', "openai/plain"]) {
+    for (const model of ['openai/a"b\\c', "openai/plain"]) {
       for (const stream of [true, false])
         await (await other.post("/gateway/v1/chat/completions", { model, messages, stream })).text();
     }
     const families = parsePrometheus(await (await other.fetch("/metrics")).text());
     expect(families.size).toBeGreaterThan(10);
     const models = families.get("gen_ai_server_request_duration_seconds")!.samples.map(({ labels }) => labels);
-    expect(new Set(models.map((labels) => labels["gen_ai_request_model"]))).toEqual(new Set(['a"b\\c\nd', "plain"]));
+    expect(new Set(models.map((labels) => labels["gen_ai_request_model"]))).toEqual(new Set(['a"b\\c', "plain"]));
     for (const [name, { type, help, samples }] of families) {
       expect(help).not.toBe("");
       if (type === "counter") expect(name).toEndWith("_total");

@@ -2,9 +2,10 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import fc from "fast-check";
 import { homeRoute } from "../../src/http/home.ts";
-import { docsRoutes } from "../../src/http/openapi/openapi.ts";
+import { type Described, docsRoutes } from "../../src/http/openapi/openapi.ts";
 import { opsRoutes } from "../../src/http/ops.ts";
 import { surfaceRoutes } from "../../src/http/surface-routes.ts";
+import { runs } from "../helpers/long-form.ts";
 import { sendRaw } from "../helpers/raw-http.ts";
 import { Troupe } from "../helpers/troupe.ts";
 
@@ -21,15 +22,16 @@ const send = (target: string, method = "GET") => {
 /** Whether anything stands at that address, the platform's bare 400 counting as nothing. */
 const leadsSomewhere = async (target: string, method = "GET") => {
   const { status, body } = await send(target, method);
-  return status !== 400 && !body.includes('"There is nothing at');
+  const isRefusedQuery = body.includes('"There is no parameter');
+  return (status !== 400 || isRefusedQuery) && !body.includes('"There is nothing at');
 };
 
 const both = ["orchestrator", "gateway"] as const;
 /** Each with what stands before the first part that a caller chooses. */
 const routes = [
-  ...surfaceRoutes.orchestrator.map(({ path }) => path),
-  ...surfaceRoutes.gateway.map(({ path }) => `/gateway${path}`),
-  ...[homeRoute(both), ...opsRoutes, ...docsRoutes(both)].map(({ path }) => path),
+  ...surfaceRoutes.orchestrator.filter(({ isGuess }) => !isGuess).map(({ path }) => path),
+  ...surfaceRoutes.gateway.filter(({ isGuess }) => !isGuess).map(({ path }) => `/gateway${path}`),
+  ...[homeRoute(both), ...opsRoutes, ...docsRoutes({} as Described)].map(({ path }) => path),
 ].map((path) => ({ path: path.replace(/:\w+|\*/g, "x"), fixed: path.split(/\/[:*]/)[0]! }));
 const paths = new Set(routes.map(({ path }) => path));
 
@@ -70,7 +72,7 @@ test("no route answers to another spelling of its path", async () => {
         expect([method, respelt, await leadsSomewhere(respelt, method)]).toEqual([method, respelt, false]);
       },
     ),
-    { numRuns: 1500 },
+    { numRuns: runs(1500) },
   );
 }, 60_000);
 

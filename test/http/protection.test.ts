@@ -17,6 +17,7 @@ const limits: Config["limits"] = {
   jsonStringBytes: 1_000_000,
   bodySeconds: 10,
   concurrentRequests: 2,
+  backgroundResponses: 100,
   anonymousPerMinute: 600,
 };
 

@@ -14,6 +14,7 @@ const limits: Config["limits"] = {
   jsonStringBytes: 1_000_000,
   bodySeconds: 60,
   concurrentRequests: 100,
+  backgroundResponses: 100,
   anonymousPerMinute: 500,
 };
 let upstream: UpstreamServer;
@@ -22,7 +23,7 @@ let answer: () => Response | Promise<Response>;
 
 beforeAll(async () => {
   upstream = new UpstreamServer(() => answer());
-  const timeouts = { connectSeconds: 5, firstByteSeconds: 0.1, idleSeconds: 0.1 };
+  const timeouts = { connectSeconds: 5, firstByteSeconds: 1, idleSeconds: 1 };
   troupe = await Troupe.start({ providers: { openai: { baseUrl: upstream.url, timeouts } }, config: { limits } });
   troupe.setTargets(persona, ["openai/x"]);
 });

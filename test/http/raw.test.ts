@@ -5,10 +5,12 @@ import Anthropic from "@anthropic-ai/sdk";
 import { GoogleGenAI } from "@google/genai";
 import fc from "fast-check";
 import OpenAI from "openai";
+import { runs } from "../helpers/long-form.ts";
 import { sendRaw } from "../helpers/raw-http.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { type BytesRequest, BytesServer } from "../helpers/upstreams/operations.ts";
 
+const withRaw = ["orchestrator", "gateway", "raw"] as const;
 let upstream: BytesServer;
 let troupe: Troupe;
 let answer: (request: BytesRequest) => Response | Promise<Response>;
@@ -16,6 +18,7 @@ let answer: (request: BytesRequest) => Response | Promise<Response>;
 beforeAll(async () => {
   upstream = new BytesServer((request) => answer(request));
   troupe = await Troupe.start({
+    surfaces: withRaw,
     providers: {
       openai: { baseUrl: `${upstream.url}/v1` },
       anthropic: { baseUrl: upstream.url, headers: { "x-own": "operator" } },
@@ -88,7 +91,7 @@ test("methods, paths, queries, bodies and answers are the same bytes on both sid
         expect([last.headers.get("x-mine"), last.headers.get("content-type")]).toEqual([word, "application/x-up"]);
       },
     ),
-    { numRuns: 60 },
+    { numRuns: runs(60) },
   );
 }, 60_000);
 
@@ -129,6 +132,7 @@ describe("keys", () => {
   test("an access token goes with the beta that it needs, beside the caller's and the operator's", async () => {
     answer = () => Response.json({});
     await using own = await Troupe.start({
+      surfaces: withRaw,
       providers: {
         anthropic: { baseUrl: upstream.url, apiKey: "sk-ant-oat01-x", headers: { "anthropic-beta": "operators" } },
       },
@@ -169,7 +173,7 @@ describe("keys", () => {
     expect((await troupe.fetch(at("openai/v1/x"), { key: other })).status).toBe(403);
     expect(upstream.requests.length).toBe(before);
     answer = () => Response.json({});
-    const slow = await troupe.createKey({ name: "s", tier: "enterprise", perMinute: 1 });
+    const slow = await troupe.createKey({ name: "s", tier: "enterprise", perMinute: 1, surfaces: ["raw"] });
     const first = await troupe.fetch(at("openai/v1/x"), { key: slow });
     expect([first.status, first.headers.get("x-ratelimit-remaining")]).toEqual([200, "0"]);
     expect((await troupe.fetch(at("openai/v1/x"), { key: slow })).status).toBe(429);
@@ -186,7 +190,7 @@ describe("keys", () => {
     ["openai/v1/chat/completions", json({ model: "gpt-a", messages: [] }), 200],
     ["openai/v1/chat/completions", json({ model: "gpt-b", messages: [] }), 403],
     ["openai/v1/chat/completions", json({ model: "gpt-a", models: ["gpt-b"] }), 403],
-    ["openai/v1/chat/completions", json({ model: "gpt-a", Model: "gpt-b" }), 403],
+    ["openai/v1/chat/completions", json({ model: "gpt-a", Model: "gpt-b" }), 400],
     ["openai/v1/chat/completions", json({ messages: [] }), 403],
     ["openai/v1/chat/completions", json({ model: 1 }), 403],
     ["openai/v1/files", {}, 403],
@@ -200,16 +204,10 @@ describe("keys", () => {
   ])("of a key with globs %s %j is judged: %d", async (path, init, status) => {
     answer = () => Response.json({});
     const models = ["openai/gpt-a", "google/gemini-a", "azure/*"];
-    const key = await troupe.createKey({ name: "g", tier: "pro", models });
+    const key = await troupe.createKey({ name: "g", tier: "pro", models, surfaces: ["raw"] });
     const response = await troupe.fetch(at(path), { ...init, key });
     expect(response.status).toBe(status);
     if (status === 200 && "headers" in init) expect(new TextDecoder().decode(upstream.last.bytes)).toBe(init.body);
-  });
-
-  test("a name that stands twice is sent once, so that no server reads another one", async () => {
-    const key = await troupe.createKey({ name: "g", tier: "pro", models: ["openai/gpt-a"] });
-    await troupe.fetch(at("openai/v1/x"), { ...json('{"model":"gpt-b","model":"gpt-a"}'), key });
-    expect(new TextDecoder().decode(upstream.last.bytes)).toBe('{"model":"gpt-a"}');
   });
 });
 
@@ -266,7 +264,7 @@ describe("paths", () => {
     const refused = await troupe.fetch(at("openai/v1/realtime"), {
       headers: { upgrade: "websocket", connection: "upgrade" },
     });
-    expect([refused.status, await refused.json()]).toMatchObject([501, { error: { code: "websockets_unsupported" } }]);
+    expect([refused.status, await refused.json()]).toMatchObject([400, { error: { code: "websockets_unsupported" } }]);
     const named = await troupe.fetch(at("openai/v1/x"), { headers: { "service-request-id": "a" } });
     expect([named.status, await named.json()]).toMatchObject([400, { error: { param: "service-request-id" } }]);
   });
@@ -308,6 +306,7 @@ describe("large bodies", () => {
       },
     });
     await using own = await Troupe.start({
+      surfaces: withRaw,
       providers: { openai: { baseUrl: `http://127.0.0.1:${listener.port}/v1` } },
     });
     const socket = connect(Number(new URL(own.url).port), "127.0.0.1");
@@ -377,6 +376,7 @@ describe("large bodies", () => {
       socket: { data: () => begun.resolve(), close: () => closed.resolve() },
     });
     await using own = await Troupe.start({
+      surfaces: withRaw,
       providers: { openai: { baseUrl: `http://127.0.0.1:${listener.port}/v1` } },
     });
     const socket = connect(Number(new URL(own.url).port), "127.0.0.1");

@@ -167,6 +167,37 @@ test("what has no translation is refused by its place where the upstream speaks 
   ]);
 });
 
+test.each<[string, object, object]>([
+  [
+    "flat",
+    { type: "error", sequence_number: 1, code: "busy", message: "Busy.", param: null, later: 1 },
+    { error: { type: "server_error", code: "busy", message: "Busy.", param: null } },
+  ],
+  [
+    "in a member",
+    { type: "error", sequence_number: 1, error: { type: "busy_error", code: null, message: "Busy." } },
+    { code: "busy_error", message: "Busy.", param: null },
+  ],
+  ["in both", { type: "error", code: "busy", message: "Busy.", param: null, error: { message: "Busy." } }, {}],
+])("an upstream's error event that is %s has both forms, with all of its own members", async (_form, said, lacking) => {
+  const begun = event({
+    type: "response.created",
+    sequence_number: 0,
+    response: { ...response, status: "in_progress" },
+  });
+  const delta = event({
+    type: "response.output_text.delta",
+    sequence_number: 1,
+    item_id: "m",
+    output_index: 0,
+    content_index: 0,
+    delta: "Hi",
+  });
+  answer = () => sseResponse([begun, delta, `event: error\ndata: ${JSON.stringify(said)}\n\n`]);
+  const got = await troupe.post("/gateway/v1/responses", { model: "openai/gpt-5.9", input: "x", stream: true });
+  expect(await got.text()).toBe(`${begun}${delta}event: error\ndata: ${JSON.stringify({ ...said, ...lacking })}\n\n`);
+});
+
 test("an error of another format is told in this one, by its status and its message", async () => {
   const body = { type: "error", error: { type: "overloaded_error", message: "Overloaded" } };
   answer = () => jsonResponse(body, 529, { "retry-after": "3" });

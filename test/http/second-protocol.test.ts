@@ -188,7 +188,9 @@ test("errors are in the format's own form: its own paths, the surface's, the ups
   }
   for (const path of ["/gateway/v1/notes/x", "/v1/notes/x", "/v1/notes/"]) {
     const lost = await ask({}, {}, path);
-    expect([lost.status, await lost.json()]).toEqual([404, { wrong: `There is nothing at POST ${path}.`, at: "" }]);
+    const meant = path.startsWith("/gateway") ? "/gateway/v1/notes" : "/v1/notes";
+    const wrong = `There is nothing at POST ${path}. Did you mean ${meant}?`;
+    expect([lost.status, await lost.json()]).toEqual([404, { wrong, at: "" }]);
   }
   const beside = await ask({}, {}, "/gateway/v1/notesx");
   expect(await beside.json()).toMatchObject({ error: { code: "not_found" } });

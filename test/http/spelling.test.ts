@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { SurfaceName } from "../../src/config/config.ts";
+import { runs } from "../helpers/long-form.ts";
 import { type Lossless, LosslessNumber, parseLossless } from "../helpers/lossless-json.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
@@ -49,7 +50,6 @@ test.each(
     ([surface, model]) =>
       [
         [surface, "a seed", `"model":"${model}","seed":${big}`, { seed: big }],
-        [surface, "a second model", `"model":"no/such","seed":${big},"model":"${model}"`, { seed: big }],
         [surface, "a null at the top", `"model":"${model}","user":null,"seed":${big}`, { seed: big }],
         [surface, "a standard field in extra_body", `"model":"${model}","extra_body":{"seed":${big}}`, { seed: big }],
         [
@@ -146,14 +146,10 @@ test.each(surfaces)(
   async (surface, model) => {
     await fc.assert(
       fc.asyncProperty(
-        fc.array(passed, { maxLength: 5 }),
+        // A name stands once at the top.
+        fc.uniqueArray(passed, { maxLength: 5, selector: ([name]) => name }),
         fc.array(message, { minLength: 1, maxLength: 4 }),
-        fc.subarray([
-          '"user":null',
-          '"model":"other/name"',
-          '"google":{"thinking_budget":1.0}',
-          '"extra_body":{"xe":1.0}',
-        ]),
+        fc.subarray(['"user":null', '"google":{"thinking_budget":1.0}', '"extra_body":{"xe":1.0}']),
         fc.nat(10),
         async (members, messages, odd, place) => {
           const written = [...odd, ...members.map(([name, value]) => `"${name}" : ${value}`)];
@@ -173,7 +169,7 @@ test.each(surfaces)(
           );
         },
       ),
-      { numRuns: 300, includeErrorInReport: true },
+      { numRuns: runs(300), includeErrorInReport: true },
     );
   },
   60_000,

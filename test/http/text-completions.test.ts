@@ -166,7 +166,7 @@ describe("where the upstream has them", () => {
     answer = () => sseResponse(events.slice(0, 2));
     const broken = await (await asked()).text();
     expect(broken).toStartWith(events.slice(0, 2).join(""));
-    expect(broken).toMatch(/data: \{"error":\{.*"object":"text_completion".*\n\ndata: \[DONE\]\n\n$/);
+    expect(broken).toMatch(/data: \{"error":\{.*"object":"text_completion".*\nevent: error\n\ndata: \[DONE\]\n\n$/);
   });
 
   test("OpenAI has them for its old models alone", async () => {
@@ -175,6 +175,26 @@ describe("where the upstream has them", () => {
     const { choices } = await client.completions.create({ model: "openai/gpt-3.5-turbo-instruct", prompt: [1, 2] });
     expect([choices[0]!.text, upstream.last.path]).toEqual(["x", "/v1/completions"]);
   });
+});
+
+test("a text that is no string is an error, and never left out", async () => {
+  const ask = { model: "vllm/x", prompt: "Once", max_tokens: 3 };
+  const choice = (text: unknown) => ({ index: 0, text, finish_reason: "stop" });
+  for (const text of [5, {}, ["a"], null, undefined, true]) {
+    answer = () => jsonResponse({ id: "cmpl-1", object: "text_completion", choices: [choice(text)] });
+    const got = await troupe.post("/gateway/v1/completions", ask);
+    expect([text, got.status, ((await got.json()) as { error: { code: string } }).error.code]).toEqual([
+      text,
+      503,
+      "upstream_invalid_response",
+    ]);
+  }
+  for (const text of [5, {}, ["a"], true]) {
+    const chunks = [{ choices: [{ ...choice("a"), finish_reason: null }] }, { choices: [choice(text)] }];
+    answer = () => sseResponse([...chunks.map((one) => `data: ${JSON.stringify(one)}\n\n`), "data: [DONE]\n\n"]);
+    const got = await troupe.post("/gateway/v1/completions", { ...ask, stream: true });
+    expect(await got.text()).toContain("upstream_invalid_response");
+  }
 });
 
 test("a persona answers too, with its own words before the prompt", async () => {

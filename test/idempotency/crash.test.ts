@@ -6,6 +6,7 @@ import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { databaseName } from "../../src/store/sqlite/store.ts";
+import { isLongForm } from "../helpers/long-form.ts";
 import { Random } from "../helpers/random.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { TroupeProcess } from "../helpers/troupe-process.ts";
@@ -148,7 +149,7 @@ class Request {
 }
 
 const random = Random.fromEnvironment("CRASH_SEED");
-const lives = Number(process.env["CRASH_LIVES"] ?? 12);
+const lives = Number(process.env["CRASH_LIVES"] ?? (isLongForm ? 30 : 4));
 
 test(
   "every answer seen complete is replayed, every half one is made anew, and nothing stays claimed",

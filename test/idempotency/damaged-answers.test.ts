@@ -9,6 +9,7 @@ import { pack, unpack, unpackText } from "../../src/store/packing.ts";
 import { openStore } from "../../src/store/sqlite/store.ts";
 import { StorageError } from "../../src/store/storage-error.ts";
 import type { Answer, RecordedEvents } from "../../src/upstream/answer.ts";
+import { runs } from "../helpers/long-form.ts";
 import { keptEvent, ScriptedUpstream, settle } from "../helpers/scripted-upstream.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 
@@ -106,7 +107,7 @@ test("a changed byte, a cut or an added one: an error of the store, and never an
         expect(error).toBeInstanceOf(StorageError);
       }
     }),
-    { numRuns: 1_000 },
+    { numRuns: runs(1_000) },
   );
 }, 60_000);
 

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { HeldStream } from "../helpers/held-stream.ts";
+import { longTest } from "../helpers/long-form.ts";
 import { hasPostgres, PostgresServer } from "../helpers/postgres.ts";
 import { hasRedis, RedisServer } from "../helpers/redis.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
@@ -192,33 +193,37 @@ for (const { way, isThere, isLive } of ways)
       expect(calls.upstream.requests).toHaveLength(2);
     }, 60_000);
 
-    test("a node that was paused beyond its lease stops its streams, and writes nothing over the other's answer", async () => {
-      await using house = await open();
-      const { one, two, calls } = house;
-      const paused = new Reader(one, "p");
-      await calls.upstream.received(1);
-      calls.streams[0]!.fragment("old");
-      await paused.saw('"old"');
-      one.signal("SIGSTOP");
-      const waiting = new Reader(two, "p");
-      // It waits for the holder, whose lease lapses meanwhile, and then calls itself.
-      await calls.upstream.received(2);
-      calls.streams[1]!.fragment("new");
-      await waiting.saw('"new"');
-      calls.streams[0]!.fragment("late");
-      calls.streams[0]!.finish();
-      one.signal("SIGCONT");
-      await paused.ended;
-      expect(paused.text).toContain("upstream_unavailable");
-      expect(paused.contents).toBe("old");
-      calls.streams[1]!.finish();
-      await waiting.ended;
-      for (const node of [one, two]) {
-        const again = new Reader(node, "p");
-        await again.ended;
-        expect(again.text).toBe(waiting.text);
-        expect(again.contents).toBe("new");
-      }
-      expect(calls.upstream.requests).toHaveLength(2);
-    }, 60_000);
+    longTest(
+      "a node that was paused beyond its lease stops its streams, and writes nothing over the other's answer",
+      async () => {
+        await using house = await open();
+        const { one, two, calls } = house;
+        const paused = new Reader(one, "p");
+        await calls.upstream.received(1);
+        calls.streams[0]!.fragment("old");
+        await paused.saw('"old"');
+        one.signal("SIGSTOP");
+        const waiting = new Reader(two, "p");
+        // It waits for the holder, whose lease lapses meanwhile, and then calls itself.
+        await calls.upstream.received(2);
+        calls.streams[1]!.fragment("new");
+        await waiting.saw('"new"');
+        calls.streams[0]!.fragment("late");
+        calls.streams[0]!.finish();
+        one.signal("SIGCONT");
+        await paused.ended;
+        expect(paused.text).toContain("upstream_unavailable");
+        expect(paused.contents).toBe("old");
+        calls.streams[1]!.finish();
+        await waiting.ended;
+        for (const node of [one, two]) {
+          const again = new Reader(node, "p");
+          await again.ended;
+          expect(again.text).toBe(waiting.text);
+          expect(again.contents).toBe("new");
+        }
+        expect(calls.upstream.requests).toHaveLength(2);
+      },
+      60_000,
+    );
   });

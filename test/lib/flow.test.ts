@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { Buffered, type Flow, folded, IterableSource, Pulled, type Sink, type Source } from "../../src/lib/flow.ts";
 import { IdleTimer } from "../../src/lib/idle-timer.ts";
+import { runs } from "../helpers/long-form.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 
 const idle: Flow = { pause() {}, resume() {}, cancel() {} };
@@ -87,7 +88,7 @@ test("whatever is done in whatever order: pieces come once and in order, none in
         expect(sink.told.slice(numbers.length)).toEqual(ended === "" ? [] : [ended]);
       },
     ),
-    { numRuns: 2000 },
+    { numRuns: runs(2000) },
   );
 }, 60_000);
 

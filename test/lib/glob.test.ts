@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { globMatches, globReaches } from "../../src/lib/glob.ts";
+import { runs } from "../helpers/long-form.ts";
 
 const letters = fc.string({ unit: fc.constantFrom("a", "b", "/"), maxLength: 4 });
 const glob = fc.string({ unit: fc.constantFrom("a", "b", "/", "*"), maxLength: 6 });
@@ -14,6 +15,6 @@ test("a glob reaches a beginning if and only if it matches some text with it", (
       const text = literal.startsWith(beginning) ? [literal, ...pieces].join("") : beginning + pieces.join("");
       expect(text.startsWith(beginning) && globMatches(glob, text)).toBe(true);
     }),
-    { numRuns: 1000 },
+    { numRuns: runs(1000) },
   );
 }, 60_000);

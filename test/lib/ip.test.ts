@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { isIP as reference } from "node:net";
 import fc from "fast-check";
 import { isIP } from "../../src/lib/ip.ts";
+import { runs } from "../helpers/long-form.ts";
 
 const number = fc.nat({ max: 300 }).map(String);
 const group = fc.nat({ max: 0x1ffff }).map((value) => value.toString(16));
@@ -56,7 +57,7 @@ describe("isIP", () => {
   test("whatever is written, node:net tells the same", () => {
     fc.assert(
       fc.property(addresses, (text) => expect(isIP(text)).toBe(reference(text) as 0 | 4 | 6)),
-      { numRuns: 2_000 },
+      { numRuns: runs(2_000) },
     );
   }, 60_000);
 });

@@ -1,6 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { createLogger, inWholeLines, type LogSink, withFields } from "../../src/lib/log.ts";
+import { asUnavailable } from "../../src/store/require-storage.ts";
+import { StorageError } from "../../src/store/storage-error.ts";
+import { runs } from "../helpers/long-form.ts";
 
 function collecting(): LogSink & { text: string } {
   return {
@@ -103,7 +106,7 @@ describe("createLogger", () => {
           }
         }
       }),
-      { numRuns: 40 },
+      { numRuns: runs(40) },
     );
   }, 60_000);
 
@@ -142,6 +145,42 @@ describe("createLogger", () => {
     log.error("x", { error: circle });
     await log.flush();
     expect(told().split("Error: ours").length).toBe(10);
+  });
+
+  test("an outage is one sentence, whatever it is the cause of; what is wrong with the program has its stack", async () => {
+    const away = new StorageError("away", "db:5432", "The database db:5432 can't be reached (57P03): check it.");
+    const refused = Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
+    const closed = Object.assign(new Error("Connection closed"), { code: "ERR_POSTGRES_CONNECTION_CLOSED" });
+    const outages: [Error, string][] = [
+      [away, away.message],
+      [asUnavailable(away) as Error, away.message],
+      [new Error("a", { cause: new Error("b", { cause: refused }) }), "connect ECONNREFUSED"],
+      [closed, "Connection closed"],
+    ];
+    const puzzles = [
+      new StorageError("unusable", "db:5432", "syntax error"),
+      Object.assign(new Error("constraint"), { code: "ERR_POSTGRES_SERVER_ERROR" }),
+      new Error("a bug"),
+    ];
+    const lineOf = async (error: Error, pretty: boolean) => {
+      const sink = collecting();
+      const log = createLogger(sink, { ...json, pretty });
+      log.error("failed", { error });
+      await log.flush();
+      return sink.text;
+    };
+    for (const pretty of [false, true]) {
+      for (const [error, sentence] of outages) {
+        const line = await lineOf(error, pretty);
+        expect(line).toContain(sentence);
+        expect(line).not.toContain("caused by");
+        expect(line).not.toMatch(/\bat .*\.ts/);
+      }
+      for (const error of puzzles) {
+        const line = await lineOf(error, pretty);
+        expect(line).toMatch(/\bat .*log\.test\.ts/);
+      }
+    }
   });
 
   test("much is written at once, little waits for more", async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { formatSseEvent, type SseEvent, SseOverflow, SseParser } from "../../src/lib/sse.ts";
+import { runs } from "../helpers/long-form.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 
@@ -83,7 +84,7 @@ describe("SseParser", () => {
         expect(parse(cut(whole, places))).toEqual(expected);
         expect(parse([...whole].map((byte) => Uint8Array.of(byte)))).toEqual(expected);
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   }, 60_000);
 

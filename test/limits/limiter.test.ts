@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { anonymousCaller, MemoryLimiter } from "../../src/limits/limiter.ts";
+import { runs } from "../helpers/long-form.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 
 const startMs = 1_700_000_000_000;
@@ -115,7 +116,7 @@ describe("hit", () => {
           }
         }
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   }, 60_000);
 
@@ -135,7 +136,7 @@ describe("hit", () => {
           expect(limiter.peek("a", 3).remaining).toBeGreaterThan(before.remaining);
         }
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     );
   }, 60_000);
 });

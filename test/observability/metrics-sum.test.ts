@@ -1,7 +1,8 @@
 import { expect, test } from "bun:test";
+import { declareHttpMetrics } from "../../src/http/metrics.ts";
+import type { Snapshot } from "../../src/lib/metrics.ts";
 import { Metrics } from "../../src/observability/metrics.ts";
 import { MetricsSum } from "../../src/observability/metrics-sum.ts";
-import type { Snapshot } from "../../src/observability/registry.ts";
 
 const build = { version: "1", commit: "c" };
 /** What a snapshot is after its way through a pipe. */
@@ -17,11 +18,12 @@ test("processes count as one, and one that ends takes nothing back but what it h
   const sum = new MetricsSum();
   const workers = [new Metrics(build), new Metrics(build)];
   for (const [at, metrics] of workers.entries()) {
-    metrics.request("gateway", "/r", "GET", 200, 0.02);
-    metrics.request("gateway", "/r", "GET", 200, 100);
-    metrics.rateLimited("gateway", "free");
-    metrics.streamOpened("gateway");
-    metrics.sampleGauge("store", "Size.", () => 70 + at, "max");
+    const counted = declareHttpMetrics(metrics);
+    counted.requests.series("gateway", "/r", "GET", "200").observe(0.02);
+    counted.requests.series("gateway", "/r", "GET", "200").observe(100);
+    counted.rateLimited.series("gateway", "free").add();
+    counted.streams.series("gateway").add();
+    metrics.sample({ store: { help: "Size.", aggregate: "max", read: () => 70 + at } }, undefined);
     sum.keep(at, travelled(metrics));
   }
   const own = new Metrics(build);
@@ -50,7 +52,7 @@ test("processes count as one, and one that ends takes nothing back but what it h
   expect(cpu(after)).toBeGreaterThanOrEqual(cpu(before));
 
   const next = new Metrics(build);
-  next.request("gateway", "/r", "GET", 200, 0.02);
+  declareHttpMetrics(next).requests.series("gateway", "/r", "GET", "200").observe(0.02);
   sum.keep(0, travelled(next));
   expect(numberIn(render(), bucket)).toBe("3");
 });

@@ -8,14 +8,14 @@ import { hasPostgres, PostgresServer } from "../helpers/postgres.ts";
 import { silentLogger } from "../helpers/silent-logger.ts";
 import { Troupe } from "../helpers/troupe.ts";
 
-const same: NodeVersions = { program: "1 a", configuration: "c", personas: "p" };
+const same = { node: "a", program: "1 a", configuration: "c", personas: "p" };
 
 describe("a node among others", () => {
   test("warns once of a difference that stays, not of one that passes, and says when it is over", async () => {
     const said: [string, LogFields | undefined][] = [];
     const note = (words: string, fields?: LogFields) => void said.push([words, fields]);
     const log: Logger = { ...silentLogger, info: note, warn: note };
-    let others: NodeVersions[] | undefined = [];
+    let others: (NodeVersions & { readonly node: string })[] | undefined = [];
     const nodes: NodeRepository = {
       tell: async () => {
         if (others === undefined) throw new Error("away");

@@ -21,7 +21,11 @@ test("what is compiled in are exactly the files of personas/", () => {
 });
 
 test("the folder read as a folder gives the same personas", async () => {
-  expect(await loadFolder(folder, personaFileWith(optionSchemas(providers)))).toEqual({ personas, errors: [] });
+  expect(await loadFolder(folder, personaFileWith(optionSchemas(providers)))).toEqual({
+    personas,
+    errors: [],
+    paths: expect.any(Map),
+  });
 });
 
 test("what a build bakes in gives the same personas", () => {

@@ -5,6 +5,7 @@ import type { Persona } from "../../src/personas/persona.ts";
 import { parseTemplate } from "../../src/personas/template.ts";
 import type { ChatRequest, FunctionTool, Message } from "../../src/protocols/chat/schema.ts";
 import { ApiError } from "../../src/protocols/errors.ts";
+import { runs } from "../helpers/long-form.ts";
 
 const hello: Message = { role: "user", content: "Hello" };
 
@@ -438,7 +439,7 @@ describe("for any persona and request", () => {
           }
         },
       ),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   }, 60_000);
 });

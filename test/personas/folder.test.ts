@@ -5,6 +5,7 @@ import { dirname, join } from "node:path";
 import { pollMs } from "../../src/lib/file-watch.ts";
 import { formatDiagnostic } from "../../src/lib/yaml/yaml.ts";
 import { loadFolder, PersonaFolder, type ReloadResult } from "../../src/personas/folder.ts";
+import { parsePersona } from "../../src/personas/persona.ts";
 import { Personas } from "../../src/personas/registry.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 
@@ -39,6 +40,38 @@ async function load(root: string): Promise<{ ids: string[]; errors: string[] }> 
     errors: errors.map((diagnostic) => formatDiagnostic(diagnostic).replace(`${root}/`, "")),
   };
 }
+
+describe("a folder that nobody has to make", () => {
+  test("takes the place of what was served instead once it holds a persona, and gives it back", async () => {
+    const root = makeRoot();
+    rmSync(root, { recursive: true });
+    const clock = new ManualClock();
+    const personas = new Personas();
+    const other = parsePersona(yaml("other"), "", "x/other");
+    const otherwise = "persona" in other ? [other.persona] : [];
+    const reloads: ReloadResult[] = [];
+    const folder = new PersonaFolder({ path: root, personas, clock, otherwise, onReload: (one) => reloads.push(one) });
+    cleanups.push(() => folder.close());
+    const served = async () => {
+      await folder.rescan();
+      return personas.list().map(({ id }) => id);
+    };
+    expect(personas.list()).toEqual(otherwise);
+    await folder.start();
+    mkdirSync(root);
+    expect(await served()).toEqual(["x/other"]);
+    expect(reloads).toEqual([]);
+    write(root, "a/one.yaml", "not a persona");
+    write(root, "x/other.yaml", "neither");
+    expect(await served()).toEqual(["x/other"]);
+    write(root, "a/one.yaml", yaml("one"));
+    expect(await served()).toEqual(["a/one"]);
+    expect(reloads.at(-1)).toMatchObject({ added: ["a/one"], removed: ["x/other"], areOwn: true });
+    unlinkSync(join(root, "a/one.yaml"));
+    expect(await served()).toEqual(["x/other"]);
+    expect(reloads.at(-1)).toMatchObject({ added: ["x/other"], removed: ["a/one"], areOwn: false });
+  });
+});
 
 describe("reading a folder", () => {
   test("the path is the id; .yaml and .yml, in order", async () => {
@@ -392,7 +425,14 @@ describe("while running", () => {
     cleanups.push(() => folder.close());
     await folder.start();
     const first = personas.find("a/one")!;
-    expect(await folder.rescan()).toEqual({ personas: [first], added: [], changed: [], removed: [], errors: [] });
+    expect(await folder.rescan()).toEqual({
+      personas: [first],
+      added: [],
+      changed: [],
+      removed: [],
+      errors: [],
+      areOwn: true,
+    });
     write(root, "a/bad.yaml", "[]");
     expect((await folder.rescan()).errors).toHaveLength(1);
     expect((await folder.rescan()).errors).toHaveLength(1);

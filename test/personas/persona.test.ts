@@ -394,7 +394,7 @@ const afterLeast: readonly [string, string[]][] = [
     ["7:78: examples[1].tool_calls[0].function.arguments: must be a string or an object"],
   ],
   ["description: again", ["4:1: This key stands here for the second time"]],
-  ["a: [", ["5:1: Flow sequence in block collection must be sufficiently indented and end with a ]"]],
+  ["a: [", ["4:4: This [ is not closed"]],
   ["---\nb: 1", ["4:1: A second document begins here; there may be only one"]],
   ["x: *nothing", ["4:4: Nothing before this is named &nothing"]],
 ];

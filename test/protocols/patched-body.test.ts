@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { derive, type JsonObject } from "../../src/lib/json/json.ts";
 import { keepsSpelling, patchBody } from "../../src/protocols/patched-body.ts";
+import { runs } from "../helpers/long-form.ts";
 import { type Lossless, parseLossless } from "../helpers/lossless-json.ts";
 import { textOfBody } from "../helpers/upstream-body.ts";
 
@@ -142,7 +143,7 @@ test("what is kept is what was written, what is new is what is new", () => {
       expect(JSON.stringify(JSON.parse(written))).toBe(JSON.stringify(next));
       if (written.includes("9007199254740993")) copied += 1;
     }),
-    { numRuns: 1500, includeErrorInReport: true },
+    { numRuns: runs(1500), includeErrorInReport: true },
   );
   expect(copied).toBeGreaterThan(100);
 }, 120_000);
@@ -168,7 +169,7 @@ test("a number that would be written in another way is seen", () => {
       plain += 1;
       expect(JSON.stringify(JSON.parse(text))).toBe(text);
     }),
-    { numRuns: 5000 },
+    { numRuns: runs(5000) },
   );
   expect(plain).toBeGreaterThan(250);
   for (const text of ["0.7", "1024", "123456789012345", "-0.5"])

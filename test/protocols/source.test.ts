@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import type { JsonObject } from "../../src/lib/json/json.ts";
 import { respell } from "../../src/protocols/source.ts";
+import { runs } from "../helpers/long-form.ts";
 import { textOfBody } from "../helpers/upstream-body.ts";
 
 /** Texts and keys that are easily taken for something else. */
@@ -84,7 +85,7 @@ test("what is copied says the same as what would be written anew", () => {
         expect(JSON.parse(textOfBody(result))).toEqual(JSON.parse(JSON.stringify(next)));
       },
     ),
-    { numRuns: 2000 },
+    { numRuns: runs(2000) },
   );
   expect(copied).toBeGreaterThan(300);
 }, 60_000);

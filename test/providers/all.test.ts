@@ -8,8 +8,10 @@ import type { ChunkBody } from "../../src/protocols/chat/schema.ts";
 import { InvalidAnswer, UpstreamFault } from "../../src/protocols/errors.ts";
 import type { AnsweredCall } from "../../src/providers/provider.ts";
 import { StreamFold } from "../../src/upstream/stream/fold.ts";
+import { dataIn } from "../helpers/chat-stream.ts";
 import { decodeStream } from "../helpers/decode-stream.ts";
 import { answeredCases, callOf, type Family, fixtureFamilies } from "../helpers/fixtures.ts";
+import { runs } from "../helpers/long-form.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 
@@ -54,7 +56,7 @@ describe.each(families.map((family) => [family.folder, family] as const))("%s", 
           if (whole.fault !== undefined) expect(pieces.fault?.status).toBe(whole.fault.status);
           expect(pieces.bodies).toEqual(whole.bodies);
         }),
-        { numRuns: 150 },
+        { numRuns: runs(150) },
       );
     },
     60_000,
@@ -72,7 +74,7 @@ describe.each(families.map((family) => [family.folder, family] as const))("%s", 
           const all = text(decode(family, call, [bytes]));
           expect(all.startsWith(text(decode(family, call, [bytes.subarray(0, length % bytes.length)])))).toBe(true);
         }),
-        { numRuns: 100 },
+        { numRuns: runs(100) },
       );
     },
     60_000,
@@ -218,10 +220,9 @@ describe("through the gateway, whatever an upstream sends", () => {
 
   function expectLegalStream(text: string): void {
     expect(text.endsWith("data: [DONE]\n\n")).toBe(true);
-    const chunks = text
-      .split("\n\n")
-      .slice(0, -2)
-      .map((line) => JSON.parse(line.slice("data: ".length)));
+    const chunks = dataIn(text)
+      .slice(0, -1)
+      .map((data) => JSON.parse(data));
     const last = chunks.at(-1);
     if (last.error !== undefined) expect([typeof last.error.message, last.choices]).toEqual(["string", undefined]);
     else expect(chunks.findLast(({ choices }) => choices.length > 0).choices[0].finish_reason).not.toBeNull();
@@ -238,7 +239,7 @@ describe("through the gateway, whatever an upstream sends", () => {
           next = () => sseResponse(sent.length === 0 ? [""] : sent);
           await expectLegal(await ask(family, stream));
         }),
-        { numRuns: 60 },
+        { numRuns: runs(60) },
       );
     },
     60_000,
@@ -275,7 +276,7 @@ describe("through the gateway, whatever an upstream sends", () => {
           expect([response.status, response.headers.get("content-type")]).toEqual([code, named]);
           expect(new Uint8Array(await response.arrayBuffer())).toEqual(bytes);
         }),
-        { numRuns: 25 },
+        { numRuns: runs(25) },
       );
     },
     60_000,

@@ -9,6 +9,7 @@ import type { AnsweredCall, RemoteProvider } from "../../src/providers/provider.
 import { StreamFold } from "../../src/upstream/stream/fold.ts";
 import { decodeStream } from "../helpers/decode-stream.ts";
 import { answeredCases, callOf, fixtureFamilies } from "../helpers/fixtures.ts";
+import { Random } from "../helpers/random.ts";
 
 type Json = Record<string, unknown>;
 type Example = {
@@ -19,7 +20,7 @@ type Example = {
   readonly call: AnsweredCall;
   readonly events: string[];
 };
-type Damage = "drop" | "repeat" | "swap";
+type Damage = "drop" | "repeat" | "swap" | "insert";
 
 /** Events, each with its closing blank line. */
 function eventsIn(text: string): string[] {
@@ -71,16 +72,19 @@ type Place = { readonly damage: Damage; readonly event: Json; readonly next: Jso
 const unnoticeable: Record<string, (place: Place) => boolean> = {
   // Blocks are numbered, the fragments of one are not; nor is it told how many blocks there are.
   messages({ damage, event, next, all }) {
+    // Nor which message a fragment is of.
+    if (damage === "insert") return event["type"] === "content_block_delta" || event["type"] === "content_block_start";
     const isOnly = all.filter(({ index }) => index === event["index"]).length === 1;
     if (event["type"] === "content_block_start") return damage === "drop" && isOnly;
     const isOfSame = next["type"] === "content_block_delta" && next["index"] === event["index"];
     return event["type"] === "content_block_delta" && (damage !== "swap" || isOfSame);
   },
   // Nothing is numbered: only an end that is missing, or behind which more comes, can be told.
-  "generate-content": ({ damage, event, next }) => !hasEnd(event) && (damage !== "swap" || !hasEnd(next)),
+  "generate-content": ({ damage, event, next }) =>
+    damage === "insert" || (!hasEnd(event) && (damage !== "swap" || !hasEnd(next))),
   // The same, and `[DONE]` without a reason for the end is an end.
   chat: ({ damage, event, next }) =>
-    damage === "drop" || (!hasReason(event) && (damage !== "swap" || !hasReason(next))),
+    damage === "drop" || damage === "insert" || (!hasReason(event) && (damage !== "swap" || !hasReason(next))),
   // Events are numbered, and texts, calls and items are repeated where they end.
   responses: () => false,
 };
@@ -90,6 +94,13 @@ const withoutCounts = new Set(["chat", "generate-content"]);
 
 function isSame(format: string, made: CompletionBody, answer: CompletionBody): boolean {
   return withoutCounts.has(format) ? Bun.deepEquals(made.choices, answer.choices) : Bun.deepEquals(made, answer);
+}
+
+/** What an answer says: citations and counts of another one may have slipped in. */
+function wordsOf({ choices }: CompletionBody): string {
+  return JSON.stringify(
+    choices.map(({ message, finish_reason }) => [message.content, message.tool_calls, finish_reason]),
+  );
 }
 
 function hasEnd({ candidates }: Json): boolean {
@@ -102,13 +113,13 @@ function hasReason({ choices }: Json): boolean {
 
 function damaged(events: readonly string[], at: number, damage: Damage): string {
   const [event, next = ""] = [events[at]!, events[at + 1]];
-  const instead = { drop: "", repeat: event + event, swap: next + event }[damage];
+  const instead = { drop: "", repeat: event + event, swap: next + event, insert: "" }[damage];
   return [...events.slice(0, at), instead, ...events.slice(at + (damage === "swap" ? 2 : 1))].join("");
 }
 
 test("there are many examples", () => expect(whole.length).toBeGreaterThan(90));
 
-describe.each(whole.map((example) => [example.path, example] as const))("%s", (_, example) => {
+describe.each(whole.map((example) => [example.path, example] as const))("%s", (path, example) => {
   const { events, answer, format } = example;
   const all = events.map(jsonOf);
   const isUnnoticeable = unnoticeable[format] ?? (() => false);
@@ -124,6 +135,29 @@ describe.each(whole.map((example) => [example.path, example] as const))("%s", (_
       return !isUnnoticeable({ damage, event, next: next ?? {}, all }) && isWrong(damaged(events, at, damage));
     });
     expect(wrong).toEqual([]);
+  });
+
+  test("an event of another answer in any place: the whole answer, or an error", () => {
+    // Those of one family are often made from one recording, and have its ids.
+    const isForeign = (one: Example) => one.format === format && one.path.split("/")[0] !== path.split("/")[0];
+    const foreign = whole.filter(isForeign).flatMap((one) => one.events);
+    const random = Random.fromEnvironment("TROUPE_TEST_SEED_FOREIGN");
+    const wrong: string[] = [];
+    for (let turn = 0; foreign.length > 0 && turn < 60; turn += 1) {
+      const [at, other] = [1 + random.below(events.length), random.pick(foreign)];
+      const place: Place = { damage: "insert", event: jsonOf(other), next: all[at]!, all };
+      if (isUnnoticeable(place)) continue;
+      const made = answerOf(example, events.toSpliced(at, 0, other).join(""));
+      if (made !== undefined && wordsOf(made) !== wordsOf(answer!)) wrong.push(`${at}: ${other}`);
+    }
+    expect(wrong).toEqual([]);
+  });
+
+  test("the last event's name with nothing in it: no whole answer, unless all was said before", () => {
+    const name = /^event: .*$/m.exec(events.at(-1)!)?.[0];
+    if (name === undefined) return;
+    const [told, empty] = [events.slice(0, -1), `${name}\ndata: {}\n\n`];
+    expect(answerOf(example, [...told, empty].join(""))).toBeUndefined();
   });
 
   test("cut it anywhere: the whole answer, or an error", () => {

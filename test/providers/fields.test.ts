@@ -37,8 +37,6 @@ function encode({ provider, extras: switches }: Family, row: FieldHandling, valu
     account: {
       name: provider.name,
       baseUrl: provider.baseUrl || "https://upstream.test",
-      apiKey: "test-key",
-      headers: {},
       models: [],
       options: {},
       modelRules: [],

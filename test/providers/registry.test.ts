@@ -15,7 +15,7 @@ test("docs/providers.md names each provider with its variables and its address",
   const code = (names: readonly string[]) => names.map((name) => `\`${name}\``).join(", ");
   const rows = providers.flatMap((one) =>
     one.kind === "remote"
-      ? `| ${one.name} | ${code(one.environment.apiKey)} | ${code(one.environment.baseUrl)} | ${one.baseUrl || "your resource's own"} |`
+      ? `| ${one.name} | ${code(one.environment.keys)} | ${code(one.environment.baseUrl)} | ${one.baseUrl || "your resource's own"} |`
       : [],
   );
   expect(page.filter((line) => line.startsWith("| ")).slice(2)).toEqual(rows);
@@ -68,7 +68,6 @@ test("the example of docs/providers.md is a configuration", () => {
     env: { OPENAI_API_KEY: "k", AZURE_OPENAI_API_KEY: "k" },
     cwd: "/srv",
     readFile: (path: string) => (path === "troupe.yaml" ? yaml : undefined),
-    isFolder: () => false,
   };
   expect(loadConfig(input, providers)).toMatchObject({
     warnings: [],

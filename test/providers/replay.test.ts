@@ -18,6 +18,7 @@ import {
   type FixtureCase,
   fixtureCases,
   fixtureFamilies,
+  signedHeaders,
 } from "../helpers/fixtures.ts";
 import { textOfBody } from "../helpers/upstream-body.ts";
 
@@ -43,8 +44,9 @@ function describeCase(family: Family, one: FixtureCase): void {
     const sent = provider.encode(call);
     if (one.upstream_request !== undefined) expect(JSON.parse(textOfBody(sent.body))).toEqual(one.upstream_request);
     if (one.url !== undefined) expect(sent.url).toBe(call.account.baseUrl + one.url);
+    const headers = signedHeaders(one, provider, sent);
     for (const [header, value] of Object.entries(one.headers ?? {})) {
-      expect([header, sent.headers[header] ?? null]).toEqual([header, value]);
+      expect([header, headers[header] ?? null]).toEqual([header, value]);
     }
   });
   if (one.form === "json") test(`${title} (answer)`, () => expectAnswer(provider, call, one as AnsweredCase));

@@ -5,6 +5,7 @@ import { checkChatRequest } from "../../src/protocols/chat/request.ts";
 import { ApiError } from "../../src/protocols/errors.ts";
 import type { Call, RemoteProvider } from "../../src/providers/provider.ts";
 import { providers } from "../../src/providers/registry.ts";
+import { runs } from "../helpers/long-form.ts";
 import { textOfBody } from "../helpers/upstream-body.ts";
 
 const account = { name: "up", baseUrl: "https://up.test", headers: {}, models: [], options: {}, modelRules: [] };
@@ -47,7 +48,7 @@ describe("a tool of a type that is not known", () => {
             tool_choice: other,
           });
         }),
-        { numRuns: 30 },
+        { numRuns: runs(30) },
       );
     },
     60_000,
@@ -70,7 +71,7 @@ describe("a tool of a type that is not known", () => {
           const param = chosen ? "tool_choice.type" : "tools[1].type";
           expect(error).toMatchObject({ status: 400, param, message: expect.stringContaining(`'${named}'`) });
         }),
-        { numRuns: 50 },
+        { numRuns: runs(50) },
       );
     },
     60_000,
@@ -135,7 +136,7 @@ describe("an effort that is not known", () => {
             expect(JSON.stringify(rest)).toBe(without);
           },
         ),
-        { numRuns: 30 },
+        { numRuns: runs(30) },
       );
     },
     60_000,

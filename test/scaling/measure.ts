@@ -9,20 +9,22 @@ import { Database } from "bun:sqlite";
 import { writeFileSync } from "node:fs";
 import { type Socket, SQL } from "bun";
 import { systemClock } from "../../src/lib/clock.ts";
-import { ClusterLimiter } from "../../src/limits/cluster-limiter.ts";
 import type { CallerLimiter } from "../../src/limits/limiter.ts";
-import { SharedMemoryLimiter } from "../../src/limits/shared-memory-limiter.ts";
-import { WindowFiles } from "../../src/limits/window-files.ts";
+import { openMachineLimits } from "../../src/limits/machine/limiter.ts";
+import { StoredLimiter } from "../../src/limits/stored.ts";
 import { openPostgresStore } from "../../src/store/postgres/store.ts";
-import { windowTimes } from "../../src/store/shared-windows.ts";
+import type { LedgerLine } from "../../src/store/usage.ts";
+import type { StoredWindows } from "../../src/store/windows.ts";
 import { describeMachine } from "../bench/machine.ts";
 import { cpuSeconds, processTree, residentBytes } from "../bench/process-stats.ts";
+import { reservationOf } from "../helpers/budgeted-call.ts";
 import { ledgerLine } from "../helpers/ledger-line.ts";
 import { ModelWindows } from "../helpers/model-windows.ts";
 import { PostgresServer } from "../helpers/postgres.ts";
 import { Random } from "../helpers/random.ts";
 import { RedisServer } from "../helpers/redis.ts";
 import { silentLogger } from "../helpers/silent-logger.ts";
+import { openTestWindows } from "../helpers/stored-windows.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import {
   type Kind,
@@ -287,22 +289,21 @@ async function joinedCost(
   return { ...cost, ...live };
 }
 
-/** A hit on a window, in the files of one machine and with the slots that a node holds. */
+/** A hit on a window, in the files of one machine and, but for the way to the store and its own work, at a node of several. */
 async function limiterCost(): Promise<Measured["limiters"]> {
   using folder = new TempFolder();
-  const files = SharedMemoryLimiter.ofKeys(new WindowFiles(folder.path, systemClock), systemClock);
-  const windows = new ModelWindows(() => performance.now(), windowTimes);
-  const cluster = new ClusterLimiter({ windows, clock: systemClock, log: silentLogger, place: "model" });
-  await cluster.start();
+  const tools = { clock: systemClock, log: silentLogger };
+  const files = openMachineLimits(folder.path, { ...tools, processes: 1, isSweeper: false }).callers;
+  const windows = new ModelWindows(() => performance.now(), 60_000);
+  const stored = new StoredLimiter({ ...tools, windows, place: "model", group: () => ({ nodes: 1, rank: 0 }) });
   const timed = async (limiter: CallerLimiter) => {
     let [hits, micros] = [0, 0];
     for (let round = 0; round < 4_000; round += 1) {
       const caller = `caller ${round % 50}`;
-      // Slots that are held are used without a promise, until there are none.
-      await limiter.hit(caller, 1_000_000);
       const { user, system } = process.cpuUsage();
       for (let at = 0; at < 100; at += 1) {
-        if (limiter.hit(caller, 1_000_000) instanceof Promise) break;
+        const decision = limiter.hit(caller, 1_000_000);
+        if (decision instanceof Promise) await decision;
         hits += 1;
       }
       const used = process.cpuUsage({ user, system });
@@ -311,8 +312,8 @@ async function limiterCost(): Promise<Measured["limiters"]> {
     }
     return micros / hits;
   };
-  const found = { filesMicros: await timed(files), clusterMicros: await timed(cluster) };
-  await cluster.close();
+  const found = { filesMicros: await timed(files), storedMicros: await timed(stored) };
+  await stored.close();
   return found;
 }
 
@@ -396,62 +397,17 @@ async function ledgerCost(m: Measuring, keys: number): Promise<Measured["ledgerL
   }
 }
 
-type RedisCost = Measured["budgetLive"];
-
-/** What a call of that key costs both servers, and its node. */
-async function redisCost(m: Measuring, node: Node, redis: RedisServer, key: string): Promise<RedisCost> {
-  const call = async () => (await node.call({}, key)).text();
-  await atOnce(3_000, width, call);
-  await Bun.sleep(1_000);
-  await m.ask("select pg_stat_statements_reset()");
-  const micros = () => cpuSeconds([redis.pid]) * 1e6;
-  const [nodeAt, serverAt, redisAt, commandsAt] = [node.cpuMicros(), m.processes(), micros(), await commandsRun(redis)];
-  await atOnce(calls, width, call);
-  await Bun.sleep(1_500);
-  const own = (await m.statements()).filter(({ query }) => !/troupe\.ledger/.test(query));
-  return {
-    statements: own.reduce((all, { calls }) => all + calls, 0) / calls,
-    nodeMicros: (node.cpuMicros() - nodeAt) / calls,
-    serverMicros: m.microsSince(serverAt) / calls,
-    commands: ((await commandsRun(redis)) - commandsAt) / calls,
-    redisMicros: (micros() - redisAt) / calls,
+/** Hits on the windows of 50 callers, one after the other: what one costs the server that counts. @param pid of that server */
+async function windowCost(windows: StoredWindows, pid: number): Promise<number> {
+  const hits = async (count: number) => {
+    for (let at = 0; at < count; at += 1) await windows.hit(`caller ${at % 50}`, 1_000, systemClock.newId());
   };
-}
-
-/** Callers that are in use on one node: what a second of them costs the server of the windows. */
-async function windowCost(upstream: Upstream, server: PostgresServer, redis?: RedisServer) {
-  const callers = 50;
-  const seconds = 6;
-  const database = await server.createDatabase();
-  const env = redis === undefined ? {} : { TROUPE_COORDINATION: redis.url() };
-  await using node = await Node.start(upstream, server, database, undefined, env);
-  const keys: string[] = [];
-  await atOnce(callers, 4, async (at) => {
-    keys.push((await node.admin<{ key: string }>("POST", "/keys", { name: `caller ${at}`, per_minute: 6000 })).key);
-  });
-  const pid = (redis ?? server).pid;
-  const micros = () => cpuSeconds(processTree(pid)) * 1e6;
-  const commands = () => (redis === undefined ? 0 : commandsRun(redis));
-  await Promise.all(keys.map(async (key) => (await node.call({ kb: 0.1 }, key)).text()));
-  await Bun.sleep(2_000);
-  const [idleAt, idleCommands] = [micros(), await commands()];
-  await Bun.sleep(3_000);
-  const idle = (micros() - idleAt) / 3;
-  const [microsAt, commandsAt] = [micros(), await commands()];
-  const until = performance.now() + seconds * 1000;
-  while (performance.now() < until) {
-    const next = performance.now() + 500;
-    await Promise.all(keys.map(async (key) => (await node.call({ kb: 0.1 }, key)).text()));
-    await Bun.sleep(Math.max(0, next - performance.now()));
-  }
-  await Bun.sleep(1_000);
-  const spent = micros() - microsAt - idle * (seconds + 1);
-  return {
-    micros: spent / callers / seconds,
-    commands: ((await commands()) - commandsAt) / (seconds + 1),
-    idleCommands: (commandsAt - idleCommands) / 3,
-    bytes: redis === undefined ? 0 : await bytesPerKey(redis, callers),
-  };
+  await hits(1_000);
+  const before = cpuSeconds(processTree(pid));
+  await hits(10_000);
+  const spent = cpuSeconds(processTree(pid)) - before;
+  await windows.close();
+  return (spent * 1e6) / 10_000;
 }
 
 /** Those that nodes send; what a script does is not among them. */
@@ -460,14 +416,6 @@ async function commandsRun(redis: RedisServer): Promise<number> {
   const text = String(await client.send("INFO", ["commandstats"]));
   const found = [...text.matchAll(/cmdstat_(?:evalsha|eval|fcall|xread):calls=(\d+)/g)];
   return found.reduce((sum, [, calls]) => sum + Number(calls), 0);
-}
-
-async function bytesPerKey(redis: RedisServer, callers: number): Promise<number> {
-  using client = disposableRedis(redis);
-  const keys = (await client.send("KEYS", ["*"])) as string[];
-  let bytes = 0;
-  for (const key of keys) bytes += Number(await client.send("MEMORY", ["USAGE", key, "SAMPLES", "0"]));
-  return bytes / callers;
 }
 
 function disposableRedis(redis: RedisServer) {
@@ -494,11 +442,14 @@ async function callsOfOneBudget(url: string): Promise<number> {
   const stores = await Promise.all([1, 2, 3].map(() => openPostgresStore({ url, ...limits })));
   for (const store of stores) opened.defer(() => store.close());
   const budgets = [{ scope: "all", span: "2026-11", limit: 1e15 }];
+  const over: LedgerLine[] = [];
   return await perSecond(96, async (caller) => {
-    const store = stores[caller % 3]!.budgets;
-    const id = `speed-${ids++}`;
-    await store.reserve({ id, at: 0, amount: 10, budgets });
-    await store.settle(id, 5, 0);
+    const store = stores[caller % 3]!;
+    const made = reservationOf(`speed-${ids++}`, { at: Date.parse("2026-11-22"), amount: 10, budgets });
+    await store.budgets.reserve(made);
+    over.push({ ...made.line, cost: 5 });
+    // As the ledger's writer does it.
+    if (over.length >= 200) await store.ledger.append(over.splice(0));
   });
 }
 
@@ -564,31 +515,16 @@ const parts: Record<string, (upstream: Upstream) => Promise<Partial<Measured>>> 
     await using _ = await Node.start(upstream, server, database);
     return { server: await serverSpeed(new Measuring(server, upstream, database)) };
   },
-  async windows(upstream) {
+  async windows() {
     await using server = await PostgresServer.start(durable);
     await using redis = await RedisServer.start();
-    const inPostgres = await windowCost(upstream, server);
-    const inRedis = await windowCost(upstream, server, redis);
-    return {
-      windows: {
-        postgresMicros: inPostgres.micros,
-        redisMicros: inRedis.micros,
-        redisCommands: inRedis.commands,
-        redisBytesPerCaller: inRedis.bytes,
-      },
-    };
-  },
-  async budgets(upstream) {
-    await using server = await PostgresServer.start({ ...durable, shared_preload_libraries: "pg_stat_statements" });
-    await using redis = await RedisServer.start();
-    const database = await server.createDatabase();
-    await server.ask(database, "create extension pg_stat_statements");
-    await using node = await Node.start(upstream, server, database, undefined, { TROUPE_COORDINATION: redis.url() });
-    const m = new Measuring(server, upstream, database);
-    const [plainKey, key] = [node.process.key, await budgetedKey(node)];
-    const [plain, held] = [await redisCost(m, node, redis, plainKey), await redisCost(m, node, redis, key)];
-    const added = Object.entries(held).map(([of, value]) => [of, Math.max(0, value - plain[of as keyof RedisCost])]);
-    return { budgetLive: Object.fromEntries(added) as RedisCost };
+    const postgresMicros = await windowCost(await openTestWindows(await server.createDatabase()), server.pid);
+    const redisMicros = await windowCost(await openTestWindows(redis.url()), redis.pid);
+    using client = disposableRedis(redis);
+    const key = "troupe:{limits}:window:caller 0";
+    const bytes = Number(await client.send("MEMORY", ["USAGE", key, "SAMPLES", "0"]));
+    const redisBytesPerHit = bytes / Number(await client.send("ZCARD", [key]));
+    return { windows: { postgresMicros, redisMicros, redisBytesPerHit } };
   },
   async ledger(upstream) {
     await using server = await PostgresServer.start(durable);

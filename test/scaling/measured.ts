@@ -60,14 +60,6 @@ export type Measured = {
   /** A stream that is read on another node, for each second: through the database, and through Valkey or Redis. */
   readonly joined: { readonly statements: number; readonly writes: number; readonly walBytes: number };
   readonly joinedLive: Measured["joined"] & { readonly commands: number; readonly redisMicros: number };
-  /** What a budget adds to a plain call where it is counted in Valkey or Redis; what is told to the database is for many calls. */
-  readonly budgetLive: {
-    readonly statements: number;
-    readonly nodeMicros: number;
-    readonly serverMicros: number;
-    readonly commands: number;
-    readonly redisMicros: number;
-  };
   /** One node without any call. */
   readonly idle: {
     readonly statements: number;
@@ -76,16 +68,15 @@ export type Measured = {
     readonly memoryBytes: number;
   };
   readonly stream: { readonly memoryBytes: number; readonly fragmentMicros: number };
-  /** One exchange about the window of one caller, among those of others. */
+  /** One hit on the window of a caller. */
   readonly windows: {
     readonly postgresMicros: number;
     readonly redisMicros: number;
-    /** Commands of a node with callers in use, for each second. */
-    readonly redisCommands: number;
-    readonly redisBytesPerCaller: number;
+    /** Of a window of some hundred hits. */
+    readonly redisBytesPerHit: number;
   };
-  /** A hit on a window that is in files of the machine, or of which a node holds slots. */
-  readonly limiters: { readonly filesMicros: number; readonly clusterMicros: number };
+  /** What a process does for a hit on a window: in files of the machine; and in a store, but for the way there. */
+  readonly limiters: { readonly filesMicros: number; readonly storedMicros: number };
   /** How much later a fragment comes to a reader of another process. */
   readonly joins: { readonly postgresMs: number; readonly redisMs: number; readonly sqliteMs: number };
   readonly server: {

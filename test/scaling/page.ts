@@ -6,15 +6,13 @@ import { bytes, defaults, planFor, rowsOf } from "./plan.ts";
 
 export const page = join(import.meta.dir, "../../docs/scaling.md");
 
-const names: { readonly [K in Kind]: string } = {
+/** Of what was measured, the calls that the page shows. */
+const names: { readonly [K in Kind]?: string } = {
   plain: "plain: its ledger line, in batches",
   id1Kb: "`service-request-id`, answer of 1 KB",
-  id10Kb: "the same, 10 KB",
-  idStream1Kb: "the same, a stream of 1 KB",
   idStream10Kb: "the same, a stream of 10 KB",
   budget: "held to a budget",
   store1Kb: "`store: true`, answer of 1 KB",
-  store10Kb: "the same, 10 KB",
 };
 
 const table = (head: readonly string[], rows: readonly (readonly string[])[]) =>
@@ -23,21 +21,11 @@ const micros = (value: number) => `${Math.round(value)} µs`;
 const many = (value: number) => Number(value.toPrecision(2)).toLocaleString("en-US");
 const few = (value: number) => String(Math.round(value * 10) / 10);
 
-function postgresRows({ postgres, ledgerLine, budgetLive }: Measured): string[][] {
-  const { statements, nodeMicros, serverMicros, redisMicros } = budgetLive;
-  const live = [
-    "the same, counted in Valkey or Redis",
-    "0",
-    few(statements),
-    "0 B",
-    "0 B",
-    micros(postgres.plain.nodeMicros + nodeMicros),
-    `${micros(postgres.plain.serverMicros + serverMicros)}, and ${micros(redisMicros)} of Valkey or Redis`,
-  ];
-  return Object.entries(names).flatMap(([kind, name]) => {
+function postgresRows({ postgres, ledgerLine }: Measured): string[][] {
+  return Object.entries(names).map(([kind, name]) => {
     const { before, statements, walBytes, keptBytes, nodeMicros, serverMicros } = postgres[kind as Kind];
     const isPlain = kind === "plain";
-    const row = [
+    return [
       name,
       few(before),
       few(statements),
@@ -46,14 +34,13 @@ function postgresRows({ postgres, ledgerLine, budgetLive }: Measured): string[][
       micros(nodeMicros),
       micros(serverMicros),
     ];
-    return kind === "budget" ? [row, live] : [row];
   });
 }
 
 function sqliteRows({ sqlite }: Measured): string[][] {
   return Object.entries(names).map(([kind, name]) => {
-    const { keptBytes, writtenBytes, syncs, nodeMicros } = sqlite[kind as Kind];
-    return [name, bytes(keptBytes), bytes(writtenBytes), few(1000 * syncs), micros(nodeMicros), many(1e6 / nodeMicros)];
+    const { keptBytes, writtenBytes, nodeMicros } = sqlite[kind as Kind];
+    return [name, bytes(keptBytes), bytes(writtenBytes), micros(nodeMicros), many(1e6 / nodeMicros)];
   });
 }
 
@@ -63,21 +50,7 @@ const sizes = [10, 1_000, 100_000];
 export function tables(measured: Measured): Record<string, string> {
   const plans = sizes.map((calls) => rowsOf(planFor({ ...defaults, calls }, measured)));
   const shortly = sizes.map((calls) => planFor({ ...defaults, calls, "keep-days": 30 }, measured));
-  const {
-    ledgerDay,
-    at,
-    machine,
-    versions,
-    idle,
-    stream,
-    joined,
-    joinedLive,
-    budgetLive,
-    windows,
-    limiters,
-    joins,
-    server,
-  } = measured;
+  const { at, machine, versions, idle, stream, joined, joinedLive, windows, server } = measured;
   return {
     costs: table(
       ["a call", "statements before the upstream is called", "in all", "log (WAL)", "kept", "node", "PostgreSQL"],
@@ -99,42 +72,15 @@ export function tables(measured: Measured): Record<string, string> {
           `${few(joined.statements)} statements, ${bytes(joined.walBytes)} of log; or ${few(joinedLive.statements)} statements, and ${few(joinedLive.commands)} commands and ${micros(joinedLive.redisMicros)} of Valkey or Redis`,
         ],
         [
-          "a key in use, a second and node: its window",
-          `${micros(windows.postgresMicros)} of PostgreSQL; or ${micros(windows.redisMicros)} and ${bytes(windows.redisBytesPerCaller)} of Valkey or Redis, which gets ${few(windows.redisCommands)} commands a second from a node`,
-        ],
-        [
-          "a ledger line that is the only one of its key in its batch",
-          `${bytes(ledgerDay.walBytes)} of log more; ${bytes(ledgerDay.keptBytes)} for each key and day`,
+          "a request that is counted on its key's window",
+          `${micros(windows.postgresMicros)} of PostgreSQL; or ${micros(windows.redisMicros)} and ${bytes(windows.redisBytesPerHit)} for a minute of Valkey or Redis`,
         ],
         ["commits", `${few(server.commitMs)} ms each; ${many(server.commits)} a second by 32 connections`],
-        [
-          "calls that count in one and the same budget",
-          `${many(server.reservationsOfOneBudget)} a second; ${many(1e6 / budgetLive.redisMicros)} by the one core of Valkey or Redis`,
-        ],
-      ],
-    ),
-    shared: table(
-      ["", "through files of one machine", "over nodes"],
-      [
-        [
-          "a hit on a rate limit",
-          `${few(limiters.filesMicros)} µs`,
-          `${few(limiters.clusterMicros)} µs with a slot that the node holds`,
-        ],
-        [
-          "a fragment, to a reader of another process",
-          `${Math.round(joins.sqliteMs)} ms later (SQLite)`,
-          `${Math.round(joins.postgresMs)} ms later (PostgreSQL), ${few(joins.redisMs)} ms (Valkey or Redis)`,
-        ],
-        [
-          "a call with an id, beside a plain one",
-          `${micros(measured.sqlite.id1Kb.nodeMicros - measured.sqlite.plain.nodeMicros)} of the process`,
-          `${micros(measured.postgres.id1Kb.nodeMicros - measured.postgres.plain.nodeMicros)} of the process, ${micros(measured.postgres.id1Kb.serverMicros)} of the database`,
-        ],
+        ["calls that count in one and the same budget", `${many(server.reservationsOfOneBudget)} a second`],
       ],
     ),
     sqlite: table(
-      ["a call", "kept", "written to the disk", "syncs of 1,000 calls", "process", "calls a second, one core"],
+      ["a call", "kept", "written to the disk", "process", "calls a second, one core"],
       sqliteRows(measured),
     ),
     machine: `Measured on ${at}: ${machine.processor}, load average ${machine.load}; Bun ${versions.bun}, PostgreSQL ${versions.postgres} with \`fsync\`, Redis ${versions.redis}, SQLite ${versions.sqlite}.\n`,

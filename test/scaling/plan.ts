@@ -23,7 +23,7 @@ const options = {
   "id-hours": [24, "how long answers under an id are kept"],
   "store-days": [30, "how long conversations are kept"],
   "key-rate": [0.1, "calls a second of one key"],
-  valkey: [1, "1: Valkey or Redis counts windows and budgets and carries joined streams; 0: PostgreSQL does"],
+  valkey: [1, "1: Valkey or Redis counts windows and carries joined streams; 0: PostgreSQL does"],
   busy: [0.6, "how full a processor may be, of nodes and of servers"],
   "db-cores": [32, "cores of one PostgreSQL primary"],
   "db-tb": [16, "its disk"],
@@ -105,17 +105,12 @@ export function planFor(load: Load, measured: Measured): Plan {
     bySize(load["answer-kb"], measured.postgres[small], measured.postgres[large]);
   const plain = measured.postgres.plain;
   const inDatabase = load.valkey === 0;
-  const live = measured.budgetLive;
-  const budgetLive: PostgresCost = {
-    ...{ before: 0, statements: live.statements, writes: live.statements, walBytes: 0, keptBytes: 0 },
-    ...{ nodeMicros: plain.nodeMicros + live.nodeMicros, serverMicros: plain.serverMicros + live.serverMicros },
-  };
   const ids = calls * load["with-id"];
   /** Kinds of calls with how many a second there are, and what one costs. */
   const parts: [number, PostgresCost][] = [
     [ids * (1 - load.streams), cost("id1Kb", "id10Kb")],
     [ids * load.streams, cost("idStream1Kb", "idStream10Kb")],
-    [calls * load.budget, inDatabase ? measured.postgres.budget : budgetLive],
+    [calls * load.budget, measured.postgres.budget],
     [calls * load.store, cost("store1Kb", "store10Kb")],
   ];
   const sum = (of: keyof PostgresCost) => parts.reduce((all, [count, one]) => all + count * one[of], 0);
@@ -134,17 +129,14 @@ export function planFor(load: Load, measured: Measured): Plan {
   const joined = openStreams * load["with-id"] * load.joined;
   const join = inDatabase ? measured.joined : measured.joinedLive;
   const keys = calls / load["key-rate"];
-  // Each node tells once a second what it used of a key: of each key, on each node, the chance that a second has a call of it.
-  const exchanges = keys * processes * (1 - Math.exp(-load["key-rate"] / processes));
   const ledgerWrites = Math.max(Math.min(processes * ledgerWritesPerSecond, calls), calls / ledgerBatch);
   const statements =
     sum("statements") +
     joined * join.statements +
     processes * measured.idle.statements +
     ledgerWrites +
-    (inDatabase ? exchanges / 50 : 0);
-  const writes =
-    sum("writes") + joined * join.writes + ledgerWrites + (inDatabase ? exchanges / 50 : 0) + processes / 5;
+    (inDatabase ? calls : 0);
+  const writes = sum("writes") + joined * join.writes + ledgerWrites + processes / 5;
   const { ledgerLine, ledgerDay } = measured;
   const alone = calls * shareAlone(keys, Math.min(ledgerBatch, calls / ledgerWrites));
   const walBytes = sum("walBytes") + joined * join.walBytes + calls * ledgerLine.walBytes + alone * ledgerDay.walBytes;
@@ -154,7 +146,7 @@ export function planFor(load: Load, measured: Measured): Plan {
       more("serverMicros") +
       alone * ledgerDay.serverMicros +
       processes * measured.idle.serverMicros +
-      (inDatabase ? exchanges * measured.windows.postgresMicros : 0)) /
+      (inDatabase ? calls * measured.windows.postgresMicros : 0)) /
     1e6;
   // Sums are of a key and a model, and of more where more is used.
   const ledgerDayBytes = calls * ledgerLine.keptBytes * 86_400 + keys * ledgerDay.keptBytes * updated;
@@ -163,10 +155,9 @@ export function planFor(load: Load, measured: Measured): Plan {
     (parts[0]![0] * parts[0]![1].keptBytes + parts[1]![0] * parts[1]![1].keptBytes) * updated * load["id-hours"] * 3600;
   const turnBytes = parts[3]![0] * parts[3]![1].keptBytes * load["store-days"] * 86_400;
   const connections = processes * measured.idle.connections;
-  const inValkey = (windows: number, joins: number, budgets: number) =>
-    inDatabase ? 0 : exchanges * windows + joined * joins + calls * load.budget * budgets;
+  const inValkey = (windows: number, joins: number) => (inDatabase ? 0 : calls * windows + joined * joins);
   const { windows, joinedLive } = measured;
-  const valkeyCores = inValkey(windows.redisMicros, joinedLive.redisMicros, live.redisMicros) / 1e6;
+  const valkeyCores = inValkey(windows.redisMicros, joinedLive.redisMicros) / 1e6;
   const limits: Limit[] = [
     { what: "processor of the database", need: serverCores, most: load["db-cores"] * load.busy, unit: "cores" },
     { what: "log written to its disk", need: (walBytes + wholePageBytes) / 1e6, most: load["db-mb"], unit: "MB/s" },
@@ -186,8 +177,7 @@ export function planFor(load: Load, measured: Measured): Plan {
     {
       what: "calls in one budget",
       need: calls * load["same-budget"],
-      // As many as its server makes, which has one core for them.
-      most: inDatabase ? measured.server.reservationsOfOneBudget : (load.busy * 1e6) / live.redisMicros,
+      most: measured.server.reservationsOfOneBudget,
       unit: "a second",
     },
     { what: "processor of Valkey", need: valkeyCores, most: load.busy, unit: "cores" },
@@ -213,10 +203,9 @@ export function planFor(load: Load, measured: Measured): Plan {
     ledgerBytes,
     answerBytes,
     turnBytes,
-    valkeyCommands:
-      inValkey(0, joinedLive.commands, live.commands) + (inDatabase ? 0 : processes * windows.redisCommands),
+    valkeyCommands: inValkey(1, joinedLive.commands),
     valkeyCores,
-    valkeyBytes: inDatabase ? 0 : keys * windows.redisBytesPerCaller + (joined > 0 ? processes * liveBytes : 0),
+    valkeyBytes: inDatabase ? 0 : calls * 60 * windows.redisBytesPerHit + (joined > 0 ? processes * liveBytes : 0),
     limits,
     groups: Math.max(1, ...limits.map(({ need, most }) => Math.ceil(need / most))),
   };

@@ -8,6 +8,7 @@ const asked = { messages: [{ role: "user", content: "Hi" }] };
 
 test("while personas are read, what needs none is answered, and what needs them waits", async () => {
   await using troupe = await Troupe.start();
+  await troupe.server.services.loading;
   const { promise, resolve } = Promise.withResolvers<void>();
   troupe.server.services.loading = promise;
   const answered: string[] = [];

@@ -29,7 +29,7 @@ describe("openServices", () => {
     ["reading the keys", () => spyOn(Keys.prototype, "load").mockImplementation(fail)],
     ["making the first key", () => spyOn(Keys.prototype, "ensureFirstKey").mockImplementation(fail)],
     ["finding interrupted calls", () => spyOn(Idempotency.prototype, "interruptAbandoned").mockImplementation(fail)],
-    ["registering metrics", () => spyOn(Metrics.prototype, "sampleGauge").mockImplementation(fail)],
+    ["registering metrics", () => spyOn(Metrics.prototype, "sample").mockImplementation(fail)],
     ["the sweeper", () => spyOn(Sweeper.prototype, "start").mockImplementation(fail)],
   ];
 

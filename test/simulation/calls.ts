@@ -3,6 +3,7 @@
  * lease of a process, and the pool with its deadlines; the database, the network, the clocks, callers and the upstream are modelled.
  */
 import { Idempotency, type IdempotentAnswer } from "../../src/idempotency/idempotency.ts";
+import { lost } from "../../src/idempotency/in-flight-run.ts";
 import { runRepository } from "../../src/store/postgres/run-repository.ts";
 import type { Answer, EventSource, Producer, RecordedEvents } from "../../src/upstream/answer.ts";
 import { Caller } from "./caller.ts";
@@ -40,6 +41,8 @@ type Known = {
   readonly isStream: boolean;
   answer: string | undefined;
   isStored: boolean;
+  /** Of which call the answer is that is stored. */
+  storedCall?: string;
   /** Whether the database has forgotten something of it: then it may be called again, and be answered otherwise. */
   hasLost?: boolean;
   waiting: number;
@@ -78,9 +81,11 @@ export class Calls implements Part {
       // Their nodes learn it at their next renewal.
       for (const made of known.made) made.isLost = true;
     };
-    cluster.database.calls.onFinished = (id, run) => {
+    cluster.database.calls.onFinished = (id, run, headers) => {
       cluster.world.note(id, `stored by run ${run}`);
-      this.#of(id).isStored = true;
+      const known = this.#of(id);
+      known.isStored = true;
+      known.storedCall = (JSON.parse(headers) as { "x-call": string })["x-call"];
     };
   }
 
@@ -176,11 +181,18 @@ export class Calls implements Part {
     const { lastEventId } = caller;
     world.note(id, `asked of ${machine.name}${lastEventId === undefined ? "" : ` after ${lastEventId}`}`);
     const claim = { scope: "s", requestId: id, fingerprint: "f" };
+    let own: Made | undefined;
+    const call = this.#producer(id, node);
+    const produce: Producer = (signal) => {
+      const producing = call(signal);
+      own = this.#of(id).made.at(-1);
+      return producing;
+    };
     const ask = async (): Promise<void> => {
       const idempotency = this.#nodes.get(node);
       if (idempotency === undefined || isOver) return;
       const options = lastEventId === undefined ? {} : { lastEventId };
-      const answered = await idempotency.run(claim, client.signal, this.#producer(id, node), options);
+      const answered = await idempotency.run(claim, client.signal, produce, options);
       const { answer } = answered;
       if (answer.kind === "whole") {
         once(() => this.#answered(caller, answered, textOf(answer.body)));
@@ -194,7 +206,10 @@ export class Calls implements Part {
       });
     };
     machine.deliver(() => {
-      ask().catch((error) => once(() => refused(wordsOf(error))));
+      ask().catch((error) => {
+        this.#assertLost(id, own, error);
+        once(() => refused(wordsOf(error)));
+      });
     });
   }
 
@@ -227,6 +242,14 @@ export class Calls implements Part {
       world.note(caller.id, `read by ${machine.name} up to ${caller.count} of call ${caller.call}`);
       if (isSlow) await new Promise<void>((resolve) => machine.setTimer(world.between(100, 1_000), resolve));
     }
+  }
+
+  /** Nobody is told of the own call that it was interrupted, once its answer is stored. */
+  #assertLost(id: string, own: Made | undefined, error: unknown): void {
+    const { storedCall, hasLost } = this.#of(id);
+    if (own === undefined || String(own.number) !== storedCall || hasLost === true) return;
+    if ((error as Error).message !== lost().message) return;
+    this.#cluster.fail(id, `is told that call ${own.number} was interrupted, though its answer is stored`);
   }
 
   /** Nobody is given the end of an answer that a retry might not find. */
@@ -292,7 +315,8 @@ export class Calls implements Part {
           return;
         }
         end();
-        resolve({ kind: "whole", status: 200, headers: {}, body: `answer ${made.number} of ${id}` });
+        const headers = { "x-call": String(made.number) };
+        resolve({ kind: "whole", status: 200, headers, body: `answer ${made.number} of ${id}` });
       });
       return promise;
     };

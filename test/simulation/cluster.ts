@@ -61,7 +61,7 @@ export interface Part {
   check(): Counts;
 }
 
-const foul: Weather = { lostRequest: 5, lostAnswer: 10, silence: 3, late: 1, repeated: 0, slow: 20 };
+const foul: Weather = { lostRequest: 5, lostAnswer: 10, silence: 3, late: 4, repeated: 0, slow: 20 };
 export const leaseMs = 15_000;
 /** A node has a fault about so often. */
 const nodeFaultMs = 120_000;
@@ -309,7 +309,7 @@ export class Cluster {
   #storeFaults(): readonly (readonly [string, () => void])[] {
     const { database, coordination, world } = this;
     return [
-      ["databaseRestart", () => database.network.restart(world.between(100, 20_000))],
+      ["databaseRestart", () => database.crash(world.between(100, 20_000))],
       ["databaseSilence", () => database.network.fallSilent(world.between(100, 10_000))],
       ["coordinationRestart", () => coordination.restart(world.between(100, 10_000))],
       ["coordinationSilence", () => coordination.network.fallSilent(world.between(100, 30_000))],

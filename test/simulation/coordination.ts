@@ -1,12 +1,11 @@
 /** Valkey or Redis: rate windows behind a network of their own. */
 
-import type { PoolCounter } from "../../src/store/budget-pools.ts";
+import { windowMs } from "../../src/limits/limiter.ts";
 import type { LiveStreams } from "../../src/store/live-streams.ts";
-import { type SharedWindows, windowTimes } from "../../src/store/shared-windows.ts";
+import { goodForMs, type StoredWindows } from "../../src/store/windows.ts";
 import { ModelWindows } from "../helpers/model-windows.ts";
 import { ModelledStreams } from "../helpers/modelled-streams.ts";
-import { ModelledCounter } from "./counter.ts";
-import { epoch, type Machine } from "./machine.ts";
+import type { Machine } from "./machine.ts";
 import type { Mutation } from "./mutations.ts";
 import { Network, type Weather } from "./network.ts";
 import { streamClient } from "./stream-client.ts";
@@ -19,10 +18,7 @@ export class ModelledCoordination {
   readonly network: Network;
   readonly windows: ModelWindows;
   readonly streams: ModelledStreams;
-  readonly counter: ModelledCounter;
-  /** When it lost all that it knew, but perhaps windows. */
-  readonly restarts: number[] = [];
-  /** When it lost all. */
+  /** When it lost what windows it had, or the latest of it. */
   readonly losses: number[] = [];
   readonly #world: World;
   readonly #broken: ReadonlySet<Mutation>;
@@ -31,15 +27,12 @@ export class ModelledCoordination {
     this.#world = world;
     this.#broken = broken;
     this.network = new Network(world, "coordination", weather);
-    this.counter = new ModelledCounter(() => epoch + world.now + 7_654_321, broken);
     this.streams = new ModelledStreams(() => world.now);
-    this.windows = new ModelWindows(() => world.now + 7_654_321, windowTimes, broken);
+    this.windows = new ModelWindows(() => world.now + 7_654_321, windowMs + goodForMs, broken);
   }
 
   restart(awayMs: number): void {
     this.network.restart(awayMs);
-    this.restarts.push(this.#world.now);
-    this.counter.forget();
   }
 
   /** @returns how to restart with what it has now: another server, with an old copy of its data */
@@ -49,7 +42,8 @@ export class ModelledCoordination {
       this.#world.note("coordination", "comes back with an old copy");
       this.restart(awayMs);
       goBack();
-      if (!this.#broken.has("old-copies-are-believed")) this.windows.epoch += "@";
+      if (!this.#broken.has("old-copies-are-believed")) this.windows.life += "@";
+      this.losses.push(this.#world.now);
       this.streams.flush();
     };
   }
@@ -68,14 +62,6 @@ export class ModelledCoordination {
     return streamClient(this.#world, this.network, this.streams, machine);
   }
 
-  counterOf(machine: Machine): PoolCounter {
-    return {
-      place: "model",
-      exchange: (exchange) => this.#ask(machine, () => this.counter.exchange(exchange, machine.name)),
-      close: async () => {},
-    };
-  }
-
   #ask<T>(machine: Machine, work: () => T): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     const cancelTimer = machine.setTimer(deadlineMs, () => reject(new Error("no answer in time")));
@@ -92,13 +78,12 @@ export class ModelledCoordination {
   }
 
   /** What a node asks. */
-  client(machine: Machine): SharedWindows {
+  client(machine: Machine): StoredWindows {
     const ask = <T>(work: () => T) => this.#ask(machine, work);
     const { windows } = this;
     return {
-      beat: (node, isNew, counts) => ask(() => windows.beatNow(node, isNew, counts)),
-      exchange: (node, asks) => ask(() => windows.exchangeNow(node, asks)),
-      leave: (node) => ask(() => windows.leaveNow(node)),
+      hit: (caller, limit, id) => ask(() => windows.hitNow(caller, limit, [[id, 0]])),
+      add: (caller, hits) => ask(() => windows.hitNow(caller, -1, hits)),
       tidy: async () => {},
       close: async () => {},
     };

@@ -1,4 +1,4 @@
-/** Simulates many nodes under faults; see docs/scaling.md. Prints one line of JSON, and ends with code 1 where a promise was broken. */
+/** Simulates many nodes under faults; see CONTRIBUTING.md. Prints one line of JSON, and ends with code 1 where a promise was broken. */
 import { parseArgs } from "node:util";
 import type { FaultPlan } from "./cluster.ts";
 import { simulate } from "./simulate.ts";

@@ -2,6 +2,8 @@
 export const mutations = [
   /** An answer is stored whoever holds the call. */
   "finish-without-fence",
+  /** Who stores an answer anew is told that it is not its own. */
+  "own-answers-are-unknown",
   /** A claim is granted though the id is held. */
   "claim-of-a-held-id",
   /** The store takes leases to have lapsed before they do. */
@@ -14,36 +16,20 @@ export const mutations = [
   "old-copies-are-believed",
   /** A batch of events is said to be stored, and is not. */
   "events-get-lost",
-  /** What a dead node held of a window counts no more. */
-  "slots-of-lapsed-nodes-are-free",
-  /** All nodes have the same place among them. */
-  "equal-ranks",
-  /** What a node used is not counted. */
-  "reports-are-lost",
+  /** Each node takes itself for the only one. */
+  "nodes-are-unknown",
+  /** What a node admitted by its share is not counted. */
+  "shares-are-not-told",
+  /** A request is counted as two. */
+  "hits-count-twice",
   /** What calls under way reserved is taken for free. */
   "reserved-is-free",
-  /** What a call cost is spent twice. */
-  "settled-again-counts",
-  /** What dead nodes reserved stays reserved. */
-  "reservations-of-the-dead-stay",
-  /** What calls cost is free again in the pool that they were reserved from. */
-  "pools-are-never-spent",
-  /** What was told to the database of a pool before is spent once more. */
-  "sums-of-pools-add-up",
-  /** Tokens of calls that are reserved from pools are not counted. */
-  "tokens-of-pools-are-free",
-  /** What a call used less than was reserved for it is given back to its window twice. */
-  "corrections-count-twice",
-  /** Tokens that nodes admitted by their shares are not counted when the counter is back. */
-  "shares-of-tokens-are-not-told",
-  /** A pool that is closed gives back what its calls hold, too. */
-  "held-money-is-returned",
-  /** What living nodes hold of a pool is given back as if they were gone. */
-  "living-nodes-lapse",
-  /** What is granted to a pool is not reserved in the database. */
-  "grants-are-free",
-  /** A pool of which nobody tells is never ended. */
-  "pools-never-end",
+  /** A line that is there already is spent once more. */
+  "known-lines-count",
+  /** Calls that were under way on dead nodes are never ended. */
+  "calls-of-the-dead-stay",
+  /** What was reserved for a call of unknown cost is free again. */
+  "unknown-costs-are-nothing",
   /** What was reserved after its caller gave up stays reserved. */
   "strays-stay",
 ] as const;

@@ -73,7 +73,8 @@ export class Network {
       // What waits in a socket of the store may be done all the same.
       if (isLost && world.chance(late === 0 ? 0 : 200)) this.#doLate(world.between(100, 90_000), work);
       if (isLost || world.now < this.#awayUntil) return machine.deliver(() => answered(undefined));
-      if (world.chance(late)) return this.#doLate(world.between(1_000, 90_000), work);
+      // Often when whoever sent it tries again.
+      if (world.chance(late)) return this.#doLate(world.between(1_000, world.chance(500) ? 8_000 : 90_000), work);
       if (world.chance(repeated)) this.#doLate(world.between(0, 2_000), work);
       const starts = this.#starts;
       const answer = work();

@@ -20,8 +20,7 @@ const parts: Readonly<Record<string, MakePart>> = {
   leases: (cluster, load) => callsOf(cluster, load, { name: "leases", streams: 0, live: false }),
   streams: (cluster, load) => callsOf(cluster, load, { name: "streams", streams: 1_000, live: true }),
   windows: (cluster, load) => new Windows(cluster, "coordination", load),
-  budgets: (cluster, load) => new BudgetedCalls(cluster, Math.ceil(10 * load * cluster.options.nodes), false),
-  pooledBudgets: (cluster, load) => new BudgetedCalls(cluster, Math.ceil(10 * load * cluster.options.nodes), true),
+  budgets: (cluster, load) => new BudgetedCalls(cluster, Math.ceil(10 * load * cluster.options.nodes)),
 };
 /** What is run by its name alone. */
 const apart: Readonly<Record<string, MakePart>> = {
@@ -32,7 +31,7 @@ const apart: Readonly<Record<string, MakePart>> = {
   databaseWindows: (cluster, load) => new Windows(cluster, "database", load),
 };
 
-const all = ["calls", "windows", "pooledBudgets"];
+const all = ["calls", "windows", "budgets"];
 
 /** @throws Error where there is no such part */
 export async function simulate(options: SimulationOptions): Promise<ClusterResult> {

@@ -1,5 +1,6 @@
-/** Larger ones by hand, see docs/scaling.md: bun test/simulation/main.ts --nodes 1000 --seed 7 */
+/** Larger ones by hand, see CONTRIBUTING.md: bun test/simulation/main.ts --nodes 1000 --seed 7 */
 import { describe, expect, test } from "bun:test";
+import { isLongForm } from "../helpers/long-form.ts";
 import type { FaultPlan } from "./cluster.ts";
 import type { Mutation } from "./mutations.ts";
 import { simulate } from "./simulate.ts";
@@ -60,30 +61,12 @@ describe("many nodes under faults", () => {
     60_000,
   );
 
-  test.each([
-    ["budgets", 12],
-    ["pooledBudgets", 8],
-  ] as const)(
-    "%s: none is overspent, in the end what is spent is what calls cost, and nothing is reserved",
-    async (part, nodes) => {
-      const { violations, parts } = await simulate({ ...few, nodes, part, seed: 1, load: 12 });
-      expect(violations).toEqual([]);
-      expect(parts[part]!["settled"]).toBeGreaterThan(500);
-      expect(parts[part]!["refused"]! + parts[part]!["overTokens"]!).toBeGreaterThan(10);
-    },
-    60_000,
-  );
-
-  test.each<FaultPlan>(["none", "outage"])(
-    "tokens per minute, faults: %s: no key has more than its limit, shares included, and what is free is given",
-    async (faults) => {
-      const options = { nodes: 8, span: 60_000, seed: 1, load: 4, faults };
-      const { violations, parts } = await simulate({ ...options, part: "pooledBudgets" });
-      expect(violations).toEqual([]);
-      expect(parts["pooledBudgets"]!["overTokens"]).toBeGreaterThan(100);
-    },
-    60_000,
-  );
+  test("budgets: none is overspent, and in the end what is spent is what the ledger has, and what was reserved for calls of unknown cost", async () => {
+    const { violations, parts } = await simulate({ ...few, nodes: 12, part: "budgets", seed: 1, load: 12 });
+    expect(violations).toEqual([]);
+    expect(parts["budgets"]!["allowed"]).toBeGreaterThan(500);
+    expect(parts["budgets"]!["refused"]! + parts["budgets"]!["overTokens"]!).toBeGreaterThan(10);
+  }, 60_000);
 
   test("one seed gives one history", async () => {
     const options = { part: "all", seed: 5, nodes: 5, span: 10_000 };
@@ -94,41 +77,32 @@ describe("many nodes under faults", () => {
 });
 
 /** A simulator that sees no bug would pass whatever the code does. */
-describe("a broken promise is seen", () => {
+describe.skipIf(!isLongForm)("a broken promise is seen", () => {
   /** The last: a seed below which it was not seen. */
   const bugs: readonly [Mutation, string, FaultPlan, RegExp, number?][] = [
     ["finish-without-fence", "leases", "all", /two answers/, 3],
+    ["own-answers-are-unknown", "leases", "all", /is told that call \d+ was interrupted, though its answer is stored/],
     ["claim-of-a-held-id", "leases", "all", /while call \d+ is held|though its answer is stored/],
     ["early-lapse", "leases", "all", /while call \d+ is held/],
     ["abandoned-calls-stay", "leases", "all", /is stuck/],
     ["unknown-calls-stay", "leases", "oldCopies", /is stuck/, 2],
-    ["old-copies-are-believed", "windows", "oldCopies", /got \d+ of \d+ \(slots\)/],
+    ["old-copies-are-believed", "windows", "oldCopies", /got \d+ of \d+ \(oldCopies\)/],
     ["events-get-lost", "databaseStreams", "all", /called again|in place of/],
-    ["reports-are-lost", "windows", "none", /got \d+ of \d+ \(slots\)/],
-    ["slots-of-lapsed-nodes-are-free", "windows", "kills", /got \d+ of \d+ \(slots\)/],
-    ["equal-ranks", "windows", "outage", /got \d+ of \d+ \(outage\)/],
-    ["reserved-is-free", "budgets", "all", /overspends/],
-    ["settled-again-counts", "budgets", "all", /have \d+ of .* spent, but calls cost \d+/],
-    ["reservations-of-the-dead-stay", "budgets", "all", /still reserved for it/],
-    ["pools-are-never-spent", "pooledBudgets", "all", /overspends/],
-    ["sums-of-pools-add-up", "pooledBudgets", "all", /have \d+ of .* spent, but calls cost \d+|have \d+ spent of/],
-    ["strays-stay", "budgets", "all", /still reserved for it/],
-    ["grants-are-free", "pooledBudgets", "all", /overspends/],
-    ["living-nodes-lapse", "pooledBudgets", "all", /overspends/],
-    ["held-money-is-returned", "pooledBudgets", "all", /overspends/, 6],
-    ["pools-never-end", "pooledBudgets", "all", /reserved by nobody/],
-    ["tokens-of-pools-are-free", "pooledBudgets", "all", /makes \d+ tokens in a minute of/],
-    ["corrections-count-twice", "pooledBudgets", "all", /makes \d+ tokens in a minute of/],
-    ["shares-of-tokens-are-not-told", "pooledBudgets", "outage", /makes \d+ tokens in a minute of/],
+    ["shares-are-not-told", "windows", "outage", /got \d+ of \d+ \(outage\)/],
+    ["nodes-are-unknown", "windows", "outage", /got \d+ of \d+ \(in all\)/],
+    ["hits-count-twice", "windows", "none", /got \d+ of \d+ from/],
+    ["reserved-is-free", "budgets", "all", /overspends|have \d+ spent of/],
+    ["known-lines-count", "budgets", "all", /have \d+ of .* spent, but the ledger \d+/],
+    ["calls-of-the-dead-stay", "budgets", "all", /is not ended/],
+    ["unknown-costs-are-nothing", "budgets", "all", /have \d+ of .* spent, but the ledger \d+/],
+    ["strays-stay", "budgets", "all", /is not ended/],
   ];
   test.each(bugs)(
     "%s",
     async (mutation, part, faults, words, from = 1) => {
       const patience = mutation === "abandoned-calls-stay" ? 20_000 : 180_000;
-      // Pools have calls of their own that only tokens are counted of.
-      const size = part === "pooledBudgets" ? { nodes: 8, span: 60_000 } : { nodes: 12, span: 120_000 };
-      const options = { ...size, part, faults, mutations: [mutation], patience };
-      const load = { windows: 1, pooledBudgets: 10, databaseStreams: 4 }[part] ?? 12;
+      const options = { nodes: 12, span: 120_000, part, faults, mutations: [mutation], patience };
+      const load = { windows: 1, databaseStreams: 4 }[part] ?? 12;
       let first: string | undefined;
       // Not every history has what the bug takes.
       for (let seed = from; first === undefined && seed < from + 12; seed += 1) {
@@ -138,7 +112,7 @@ describe("a broken promise is seen", () => {
       expect(first).toMatch(words);
       // Its own history, and no other's.
       const subject = first!.split(" ")[2]!;
-      const subjects = new Set(first!.match(/\b(id|windows|call|tokens\d+-)\d+\b/g));
+      const subjects = new Set(first!.match(/\b(id|windows|call)\d+\b/g));
       expect([...subjects]).toEqual(/\d$/.test(subject) ? [subject] : []);
     },
     60_000,

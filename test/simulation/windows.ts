@@ -2,17 +2,20 @@
  * Rate windows over many nodes. What runs is the limiter of a node, with the PostgreSQL client of windows or over a modelled Valkey;
  * what the stores decide is modelled. Held to docs/postgres.md: exact while the store is there, and what is told there for when it is not.
  */
-import { ClusterLimiter } from "../../src/limits/cluster-limiter.ts";
-import type { Decision } from "../../src/limits/limiter.ts";
-import { postgresWindows } from "../../src/store/postgres/shared-windows.ts";
-import { windowTimes } from "../../src/store/shared-windows.ts";
+import { type Decision, windowMs } from "../../src/limits/limiter.ts";
+import { StoredLimiter } from "../../src/limits/stored.ts";
+import { NodeComparison } from "../../src/observability/node-versions.ts";
+import { nodeRepository } from "../../src/store/postgres/node-repository.ts";
+import { postgresWindows } from "../../src/store/postgres/windows.ts";
 import { silentLogger } from "../helpers/silent-logger.ts";
 import type { Cluster, Counts, Node, Part } from "./cluster.ts";
 
 type Admission = { readonly at: number; readonly byShare: boolean };
 type Caller = { readonly name: string; readonly limit: number; readonly admitted: Admission[] };
 
-const { windowMs, leaseMs } = windowTimes;
+/** A request that was counted before a loss may be decided after it. */
+const lateMs = 1_000;
+const same = { program: "", configuration: "", personas: "" };
 /** How often what the limits allow is asked for. */
 const pressure = 2;
 /** Of a limit that is asked for so often, at least so much is given. */
@@ -28,7 +31,8 @@ export class Windows implements Part {
   readonly name: string;
   readonly #cluster: Cluster;
   readonly #store: "database" | "coordination";
-  readonly #limiters = new Map<Node, ClusterLimiter>();
+  readonly #limiters = new Map<Node, StoredLimiter>();
+  readonly #comparisons = new Map<StoredLimiter, NodeComparison>();
   readonly #closing = new Set<Node>();
   readonly #callers: readonly Caller[];
   readonly #counts = { hits: 0, admitted: 0, refused: 0, byShare: 0, waited: 0, lost: 0, unready: 0 };
@@ -45,23 +49,25 @@ export class Windows implements Part {
   }
 
   join(node: Node): void {
-    const { machine, windowPool } = node;
-    const database = postgresWindows(windowPool, windowTimes);
+    const { machine, windowPool, background } = node;
     const windows =
       this.#store === "database"
-        ? { windows: database }
-        : { windows: this.#cluster.coordination.client(machine), counter: database };
+        ? postgresWindows(windowPool, () => machine.newId())
+        : this.#cluster.coordination.client(machine);
     void node.ready.then(async () => {
-      const limiter = new ClusterLimiter({ ...windows, clock: machine, log: silentLogger, place: "model" });
-      await limiter.start();
+      const options = { clock: machine, log: silentLogger };
+      const comparison = new NodeComparison({ ...options, nodes: nodeRepository(background), versions: () => same });
+      const limiter = new StoredLimiter({ ...options, windows, place: "model", group: () => comparison.group });
+      await comparison.start();
       this.#limiters.set(node, limiter);
+      this.#comparisons.set(limiter, comparison);
       machine.onDeath(() => this.#forget(node, limiter));
     });
   }
 
   async leave(node: Node): Promise<void> {
     this.#closing.add(node);
-    await this.#limiters.get(node)?.close();
+    await this.#close(this.#limiters.get(node));
   }
 
   begin(span: number): void {
@@ -71,9 +77,15 @@ export class Windows implements Part {
       // Its beats are most of what happens: others may take longer.
       for (const [node, limiter] of this.#limiters) {
         this.#closing.add(node);
-        void limiter.close();
+        void this.#close(limiter);
       }
     });
+  }
+
+  async #close(limiter: StoredLimiter | undefined): Promise<void> {
+    if (limiter === undefined) return;
+    await limiter.close();
+    await this.#comparisons.get(limiter)!.close();
   }
 
   /** Two windows after the last fault, so that one is seen that nothing disturbed. */
@@ -89,7 +101,7 @@ export class Windows implements Part {
     for (const [, limiter] of this.#limiters) this.#sum(limiter);
     if (this.#waiting > 0) this.#cluster.fail(this.name, `has ${this.#waiting} requests that wait for ever`);
     for (const caller of this.#callers) {
-      this.#assertSlots(caller);
+      this.#assertCounted(caller);
       this.#assertTotal(caller);
       this.#assertPlan(caller);
       this.#assertWell(caller);
@@ -97,13 +109,13 @@ export class Windows implements Part {
     return this.#counts;
   }
 
-  #forget(node: Node, limiter: ClusterLimiter): void {
+  #forget(node: Node, limiter: StoredLimiter): void {
     this.#sum(limiter);
     this.#limiters.delete(node);
     this.#closing.delete(node);
   }
 
-  #sum({ counts }: ClusterLimiter): void {
+  #sum({ counts }: StoredLimiter): void {
     this.#counts.waited += counts.waited;
     this.#counts.lost += counts.lost;
   }
@@ -144,7 +156,7 @@ export class Windows implements Part {
       void deciding.then((decision) => {
         if (machine.isDead) return;
         end();
-        this.#decided(caller, node, decision, limiter.status.isAlone || this.#closing.has(node));
+        this.#decided(caller, node, decision, limiter.status.state === "away" || this.#closing.has(node));
       });
     });
   }
@@ -163,15 +175,15 @@ export class Windows implements Part {
     caller.admitted.push({ at: this.#cluster.world.now, byShare });
   }
 
-  /** What was admitted by slots of the store: never more than the limit, whatever happens to nodes and messages. */
-  #assertSlots(caller: Caller): void {
-    const losses = this.#store === "coordination" ? this.#cluster.coordination.losses : [];
-    const slots = caller.admitted.filter(({ byShare }) => !byShare);
-    for (const { from, to, count } of windowsOf(slots)) {
-      // A store that has lost all gives a limit anew, until each node has told what it admitted.
-      const lost = losses.filter((at) => from < at + leaseMs && to >= at).length;
+  /** What the store counted: never more than the limit, whatever happens to nodes and messages. */
+  #assertCounted(caller: Caller): void {
+    const { losses } = this.#cluster[this.#store];
+    const counted = caller.admitted.filter(({ byShare }) => !byShare);
+    for (const { from, to, count } of windowsOf(counted)) {
+      // A store that has lost all gives a limit anew.
+      const lost = losses.filter((at) => from < at + lateMs && to >= at).length;
       if (count > caller.limit * (1 + lost)) {
-        this.#over(caller, count, from, to, "slots");
+        this.#over(caller, count, from, to, "counted");
         return;
       }
     }
@@ -180,11 +192,11 @@ export class Windows implements Part {
   /** A node that is alone adds its share to what the others admit, and one that came in a dead one's place its own. */
   #assertTotal(caller: Caller): void {
     const { replacements, options } = this.#cluster;
-    const losses = this.#store === "coordination" ? this.#cluster.coordination.losses : [];
+    const { losses } = this.#cluster[this.#store];
     for (const { from, to, count } of windowsOf(caller.admitted)) {
       if (count <= 2 * caller.limit) continue;
       const came = replacements.filter((at) => at > from - windowMs && at <= to).length;
-      const lost = losses.filter((at) => from < at + leaseMs && to >= at).length;
+      const lost = losses.filter((at) => from < at + lateMs && to >= at).length;
       const shares = 1 + (came + 1) / options.nodes;
       if (count > Math.ceil(caller.limit * (1 + lost + shares)) + came) {
         this.#over(caller, count, from, to, "in all");
@@ -195,14 +207,15 @@ export class Windows implements Part {
 
   /** Where it is known what befell the stores, it is exact. */
   #assertPlan(caller: Caller): void {
-    const { faultPlan, database, coordination } = this.#cluster;
+    const { faultPlan } = this.#cluster;
+    const { outages } = this.#cluster[this.#store].network;
     const { limit, admitted } = caller;
     if (faultPlan === "all") return;
-    const [cut] = database.network.outages;
-    const outages = [database, coordination].flatMap(({ network }) => network.outages);
+    const [cut] = outages;
     for (const { from, to, count } of windowsOf(admitted)) {
-      // What was admitted just before an outage may be anywhere: no more than twice.
-      const isStraddling = outages.some((one) => from < one.from + settledMs && to > one.from);
+      // What was admitted just before an outage may be anywhere: no more than twice. From then on shares are the limit.
+      const isShared = outages.some((one) => from >= one.from + lateMs && from < one.from + windowMs);
+      const isStraddling = !isShared && outages.some((one) => from < one.from + lateMs && to > one.from);
       if (count > (isStraddling ? 2 * limit : limit)) {
         this.#over(caller, count, from, to, faultPlan);
         return;

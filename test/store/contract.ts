@@ -1,26 +1,31 @@
 /** What every store does, whatever database it stands on: each one's own test runs this suite on it. */
 import { describe, expect, test } from "bun:test";
+import { ledgerGroups } from "../../src/store/ledger-columns.ts";
 import { StorageError } from "../../src/store/storage-error.ts";
 import {
   type AuditPage,
   type AuditRow,
-  callEnds,
-  costKinds,
   type FinishedCall,
   type KeyRow,
   type Lease,
+  maxAlertMessages,
+  type Store,
+  type Turn,
+} from "../../src/store/store.ts";
+import {
+  callEnds,
+  costKinds,
   type LedgerFilter,
   type LedgerGroup,
   type LedgerLine,
   type LedgerSum,
-  ledgerGroups,
   type Reservation,
-  type Store,
-  type Turn,
   tokenKinds,
-} from "../../src/store/store.ts";
+} from "../../src/store/usage.ts";
+import { begunLine, reservationOf, settle } from "../helpers/budgeted-call.ts";
 import { keyRow } from "../helpers/key-row.ts";
 import { ledgerLine } from "../helpers/ledger-line.ts";
+import { Random } from "../helpers/random.ts";
 
 /** One database, for one test. */
 export interface TestDatabase extends AsyncDisposable {
@@ -80,20 +85,11 @@ const me = "key_1 gateway";
 
 const all = { scope: "all", span: "2023-11-14" };
 /** A call of at most `amount`, held to a budget of `limit`. */
-const reservation = (id: string, amount: number, limit: number, budgets = [{ ...all, limit }]): Reservation => ({
-  id,
-  at: start,
-  amount,
-  budgets,
-});
+const reservation = (id: string, amount: number, limit: number, budgets = [{ ...all, limit }]): Reservation =>
+  reservationOf(id, { at: start, amount, budgets });
 /** A call of so many tokens at that time, held to a window of 100. */
-const ofTokens = (id: string, tokens: number, now: number): Reservation => ({
-  id,
-  at: start,
-  amount: 0,
-  budgets: [],
-  tokens: { key: "k", now, limit: 100, tokens },
-});
+const ofTokens = (id: string, tokens: number, now: number): Reservation =>
+  reservationOf(id, { at: start, tokens: { key: "k", now, limit: 100, tokens } });
 
 const act = (id: string, changes: Partial<AuditRow> = {}): AuditRow => ({
   id,
@@ -147,7 +143,7 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
       };
       expect(await grows(() => other.keys.insert(gatewayKey("a")))).toBe(true);
       expect(await grows(() => other.keys.touch(new Map([["a", start]])))).toBe(false);
-      expect(await grows(() => other.keys.replaceSecret("a", "p", "h", null))).toBe(true);
+      expect(await grows(() => other.keys.replaceSecret("a", gatewayKey("a").hash, "p", "h", null))).toBe(true);
       expect(await grows(() => store.keys.revoke("a", start))).toBe(true);
       expect(await grows(() => other.keys.revoke("a", start))).toBe(false);
       await other.close();
@@ -159,7 +155,7 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
       await store.keys.touch(new Map([["a", start + 4]]));
       expect(await store.keys.revoke("a", start + 6)).toBe(true);
       expect(await store.keys.revoke("a", start + 7)).toBe(false);
-      expect(await store.keys.replaceSecret("a", "p", "h", null)).toBe(false);
+      expect(await store.keys.replaceSecret("a", gatewayKey("a").hash, "p", "h", null)).toBe(false);
       expect(await store.keys.revoke("none", start)).toBe(false);
       expect(await store.keys.list()).toEqual([gatewayKey("a", { lastUsedAt: start + 5, revokedAt: start + 6 })]);
     });
@@ -172,12 +168,15 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
         return [row!.prefix, row!.hash, row!.oldHash, row!.oldUntil];
       };
       for (let times = 0; times < 2; times += 1) {
-        expect(await store.keys.replaceSecret("a", "p1", "h1", start + 9)).toBe(true);
+        expect(await store.keys.replaceSecret("a", hash, "p1", "h1", start + 9)).toBe(true);
         expect(await shown()).toEqual(["p1", "h1", hash, start + 9]);
       }
-      expect(await store.keys.replaceSecret("a", "p2", "h2", start + 5)).toBe(true);
+      expect(await store.keys.replaceSecret("a", "h1", "p2", "h2", start + 5)).toBe(true);
       expect(await shown()).toEqual(["p2", "h2", "h1", start + 5]);
-      expect(await store.keys.replaceSecret("a", "p3", "h3", null)).toBe(true);
+      expect(await store.keys.replaceSecret("a", "h2", "p3", "h3", null)).toBe(true);
+      expect(await shown()).toEqual(["p3", "h3", null, null]);
+      // Carried out long after its caller gave up, when another has taken its place.
+      expect(await store.keys.replaceSecret("a", "h2", "p4", "h4", start + 9)).toBe(false);
       expect(await shown()).toEqual(["p3", "h3", null, null]);
     });
 
@@ -264,40 +263,85 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
       expect((await budgets.reserve(both("b", 6))).refusedBy).toMatchObject({ ...tag, reserved: 6 });
       const reserved = (amount: number) => [all, tag].map((one) => ({ ...one, spent: 0, reserved: amount }));
       expect(await budgets.spending([all, tag])).toEqual(reserved(6));
-      expect(await budgets.settle("a", 4, 0)).toBe(true);
-      expect(await budgets.settle("a", 4, 0)).toBe(false);
+      expect(await settle(store, both("a", 6), 4)).toBe(true);
+      expect(await settle(store, both("a", 6), 4)).toBe(false);
       expect(await budgets.spending([tag, all])).toEqual([tag, all].map((one) => ({ ...one, spent: 4, reserved: 0 })));
       // What costs an unknown sum is let through until the budget is spent.
       expect(await budgets.reserve(both("c", 0))).toEqual({});
-      expect(await budgets.settle("c", 20, 0)).toBe(true);
+      expect(await settle(store, both("c", 0), 20)).toBe(true);
       expect((await budgets.reserve(both("d", 0))).refusedBy).toMatchObject({ ...tag, spent: 24 });
     });
 
-    on("what a dead process reserved is free again, and what a live one did is not", async (database, store) => {
-      const [dead, live] = [await database.open(), await database.open()];
-      await store.runs.interruptAbandoned(start);
-      await dead.budgets.reserve({ ...ofTokens("a", 60, 1_000), amount: 5, budgets: [{ ...all, limit: 9 }] });
-      await live.budgets.reserve(reservation("b", 3, 9));
-      await database.kill(dead);
-      expect(await store.budgets.releaseAbandoned()).toBe(1);
-      expect(await store.budgets.releaseAbandoned()).toBe(0);
-      expect(await store.budgets.spending([all])).toEqual([{ ...all, spent: 0, reserved: 3 }]);
-      expect(await store.budgets.settle("a", 5, 5)).toBe(false);
-      expect((await store.budgets.reserve(ofTokens("c", 100, 2_000))).tokens).toMatchObject({ used: 100, waitMs: 0 });
-      await live.close();
+    on("what was reserved is spent where nobody knows the cost, and a line ends it once", async (_, store) => {
+      const { budgets, ledger } = store;
+      const tag = { scope: "tag:a", span: "prepaid" };
+      const made = reservation("a", 6, 0, [
+        { ...all, limit: 100 },
+        { ...tag, limit: 50 },
+      ]);
+      await budgets.reserve(made);
+      const { added, spending } = await ledger.append([{ ...made.line, ended: "abandoned" }]);
+      expect(added).toBe(1);
+      const spent = [all, tag].map((one) => ({ ...one, spent: 6, reserved: 0 }));
+      expect(spending.toSorted((a, b) => a.scope.localeCompare(b.scope))).toEqual(spent);
+      expect(await ledger.append([{ ...made.line, ended: "finished", cost: 1 }])).toMatchObject({ added: 0 });
+      expect(await budgets.spending([all, tag])).toEqual(spent);
     });
+
+    on("a budget that is spent refuses before one that calls under way hold", async (_, store) => {
+      const { budgets } = store;
+      const tag = { scope: "tag:a", span: "prepaid" };
+      const both = (id: string, amount: number) =>
+        reservation(id, amount, 0, [
+          { ...all, limit: 10 },
+          { ...tag, limit: 5 },
+        ]);
+      await budgets.reserve(reservation("a", 8, 10));
+      expect((await budgets.reserve(both("b", 4))).refusedBy).toMatchObject(all);
+      expect((await budgets.reserve(both("b", 6))).refusedBy).toMatchObject(tag);
+    });
+
+    on(
+      "a dead process' calls are found, with and without a reservation, and a live one's are not",
+      async (database, store) => {
+        const [dead, live] = [await database.open(), await database.open()];
+        await store.runs.interruptAbandoned(start);
+        const a = { ...ofTokens("a", 60, 1_000), amount: 5, budgets: [{ ...all, limit: 9 }] };
+        await dead.budgets.reserve(a);
+        await dead.ledger.append([], [begunLine("c", { at: start })]);
+        await live.budgets.reserve(reservation("b", 3, 9));
+        await live.ledger.append([], [begunLine("d", { at: start })]);
+        expect(await store.ledger.interrupted()).toEqual([]);
+        await database.kill(dead);
+        const found = (await store.ledger.interrupted()).map(({ line }) => line);
+        expect(found.toSorted((one, other) => one.requestId.localeCompare(other.requestId))).toEqual([
+          a.line,
+          begunLine("c", { at: start }),
+        ]);
+        expect((await store.ledger.append(found)).added).toBe(2);
+        expect(await store.ledger.interrupted()).toEqual([]);
+        expect(await store.budgets.spending([all])).toEqual([{ ...all, spent: 5, reserved: 3 }]);
+        // Nobody knows what was used: the estimate stands.
+        expect((await store.budgets.reserve(ofTokens("e", 41, 2_000))).tokens).toMatchObject({ used: 60 });
+        await live.close();
+      },
+    );
 
     on("spending of spans that are long over is forgotten, and nothing else", async (_, store) => {
       const spans = ["2026-10-31", "2026-11-01", "2026-10", "2026-11", "prepaid"];
       for (const span of spans) {
-        await store.budgets.reserve(reservation(span, 1, 9, [{ scope: "all", span, limit: 9 }]));
-        await store.budgets.settle(span, 1, 0);
+        const at = Date.parse(span === "prepaid" ? "2026-09-01" : span.padEnd(10, "-02"));
+        const made = reservationOf(span, { at, amount: 1, budgets: [{ scope: "all", span, limit: 9 }] });
+        await store.budgets.reserve(made);
+        await settle(store, made, 1);
       }
-      await store.budgets.reserve(reservation("open", 1, 9, [{ scope: "tag:a", span: "2026-10-01", limit: 9 }]));
+      const open = reservation("open", 1, 9, [{ scope: "tag:a", span: "2026-10-01", limit: 9 }]);
+      await store.budgets.reserve(open);
       expect(await store.budgets.forgetSpending("2026-11-01")).toBe(2);
+      // What is asked for again begins with what the ledger has.
       const left = await store.budgets.spending(spans.map((span) => ({ scope: "all", span })));
-      expect(left.map(({ spent }) => spent)).toEqual([0, 1, 0, 1, 1]);
-      expect(await store.budgets.settle("open", 1, 0)).toBe(true);
+      expect(left.map(({ spent }) => spent)).toEqual([1, 1, 2, 2, 1]);
+      expect(await settle(store, open, 1)).toBe(true);
     });
 
     const spans = (scopes: readonly string[]) =>
@@ -323,12 +367,11 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
         const told = async () => (await budgets.spending(asked)).map(({ spent }) => spent);
         const before = [...[11, 111, 0], ...[1, 101, 0], ...[11, 11, 0], ...[1, 101, 0], ...[0, 0, 0]];
         expect(await told()).toEqual(before);
-        // What comes later counts once, however often it is written, and not where a reservation counts it.
-        const reserved = [{ scope: "all", span: "2023-11" }];
-        const line = paid("f", 5, { tags: ["a"], payer: { tier: "free", reserved } });
+        // What comes later counts once, however often it is written.
+        const line = paid("f", 5, { tags: ["a"], tier: "free" });
         await ledger.append([line, line]);
         await ledger.append([line, paid("g", null, { keyId: "key_2" })]);
-        const more = [...[5, 0, 0], ...[5, 5, 0], ...[5, 5, 0], ...[5, 5, 0], ...[0, 0, 0]];
+        const more = [...[5, 5, 0], ...[5, 5, 0], ...[5, 5, 0], ...[5, 5, 0], ...[0, 0, 0]];
         expect(await told()).toEqual(before.map((sum, at) => sum + more[at]!));
         const { refusedBy } = await budgets.reserve(
           reservation("r", 1, 0, [{ scope: "tag:b", span: "2023-11-14", limit: 1 }]),
@@ -344,8 +387,9 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
         budgets.set({ scope: "tag:a", period: "prepaid", limit, updatedAt: start }, isNew);
       const spent = async () => (await budgets.spending([prepaid]))[0]!.spent;
       await set(9, true);
-      await budgets.reserve(reservation("a", 4, 0, [{ ...prepaid, limit: 9 }]));
-      await budgets.settle("a", 4, 0);
+      const made = reservation("a", 4, 0, [{ ...prepaid, limit: 9 }]);
+      await budgets.reserve(made);
+      await settle(store, made, 4);
       await set(20, false);
       expect(await spent()).toBe(4);
       await budgets.remove({ scope: "tag:a", period: "prepaid" });
@@ -365,9 +409,9 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
             const id = `${round}-${at}`;
             if (at < 20) return one.ledger.append([paid(id, 1, { tags }), paid(`${id}b`, 1, { tags })]);
             if (at < 25) return one.budgets.spending([day, span]);
-            await one.budgets.reserve(reservation(id, 5, 0, [{ ...day, limit: 1e9 }]));
-            await one.ledger.append([paid(id, 3, { tags, payer: { tier: "pro", reserved: [day] } })]);
-            return one.budgets.settle(id, 3, 0);
+            const made = reservation(id, 5, 0, [{ ...day, limit: 1e9 }]);
+            await one.budgets.reserve(made);
+            return settle(one, made, 3);
           }),
         );
         expect(await store.budgets.spending([day])).toEqual([{ ...day, spent: 40 + 45, reserved: 0 }]);
@@ -376,6 +420,66 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
       for (const one of stores.slice(1)) await one.close();
     });
 
+    on(
+      "whatever ends how and however often, a budget is spent by what calls cost, or reserved where nobody knows",
+      async (database, store) => {
+        const other = await database.open();
+        const random = Random.fromEnvironment("BUDGET_SEED");
+        const spans = ["2023-11-14", "2023-11", "prepaid"];
+        const model = new Map<string, { spent: number; reserved: number }>();
+        const open: Reservation[] = [];
+        const over: LedgerLine[] = [];
+        const change = ({ budgets }: Reservation, spent: number, reserved: number) => {
+          for (const { scope, span } of budgets) {
+            const found = model.get(`${scope} ${span}`)!;
+            found.spent += spent;
+            found.reserved += reserved;
+          }
+        };
+        const steps = Number(process.env["TROUPE_TEST_RUNS"] ?? 1) * 60;
+        for (let step = 0; step < steps; step += 1) {
+          const one = random.pick([store, other]);
+          if (random.chance(55)) {
+            const scopes = ["all", ...["tag:a", "tag:b"].filter(() => random.chance(60))];
+            const budgets = scopes.flatMap((scope) =>
+              spans.map((span) => ({ scope, span, limit: 500 + random.below(2_000) })),
+            );
+            for (const { scope, span } of budgets) {
+              const name = `${scope} ${span}`;
+              if (!model.has(name))
+                model.set(name, { spent: (await store.budgets.spending([{ scope, span }]))[0]!.spent, reserved: 0 });
+            }
+            const made = reservation(`r${step}`, random.below(90), 0, budgets);
+            const fits = budgets.every(({ scope, span, limit }) => {
+              const { spent, reserved } = model.get(`${scope} ${span}`)!;
+              return spent + reserved < limit && spent + reserved + made.amount <= limit;
+            });
+            const { refusedBy } = await one.budgets.reserve(made);
+            expect(refusedBy === undefined).toBe(fits);
+            if (!fits) continue;
+            change(made, 0, made.amount);
+            open.push(made);
+          } else {
+            // Some at once, and some that were written before once more, with another cost.
+            const ended = open.splice(0, 1 + random.below(3)).map((made): LedgerLine => {
+              const cost = random.chance(25) ? null : random.below(120);
+              change(made, cost ?? made.amount, -made.amount);
+              return { ...made.line, ended: "finished", cost };
+            });
+            const again = over.length > 0 && random.chance(50) ? [{ ...random.pick(over), cost: 7_000 }] : [];
+            expect((await one.ledger.append([...again, ...ended])).added).toBe(ended.length);
+            over.push(...ended);
+          }
+          const names = [...model.keys()];
+          const found = await store.budgets.spending(
+            names.map((name) => ({ scope: name.split(" ")[0]!, span: name.split(" ")[1]! })),
+          );
+          expect(found.map(({ spent, reserved }) => ({ spent, reserved }))).toEqual([...model.values()]);
+        }
+        await other.close();
+      },
+    );
+
     on("tokens count for the minute after they were used, and as many as were used", async (_, store) => {
       const { budgets } = store;
       const at = (now: number, tokens: number) =>
@@ -383,8 +487,8 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
       expect(await at(1_000, 60)).toEqual({ tokens: { used: 60, emptyMs: 60_000, waitMs: 0 } });
       expect(await at(11_000, 50)).toEqual({ tokens: { used: 60, emptyMs: 50_000, waitMs: 50_000 } });
       expect(await at(11_000, 40)).toEqual({ tokens: { used: 100, emptyMs: 60_000, waitMs: 0 } });
-      await budgets.settle("1000 60", 0, 20);
-      await budgets.settle("11000 40", 0, 70);
+      await settle(store, ofTokens("1000 60", 60, 0), 0, 20);
+      await settle(store, ofTokens("11000 40", 40, 0), 0, 70);
       expect(await at(12_000, 11)).toEqual({ tokens: { used: 90, emptyMs: 59_000, waitMs: 49_000 } });
       expect((await at(61_000, 30)).tokens).toMatchObject({ used: 100, waitMs: 0 });
       expect((await at(62_000, 101)).tokens!.waitMs).toBe(Number.POSITIVE_INFINITY);
@@ -421,6 +525,48 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
     });
   });
 
+  describe(`${name}: alerts`, () => {
+    const message = (id: string, at = start) => ({ id, body: `{"id":"${id}"}`, at });
+
+    on("of all that see a cause begin or end, in several processes, one tells of it", async (database, store) => {
+      const other = await database.open();
+      const stores = [store, other];
+      const race = (act: "begin" | "end", of: string) =>
+        Promise.all(
+          Array.from({ length: 20 }, (_, at) => stores[at % 2]!.alerts[act]("c", message(of + at), ["d", "e"])),
+        );
+      expect((await race("end", "x")).filter((isFirst) => isFirst)).toHaveLength(0);
+      expect((await race("begin", "a")).filter((isFirst) => isFirst)).toHaveLength(1);
+      expect(await other.alerts.causes()).toEqual([{ cause: "c", since: start }]);
+      expect((await race("end", "b")).filter((isFirst) => isFirst)).toHaveLength(1);
+      expect(await store.alerts.causes()).toEqual([]);
+      expect(await store.alerts.waiting()).toBe(4);
+      await other.close();
+    });
+
+    on("a message is claimed by one, and again when its time is over", async (database, store) => {
+      const other = await database.open();
+      await store.alerts.begin("c", message("a"), ["d", "e"]);
+      const claims = await Promise.all([store, other, store].map(({ alerts }) => alerts.claim(start, start + 100, 1)));
+      const found = claims.flat();
+      expect(found.map(({ destination }) => destination).sort()).toEqual(["d", "e"]);
+      expect(found[0]).toEqual({ ...message("a"), destination: found[0]!.destination, attempts: 1 });
+      expect(await store.alerts.claim(start + 99, start + 200, 9)).toEqual([]);
+      await store.alerts.remove({ id: "a", destination: "d" });
+      await store.alerts.postpone({ id: "a", destination: "e" }, start + 500);
+      expect(await other.alerts.claim(start + 499, start + 600, 9)).toEqual([]);
+      expect(await other.alerts.claim(start + 500, start + 600, 9)).toMatchObject([{ destination: "e", attempts: 2 }]);
+      await other.close();
+    });
+
+    on("only so many messages wait", async (_, store) => {
+      const destinations = Array.from({ length: maxAlertMessages }, (__, at) => `d${at}`);
+      await store.alerts.begin("c", message("a"), destinations);
+      await store.alerts.begin("e", message("b"), ["d"]);
+      expect(await store.alerts.waiting()).toBe(maxAlertMessages);
+    });
+  });
+
   describe(`${name}: runs`, () => {
     on("of all that race for an id, in several processes, one gets the lease", async (database, store) => {
       const stores = [store, await database.open(), await database.open()];
@@ -439,7 +585,8 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
       expect(store.runs.holds(lease)).toBe(true);
       expect(await store.runs.find("s", "a")).toMatchObject({ call, run, state: "running", holder: "self" });
       expect(await other.runs.get(lease)).toMatchObject({ state: "running", holder: "other", headers: null });
-      expect(await store.runs.finish(lease, finished())).toBe(true);
+      // As often as it is told: the first may have been carried out after its caller gave up.
+      for (let times = 0; times < 2; times += 1) expect(await store.runs.finish(lease, finished())).toBe(true);
       expect(await other.runs.find("s", "a")).toMatchObject({ state: "finished", holder: null, status: 200 });
       expect(await other.runs.body(lease)).toEqual(bytes("body"));
       expect(await other.runs.find("s", "b")).toBeUndefined();
@@ -558,7 +705,7 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
       expect(await conversations.stopped(["a", "b", "none"])).toEqual(["none"]);
       const how = { model: "m/3", upstreamAccount: "openai", upstreamId: "resp_1", completion: bytes("said") };
       const settled = { ...how, state: "finished", shown: bytes("done") } as const;
-      expect(await conversations.settle("a", settled)).toBe(true);
+      for (let times = 0; times < 2; times += 1) expect(await conversations.settle("a", settled)).toBe(true);
       expect(await store.conversations.settle("a", { ...settled, state: "cancelled" })).toBe(false);
       expect(await store.conversations.find(me, "a", start)).toEqual(
         turn("a", { ...running, ...settled, input: bytes("alone") }),
@@ -615,11 +762,10 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
         priceNote: "none",
         firstTokenMs: null,
       });
-      expect(await store.ledger.append([whole, bare, whole])).toBe(2);
+      expect((await store.ledger.append([whole, bare, whole])).added).toBe(2);
       const other = await database.open();
-      expect(await other.ledger.append([{ ...whole, cost: 1_000_000 }, ledgerLine("req_2", { at: start + 2 })])).toBe(
-        1,
-      );
+      const again = [{ ...whole, cost: 1_000_000 }, ledgerLine("req_2", { at: start + 2 })];
+      expect((await other.ledger.append(again)).added).toBe(1);
       await other.close();
       expect(await store.ledger.lines({ ...always, limit: 10 })).toEqual([
         ledgerLine("req_2", { at: start + 2 }),
@@ -629,7 +775,7 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
       expect(await store.ledger.lines({ ...always, requestId: bare.requestId, limit: 10 })).toEqual(
         [bare, whole].filter(({ requestId }) => requestId === bare.requestId),
       );
-      const [sum] = await store.ledger.sums(always, [], 1);
+      const [sum] = await store.ledger.sums(always, [], { limit: 1 });
       expect(sum).toMatchObject({ calls: 3, cost: 720, unknownCosts: 1 });
     });
 
@@ -645,18 +791,51 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
         [midnight + hourMs, midnight + 2 * hourMs],
         [start + 9 * dayMs, start],
       ] as const;
-      const filters = [{}, { keyId: "key_1" }, { model: "it's", tag: "blue" }, { persona: "troupe/guide" }];
-      const groupings: LedgerGroup[][] = [[], ...ledgerGroups.map((group) => [group]), ["day", "tag"]];
+      const filters: NonNullable<LedgerFilter["where"]>[] = [
+        {},
+        { key: "key_1" },
+        { model: "it's", tag: "blue" },
+        { persona: "troupe/guide" },
+        { persona: "", tag: "" },
+        { "metadata.team": "a", ended: "finished" },
+        { "metadata.team": "" },
+      ];
+      const groupings: LedgerGroup[][] = [
+        [],
+        ...[...ledgerGroups, "metadata.team"].map((group) => [group]),
+        ["day", "tag"],
+        ["month", "user", "metadata.team"],
+      ];
       for (const [since, until] of times)
-        for (const filter of filters)
+        for (const where of filters)
           for (const by of groupings) {
-            const found = await store.ledger.sums({ since, until, ...filter }, by, 1000);
-            expect(byGroup(found)).toEqual(byGroup(sumsOf(lines, { since, until, ...filter }, by)));
+            const found = await store.ledger.sums({ since, until, where }, by, { limit: 1000 });
+            expect(found).toEqual(byGroup(sumsOf(lines, { since, until, where }, by)));
           }
-      const costs = (await store.ledger.sums(always, ["model"], 1000)).map(({ cost }) => cost);
-      expect(costs).toEqual(costs.toSorted((a, b) => b - a));
-      const days = (await store.ledger.sums(always, ["day"], 3)).map(({ group: [day] }) => day!);
-      expect(days).toEqual(["2023-11-14", "2023-11-15", "2023-11-16"]);
+    });
+
+    on("sums come page by page in the order of their groups, each once", async (_, store) => {
+      await store.ledger.append(manyLines(200));
+      for (const by of [["hour", "model"], ["tag", "provider", "user"], ["day"]]) {
+        const all = await store.ledger.sums(always, by, { limit: 1000 });
+        const found: LedgerSum[] = [];
+        for (;;) {
+          const after = found.at(-1)?.group;
+          const page = await store.ledger.sums(always, by, { limit: 7, ...(after && { after }) });
+          found.push(...page);
+          if (page.length < 7) break;
+        }
+        expect(found).toEqual(all);
+        expect(found).toEqual(byGroup(found));
+      }
+    });
+
+    on("whoever has left is read nothing", async (_, store) => {
+      await store.ledger.append(manyLines(20));
+      const signal = AbortSignal.abort(new Error("gone"));
+      await expect(store.ledger.sums(always, ["day"], { limit: 9, signal })).rejects.toThrow("gone");
+      const page = { ...always, where: { key: "key_1" }, limit: 9, signal };
+      await expect(store.ledger.lines(page)).rejects.toThrow("gone");
     });
 
     const rich = ledgerLine("");
@@ -678,13 +857,15 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
           return ledgerLine(`req_${number}`, number % 7 < 4 ? { ...line, ...common } : line);
         });
         const known = size % 5 === 0 ? written.slice(-3).map((line) => ({ ...line, cost: 1_000_000 })) : [];
-        expect(await store.ledger.append([...fresh.slice(1), ...known, fresh[0]!])).toBe(size);
+        expect((await store.ledger.append([...fresh.slice(1), ...known, fresh[0]!])).added).toBe(size);
         written.push(...fresh);
       }
       const later = { since: 0, until: start + 100 * dayMs };
       expect(await store.ledger.lines({ ...later, limit: 2000 })).toEqual(written.toReversed());
       for (const by of [["day"], ["day", "model"]] as const) {
-        expect(byGroup(await store.ledger.sums(later, by, 2000))).toEqual(byGroup(sumsOf(written, later, by)));
+        expect(byGroup(await store.ledger.sums(later, by, { limit: 2000 }))).toEqual(
+          byGroup(sumsOf(written, later, by)),
+        );
       }
     });
 
@@ -693,14 +874,20 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
       await store.ledger.append(lines);
       const latestFirst = (a: LedgerLine, b: LedgerLine) =>
         b.at - a.at || (a.requestId < b.requestId ? 1 : -1) || b.attempt - a.attempt;
-      for (const filter of [{}, { keyId: "key_2" }, { ended: "finished" as const, surface: "gateway" }]) {
-        const wanted = lines.filter((line) =>
-          Object.entries(filter).every(([name, value]) => line[name as keyof LedgerLine] === value),
-        );
+      const filters: NonNullable<LedgerFilter["where"]>[] = [
+        {},
+        { key: "key_2" },
+        { ended: "finished", surface: "gateway" },
+        { tag: "red" },
+        { model: "none" },
+        { "metadata.team": "b", client: "curl" },
+      ];
+      for (const where of filters) {
+        const wanted = lines.filter((line) => fits(line, where));
         const found: LedgerLine[] = [];
         for (;;) {
           const before = found.at(-1);
-          const page = await store.ledger.lines({ ...always, ...filter, limit: 7, ...(before && { before }) });
+          const page = await store.ledger.lines({ ...always, where, limit: 7, ...(before && { before }) });
           found.push(...page);
           if (page.length < 7) break;
         }
@@ -714,9 +901,11 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
       const kept = ledgerLine("kept", { at: midnight });
       await store.ledger.append([...old, kept]);
       const remove = () => store.maintenance.removeLedgerDays(midnight + dayMs - 1, 2);
-      expect([await remove(), await remove(), await remove(), await remove()]).toEqual([2, 1, 1, 0]);
+      let steps = 0;
+      while ((await remove()) > 0) steps += 1;
+      expect(steps).toBeGreaterThan(0);
       expect(await store.ledger.lines({ ...always, limit: 9 })).toEqual([kept]);
-      expect(byGroup(await store.ledger.sums(always, ["day"], 9))).toEqual(sumsOf([kept], always, ["day"]));
+      expect(byGroup(await store.ledger.sums(always, ["day"], { limit: 9 }))).toEqual(sumsOf([kept], always, ["day"]));
     });
   });
 
@@ -796,12 +985,44 @@ function manyLines(count: number): LedgerLine[] {
       upstreamModel: pick(["1", null], hash >> 8),
       ended: pick(callEnds, hash >> 9),
       counted: pick(["upstream", "estimated", "unknown"] as const, hash >> 10),
+      client: pick(["curl", "OpenAI/Python", null], hash >> 11),
+      user: pick(["u1", null], hash >> 12),
+      metadata: pick(['{"team":"a"}', null, '{"area":"x","team":"b"}'], hash >> 13),
       tokens: tokens as LedgerLine["tokens"],
       cost,
       costs: cost === null ? null : { ...ledgerLine("").costs!, input: cost },
     });
   });
 }
+
+/** What a line stands under, by the names of reports. */
+function valuesOf(line: LedgerLine): Record<string, string> {
+  const time = new Date(line.at).toISOString();
+  return {
+    month: time.slice(0, 7),
+    day: time.slice(0, 10),
+    hour: `${time.slice(0, 13)}:00Z`,
+    key: line.keyId,
+    surface: line.surface,
+    format: line.format,
+    model: line.model,
+    persona: line.persona ?? "",
+    persona_version: line.personaVersion ?? "",
+    provider: line.provider ?? "",
+    upstream_model: line.upstreamModel ?? "",
+    service_tier: line.serviceTier ?? "",
+    client: line.client ?? "",
+    user: line.user ?? "",
+    ended: line.ended,
+    "metadata.team": (JSON.parse(line.metadata ?? "{}") as { team?: string }).team ?? "",
+  };
+}
+
+const fits = (line: LedgerLine, where: LedgerFilter["where"] = {}) =>
+  Object.entries(where).every(([name, value]) => {
+    if (name === "tag") return value === "" ? line.tags.length === 0 : line.tags.includes(value);
+    return valuesOf(line)[name] === value;
+  });
 
 /** What `sums` must give, by adding up one line after the other. */
 function sumsOf(lines: readonly LedgerLine[], filter: LedgerFilter, by: readonly LedgerGroup[]): LedgerSum[] {
@@ -821,24 +1042,12 @@ function sumsOf(lines: readonly LedgerLine[], filter: LedgerFilter, by: readonly
   if (by.length === 0) sums.set("[]", empty([]));
   for (const line of lines) {
     if (line.at < filter.since || line.at >= filter.until) continue;
-    if (filter.keyId !== undefined && line.keyId !== filter.keyId) continue;
-    if (filter.model !== undefined && line.model !== filter.model) continue;
-    if (filter.persona !== undefined && line.persona !== filter.persona) continue;
-    if (filter.tag !== undefined && !line.tags.includes(filter.tag)) continue;
-    const named = {
-      day: new Date(line.at).toISOString().slice(0, 10),
-      key: line.keyId,
-      surface: line.surface,
-      format: line.format,
-      model: line.model,
-      persona: line.persona ?? "",
-      provider: line.provider ?? "",
-      upstreamModel: line.upstreamModel ?? "",
-    };
+    if (!fits(line, filter.where)) continue;
+    const named = valuesOf(line);
     const tags = !by.includes("tag") ? [""] : line.tags.length === 0 ? [""] : line.tags;
     for (const tag of tags) {
-      if (by.includes("tag") && filter.tag !== undefined && tag !== filter.tag) continue;
-      const group = by.map((name) => (name === "tag" ? tag : named[name]));
+      if (filter.where?.["tag"] !== undefined && by.includes("tag") && tag !== filter.where["tag"]) continue;
+      const group = by.map((name) => (name === "tag" ? tag : named[name]!));
       const id = JSON.stringify(group);
       const sum = sums.get(id) ?? empty(group);
       sums.set(id, sum);
@@ -855,7 +1064,7 @@ function sumsOf(lines: readonly LedgerLine[], filter: LedgerFilter, by: readonly
 }
 
 const byGroup = (sums: readonly LedgerSum[]) =>
-  [...sums].sort((a, b) => (JSON.stringify(a.group) < JSON.stringify(b.group) ? -1 : 1));
+  [...sums].sort((a, b) => (a.group.join("\0") < b.group.join("\0") ? -1 : 1));
 
 type MethodOf<Part> = Exclude<keyof Part, "version" | "catchUp" | "leaseTerms" | "holds" | "changed" | "onWatched">;
 type AnyMethod =
@@ -864,6 +1073,7 @@ type AnyMethod =
   | `conversations.${keyof Store["conversations"]}`
   | `budgets.${keyof Store["budgets"]}`
   | `audit.${keyof Store["audit"]}`
+  | `alerts.${keyof Store["alerts"]}`
   | `ledger.${keyof Store["ledger"]}`
   | Exclude<keyof Store["maintenance"], "refusal">;
 
@@ -874,6 +1084,7 @@ function everyMethod({
   conversations,
   budgets,
   audit,
+  alerts,
   ledger,
   maintenance,
 }: Store): Record<AnyMethod, () => Promise<unknown>> {
@@ -887,7 +1098,7 @@ function everyMethod({
     insertFirst: () => keys.insertFirst(gatewayKey("a"), () => {}),
     revoke: () => keys.revoke("a", start),
     update: () => keys.update("a", {}),
-    replaceSecret: () => keys.replaceSecret("a", "p", "h", null),
+    replaceSecret: () => keys.replaceSecret("a", "", "p", "h", null),
     touch: () => keys.touch(new Map([["a", start]])),
     claim: () => runs.claim(newCall("a")),
     renew: () => runs.renew([id]),
@@ -917,14 +1128,20 @@ function everyMethod({
     "budgets.add": () => budgets.add({ scope: "all", period: "day" }, 1, start),
     "budgets.remove": () => budgets.remove({ scope: "all", period: "day" }),
     "budgets.reserve": () => budgets.reserve(reservation("a", 1, 10)),
-    "budgets.settle": () => budgets.settle("a", 1, 1),
-    "budgets.releaseAbandoned": () => budgets.releaseAbandoned(),
     "budgets.spending": () => budgets.spending([{ scope: "all", span: "prepaid" }]),
     "budgets.forgetSpending": () => budgets.forgetSpending("2026-11-22"),
     "audit.insert": () => audit.insert(act("a")),
     "audit.list": () => audit.list(acts()),
+    "alerts.causes": () => alerts.causes(),
+    "alerts.begin": () => alerts.begin("c", { id: "a", body: "{}", at: start }, ["d"]),
+    "alerts.end": () => alerts.end("c", { id: "b", body: "{}", at: start }, ["d"]),
+    "alerts.claim": () => alerts.claim(start, start + 1, 1),
+    "alerts.postpone": () => alerts.postpone({ id: "a", destination: "d" }, start),
+    "alerts.remove": () => alerts.remove({ id: "a", destination: "d" }),
+    "alerts.waiting": () => alerts.waiting(),
     "ledger.append": () => ledger.append([ledgerLine("a")]),
-    "ledger.sums": () => ledger.sums(always, [], 1),
+    "ledger.interrupted": () => ledger.interrupted(),
+    "ledger.sums": () => ledger.sums(always, [], { limit: 1 }),
     "ledger.lines": () => ledger.lines({ ...always, limit: 1 }),
     removeLedgerDays: () => maintenance.removeLedgerDays(start, 1),
     size: () => maintenance.size(),

@@ -1,5 +1,6 @@
 /** A store with something of everything in it, for what carries or keeps all of it. */
 import type { Store, Turn } from "../../src/store/store.ts";
+import { reservationOf, settle } from "../helpers/budgeted-call.ts";
 import { keyRow } from "../helpers/key-row.ts";
 import { ledgerLine } from "../helpers/ledger-line.ts";
 import { Random } from "../helpers/random.ts";
@@ -25,12 +26,16 @@ export async function fill(store: Store, lines: number): Promise<void> {
       before: null,
       after: "{}",
     });
+    await store.alerts.begin(`cause_${at}`, { id: `alert_${at}`, body: "{}", at: start }, ["d"]);
     await store.budgets.set({ scope: `key:${id}`, period: "day", limit: 2 ** 40 + at, updatedAt: start });
   }
   const spans = [{ scope: "all", span: "2023-11-14", limit: 1_000_000 }];
-  await store.budgets.reserve({ id: "settled", at: start, amount: 100, budgets: spans });
-  await store.budgets.settle("settled", 42, 0);
-  await store.budgets.reserve({ id: "of a process that was killed", at: start, amount: 100, budgets: spans });
+  const settled = reservationOf("settled", { at: start, amount: 100, budgets: spans });
+  await store.budgets.reserve(settled);
+  await settle(store, settled, 42);
+  await store.budgets.reserve(
+    reservationOf("of a process that was killed", { at: start, amount: 100, budgets: spans }),
+  );
   const all = Array.from({ length: lines }, (_, at) =>
     ledgerLine(`req_${at}`, {
       at: start + random.below(10 * 86_400_000),

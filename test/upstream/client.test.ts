@@ -8,20 +8,19 @@ import type { CallReceiver } from "../../src/lib/http/connection.ts";
 import { FetchTransport } from "../../src/lib/http/fetch-transport.ts";
 import type { ApiError } from "../../src/protocols/errors.ts";
 import { ClientDisconnected, Upstream, type UpstreamAnswer } from "../../src/upstream/client.ts";
+import { Credentials } from "../../src/upstream/credentials.ts";
 import { HeldStream } from "../helpers/held-stream.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
 
 const timeouts = { connectSeconds: 5, firstByteSeconds: 5, idleSeconds: 5 };
-const account = (baseUrl: string) => ({
-  name: "up",
-  baseUrl,
-  headers: { "x-own": "1" },
-  models: [],
-  options: {},
-  modelRules: [],
+const senderWith = (headers: Record<string, string>, limits = timeouts) => ({
+  account: { name: "up", baseUrl: "https://up.test", models: [], options: {}, modelRules: [] },
+  credentials: new Credentials({ apiKey: "k", headers, options: {} }, {}),
+  timeouts: limits,
 });
-const request = (url: string) => ({ url, headers: { authorization: "Bearer k" }, body: '{"a":1}' });
+const sender = senderWith({ "x-own": "1" });
+const request = (url: string) => ({ url, body: '{"a":1}' });
 const never = new AbortController().signal;
 
 /** One piece at a time; undefined at the end. */
@@ -54,11 +53,11 @@ const transports: [string, () => Transport][] = [
 
 describe.each(transports)("Upstream, %s", (_, transport) => {
   const upstream = new Upstream(systemClock, transport());
-  const send = (url: string, limits = timeouts) => upstream.send(request(url), account(url), limits, never);
+  const send = (url: string, limits = timeouts) => upstream.send(request(url), senderWith({}, limits), never);
 
   test("sends body, headers and the account's own, and asks for no compression", async () => {
     using server = new UpstreamServer(() => jsonResponse({ ok: true }));
-    const answer = await upstream.send(request(`${server.url}/v1/x`), account(server.url), timeouts, never);
+    const answer = await upstream.send(request(`${server.url}/v1/x`), sender, never);
     expect(new TextDecoder().decode(await answer.bytes())).toBe('{"ok":true}');
     const { headers, text, method, path } = server.last;
     expect([method, path, text]).toEqual(["POST", "/v1/x", '{"a":1}']);
@@ -70,16 +69,11 @@ describe.each(transports)("Upstream, %s", (_, transport) => {
 
   test("the account's headers go before the adapter's, and are added to those that are lists", async () => {
     using server = new UpstreamServer(() => jsonResponse({}));
-    const own = { ...account(server.url), headers: { "x-beta": "b,c", "x-list": "d", authorization: "Basic z" } };
-    const sent = { ...request(server.url), headers: { authorization: "Bearer k", "x-beta": "a" } };
-    const listed = { ...sent, listHeaders: ["x-beta", "x-list", "x-none"] };
-    (await upstream.send(listed, own, timeouts, never)).drain();
-    expect(["authorization", "x-beta", "x-list", "x-none"].map((name) => server.last.headers.get(name))).toEqual([
-      "Basic z",
-      "a,b,c",
-      "d",
-      null,
-    ]);
+    const own = senderWith({ "anthropic-beta": "b,c", "openai-beta": "d", "x-own": "o", authorization: "Basic z" });
+    const sent = { ...request(server.url), headers: { "x-own": "a", "anthropic-beta": "a,b" } };
+    (await upstream.send(sent, own, never)).drain();
+    const names = ["authorization", "x-own", "anthropic-beta", "openai-beta"];
+    expect(names.map((name) => server.last.headers.get(name))).toEqual(["Basic z", "o", "a,b,c", "d"]);
   });
 
   test("a redirect is never followed", async () => {
@@ -122,10 +116,10 @@ describe.each(transports)("Upstream, %s", (_, transport) => {
     });
     const url = `http://127.0.0.1:${server.port}`;
     const limits = { ...timeouts, idleSeconds: 0.03 };
-    const silent = await upstream.send(request(url), account(url), limits, never);
+    const silent = await upstream.send(request(url), senderWith({}, limits), never);
     await expect(silent.text()).rejects.toMatchObject({ status: 504, message: "up fell silent for 0.03 s." });
     breaksOff = true;
-    const broken = upstream.send(request(url), account(url), timeouts, never).then((answer) => answer.text());
+    const broken = upstream.send(request(url), sender, never).then((answer) => answer.text());
     await expect(broken).rejects.toMatchObject({ status: 503, code: "upstream_unreachable" });
   });
 
@@ -170,8 +164,8 @@ describe.each(transports)("Upstream, %s", (_, transport) => {
 
   test("a key that can't stand in a header is told, not sent", async () => {
     using server = new UpstreamServer(() => jsonResponse({}));
-    const sent = { ...request(server.url), headers: { authorization: "Bearer k\r\nx-evil: 1" } };
-    const sending = upstream.send(sent, account(server.url), timeouts, never);
+    const sent = { ...request(server.url), headers: { "x-list": "k\r\nx-evil: 1" } };
+    const sending = upstream.send(sent, sender, never);
     await expect(sending).rejects.toMatchObject({ status: 503, code: "upstream_unreachable" });
     expect(server.requests).toHaveLength(0);
   });
@@ -201,9 +195,9 @@ describe.each(transports)("Upstream, %s", (_, transport) => {
     });
     using streaming = new UpstreamServer(() => held.response());
     const leaving = new AbortController();
-    const before = upstream.send(request(server.url), account(server.url), timeouts, leaving.signal);
+    const before = upstream.send(request(server.url), sender, leaving.signal);
     held.send("one");
-    const within = await upstream.send(request(streaming.url), account(streaming.url), timeouts, leaving.signal);
+    const within = await upstream.send(request(streaming.url), sender, leaving.signal);
     const read = readerOf(within);
     expect(await read()).toBe("one");
     await asked.promise;
@@ -283,7 +277,7 @@ describe("a reader who does not keep up", () => {
     });
     const upstream = new Upstream(systemClock);
     const url = `http://127.0.0.1:${server.port}`;
-    const answer = await upstream.send(request(url), account(url), timeouts, never);
+    const answer = await upstream.send(request(url), sender, never);
     const { told, done } = reading(answer);
     for (const piece of ["two ", "three "]) {
       socket.write(piece);
@@ -305,7 +299,7 @@ describe("a reader who does not keep up", () => {
     using server = new UpstreamServer(() => held.response());
     held.send("one ");
     const leaving = new AbortController();
-    const answer = await upstream.send(request(server.url), account(server.url), timeouts, leaving.signal);
+    const answer = await upstream.send(request(server.url), sender, leaving.signal);
     const { told, done } = reading(answer);
     leaving.abort();
     await held.cancelled;
@@ -320,7 +314,7 @@ describe("a reader who does not keep up", () => {
     using server = new UpstreamServer(() => held.response());
     held.send("a".repeat(3_000_000));
     held.close();
-    const answer = await upstream.send(request(server.url), account(server.url), timeouts, never);
+    const answer = await upstream.send(request(server.url), sender, never);
     let size = 0;
     let isWanted = true;
     await new Promise<void>((resolve, reject) => {
@@ -359,7 +353,7 @@ test("what is left of an answer that nobody reads is read, so that the connectio
   });
   const { href } = server.url;
   for (let call = 0; call < 3; call += 1) {
-    const answer = await upstream.send(request(href), account(href), timeouts, never);
+    const answer = await upstream.send(request(href), sender, never);
     // Long enough for all that is taken ahead.
     for (let turn = 0; turn < 20; turn += 1) await new Promise((next) => setImmediate(next));
     answer.drain();
@@ -376,8 +370,8 @@ test("a compressed answer that is still unpacked when its connection serves the 
     path === "/large" ? new Response(large, { headers: { "content-encoding": "gzip" } }) : jsonResponse({ path }),
   );
   for (const change of ["pause", "cancel"] as const) {
-    const answer = await upstream.send(request(`${server.url}/large`), account(server.url), timeouts, never);
-    const next = upstream.send(request(`${server.url}/next`), account(server.url), timeouts, never);
+    const answer = await upstream.send(request(`${server.url}/large`), sender, never);
+    const next = upstream.send(request(`${server.url}/next`), sender, never);
     answer[change]();
     expect(await (await next).text()).toBe('{"path":"/next"}');
     answer.cancel();
@@ -400,7 +394,7 @@ describe("a body of which only its form can tell whether it is whole", () => {
   });
   const read = async (body: string, isProven: boolean, how: "bytes" | "text") => {
     const upstream = new Upstream(systemClock, answering(body, isProven));
-    const answer = await upstream.send(request("https://up.test"), account("https://up.test"), timeouts, never);
+    const answer = await upstream.send(request("https://up.test"), sender, never);
     return (await answer[how]()).toString();
   };
 

@@ -1,10 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import fc from "fast-check";
 import type { Config } from "../../src/config/config.ts";
-import { openStore } from "../../src/store/sqlite/store.ts";
 import { BudgetRules } from "../../src/usage/budget-rules.ts";
 import { endOf, formatDollars, microsFrom, spanOf } from "../../src/usage/spans.ts";
-import { TempFolder } from "../helpers/temp-folder.ts";
 
 describe("spans", () => {
   test.each([
@@ -69,59 +66,3 @@ describe("rules", () => {
     expect(new BudgetRules(none, []).of({ keyId: "k", tier: "pro", tags: ["a"] })).toEqual([]);
   });
 });
-
-/** What may happen to a budget, in any order. */
-const steps = fc.array(
-  fc.oneof(
-    fc.record({ do: fc.constant("reserve" as const), amount: fc.nat(40) }),
-    fc.record({ do: fc.constant("settle" as const), which: fc.nat(), cost: fc.nat(60) }),
-    fc.record({ do: fc.constant("limit" as const), to: fc.nat(100) }),
-  ),
-  { maxLength: 60 },
-);
-
-test("whatever is reserved and settled, a budget is overspent by no more than calls were underestimated", async () => {
-  using folder = new TempFolder();
-  const store = openStore(folder.path);
-  const { budgets } = store;
-  let runs = 0;
-  await fc.assert(
-    fc.asyncProperty(steps, async (all) => {
-      runs += 1;
-      const scope = `tag:${runs}`;
-      const open: { id: string; amount: number }[] = [];
-      const model = { limit: 50, greatest: 50, spent: 0, underestimated: 0, made: 0 };
-      const held = () => open.reduce((sum, { amount }) => sum + amount, 0);
-      for (const step of all) {
-        if (step.do === "limit") {
-          model.limit = step.to;
-          model.greatest = Math.max(model.greatest, step.to);
-        } else if (step.do === "reserve") {
-          model.made += 1;
-          const id = `${scope} ${model.made}`;
-          const left = model.limit - model.spent - held();
-          const budget = { scope, span: "prepaid", limit: model.limit };
-          const { refusedBy } = await budgets.reserve({ id, at: 1, amount: step.amount, budgets: [budget] });
-          expect(refusedBy === undefined).toBe(left > 0 && step.amount <= left);
-          if (refusedBy === undefined) open.push({ id, amount: step.amount });
-        } else if (open.length > 0) {
-          const [call] = open.splice(step.which % open.length, 1);
-          expect(await budgets.settle(call!.id, step.cost, 0)).toBe(true);
-          expect(await budgets.settle(call!.id, step.cost, 0)).toBe(false);
-          model.spent += step.cost;
-          model.underestimated += Math.max(0, step.cost - call!.amount);
-        }
-        const [found] = await budgets.spending([{ scope, span: "prepaid" }]);
-        expect(found).toMatchObject({ spent: model.spent, reserved: held() });
-        expect(model.spent + held()).toBeLessThanOrEqual(model.greatest + model.underestimated);
-      }
-      for (const { id } of open) await budgets.settle(id, 0, 0);
-      expect((await budgets.spending([{ scope, span: "prepaid" }]))[0]).toMatchObject({
-        spent: model.spent,
-        reserved: 0,
-      });
-    }),
-    { numRuns: 60 },
-  );
-  await store.close();
-}, 60_000);

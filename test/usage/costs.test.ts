@@ -3,7 +3,9 @@
  * prices, in micro-dollars, and stands beside its row.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import type { LedgerLine } from "../../src/store/store.ts";
+import type { LedgerLine } from "../../src/store/usage.ts";
+import { countedOf } from "../../src/usage/counts.ts";
+import { Prices } from "../../src/usage/prices/prices.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { UpstreamServer } from "../helpers/upstream-server.ts";
 
@@ -14,7 +16,18 @@ let troupe: Troupe;
 beforeAll(async () => {
   upstream = new UpstreamServer(() => Response.json(answer));
   const baseUrl = upstream.url;
-  const names = ["openai", "anthropic", "google", "xai", "openrouter", "deepseek", "groq", "perplexity", "ollama"];
+  const names = [
+    "openai",
+    "anthropic",
+    "google",
+    "xai",
+    "openrouter",
+    "deepseek",
+    "groq",
+    "perplexity",
+    "ollama",
+    "mistral",
+  ];
   troupe = await Troupe.start({
     providers: Object.fromEntries([
       ...names.map((name) => [name, { baseUrl }]),
@@ -31,6 +44,7 @@ beforeAll(async () => {
           service_tiers: { priority: 1.75, flex: { input: 0.4, output: 0.9 } },
           request: 0.0005,
         },
+        { unknown_price: { input: 3, output: 6 } },
         { match: "own/heard", input: 1, output: 2, cache_read: 0.5, audio_input: 10, audio_output: 20 },
         { match: "own/free*", input: 0, output: 0 },
       ],
@@ -117,9 +131,9 @@ const rows: readonly (readonly [what: string, model: string, body: object, cost:
     [
       "a tier whose price is not known makes the cost unknown",
       "openai/gpt-4o",
-      chat({ prompt_tokens: 1000, completion_tokens: 100, total_tokens: 1100 }, { service_tier: "priority" }),
+      chat({ prompt_tokens: 1000, completion_tokens: 100, total_tokens: 1100 }, { service_tier: "scale" }),
       null,
-      { priceNote: "no rate for the service tier priority", tokens: expect.objectContaining({ input: 1000 }) },
+      { priceNote: "no rate for the service tier scale", tokens: expect.objectContaining({ input: 1000 }) },
     ],
     [
       // 500 × 2.5 + 200 × 10
@@ -331,11 +345,212 @@ const rows: readonly (readonly [what: string, model: string, body: object, cost:
       0,
     ],
     [
-      "a model without a price costs nobody knows what",
-      "ollama/llama9",
-      chat({ prompt_tokens: 9, completion_tokens: 9, total_tokens: 18 }),
+      // https://openai.com/api-fast-mode/: 4.25, 2.125 and 17 a million; 176 × 4.25 + 1024 × 2.125 + 300 × 17 = 748 + 2176 + 5100
+      "OpenAI's priority with cached tokens",
+      "openai/gpt-4o",
+      chat(
+        {
+          prompt_tokens: 1200,
+          completion_tokens: 300,
+          total_tokens: 1500,
+          prompt_tokens_details: { cached_tokens: 1024 },
+        },
+        { service_tier: "priority" },
+      ),
+      8024,
+      { serviceTier: "priority" },
+    ],
+    [
+      // 0.25, 0.125 and 1 a million: 900 × 0.25 + 100 × 0.125 + 40 × 1 = 225 + 12.5 + 40
+      "OpenAI's priority by rates of its own, under its newer name",
+      "openai/gpt-4o-mini",
+      chat(
+        {
+          prompt_tokens: 1000,
+          completion_tokens: 40,
+          total_tokens: 1040,
+          prompt_tokens_details: { cached_tokens: 100 },
+        },
+        { service_tier: "fast" },
+      ),
+      278,
+    ],
+    [
+      // https://openai.com/api-fast-mode/, long context: 4 × 2 = 8 a million, cached 0.8, output 36: 200000 × 8 + 100000 × 0.8 + 100 × 36
+      "a long input and priority at once",
+      "openai/gpt-5.6-terra",
+      chat(
+        {
+          prompt_tokens: 300_000,
+          completion_tokens: 100,
+          total_tokens: 300_100,
+          prompt_tokens_details: { cached_tokens: 100_000 },
+        },
+        { service_tier: "priority" },
+      ),
+      1_683_600,
+    ],
+    [
+      // https://developers.openai.com/api/docs/pricing: 60, 6, 75 and 300 a million; 400 × 60 + 500 × 6 + 100 × 75 + 70 × 300
+      "ultrafast, with tokens read from a cache and written to one, and thoughts",
+      "openai/gpt-6-astra",
+      chat(
+        {
+          prompt_tokens: 1000,
+          completion_tokens: 70,
+          total_tokens: 1070,
+          prompt_tokens_details: { cached_tokens: 500, cache_write_tokens: 100 },
+          completion_tokens_details: { reasoning_tokens: 60 },
+        },
+        { service_tier: "ultrafast" },
+      ),
+      55_500,
+    ],
+    [
+      // (200001 × 2.5 + 10 × 15) ÷ 2 = 250076.25
+      "a long input and the flex tier at once",
+      "google/gemini-2.5-pro",
+      gemini({ promptTokenCount: 200_001, candidatesTokenCount: 10, totalTokenCount: 200_011, serviceTier: "FLEX" }),
+      250_076,
+    ],
+    [
+      // (1000 × 2 + 10 × 12) × 1.8, and two searches for 0.014 each, which no tier makes dearer
+      "Google's priority beside searches",
+      "google/gemini-3-pro-preview",
+      {
+        ...gemini({ promptTokenCount: 1000, candidatesTokenCount: 10, totalTokenCount: 1010, serviceTier: "priority" }),
+        candidates: [
+          {
+            index: 0,
+            content: { role: "model", parts: [{ text: "Hi" }] },
+            finishReason: "STOP",
+            groundingMetadata: { webSearchQueries: ["a", "b"] },
+          },
+        ],
+      },
+      31_816,
+    ],
+    [
+      // Vertex says so in its own word: (1000 × 2 + 10 × 12) × 1.8
+      "Vertex's word for priority",
+      "google/gemini-3-pro-preview",
+      gemini({
+        promptTokenCount: 1000,
+        candidatesTokenCount: 10,
+        totalTokenCount: 1010,
+        trafficType: "ON_DEMAND_PRIORITY",
+      }),
+      3816,
+    ],
+    [
+      "capacity that was bought ahead has no price of its own",
+      "google/gemini-2.5-pro",
+      gemini({
+        promptTokenCount: 9,
+        candidatesTokenCount: 9,
+        totalTokenCount: 18,
+        trafficType: "PROVISIONED_THROUGHPUT",
+      }),
       null,
-      { priceSource: "unknown", counted: "upstream", tokens: expect.objectContaining({ input: 9, output: 9 }) },
+      { priceNote: "no rate for the service tier provisioned_throughput" },
+    ],
+    [
+      // https://platform.claude.com/docs/en/about-claude/pricing, data residency:
+      // (100 × 5 + 200 × 6.25 + 400 × 10 + 1000 × 0.5 + 50 × 25) × 1.1 = 7500 × 1.1, and a search for 0.01
+      "inference in the US makes every kind of token dearer, and no search",
+      "anthropic/claude-opus-5",
+      messages({
+        input_tokens: 100,
+        cache_creation_input_tokens: 600,
+        cache_creation: { ephemeral_5m_input_tokens: 200, ephemeral_1h_input_tokens: 400 },
+        cache_read_input_tokens: 1000,
+        output_tokens: 50,
+        server_tool_use: { web_search_requests: 1 },
+        inference_geo: "us",
+      }),
+      18_250,
+    ],
+    [
+      "inference anywhere is the usual",
+      "anthropic/claude-opus-5",
+      messages({ input_tokens: 100, output_tokens: 10, inference_geo: "global", speed: "standard" }),
+      750,
+    ],
+    [
+      "inference where no price is published",
+      "anthropic/claude-opus-5",
+      messages({ input_tokens: 100, output_tokens: 10, inference_geo: "eu" }),
+      null,
+      { priceNote: "no rate for inference_geo_eu" },
+    ],
+    [
+      // (100 × 5 + 10 × 25) × 2 × 1.1 = 1650
+      "fast mode and the US at once",
+      "anthropic/claude-opus-5",
+      messages({ input_tokens: 100, output_tokens: 10, inference_geo: "us", speed: "fast", service_tier: "standard" }),
+      1650,
+    ],
+    [
+      // (100 × 5 + 10 × 25) × 6: https://platform.claude.com/docs/en/build-with-claude/fast-mode
+      "fast mode of an older model",
+      "anthropic/claude-opus-4-6",
+      messages({ input_tokens: 100, output_tokens: 10, speed: "fast" }),
+      4500,
+    ],
+    [
+      "fast mode of a model without a price of it",
+      "anthropic/claude-sonnet-5",
+      messages({ input_tokens: 100, output_tokens: 10, speed: "fast" }),
+      null,
+      { priceNote: "no rate for speed_fast" },
+    ],
+    [
+      "Anthropic's priority tier is sold by commitment",
+      "anthropic/claude-sonnet-5",
+      messages({ input_tokens: 100, output_tokens: 10, service_tier: "priority" }),
+      null,
+      { priceNote: "no rate for the service tier priority" },
+    ],
+    [
+      // (1000 × 2 + 100 × 10) ÷ 2 + 2 × 10000
+      "searches in a batch cost what they cost elsewhere",
+      "anthropic/claude-sonnet-5",
+      messages({
+        input_tokens: 1000,
+        output_tokens: 100,
+        service_tier: "batch",
+        server_tool_use: { web_search_requests: 2 },
+      }),
+      21_500,
+    ],
+    [
+      // https://console.groq.com/docs/flex-processing: 100 × 0.59 + 10 × 0.79
+      "Groq's flex tier costs what the usual one costs",
+      "groq/llama-3.3-70b-versatile",
+      chat({ prompt_tokens: 100, completion_tokens: 10, total_tokens: 110 }, { service_tier: "flex" }),
+      67,
+    ],
+    [
+      // 1000 × 0.5 + 100 × 1.5: that of mistral-large-2512
+      "a -latest name costs what the newest dated one costs",
+      "mistral/mistral-large-latest",
+      chat({ prompt_tokens: 1000, completion_tokens: 100, total_tokens: 1100 }),
+      650,
+    ],
+    [
+      // Above 1000 tokens 1.5 and 4 in place of 1 and 2; flex is 0.4 of the input and 0.45 of the output: 2000 × 0.6 + 10 × 1.8 + 500
+      "the operator's rates of a service tier, of a long input",
+      "own/long",
+      chat({ prompt_tokens: 2000, completion_tokens: 10, total_tokens: 2010 }, { service_tier: "flex" }),
+      1718,
+    ],
+    [
+      // 100 × 3 + 10 × 6
+      "a model that no list knows, by the operator's word for such",
+      "ollama/llama9",
+      chat({ prompt_tokens: 100, completion_tokens: 10, total_tokens: 110 }),
+      360,
+      { priceSource: "fallback", priceNote: "no list knows the model: by unknown_price" },
     ],
   ];
 
@@ -346,6 +561,19 @@ test.each(rows.map((row) => [row[0], row] as const))("%s", async (_, [, model, b
   expect(line).toMatchObject({ model, ended: "finished", counted: "upstream", cost, ...expected });
 });
 
+test("a model without a price costs nobody knows what", () => {
+  const target = {
+    provider: "ollama",
+    dialect: "ollama",
+    baseUrl: "",
+    model: "llama9",
+    isLocal: false,
+    isListed: false,
+  };
+  const counted = countedOf({ prompt_tokens: 9, completion_tokens: 9, total_tokens: 18 });
+  expect(new Prices([]).price(target, counted, undefined, 0)).toMatchObject({ cost: null, priceSource: "unknown" });
+});
+
 test("what is compiled in costs nothing, and that is known", async () => {
   const line = await lineFor("builtin/echo", {});
   expect(line).toMatchObject({ cost: 0, priceSource: "free", provider: "builtin", upstreamModel: "echo" });
@@ -353,7 +581,7 @@ test("what is compiled in costs nothing, and that is known", async () => {
 
 test("all of it is in the metrics and the sums", async () => {
   const { metrics, store } = troupe.server.services;
-  const [sum] = await store.ledger.sums({ since: 0, until: Number.MAX_SAFE_INTEGER }, [], 1);
+  const [sum] = await store.ledger.sums({ since: 0, until: Number.MAX_SAFE_INTEGER }, [], { limit: 1 });
   const text = metrics.render();
   const total = (name: string) =>
     [...text.matchAll(new RegExp(`^${name}\\{.*\\} (\\d+)$`, "gm"))].reduce((all, [, value]) => all + Number(value), 0);

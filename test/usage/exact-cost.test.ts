@@ -73,3 +73,16 @@ test("what rounding leaves goes to the part that lost most by it", () => {
     parts: { input: 0, cacheRead: 1, output: 1 },
   });
 });
+
+test("calls of text alone cost what they cost among all others", () => {
+  for (let round = 0; round < 5_000; round++) {
+    const card = cardFromConfig({ match: "*", input: rate() / 1e9, output: rate() / 1e9 });
+    // With a price of nothing for each call all kinds are summed up.
+    const summed = { ...card, base: { ...card.base, request: 0n } };
+    const usage: Usage = { prompt_tokens: count(), completion_tokens: count(), total_tokens: 0 };
+    const counted = countedOf(usage);
+    expect(counted).toEqual(countedOf({ ...usage, prompt_tokens_details: {} }));
+    const found = { seed: random.seed, round, usage, cost: costOf(counted, card, undefined) };
+    expect(found).toEqual({ ...found, cost: costOf(counted, summed, undefined) });
+  }
+});

@@ -3,9 +3,10 @@ import { existsSync, readdirSync, readFileSync, truncateSync, writeFileSync } fr
 import { join } from "node:path";
 import type { Logger } from "../../src/lib/log.ts";
 import { openStore, type SqliteStore } from "../../src/store/sqlite/store.ts";
-import type { LedgerLine, LedgerRepository } from "../../src/store/store.ts";
+import type { LedgerLine, LedgerRepository } from "../../src/store/usage.ts";
 import { LedgerJournal, writeLeftLines } from "../../src/usage/ledger-journal.ts";
 import { LedgerWriter } from "../../src/usage/ledger-writer.ts";
+import { begunLine } from "../helpers/budgeted-call.ts";
 import { ledgerLine } from "../helpers/ledger-line.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { silentLogger } from "../helpers/silent-logger.ts";
@@ -42,21 +43,22 @@ const onlyFile = () => join(folder.path, "ledger-notes", files()[0]!);
 /** @returns the lines that the next start writes */
 async function leftLines(): Promise<LedgerLine[]> {
   const left: LedgerLine[] = [];
-  const append = async (lines: readonly LedgerLine[]) => left.push(...lines) && lines.length;
+  const append = async (lines: readonly LedgerLine[]) => left.push(...lines) && { added: lines.length, spending: [] };
   await writeLeftLines(folder.path, { append } as unknown as LedgerRepository, silentLogger);
   return left;
 }
 
-const payer = { tier: "default", reserved: [{ scope: "key:key_1", span: "2026-11-22" }] };
 const lines: readonly LedgerLine[] = [
-  ledgerLine("req_1", { payer }),
-  ledgerLine("req_1", { attempt: 2, payer: { ...payer, reserved: [] } }),
+  ledgerLine("req_1", { tier: "free" }),
+  ledgerLine("req_1", { attempt: 2, tier: "pro" }),
   ledgerLine("req_2", { tags: ["a", "b"], persona: "gute/fée", personaVersion: "3f2a91c07b1e" }),
   ledgerLine("req_3", { cost: null, costs: null, status: null, firstTokenMs: null, priceSource: "unknown" }),
   ledgerLine("req_4", { costs: null, cost: 0, ended: "replayed", callOf: "req_1", counted: "none" }),
   ledgerLine("req_5", { provider: null, upstreamModel: null, ended: "refused", status: 429, totalMs: 0 }),
   ledgerLine("req_6", { tokens: { ...ledgerLine("").tokens, input: 1_000_000_000 }, cost: 9_007_199_254_740_991 }),
-  ledgerLine("req_7", { payer: { ...payer } }),
+  ledgerLine("req_7", { tier: "free" }),
+  begunLine("req_8", { tier: "free", persona: "acme/support" }),
+  begunLine("req_9", { cost: 0, counted: "none" }),
 ];
 
 test("lines of every kind are read back as they were, and only once", async () => {
@@ -173,18 +175,21 @@ test("a file of another version is left to it", async () => {
   expect(files()).toHaveLength(1);
 });
 
-test("the writer notes lines until the store has them, and those that are still being estimated", async () => {
+test("the writer notes calls from their beginning until the store has their lines", async () => {
   const store: SqliteStore = openStore(folder.path);
   const clock = new ManualClock();
   let journal: LedgerJournal | undefined;
-  const writer = new LedgerWriter(store, clock, silentLogger, () => (journal = opened()));
-  const held = ledgerLine("req_held", { priceNote: "tokens reckoned by the length of the text" });
-  writer.hold(held);
-  writer.push(ledgerLine("req_1"));
+  const openJournal = () => (journal = opened());
+  const writer = new LedgerWriter({ ledger: store.ledger, clock, log: silentLogger, openJournal });
+  const begun = ["req_1", "req_2", "req_3"].map((id) => begunLine(id));
+  for (const line of begun) writer.begin(line, false);
+  writer.push(ledgerLine("req_1"), begun[0]);
   await writer.flush();
-  writer.push(ledgerLine("req_2"));
+  writer.push(ledgerLine("req_2"), begun[1]);
   die(journal!);
-  expect((await leftLines()).map(({ requestId }) => requestId)).toEqual(["req_held", "req_2"]);
+  const left = await leftLines();
+  expect(left.map(({ requestId, ended }) => `${requestId} ${ended}`)).toEqual(["req_2 finished", "req_3 interrupted"]);
+  expect(left[1]).toEqual(begun[2]!);
   await store.close();
 });
 
@@ -192,8 +197,9 @@ test("closed while the store refuses, the writer leaves its lines to the next st
   const said: unknown[] = [];
   const log = { ...silentLogger, error: (...words: unknown[]) => said.push(words) } as unknown as Logger;
   const append = () => Promise.reject(new Error("disk full"));
-  const store = { ledger: { append } as unknown as LedgerRepository };
-  const writer = new LedgerWriter(store, new ManualClock(), log, () => LedgerJournal.open(folder.path));
+  const ledger = { append } as unknown as LedgerRepository;
+  const openJournal = () => LedgerJournal.open(folder.path);
+  const writer = new LedgerWriter({ ledger, clock: new ManualClock(), log, openJournal });
   writer.push(ledgerLine("req_1"));
   await writer.close();
   expect(said.at(-1)).toEqual(["lines of the ledger could not be written; the next start writes them", { lines: 1 }]);
@@ -203,10 +209,10 @@ test("closed while the store refuses, the writer leaves its lines to the next st
 
 test("where no file can be made, lines are written as ever", async () => {
   const store: SqliteStore = openStore(folder.path);
-  const open = () => {
+  const openJournal = () => {
     throw new Error("read-only");
   };
-  const writer = new LedgerWriter(store, new ManualClock(), silentLogger, open);
+  const writer = new LedgerWriter({ ledger: store.ledger, clock: new ManualClock(), log: silentLogger, openJournal });
   writer.push(ledgerLine("req_1"));
   await writer.close();
   const page = { since: 0, until: 4e12, limit: 10 };

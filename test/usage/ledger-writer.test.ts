@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from "bun:test";
-import type { LedgerLine, LedgerRepository } from "../../src/store/store.ts";
+import type { LedgerLine, LedgerRepository } from "../../src/store/usage.ts";
 import { LedgerWriter } from "../../src/usage/ledger-writer.ts";
 import { ledgerLine } from "../helpers/ledger-line.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
@@ -30,9 +30,9 @@ beforeEach(() => {
     await whileWriting(lines);
     batches.push(lines.length);
     written.push(...lines.map(({ requestId }) => requestId));
-    return lines.length;
+    return { added: lines.length, spending: [] };
   };
-  writer = new LedgerWriter({ ledger: { append } as unknown as LedgerRepository }, clock);
+  writer = new LedgerWriter({ ledger: { append } as unknown as LedgerRepository, clock });
 });
 
 test("a few lines wait a quarter of a second for others", async () => {

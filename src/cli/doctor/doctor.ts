@@ -14,7 +14,7 @@ type Options = {
 /** @returns 1 when there is an error, 2 when the command line is invalid; warnings are no error */
 export async function doctor(context: Context, { call, json }: Options): Promise<ExitCode> {
   const loaded = loadFrom(context);
-  const checks = [...examineMachine(), ...(await examineInstallation(loaded, call === true))];
+  const checks = [...examineMachine(), ...(await examineInstallation(context, loaded, call === true))];
   const isWell = checks.every(({ state }) => state !== "error");
   if (json) printJson(context.io, { ok: isWell, checks });
   else for (const check of checks) context.io.stdout.write(lines(check));

@@ -2,16 +2,17 @@
 import { statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Config, ListenerConfig } from "../../config/config.ts";
-import { formatAddress } from "../../config/listeners.ts";
+import { formatAddress, isLoopback } from "../../config/listeners.ts";
 import type { LoadResult } from "../../config/load.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { formatDiagnostic } from "../../lib/yaml/yaml.ts";
-import { limitsDiagnostic } from "../../limits/limits.ts";
+import { limitsDiagnostic } from "../../limits/machine/limiter.ts";
 import { readCertificate } from "../../server/certificate.ts";
 import { dryRun } from "../../server/dry-run.ts";
 import { inspectRedis } from "../../store/redis/inspect.ts";
 import { firstKeyName } from "../../store/sqlite/loss-guard.ts";
 import { StorageError } from "../../store/storage-error.ts";
+import type { Context } from "../context.ts";
 import { loadPersonas, noProvider, unreachable } from "../personas.ts";
 import { type Check, failure, ok, warning } from "./check.ts";
 import { examineDatabase } from "./database.ts";
@@ -22,20 +23,22 @@ const lowDisk = 512 * mebibyte;
 const soonDays = 14;
 
 /** @param call whether each provider is sent one small request */
-export async function examineInstallation(loaded: LoadResult, call: boolean): Promise<Check[]> {
+export async function examineInstallation(context: Context, loaded: LoadResult, call: boolean): Promise<Check[]> {
   if ("errors" in loaded) {
     return loaded.errors.map((one) =>
       failure("configuration", formatDiagnostic(one), "'troupe check' shows the same once it is mended."),
     );
   }
-  const { config, file = "none: every default", warnings } = loaded;
+  const { config, file = "none: every default", warnings, hints } = loaded;
   return [
     ok("configuration", file),
     ...warnings.map((one) => warning("configuration", formatDiagnostic(one), "Correct the name, or remove it.")),
+    ...hints.map((one) => warning("configuration", formatDiagnostic(one), "Remove that line, unless it is meant so.")),
     ...(await data(config)),
     ...(await coordination(config)),
     ...(await Promise.all(config.listen.map((listener) => addresses(listener, config)))).flat(),
-    ...(await personas(config)),
+    ...money(config),
+    ...(await personas(context, config)),
     ...(await examineUpstreams(config, call)),
   ];
 }
@@ -139,6 +142,14 @@ function exposure(what: string, { address, tls }: ListenerConfig, { trustedProxi
   return [warning(what, "open to the network without TLS: keys travel readable", advice)];
 }
 
+/** Metrics need no key, on every listener. */
+function money({ listen, metrics }: Config): Check[] {
+  if (!metrics.money || listen.every(isLoopback)) return [];
+  const advice =
+    "Set metrics.money: false, and send a key with 'admin' among its surfaces to see it. See docs/security.md.";
+  return [warning("metrics", "what is spent, in dollars, is open to whoever reaches /metrics", advice)];
+}
+
 function certificate(what: string, { tls }: ListenerConfig): Check[] {
   if (tls === undefined) return [];
   try {
@@ -159,8 +170,8 @@ function certificate(what: string, { tls }: ListenerConfig): Check[] {
   }
 }
 
-async function personas(config: Config): Promise<Check[]> {
-  const loaded = await loadPersonas(config.personas);
+async function personas(context: Context, config: Config): Promise<Check[]> {
+  const loaded = await loadPersonas(context, config.personas);
   const unreached = unreachable(loaded.personas, config);
   return [
     ok("personas", `${loaded.personas.length} in ${loaded.from}`),

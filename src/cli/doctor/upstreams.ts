@@ -31,7 +31,8 @@ export async function examineUpstreams(config: Config, call: boolean): Promise<C
 const deadlineMs = 30_000;
 
 /** The smallest request there is: what comes back tells whether the address is reached and the key is taken. */
-async function callOnce(upstream: Upstream, { account, provider, timeouts }: BoundAccount): Promise<Check> {
+async function callOnce(upstream: Upstream, bound: BoundAccount): Promise<Check> {
+  const { account, provider } = bound;
   const what = `provider ${account.name}`;
   const model = account.models[0];
   if (provider.kind !== "remote" || model === undefined) {
@@ -41,7 +42,7 @@ async function callOnce(upstream: Upstream, { account, provider, timeouts }: Bou
     const messages = [{ role: "user" as const, content: "Say ok." }];
     const request = { model: `${account.name}/${model}`, messages, max_tokens: 16 };
     const sent = provider.encode({ model, request, extras: {}, account, media: new Map() });
-    const answer = await upstream.send(sent, account, timeouts, AbortSignal.timeout(deadlineMs));
+    const answer = await upstream.send(sent, bound, AbortSignal.timeout(deadlineMs));
     const text = new TextDecoder().decode(await answer.bytes()).slice(0, 300);
     if (answer.status < 300) return ok(what, `${model} answered`);
     const found = `${account.baseUrl} answered ${answer.status}: ${text.replaceAll(/\s+/g, " ")}`;

@@ -250,20 +250,21 @@ export const paging = [
   { name: "limit", in: "query", schema: { type: "integer", minimum: 1, maximum: 100, default: 20 } },
   { name: "order", in: "query", schema: { type: "string", enum: ["asc", "desc"], default: "asc" } },
 ];
+export const metadataFilter: Record<string, unknown> = {
+  name: "metadata",
+  in: "query",
+  style: "deepObject",
+  explode: true,
+  schema: {
+    type: "object",
+    propertyNames: { pattern: "^[^\\[\\]]+$" },
+    additionalProperties: { type: "string" },
+  },
+  description: "Only those with these metadata: metadata[project]=atlas.",
+};
 const filters = [
   { name: "model", in: "query", schema: { type: "string" }, description: "Only those of that model." },
-  {
-    name: "metadata",
-    in: "query",
-    style: "deepObject",
-    explode: true,
-    schema: {
-      type: "object",
-      propertyNames: { pattern: "^[^\\[\\]]+$" },
-      additionalProperties: { type: "string" },
-    },
-    description: "Only those with these metadata: metadata[project]=atlas.",
-  },
+  metadataFilter,
 ];
 export const byId = { name: "id", in: "path", required: true, schema: { type: "string" } };
 

@@ -89,9 +89,7 @@ const embedding = { parameters: [modelPlace, keyInQuery, ...callHeaders], header
 export function endingsOf(surface: SurfaceName): Record<string, Record<string, unknown>> {
   const who = surface === "gateway" ? "the provider that the model names" : "the persona that the model names";
   const isGateway = surface === "gateway";
-  const embeds = isGateway
-    ? "To Google the body goes as it came; other providers embed the texts by their own models."
-    : "Refused: a persona has no embeddings, the gateway has.";
+  const embeds = "To Google the body goes as it came; other providers embed the texts by their own models.";
   const Vector = Type.Object({ values: Type.Array(Type.Number()) }, open);
   const all: readonly Described[] = [
     {
@@ -145,7 +143,9 @@ export function endingsOf(surface: SurfaceName): Record<string, Record<string, u
       more: { ...embedding, body: { schema: BatchEmbedBody, examples: {} } },
     },
   ];
-  return Object.fromEntries(all.map((one) => [one.method, describe(surface, one)]));
+  // A persona has no embeddings: that is refused, and so not among what works.
+  const taken = all.filter(({ method }) => isGateway || !/embedContents?$/i.test(method));
+  return Object.fromEntries(taken.map((one) => [one.method, describe(surface, one)]));
 }
 
 function describe(surface: SurfaceName, { method, summary, description, schema, answer, more }: Described) {

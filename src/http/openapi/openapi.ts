@@ -1,5 +1,8 @@
 /** The API's description, made from the route tables, and a page that shows it without reaching outside. */
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
 import { Elysia } from "elysia";
+import swaggerUi from "swagger-ui-dist/package.json";
 import stylePath from "swagger-ui-dist/swagger-ui.css" with { type: "file" };
 import bundlePath from "swagger-ui-dist/swagger-ui-bundle.js" with { type: "file" };
 import { buildInfo } from "../../build-info.ts";
@@ -7,9 +10,7 @@ import type { ServedSurface } from "../../config/config.ts";
 import { keyHeaders } from "../../protocols/credentials.ts";
 import type { WholeAnswer } from "../../upstream/answer.ts";
 import { showAnonymousLimit } from "../authenticate.ts";
-import { homeRoute } from "../home.ts";
-import { opsRoutes } from "../ops.ts";
-import { pageHeaders, textAnswer } from "../respond.ts";
+import { pageHeaders } from "../respond.ts";
 import type { Route } from "../routes.ts";
 import { basePath, surfaceRoutes } from "../surface-routes.ts";
 
@@ -23,7 +24,8 @@ const documentation = {
   info: {
     title: "Troupe",
     version: buildInfo.version,
-    description: "A chat-completion gateway and persona orchestrator. Any client of the chat-completions format works.",
+    description:
+      "A chat-completion gateway and persona orchestrator, for clients of four formats: OpenAI's chat completions and Responses, Anthropic's Messages and Google's Gemini API.",
     license: { name: "MIT", identifier: "MIT" },
   },
   servers: [{ url: "/" }],
@@ -59,59 +61,62 @@ const documentation = {
   },
 } as const;
 
-/** Stands for `{id}:` until the plugin has read the paths: to it the colon would be the beginning of a parameter. */
-const named = "~id~";
+/** What a listener's description is made of: the application that holds its routes, and their tables. */
+export type Described = {
+  readonly api: Elysia;
+  readonly surfaces: readonly ServedSurface[];
+  readonly adminRoutes: readonly Route[];
+};
 
-/** An application that is only described, never listened with: the plugin reads its routes. */
-async function describedApp(surfaces: readonly ServedSurface[], adminRoutes: readonly Route[]): Promise<Elysia> {
+/** Paths that end in whatever follows: OpenAPI has parameters alone, so these are described by hand. */
+function wildcards({ surfaces, adminRoutes }: Described) {
+  const paths: Record<string, Record<string, unknown>> = {};
+  const describe = (path: string, method: string, detail: Record<string, unknown>) => {
+    if (detail["hide"] !== true) paths[path] = { ...paths[path], [method.toLowerCase()]: detail };
+  };
+  for (const surface of surfaces) {
+    const base = basePath(surface, surfaces);
+    for (const { method, path, detail, endings } of surface === "admin" ? adminRoutes : surfaceRoutes[surface]) {
+      if (!path.endsWith("*")) continue;
+      const place = `${base}${path.slice(0, -1)}{id}`.replaceAll(/:(\w+)/g, "{$1}");
+      if (endings === undefined) describe(place, method, detail);
+      for (const ending in endings) describe(`${place}:${ending}`, method, endings[ending]!);
+    }
+  }
+  return paths;
+}
+
+/** Reads a page of the plugin, which reads the routes of the application that listens. */
+export async function readDescription(described: Described, path: string): Promise<string> {
   // Only now: it brings much along, which no other answer should have to wait for.
   const { swagger } = await import("@elysiajs/swagger");
-  const app = new Elysia().use(
+  const docs = new Elysia().use(described.api).use(
     swagger({
       path: "/docs",
       provider: "swagger-ui",
       theme: "/docs/swagger-ui.css",
       autoDarkMode: false,
-      swaggerOptions: { persistAuthorization: false },
-      documentation: documentation as never,
+      swaggerOptions: { persistAuthorization: false, docExpansion: "none" },
+      documentation: {
+        ...documentation,
+        paths: wildcards(described),
+      } as never,
+      exclude: [/\*/, /^\/docs/],
     }),
   );
-  const describe = (routes: readonly Route[], base: string) => {
-    const describeOne = (method: string, path: string, detail: Record<string, unknown>) =>
-      app.route(method as never, base + path, () => "", { parse: "json", detail });
-    for (const { method, path, detail, endings } of routes) {
-      if (endings === undefined) describeOne(method, path.replace(/\*$/, ":id"), detail);
-      for (const ending in endings) describeOne(method, path.replace(/\*$/, named + ending), endings[ending]!);
-    }
-  };
-  for (const surface of surfaces) {
-    describe(surface === "admin" ? adminRoutes : surfaceRoutes[surface], basePath(surface, surfaces));
-  }
-  describe([homeRoute(surfaces), ...opsRoutes], "");
-  await app.modules;
-  return app as unknown as Elysia;
+  await docs.modules;
+  return (await docs.handle(new Request(`http://localhost${path}`))).text();
 }
 
-async function read(surfaces: readonly ServedSurface[], adminRoutes: readonly Route[], path: string): Promise<string> {
-  const app = await describedApp(surfaces, adminRoutes);
-  const text = await (await app.handle(new Request(`http://localhost${path}`))).text();
-  return text.replaceAll(named, "{id}:");
-}
-
-/** @param surfaces of one listener: where both share it, the gateway stands below `/gateway` */
-export async function openApiDocument(
-  surfaces: readonly ServedSurface[] = ["orchestrator", "gateway"],
-  adminRoutes: readonly Route[] = [],
-): Promise<object> {
-  return JSON.parse(await read(surfaces, adminRoutes, "/docs/json"));
-}
-
-/** The plugin's page loads its script from a public address; ours is inside the executable. */
-async function page(surfaces: readonly ServedSurface[], adminRoutes: readonly Route[]): Promise<WholeAnswer> {
-  const html = (await read(surfaces, adminRoutes, "/docs")).replace(
-    /https:\/\/unpkg\.com\/swagger-ui-dist@[^/]*\/swagger-ui-bundle\.js/,
-    "/docs/swagger-ui-bundle.js",
-  );
+/** The plugin's page loads its script from a public address; ours is inside the executable. All addresses are relative, for proxies with a prefix. */
+async function page(described: Described): Promise<Page> {
+  const html = (await readDescription(described, "/docs"))
+    .replace(
+      /https:\/\/unpkg\.com\/swagger-ui-dist@[^/]*\/swagger-ui-bundle\.js/,
+      `/docs/swagger-ui-bundle.js?${assetVersion}`,
+    )
+    .replace("/docs/swagger-ui.css", `/docs/swagger-ui.css?${assetVersion}`)
+    .replaceAll('"/docs/', '"docs/');
   const inline = [...html.matchAll(/<script>([\s\S]*?)<\/script>/g)].map(
     ([, script]) => `'sha256-${new Bun.CryptoHasher("sha256").update(script!).digest("base64")}'`,
   );
@@ -125,36 +130,60 @@ async function page(surfaces: readonly ServedSurface[], adminRoutes: readonly Ro
     "form-action 'none'",
     "frame-ancestors 'none'",
   ].join("; ");
-  const answer = textAnswer(html, 200, "text/html; charset=utf-8");
-  return { ...answer, headers: { ...answer.headers, "content-security-policy": policy, ...pageHeaders } };
+  return { body: html, headers: { "content-type": "text/html; charset=utf-8", "content-security-policy": policy } };
 }
 
-async function file(path: string, contentType: string): Promise<WholeAnswer> {
-  const headers = { "content-type": contentType, "cache-control": "public, max-age=3600", ...pageHeaders };
-  return { kind: "whole", status: 200, headers, body: await Bun.file(path).bytes() };
+type Page = { readonly body: string | Uint8Array; readonly headers: Readonly<Record<string, string>> };
+
+/** In the addresses of files that never change under one address. */
+const assetVersion = `v=${swaggerUi.version}`;
+
+async function file(path: string, contentType: string): Promise<Page> {
+  const headers = { "content-type": contentType, "cache-control": "public, max-age=31536000, immutable" };
+  return { headers, body: await Bun.file(path).bytes() };
+}
+
+/** A page as it is sent: whole, compressed, and the tag by which a browser asks for a newer one. */
+type Prepared = { readonly page: Page; readonly gzipped: Uint8Array; readonly tag: string };
+
+async function prepare(making: Promise<Page>): Promise<Prepared> {
+  const page = await making;
+  // Not on this thread: a megabyte takes as long as hundreds of calls.
+  const gzipped = await promisify(gzip)(page.body);
+  return { page, gzipped, tag: `"${Bun.hash(page.body).toString(36)}"` };
+}
+
+function answerOf({ page, gzipped, tag }: Prepared, { headers: asked }: Request): WholeAnswer {
+  const headers = { "cache-control": "no-cache", ...page.headers, ...pageHeaders, etag: tag, vary: "accept-encoding" };
+  // A tag may come back as a weak one, and with others: https://www.rfc-editor.org/rfc/rfc9110#section-13.1.2
+  if (asked.get("if-none-match")?.includes(tag) === true) return { kind: "whole", status: 304, headers, body: "" };
+  if (!/\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/i.test(asked.get("accept-encoding") ?? ""))
+    return { kind: "whole", status: 200, headers, body: page.body };
+  return { kind: "whole", status: 200, headers: { ...headers, "content-encoding": "gzip" }, body: gzipped };
 }
 
 /** The page, its description and its files. Made at the first request for them, and then kept. */
-export function docsRoutes(surfaces: readonly ServedSurface[], adminRoutes: readonly Route[] = []): Route[] {
-  const route = (path: string, make: () => Promise<WholeAnswer>): Route => {
-    let made: Promise<WholeAnswer> | undefined;
+export function docsRoutes(described: Described): Route[] {
+  const route = (path: string, make: () => Promise<Page>): Route => {
+    let made: Promise<Prepared> | undefined;
     return {
       method: "GET",
       path,
       area: "operations",
       detail: { hide: true },
-      run: (services, context) => {
+      run: async (services, context) => {
         showAnonymousLimit(services, context);
-        made ??= make();
-        return made;
+        made ??= prepare(make());
+        return answerOf(await made, context.request);
       },
     };
   };
   return [
-    route("/docs", () => page(surfaces, adminRoutes)),
-    route("/docs/json", async () =>
-      textAnswer(await read(surfaces, adminRoutes, "/docs/json"), 200, "application/json; charset=utf-8"),
-    ),
+    route("/docs", () => page(described)),
+    route("/docs/json", async () => ({
+      body: await readDescription(described, "/docs/json"),
+      headers: { "content-type": "application/json; charset=utf-8" },
+    })),
     route("/docs/swagger-ui-bundle.js", () => file(bundlePath, "text/javascript; charset=utf-8")),
     route("/docs/swagger-ui.css", () => file(stylePath, "text/css; charset=utf-8")),
   ];

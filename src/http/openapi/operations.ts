@@ -47,16 +47,6 @@ export function describeOperationRoute(operation: Operation, isForm: boolean): R
   return described;
 }
 
-export function describeNoEmbeddings(): Record<string, unknown> {
-  return describeOperation({
-    tag: "Orchestrator",
-    operationId: "orchestratorEmbeddings",
-    summary: "Refused: a persona has no embeddings, the gateway has",
-    body: { schema: EmbeddingsRequestBody, examples: {} },
-    errors: [400, 401, 404, 408, 413, 415, 429, 503],
-  });
-}
-
 const place = { in: "path", required: true, schema: { type: "string", minLength: 1 } };
 
 export function describeRaw(method: string): Record<string, unknown> {
@@ -65,14 +55,14 @@ export function describeRaw(method: string): Record<string, unknown> {
     operationId: `gatewayProvider${method[0]}${method.slice(1).toLowerCase()}`,
     summary: "A provider's own API, as it is",
     description:
-      "The method, path, query and body go to the provider, with its key in place of yours; the answer comes as it is, streamed.",
+      "The method, path, query and body go to the provider, with its key in place of yours; the answer comes as it is, streamed. Only for keys with raw among their surfaces: what the provider keeps for one key is there for each of them.",
     parameters: [
       { ...place, name: "name", description: "The provider's name here." },
       { ...place, name: "id", description: "The path at the provider; it may hold slashes." },
     ],
     response: { description: "The provider's answer.", schema: Type.Unknown() },
     also: { "*/*": {} },
-    errors: [400, 401, 404, 408, 413, 415, 429, 501, 503, 504],
+    errors: [400, 401, 403, 404, 408, 413, 415, 429, 503, 504],
     others: { default: upstreamError },
     errorContent: anything,
   });

@@ -1,8 +1,11 @@
-/** The OpenAPI operation of a key's own usage. */
+/** The OpenAPI operations of usage: a key's own, and everybody's in the admin API. */
 import { Type } from "@sinclair/typebox";
 import type { SurfaceName } from "../../config/config.ts";
+import { ledgerFilters } from "../../store/ledger-columns.ts";
+import { callEnds } from "../../store/usage.ts";
+import { groupWords, maxRows } from "../../usage/report.ts";
 import { describeOperation } from "./describe.ts";
-import { keyed, tags } from "./descriptions.ts";
+import { keyed, metadataFilter, tags } from "./descriptions.ts";
 
 const Totals = {
   calls: Type.Integer({ description: "Attempts, however they ended." }),
@@ -19,42 +22,72 @@ const Usage = Type.Object({
   since: Type.String(),
   until: Type.String(),
   by: Type.Array(Type.String()),
-  data: Type.Array(Type.Object(Totals, { description: "With a member for each group, such as day." })),
+  data: Type.Array(
+    Type.Object(Totals, { description: "With a member for each group, such as day; key_name beside key." }),
+  ),
   total: Type.Object(Totals),
+  has_more: Type.Boolean(),
+  next: Type.Union([Type.String(), Type.Null()], { description: "Where the next page begins: after=<next>." }),
 });
 
-const parameter = (name: string, description: string) => ({
+const parameter = (name: string, description: string, schema: object = { type: "string" }) => ({
   name,
   in: "query",
-  schema: { type: "string" },
+  schema,
   description,
 });
 
-export function describeUsage(surface: SurfaceName): Record<string, unknown> {
+const time = "A day (2026-11-22), a time, Unix seconds, or a span (7d, 24h).";
+const times = [
+  parameter("since", `${time} Default: 30 days.`),
+  parameter("until", "Likewise. Default: the end of today in UTC."),
+];
+
+/** What chooses lines of the ledger. @param left is not chosen by */
+export const ledgerParameters = (...left: readonly string[]): Record<string, unknown>[] => [
+  ...times.filter(({ name }) => !left.includes(name)),
+  ...ledgerFilters
+    .filter((name) => !left.includes(name))
+    .map((name) =>
+      name === "ended"
+        ? parameter(name, "Only calls that ended so.", { type: "string", enum: callEnds })
+        : parameter(name, `Only calls of that ${name.replace("_", " ")}; empty: those without one.`),
+    ),
+  metadataFilter,
+];
+
+/** @param everybody whether it is the admin API's */
+function described(tag: string, operationId: string, summary: string, description: string, everybody: boolean) {
   return describeOperation({
-    tag: tags[surface],
-    operationId: `${surface}Usage`,
-    summary: "What the key's calls used and cost",
-    description: "By the ledger; on both surfaces together.",
+    tag,
+    operationId,
+    summary,
+    description,
     errors: [400, 403, ...keyed],
     response: { schema: Usage },
     parameters: [
-      parameter(
-        "by",
-        "1 to 3 of day, key, tag, surface, format, model, persona, provider, upstream_model. Default: day.",
-      ),
-      parameter("since", "A day (2026-11-22), a time, or a span (7d, 24h). Default: 30 days."),
-      parameter("until", "Likewise. Default: the end of today in UTC."),
-      parameter("tag", "Only calls with that tag."),
-      parameter("model", "Only calls that asked for that model."),
-      parameter("persona", "Only calls of that persona."),
-      parameter("provider", "Only calls to that provider."),
-      {
-        name: "limit",
-        in: "query",
-        schema: { type: "integer", minimum: 1, maximum: 10_000 },
-        description: "The most rows.",
-      },
+      parameter("by", `${groupWords}. Default: day.`),
+      ...ledgerParameters(...(everybody ? [] : ["key"])),
+      parameter("after", "The next of the page before."),
+      parameter("limit", "The most rows of a page.", { type: "integer", minimum: 1, maximum: maxRows, default: 1000 }),
     ],
   });
 }
+
+export const describeUsage = (surface: SurfaceName): Record<string, unknown> =>
+  described(
+    tags[surface],
+    `${surface}Usage`,
+    "What the key's calls used and cost",
+    "By the ledger; on both surfaces together. Rows are in the order of their groups.",
+    false,
+  );
+
+export const describeAdminUsage = (): Record<string, unknown> =>
+  described(
+    "Admin",
+    "adminUsage",
+    "What all calls used and cost",
+    "By the ledger, in the words of /v1/usage. Rows are in the order of their groups.",
+    true,
+  );

@@ -1,5 +1,5 @@
 /** Careful reading of JSON that nobody has checked: what is not of the wanted kind is absent. */
-import { JsonScan } from "./scan.ts";
+import { JsonScan, noLimits } from "./scan.ts";
 
 export type JsonObject = Record<string, unknown>;
 
@@ -68,12 +68,7 @@ export function parseJson(text: string): unknown {
 
 /** The most levels of lists and objects that are read. What is deeper can't be written again without running out of stack. */
 const maxDepth = 1000;
-const [jsonValues, jsonKeys, jsonStringBytes] = [
-  Number.POSITIVE_INFINITY,
-  Number.POSITIVE_INFINITY,
-  Number.POSITIVE_INFINITY,
-];
-const depthAlone = { jsonDepth: maxDepth, jsonValues, jsonKeys, jsonStringBytes };
+const depthAlone = { ...noLimits, jsonDepth: maxDepth };
 
 /** Whether a JSON text nests deeper than is read. Most texts hold too few brackets for it, which is told without a look at the rest. */
 export function isTooDeep(text: string): boolean {

@@ -57,6 +57,16 @@ export class LargeStrings {
     return undefined;
   }
 
+  /** @returns how many bytes a text is long, with what its placeholders stand for */
+  sizeOf(text: string): number {
+    let size = text.length;
+    for (const index of indexesIn(text)) {
+      const { start, end } = this.#spans[index]!;
+      size += end - start - `${marker}${index};`.length;
+    }
+    return size;
+  }
+
   /** The text with placeholders. */
   skeleton(): Bytes {
     const pieces: Uint8Array[] = [];

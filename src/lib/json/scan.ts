@@ -16,6 +16,14 @@ export type JsonLimits = {
   readonly jsonStringBytes: number;
 };
 
+/** For who only looks at a text's structure. */
+export const noLimits: JsonLimits = {
+  jsonDepth: Number.POSITIVE_INFINITY,
+  jsonValues: Number.POSITIVE_INFINITY,
+  jsonKeys: Number.POSITIVE_INFINITY,
+  jsonStringBytes: Number.POSITIVE_INFINITY,
+};
+
 const quote = 0x22;
 const comma = 0x2c;
 const colon = 0x3a;
@@ -38,6 +46,7 @@ export class JsonScan {
   /** The outermost one has neither a comma nor a bracket before it. */
   #values = 1;
   #keys = 0;
+  #outerKeys = 0;
   /** Whether the last token opened an array or object, which holds no value if it is closed now. */
   #hasOpened = false;
   #isInString = false;
@@ -59,6 +68,21 @@ export class JsonScan {
   constructor(limits: JsonLimits, minLargeBytes = Number.POSITIVE_INFINITY) {
     this.#limits = limits;
     this.#minLargeBytes = minLargeBytes;
+  }
+
+  /** Whether all that was opened is closed. */
+  get isClosed(): boolean {
+    return this.#depth === 0 && !this.#isInString;
+  }
+
+  /** Members of all objects so far; of one name in one object each counts. */
+  get keys(): number {
+    return this.#keys;
+  }
+
+  /** Those of the outermost object. */
+  get outerKeys(): number {
+    return this.#outerKeys;
   }
 
   /** @returns the limit that the text went beyond with this piece; undefined: none. Nothing may follow on a limit. */
@@ -88,6 +112,7 @@ export class JsonScan {
       } else if (byte === colon) {
         keys += 1;
         if (keys > jsonKeys) return "jsonKeys";
+        if (depth === 1) this.#outerKeys += 1;
         if (this.#isLastLarge) this.#forgetKey();
       } else if (byte === openBracket || byte === openBrace) {
         depth += 1;

@@ -14,7 +14,6 @@ const signatures = {
   isatty: { args: ["i32"], returns: "i32" },
   poll: { args: ["ptr", "u64", "i32"], returns: "i32" },
   clock_gettime: { args: ["i32", "ptr"], returns: "i32" },
-  mmap: { args: ["ptr", "u64", "i32", "i32", "i32", "i64"], returns: "ptr" },
 } as const;
 
 export type Libc = ReturnType<typeof dlopen<typeof signatures>>["symbols"];

@@ -12,12 +12,12 @@ import {
   visit,
 } from "yaml";
 import type { PathPart } from "../schema-errors.ts";
+import { type DocumentError, plainErrors, tooDeep } from "./wording.ts";
 
 /** Counted from 1. */
 export type Position = { readonly line: number; readonly column: number };
 /** The node to locate; "name" is the key of a mapping, and the value otherwise. */
 export type Wanted = "key" | "value" | "name";
-export type DocumentError = { readonly offset: number; readonly message: string };
 
 /** Maximum expansion of a part of the file by aliases; usual files stay far below. */
 const maxAliases = 20;
@@ -25,8 +25,10 @@ const maxAliases = 20;
 export class YamlDocument {
   readonly #lines = new LineCounter();
   readonly #document: Document;
+  readonly #text: string;
 
   constructor(text: string) {
+    this.#text = text;
     this.#document = parseDocument(text, {
       schema: "core",
       strict: true,
@@ -41,7 +43,7 @@ export class YamlDocument {
 
   /** The value, or the errors in the text. */
   read(): { value?: unknown; errors: readonly DocumentError[] } {
-    return readValue(this.#document);
+    return readValue(this.#document, this.#text);
   }
 
   /** Position of a value or its name; of the nearest enclosing node where it is absent. */
@@ -88,34 +90,20 @@ export class YamlDocument {
 
 type Step = { readonly key: Node; readonly node: Node | null };
 
-function readValue(document: Document): { value?: unknown; errors: readonly DocumentError[] } {
-  const errors = [...document.errors, ...document.warnings].map(({ code, message, pos }) => ({
-    offset: pos[0],
-    message: wordings[code] ?? message,
-  }));
-  // A file that nests too deeply gives one error for each bracket: report the first.
-  const exhausted = errors.find((_, at) => document.errors[at]?.code === "RESOURCE_EXHAUSTION");
-  if (exhausted !== undefined) return { errors: [exhausted] };
+function readValue(document: Document, text: string): { value?: unknown; errors: readonly DocumentError[] } {
+  const errors = plainErrors(document, text);
   if (errors.length > 0) return { errors };
   try {
     const semantic = semanticErrors(document);
     return semantic.length > 0 ? { errors: semantic } : { value: document.toJS({ maxAliasCount: maxAliases }), errors };
   } catch (error) {
-    if (error instanceof RangeError) return { errors: [{ offset: 0, message: wordings.RESOURCE_EXHAUSTION! }] };
+    if (error instanceof RangeError) return { errors: [{ offset: 0, message: tooDeep }] };
     const { message } = error as Error;
     return { errors: [{ offset: 0, message: message.startsWith("Excessive alias") ? tooManyAliases : message }] };
   }
 }
 
 const tooManyAliases = `Aliases repeat parts of the file more than ${maxAliases} times`;
-
-/** Messages for authors of files, in place of the library's for developers. */
-const wordings: Readonly<Record<string, string>> = {
-  DUPLICATE_KEY: "This key stands here for the second time",
-  MULTIPLE_DOCS: "A second document begins here; there may be only one",
-  NON_STRING_KEY: "A key must be text",
-  RESOURCE_EXHAUSTION: "This is nested too deeply",
-};
 
 /** Errors in text that parses: unresolved or cyclic aliases, numbers that lose digits, invalid merges. */
 function semanticErrors(document: Document): DocumentError[] {

@@ -8,8 +8,8 @@
 import type { BuildInfo } from "../../build-info.ts";
 import { type Clock, withTimeout } from "../../lib/clock.ts";
 import type { Logger } from "../../lib/log.ts";
+import type { SampledTable, Snapshot } from "../../lib/metrics.ts";
 import { OnceAMinute } from "../../lib/once-a-minute.ts";
-import type { Snapshot } from "../registry.ts";
 import { metricsPayload } from "./metrics.ts";
 import type { TelemetrySettings } from "./settings.ts";
 import { attributes, resourceOf } from "./values.ts";
@@ -220,3 +220,7 @@ const between = (startedAt: number, endedAt: number) => ({
 
 /** As text: a double has not that many digits. */
 const nanoseconds = (milliseconds: number) => String(BigInt(Math.round(milliseconds * 1000)) * 1000n);
+
+export const telemetryMetrics: SampledTable<Telemetry> = {
+  troupe_telemetry_dropped_total: { help: "Spans and messages lost on the way.", read: ({ dropped }) => dropped },
+};

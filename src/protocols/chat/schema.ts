@@ -323,9 +323,10 @@ export type CustomToolCall = { id: string; type: "custom"; custom: { name: strin
 /** A call of a tool of another type, as its upstream gave it. */
 export type OtherToolCall = Static<typeof OtherToolCall>;
 
+/** Of another kind than `url_citation` only where its upstream invented it. */
 export type Annotation = {
-  type: "url_citation";
-  url_citation: { start_index: number; end_index: number; url: string; title: string };
+  type: string;
+  url_citation?: { start_index: number; end_index: number; url: string; title: string } | undefined;
 };
 
 export type TokenLogprob = {
@@ -356,6 +357,8 @@ export type Billed = {
   tools?: Record<string, number>;
   /** The service tier, in the upstream's word. */
   serviceTier?: string;
+  /** What else the answer names that changes the price, as prices name it: `inference_geo_us`. Absent: the usual. */
+  surcharges?: readonly string[];
 };
 
 /** Token counts in OpenAI's meaning: prompt includes cached ones, completion includes reasoning ones. */
@@ -369,16 +372,19 @@ export type Usage = {
   [extra: string]: unknown;
 };
 
-export type AnswerMessage = {
-  role: "assistant";
-  content: string | null;
+/** The fields that a whole message and a fragment of one share. */
+type Answered = {
   refusal?: string | null;
   reasoning_content?: string;
-  tool_calls?: (ToolCall | CustomToolCall | OtherToolCall)[];
   annotations?: Annotation[];
   thinking_blocks?: ThinkingBlock[];
   extra_content?: Record<string, unknown>;
   [extra: string]: unknown;
+};
+export type AnswerMessage = Answered & {
+  role: "assistant";
+  content: string | null;
+  tool_calls?: (ToolCall | CustomToolCall | OtherToolCall)[];
 };
 export type Choice = {
   index: number;
@@ -390,15 +396,15 @@ export type Choice = {
 /** Values stay strings: typed clients read `metadata` as a map of strings. */
 export type Metadata = Record<string, string>;
 
-/** What an adapter makes of an upstream's answer: everything but the envelope. */
-export type CompletionBody = {
-  choices: Choice[];
-  usage?: Usage;
+/** The fields that a whole answer and a chunk of one share. */
+type BodyFields = {
   metadata?: Metadata;
   service_tier?: string;
   system_fingerprint?: string;
   [extra: string]: unknown;
 };
+/** An upstream's answer, made by its adapter: everything but the envelope. */
+export type CompletionBody = BodyFields & { choices: Choice[]; usage?: Usage };
 
 export type ToolCallDelta = {
   index: number;
@@ -408,16 +414,10 @@ export type ToolCallDelta = {
   custom?: { name?: string; input?: string };
   extra_content?: Record<string, unknown>;
 };
-export type Delta = {
+export type Delta = Answered & {
   role?: "assistant";
   content?: string | null;
-  refusal?: string | null;
-  reasoning_content?: string;
   tool_calls?: ToolCallDelta[];
-  annotations?: Annotation[];
-  thinking_blocks?: ThinkingBlock[];
-  extra_content?: Record<string, unknown>;
-  [extra: string]: unknown;
 };
 export type ChunkChoice = {
   index: number;
@@ -426,8 +426,8 @@ export type ChunkChoice = {
   logprobs?: Logprobs | null;
   [extra: string]: unknown;
 };
-/** What an adapter makes of an upstream's event: everything but the envelope. */
-export type ChunkBody = {
+/** An upstream's event, made by its adapter: everything but the envelope. */
+export type ChunkBody = BodyFields & {
   choices: ChunkChoice[];
   /**
    * The state of a thought that has just ended, for formats that have it right behind the thought: in a chunk without choices,
@@ -435,10 +435,6 @@ export type ChunkBody = {
    */
   ended_thought?: Pick<Delta, "thinking_blocks" | "extra_content">;
   usage?: Usage | null;
-  metadata?: Metadata;
-  service_tier?: string;
-  system_fingerprint?: string;
-  [extra: string]: unknown;
 };
 
 /** What names an answer; the same in every chunk of one stream. `created` is Unix time in seconds. */

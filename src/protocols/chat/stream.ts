@@ -8,6 +8,22 @@ import type { ChunkBody, Envelope } from "./schema.ts";
 export const doneData = "[DONE]";
 const doneEvent = formatSseEvent(doneData);
 
+/**
+ * One data object: `error` first, and no `choices`. Some clients read whatever has choices as a chunk and look no further:
+ * https://github.com/vercel/ai/blob/main/packages/openai/src/chat/openai-chat-api.ts (chunk or error, in this order).
+ * Others see an error by the event's name alone:
+ * https://github.com/langchain4j/langchain4j/blob/main/langchain4j-open-ai/src/main/java/dev/langchain4j/model/openai/internal/StreamingRequestExecutor.java.
+ * The name stands behind the data, where it means the same, as others read the words of an error only where no other line
+ * stands before them: https://github.com/sashabaranov/go-openai/blob/master/stream_reader.go (`data: {"error":`).
+ * @param envelope the fields that every chunk has, as one JSON object
+ */
+export function faultEvent(error: ErrorFields, envelope: string): string {
+  return namedFault(`{"error":${JSON.stringify(error)},${envelope.slice(1)}`);
+}
+
+/** @param data of an event that tells of an error @returns the event with its name */
+export const namedFault = (data: string): string => `data: ${data}\nevent: error\n\n`;
+
 export class ChatEncoder implements EventEncoder {
   /** The fields that every chunk has, as one JSON object. */
   readonly #envelope: string;
@@ -62,14 +78,8 @@ export class ChatEncoder implements EventEncoder {
     events.push(doneEvent);
   }
 
-  /**
-   * One data object: `error` first, and no `choices`. Some clients read whatever has choices as a chunk and look no further,
-   * others see an error only where the line begins with it:
-   * https://github.com/vercel/ai/blob/main/packages/openai/src/chat/openai-chat-api.ts (chunk or error, in this order),
-   * https://github.com/sashabaranov/go-openai/blob/master/stream_reader.go (`data: {"error":`).
-   */
   fault(error: ErrorFields, events: string[]): void {
-    events.push(formatSseEvent(`{"error":${JSON.stringify(error)},${this.#envelope.slice(1)}`), doneEvent);
+    events.push(faultEvent(error, this.#envelope), doneEvent);
   }
 
   /** Top-level fields beyond the known ones, as `,"key":value…`; remembered, as they rarely change within a stream. */

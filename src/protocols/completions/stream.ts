@@ -2,7 +2,7 @@
 import { formatSseEvent } from "../../lib/sse.ts";
 import { plainText } from "../chat/plain-text.ts";
 import type { ChunkBody, ChunkChoice, Envelope } from "../chat/schema.ts";
-import { doneData } from "../chat/stream.ts";
+import { doneData, faultEvent, namedFault } from "../chat/stream.ts";
 import type { ErrorFields, EventEncoder, NativeEncoder, TextFrame } from "../protocol.ts";
 import { type CompletionsOptions, finishOf, logprobsOf } from "./answer.ts";
 
@@ -49,7 +49,7 @@ export class CompletionsEncoder implements EventEncoder {
   }
 
   fault(error: ErrorFields, events: string[]): void {
-    events.push(formatSseEvent(`{"error":${JSON.stringify(error)},${this.#envelope.slice(1)}`), doneEvent);
+    events.push(faultEvent(error, this.#envelope), doneEvent);
   }
 
   /** @returns nothing where there is nothing that this format has a place for */
@@ -69,7 +69,7 @@ export class CompletionsEncoder implements EventEncoder {
 export function nativeEncoder({ id, created, model }: Envelope): NativeEncoder {
   const envelope = JSON.stringify({ id, object: "text_completion", created, model });
   return {
-    fault: (error, _last, events) =>
-      void events.push(formatSseEvent(`{"error":${JSON.stringify(error)},${envelope.slice(1)}`), doneEvent),
+    fault: (error, _last, events) => void events.push(faultEvent(error, envelope), doneEvent),
+    passedFault: ({ data }) => (data.includes("\n") ? undefined : namedFault(data)),
   };
 }

@@ -9,14 +9,16 @@ export const methods = [
 ] as const;
 export type Method = (typeof methods)[number];
 
-const marker = "/models/";
+/** Some clients take a name with a slash for a whole resource, and leave `models/` out. */
+const before = /\/(?:v1beta\/(?:models\/)?|v1\/models\/)/;
 
 /**
  * @param path its name may hold slashes and colons, be percent-encoded, and have the prefix that lists give it
  * @returns `method` is undefined where nothing is asked that there is
  */
 export function addressOf(path: string): { readonly model: string; readonly method: Method | undefined } {
-  const rest = decoded(path.slice(path.indexOf(marker) + marker.length));
+  const found = before.exec(path);
+  const rest = decoded(found === null ? path : path.slice(found.index + found[0].length));
   const colon = rest.lastIndexOf(":");
   const method = methods.find((one) => one === rest.slice(colon + 1));
   return { model: modelIn(method === undefined ? rest : rest.slice(0, colon)), method };

@@ -5,6 +5,7 @@
 import { isObject, type JsonObject, listOf, numberOf, objectOf } from "../../lib/json/json.ts";
 import { checked } from "../checked.ts";
 import { ApiError, InvalidAnswer } from "../errors.ts";
+import { canonical } from "./leniency.ts";
 import { contentOf } from "./request.ts";
 import { BatchEmbedBody, type Content, EmbedContentBody } from "./schema.ts";
 import { inOneSpelling } from "./spelling.ts";
@@ -15,8 +16,9 @@ export type Embedding = { readonly input: string[]; readonly dimensions?: number
 /** @param body as it was sent @throws ApiError invalid_value, missing_field or unsupported_parameter */
 export function embeddingOf(body: JsonObject, isBatch: boolean): Embedding {
   const spelt = inOneSpelling(body);
+  const schema = isBatch ? BatchEmbedBody : EmbedContentBody;
   const whole = isBatch ? { ...spelt, requests: listed(spelt["requests"]) } : withContent(spelt);
-  const asked = checked(isBatch ? BatchEmbedBody : EmbedContentBody, whole);
+  const asked = checked(schema, canonical(schema, whole));
   const requests = isBatch ? (asked as { requests: EmbedContentBody[] }).requests : [asked as EmbedContentBody];
   const sizes = new Set(requests.map(({ outputDimensionality }) => outputDimensionality ?? undefined));
   if (sizes.size > 1) {
@@ -32,7 +34,7 @@ export function embeddingOf(body: JsonObject, isBatch: boolean): Embedding {
 }
 
 const listed = (requests: unknown): unknown =>
-  Array.isArray(requests) ? requests.map((one) => (isObject(one) ? withContent(one) : one)) : requests;
+  requests == null ? requests : [requests].flat().map((one) => (isObject(one) ? withContent(one) : one));
 
 const withContent = ({ content, ...rest }: JsonObject): JsonObject => ({
   ...rest,
@@ -54,6 +56,8 @@ export function namedEmbedding(body: JsonObject, model: string): JsonObject {
   const named = (one: unknown) => (isObject(one) ? { ...one, model: name } : one);
   const { requests } = body;
   if (Array.isArray(requests)) return { ...body, requests: requests.map(named) };
+  // Google takes one value for a list of one.
+  if (isObject(requests)) return { ...body, requests: named(requests) };
   return body["model"] === undefined ? body : { ...body, model: name };
 }
 

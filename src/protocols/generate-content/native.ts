@@ -93,7 +93,8 @@ class Patch {
 
   /** Those of the persona stand before the caller's, which stay as they came; all functions in one entry. */
   #declare(joined: readonly FunctionTool[]): boolean {
-    const own = listOf(this.get("tools"));
+    const given = this.get("tools");
+    const own = given === undefined ? [] : listed(given);
     const at = own.findIndex((tool) => isObject(tool) && declarationsIn(tool).length > 0);
     const entry = objectOf(own[at]) ?? {};
     const known = declarationsIn(entry);
@@ -113,7 +114,7 @@ class Patch {
 const unsayable: ReadonlySet<string> = new Set(["tool_choice", "modalities"]);
 
 const declarationsIn = ({ functionDeclarations, function_declarations }: JsonObject): readonly unknown[] =>
-  listOf(functionDeclarations ?? function_declarations);
+  listed(functionDeclarations ?? function_declarations ?? []);
 
 function declarationOf({ function: { name, description, parameters } }: FunctionTool): JsonObject {
   const takes = Object.keys(objectOf((parameters as JsonObject | null | undefined)?.["properties"]) ?? {}).length > 0;
@@ -156,12 +157,13 @@ const needsSignature = (model: string): boolean => !/^(?:models\/)?(?:gemini-[12
  */
 function withoutForeignSeals(contents: readonly unknown[], needed: boolean): readonly unknown[] {
   const kept = contents.flatMap((content) => {
-    if (!isObject(content) || !Array.isArray(content["parts"])) return [content];
+    if (!isObject(content) || content["parts"] == null) return [content];
+    const said = listed(content["parts"]);
     const parts = keepSame(
-      content["parts"],
-      content["parts"].flatMap((part) => ownPart(part, needed)),
+      said,
+      said.flatMap((part) => ownPart(part, needed)),
     );
-    if (parts === content["parts"]) return [content];
+    if (parts === said) return [content];
     return parts.length === 0 ? [] : [derive(content, { ...content, parts })];
   });
   return keepSame(contents, kept);

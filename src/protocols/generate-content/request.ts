@@ -6,6 +6,7 @@ import { ApiError } from "../errors.ts";
 import { NativeOnly } from "../native-only.ts";
 import { conversationOf } from "./conversation.ts";
 import { generationFields } from "./generation.ts";
+import { canonical } from "./leniency.ts";
 import { FunctionNames } from "./names.ts";
 import type { Places } from "./places.ts";
 import { GenerateContentBody } from "./schema.ts";
@@ -20,7 +21,7 @@ export function checkGenerateContent(body: JsonObject): GenerateContentBody {
     ...(contents !== undefined && { contents: listed(contents).map(contentOf) }),
     ...(systemInstruction != null && { systemInstruction: contentOf(systemInstruction) }),
   };
-  return checked(GenerateContentBody, whole);
+  return checked(GenerateContentBody, canonical(GenerateContentBody, whole));
 }
 
 /** What is counted: a whole request, or contents alone. */

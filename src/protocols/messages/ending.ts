@@ -49,12 +49,14 @@ const tiers: Readonly<Record<string, string>> = { default: "standard", standard:
 /** Tokens from the cache, and those written to it, are counted apart from the others here. */
 export function usageFields(usage: Usage | null | undefined, { service_tier }: Pick<ChunkBody, "service_tier"> = {}) {
   const details = usage?.prompt_tokens_details;
-  const read = details?.["cached_tokens"] ?? 0;
-  const written = details?.["cache_write_tokens"] ?? 0;
+  const prompt = usage?.prompt_tokens ?? 0;
+  // Some upstreams count what they read among what they wrote, too.
+  const read = Math.min(details?.["cached_tokens"] ?? 0, prompt);
+  const written = Math.min(details?.["cache_write_tokens"] ?? 0, prompt - read);
   const thinking = numberOf(objectOf(usage?.completion_tokens_details)?.["reasoning_tokens"]);
   const tier = tiers[service_tier ?? ""];
   return {
-    input_tokens: Math.max(0, (usage?.prompt_tokens ?? 0) - read - written),
+    input_tokens: prompt - read - written,
     cache_creation_input_tokens: written,
     cache_read_input_tokens: read,
     output_tokens: usage?.completion_tokens ?? 0,

@@ -15,6 +15,8 @@ export function patchMessages(
   body: JsonObject,
   { model, before, fields, members }: NativeChange,
 ): JsonObject | undefined {
+  // A thread is kept by the provider.
+  if (fields["store"] === false && body["thread"] != null) return undefined;
   const [first, ...others] = before;
   const system = first?.role === "system" ? first : undefined;
   const examples = turnsOf(system === undefined ? before : others);

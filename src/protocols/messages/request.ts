@@ -25,10 +25,10 @@ export type Translated = { readonly request: ChatRequest; readonly nativeOnly: N
 export function innerRequest(body: MessagesBody): Translated {
   const nativeOnly = new NativeOnly();
   const { model, max_tokens, temperature, top_p, top_k, stop_sequences, stream } = body;
-  const messages = conversationOf(body, nativeOnly);
-  // The official client's tool runner asks for one, and sends all turns itself where it is refused.
+  // The official client's tool runner asks for one, and sends all turns itself where it is refused for just this.
   if (body.thread != null)
     nativeOnly.part("thread", "conversations that the provider keeps are known to Anthropic alone.");
+  const messages = conversationOf(body, nativeOnly);
   if (messages.length === 0) nativeOnly.refuse(ApiError.invalidValue("messages", "messages must hold some content."));
   const request = {
     model,

@@ -1,5 +1,5 @@
 /** Errors in this format's form, which is chat's; within a stream they are an event, and part of the last one. */
-import { textOf } from "../../lib/json/json.ts";
+import { type JsonObject, objectOf, parseJson, textOf } from "../../lib/json/json.ts";
 import type { ErrorFields } from "../protocol.ts";
 
 const typeByStatus: Readonly<Record<number, string>> = {
@@ -14,6 +14,27 @@ export function upstreamErrorBody({ message, code, type }: ErrorFields, status: 
   const kind = typeByStatus[status] ?? (status < 500 ? "invalid_request_error" : "server_error");
   const said = [code, type].find((one) => typeof one === "string" && one !== "");
   return { error: { message: textOf(message) ?? "", type: kind, param: null, code: said ?? null } };
+}
+
+/**
+ * The members of an `error` event, which clients know in two forms: as the public reference has it, and in a member of its own.
+ * The official ones raise an error for the latter alone: https://github.com/openai/openai-python/blob/main/src/openai/_streaming.py.
+ * Source: https://platform.openai.com/docs/api-reference/responses-streaming/error
+ */
+export function errorMembers(error: ErrorFields): JsonObject {
+  const told = responseError(error);
+  return { ...told, error: { type: textOf(error["type"]) || "server_error", ...told } };
+}
+
+/** @param data of an upstream's event @returns an `error` event's with the form that it lacks; undefined where it lacks none */
+export function inBothForms(data: string): string | undefined {
+  const told = objectOf(parseJson(data));
+  const { type, ...flat } = told ?? {};
+  const nested = objectOf(flat["error"]);
+  if (type !== "error" && (type != null || nested === undefined)) return undefined;
+  const whole: JsonObject = { type: "error", ...errorMembers(nested ?? flat) };
+  const lacking = Object.entries(whole).filter(([name]) => told![name] === undefined);
+  return lacking.length === 0 ? undefined : JSON.stringify({ ...told, ...Object.fromEntries(lacking) });
 }
 
 type StreamError = { readonly code: string; readonly message: string; readonly param: string | null };

@@ -8,7 +8,7 @@ import type { Envelope, Message } from "../chat/schema.ts";
 import { calledIn } from "../chat/tools.ts";
 import type { NativeChange, NativeEncoder, NativeForm } from "../protocol.ts";
 import { isSeal } from "../seal.ts";
-import { responseError } from "./errors.ts";
+import { errorMembers, inBothForms, responseError } from "./errors.ts";
 import { itemsOf } from "./message-items.ts";
 import { responseObject } from "./object.ts";
 import type { ResponsesOptions } from "./options.ts";
@@ -22,15 +22,19 @@ export const native: NativeForm<ResponsesOptions> = {
   ownEcho,
   encoder: (envelope, options): NativeEncoder => ({
     fault(error, last, events) {
-      const { code, message, param } = responseError(error);
+      const { code, message } = responseError(error);
       let number = numberAfter(last?.data);
       const tell = (type: string, fields: JsonObject) => {
         events.push(formatSseEvent(JSON.stringify({ type, sequence_number: number, ...fields }), type));
         number += 1;
       };
-      tell("error", { code, message, param });
+      tell("error", errorMembers(error));
       const named = envelopeIn(last?.data, envelope);
       tell("response.failed", { response: responseObject({ error: { code, message } }, named, options, "failed") });
+    },
+    passedFault({ data }) {
+      const whole = inBothForms(data);
+      return whole && formatSseEvent(whole, "error");
     },
   }),
 };

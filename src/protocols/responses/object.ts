@@ -44,15 +44,17 @@ export function responseObject(
   };
 }
 
-/** Counts mean here what they mean in the inner form: input includes cached tokens, output includes reasoning. */
+/**
+ * Counts mean here what they mean in the inner form: input includes cached tokens, output includes reasoning. All are there, as
+ * typed clients want them: https://platform.openai.com/docs/api-reference/responses/object (usage).
+ */
 export function usageOf({ prompt_tokens, completion_tokens, total_tokens, ...details }: Usage): JsonObject {
   const { prompt_tokens_details: input, completion_tokens_details: output } = details;
-  const written = input?.["cache_write_tokens"] ?? input?.["cache_creation_tokens"];
   return {
     input_tokens: prompt_tokens,
     input_tokens_details: {
       cached_tokens: input?.["cached_tokens"] ?? 0,
-      ...(written !== undefined && { cache_write_tokens: written }),
+      cache_write_tokens: input?.["cache_write_tokens"] ?? input?.["cache_creation_tokens"] ?? 0,
     },
     output_tokens: completion_tokens,
     output_tokens_details: { reasoning_tokens: output?.["reasoning_tokens"] ?? 0 },

@@ -41,6 +41,8 @@ type Open = OpenMessage | OpenReasoning | OpenCall;
 
 export class Output {
   readonly items: JsonObject[] = [];
+  /** Whether a refusal is part of the answer. */
+  hasRefused = false;
   readonly #answerId: string;
   readonly #names: ToolNames;
   readonly #announce: Announce;
@@ -86,9 +88,8 @@ export class Output {
     for (const one of separated(delta)) this.#take(one, logprobs);
   }
 
-  /** Closes what is open. @param isCut whether the answer was, so that its last item is incomplete */
+  /** Closes what is open. */
   finish(reason: FinishReason): void {
-    const isCut = reason === "length" || reason === "content_filter";
     while (this.#held.length > 0) {
       const held = this.#held;
       this.#held = [];
@@ -96,7 +97,7 @@ export class Output {
       for (const one of held) this.#take(one);
     }
     if (this.#details.length > 0) this.#seal({ reasoning_details: wholeDetails(this.#details) });
-    this.#close(isCut ? "incomplete" : "completed");
+    this.#close(isCut(reason, this.hasRefused) ? "incomplete" : "completed");
   }
 
   /** @param delta of one kind */
@@ -177,6 +178,7 @@ export class Output {
   }
 
   #refuse(text: string): void {
+    this.hasRefused = true;
     const open = this.#openPart("refusal");
     (open.parts.at(-1) as RefusalPart).refusal += text;
     this.#announce("response.refusal.delta", { ...inPart(open), delta: text });
@@ -208,10 +210,12 @@ export class Output {
       | TextPart
       | undefined;
     if (part === undefined) return;
+    const offset = isOpen ? this.#length : this.#length - part.text.length;
     for (const { type, url_citation } of annotations) {
+      if (url_citation === undefined) continue;
       const { start_index, end_index, ...cited } = url_citation;
-      const offset = isOpen ? this.#length : this.#length - part.text.length;
-      const annotation = { type, start_index: start_index - offset, end_index: end_index - offset, ...cited };
+      const at = (index: number) => Math.max(0, index - offset);
+      const annotation = { type, start_index: at(start_index), end_index: at(end_index), ...cited };
       part.annotations.push(annotation);
       if (!isOpen || !open.isPartOpen) continue;
       const annotation_index = part.annotations.length - 1;
@@ -361,6 +365,11 @@ export class Output {
   }
 }
 
+/** Whether an answer, and with it its last item, is incomplete. A refusal is an answer. */
+export function isCut(reason: FinishReason, hasRefused: boolean): boolean {
+  return reason === "length" || (reason === "content_filter" && !hasRefused);
+}
+
 /** What stands before the bytes of an image, and its kind. */
 const imageForm = /^data:image\/([a-z]{1,16})[^,]{0,64},/;
 
@@ -406,9 +415,8 @@ function separated(delta: Delta): Delta[] {
   return parts;
 }
 
-/** Bytes and alternatives are no members that may be missing here, as they may elsewhere. */
+/** Bytes are no member that may be null here, as they may elsewhere. */
 function wholeLogprob(logprob: TokenLogprob): TokenLogprob {
-  const { bytes, top_logprobs } = logprob;
-  const top = listOf(top_logprobs) as TokenLogprob["top_logprobs"];
+  const { bytes, top_logprobs: top } = logprob;
   return { ...logprob, bytes: bytes ?? [], top_logprobs: top.map((one) => ({ ...one, bytes: one.bytes ?? [] })) };
 }

@@ -3,7 +3,7 @@
  * kept. The ids of our items tell the answer that they are of.
  */
 import { isObject, type JsonObject, listOf, objectOf, textOf } from "../../lib/json/json.ts";
-import type { EarlierAnswers } from "../protocol.ts";
+import type { EarlierAnswers, UpstreamItem } from "../protocol.ts";
 import { answerIdPrefix, answerOfItem } from "./ids.ts";
 
 /** @returns the ids of the answers that a body refers to by their items, each once */
@@ -13,6 +13,22 @@ export function referredAnswers(body: JsonObject): readonly string[] {
     return answer === undefined ? [] : [`${answerIdPrefix}${answer}`];
   });
   return ids.length > 1 ? [...new Set(ids)] : ids;
+}
+
+/**
+ * What a body names by its id alone, where the upstream keeps it: references, and items without what they hold.
+ * Source: https://platform.openai.com/docs/guides/image-generation#multi-turn-image-generation
+ */
+export function namedItems(body: JsonObject): readonly UpstreamItem[] {
+  return listOf(body["input"]).flatMap((item, at) => {
+    if (!isObject(item) || typeof item["id"] !== "string") return [];
+    const { id, type } = item;
+    const isEmpty =
+      (type === "reasoning" && !item["encrypted_content"]) || (type === "image_generation_call" && !item["result"]);
+    if (!isEmpty && !isReference(item)) return [];
+    const own = answerOfItem(id);
+    return [{ id, answer: own === undefined ? own : `${answerIdPrefix}${own}`, path: `input[${at}].id` }];
+  });
 }
 
 /** A reference may come with its id alone. */

@@ -3,7 +3,7 @@ import type { JsonObject } from "../../lib/json/json.ts";
 import type { AnswerMessage, CompletionBody, Delta, Envelope, FinishReason } from "../chat/schema.ts";
 import { type ResponseStatus, responseObject } from "./object.ts";
 import type { ResponsesOptions } from "./options.ts";
-import { Output } from "./output.ts";
+import { isCut, Output } from "./output.ts";
 import { ToolNames } from "./tools.ts";
 
 export function responseOf(
@@ -17,7 +17,7 @@ export function responseOf(
     output.push(wholeDelta(choice.message), choice.logprobs);
     output.finish(choice.finish_reason);
   }
-  const { status, reason } = endOf(choice?.finish_reason ?? "stop", output.items);
+  const { status, reason } = endOf(choice?.finish_reason ?? "stop", output);
   const state = { output: output.items, usage, reason, serviceTier: service_tier };
   return responseObject(state, envelope, options, status);
 }
@@ -32,13 +32,7 @@ function wholeDelta({ tool_calls, role: _, ...message }: AnswerMessage): Delta {
 
 type End = { readonly status: ResponseStatus; readonly reason?: string };
 
-/** A refusal is an answer: it is no reason to be called incomplete. */
-export function endOf(reason: FinishReason, items: readonly JsonObject[]): End {
-  if (reason === "length") return { status: "incomplete", reason: "max_output_tokens" };
-  if (reason !== "content_filter" || items.some(isRefusal)) return { status: "completed" };
-  return { status: "incomplete", reason: "content_filter" };
-}
-
-function isRefusal({ type, content }: JsonObject): boolean {
-  return type === "message" && (content as JsonObject[]).some((part) => part["type"] === "refusal");
+export function endOf(reason: FinishReason, { hasRefused }: Output): End {
+  if (!isCut(reason, hasRefused)) return { status: "completed" };
+  return { status: "incomplete", reason: reason === "length" ? "max_output_tokens" : "content_filter" };
 }

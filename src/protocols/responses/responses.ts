@@ -12,7 +12,7 @@ import { native } from "./native.ts";
 import type { ResponsesOptions } from "./options.ts";
 import { passedStrings } from "./passed-strings.ts";
 import { placeHere } from "./places.ts";
-import { referredAnswers } from "./references.ts";
+import { namedItems, referredAnswers } from "./references.ts";
 import { parseResponsesRequest } from "./request.ts";
 import { responseOf } from "./response.ts";
 import { storedResponses } from "./stored.ts";
@@ -24,6 +24,7 @@ export const responses: Protocol<ResponsesOptions> = {
   keepAlive: keepAliveComment,
   passedStrings,
   references: referredAnswers,
+  upstreamItems: namedItems,
   parse({ parsed }, _client, earlier) {
     const { request, options, foreign, hosted } = parseResponsesRequest(parsed, earlier);
     const identity = ["responses", parsed];

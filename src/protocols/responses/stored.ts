@@ -7,7 +7,7 @@ import { ownMember } from "../../lib/own-member.ts";
 import { formatSseEvent, SseParser } from "../../lib/sse.ts";
 import type { Message } from "../chat/schema.ts";
 import type { ErrorFields, StoredForm } from "../protocol.ts";
-import { responseError } from "./errors.ts";
+import { errorMembers, responseError } from "./errors.ts";
 import { inputText, itemsOf } from "./message-items.ts";
 import { responseObject } from "./object.ts";
 import type { ResponsesOptions } from "./options.ts";
@@ -84,7 +84,7 @@ export function itemsOfMessages(messages: readonly Message[], unique: string): J
 
 /** An error in place of events that can't be read any more. */
 export function errorEvent(error: ErrorFields): string {
-  return formatSseEvent(JSON.stringify({ type: "error", sequence_number: 0, ...responseError(error) }), "error");
+  return formatSseEvent(JSON.stringify({ type: "error", sequence_number: 0, ...errorMembers(error) }), "error");
 }
 
 /** The number of an event, which is a whole text; undefined where it has none. */

@@ -4,7 +4,7 @@ import { formatSseEvent } from "../../lib/sse.ts";
 import { plainText } from "../chat/plain-text.ts";
 import type { ChunkBody, Envelope, FinishReason, Usage } from "../chat/schema.ts";
 import type { ErrorFields, EventEncoder } from "../protocol.ts";
-import { responseError } from "./errors.ts";
+import { errorMembers, responseError } from "./errors.ts";
 import { type ResponseState, type ResponseStatus, responseObject } from "./object.ts";
 import type { ResponsesOptions } from "./options.ts";
 import { Output } from "./output.ts";
@@ -62,15 +62,15 @@ export class ResponsesEncoder implements EventEncoder {
   end(events: string[]): void {
     this.#events = events;
     this.#begin();
-    const { status, reason } = endOf(this.#finish ?? "stop", this.#output.items);
+    const { status, reason } = endOf(this.#finish ?? "stop", this.#output);
     this.#last(status, { reason });
   }
 
   /** The event of the error itself, at which most clients stop, and the one that ends every stream. */
   fault(error: ErrorFields, events: string[]): void {
     this.#events = events;
-    const { code, message, param } = responseError(error);
-    this.#event("error", { code, message, param });
+    const { code, message } = responseError(error);
+    this.#event("error", errorMembers(error));
     this.#last("failed", { error: { code, message } });
   }
 

@@ -2,16 +2,7 @@
  * A whole answer of the Messages API in the public format.
  * Source: https://platform.claude.com/docs/en/api/messages
  */
-import {
-  isTooDeep,
-  type JsonObject,
-  listOf,
-  numberOf,
-  objectOf,
-  parseJson,
-  saysNothing,
-  textOf,
-} from "../../lib/json/json.ts";
+import { isTooDeep, type JsonObject, listOf, objectOf, parseJson, saysNothing, textOf } from "../../lib/json/json.ts";
 import { ownMember } from "../../lib/own-member.ts";
 import {
   type AnswerMessage,
@@ -26,7 +17,7 @@ import {
 import { InvalidAnswer, UpstreamFault } from "../../protocols/errors.ts";
 import { idsFor, type MakeId } from "../made-ids.ts";
 import type { AnsweredCall } from "../provider.ts";
-import { objectIn, objectsIn, textAt, textIn } from "../reading.ts";
+import { countOf, objectIn, objectsIn, textAt } from "../reading.ts";
 import { planOutput } from "./output.ts";
 import { ReplayTrace } from "./replay.ts";
 import { anthropicRules } from "./rules.ts";
@@ -60,7 +51,7 @@ export function decodeAnswer(body: unknown, text: string, call: AnsweredCall): C
   const answer = objectOf(body) ?? {};
   if (isError(answer)) throw errorFault(answer, text);
   const content = objectsIn(answer, "content");
-  const stopReason = textIn(answer, "stop_reason");
+  const stopReason = textOf(answer["stop_reason"]);
   if (!Array.isArray(answer["content"]) || (content.length === 0 && stopReason === undefined)) {
     throw new InvalidAnswer("something that is no answer");
   }
@@ -98,13 +89,13 @@ function readBlocks(blocks: readonly JsonObject[], reading: AnswerReading): Read
         addText(textAt(block, "text"), block["citations"]);
         break;
       case "thinking": {
-        const thinking = textIn(block, "thinking") ?? "";
+        const thinking = textOf(block["thinking"]) ?? "";
         if (thinking !== "" && reading.showsThoughts) read.thoughts.push(thinking);
-        read.trace.thinking(thinking, textIn(block, "signature") ?? "");
+        read.trace.thinking(thinking, textOf(block["signature"]) ?? "");
         break;
       }
       case "redacted_thinking":
-        read.trace.redactedThinking(textIn(block, "data") ?? "");
+        read.trace.redactedThinking(textOf(block["data"]) ?? "");
         break;
       case "tool_use":
         if (block["name"] === reading.answerTool) {
@@ -123,7 +114,7 @@ function toolCall(
   { customTools, makeId }: AnswerReading,
   position: number,
 ): ToolCall | CustomToolCall {
-  const id = textIn(block, "id") || makeId("call", 0, position);
+  const id = textOf(block["id"]) || makeId("call", 0, position);
   const name = textAt(block, "name");
   const input = objectIn(block, "input") ?? {};
   if (customTools.has(name)) return { id, type: "custom", custom: { name, input: freeText(input) } };
@@ -161,12 +152,12 @@ export function refusalOf({ stop_reason, stop_details }: JsonObject): { refusal?
 
 /** In the public format's meaning: cached tokens count as prompt tokens. Undefined where nothing was counted. */
 export function usageOf(usage: JsonObject): Usage | undefined {
-  const input = numberOf(usage["input_tokens"]);
-  const output = numberOf(usage["output_tokens"]);
+  const input = countOf(usage["input_tokens"]);
+  const output = countOf(usage["output_tokens"]);
   if (input === undefined && output === undefined) return undefined;
-  const read = numberOf(usage["cache_read_input_tokens"]);
-  const written = numberOf(usage["cache_creation_input_tokens"]);
-  const thinking = numberOf(objectOf(usage["output_tokens_details"])?.["thinking_tokens"]);
+  const read = countOf(usage["cache_read_input_tokens"]);
+  const written = countOf(usage["cache_creation_input_tokens"]);
+  const thinking = countOf(objectOf(usage["output_tokens_details"])?.["thinking_tokens"]);
   const prompt = (input ?? 0) + (read ?? 0) + (written ?? 0);
   const promptDetails = {
     ...(read !== undefined && { cached_tokens: read }),
@@ -184,17 +175,34 @@ export function usageOf(usage: JsonObject): Usage | undefined {
 
 /** Source: https://platform.claude.com/docs/en/api/messages#usage */
 function billedOf(usage: JsonObject): { [billed]?: Billed } {
-  const cacheWrite1h = numberOf(objectOf(usage["cache_creation"])?.["ephemeral_1h_input_tokens"]);
-  const searches = numberOf(objectOf(usage["server_tool_use"])?.["web_search_requests"]);
+  const cacheWrite1h = countOf(objectOf(usage["cache_creation"])?.["ephemeral_1h_input_tokens"]);
+  const searches = countOf(objectOf(usage["server_tool_use"])?.["web_search_requests"]);
   const serviceTier = textOf(usage["service_tier"]);
-  if (!cacheWrite1h && !searches && serviceTier === undefined) return {};
+  const surcharges = surchargesOf(usage);
+  if (!cacheWrite1h && !searches && serviceTier === undefined && surcharges.length === 0) return {};
   return {
     [billed]: {
       ...(cacheWrite1h && { cacheWrite1h }),
       ...(searches && { tools: { web_search: searches } }),
       ...(serviceTier !== undefined && { serviceTier }),
+      ...(surcharges.length > 0 && { surcharges }),
     },
   };
+}
+
+/** Where and how fast the model ran, of which anything but the usual is billed otherwise. */
+const usualNames: Readonly<Record<string, readonly string[]>> = {
+  // https://platform.claude.com/docs/en/manage-claude/data-residency: "not_available" is of models that know no other.
+  inference_geo: ["global", "not_available"],
+  // https://platform.claude.com/docs/en/build-with-claude/fast-mode
+  speed: ["standard"],
+};
+
+function surchargesOf(usage: JsonObject): string[] {
+  return Object.entries(usualNames).flatMap(([name, usual]) => {
+    const value = textOf(usage[name])?.toLowerCase().slice(0, 64);
+    return value === undefined || value === "" || usual.includes(value) ? [] : [`${name}_${value}`];
+  });
 }
 
 const tiers: Readonly<Record<string, string>> = { standard: "default", priority: "priority" };

@@ -7,7 +7,7 @@ import type { RemoteProvider } from "../provider.ts";
 import { asksForThoughts } from "../thinking-options.ts";
 import { decodeAnswer } from "./answer.ts";
 import { countPrompt, native } from "./native.ts";
-import { authorization, encodeRequest } from "./request.ts";
+import { encodeRequest } from "./request.ts";
 import { AnthropicRules } from "./rules.ts";
 import { AnthropicStream } from "./stream.ts";
 import { ThinkingExtras } from "./thinking.ts";
@@ -31,7 +31,7 @@ export const anthropic: RemoteProvider = {
   name: "anthropic",
   baseUrl: "https://api.anthropic.com",
   environment: {
-    apiKey: ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"],
+    keys: ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"],
     tokens: ["ANTHROPIC_AUTH_TOKEN"],
     baseUrl: ["ANTHROPIC_BASE_URL"],
   },
@@ -60,7 +60,11 @@ export const anthropic: RemoteProvider = {
     "claude-sonnet-4-5",
   ],
   wantsThoughts: asksForThoughts,
-  authorization,
+  keyPlace: {
+    header: "x-api-key",
+    // Access tokens of an account are no API keys: https://platform.claude.com/docs/en/api/overview#authentication
+    tokens: { begin: "sk-ant-oat", headers: { "anthropic-beta": "oauth-2025-04-20" } },
+  },
   encode: encodeRequest,
   decode: decodeAnswer,
   streamDecoder: (call) => new AnthropicStream(call),

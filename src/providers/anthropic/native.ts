@@ -2,6 +2,7 @@
 import { type JsonObject, numberOf, objectOf, textOf } from "../../lib/json/json.ts";
 import type { Call, NativeRoute, TokenCounter, UpstreamRequest } from "../provider.ts";
 import { decodeAnswer } from "./answer.ts";
+import { fitted } from "./fit.ts";
 import { planOutput } from "./output.ts";
 import { callersVersion, encodeBody, outputTokens, sampling, upstreamRequest } from "./request.ts";
 import { anthropicRules } from "./rules.ts";
@@ -10,6 +11,7 @@ import { planThinking } from "./thinking.ts";
 
 export const native: NativeRoute = {
   encode: (body, { account }, headers) => upstreamRequest(account, "", body, callersVersion(headers)),
+  fit: fitted,
   decode: decodeAnswer,
   streamDecoder: (call) => new AnthropicStream(call, true),
   upstreamResponseId: (body) => textOf(objectOf(body)?.["id"]),

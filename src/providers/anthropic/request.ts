@@ -33,28 +33,14 @@ export function upstreamRequest(
   body: NativeBody,
   { version = "2023-06-01", betas }: Version,
 ): UpstreamRequest {
-  const allBetas = [...new Set([...(hasOwnToken(account) ? [ownTokenBeta] : []), ...betas])];
   return {
     url: `${messagesUrl(account.baseUrl)}${path}`,
     headers: {
       "anthropic-version": version,
-      ...authorization(account),
-      ...(allBetas.length > 0 && { "anthropic-beta": allBetas.join(",") }),
+      ...(betas.length > 0 && { "anthropic-beta": [...new Set(betas)].join(",") }),
     },
-    listHeaders: ["anthropic-beta"],
     body,
   };
-}
-
-const ownTokenBeta = "oauth-2025-04-20";
-/** Access tokens of an account are no API keys: https://platform.claude.com/docs/en/api/overview#authentication */
-const hasOwnToken = ({ apiKey }: Account) => apiKey?.startsWith("sk-ant-oat") === true;
-
-export function authorization(account: Account): Record<string, string> {
-  const { apiKey, options } = account;
-  if (apiKey === undefined) return {};
-  if (hasOwnToken(account)) return { authorization: `Bearer ${apiKey}`, "anthropic-beta": ownTokenBeta };
-  return options["bearer"] === true ? { authorization: `Bearer ${apiKey}` } : { "x-api-key": apiKey };
 }
 
 /** @param headers the caller's, as far as the format passes them on */

@@ -2,7 +2,7 @@
  * One stream of the Messages API, event by event.
  * Source: https://platform.claude.com/docs/en/build-with-claude/streaming
  */
-import { type JsonObject, objectOf, parseJson } from "../../lib/json/json.ts";
+import { type JsonObject, objectOf, parseJson, textOf } from "../../lib/json/json.ts";
 import type { SseEvent } from "../../lib/sse.ts";
 import type { ChunkBody, Delta, ThinkingBlock, ToolCallDelta, Usage } from "../../protocols/chat/schema.ts";
 import { InvalidAnswer } from "../../protocols/errors.ts";
@@ -55,11 +55,12 @@ export class AnthropicStream implements StreamDecoder {
   #begun = false;
   #id: string | undefined;
   #answered = false;
-  /** The stop reason that `message_start` already gave. */
+  /** It may come with `message_start` already. */
   #stopReason: unknown;
   #finished = false;
   readonly #passesTexts: boolean;
   #lastIsText = false;
+  isRepetition = false;
 
   /**
    * @param passesTexts fragments of text need not come by here. Then the places of texts among thoughts and calls are not known,
@@ -85,6 +86,7 @@ export class AnthropicStream implements StreamDecoder {
 
   push({ event, data }: SseEvent): ChunkBody[] {
     this.#lastIsText = false;
+    this.isRepetition = false;
     if (this.#finished) return none;
     if (event === "error") throw reportedError(data);
     const parsed = eventIn(data);
@@ -103,6 +105,8 @@ export class AnthropicStream implements StreamDecoder {
         if (!this.#begun) throw new InvalidAnswer("an answer without its beginning");
         return this.#update(objectAt(parsed, "delta"), objectOf(parsed["usage"]) ?? {});
       case "message_stop":
+        // Nothing but its type tells it from an event that lost what it said.
+        textAt(parsed, "type");
         return this.#end();
       case "":
         throw new InvalidAnswer("an event without a type");
@@ -115,11 +119,20 @@ export class AnthropicStream implements StreamDecoder {
     return none;
   }
 
+  /**
+   * Some gateways tell the beginning of one message twice, the second time with all that is known of it:
+   * https://github.com/maximhq/bifrost/issues/4556, https://github.com/BerriAI/litellm/issues/32478
+   */
   #begin(message: JsonObject): ChunkBody[] {
-    if (this.#begun) throw new InvalidAnswer("a second answer within one stream");
-    this.#begun = true;
-    this.#id = textIn(message, "id");
+    const id = textOf(message["id"]);
+    if (this.#begun) {
+      if (id === undefined || id !== this.#id) throw new InvalidAnswer("a second answer within one stream");
+      this.isRepetition = true;
+    }
     this.#count(objectOf(message["usage"]) ?? {});
+    if (this.#begun) return none;
+    this.#begun = true;
+    this.#id = id;
     this.#stopReason = textIn(message, "stop_reason");
     // Blocks stand here already when a server tool's code has called one of the caller's tools:
     // https://platform.claude.com/docs/en/agents-and-tools/tool-use/programmatic-tool-calling
@@ -170,14 +183,14 @@ export class AnthropicStream implements StreamDecoder {
       case "text":
         return this.#startWith(index, { kind: "text", length: 0, citations: [] }, textIn(block, "text"));
       case "thinking": {
-        const open: OpenBlock = { kind: "thinking", text: "", signature: textIn(block, "signature") ?? "" };
-        return this.#startWith(index, open, textIn(block, "thinking"));
+        const open: OpenBlock = { kind: "thinking", text: "", signature: textOf(block["signature"]) ?? "" };
+        return this.#startWith(index, open, textOf(block["thinking"]));
       }
       case "tool_use":
         return this.#startCall(index, block);
       case "redacted_thinking":
         this.#open.set(index, { kind: "other" });
-        return endedThought(this.#trace.redactedThinking(textIn(block, "data") ?? ""));
+        return endedThought(this.#trace.redactedThinking(textOf(block["data"]) ?? ""));
     }
     this.#open.set(index, { kind: "other" });
     return none;
@@ -195,7 +208,7 @@ export class AnthropicStream implements StreamDecoder {
       this.#open.set(index, { kind: "answer", input, length: 0 });
       return none;
     }
-    const call = { index: this.#calls, id: textIn(block, "id") || this.#reading.makeId("call", 0, this.#calls) };
+    const call = { index: this.#calls, id: textOf(block["id"]) || this.#reading.makeId("call", 0, this.#calls) };
     this.#calls += 1;
     this.#trace.toolUse();
     if (this.#reading.customTools.has(name)) {
@@ -217,9 +230,9 @@ export class AnthropicStream implements StreamDecoder {
       case "input_json_delta":
         return this.#json(open, textAt(delta, "partial_json"));
       case "thinking_delta":
-        return open.kind === "thinking" ? this.#thought(open, textAt(delta, "thinking")) : misplaced();
+        return open.kind === "thinking" ? this.#thought(open, textOf(delta["thinking"]) ?? "") : misplaced();
       case "signature_delta":
-        if (open.kind === "thinking") open.signature = textAt(delta, "signature");
+        if (open.kind === "thinking") open.signature = textOf(delta["signature"]) ?? "";
         return none;
       case "citations_delta":
         if (open.kind === "text") open.citations.push(delta["citation"]);
@@ -293,13 +306,20 @@ export class AnthropicStream implements StreamDecoder {
 
   #update(delta: JsonObject, usage: JsonObject): ChunkBody[] {
     this.#count(usage);
-    if (textIn(delta, "stop_reason") !== undefined && !this.#answered) return this.#finish(delta);
+    const reason = textIn(delta, "stop_reason");
+    if (reason !== undefined && reason !== (this.#stopReason ?? reason)) throw new InvalidAnswer("an end of two kinds");
+    if (reason !== undefined && !this.#answered) return this.#finish(delta);
     const counts = usageOf(this.#usage);
     return counts === undefined ? [] : [{ choices: [], usage: counts }];
   }
 
   #finish(delta: JsonObject): ChunkBody[] {
     this.#answered = true;
+    this.#stopReason = delta["stop_reason"];
+    const finish_reason = finishReason(this.#stopReason, this.#calls > 0);
+    const isCut = finish_reason === "length" || finish_reason === "content_filter";
+    if (!isCut && this.#open.values().some(isBareCall))
+      throw new InvalidAnswer("a call of which only the beginning came");
     const bodies = [...this.#open.keys()].flatMap((index) => this.#stop(index));
     const last: Delta = {
       ...(!this.#hasContent && this.#calls === 0 && { content: "" }),
@@ -307,7 +327,6 @@ export class AnthropicStream implements StreamDecoder {
       ...this.#replay(),
     };
     if (Object.keys(last).length > 0) bodies.push(deltaBody(last));
-    const finish_reason = finishReason(delta["stop_reason"], this.#calls > 0);
     const usage = usageOf(this.#usage);
     bodies.push({
       choices: [{ index: 0, delta: {}, finish_reason }],
@@ -316,6 +335,11 @@ export class AnthropicStream implements StreamDecoder {
     });
     return bodies;
   }
+}
+
+/** Some gateways leave out a block's end, but not all of its input too. */
+function isBareCall(open: OpenBlock): boolean {
+  return (open.kind === "call" && !open.begun) || (open.kind === "custom" && open.json === "");
 }
 
 /** Its own words, where it has no other form. */

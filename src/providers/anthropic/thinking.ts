@@ -132,8 +132,9 @@ function effortFor(budget: number | undefined): Effort | undefined {
 }
 
 /** The requested level, or the highest one below it that the model supports. */
-function nearestEffort(requested: Level | undefined, known: readonly Effort[]): Effort | undefined {
-  if (requested === undefined) return undefined;
-  const limit = requested === "minimal" ? 0 : levels.indexOf(requested);
+export function nearestEffort(requested: unknown, known: readonly Effort[]): Effort | undefined {
+  const at = levels.indexOf(requested as Effort);
+  if (at < 0 && requested !== "minimal") return undefined;
+  const limit = Math.max(0, at);
   return known.findLast((level) => levels.indexOf(level) <= limit) ?? known[0];
 }

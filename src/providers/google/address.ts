@@ -1,4 +1,5 @@
-/** Where a model's methods are, and the header that carries the key. */
+/** Where a model's methods are. */
+import { segmentOf } from "../../protocols/model-id.ts";
 import type { Account } from "../provider.ts";
 
 /** @param method with its query */
@@ -16,12 +17,5 @@ export function apiRoot({ baseUrl }: Account): string {
 /** The name comes from the caller: nothing in it may lead to another resource. */
 function resourceOf(model: string): string {
   const tuned = "tunedModels/";
-  return model.startsWith(tuned)
-    ? tuned + encodeURIComponent(model.slice(tuned.length))
-    : `models/${encodeURIComponent(model)}`;
-}
-
-export function authOf({ apiKey, options }: Account): Record<string, string> {
-  if (apiKey === undefined) return {};
-  return options["bearer"] === true ? { authorization: `Bearer ${apiKey}` } : { "x-goog-api-key": apiKey };
+  return model.startsWith(tuned) ? tuned + segmentOf(model.slice(tuned.length)) : `models/${segmentOf(model)}`;
 }

@@ -3,6 +3,7 @@
  * reader serves both.
  * Source: https://ai.google.dev/api/generate-content#v1beta.GenerateContentResponse
  */
+
 import {
   isObject,
   type JsonObject,
@@ -15,46 +16,14 @@ import {
 } from "../../lib/json/json.ts";
 import { ownMember } from "../../lib/own-member.ts";
 import type { SseEvent } from "../../lib/sse.ts";
-import type {
-  AnswerMessage,
-  ChunkBody,
-  ChunkChoice,
-  CompletionBody,
-  Delta,
-  FinishReason,
-  ToolCallDelta,
-  Usage,
-} from "../../protocols/chat/schema.ts";
+import type { AnswerMessage, ChunkBody, ChunkChoice, CompletionBody, Usage } from "../../protocols/chat/schema.ts";
 import { doneData } from "../../protocols/chat/stream.ts";
 import { InvalidAnswer, UpstreamFault } from "../../protocols/errors.ts";
-import { idsFor, type MakeId } from "../made-ids.ts";
 import type { AnsweredCall, StreamDecoder, TextPlace } from "../provider.ts";
-import { jsonIn, objectIn, objectsIn, plainWords, textAt, textIn } from "../reading.ts";
-import { citationsOf } from "./citations.ts";
-import { logprobsOf, searchesIn, usageOf } from "./counts.ts";
-import { PartialArguments } from "./partial-arguments.ts";
-import { thoughtsWanted } from "./thinking.ts";
+import { jsonIn, objectIn, objectsIn, plainWords } from "../reading.ts";
+import { CandidateReader, isEmpty, reasonOf } from "./candidate.ts";
+import { searchesIn, usageOf } from "./counts.ts";
 
-/**
- * Every other reason becomes "stop", or "tool_calls" where there are calls, with the reason itself in `metadata`.
- * Source: https://ai.google.dev/api/generate-content#FinishReason
- */
-const finishReasons: Readonly<Record<string, FinishReason>> = {
-  STOP: "stop",
-  MAX_TOKENS: "length",
-  // The answer is unfinished, and `continuation_token` continues it.
-  CONTINUATION: "length",
-  SAFETY: "content_filter",
-  RECITATION: "content_filter",
-  BLOCKLIST: "content_filter",
-  PROHIBITED_CONTENT: "content_filter",
-  SPII: "content_filter",
-  LANGUAGE: "content_filter",
-  IMAGE_SAFETY: "content_filter",
-  IMAGE_PROHIBITED_CONTENT: "content_filter",
-  IMAGE_RECITATION: "content_filter",
-  MODEL_ARMOR: "content_filter",
-};
 const selfEvident = new Set(["STOP", "MAX_TOKENS"]);
 
 /** Source: https://ai.google.dev/gemini-api/docs/troubleshooting#error-codes */
@@ -183,7 +152,7 @@ class AnswerReader {
       const note = finishNote(candidate, index);
       if (note !== undefined) chunk.metadata = { ...chunk.metadata, ...note };
     }
-    const refusal = blockOf(objectIn(answer, "promptFeedback"));
+    const refusal = blockOf(objectOf(answer["promptFeedback"]));
     if (this.#isBlocked && chunk.choices.length > 0) throw new InvalidAnswer("more of the answer behind its end");
     if (refusal !== undefined && this.#candidates.size === 0 && !this.#isBlocked) {
       this.#isBlocked = true;
@@ -243,144 +212,6 @@ class AnswerReader {
   }
 }
 
-/** A call whose arguments are still coming, piece by piece. */
-type OpenCall = { readonly call: ToolCallDelta; readonly pieces: PartialArguments };
-
-/** What lasts from one event of a candidate to its next. */
-class CandidateReader {
-  readonly #index: number;
-  readonly #makeId: MakeId;
-  readonly #withThoughts: boolean;
-  #toolCalls = 0;
-  #images = 0;
-  #open: OpenCall | undefined;
-  #signature: string | undefined;
-  #continuation: string | undefined;
-  #grounding: JsonObject | undefined;
-  #text = "";
-  finished = false;
-
-  repeat(text: string): void {
-    this.#text += text;
-  }
-
-  get grounding(): JsonObject | undefined {
-    return this.#grounding;
-  }
-
-  constructor(index: number, call: AnsweredCall) {
-    this.#index = index;
-    this.#makeId = idsFor(call);
-    this.#withThoughts = thoughtsWanted(call) === true;
-  }
-
-  /** @param whole whether this is the whole candidate: it may lack a finish reason, but not be empty */
-  read(candidate: JsonObject, whole: boolean): ChunkChoice | undefined {
-    const delta: Delta = {};
-    const content = objectIn(candidate, "content");
-    for (const part of content === undefined ? [] : objectsIn(content, "parts")) this.#part(part, delta);
-    const finishReason = reasonOf(textIn(candidate, "finishReason"));
-    if (this.finished) {
-      if (!isEmpty(delta)) throw new InvalidAnswer("more of the answer behind its end");
-      return undefined;
-    }
-    this.#text += delta.content ?? "";
-    this.#grounding = objectOf(candidate["groundingMetadata"]) ?? this.#grounding;
-    this.#continuation = textOf(candidate["continuationToken"]) ?? this.#continuation;
-    if (whole && finishReason === undefined && isEmpty(delta)) throw new InvalidAnswer("an empty answer");
-    const reason = finishReason ?? (whole ? "STOP" : undefined);
-    const finish_reason = reason === undefined ? null : this.#finish(reason, delta);
-    const logprobs = logprobsOf(objectOf(candidate["logprobsResult"]));
-    if (finish_reason === null && logprobs === undefined && isEmpty(delta)) return undefined;
-    return { index: this.#index, delta, finish_reason, ...(logprobs !== undefined && { logprobs }) };
-  }
-
-  #part(part: JsonObject, delta: Delta): void {
-    const functionCall = objectIn(part, "functionCall");
-    const inlineData = objectIn(part, "inlineData");
-    const text = textIn(part, "text") ?? "";
-    const signature = textIn(part, "thoughtSignature");
-    const isThought = part["thought"] === true;
-    // An empty call ends one that came in pieces, unless the part says something else.
-    const isElse = text !== "" || !saysNothing(inlineData);
-    if (functionCall !== undefined && !(isElse && saysNothing(functionCall))) {
-      this.#functionCall(functionCall, signature, delta);
-    } else if (inlineData !== undefined && !saysNothing(inlineData)) {
-      this.#inlineData(inlineData, isThought, signature, delta);
-    } else if (isThought) {
-      if (this.#withThoughts) delta.reasoning_content = (delta.reasoning_content ?? "") + text;
-    } else {
-      if (text !== "") delta.content = (delta.content ?? "") + text;
-      this.#signature = signature ?? this.#signature;
-    }
-  }
-
-  /** Calls arrive whole, or, where streamed arguments were asked for, as a name, pieces of arguments, and an empty call. */
-  #functionCall(given: JsonObject, signature: string | undefined, delta: Delta): void {
-    const name = textIn(given, "name") || undefined;
-    const pieces = objectsIn(given, "partialArgs");
-    if (name !== undefined) {
-      this.#closeCall(delta);
-      const id = textIn(given, "id") || this.#makeId("call", this.#index, this.#toolCalls);
-      const call: ToolCallDelta = {
-        index: this.#toolCalls++,
-        id,
-        type: "function",
-        function: { name, arguments: JSON.stringify(objectIn(given, "args") ?? {}) },
-        ...(signature && { extra_content: { google: { thought_signature: signature } } }),
-      };
-      this.#open = { call, pieces: new PartialArguments() };
-    }
-    if (this.#open === undefined) {
-      if (pieces.length > 0 || given["args"] != null) throw new InvalidAnswer("a part of a call that has not begun");
-      return;
-    }
-    for (const piece of pieces) this.#open.pieces.add(piece);
-    if (given["willContinue"] !== true) this.#closeCall(delta);
-  }
-
-  /** @param isCut whether the answer was cut short within it */
-  #closeCall(delta: Delta, isCut = false): void {
-    if (this.#open === undefined) return;
-    const { call, pieces } = this.#open;
-    if (!isCut) pieces.end();
-    if (!pieces.empty) call.function = { ...call.function, arguments: JSON.stringify(pieces.value) };
-    delta.tool_calls = [...(delta.tool_calls ?? []), call];
-    this.#open = undefined;
-  }
-
-  /** Images have no field in the public format: they go where other gateways put them too. Draft images are thoughts. */
-  #inlineData(media: JsonObject, isThought: boolean, signature: string | undefined, delta: Delta): void {
-    const [mimeType, data] = [textAt(media, "mimeType"), textAt(media, "data")];
-    if (isThought) return;
-    if (mimeType.startsWith("audio/")) {
-      delta["audio"] = { id: this.#makeId("audio", this.#index, 0), data, transcript: "", expires_at: 0 };
-      return;
-    }
-    const image = {
-      index: this.#images++,
-      type: "image_url",
-      image_url: { url: `data:${mimeType};base64,${data}` },
-      ...(signature && { extra_content: { google: { thought_signature: signature } } }),
-    };
-    delta["images"] = [...listOf(delta["images"]), image];
-  }
-
-  #finish(reason: string, delta: Delta): FinishReason {
-    this.finished = true;
-    this.#closeCall(delta, reason !== "STOP");
-    const state = {
-      ...(this.#signature && { thought_signature: this.#signature }),
-      ...(reason === "CONTINUATION" && this.#continuation && { continuation_token: this.#continuation }),
-    };
-    if (!isEmpty(state)) delta.extra_content = { google: state };
-    const annotations = citationsOf(this.#grounding, this.#text);
-    if (annotations.length > 0) delta.annotations = annotations;
-    const finish = Object.hasOwn(finishReasons, reason) ? finishReasons[reason]! : "stop";
-    return finish === "stop" && this.#toolCalls > 0 ? "tool_calls" : finish;
-  }
-}
-
 /**
  * A stream's answers in one list, as they come where `alt=sse` got lost on the way.
  * @throws UpstreamFault when one of them is an error; InvalidAnswer when one of them is no answer, or out of order
@@ -432,10 +263,6 @@ function blockOf(feedback: JsonObject | undefined): string | undefined {
   return `The prompt was blocked: ${reason}${message === undefined ? "." : ` (${message})`}`;
 }
 
-function reasonOf(reason: unknown): string | undefined {
-  return typeof reason === "string" && reason !== "" && reason !== "FINISH_REASON_UNSPECIFIED" ? reason : undefined;
-}
-
 /** The upstream's own words where the public format has none. Those of choice 0 are plain, of others numbered. */
 function finishNote(candidate: JsonObject, index: number): Record<string, string> | undefined {
   const reason = reasonOf(candidate["finishReason"]);
@@ -450,9 +277,4 @@ function finishNote(candidate: JsonObject, index: number): Record<string, string
 
 function indexOf(value: unknown): number | undefined {
   return Number.isInteger(value) && (value as number) >= 0 ? (value as number) : undefined;
-}
-
-function isEmpty(value: object): boolean {
-  for (const _ in value) return false;
-  return true;
 }

@@ -5,7 +5,7 @@
 import { isObject, listOf, numberOf, objectOf } from "../../lib/json/json.ts";
 import { ApiError, InvalidAnswer } from "../../protocols/errors.ts";
 import type { EmbeddingsCall, EmbeddingsFormat } from "../provider.ts";
-import { authOf, methodUrl } from "./address.ts";
+import { methodUrl } from "./address.ts";
 
 /** "at most 100 requests can be in one batch" */
 const batch = 100;
@@ -23,7 +23,6 @@ export const googleEmbeddings: EmbeddingsFormat = {
     const requests = texts.map((text) => ({ ...shared, content: { parts: [{ text }] } }));
     return {
       url: methodUrl(account, model, "batchEmbedContents"),
-      headers: authOf(account),
       body: JSON.stringify({ requests }),
     };
   },

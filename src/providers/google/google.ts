@@ -6,7 +6,7 @@
 
 import { Type } from "@sinclair/typebox";
 import type { Call, RemoteProvider, TokenCounter } from "../provider.ts";
-import { apiRoot, authOf, methodUrl } from "./address.ts";
+import { apiRoot, methodUrl } from "./address.ts";
 import { decodeAnswer, GoogleStreamDecoder } from "./answer.ts";
 import { googleEmbeddings } from "./embeddings.ts";
 import { remoteMedia } from "./media.ts";
@@ -22,7 +22,7 @@ export const google: RemoteProvider = {
   name: "google",
   baseUrl: "https://generativelanguage.googleapis.com/v1beta",
   environment: {
-    apiKey: ["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"],
+    keys: ["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"],
     baseUrl: ["GEMINI_BASE_URL", "GOOGLE_GEMINI_BASE_URL"],
   },
   keyOptional: false,
@@ -52,12 +52,11 @@ export const google: RemoteProvider = {
   ],
   wantsThoughts,
   apiRoot,
-  authorization: authOf,
+  keyPlace: { header: "x-goog-api-key" },
   embeddings: googleEmbeddings,
   remoteMedia,
   encode: (call) => ({
     url: answerUrl(call),
-    headers: authOf(call.account),
     body: JSON.stringify(requestBody(call, googleRules(call))),
   }),
   counter: countPrompt,

@@ -2,7 +2,7 @@
 import type { JsonObject } from "../../lib/json/json.ts";
 import { numberOf, objectOf } from "../../lib/json/json.ts";
 import type { Call, NativeBody, NativeRoute, TokenCounter } from "../provider.ts";
-import { authOf, methodUrl } from "./address.ts";
+import { methodUrl } from "./address.ts";
 import { decodeAnswer, GoogleStreamDecoder } from "./answer.ts";
 import { changedConfig } from "./request.ts";
 import { googleRules, modelName } from "./rules.ts";
@@ -14,7 +14,7 @@ export function answerUrl(call: Call): string {
 }
 
 export const native: NativeRoute = {
-  encode: (body, call) => ({ url: answerUrl(call), headers: authOf(call.account), body }),
+  encode: (body, call) => ({ url: answerUrl(call), body }),
   decode: decodeAnswer,
   streamDecoder: (call) => new GoogleStreamDecoder(call),
   members,
@@ -24,7 +24,7 @@ export const native: NativeRoute = {
 /** Source: https://ai.google.dev/api/tokens */
 export function counter(body: NativeBody, call: Call): TokenCounter {
   return {
-    request: { url: methodUrl(call.account, modelName(call), "countTokens"), headers: authOf(call.account), body },
+    request: { url: methodUrl(call.account, modelName(call), "countTokens"), body },
     tokensIn: (answer) => numberOf(objectOf(answer)?.["totalTokens"]),
   };
 }

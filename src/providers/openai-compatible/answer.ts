@@ -3,7 +3,7 @@
  * anything that can be read in one way only is read so, whoever sent it.
  * Source: https://platform.openai.com/docs/api-reference/chat/object
  */
-import { isObject, type JsonObject, saysNothing } from "../../lib/json/json.ts";
+import { isObject, type JsonObject, listOf, objectOf, saysNothing, textOf } from "../../lib/json/json.ts";
 import type {
   AnswerMessage,
   Choice,
@@ -11,7 +11,6 @@ import type {
   CustomToolCall,
   FinishReason,
   Logprobs,
-  Metadata,
   OtherToolCall,
   ToolCall,
   Usage,
@@ -19,7 +18,19 @@ import type {
 import { calledIn, isOtherKind } from "../../protocols/chat/tools.ts";
 import { InvalidAnswer, UpstreamFault } from "../../protocols/errors.ts";
 import type { MakeId } from "../made-ids.ts";
-import { objectIn, objectsIn, textIn } from "../reading.ts";
+import {
+  annotationsOf,
+  countOf,
+  countsByName,
+  impossible,
+  logprobsOf,
+  metadataOf,
+  objectIn,
+  objectsIn,
+  textIn,
+  thinkingBlocksOf,
+} from "../reading.ts";
+import { plainCompletionOf } from "./plain-answer.ts";
 import type { Quirks } from "./quirks.ts";
 import { ThinkTags } from "./think-tags.ts";
 
@@ -37,6 +48,18 @@ export function completionOf(
   // Google's form of errors, which its endpoint of this kind keeps.
   const body = Array.isArray(given) && given.length === 1 ? given[0] : given;
   if (!isObject(body)) throw new InvalidAnswer("something that is no answer");
+  const plain = echo === undefined ? plainCompletionOf(body, quirks) : undefined;
+  return plain ?? anyCompletionOf(body, text, quirks, makeId, echo);
+}
+
+/** Reads any answer, the plain ones among them. */
+export function anyCompletionOf(
+  body: JsonObject,
+  text: string,
+  quirks: Quirks,
+  makeId: MakeId,
+  echo?: string,
+): CompletionBody {
   if (isFault(body)) throw new UpstreamFault(text, faultStatus(body));
   const said = objectsIn(body, "choices");
   if (said.length === 0) throw new InvalidAnswer("something that is no answer");
@@ -92,9 +115,7 @@ type Texts = { content: string | undefined; thoughts: string | undefined };
  * @throws InvalidAnswer where there is something else
  */
 export function textsOf(from: JsonObject, tags: ThinkTags | undefined, isWhole: boolean): Texts {
-  // The same text may stand in two of them: https://docs.vllm.ai/en/latest/features/reasoning_outputs.html
-  const named = [from["reasoning_content"], from["reasoning"], from["reasoning_text"]];
-  let thoughts = named.find((text) => typeof text === "string" && text !== "") as string | undefined;
+  let thoughts = thoughtsIn(from);
   let content: string | undefined;
   if (!Array.isArray(from["content"])) content = textIn(from, "content");
   else {
@@ -105,6 +126,12 @@ export function textsOf(from: JsonObject, tags: ThinkTags | undefined, isWhole: 
   if (tags === undefined || content === undefined) return { content, thoughts };
   const split = tags.push(content, isWhole);
   return { content: split.content, thoughts: (thoughts ?? "") + split.thoughts };
+}
+
+/** The same text may stand in two members: https://docs.vllm.ai/en/latest/features/reasoning_outputs.html */
+export function thoughtsIn(from: JsonObject): string | undefined {
+  const named = [from["reasoning_content"], from["reasoning"], from["reasoning_text"]];
+  return named.find((text) => typeof text === "string" && text !== "") as string | undefined;
 }
 
 function thinkingOf({ thinking }: JsonObject): string {
@@ -172,7 +199,7 @@ export function isFailure(reason: unknown): boolean {
 
 /** @returns undefined while there is none; the nearest legal value for what nobody documents */
 export function finishReasonOf(choice: JsonObject, hasCalls: boolean): FinishReason | undefined {
-  const reason = textIn(choice, "finish_reason") ?? "";
+  const reason = textOf(choice["finish_reason"]) ?? "";
   if (reason === "") return undefined;
   const word = [reason, reason.toLowerCase()].find((one) => Object.hasOwn(finishReasons, one));
   const known = word === undefined ? "stop" : finishReasons[word]!;
@@ -185,8 +212,8 @@ export function finishReasonOf(choice: JsonObject, hasCalls: boolean): FinishRea
  */
 export function usageOf(reported: unknown, quirks: Quirks): Usage | undefined {
   if (!isObject(reported)) return undefined;
-  const promptDetails = numbersOf(reported["prompt_tokens_details"]);
-  const completionDetails = numbersOf(reported["completion_tokens_details"]);
+  const promptDetails = countsByName(reported["prompt_tokens_details"]);
+  const completionDetails = countsByName(reported["completion_tokens_details"]);
   // https://api-docs.deepseek.com/guides/kv_cache, https://platform.moonshot.ai/docs/api/chat
   fill(promptDetails, "cached_tokens", reported["prompt_cache_hit_tokens"] ?? reported["cached_tokens"]);
   // https://docs.perplexity.ai/api-reference/chat-completions-post
@@ -208,22 +235,9 @@ export function usageOf(reported: unknown, quirks: Quirks): Usage | undefined {
   };
 }
 
-function countOf(value: unknown): number | undefined {
-  return typeof value === "number" && value >= 0 ? value : undefined;
-}
-
-function numbersOf(value: unknown): Record<string, number> {
-  const numbers: Record<string, number> = {};
-  if (!isObject(value)) return numbers;
-  for (const key in value) {
-    const number = value[key];
-    if (typeof number === "number") numbers[key] = number;
-  }
-  return numbers;
-}
-
 function fill(details: Record<string, number>, name: string, value: unknown): void {
-  if (typeof value === "number") details[name] ??= value;
+  const count = countOf(value);
+  if (count !== undefined) details[name] ??= count;
 }
 
 function isEmpty(value: object): boolean {
@@ -243,6 +257,7 @@ const knownTopLevel = new Set([
   "x_groq",
   "prompt",
   "error",
+  "ended_thought",
 ]);
 /** `text` repeats the fragment: https://docs.together.ai/reference/chat-completions-1 */
 const knownInChoice = new Set(["index", "message", "delta", "finish_reason", "logprobs", "usage", "error", "text"]);
@@ -251,10 +266,46 @@ const thoughts = ["reasoning_content", "reasoning", "reasoning_text"];
 const knownInMessage = new Set(["role", "content", "tool_calls", "channel", "index", "token_id", ...thoughts]);
 const usageDetails = new Set(["prompt_tokens_details", "completion_tokens_details"]);
 
+type Lens = (value: unknown) => unknown;
+
+/** How members are read that formats beside this one, or typed clients, look into: what is of another kind is absent. */
+const lenses: ReadonlyMap<string, Lens> = new Map<string, Lens>([
+  ["refusal", textOf],
+  ["annotations", annotationsOf],
+  ["thinking_blocks", thinkingBlocksOf],
+  ["reasoning_details", (value) => listOf(value).filter(isObject)],
+  ["extra_content", objectOf],
+  ["audio", audioOf],
+  ["function_call", functionCallOf],
+  ["service_tier", textOf],
+  ["system_fingerprint", textOf],
+]);
+
+/** https://platform.openai.com/docs/api-reference/chat/object (audio) */
+export function audioOf(value: unknown): JsonObject | undefined {
+  const { id, data, transcript, expires_at } = objectOf(value) ?? {};
+  const texts = Object.entries({ id, data, transcript }).filter(([, text]) => typeof text === "string");
+  const expires = countOf(expires_at);
+  if (texts.length === 0 && expires === undefined) return undefined;
+  return { ...Object.fromEntries(texts), ...(expires !== undefined && { expires_at: expires }) };
+}
+
+/** A call, or a fragment of one. */
+function functionCallOf(value: unknown): JsonObject | undefined {
+  const { name, arguments: written } = objectOf(value) ?? {};
+  if (typeof name !== "string" && typeof written !== "string") return undefined;
+  return { ...(typeof name === "string" && { name }), arguments: stringOf(written) };
+}
+
 /** What else was said; fields that an upstream invents are the caller's to read. */
 function extrasOf(from: JsonObject, known: ReadonlySet<string>): JsonObject {
   const extras: JsonObject = {};
-  for (const key in from) if (!known.has(key) && from[key] != null) extras[key] = from[key];
+  for (const key in from) {
+    if (known.has(key) || from[key] == null) continue;
+    const lens = lenses.get(key);
+    const value = lens === undefined ? from[key] : lens(from[key]);
+    if (value !== undefined) extras[key] = value;
+  }
   return extras;
 }
 
@@ -262,7 +313,7 @@ export function chunkExtrasOf(chunk: JsonObject): JsonObject {
   return extrasOf(chunk, knownTopLevel);
 }
 export function choiceExtrasOf(choice: JsonObject): { logprobs?: Logprobs; [extra: string]: unknown } {
-  const logprobs = logprobsOf(choice["logprobs"]);
+  const logprobs = choiceLogprobs(choice["logprobs"]);
   return { ...(logprobs && { logprobs }), ...withoutEmpty(extrasOf(choice, knownInChoice)) };
 }
 /** Of a fragment only what says something: many repeat empty fields in each. */
@@ -279,31 +330,24 @@ function withoutEmpty(fields: JsonObject): JsonObject {
 }
 
 /** In today's form, or in that of the older completions, which Together still gives: https://docs.together.ai/docs/logprobs */
-function logprobsOf(value: unknown): Logprobs | undefined {
+function choiceLogprobs(value: unknown): Logprobs | undefined {
   if (!isObject(value)) return undefined;
   if (!Array.isArray(value["tokens"])) {
-    for (const name of ["content", "refusal"]) objectsIn(value, name);
-    return value as Logprobs;
+    const { content, refusal } = value;
+    return {
+      content: Array.isArray(content) ? logprobsOf(content) : null,
+      ...(refusal !== undefined && { refusal: Array.isArray(refusal) ? logprobsOf(refusal) : null }),
+    };
   }
   const chances = Array.isArray(value["token_logprobs"]) ? value["token_logprobs"] : [];
   return {
     content: value["tokens"].map((token, at) => ({
       token: stringOf(token),
-      logprob: typeof chances[at] === "number" ? chances[at] : impossible,
+      logprob: Number.isFinite(chances[at]) ? chances[at] : impossible,
       bytes: null,
       top_logprobs: [],
     })),
   };
-}
-
-/** The public format's word for "very unlikely". */
-const impossible = -9999;
-
-/** The values that typed clients can read. */
-export function metadataOf(value: unknown): Metadata | undefined {
-  if (!isObject(value)) return undefined;
-  const texts = Object.entries(value).filter((entry): entry is [string, string] => typeof entry[1] === "string");
-  return texts.length === 0 ? undefined : Object.fromEntries(texts);
 }
 
 /**

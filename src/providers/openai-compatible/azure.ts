@@ -14,10 +14,7 @@ import { openAiCompatible } from "./openai-compatible.ts";
 const undated = new Set<unknown>(["latest", "preview"]);
 
 /** Here the deployment is named by the body: https://learn.microsoft.com/azure/ai-foundry/openai/how-to/responses */
-const responsesAddress: ResponsesAddress = {
-  url: (path, account) => addressOf(account, path, path),
-  headers,
-};
+const responsesAddress: ResponsesAddress = (path, account) => addressOf(account, path, path);
 
 const chat = openAiCompatible({
   name: "azure",
@@ -25,7 +22,7 @@ const chat = openAiCompatible({
   baseUrl: "",
   // The variables of the official library: https://github.com/openai/openai-python#microsoft-azure-openai
   environment: {
-    apiKey: ["AZURE_OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN"],
+    keys: ["AZURE_OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN"],
     tokens: ["AZURE_OPENAI_AD_TOKEN"],
     baseUrl: ["AZURE_OPENAI_ENDPOINT"],
     options: { OPENAI_API_VERSION: "api_version" },
@@ -45,7 +42,7 @@ const chat = openAiCompatible({
   }),
   url: (operation, model, account) =>
     addressOf(account, operation, `deployments/${encodeURIComponent(model)}/${operation}`),
-  headers,
+  keyPlace: { header: "api-key" },
   native: nativeResponses(openaiResponses, responsesAddress),
 });
 
@@ -58,9 +55,4 @@ function addressOf({ baseUrl, options }: Account, path: string, datedPath: strin
   const query = typeof version === "string" && version !== "v1" ? `?api-version=${encodeURIComponent(version)}` : "";
   const isUndated = query === "" || undated.has(version);
   return isUndated ? `${resource}/openai/v1/${path}${query}` : `${resource}/openai/${datedPath}${query}`;
-}
-
-function headers({ apiKey, options }: Account): Record<string, string> {
-  if (apiKey === undefined) return {};
-  return options["bearer"] === true ? { authorization: `Bearer ${apiKey}` } : { "api-key": apiKey };
 }

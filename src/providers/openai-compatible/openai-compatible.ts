@@ -7,6 +7,7 @@ import { type ModelRule, rulesFor } from "../model-rules.ts";
 import type {
   Account,
   Call,
+  KeyPlace,
   NativeRoute,
   Operation,
   ProviderEnvironment,
@@ -43,7 +44,7 @@ type CompatibleSpec = {
   /** What it is known not to have. */
   readonly lacks?: readonly Operation[];
   readonly operationFields?: RemoteProvider["operationFields"];
-  readonly headers?: (account: Account) => Record<string, string>;
+  readonly keyPlace?: KeyPlace;
   /** How it speaks the Responses format, where it does. */
   readonly responses?: ResponsesQuirks;
   /** Where it takes calls of that format's own clients, if `responses` does not say it. */
@@ -60,15 +61,19 @@ const thinking = Type.Optional(
 export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
   const { name, baseUrl, environment, options, quirks = {}, modelRules = [] } = spec;
   const merged = new WeakMap<object, Quirks>();
+  /** Of the latest call: one call asks several times. */
+  let latest: { readonly model: string; readonly overrides: object; readonly quirks: Quirks } | undefined;
   const quirksOf = ({ model, account }: Call): Quirks => {
     if (modelRules.length === 0 && account.modelRules.length === 0) return quirks;
+    if (latest?.overrides === account.modelRules && latest.model === model) return latest.quirks;
     const rules = rulesFor<Quirks>(model, account.modelRules, modelRules);
     const known = merged.get(rules) ?? { ...quirks, ...rules };
     merged.set(rules, known);
+    latest = { model, overrides: account.modelRules, quirks: known };
     return known;
   };
-  const { headers: authorization = bearer, url = below, lacks = [], operationFields } = spec;
-  const legacy = textCompletions(url, authorization);
+  const { keyPlace, url = below, lacks = [], operationFields } = spec;
+  const legacy = textCompletions(url);
   const chat: RemoteProvider = {
     kind: "remote",
     format: "chat",
@@ -81,14 +86,13 @@ export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
     modelRules: Quirks,
     ...(options === undefined ? {} : { options }),
     wantsThoughts: asksForThoughts,
-    authorization,
+    ...(keyPlace === undefined ? {} : { keyPlace }),
     endpoint: (operation, model, account) => (lacks.includes(operation) ? undefined : url(operation, model, account)),
     ...(operationFields === undefined ? {} : { operationFields }),
     native: (format, call) => (format === "completions" && quirksOf(call).completions === true ? legacy : undefined),
     remoteMedia: (call) => (quirksOf(call).inline_images === true ? remoteImages(call) : []),
     encode: (call) => ({
       url: url("chat/completions", call.model, call.account),
-      headers: authorization(call.account),
       body: written(call, quirksOf(call)),
     }),
     decode: (body, text, call) => completionOf(body, text, quirksOf(call), idsFor(call), echoOf(call, quirksOf(call))),
@@ -114,10 +118,6 @@ function written(call: Call, quirks: Quirks): NonNullable<UpstreamRequest["body"
 }
 
 const below = (operation: string, _model: string, { baseUrl }: Account) => `${baseUrl}/${operation}`;
-
-function bearer({ apiKey }: Account): Record<string, string> {
-  return apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
-}
 
 function echoOf({ request }: Call, { echoes_last_answer }: Quirks): string | undefined {
   const last = request.messages.at(-1);

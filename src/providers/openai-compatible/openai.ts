@@ -14,7 +14,7 @@ export const openAiQuirks: Quirks = {
 export const openai = openAiCompatible({
   name: "openai",
   baseUrl: "https://api.openai.com/v1",
-  environment: { apiKey: ["OPENAI_API_KEY"], baseUrl: ["OPENAI_BASE_URL"] },
+  environment: { keys: ["OPENAI_API_KEY"], baseUrl: ["OPENAI_BASE_URL"] },
   models: [
     "gpt-5.6",
     "gpt-5.5",

@@ -6,6 +6,7 @@ import { derive, type JsonObject, keepSame } from "../../lib/json/json.ts";
 import { wholeDetails } from "../../protocols/chat/reasoning-details.ts";
 import type { AssistantMessage, ChatRequest, Message, ToolChoice } from "../../protocols/chat/schema.ts";
 import { toolName } from "../../protocols/chat/tools.ts";
+import { dropRefused } from "../client-fields.ts";
 import type { Call } from "../provider.ts";
 import type { Quirks } from "./quirks.ts";
 import { inOrder } from "./turns.ts";
@@ -13,16 +14,14 @@ import { inOrder } from "./turns.ts";
 export function requestBody(call: Call, quirks: Quirks): JsonObject {
   const { request } = call;
   const body: JsonObject = { ...request, model: call.model, messages: inOrder(messagesFor(call, quirks), quirks) };
-  if (call.clientFormat !== undefined) {
-    if (quirks.cache_control !== true) dropMarkers(body);
-    // Gemini's clients send it with every call.
-    if (quirks.top_k !== true) delete body["top_k"];
-  }
+  // What a client of this format says is its own affair.
+  if (call.clientFormat !== undefined) dropRefused(body, quirks);
   limitTokens(body, quirks);
   askForUsage(body, quirks);
   setReasoning(body, call, quirks);
   if (quirks.allowed_tools !== true) narrowTools(body, request.tool_choice);
   setResponseFormat(body, quirks);
+  if (body["store"] === true && call.account.upstreamStore !== true) dropStore(body);
   for (const name of quirks.options ?? []) if (call.extras[name] !== undefined) body[name] = call.extras[name];
   for (const name of quirks.dropped ?? []) delete body[name];
   for (const name of quirks.dropped_when_neutral ?? []) if (isNeutral(name, body[name])) delete body[name];
@@ -30,24 +29,13 @@ export function requestBody(call: Call, quirks: Quirks): JsonObject {
   return body;
 }
 
-/** Most upstreams refuse what they do not know, and clients of other formats mark their prompts wherever they are sent. */
-function dropMarkers(body: JsonObject): void {
-  delete body["cache_control"];
-  body["messages"] = (body["messages"] as JsonObject[]).map((message) => {
-    const { content, tool_calls } = message;
-    return withoutMarker({
-      ...message,
-      ...(Array.isArray(content) && { content: content.map(withoutMarker) }),
-      ...(Array.isArray(tool_calls) && { tool_calls: tool_calls.map(withoutMarker) }),
-    });
-  });
-  if (Array.isArray(body["tools"])) body["tools"] = body["tools"].map(withoutMarker);
-}
-
-function withoutMarker<T extends object>(value: T): T {
-  if (!("cache_control" in value)) return value;
-  const { cache_control: _, ...rest } = value;
-  return rest as T;
+/**
+ * What is stored is stored here. Upstream a list of stored completions needs no id, and so shows each key what others keep; metadata
+ * are refused without it: https://platform.openai.com/docs/api-reference/chat/create#chat-create-metadata
+ */
+function dropStore(body: JsonObject): void {
+  delete body["store"];
+  delete body["metadata"];
 }
 
 /** Never both of them: the newer one says what the caller means. */
@@ -207,7 +195,6 @@ function messageFor(message: Message, call: Call, quirks: Quirks): JsonObject {
       continue;
     sent[key] = value;
   }
-  if (message.role === "tool" && call.clientFormat !== undefined) delete sent["is_error"];
   if (message.role === "developer" && quirks.developer_role === "system") sent["role"] = "system";
   if (message.role === "assistant") finishAssistant(sent, message, quirks);
   if (call.media.size > 0) sent["content"] = inlined(message.content, call);

@@ -10,9 +10,10 @@ import { calledIn, isOtherKind, type ToolKind, toolKinds } from "../../protocols
 import { InvalidAnswer, UpstreamFault } from "../../protocols/errors.ts";
 import type { MakeId } from "../made-ids.ts";
 import type { StreamDecoder, TextPlace } from "../provider.ts";
-import { eventIn, objectIn, objectsIn, plainWords, textIn } from "../reading.ts";
+import { eventIn, metadataOf, objectIn, objectsIn, plainWords, textIn } from "../reading.ts";
 import {
   argumentsOf,
+  audioOf,
   choiceExtrasOf,
   chunkExtrasOf,
   deltaExtrasOf,
@@ -21,10 +22,10 @@ import {
   indexOf,
   isFailure,
   isFault,
-  metadataOf,
   saysError,
   stringOf,
   textsOf,
+  thoughtsIn,
   usageOf,
 } from "./answer.ts";
 import type { Quirks } from "./quirks.ts";
@@ -247,11 +248,12 @@ function isCommon(key: string): boolean {
   }
 }
 
-/** Whether a choice that has ended goes on; many upstreams send its frame again, with nothing in it. */
+/** Whether a choice that has ended says more words; many upstreams send its frame again, with nothing or with notes in it. */
 function saysMore(choice: JsonObject): boolean {
-  const delta = objectIn(choice, "delta");
-  for (const name in delta) if (name !== "role" && !saysNothing(delta[name])) return true;
-  return false;
+  const delta = objectIn(choice, "delta") ?? {};
+  const { content, tool_calls, function_call, refusal, audio } = delta;
+  if (![content, tool_calls, function_call, audioOf(audio)].every(saysNothing)) return true;
+  return stringOf(refusal) !== "" || thoughtsIn(delta) !== undefined;
 }
 
 function choiceOf(state: ChoiceState, choice: JsonObject): ChunkChoice {
@@ -259,7 +261,7 @@ function choiceOf(state: ChoiceState, choice: JsonObject): ChunkChoice {
   const isLast = isTold(choice);
   const { content, thoughts } = textsOf(isLast ? { content: "", ...fragment } : fragment, state.tags, isLast);
   const { annotations, ...delta }: Delta = deltaExtrasOf(fragment);
-  if (Array.isArray(annotations)) state.annotations.push(...annotations);
+  if (annotations !== undefined) state.annotations.push(...annotations);
   if (isLast && state.annotations.length > 0) delta["annotations"] = state.annotations;
   if (thoughts) delta.reasoning_content = thoughts;
   if (content) delta.content = content;

@@ -5,26 +5,20 @@
 import { isObject, type JsonObject, parseJson } from "../../lib/json/json.ts";
 import { idsFor } from "../made-ids.ts";
 import type { Account, NativeRoute, StreamDecoder } from "../provider.ts";
-import { completionOf } from "./answer.ts";
+import { textAt, textIn } from "../reading.ts";
+import { completionOf, saysError } from "./answer.ts";
 import { ChatStream } from "./stream.ts";
 
-export function textCompletions(
-  url: (operation: string, model: string, account: Account) => string,
-  authorization: (account: Account) => Record<string, string>,
-): NativeRoute {
+export function textCompletions(url: (operation: string, model: string, account: Account) => string): NativeRoute {
   return {
-    encode: (body, { model, account }) => ({
-      url: url("completions", model, account),
-      headers: authorization(account),
-      body,
-    }),
-    decode: (body, text, call) => completionOf(asChat(body, "message"), text, {}, idsFor(call), undefined),
+    encode: (body, { model, account }) => ({ url: url("completions", model, account), body }),
+    decode: (body, text, call) => completionOf(asChat(body, wholeChoice), text, {}, idsFor(call), undefined),
     streamDecoder(call): StreamDecoder {
       const chat = new ChatStream({}, idsFor(call), undefined);
       return {
         push(event) {
           const chunk = parseJson(event.data);
-          return chat.push(isObject(chunk) ? { ...event, data: JSON.stringify(asChat(chunk, "delta")) } : event);
+          return chat.push(isObject(chunk) ? { ...event, data: JSON.stringify(asChat(chunk, fragment)) } : event);
         },
         end: () => chat.end(),
         get finished() {
@@ -38,15 +32,21 @@ export function textCompletions(
   };
 }
 
-/** @param holder where a chat's choice has its words @returns what is no completion as it is */
-function asChat(body: unknown, holder: "message" | "delta"): unknown {
+/** @returns what is no completion as it is @throws InvalidAnswer for a text that is none */
+function asChat(body: unknown, choiceOf: (choice: JsonObject) => JsonObject): unknown {
   if (!isObject(body) || !Array.isArray(body["choices"])) return body;
-  return {
-    ...body,
-    choices: body["choices"].map((choice) => (isObject(choice) ? chatChoice(choice, holder) : choice)),
-  };
+  return { ...body, choices: body["choices"].map((choice) => (isObject(choice) ? choiceOf(choice) : choice)) };
 }
 
-function chatChoice({ text, logprobs: _, ...choice }: JsonObject, holder: string): JsonObject {
-  return typeof text === "string" ? { ...choice, [holder]: { role: "assistant", content: text } } : choice;
+function wholeChoice(choice: JsonObject): JsonObject {
+  const { text: _, logprobs: _l, ...rest } = choice;
+  // An error may stand in place of the text.
+  if (saysError(choice["error"])) return rest;
+  return { ...rest, message: { role: "assistant", content: textAt(choice, "text") } };
+}
+
+function fragment(choice: JsonObject): JsonObject {
+  const { text: _, logprobs: _l, ...rest } = choice;
+  const content = textIn(choice, "text");
+  return content === undefined ? rest : { ...rest, delta: { role: "assistant", content } };
 }

@@ -22,7 +22,7 @@ const allRoles = ["system", "developer", "user", "assistant", "tool"];
 export const mistral = openAiCompatible({
   name: "mistral",
   baseUrl: "https://api.mistral.ai/v1",
-  environment: { apiKey: ["MISTRAL_API_KEY"], baseUrl: ["MISTRAL_BASE_URL"] },
+  environment: { keys: ["MISTRAL_API_KEY"], baseUrl: ["MISTRAL_BASE_URL"] },
   models: ["mistral-large-latest", "mistral-medium-latest", "mistral-small-latest", "codestral-latest"],
   lacks: ["images/generations", "images/edits", "images/variations", "audio/translations", "rerank"],
   // https://docs.mistral.ai/api/#tag/embeddings
@@ -59,7 +59,7 @@ export const mistral = openAiCompatible({
 export const groq = openAiCompatible({
   name: "groq",
   baseUrl: "https://api.groq.com/openai/v1",
-  environment: { apiKey: ["GROQ_API_KEY"], baseUrl: ["GROQ_BASE_URL"] },
+  environment: { keys: ["GROQ_API_KEY"], baseUrl: ["GROQ_BASE_URL"] },
   models: ["openai/gpt-oss-120b", "openai/gpt-oss-20b", "qwen/qwen3-32b", "llama-3.3-70b-versatile"],
   quirks: {
     dropped: platformFieldsBut("service_tier"),
@@ -83,7 +83,7 @@ export const groq = openAiCompatible({
 export const deepseek = openAiCompatible({
   name: "deepseek",
   baseUrl: "https://api.deepseek.com",
-  environment: { apiKey: ["DEEPSEEK_API_KEY"], baseUrl: ["DEEPSEEK_BASE_URL"] },
+  environment: { keys: ["DEEPSEEK_API_KEY"], baseUrl: ["DEEPSEEK_BASE_URL"] },
   models: ["deepseek-v4-pro", "deepseek-v4-flash", "deepseek-chat", "deepseek-reasoner"],
   quirks: {
     max_tokens_field: "max_tokens",
@@ -103,7 +103,7 @@ export const deepseek = openAiCompatible({
 export const together = openAiCompatible({
   name: "together",
   baseUrl: "https://api.together.xyz/v1",
-  environment: { apiKey: ["TOGETHER_API_KEY", "TOGETHER_AI_API_KEY"], baseUrl: ["TOGETHER_BASE_URL"] },
+  environment: { keys: ["TOGETHER_API_KEY", "TOGETHER_AI_API_KEY"], baseUrl: ["TOGETHER_BASE_URL"] },
   models: ["openai/gpt-oss-120b", "meta-llama/Llama-3.3-70B-Instruct-Turbo"],
   quirks: {
     top_k: true,
@@ -119,7 +119,7 @@ export const together = openAiCompatible({
 export const fireworks = openAiCompatible({
   name: "fireworks",
   baseUrl: "https://api.fireworks.ai/inference/v1",
-  environment: { apiKey: ["FIREWORKS_API_KEY"], baseUrl: ["FIREWORKS_BASE_URL"] },
+  environment: { keys: ["FIREWORKS_API_KEY"], baseUrl: ["FIREWORKS_BASE_URL"] },
   models: ["accounts/fireworks/models/gpt-oss-120b", "accounts/fireworks/models/llama-v3p3-70b-instruct"],
   quirks: {
     top_k: true,
@@ -137,7 +137,7 @@ export const fireworks = openAiCompatible({
 export const openrouter = openAiCompatible({
   name: "openrouter",
   baseUrl: "https://openrouter.ai/api/v1",
-  environment: { apiKey: ["OPENROUTER_API_KEY"], baseUrl: ["OPENROUTER_BASE_URL"] },
+  environment: { keys: ["OPENROUTER_API_KEY"], baseUrl: ["OPENROUTER_BASE_URL"] },
   models: ["openrouter/auto"],
   quirks: {
     top_k: true,
@@ -159,7 +159,7 @@ export const openrouter = openAiCompatible({
 export const perplexity = openAiCompatible({
   name: "perplexity",
   baseUrl: "https://api.perplexity.ai",
-  environment: { apiKey: ["PERPLEXITY_API_KEY", "PPLX_API_KEY"], baseUrl: ["PERPLEXITY_BASE_URL"] },
+  environment: { keys: ["PERPLEXITY_API_KEY", "PPLX_API_KEY"], baseUrl: ["PERPLEXITY_BASE_URL"] },
   models: ["sonar", "sonar-pro", "sonar-reasoning-pro", "sonar-deep-research"],
   quirks: {
     max_tokens_field: "max_tokens",
@@ -178,7 +178,7 @@ export const perplexity = openAiCompatible({
 export const cerebras = openAiCompatible({
   name: "cerebras",
   baseUrl: "https://api.cerebras.ai/v1",
-  environment: { apiKey: ["CEREBRAS_API_KEY"], baseUrl: ["CEREBRAS_BASE_URL"] },
+  environment: { keys: ["CEREBRAS_API_KEY"], baseUrl: ["CEREBRAS_BASE_URL"] },
   models: ["gpt-oss-120b", "zai-glm-4.7", "llama-3.3-70b"],
   quirks: {
     dropped: [...platformFields, "presence_penalty", "frequency_penalty"],
@@ -200,7 +200,7 @@ export const cerebras = openAiCompatible({
 export const moonshot = openAiCompatible({
   name: "moonshot",
   baseUrl: "https://api.moonshot.ai/v1",
-  environment: { apiKey: ["MOONSHOT_API_KEY"], baseUrl: ["MOONSHOT_BASE_URL"] },
+  environment: { keys: ["MOONSHOT_API_KEY"], baseUrl: ["MOONSHOT_BASE_URL"] },
   models: ["kimi-k2.6", "kimi-k2.5", "moonshot-v1-auto"],
   quirks: {
     max_tokens_field: "max_tokens",
@@ -221,7 +221,7 @@ export const moonshot = openAiCompatible({
 export const zai = openAiCompatible({
   name: "zai",
   baseUrl: "https://api.z.ai/api/paas/v4",
-  environment: { apiKey: ["ZAI_API_KEY"], baseUrl: ["ZAI_BASE_URL"] },
+  environment: { keys: ["ZAI_API_KEY"], baseUrl: ["ZAI_BASE_URL"] },
   models: ["glm-5.3", "glm-5.2", "glm-4.7", "glm-4.6v"],
   quirks: {
     max_tokens_field: "max_tokens",
@@ -257,7 +257,7 @@ const ownServer: Quirks = {
 export const ollama = openAiCompatible({
   name: "ollama",
   baseUrl: "http://localhost:11434/v1",
-  environment: { apiKey: ["OLLAMA_API_KEY"], baseUrl: ["OLLAMA_BASE_URL", "OLLAMA_HOST"] },
+  environment: { keys: ["OLLAMA_API_KEY"], baseUrl: ["OLLAMA_BASE_URL", "OLLAMA_HOST"] },
   keyOptional: true,
   // Older versions take images as data URLs only.
   quirks: { ...ownServer, inline_images: true, reasoning_replay: "reasoning" },
@@ -267,7 +267,7 @@ export const ollama = openAiCompatible({
 export const vllm = openAiCompatible({
   name: "vllm",
   baseUrl: "http://localhost:8000/v1",
-  environment: { apiKey: ["VLLM_API_KEY"], baseUrl: ["VLLM_BASE_URL"] },
+  environment: { keys: ["VLLM_API_KEY"], baseUrl: ["VLLM_BASE_URL"] },
   keyOptional: true,
   quirks: {
     completions: true,
@@ -283,7 +283,7 @@ export const vllm = openAiCompatible({
 export const llamacpp = openAiCompatible({
   name: "llamacpp",
   baseUrl: "http://127.0.0.1:8080/v1",
-  environment: { apiKey: ["LLAMACPP_API_KEY"], baseUrl: ["LLAMACPP_BASE_URL"] },
+  environment: { keys: ["LLAMACPP_API_KEY"], baseUrl: ["LLAMACPP_BASE_URL"] },
   keyOptional: true,
   quirks: { ...ownServer, reasoning_replay: "reasoning_content" },
 });
@@ -292,7 +292,7 @@ export const llamacpp = openAiCompatible({
 export const lmstudio = openAiCompatible({
   name: "lmstudio",
   baseUrl: "http://localhost:1234/v1",
-  environment: { apiKey: ["LM_STUDIO_API_KEY"], baseUrl: ["LM_STUDIO_BASE_URL"] },
+  environment: { keys: ["LM_STUDIO_API_KEY"], baseUrl: ["LM_STUDIO_BASE_URL"] },
   keyOptional: true,
   quirks: { ...ownServer, inline_images: true, json_object_as_schema: true },
 });

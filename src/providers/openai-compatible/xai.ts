@@ -15,7 +15,7 @@ const fixedEffort: Quirks = { efforts: { "*": null } };
 export const xai = openAiCompatible({
   name: "xai",
   baseUrl: "https://api.x.ai/v1",
-  environment: { apiKey: ["XAI_API_KEY"], baseUrl: ["XAI_BASE_URL"] },
+  environment: { keys: ["XAI_API_KEY"], baseUrl: ["XAI_BASE_URL"] },
   models: ["grok-4.6", "grok-4.5", "grok-4.3", "grok-4.20-reasoning", "grok-4.20-non-reasoning"],
   responses: xaiResponses,
   quirks: {

@@ -1,6 +1,6 @@
 /** What a response object of the Responses format says: its output, its end, its usage, its errors. */
 import type { ResponseError } from "openai/resources/responses/responses";
-import { type JsonObject, listOf, objectOf, saysNothing, textOf } from "../../lib/json/json.ts";
+import { isObject, type JsonObject, listOf, objectOf, saysNothing, textOf } from "../../lib/json/json.ts";
 import { ownMember } from "../../lib/own-member.ts";
 import {
   type Annotation,
@@ -16,7 +16,7 @@ import {
 } from "../../protocols/chat/schema.ts";
 import { InvalidAnswer, UpstreamFault } from "../../protocols/errors.ts";
 import type { MakeId } from "../made-ids.ts";
-import { objectsIn, textAt, textIn } from "../reading.ts";
+import { citationsOf, countOf, countsByName, logprobsOf, metadataOf, objectsIn, textAt, textIn } from "../reading.ts";
 import type { ResponsesQuirks } from "./quirks.ts";
 
 /** A reasoning item as the message carries it; `call_id` where it led to a call and not to the text. */
@@ -83,7 +83,7 @@ export class Output {
     for (const part of objectsIn(item, "content")) {
       this.refusal += textIn(part, "refusal") ?? "";
       // Offsets count from the start of their part; the message is all parts in a row.
-      this.annotations.push(...annotationsOf(part["annotations"], this.text.length));
+      this.annotations.push(...citationsOf(part["annotations"], this.text.length));
       this.text += textIn(part, "text") ?? "";
       this.logprobs.push(...logprobsOf(part["logprobs"]));
     }
@@ -136,32 +136,6 @@ export function callOf(
   return { id, type: "custom", custom: { name: textAt(item, "name"), input: textIn(item, "input") ?? "" } };
 }
 
-/** @param offset where in the message the annotated part begins */
-export function annotationsOf(values: unknown, offset: number): Annotation[] {
-  return listOf(values).flatMap((value): Annotation[] => {
-    const { type, url, title, start_index, end_index } = objectOf(value) ?? {};
-    if (type !== "url_citation" || typeof url !== "string") return [];
-    const at = (index: unknown) => (typeof index === "number" ? index + offset : 0);
-    const citation = { start_index: at(start_index), end_index: at(end_index), url, title: textOf(title) ?? "" };
-    return [{ type, url_citation: citation }];
-  });
-}
-
-export function logprobsOf(values: unknown): TokenLogprob[] {
-  return listOf(values).flatMap((value): TokenLogprob[] => {
-    const entry = tokenOf(value);
-    if (entry === undefined) return [];
-    const top = listOf(objectOf(value)?.["top_logprobs"]);
-    return [{ ...entry, top_logprobs: top.flatMap((one) => tokenOf(one) ?? []) }];
-  });
-}
-
-function tokenOf(value: unknown): Omit<TokenLogprob, "top_logprobs"> | undefined {
-  const { token, logprob, bytes } = objectOf(value) ?? {};
-  if (typeof token !== "string" || typeof logprob !== "number") return undefined;
-  return { token, logprob, bytes: Array.isArray(bytes) ? (bytes as number[]) : null };
-}
-
 const incompleteReasons: Readonly<Record<string, FinishReason>> = {
   max_output_tokens: "length",
   max_messages: "length",
@@ -181,22 +155,25 @@ export function finishReasonOf(response: JsonObject, calls: number): FinishReaso
 export function usageOf(value: unknown): Usage | undefined {
   const { input_tokens, output_tokens, total_tokens, input_tokens_details, output_tokens_details, ...rest } =
     objectOf(value) ?? {};
-  if (typeof input_tokens !== "number" || typeof output_tokens !== "number") return undefined;
-  const inputDetails = numbersOf(input_tokens_details);
-  const outputDetails = numbersOf(output_tokens_details);
+  const [input, output] = [countOf(input_tokens), countOf(output_tokens)];
+  if (input === undefined || output === undefined) return undefined;
+  const inputDetails = countsIn(input_tokens_details);
+  const outputDetails = countsIn(output_tokens_details);
   const cached = inputDetails?.["cached_tokens"] ?? 0;
   // More cached than read in all: then the cached ones were not counted.
-  const prompt = cached > input_tokens ? input_tokens + cached : input_tokens;
-  const isTotal = typeof total_tokens === "number" && prompt === input_tokens;
+  const prompt = cached > input ? input + cached : input;
+  const total = prompt === input ? countOf(total_tokens) : undefined;
   return {
+    ...rest,
     prompt_tokens: prompt,
-    completion_tokens: output_tokens,
-    total_tokens: isTotal ? total_tokens : prompt + output_tokens,
+    completion_tokens: output,
+    total_tokens: total ?? prompt + output,
     ...(inputDetails && { prompt_tokens_details: inputDetails }),
     ...(outputDetails && { completion_tokens_details: outputDetails }),
-    ...rest,
   };
 }
+
+const countsIn = (details: unknown) => (isObject(details) ? countsByName(details) : undefined);
 
 /** Hosted tools that are billed by the use: https://platform.openai.com/docs/pricing#built-in-tools */
 const toolCalls: Readonly<Record<string, string>> = {
@@ -220,25 +197,17 @@ export function countsOf(response: JsonObject): Usage | undefined {
   return usage && Object.keys(tools).length > 0 ? { ...usage, [billed]: { ...usage[billed], tools } } : usage;
 }
 
-function numbersOf(value: unknown): Record<string, number> | undefined {
-  const details = objectOf(value);
-  if (details === undefined) return undefined;
-  const numbers = Object.entries(details).filter((entry): entry is [string, number] => typeof entry[1] === "number");
-  return Object.fromEntries(numbers);
-}
-
 type Notes = Pick<ChunkBody, "service_tier" | "system_fingerprint" | "metadata">;
 
 /** What a response says about itself beside the answer. */
 export function notesOf(response: JsonObject, quirks: ResponsesQuirks): Notes {
   const service_tier = textOf(response["service_tier"]);
-  const entries = Object.entries(objectOf(response["metadata"]) ?? {});
-  const metadata = entries.filter((entry): entry is [string, string] => typeof entry[1] === "string");
-  const fingerprint = metadata.find(([key]) => key === "system_fingerprint")?.[1];
+  const metadata = metadataOf(response["metadata"]);
+  const fingerprint = metadata?.["system_fingerprint"];
   return {
     ...(service_tier !== undefined && { service_tier }),
     ...(quirks.metadata === "upstream" && fingerprint !== undefined && { system_fingerprint: fingerprint }),
-    ...(quirks.metadata === "caller" && metadata.length > 0 && { metadata: Object.fromEntries(metadata) }),
+    ...(quirks.metadata === "caller" && metadata && { metadata }),
   };
 }
 
@@ -251,8 +220,9 @@ export function completionOf(body: unknown, text: string, quirks: ResponsesQuirk
   const status = faultStatus(response);
   if (status !== undefined) throw new UpstreamFault(text, status);
   const items = objectsIn(response, "output");
-  const hasEnded = ended.has(response["status"] ?? (items.length > 0 ? "completed" : undefined));
-  if (!Array.isArray(response["output"]) || !hasEnded) throw new InvalidAnswer("something that is no answer");
+  if (!Array.isArray(response["output"]) || !hasEnded(response, items)) {
+    throw new InvalidAnswer("something that is no answer");
+  }
   const output = new Output(items, quirks, makeId);
   const usage = countsOf(response);
   const finish_reason = finishReasonOf(response, output.calls.length);
@@ -264,7 +234,14 @@ export function completionOf(body: unknown, text: string, quirks: ResponsesQuirk
 }
 
 /** https://platform.openai.com/docs/api-reference/responses/object (status) */
-const ended = new Set<unknown>(["completed", "incomplete"]);
+const endedStatuses = new Set<unknown>(["completed", "incomplete"]);
+const openStatuses = new Set<unknown>(["queued", "in_progress"]);
+
+/** Some servers have a word of their own (`complete`), or none: there the items themselves tell that they are finished. */
+function hasEnded({ status }: JsonObject, items: readonly JsonObject[]): boolean {
+  if (endedStatuses.has(status)) return true;
+  return !openStatuses.has(status) && items.length > 0 && items.every((item) => !openStatuses.has(item["status"]));
+}
 
 function messageOf(output: Output, responseId: unknown): AnswerMessage {
   const silent = output.calls.length > 0 || output.refusal !== "";

@@ -7,6 +7,7 @@ import { type JsonObject, listOf, numberOf, objectOf, textOf } from "../../lib/j
 import type { ChatRequest, CompletionBody, Tool, ToolChoice } from "../../protocols/chat/schema.ts";
 import { calledIn, toolName } from "../../protocols/chat/tools.ts";
 import { ApiError } from "../../protocols/errors.ts";
+import { refusedFields } from "../client-fields.ts";
 import { idsFor } from "../made-ids.ts";
 import { rulesFor } from "../model-rules.ts";
 import type { Quirks } from "../openai-compatible/quirks.ts";
@@ -57,26 +58,15 @@ const responsesModelRules = Type.Object({
   ),
 });
 
-/** How calls of this format are addressed, where that is not at the base URL with the key as a bearer token. */
-export type ResponsesAddress = {
-  /** @param path `responses`, or what lies below it */
-  readonly url: (path: string, account: Account) => string;
-  readonly headers: (account: Account) => Readonly<Record<string, string>>;
-};
+/** Where calls of this format go. @param path `responses`, or what lies below it */
+export type ResponsesAddress = (path: string, account: Account) => string;
 
-const usualAddress: ResponsesAddress = {
-  url: (path, { baseUrl }) => `${baseUrl}/${path}`,
-  headers: ({ apiKey }): Record<string, string> => (apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
-};
+const usualAddress: ResponsesAddress = (path, { baseUrl }) => `${baseUrl}/${path}`;
 
 /** Calls of clients of this format: their body goes as it came. */
-export function nativeResponses(quirks: ResponsesQuirks, { url, headers } = usualAddress): NativeRoute {
+export function nativeResponses(quirks: ResponsesQuirks, addressOf = usualAddress): NativeRoute {
   return {
-    encode: (body, call, passed) => ({
-      url: url("responses", call.account),
-      headers: { ...passed, ...headers(call.account) },
-      body,
-    }),
+    encode: (body, call, headers) => ({ url: addressOf("responses", call.account), headers, body }),
     decode: (body, text, call) => completionOf(body, text, quirks, idsFor(call)),
     streamDecoder: (call) => new ResponsesStream(quirks, idsFor(call)),
     upstreamResponseId,
@@ -89,11 +79,10 @@ export function nativeResponses(quirks: ResponsesQuirks, { url, headers } = usua
  * Source: https://platform.openai.com/docs/api-reference/responses/delete, https://docs.x.ai/docs/api-reference,
  * https://learn.microsoft.com/azure/ai-foundry/openai/how-to/responses#delete-response
  */
-export function forgetResponse({ url, headers } = usualAddress): NonNullable<RemoteProvider["forget"]> {
+export function forgetResponse(addressOf = usualAddress): NonNullable<RemoteProvider["forget"]> {
   return (responseId, account) => ({
     method: "DELETE",
-    url: url(`responses/${encodeURIComponent(responseId)}`, account),
-    headers: headers(account),
+    url: addressOf(`responses/${encodeURIComponent(responseId)}`, account),
   });
 }
 
@@ -137,8 +126,7 @@ export function responsesFormat(
   return {
     speaks,
     encode: (call) => ({
-      url: usualAddress.url("responses", call.account),
-      headers: usualAddress.headers(call.account),
+      url: usualAddress("responses", call.account),
       body: JSON.stringify(requestBody(call, quirks, effortHere(call.request.reasoning_effort, effortsOf(call)))),
     }),
     decode: (body, text, call) => completionOf(body, text, quirks, idsFor(call)),
@@ -151,8 +139,7 @@ export function responsesFormat(
       const prompt = Object.fromEntries(Object.entries(said).filter(([name]) => promptFields.includes(name)));
       return {
         request: {
-          url: usualAddress.url("responses/input_tokens", call.account),
-          headers: usualAddress.headers(call.account),
+          url: usualAddress("responses/input_tokens", call.account),
           body: JSON.stringify(prompt),
         },
         tokensIn: (body) => numberOf(objectOf(body)?.["input_tokens"]),
@@ -243,7 +230,7 @@ function refuseImpossible(request: ChatRequest): void {
 }
 
 function passedOn(request: ChatRequest, quirks: ResponsesQuirks): JsonObject {
-  const held = new Set([...translated, ...dropped, ...quirks.dropped]);
+  const held = new Set([...translated, ...dropped, ...quirks.dropped, ...refusedFields({})]);
   return Object.fromEntries(Object.entries(request).filter(([name]) => !held.has(name)));
 }
 

@@ -1,24 +1,14 @@
 /** The Responses format's events as bodies of the public format. */
-import { isObject, type JsonObject, listOf, objectOf, parseJson, textOf } from "../../lib/json/json.ts";
+import { isObject, type JsonObject, listOf, objectOf, parseJson, saysNothing, textOf } from "../../lib/json/json.ts";
 import type { SseEvent } from "../../lib/sse.ts";
 import type { Annotation, ChunkBody, ChunkChoice, Delta, ToolCallDelta } from "../../protocols/chat/schema.ts";
 import { doneData } from "../../protocols/chat/stream.ts";
 import { InvalidAnswer, UpstreamFault } from "../../protocols/errors.ts";
 import type { MakeId } from "../made-ids.ts";
 import type { StreamDecoder, TextPlace } from "../provider.ts";
-import { eventIn, objectAt, objectIn, objectsIn, plainWords, textAt, textIn } from "../reading.ts";
-import {
-  annotationsOf,
-  callOf,
-  countsOf,
-  eventFault,
-  finishReasonOf,
-  imageParts,
-  logprobsOf,
-  notesOf,
-  Output,
-  thoughtsOf,
-} from "./output.ts";
+import { citationsOf, eventIn, logprobsOf, objectAt, objectsIn, plainWords, textAt, textIn } from "../reading.ts";
+import { EventNumbers } from "./event-numbers.ts";
+import { callOf, countsOf, eventFault, finishReasonOf, imageParts, notesOf, Output, thoughtsOf } from "./output.ts";
 import type { ResponsesQuirks } from "./quirks.ts";
 
 /** A call that has begun, and its input so far. */
@@ -68,6 +58,10 @@ export class ResponsesStream implements StreamDecoder {
   readonly #parts = new Map<string, Part>();
   #part: Part | undefined;
   readonly #numbers = new EventNumbers();
+  /** Ids of items as they were announced, by place. */
+  readonly #itemIds = new Map<unknown, unknown>();
+  /** One thing has another id with every event: https://github.com/lidge-jun/opencodex/issues/995 */
+  #idsRotate = false;
   #created = false;
   readonly #items: JsonObject[] = [];
   readonly #annotations: Annotation[] = [];
@@ -114,7 +108,7 @@ export class ResponsesStream implements StreamDecoder {
         this.#partStart = this.#text.length;
         return none;
       case "response.output_text.annotation.added":
-        this.#annotations.push(...annotationsOf([event["annotation"]], this.#partStart));
+        this.#annotations.push(...citationsOf([event["annotation"]], this.#partStart));
         return none;
       case "response.function_call_arguments.delta":
       case "response.custom_tool_call_input.delta":
@@ -129,6 +123,9 @@ export class ResponsesStream implements StreamDecoder {
         return this.#itemDone(objectAt(event, "item"), placeOf(event));
       case "response.created":
         return this.#create(event);
+      case "response.in_progress":
+        this.#idsRotate ||= this.#isOther(objectOf(event["response"]));
+        return none;
       case "response.completed":
       case "response.done":
       case "response.incomplete":
@@ -223,9 +220,11 @@ export class ResponsesStream implements StreamDecoder {
   }
 
   #itemAdded(item: JsonObject, place: unknown): ChunkBody[] {
+    if (this.#announced.has(place) && place !== undefined) throw new InvalidAnswer("an item twice");
     if (this.#calls.has(place) || this.#hasEnded(place)) throw new InvalidAnswer("an item twice");
     this.#partStart = this.#text.length;
     this.#announced.add(place);
+    this.#itemIds.set(place, item["id"]);
     return this.#announce(item, place);
   }
 
@@ -274,6 +273,7 @@ export class ResponsesStream implements StreamDecoder {
 
   #itemDone(item: JsonObject, place: unknown): ChunkBody[] {
     if (this.#hasEnded(place)) throw new InvalidAnswer("an item twice");
+    if (this.#itemIds.has(place) && this.#itemIds.get(place) !== item["id"]) this.#idsRotate = true;
     this.#compare(item, place);
     if (isReplayed(item)) this.#items.push(item);
     const bodies = this.#emit(item, place);
@@ -285,7 +285,9 @@ export class ResponsesStream implements StreamDecoder {
   #compare(item: JsonObject, place: unknown): void {
     if (!this.#begun.has(place)) return;
     if (item["type"] === "reasoning") {
-      for (const [kind, name] of reasoningParts) this.#compareParts(kind, place, objectsIn(item, name), "text");
+      for (const [kind, name] of reasoningParts) {
+        this.#compareParts(kind, place, listOf(item[name]).filter(isObject), "text");
+      }
     }
     if (item["type"] !== "message") return;
     const parts = objectsIn(item, "content");
@@ -328,8 +330,11 @@ export class ResponsesStream implements StreamDecoder {
   #finish(kind: unknown, event: JsonObject, data: string): ChunkBody[] {
     report(kind, event, data);
     const cut = kind === "response.incomplete" ? { status: "incomplete" } : {};
-    const response: JsonObject = { ...cut, ...objectIn(event, "response") };
+    const response: JsonObject = { ...cut, ...objectAt(event, "response") };
+    if (saysNothing(event["response"])) throw new InvalidAnswer("an end that says nothing");
+    if (this.#isOther(response) && !this.#idsRotate) throw new InvalidAnswer("the end of another answer");
     const items = objectsIn(response, "output");
+    if (items.length === 0 && kind !== "response.incomplete") this.#checkItemsEnded();
     this.#compareResponse(items);
     const bodies = [...this.#emitMissing(items), ...[...this.#calls.values()].flatMap((call) => this.#whole(call, ""))];
     this.finished = true;
@@ -341,6 +346,22 @@ export class ResponsesStream implements StreamDecoder {
       ...notesOf(response, this.#quirks),
     });
     return bodies;
+  }
+
+  /**
+   * Where the terminal event lists no items: servers that tell where an item begins, or where one ends, tell where each of them ends.
+   * @throws InvalidAnswer where one has not ended, or nothing has begun at all
+   */
+  #checkItemsEnded(): void {
+    const begun = this.#ended.size > 0 ? this.#begun : this.#announced;
+    const isOpen = begun.values().some((place) => !this.#ended.has(place));
+    if (isOpen || (!this.#created && this.#begun.size === 0)) throw new InvalidAnswer("an end before the answer's own");
+  }
+
+  /** Whether a response has another id than the one that began. */
+  #isOther(response: JsonObject | undefined): boolean {
+    const id = textOf(response?.["id"]) ?? this.upstreamResponseId;
+    return this.#created && this.upstreamResponseId !== undefined && id !== this.upstreamResponseId;
   }
 
   /**
@@ -387,33 +408,6 @@ export class ResponsesStream implements StreamDecoder {
 
 function isReplayed(item: JsonObject): boolean {
   return replayedTypes.has(item["type"]);
-}
-
-/** Finds gaps in the events' sequence numbers. Some servers give all events the same number, which is no gap. */
-class EventNumbers {
-  #last: number | undefined;
-  #areCounting = false;
-  #isBroken = false;
-
-  see(number: unknown): void {
-    if (typeof number !== "number") return;
-    if (this.#last !== undefined) {
-      if (number === this.#last + 1) this.#areCounting = true;
-      else this.#isBroken = true;
-    }
-    this.#last = number;
-  }
-
-  /** So many more events, each with the next number. */
-  skip(events: number): void {
-    if (this.#last === undefined || events === 0) return;
-    this.#last += events;
-    this.#areCounting = true;
-  }
-
-  get haveGaps(): boolean {
-    return this.#areCounting && this.#isBroken;
-  }
 }
 
 /** @throws UpstreamFault when the event reports an error; InvalidAnswer when it has no type and is none */

@@ -2,8 +2,14 @@
  * Carries everything from one store into another. Rows are copied in pages, each of which may be written twice, then every row is read
  * back and compared; only then the target becomes a store that a server would open. Killed at any moment, a move goes on where it was.
  */
+
 import { DataError } from "../data-error.ts";
-import { hasBytes, hashOf, keyOf, type MovedTable, movedTables, type Row } from "./tables.ts";
+import { StorageError } from "../storage-error.ts";
+import type { LedgerRepository } from "../usage.ts";
+import { hasBytes, hashOf, keepableRow, keyOf, type MovedTable, movedTables, type Row } from "./tables.ts";
+
+/** Ends the calls of killed processes in a source, as only their lines are moved. */
+export type SettleCalls = (ledger: LedgerRepository) => Promise<unknown>;
 
 export interface MoveSource extends AsyncDisposable {
   /** A folder, or a server's address without user and password. */
@@ -31,8 +37,8 @@ export interface MoveTarget extends AsyncDisposable {
   put(table: MovedTable, rows: readonly Row[]): Promise<void>;
   rowsAt(table: MovedTable, keys: readonly Row[]): Promise<Row[]>;
   count(table: MovedTable): Promise<number>;
-  /** Makes it a store. */
-  finish(): Promise<void>;
+  /** Makes it a store. @param copied of a copy of data that live on elsewhere: as long as it is as it was copied, a move of them may replace it */
+  finish(copied?: Moved["tables"]): Promise<void>;
 }
 
 export type Progress = {
@@ -57,7 +63,12 @@ export type Moved = {
 const pageOf = (table: MovedTable) => (hasBytes(table) ? 10 : 50);
 
 /** @throws DataError, StorageError; what was copied stays for the next try */
-export async function move(source: MoveSource, target: MoveTarget, told: (progress: Progress) => void): Promise<Moved> {
+export async function move(
+  source: MoveSource,
+  target: MoveTarget,
+  told: (progress: Progress) => void,
+  isCopy = false,
+): Promise<Moved> {
   const reached = await target.begin(source.identity, source.place);
   await copy(source, target, reached ?? new Map(), told);
   let tables = await compare(source, target, told);
@@ -71,7 +82,7 @@ export async function move(source: MoveSource, target: MoveTarget, told: (progre
   if (tables === undefined)
     throw new DataError(`${source.place} changed while it was moved; stop what serves from it, and try again.`);
   const leftBehind = (await source.leftBehind()).filter(([, count]) => count > 0);
-  await target.finish();
+  await target.finish(isCopy ? tables : undefined);
   return { resumed: reached !== undefined, tables, leftBehind };
 }
 
@@ -79,17 +90,19 @@ type Step = Pick<Progress, "step"> & { readonly after?: ReadonlyMap<string, Row>
 
 /** Gives the source's rows in pages. */
 async function* pagesOf(
-  source: MoveSource,
+  source: Pick<MoveSource, "count" | "page">,
   table: MovedTable,
   { step, after }: Step,
   told: (progress: Progress) => void,
 ): AsyncGenerator<readonly Row[]> {
   const of = await source.count(table);
   let last = after?.get(table.name);
+  // Of a row that was changed on its way, which the source does not know: what was copied is written once more.
+  if (last?.some((value) => typeof value === "string" && value.includes("\ufffd"))) last = undefined;
   for (let done = 0; ; ) {
     const rows = await source.page(table, last, pageOf(table));
     if (rows.length === 0) return;
-    yield rows;
+    yield rows.map(keepableRow);
     last = keyOf(table, rows.at(-1)!);
     done += rows.length;
     told({ step, table: table.name, done: Math.min(done, of), of });
@@ -103,8 +116,41 @@ async function copy(
   told: (progress: Progress) => void,
 ): Promise<void> {
   for (const table of movedTables)
-    for await (const rows of pagesOf(source, table, { step: "copy", after }, told)) await target.put(table, rows);
+    for await (const rows of pagesOf(source, table, { step: "copy", after }, told)) await put(target, table, rows);
 }
+
+/** @throws DataError naming the row that the target does not take, StorageError where it takes none */
+async function put(target: MoveTarget, table: MovedTable, rows: readonly Row[]): Promise<void> {
+  try {
+    await target.put(table, rows);
+  } catch (error) {
+    if (!(error instanceof StorageError) || error.kind !== "unusable") throw error;
+    for (const row of rows) {
+      await target.put(table, [row]).catch((cause) => {
+        const name = keyOf(table, row).map((value) => JSON.stringify(value));
+        const message = `The row ${name.join(", ")} of the table ${table.name} can't be carried to ${target.place}: ${(cause as Error).message}`;
+        throw new DataError(message);
+      });
+    }
+  }
+}
+
+/** What tells one content of a store from every other. */
+export async function contentOf(side: Pick<MoveSource, "count" | "page">): Promise<Moved["tables"]> {
+  const found: { name: string; rows: number; checksum: string }[] = [];
+  for (const table of movedTables) {
+    let sum = 0n;
+    let count = 0;
+    for await (const rows of pagesOf(side, table, { step: "check" }, () => {})) {
+      for (const row of rows) sum = BigInt.asUintN(64, sum + hashOf(row));
+      count += rows.length;
+    }
+    found.push({ name: table.name, rows: count, checksum: checksumOf(sum) });
+  }
+  return found;
+}
+
+const checksumOf = (sum: bigint) => sum.toString(16).padStart(16, "0");
 
 /** @returns undefined where a row is missing, differs, or is one too many */
 async function compare(
@@ -130,7 +176,7 @@ async function compare(
       count += rows.length;
     }
     if ((await target.count(table)) !== count) return undefined;
-    found.push({ name: table.name, rows: count, checksum: sum.toString(16).padStart(16, "0") });
+    found.push({ name: table.name, rows: count, checksum: checksumOf(sum) });
   }
   return found;
 }

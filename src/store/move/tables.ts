@@ -2,6 +2,9 @@
  * What a move carries from one store into another, table by table, in a form that belongs to neither database. What lives for
  * minutes stays: leases, reservations, windows of tokens, calls under way.
  */
+import { keepable } from "../../lib/plain-text.ts";
+import { hourSums, kindColumns, ownColumns, ownTexts } from "../ledger-columns.ts";
+
 export type ColumnKind = "text" | "integer" | "bytes";
 export type Value = string | number | null | Uint8Array;
 /** In the order of its table's columns. */
@@ -24,11 +27,6 @@ function table(name: string, key: string, kinds: Kinds): MovedTable {
   return { name, key: key.split(" "), columns };
 }
 
-const tokens = `input_tokens cache_read_tokens cache_write_5m_tokens cache_write_1h_tokens output_tokens reasoning_tokens
-  audio_input_tokens audio_output_tokens`;
-const costs = `cost input_cost cache_read_cost cache_write_cost output_cost reasoning_cost audio_input_cost audio_output_cost
-  other_cost`;
-
 /** In an order in which each row finds what it refers to. */
 export const movedTables: readonly MovedTable[] = [
   table("keys", "id", {
@@ -38,15 +36,14 @@ export const movedTables: readonly MovedTable[] = [
   table("budgets", "scope period", { text: "scope period", integer: "amount updated_at" }),
   table("spending", "scope span", { text: "scope span", integer: "spent" }),
   table("audit", "id", { text: "id actor act subject before after", integer: "at" }),
-  table("ledger", "request_id attempt", {
-    text: `request_id key_id tags surface format model persona persona_version provider upstream_model ended call_of
-      service_tier counted price_source price_date price_note`,
-    integer: `attempt at status first_token_ms total_ms ${tokens} ${costs}`,
+  table("alert_causes", "cause", { text: "cause", integer: "since" }),
+  table("alert_messages", "id destination", { text: "id destination body", integer: "at attempts due" }),
+  table("ledger_kinds", "kind", { text: kindColumns.join(" "), integer: "kind day" }),
+  table("ledger", "at request_id attempt", {
+    text: ownTexts.join(" "),
+    integer: ["kind", ...ownColumns.filter((name) => !ownTexts.includes(name))].join(" "),
   }),
-  table("ledger_days", "day key_id tags surface format model persona provider upstream_model", {
-    text: "key_id tags surface format model persona provider upstream_model",
-    integer: `day calls finished broken abandoned refused replayed joined unknown_costs estimated ${tokens} ${costs}`,
-  }),
+  table("ledger_hours", "hour kind", { integer: ["hour", "kind", ...hourSums].join(" ") }),
   // Finished ones alone: an id whose call was under way or interrupted is called anew all the same.
   table("kept_calls", "call", {
     text: "scope request_id fingerprint run state headers",
@@ -71,6 +68,9 @@ export function keyOf(table: MovedTable, row: Row): Row {
   const names = columnNames(table);
   return table.key.map((name) => row[names.indexOf(name)] ?? null);
 }
+
+/** The row as every store can keep it: texts of earlier versions may hold what one of them refuses. */
+export const keepableRow = (row: Row): Row => row.map((value) => (typeof value === "string" ? keepable(value) : value));
 
 const encoder = new TextEncoder();
 

@@ -1,38 +1,35 @@
 /**
- * Reservations and settlements, many of them in one statement where many wait: a budget that all calls count in is one row, which is
- * locked until a commit is on the disk. One alone goes by the functions that cost the least for one.
+ * Reservations, many of them in one statement where many wait: a budget that all calls count in is one row, which is locked until a commit
+ * is on the disk.
  */
-import type { Reservation } from "../store.ts";
+import type { Reservation } from "../usage.ts";
 import { Batches } from "./batches.ts";
 import type { Parameter, QueryPool } from "./query-pool.ts";
 
-export type CallEntry =
-  | {
-      readonly id: string;
-      readonly owner: string;
-      readonly amount: number;
-      readonly budgets: Reservation["budgets"];
-      /** The window of tokens, if it counts in one. */
-      readonly key: string | undefined;
-      readonly limit: number | undefined;
-      readonly tokens: number;
-      /** By the caller's clock, where windows go by it. */
-      readonly now: number | undefined;
-    }
-  | { readonly id: string; readonly spent: number; readonly tokens: number };
+export type CallEntry = {
+  readonly request_id: string;
+  readonly attempt: number;
+  readonly owner: string;
+  readonly amount: number;
+  readonly budgets: Reservation["budgets"];
+  /** The window of tokens, if it counts in one. */
+  readonly key: string | undefined;
+  readonly limit: number | undefined;
+  readonly tokens: number;
+  /** By the caller's clock, where windows go by it. */
+  readonly now: number | undefined;
+  /** JSON. */
+  readonly line: string;
+};
 
 /** Whose rows are locked until all are done: some 15 ms. */
 const maxEntries = 256;
 /** The second one collects the waiting while the first one is carried out; one that hangs has the others go on. */
 const maxUnderWay = 2;
 
-// A settlement has what was spent.
-const one = `select case when $9::bigint is null
-    then troupe.reserve($1::text, $2::text, $3::bigint, $4::text::jsonb, $5::text, $6::float8, $7::bigint, $8::bigint)
-    else to_jsonb(troupe.settle($1::text, $9::bigint, $8::bigint)) end::text as answer`;
-const many = "select troupe.account_calls($1::text::jsonb, $2::text::jsonb)::text as answer";
+const reserve = "select troupe.reserve_calls($1::text::jsonb, $2::text::jsonb)::text as answer";
 
-/** @returns what `troupe.reserve` says of a reservation, and of a settlement whether there was one */
+/** @returns what the function of the database decides */
 export function callAccounts(pool: QueryPool): Batches<CallEntry, unknown> {
   const { clock, deadlineMs, place } = pool.options;
   return new Batches({
@@ -41,21 +38,11 @@ export function callAccounts(pool: QueryPool): Batches<CallEntry, unknown> {
     place,
     maxEntries,
     maxUnderWay,
-    async send(count, entries) {
-      if (count === 1) {
-        const [row] = await pool.run<{ answer: string }>(one, (again) => parametersOf(entries(again)[0]!));
-        return [JSON.parse(row!.answer)];
-      }
-      const [row] = await pool.run<{ answer: string }>(many, (again) => listOf(entries(again)));
+    async send(_, entries) {
+      const [row] = await pool.run<{ answer: string }>(reserve, (again) => listOf(entries(again)));
       return JSON.parse(row!.answer) as unknown[];
     },
   });
-}
-
-function parametersOf(entry: CallEntry): Parameter[] {
-  if ("spent" in entry) return [entry.id, null, null, null, null, null, null, entry.tokens, entry.spent];
-  const { id, owner, amount, budgets, key, now, limit, tokens } = entry;
-  return [id, owner, amount, JSON.stringify(budgets), key ?? null, now ?? null, limit ?? null, tokens, null];
 }
 
 /** All budgets once, and the entries, which name them by their places. */
@@ -72,7 +59,6 @@ function listOf(entries: readonly CallEntry[]): Parameter[] {
     return place;
   };
   const list = entries.map((entry) => {
-    if ("spent" in entry) return entry;
     const { budgets: asked, ...rest } = entry;
     return {
       ...rest,

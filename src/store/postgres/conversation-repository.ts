@@ -75,9 +75,9 @@ export function conversationRepository(pool: QueryPool): ConversationRepository 
     async settle(id, { state, model, upstreamAccount, upstreamId, completion, shown }) {
       const text = `update troupe.turns set state = $2::text, model = $3::text, upstream_account = $4::text,
         upstream_id = $5::text, completion = $6::bytea, shown = $7::bytea where id = $1::text and deleted_at is null
-        and (state = 'running' or ($8::boolean and state = $2::text and shown = $7::bytea))`;
+        and (state = 'running' or (state = $2::text and shown = $7::bytea))`;
       const settled = [id, state, model, upstreamAccount, upstreamId, completion, shown];
-      return (await pool.run(text, (again) => [...settled, again])).count > 0;
+      return (await pool.run(text, settled)).count > 0;
     },
     async stopped(ids) {
       const rows = await pool.run<{ id: string }>(

@@ -4,6 +4,7 @@
  * it lapsed, after a pause or a cut, has lost what was held, and goes on under a new name.
  */
 import type { Clock } from "../../lib/clock.ts";
+import type { LeaseState } from "../metrics.ts";
 import { StorageError } from "../storage-error.ts";
 import { away } from "./errors.ts";
 import type { QueryPool } from "./query-pool.ts";
@@ -20,6 +21,9 @@ export class Holder {
   #proving: Promise<void> | undefined;
   #cancelTimer = () => {};
   #isClosed = false;
+  /** The name whose loss was counted. */
+  #lostId = "";
+  readonly #counts = { lost: 0, failed: 0 };
   /** Called after each renewal that its own timer made. */
   readonly onRenewed = new Set<() => void>();
 
@@ -33,6 +37,11 @@ export class Holder {
   /** The name under which calls are held now; "" where none was needed yet. */
   get id(): string {
     return this.#id;
+  }
+
+  get state(): LeaseState {
+    const ageMs = this.holds(this.#id) ? this.#reading() - (this.#until - this.lapseMs) : 0;
+    return { ...this.#counts, ageSeconds: ageMs / 1000 };
   }
 
   /** Whether what was claimed under that name may still be held. */
@@ -59,15 +68,20 @@ export class Holder {
     const id = this.#id;
     if (!this.holds(id)) return;
     const askedAt = this.#reading();
-    const { count } = await this.#pool.run(
+    const renewing = this.#pool.run(
       `update troupe.holders set lapses_at = clock_timestamp() + $2::float8 * interval '1 ms'
        where holder = $1::text and lapses_at > clock_timestamp()`,
       [id, this.lapseMs],
     );
+    const { count } = await renewing.catch((error) => {
+      this.#counts.failed += 1;
+      throw error;
+    });
     if (this.#id !== id) return;
     // Who saw it lapse meanwhile has given up what was held: under this name nothing is held again, and others take it over.
     const isLost = count === 0 || !this.holds(id);
-    this.#until = isLost ? Number.NEGATIVE_INFINITY : askedAt + this.lapseMs;
+    if (isLost) this.lose();
+    else this.#until = askedAt + this.lapseMs;
   }
 
   /** Finds out whether writes work, by renewing. Who asks meanwhile shares it, as all of them write one row. @throws StorageError */
@@ -83,6 +97,9 @@ export class Holder {
   /** Goes on under a new name from the next claim on. */
   lose(): void {
     this.#until = Number.NEGATIVE_INFINITY;
+    if (this.#lostId === this.#id || this.#isClosed) return;
+    this.#lostId = this.#id;
+    this.#counts.lost += 1;
   }
 
   /** Gives the name up: others may take over what it holds at once. */
@@ -104,6 +121,8 @@ export class Holder {
        on conflict (holder) do nothing`,
       [id, this.lapseMs],
     );
+    // The one before has lapsed.
+    this.lose();
     this.#id = id;
     this.#until = askedAt + this.lapseMs;
     if (!this.holds(id)) throw away(this.#place, "it answers too late for a lease");
@@ -125,5 +144,6 @@ export class Holder {
     );
     if (isRenewed) for (const tell of this.onRenewed) tell();
     if (this.holds(this.#id)) this.#renewAfter(this.lapseMs / (isRenewed ? 3 : 30));
+    else this.lose();
   }
 }

@@ -3,7 +3,7 @@ import type { StoreConfig } from "../../config/config.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { KeyRepository } from "../store.ts";
 import { keyRepository } from "./key-repository.ts";
-import { readVersion, steps } from "./migrations.ts";
+import { ownVersion, readVersion } from "./migrations.ts";
 import { placeOf } from "./place.ts";
 import type { QueryPool } from "./query-pool.ts";
 import { bringForward, openPool } from "./store.ts";
@@ -47,8 +47,8 @@ export function inspectPostgres<T>(
        else has_table_privilege('troupe.keys', 'insert') end as "isWritable"`,
     );
     const server = await serverState(pool, clock);
-    const state = { place, server, version, known: steps.length, isWritable: row!.isWritable };
-    if (version < steps.length) return look(state);
+    const state = { place, server, version, known: ownVersion(), isWritable: row!.isWritable };
+    if (version < ownVersion()) return look(state);
     const unasked = { known: () => 0, ask: async () => {}, catchUp: async () => {} };
     return look({ ...state, keys: keyRepository({ path: pool, background: pool }, place, unasked) });
   });
@@ -77,7 +77,7 @@ export function migratePostgres(
     const place = placeOf(store.url);
     const from = (await readVersion(pool, place))?.version ?? 0;
     await bringForward(pool, store, clock, tell);
-    return { from, to: Math.max(from, steps.length) };
+    return { from, to: Math.max(from, ownVersion()) };
   });
 }
 

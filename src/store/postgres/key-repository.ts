@@ -89,13 +89,13 @@ export function keyRepository({ path, background: pool }: KeyPools, place: strin
         const text = `update troupe.keys set ${["id = id", ...sets].join(", ")} where id = $1::text and revoked_at is null`;
         return (await pool.run(text, [id, ...names.map((name) => changes[name]!)])).count > 0;
       }),
-    replaceSecret: (id, prefix, hash, oldUntil) =>
+    replaceSecret: (id, from, prefix, hash, oldUntil) =>
       changing(async () => {
         // Sent again, it finds the new secret in place.
         const text = `update troupe.keys set prefix = $2::text, hash = $3::text, old_until = $4::bigint,
             old_hash = case when $4::bigint is null then null when hash = $3::text then old_hash else hash end
-          where id = $1::text and revoked_at is null`;
-        return (await pool.run(text, [id, prefix, hash, oldUntil])).count > 0;
+          where id = $1::text and revoked_at is null and hash in ($3::text, $5::text)`;
+        return (await pool.run(text, [id, prefix, hash, oldUntil, from])).count > 0;
       }),
     async touch(uses) {
       // In one order everywhere: two nodes that write the same keys do not wait for each other in a circle.

@@ -1,220 +1,274 @@
-/** The ledger: a row for each attempt, and each day's sums, which grow in the same statement. */
-import { snakeCaseNumbered } from "../../lib/snake-case.ts";
-import { costColumns, dayMs, dimensions, filters, groupColumns, sumColumns, tokenColumns } from "../ledger-columns.ts";
+/** The ledger: a row for each attempt, and each hour's sums, which grow in the same statement. Both are partitioned by day. */
+import { keepable } from "../../lib/plain-text.ts";
+import { scopesOf, spansOf, usedTokens } from "../charges.ts";
+import { costColumns, dayMs, hourSums, kindColumns, ownColumn, ownNames, tokenColumns } from "../ledger-columns.ts";
+import { groupedByKind, type Kind, KnownKinds, kindValues } from "../ledger-kinds.ts";
 import {
-  callEnds,
+  Bound,
+  type Dialect,
+  dayOf,
+  factsOf,
+  groupNames,
+  isFiltered,
+  kindConditions,
+  lineColumns,
+  lineConditions,
+  lineFrom,
+  narrowed,
+  newestFirst,
+  partsOf,
+  type Row,
+  sumFrom,
+  sumNames,
+  sumQuery,
+} from "../ledger-queries.ts";
+import {
   costKinds,
   type LedgerFilter,
   type LedgerGroup,
   type LedgerLine,
   type LedgerPage,
   type LedgerRepository,
-  type LedgerSum,
+  type Spending,
+  type SumsPage,
   tokenKinds,
-} from "../store.ts";
-import { unreservedCosts } from "../unreserved.ts";
-import type { Parameter, QueryPool } from "./query-pool.ts";
+} from "../usage.ts";
+import type { HeldCalls } from "./held-calls.ts";
+import type { QueryPool } from "./query-pool.ts";
 
-const texts = [
-  ...[
-    "requestId",
-    "keyId",
-    "surface",
-    "format",
-    "model",
-    "persona",
-    "personaVersion",
-    "provider",
-    "upstreamModel",
-    "ended",
-  ],
-  ...["callOf", "serviceTier", "counted", "priceSource", "priceDate", "priceNote"],
-] as const;
-const numbers = ["attempt", "at", "status", "firstTokenMs", "totalMs"] as const;
-const numberColumns = [...numbers.map(snakeCaseNumbered), ...tokenColumns, "cost", ...costColumns];
+const utc = (format: string) => `to_char(to_timestamp(f.hour * 3600) at time zone 'UTC', '${format}')`;
 
-/** A line's part in its day's sums, as expressions over the ledger. */
-const factOf: Readonly<Record<string, string>> = {
-  calls: "1",
-  ...Object.fromEntries(callEnds.map((end) => [end, `(ended = '${end}')::int`])),
-  unknown_costs: "(cost is null)::int",
-  estimated: "(counted = 'estimated')::int",
-  ...Object.fromEntries(["cost", ...costColumns].map((name) => [name, `coalesce(${name}, 0)`])),
-};
-const facts = sumColumns.map((name) => `${factOf[name] ?? name} as ${name}`).join(", ");
-const dimensionFacts = dimensions.map((name) => `coalesce(${name}, '') as ${name}`).join(", ");
-
-const groupOf: { readonly [Group in LedgerGroup]: string } = {
-  day: "to_char(to_timestamp(day * 86400) at time zone 'UTC', 'YYYY-MM-DD')",
-  tag: "tag",
-  ...groupColumns,
+const dialect: Dialect = {
+  prefix: "troupe.",
+  place: (number, type) => `$${number}::${type}`,
+  time: { month: utc("YYYY-MM"), day: utc("YYYY-MM-DD"), hour: utc('YYYY-MM-DD"T"HH24":00Z"') },
+  withKinds: "join troupe.ledger_kinds k on k.kind = f.kind",
+  withTags: `cross join jsonb_array_elements_text(case when k.tags = '[]' then '[""]' else k.tags end::jsonb) t(value)`,
+  hasTag: (place) => `k.tags::jsonb ? ${place}`,
+  metadata: (key) => `(k.metadata::jsonb ->> '${key}')`,
 };
 
-const append = `with fresh as (
+// Locks a kind's row only where its day is another one.
+const append = `with told as (
+    insert into troupe.ledger_kinds as k (kind, day, ${kindColumns.join(", ")})
+    select kind, day, ${kindColumns.join(", ")} from jsonb_populate_recordset(null::troupe.ledger_kinds, $3::text::jsonb) n
+    where not exists (select 1 from troupe.ledger_kinds known where known.kind = n.kind and known.day >= n.day)
+    order by kind on conflict (kind) do update set day = greatest(k.day, excluded.day)),
+  fresh as (
     insert into troupe.ledger select * from jsonb_populate_recordset(null::troupe.ledger, $1::text::jsonb)
     on conflict do nothing returning *),
-  facts as (select at / ${dayMs} as day, ${dimensionFacts}, ${facts} from fresh),
   added as (
-    insert into troupe.ledger_days as d (day, ${dimensions.join(", ")}, ${sumColumns.join(", ")})
-    select day, ${dimensions.join(", ")}, ${sumColumns.map((name) => `sum(${name})`).join(", ")} from facts
-    group by day, ${dimensions.join(", ")} order by day, ${dimensions.join(", ")}
-    on conflict (day, ${dimensions.join(", ")})
-    do update set ${sumColumns.map((name) => `${name} = d.${name} + excluded.${name}`).join(", ")})
-  select count(*)::float8 as count, (
-    select troupe.spend_unreserved(jsonb_agg(jsonb_build_object('scope', scope, 'span', span, 'cost', u.cost)))::text
-    from (select distinct * from jsonb_to_recordset($2::text::jsonb) as u ("requestId" text, attempt bigint, scope text, span text, cost bigint)) u
-    join fresh on fresh.request_id = u."requestId" and fresh.attempt = u.attempt having count(*) > 0) as spent from fresh`;
+    insert into troupe.ledger_hours as h (hour, kind, ${hourSums.join(", ")})
+    select hour, kind, ${hourSums.map((name) => `sum(${name})`).join(", ")}
+    from (${factsOf.ledger({ ...dialect, prefix: "" }, "true").replace("from ledger", "from fresh")}) facts
+    group by hour, kind order by hour, kind
+    on conflict (hour, kind) do update set ${hourSums.map((name) => `${name} = h.${name} + excluded.${name}`).join(", ")})
+  select count(*)::float8 as added, (
+    select troupe.settle_calls($2::text::jsonb, (
+      select coalesce(jsonb_agg(jsonb_build_object('request_id', request_id, 'attempt', attempt)), '[]') from fresh)))::text as spending
+    from fresh`;
+const note = "select troupe.note_calls($1::text, $2::text::jsonb)";
 
-/** What a line adds to budgets if it is new. */
-const unreservedOf = (line: LedgerLine) =>
-  unreservedCosts(line).map((cost) => ({ requestId: line.requestId, attempt: line.attempt, ...cost }));
+/** What a line ends and spends. */
+const endOf = (line: LedgerLine) => ({
+  request_id: line.requestId,
+  attempt: line.attempt,
+  cost: line.cost,
+  used: usedTokens(line) ?? null,
+  days: spansOf(line.at),
+  scopes: scopesOf(line).map(keepable),
+});
 
-type Row = Record<string, string | number | null>;
+const noteOf = (line: LedgerLine) => ({
+  request_id: line.requestId,
+  attempt: line.attempt,
+  line: JSON.stringify(line),
+});
 
-export function ledgerRepository(pool: QueryPool): LedgerRepository {
+/** @param pools reports wait for each other, and what is written for neither */
+export function ledgerRepository(
+  pools: {
+    readonly background: QueryPool;
+    readonly reports: QueryPool;
+  },
+  calls: HeldCalls,
+): LedgerRepository {
+  const { background } = pools;
+  let kinds: KnownKinds | undefined;
+  /** Days whose partitions this process has seen, the latest ones. */
+  const opened = new Set<number>();
+  const openDays = async (lines: readonly LedgerLine[]) => {
+    // The next one too, so that nobody waits for it at midnight.
+    const days = new Set(lines.flatMap(({ at }) => [dayOf(at), dayOf(at) + 1]).filter((day) => !opened.has(day)));
+    for (const day of days) {
+      await background.run("select troupe.open_ledger_day('troupe', $1::bigint)::text", [day]);
+      opened.add(day);
+    }
+    for (const day of opened) if (opened.size > 100 && day < Math.max(...opened) - 50) opened.delete(day);
+  };
+  const salted = async () => {
+    const [row] = await background.run<{ value: number }>(
+      "select value::float8 as value from troupe.generations where name = 'ledger'",
+    );
+    return new KnownKinds(row!.value);
+  };
+  async function noteCalls(begun: readonly LedgerLine[]): Promise<void> {
+    const owner = await calls.owner();
+    for (const line of begun) calls.began(line);
+    try {
+      await background.run(note, [owner, JSON.stringify(begun.map(noteOf))]);
+    } catch (error) {
+      for (const line of begun) calls.gaveUp(line);
+      throw error;
+    }
+  }
   return {
-    async append(lines) {
-      if (lines.length === 0) return 0;
-      const [row] = await pool.run<{ count: number }>(append, [
-        JSON.stringify(lines.map(rowFrom)),
-        JSON.stringify(lines.flatMap(unreservedOf)),
-      ]);
-      return row!.count;
+    async append(given, begun = []) {
+      if (begun.length > 0) await noteCalls(begun);
+      if (given.length === 0) return { added: 0, spending: [] };
+      // In one order, as another node may add some of them too.
+      const lines = [...new Map(given.map((line) => [`${line.requestId} ${line.attempt}`, line])).values()].sort(
+        (a, b) => Number(a.requestId > b.requestId) - Number(a.requestId < b.requestId) || a.attempt - b.attempt,
+      );
+      kinds ??= await salted();
+      await openDays(lines);
+      const known = kinds;
+      const told: Kind[] = [];
+      const rows = groupedByKind(lines).flatMap((own) => {
+        // The latest, so that the database knows the kind for all of its days.
+        const latest = own.reduce((a, b) => (b.at > a.at ? b : a));
+        const kind = known.find(latest, kindValues(latest, keepable));
+        known.learn(kind);
+        told.push(kind);
+        return own.map((line) => rowFrom(line, kind.kind));
+      });
+      const text = [JSON.stringify(rows), JSON.stringify(lines.map(endOf)), JSON.stringify(lastOf(told).map(kindRow))];
+      try {
+        const [row] = await background.run<{ added: number; spending: string }>(append, text);
+        for (const line of given) calls.ended(line);
+        return { added: row!.added, spending: JSON.parse(row!.spending) as Spending[] };
+      } catch (error) {
+        // Another process may have dropped a day.
+        opened.clear();
+        throw error;
+      }
     },
-    async sums(filter, by, limit) {
-      const { text, parameters } = sumQuery(filter, by, limit);
-      return (await pool.run<Row>(text, parameters)).map((row) => sumFrom(row, by));
+    interrupted: () => calls.interrupted(),
+    async sums(filter, by, page) {
+      const { text, values } = sumPage(filter, by, page);
+      const rows = await read<Row>(pools, text, values, page.signal);
+      return rows.map((row) =>
+        sumFrom(
+          groupNames(by).map((name) => String(row[name])),
+          row,
+        ),
+      );
     },
     async lines(page) {
-      const { text, parameters } = lineQuery(page);
-      return (await pool.run<Row>(text, parameters)).map(lineFrom);
+      const { text, values } = linePage(page);
+      return (await read<Row>(pools, text, values, page.signal)).map(lineFrom);
     },
   };
 }
 
-/** Lines of days before that time, and then the days' sums. @returns how many rows were removed */
-export async function removeLedgerDays(pool: QueryPool, before: number, max: number): Promise<number> {
-  const day = Math.floor(before / dayMs);
-  const lines = `delete from troupe.ledger where (request_id, attempt) in (
-    select request_id, attempt from troupe.ledger where at < $1::bigint order by at limit $2::int for update skip locked)`;
-  const { count } = await pool.run(lines, [day * dayMs, max]);
-  return count > 0 ? count : (await pool.run("delete from troupe.ledger_days where day < $1::bigint", [day])).count;
-}
-
-/** The values of a statement, each with its place in the text. */
-class Bound {
-  readonly parameters: Parameter[] = [];
-
-  put(value: Parameter, type: "text" | "bigint"): string {
-    this.parameters.push(value);
-    return `$${this.parameters.length}::${type}`;
+/** Reads so that whoever left has the server stop too. Rejects with the signal's reason */
+async function read<R>(
+  { background, reports }: { readonly background: QueryPool; readonly reports: QueryPool },
+  text: string,
+  values: readonly (string | number)[],
+  signal: AbortSignal | undefined,
+): Promise<readonly R[]> {
+  if (signal === undefined) return reports.run<R>(text, values);
+  signal.throwIfAborted();
+  let pid: number | undefined;
+  const cancel = () => {
+    if (pid !== undefined) background.run("select pg_cancel_backend($1::int)", [pid]).catch(() => {});
+  };
+  signal.addEventListener("abort", cancel);
+  try {
+    return await reports.transaction(async (ask) => {
+      [{ pid } = { pid: undefined }] = await ask<{ pid: number }>("select pg_backend_pid() as pid");
+      signal.throwIfAborted();
+      return await ask<R>(text, values);
+    });
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error;
+  } finally {
+    signal.removeEventListener("abort", cancel);
   }
 }
 
-/** Whole days come from their sums, and what is left of the first and the last one from the lines. */
-function sumQuery(filter: LedgerFilter, by: readonly LedgerGroup[], limit: number) {
-  const { since, until, tag } = filter;
-  const firstDay = Math.ceil(since / dayMs);
-  const endDay = Math.max(firstDay, Math.floor(until / dayMs));
-  const bound = new Bound();
-  const where = conditions(filter, bound);
-  const at = (time: number) => bound.put(time, "bigint");
-  const fromDays = `select day, ${dimensions.join(", ")}, ${sumColumns.join(", ")} from troupe.ledger_days
-    where day >= ${at(firstDay)} and day < ${at(endDay)} ${where}`;
-  const fromLines = (from: number, to: number) =>
-    `select at / ${dayMs} as day, ${dimensionFacts}, ${facts} from troupe.ledger
-     where at >= ${at(from)} and at < ${at(to)} ${where}`;
-  const head = fromLines(since, Math.min(until, firstDay * dayMs));
-  const tail = fromLines(Math.max(since, firstDay * dayMs, endDay * dayMs), until);
-  const isTagged = by.includes("tag");
-  const tags = `cross join jsonb_array_elements_text(case when tags = '[]' then '[""]' else tags end::jsonb) as tag`;
-  const groups = by.map((group, place) => `${groupOf[group]} as g${place}`);
-  const named = by.map((_, place) => `g${place}`);
-  const sums = sumColumns.map((name) => `coalesce(sum(${name}), 0)::float8 as ${name}`);
-  const order = [...(by[0] === "day" ? ["g0"] : []), "cost desc", ...named.map((name) => `${name} collate "C"`)];
-  const text = `select * from (
-    select ${[...groups, ...sums].join(", ")} from (${fromDays} union all ${head} union all ${tail}) facts
-    ${isTagged ? tags : ""} ${tag !== undefined && isTagged ? `where tag = ${bound.put(tag, "text")}` : ""}
-    ${named.length === 0 ? "" : `group by ${named.join(", ")}`}) summed
-    order by ${order.join(", ")} limit ${at(limit)}`;
-  return { text, parameters: bound.parameters };
+/** Drops a day that ended before that time. @returns how many rows it had, at least 1 */
+export async function removeLedgerDays(pool: QueryPool, before: number): Promise<number> {
+  const [row] = await pool.run<{ lines: number | null }>("select troupe.drop_ledger_day($1::bigint)::float8 as lines", [
+    dayOf(before),
+  ]);
+  const { lines } = row!;
+  return lines === null ? 0 : Math.max(1, lines);
 }
 
-function conditions(filter: LedgerFilter, bound: Bound): string {
-  const equal = filters.flatMap(([name, column]) => {
-    const value = filter[name];
-    return value === undefined ? [] : [`and ${column} = ${bound.put(value, "text")}`];
-  });
-  const { tag } = filter;
-  if (tag === "") equal.push("and tags = '[]'");
-  else if (tag !== undefined) equal.push(`and tags::jsonb ? ${bound.put(tag, "text")}`);
-  return equal.join(" ");
+function sumPage(given: LedgerFilter, by: readonly LedgerGroup[], { after, limit }: SumsPage) {
+  const filter = narrowed(given, by, after);
+  const { hours, head, tail } = partsOf(filter);
+  const bound = new Bound(dialect);
+  const facts = [
+    factsOf.ledger_hours(dialect, `hour >= ${bound.put(hours.from)} and hour < ${bound.put(hours.to)}`),
+    ...[head, tail].map(({ from, to }) =>
+      factsOf.ledger(dialect, `at >= ${bound.put(from)} and at < ${bound.put(to)}`),
+    ),
+  ].join(" union all ");
+  const summed = sumQuery(facts, filter, by, dialect, bound);
+  const names = groupNames(by).map((name) => `${name} collate "C"`);
+  const sums = sumNames.map((name) => `coalesce(${name}, 0)::float8 as ${name}`);
+  const behind =
+    after === undefined || by.length === 0
+      ? ""
+      : `where (${names.join(", ")}) > (${after.map((value) => bound.put(value)).join(", ")})`;
+  const text = `select ${[...groupNames(by), ...sums].join(", ")} from (${summed}) summed ${behind}
+    ${names.length === 0 ? "" : `order by ${names.join(", ")}`} limit ${bound.put(limit)}`;
+  return { text, values: bound.values };
 }
 
-function lineQuery(page: LedgerPage) {
-  const { since, until, ended, before, limit, requestId } = page;
-  const bound = new Bound();
-  const at = (time: number) => bound.put(time, "bigint");
-  const parts = [`at >= ${at(since)} and at < ${at(until)}`, conditions(page, bound)];
-  if (ended !== undefined) parts.push(`and ended = ${bound.put(ended, "text")}`);
-  if (requestId !== undefined) parts.push(`and request_id = ${bound.put(requestId, "text")}`);
-  if (before !== undefined) {
-    const place = `(${at(before.at)}, ${bound.put(before.requestId, "text")}, ${at(before.attempt)})`;
-    parts.push(`and (at, request_id, attempt) < ${place}`);
-  }
-  const columns = [
-    ...texts.map(snakeCaseNumbered),
-    "tags",
-    ...numberColumns.map((name) => `${name}::float8 as ${name}`),
-  ];
-  const text = `select ${columns.join(", ")} from troupe.ledger where ${parts.join(" ")}
-    order by troupe.ledger.at desc, request_id desc, troupe.ledger.attempt desc limit ${at(limit)}`;
-  return { text, parameters: bound.parameters };
+function linePage(page: LedgerPage) {
+  const bound = new Bound(dialect);
+  const where = () =>
+    `${lineConditions(page, bound)}${page.requestId === undefined ? "" : ` and l.request_id = ${bound.put(page.requestId)}`}`;
+  const newest = (from: string) =>
+    `select l.* from troupe.ledger l where ${from} order by ${newestFirst("l")} limit ${bound.put(page.limit)}`;
+  // Each kind that fits is asked for its latest lines: no line of another one is read. A kind has none after its day.
+  const found = isFiltered(page)
+    ? `select l.* from troupe.ledger_kinds k cross join lateral (${newest(`l.kind = k.kind and l.at < (k.day + 1) * ${dayMs} and ${where()}`)}) l
+       where k.day >= ${bound.put(dayOf(page.since))}${kindConditions(page, dialect, bound)} order by ${newestFirst("l")} limit ${bound.put(page.limit)}`
+    : newest(where());
+  const text = `select ${lineColumns(asNumber)} from (${found}) l join troupe.ledger_kinds k on k.kind = l.kind order by ${newestFirst("l")}`;
+  return { text, values: bound.values };
 }
 
-/** What the server can't keep in a text: the character 0, and half a pair. */
-const keepable = (text: string) => text.toWellFormed().replaceAll("\0", "\ufffd");
+const asNumber = (column: string) =>
+  ["request_id", "call_of"].includes(column) ? `l.${column}` : `l.${column}::float8 as ${column}`;
 
-function rowFrom(line: LedgerLine): Row {
+/** One of each number: texts that the server can't keep may make two of one kind, and a statement changes a row once. */
+const lastOf = (kinds: readonly Kind[]) => [...new Map(kinds.map((kind) => [kind.kind, kind])).values()];
+
+const kindRow = ({ kind, day, values }: Kind) => ({
+  kind,
+  day,
+  ...Object.fromEntries(kindColumns.map((column, at) => [column, values[at]])),
+});
+
+const costNames = costColumns.slice(1);
+
+function rowFrom(line: LedgerLine, kind: number): Row {
   const { tokens, costs } = line;
-  const text = (name: (typeof texts)[number]) => {
-    const value = line[name as keyof LedgerLine] as string | null;
-    return [snakeCaseNumbered(name), value === null ? null : keepable(value)];
-  };
   return Object.fromEntries([
-    ...texts.map(text),
-    ["tags", JSON.stringify(line.tags.map(keepable))],
-    ...numbers.map((name) => [snakeCaseNumbered(name), line[name]]),
-    ...tokenKinds.map((kind, at) => [tokenColumns[at]!, tokens[kind]]),
+    ["kind", kind],
+    ...ownNames.map((name) => {
+      const value = line[name];
+      return [ownColumn(name), typeof value === "string" ? keepable(value) : value];
+    }),
+    ...tokenKinds.map((name, at) => [tokenColumns[at]!, tokens[name]]),
     ["cost", line.cost],
-    ...costKinds.map((kind, at) => [costColumns[at]!, costs === null ? null : costs[kind]]),
+    ...costKinds.map((name, at) => [costNames[at]!, costs === null ? null : costs[name]]),
   ]) as Row;
-}
-
-function lineFrom(row: Row): LedgerLine {
-  return {
-    ...Object.fromEntries([...texts, ...numbers].map((name) => [name, row[snakeCaseNumbered(name)]])),
-    tags: JSON.parse(row["tags"] as string) as string[],
-    tokens: numbersOf(row, tokenKinds, tokenColumns),
-    cost: row["cost"],
-    costs: row["input_cost"] === null ? null : numbersOf(row, costKinds, costColumns),
-  } as unknown as LedgerLine;
-}
-
-function sumFrom(row: Row, by: readonly LedgerGroup[]): LedgerSum {
-  return {
-    group: by.map((_, at) => String(row[`g${at}`])),
-    calls: Number(row["calls"]),
-    ended: numbersOf(row, callEnds, callEnds),
-    tokens: numbersOf(row, tokenKinds, tokenColumns),
-    cost: Number(row["cost"]),
-    costs: numbersOf(row, costKinds, costColumns),
-    unknownCosts: Number(row["unknown_costs"]),
-    estimated: Number(row["estimated"]),
-  };
-}
-
-function numbersOf<Kind extends string>(row: Row, kinds: readonly Kind[], from: readonly string[]) {
-  const entries = kinds.map((kind, at) => [kind, Number(row[from[at]!])]);
-  return Object.fromEntries(entries) as { readonly [K in Kind]: number };
 }

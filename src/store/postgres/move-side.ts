@@ -2,10 +2,11 @@
 import type { StoreConfig } from "../../config/config.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { DataError } from "../data-error.ts";
-import type { MoveSource, MoveTarget } from "../move/move.ts";
+import { dayMs, hourMs } from "../ledger-columns.ts";
+import { contentOf, type Moved, type MoveSource, type MoveTarget, type SettleCalls } from "../move/move.ts";
 import { type ColumnKind, columnNames, type MovedTable, movedTables, type Row, type Value } from "../move/tables.ts";
 import { pairsOf } from "./conversation-repository.ts";
-import { readVersion, steps } from "./migrations.ts";
+import { ownVersion, readVersion } from "./migrations.ts";
 import { placeOf } from "./place.ts";
 import type { Parameter, QueryPool } from "./query-pool.ts";
 import { bringForward, openPool, openPostgresStore } from "./store.ts";
@@ -52,8 +53,29 @@ async function isServed(pool: QueryPool): Promise<boolean> {
 const hasSchema = async (pool: QueryPool, name: string): Promise<boolean> =>
   (await pool.run("select 1 where to_regnamespace($1::text) is not null", [name])).length > 0;
 
+const readingOf = (pool: QueryPool): Pick<MoveSource, "count" | "page"> => ({
+  count: (table) => countOf(pool, "troupe", table),
+  async page(table, after, limit) {
+    const where = after === undefined ? "" : `where (${table.key.join(", ")}) > (${placesOf(table, table.key, 1)})`;
+    const order = table.key.map((name) => `rows.${name}`).join(", ");
+    const from = sourceOf("troupe", table).replace(/ rows$/, "");
+    const text = `select ${selected(table)} from ${from} rows ${where} order by ${order} limit ${limit}`;
+    return rowsFrom(table, await pool.run<Record<string, Value>>(text, after ?? []));
+  },
+});
+
+/** A copy is known by the schema's comment, which says of what, and how it was. */
+const copyMark = (identity: string, tables: Moved["tables"]) => JSON.stringify({ copy_of: identity, tables });
+
+async function isUntouchedCopy(pool: QueryPool, identity: string): Promise<boolean> {
+  const text = "select obj_description(to_regnamespace('troupe')::oid, 'pg_namespace') as mark";
+  const [found] = await pool.run<{ mark: string | null }>(text);
+  if (!found?.mark?.startsWith('{"copy_of":')) return false;
+  return found.mark === copyMark(identity, await contentOf(readingOf(pool)));
+}
+
 /** @throws DataError where there is nothing, or a server serves from it; StorageError */
-export async function postgresSource(settings: StoreConfig, clock: Clock): Promise<MoveSource> {
+export async function postgresSource(settings: StoreConfig, clock: Clock, settle: SettleCalls): Promise<MoveSource> {
   const place = placeOf(settings.url);
   const pool = await openPool(settings, clock);
   try {
@@ -63,19 +85,12 @@ export async function postgresSource(settings: StoreConfig, clock: Clock): Promi
     if (await isServed(pool))
       throw new DataError(`A server runs on ${place}, or was killed less than a minute ago; stop all of them first.`);
     const store = await openPostgresStore(settings, clock);
-    await store.budgets.releaseAbandoned().finally(() => store.close());
+    await settle(store.ledger).finally(() => store.close());
     const [oldest] = await pool.run<{ id: string }>("select id from troupe.keys order by created_at, id limit 1");
     return {
       place,
       identity: oldest?.id ?? "no keys",
-      count: (table) => countOf(pool, "troupe", table),
-      async page(table, after, limit) {
-        const where = after === undefined ? "" : `where (${table.key.join(", ")}) > (${placesOf(table, table.key, 1)})`;
-        const order = table.key.map((name) => `rows.${name}`).join(", ");
-        const from = sourceOf("troupe", table).replace(/ rows$/, "");
-        const text = `select ${selected(table)} from ${from} rows ${where} order by ${order} limit ${limit}`;
-        return rowsFrom(table, await pool.run<Record<string, Value>>(text, after ?? []));
-      },
+      ...readingOf(pool),
       async leftBehind() {
         const text = "select count(*)::float8 as count from troupe.kept_calls where state <> 'finished'";
         const [row] = await pool.run<{ count: number }>(text);
@@ -93,14 +108,18 @@ export async function postgresSource(settings: StoreConfig, clock: Clock): Promi
 export async function postgresTarget(settings: StoreConfig, clock: Clock): Promise<MoveTarget> {
   const place = placeOf(settings.url);
   const pool = await openPool(settings, clock);
+  let moved = "";
   return {
     place,
-    begin: (identity, from) =>
-      begin(pool, place, `${identity} ${steps.length}`, from, () => bringForward(pool, settings, clock)),
+    begin(identity, from) {
+      moved = `${identity} ${ownVersion()}`;
+      return begin(pool, place, moved, from, () => bringForward(pool, settings, clock));
+    },
     async startOver() {
       await pool.run(`drop schema if exists ${staging} cascade`);
     },
     async put(table, rows) {
+      await openDays(pool, table, rows);
       const { text, values } = insertionOf(table, rows);
       await pool.run(text, values);
       const names = columnNames(table);
@@ -115,7 +134,7 @@ export async function postgresTarget(settings: StoreConfig, clock: Clock): Promi
       return rowsFrom(table, await pool.run<Record<string, Value>>(text, keys.flat() as Parameter[]));
     },
     count: (table) => countOf(pool, staging, table),
-    finish: () => finish(pool, place),
+    finish: (copied) => finish(pool, place, copied && copyMark(moved, copied)),
     [Symbol.asyncDispose]: () => pool.close(),
   };
 }
@@ -129,10 +148,12 @@ async function begin(
 ): Promise<ReadonlyMap<string, Row> | undefined> {
   if (await hasSchema(pool, staging)) return goOn(pool, place, identity);
   if ((await readVersion(pool, place)) !== undefined) {
-    for (const { name } of movedTables)
-      if ((await pool.run(`select 1 from troupe.${name} limit 1`)).length > 0)
-        throw new DataError(`There is data in ${place} already (troupe.${name}); name another database.`);
     if (await isServed(pool)) throw new DataError(`A server runs on ${place}; stop it first.`);
+    if (await isUntouchedCopy(pool, identity)) await pool.run("drop schema troupe cascade");
+    else
+      for (const { name } of movedTables)
+        if ((await pool.run(`select 1 from troupe.${name} limit 1`)).length > 0)
+          throw new DataError(`There is data in ${place} already (troupe.${name}); name another database.`);
   }
   await forward();
   await pool.transaction(async (ask) => {
@@ -156,6 +177,15 @@ async function goOn(pool: QueryPool, place: string, identity: string): Promise<R
   return new Map(reached.map(({ name, last }) => [name, JSON.parse(last) as Row]));
 }
 
+/** The partitions that the rows go to. */
+async function openDays(pool: QueryPool, table: MovedTable, rows: readonly Row[]): Promise<void> {
+  const length = { ledger: dayMs, ledger_hours: dayMs / hourMs }[table.name];
+  if (length === undefined) return;
+  const at = columnNames(table).indexOf(table.name === "ledger" ? "at" : "hour");
+  for (const day of new Set(rows.map((row) => Math.floor(Number(row[at]) / length))))
+    await pool.run(`select ${staging}.open_ledger_day($1::text, $2::bigint)::text`, [staging, day]);
+}
+
 function insertionOf(table: MovedTable, rows: readonly Row[]): { text: string; values: Parameter[] } {
   const names = columnNames(table);
   const isTurn = table.name === "turns";
@@ -173,7 +203,8 @@ function insertionOf(table: MovedTable, rows: readonly Row[]): { text: string; v
   return { text, values };
 }
 
-async function finish(pool: QueryPool, place: string): Promise<void> {
+/** @param mark of a copy */
+async function finish(pool: QueryPool, place: string, mark?: string): Promise<void> {
   if (await hasSchema(pool, "troupe"))
     throw new DataError(
       `A server was started on ${place} meanwhile: stop it, drop its schema "troupe", and try again.`,
@@ -190,5 +221,7 @@ async function finish(pool: QueryPool, place: string): Promise<void> {
     for (const name of ["keys", "budgets"]) await ask(`alter table ${staging}.${name} enable trigger user`);
     await ask(`drop table ${staging}.move, ${staging}.moved`);
     await ask(`alter schema ${staging} rename to troupe`);
+    // A statement of this kind takes no parameters.
+    await ask(`comment on schema troupe is ${mark === undefined ? "null" : `'${mark.replaceAll("'", "''")}'`}`);
   });
 }

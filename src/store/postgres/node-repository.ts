@@ -2,7 +2,6 @@
 import type { NodeRepository, NodeVersions } from "../store.ts";
 import type { QueryPool } from "./query-pool.ts";
 
-/** The step of the schema that makes its table. Never edited once released. */
 export const nodeTable = `
 create table troupe.node_versions (
   node text primary key, program text not null, configuration text not null, personas text not null,
@@ -17,9 +16,14 @@ export function nodeRepository(pool: QueryPool): NodeRepository {
           on conflict (node) do update set program = excluded.program, configuration = excluded.configuration,
             personas = excluded.personas, told_at = excluded.told_at),
         gone as (delete from troupe.node_versions where told_at < clock_timestamp() - interval '1 day')
-        select program, configuration, personas from troupe.node_versions
+        select node, program, configuration, personas from troupe.node_versions
         where node <> $1::text and told_at > clock_timestamp() - interval '1 minute'`;
-      const rows = await pool.run<NodeVersions>(text, [node, program, configuration, personas]);
+      const rows = await pool.run<NodeVersions & { readonly node: string }>(text, [
+        node,
+        program,
+        configuration,
+        personas,
+      ]);
       return rows.map((row) => ({ ...row }));
     },
     async leave(node) {

@@ -17,8 +17,8 @@ export type OwnRowsOptions<R> = {
 
 export class OwnRows<R> {
   readonly #options: OwnRowsOptions<R>;
-  /** Under which name each is held: from before it is sent until there can't be a row of it. */
-  readonly #known = new Map<string, string>();
+  /** Under which name each is held, where that matters: from before it is sent until there can't be a row of it. */
+  readonly #known = new Map<string, string | undefined>();
   #isLooking = false;
 
   constructor(options: OwnRowsOptions<R>) {
@@ -26,9 +26,13 @@ export class OwnRows<R> {
     options.holder.onRenewed.add(() => void this.#releaseUnknown());
   }
 
-  /** @param owner the holder's name */
-  began(name: string, owner: string): void {
+  /** @param owner the holder's name, where it is lost with the lease of that name */
+  began(name: string, owner?: string): void {
     this.#known.set(name, owner);
+  }
+
+  knows(name: string): boolean {
+    return this.#known.has(name);
   }
 
   ended(name: string): void {
@@ -53,7 +57,7 @@ export class OwnRows<R> {
         if (!this.#known.has(nameOf(row))) await release(row);
       }
       // What was held under another name is lost, and ends without a word.
-      for (const [name, owner] of this.#known) if (owner !== holder.id) this.#known.delete(name);
+      for (const [name, owner] of this.#known) if (owner !== undefined && owner !== holder.id) this.#known.delete(name);
     } catch {
     } finally {
       this.#isLooking = false;

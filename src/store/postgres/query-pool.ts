@@ -6,6 +6,7 @@
  */
 import type { SQL } from "bun";
 import { type Clock, setDeadline } from "../../lib/clock.ts";
+import { type ServerUse, serverSeconds } from "../metrics.ts";
 import { StorageError, type StorageErrorKind } from "../storage-error.ts";
 import { asPostgresError, away, isAway, isReadOnly, isUndone } from "./errors.ts";
 
@@ -17,6 +18,8 @@ export type Parameters = readonly Parameter[] | ((again: boolean) => readonly Pa
 type Ask = <R>(text: string, parameters?: readonly Parameter[]) => Promise<Rows<R>>;
 
 export type QueryPoolOptions = {
+  /** What it is used for, for metrics. */
+  readonly name?: string;
   /** Opens the client's pool, of as many connections. */
   readonly connect: () => SQL;
   readonly connections: number;
@@ -55,10 +58,17 @@ export class QueryPool {
 
   /** Counters since the start: statements, those that failed, deadlines that passed, and pools that were thrown away for it. */
   readonly counts = { statements: 0, failed: 0, late: 0, replaced: 0 };
+  readonly #seconds = serverSeconds();
 
   constructor(options: QueryPoolOptions) {
     this.options = options;
     this.#current = this.#open();
+  }
+
+  /** How it is used now. */
+  get use(): ServerUse {
+    const { name = "", connections } = this.options;
+    return { name, connections, busy: this.#current.busy, waiting: this.#waiting.size, seconds: this.#seconds };
   }
 
   /**
@@ -127,6 +137,7 @@ export class QueryPool {
     if (this.#isClosed) throw new StorageError("unusable", place, `The database ${place} was closed.`);
     if (this.options.isAway?.() === true) throw away(place, "it did not answer before");
     this.counts.statements += 1;
+    const askedAt = clock.monotonic();
     const question: Question = { expiry: new AbortController(), held: undefined };
     const working = work(question);
     // What ends after the deadline has nobody left to be told.
@@ -145,6 +156,7 @@ export class QueryPool {
       throw asPostgresError(error, place);
     } finally {
       cancelTimer();
+      this.#seconds.observe((clock.monotonic() - askedAt) / 1000);
     }
   }
 

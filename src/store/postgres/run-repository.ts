@@ -18,14 +18,17 @@ import { OwnRows } from "./own-rows.ts";
 import type { QueryPool } from "./query-pool.ts";
 import type { Strays } from "./strays.ts";
 
-type Row = Omit<IdempotencyRecord, "holder" | "wholeEvents"> & { owner: string | null; isAlive: boolean };
+type Row = Omit<IdempotencyRecord, "holder"> & { owner: string | null; isAlive: boolean };
 
 const columns = `call::float8 as call, run, fingerprint, state, owner, expires_at::float8 as "expiresAt", status, headers, events,
   body_from as "bodyFrom",
   exists (select 1 from troupe.holders h where h.holder = owner and h.lapses_at > clock_timestamp()) as "isAlive"`;
 const identified = "call = $1::bigint and run = $2::text";
-/** Of a statement that is sent again the first one's effect counts. */
-const running = (again: string) => `(state = 'running' or (${again}::boolean and state = 'finished'))`;
+/**
+ * An answer may be stored by a statement whose caller gave up, long before it is stored again. A run has one answer, so whatever found
+ * its own row finished has stored it.
+ */
+const unanswered = "state in ('running', 'finished')";
 
 /** Both ways to claim tell as well whether the holder's lease still holds. */
 const holding = `(select 1 from troupe.holders where holder = $6::text and lapses_at > clock_timestamp())`;
@@ -75,7 +78,7 @@ export function runRepository({ path, background }: RunPools, { holder, strays, 
     if (row === undefined) return undefined;
     const { owner, isAlive, ...rest } = row;
     const by = owner === null ? null : owner === holder.id ? "self" : isAlive ? "other" : "gone";
-    return { ...rest, holder: by, ...(owner !== null && { owner }), wholeEvents: 1 };
+    return { ...rest, holder: by, ...(owner !== null && { owner }) };
   };
   const own = new OwnRows<CallId>({
     holder,
@@ -202,10 +205,10 @@ export function runRepository({ path, background }: RunPools, { holder, strays, 
       const text = `with done as (
         update troupe.kept_calls set state = 'finished', owner = null, status = $3::int,
         headers = $4::text, events = $5::int, body_from = $6::int, body = $7::bytea, bytes = $8::bigint, expires_at = $9::bigint
-        where ${identified} and ${running("$10")} returning call, watched),
+        where ${identified} and ${unanswered} returning call, watched),
         ${told("done")}
         select exists (select 1 from done) as "isDone", (select count(*) from told) as told`;
-      const [row] = await path.run<{ isDone: boolean }>(text, (again) => [call, run, ...valuesOf(finished), again]);
+      const [row] = await path.run<{ isDone: boolean }>(text, [call, run, ...valuesOf(finished)]);
       own.ended(run);
       return row!.isDone;
     },

@@ -9,12 +9,11 @@ import { SQL } from "bun";
 import type { StoreConfig } from "../../config/config.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import type { Logger } from "../../lib/log.ts";
-import type { PoolRepository } from "../budget-pools.ts";
-import { type SharedWindows, windowTimes } from "../shared-windows.ts";
 import { StorageError } from "../storage-error.ts";
 import type { Maintenance, Store } from "../store.ts";
+import { goodForMs, type StoredWindows } from "../windows.ts";
+import { alertRepository } from "./alert-repository.ts";
 import { auditRepository } from "./audit-repository.ts";
-import { poolRepository } from "./budget-pools.ts";
 import { budgetRepository } from "./budget-repository.ts";
 import {
   conversationRepository,
@@ -23,17 +22,18 @@ import {
   removeExpiredTurns,
 } from "./conversation-repository.ts";
 import { refusesParameters } from "./errors.ts";
+import { HeldCalls } from "./held-calls.ts";
 import { Hints } from "./hints.ts";
 import { Holder } from "./holder.ts";
 import { type KeyPools, type KeyVersion, keyRepository } from "./key-repository.ts";
 import { ledgerRepository, removeLedgerDays } from "./ledger-repository.ts";
-import { isCurrent, migrate, steps } from "./migrations.ts";
+import { isCurrent, migrate, ownVersion } from "./migrations.ts";
 import { nodeRepository } from "./node-repository.ts";
 import { placeOf } from "./place.ts";
 import { QueryPool } from "./query-pool.ts";
 import { removeExpiredRuns, runRepository, runTotals } from "./run-repository.ts";
-import { postgresWindows } from "./shared-windows.ts";
 import { Strays } from "./strays.ts";
+import { postgresWindows } from "./windows.ts";
 
 export type PostgresStore = Store & {
   /** The server's address without user and password. */
@@ -41,8 +41,7 @@ export type PostgresStore = Store & {
   readonly schemaVersion: number;
   /** The name under which it holds its calls; "" before the first. */
   readonly holder: string;
-  readonly windows: SharedWindows;
-  readonly poolRepository: PoolRepository;
+  readonly windows: StoredWindows;
   /** Asks now what other processes changed, as it does twice a second. @throws StorageError */
   refresh(): Promise<void>;
 };
@@ -54,10 +53,10 @@ const beatMs = 5_000;
 /** Of maintenance, and of whatever no call waits for. */
 const backgroundMs = 10_000;
 const backgroundConnections = 2;
+/** Of a page of the ledger. */
+const reportMs = 30_000;
 /** Of each statement that changes the schema: an index of a large table takes its time. */
 const migrationMs = 3_600_000;
-/** Of rate windows: who waits longer for one is given the node's share. */
-const windowDeadlineMs = 1_000;
 const windowConnections = 2;
 
 /**
@@ -76,8 +75,9 @@ export async function openPostgresStore(
   const statementMs = settings.statementSeconds * 1000;
   const takesLimits = await takesParameters(settings);
   let isServerAway = () => false;
-  const poolOf = (connections: number, deadlineMs: number, isAway?: () => boolean) =>
+  const poolOf = (name: string, connections: number, deadlineMs: number, isAway?: () => boolean) =>
     new QueryPool({
+      name,
       connect: () => connect(settings.url, connections, takesLimits ? deadlineMs : undefined),
       connections,
       deadlineMs,
@@ -87,13 +87,14 @@ export async function openPostgresStore(
     });
   await using opened = new AsyncDisposableStack();
   const path = opened.adopt(
-    poolOf(settings.pool, statementMs, () => isServerAway()),
+    poolOf("calls", settings.pool, statementMs, () => isServerAway()),
     (pool) => pool.close(),
   );
-  const background = opened.adopt(poolOf(backgroundConnections, backgroundMs), (pool) => pool.close());
+  const background = opened.adopt(poolOf("background", backgroundConnections, backgroundMs), (pool) => pool.close());
+  const reports = opened.adopt(poolOf("reports", backgroundConnections, reportMs), (pool) => pool.close());
   // Beside long work of the background a poll would come late.
-  const watch = opened.adopt(poolOf(1, statementMs), (pool) => pool.close());
-  const windowPool = opened.adopt(poolOf(windowConnections, Math.min(statementMs, windowDeadlineMs)), (pool) =>
+  const watch = opened.adopt(poolOf("watch", 1, statementMs), (pool) => pool.close());
+  const windowPool = opened.adopt(poolOf("windows", windowConnections, Math.min(statementMs, goodForMs)), (pool) =>
     pool.close(),
   );
   await bringForward(background, settings, clock, (words) =>
@@ -119,12 +120,13 @@ export async function openPostgresStore(
     : undefined;
   poll.onFailing = () => hints?.hangUp();
   const holder = new Holder(watch, place, clock, settings.leaseSeconds * 1000);
+  const calls = new HeldCalls(background, holder);
   const strays = opened.adopt(new Strays(background, holder, clock), (one) => one[Symbol.dispose]());
   const pools = opened.move();
   let closing: Promise<void> | undefined;
   return {
     path: place,
-    schemaVersion: steps.length,
+    schemaVersion: ownVersion(),
     get holder() {
       return holder.id;
     },
@@ -132,23 +134,26 @@ export async function openPostgresStore(
     keys: keyRepository({ path, background }, place, poll),
     runs: runRepository({ path, background }, { holder, strays, hints }),
     conversations: conversationRepository(path),
-    budgets: budgetRepository({ path, background }, { holder, hasOneClock }),
+    budgets: budgetRepository({ path, background }, { calls, hasOneClock }),
     audit: auditRepository(background),
-    ledger: ledgerRepository(background),
+    alerts: alertRepository(background),
+    ledger: ledgerRepository({ background, reports }, calls),
     nodes: nodeRepository(background),
-    windows: postgresWindows(windowPool, windowTimes),
-    poolRepository: poolRepository({ path, background }),
+    windows: postgresWindows(windowPool, () => clock.newId()),
     maintenance: maintenanceOf({ path, background }, place, holder),
-    network: () => {
-      const sum = (count: keyof QueryPool["counts"]) =>
-        [path, background, watch, windowPool].reduce((all, { counts }) => all + counts[count], 0);
+    database: () => {
+      const all = [path, background, reports, watch, windowPool];
+      const sum = (count: keyof QueryPool["counts"]) => all.reduce((total, { counts }) => total + counts[count], 0);
       return {
+        pools: all.map(({ use }) => use),
         statements: sum("statements"),
         failed: sum("failed"),
         late: sum("late"),
         replaced: sum("replaced"),
+        isReachable: !isServerAway(),
         isListening: hints?.isHeard ?? false,
         deaf: hints?.counts.deaf ?? 0,
+        lease: holder.state,
       };
     },
     close: () => {
@@ -398,7 +403,7 @@ function maintenanceOf({ path, background: pool }: KeyPools, place: string, hold
     removeExpiredRuns: (now, max) => removeExpiredRuns(pool, now, max),
     removeExpiredTurns: (now, max) => removeExpiredTurns(pool, now, max),
     removeDeletedTurns: (before, max) => removeDeletedTurns(pool, before, max),
-    removeLedgerDays: (before, max) => removeLedgerDays(pool, before, max),
+    removeLedgerDays: (before) => removeLedgerDays(pool, before),
     runTotals: () => runTotals(pool),
     conversationTotals: () => conversationTotals(pool),
     async otherServers() {

@@ -6,6 +6,7 @@
  */
 import { RedisClient } from "bun";
 import { type Clock, withTimeout } from "../../lib/clock.ts";
+import { type CoordinationState, serverSeconds } from "../metrics.ts";
 import { StorageError } from "../storage-error.ts";
 import { asRedisError, away, isAway, isDemoted } from "./errors.ts";
 import { isSecure, wasEnded, whyRefused } from "./refusal.ts";
@@ -45,7 +46,11 @@ export class RedisConnection {
   /** The one that was ended on purpose: its commands are sent again, which is no failure. */
   #renewed: Promise<Connected> | undefined;
   #isClosed = false;
+  #isConnected = false;
   #wasConnected = false;
+  #waiting = 0;
+  #failed = 0;
+  readonly #seconds = serverSeconds();
   #why: { readonly words: string | undefined; readonly until: number } | undefined;
 
   constructor(url: string, deadlineMs: number, clock: Clock, options: RedisConnectionOptions = {}) {
@@ -56,9 +61,31 @@ export class RedisConnection {
     this.place = placeOf(url);
   }
 
+  /** How it is used now. @param name what for */
+  state(name: string): CoordinationState {
+    const isConnected = this.#isConnected;
+    const [waiting, failed, seconds] = [this.#waiting, this.#failed, this.#seconds];
+    return { name, connections: 1, busy: Number(waiting > 0), isConnected, waiting, failed, seconds };
+  }
+
   /** @throws StorageError: `away` when it may have been applied or not; the server's own errors */
   async run(command: string, args: Arguments): Promise<unknown> {
     if (this.#isClosed) throw new StorageError("unusable", this.place, `The connection to ${this.place} was closed.`);
+    const askedAt = this.#clock.monotonic();
+    this.#waiting += 1;
+    try {
+      return await this.#run(command, args);
+    } catch (error) {
+      // A script that it does not know is sent next.
+      if (!(error instanceof Error && error.message.startsWith("NOSCRIPT"))) this.#failed += 1;
+      throw error;
+    } finally {
+      this.#waiting -= 1;
+      this.#seconds.observe((this.#clock.monotonic() - askedAt) / 1000);
+    }
+  }
+
+  async #run(command: string, args: Arguments): Promise<unknown> {
     const working = this.#try(command, args);
     // What ends after the deadline has nobody left to be told.
     working.catch(() => {});
@@ -147,6 +174,7 @@ export class RedisConnection {
       await client.connect();
       this.#why = undefined;
       this.#wasConnected = true;
+      this.#isConnected = true;
       return { client, server: await this.#identityOf(client) };
     } catch (error) {
       client.close();
@@ -171,6 +199,7 @@ export class RedisConnection {
   #replace(client: Promise<Connected> | undefined): void {
     if (client === undefined || this.#client !== client) return;
     this.#client = undefined;
+    this.#isConnected = false;
     client.then(
       (one) => one.client.close(),
       () => {},

@@ -16,7 +16,7 @@ const deadlineMs = 1_000;
 /** The oldest release that windows and streams are tried with. */
 const oldestMajor = 7;
 
-const noInfo = "Its user may not run INFO: budgets stay in the database, as a restart could not be told.";
+const noInfo = "Its user may not run INFO: an old copy of its data would be taken for what it was.";
 
 /** @throws StorageError when it can't be asked, or not in time */
 export async function inspectRedis(url: string, clock: Clock): Promise<RedisFound> {
@@ -51,9 +51,7 @@ export function readInfo(info: string): Omit<RedisFound, "place"> {
     ...(fields.get("cluster_enabled") === "1"
       ? ["It is in cluster mode, where a server has a part of the keys: name one that is not."]
       : []),
-    ...(policy === "noeviction"
-      ? []
-      : [`Its maxmemory-policy is ${policy}: a window or a pool that is evicted is forgotten.`]),
+    ...(policy === "noeviction" ? [] : [`Its maxmemory-policy is ${policy}: a window that is evicted is forgotten.`]),
   ];
   return { server: valkey === undefined ? `Redis ${redis ?? "of unknown version"}` : `Valkey ${valkey}`, concerns };
 }

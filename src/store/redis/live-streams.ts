@@ -9,6 +9,7 @@ import {
   type LiveStreams,
   liveTimes,
 } from "../live-streams.ts";
+import type { CoordinationState } from "../metrics.ts";
 import { RedisConnection } from "./connection.ts";
 import {
   appendScript,
@@ -32,14 +33,17 @@ const most = 64;
 /** As the server gives an entry. */
 type Row = readonly [id: string, fields: readonly string[]];
 
+export type RedisStreams = LiveStreams & { readonly connection: () => CoordinationState };
+
 /** Connects when it is first used: once for what is answered at once, and once for what waits. */
-export function openRedisStreams(url: string, clock: Clock): LiveStreams {
+export function openRedisStreams(url: string, clock: Clock): RedisStreams {
   const waiting = new RedisConnection(url, liveTimes.waitMs + deadlineMs, clock);
   // What waits on a replica is told nothing of it.
   const quick = new RedisConnection(url, deadlineMs, clock, { onDemoted: () => waiting.renew() });
   const run = scriptsOn(quick, [listenScript, askScript, beginScript, appendScript, endScript]);
   return {
     place: quick.place,
+    connection: () => quick.state("streams"),
     async listen(node, owner) {
       await run(listenScript, [inboxKey(node), ...(owner === undefined ? [] : [ownerKey(owner)])], [node]);
     },

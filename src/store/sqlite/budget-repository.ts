@@ -1,5 +1,6 @@
 /** Budgets and reservations. A reservation is held by the process' liveness lock, so it lives no longer than its process. */
 import type { Database } from "bun:sqlite";
+import { daysOf } from "../charges.ts";
 import type {
   BudgetRepository,
   BudgetRow,
@@ -8,9 +9,9 @@ import type {
   Reserved,
   Spending,
   TokenWindow,
-} from "../store.ts";
-import { daysOf } from "../unreserved.ts";
+} from "../usage.ts";
 import type { Synchronous } from "./asynchronous.ts";
+import { budgetsText } from "./call-settlement.ts";
 import type { GroupCommit } from "./group-commit.ts";
 import type { LivenessLock } from "./liveness-lock.ts";
 
@@ -21,7 +22,6 @@ const windowMs = 60_000;
  */
 const gatheredMs = 250;
 
-type Held = { id: string; amount: number; tokensKey: string | null; tokensAt: number | null; tokens: number };
 type Uses = { at: number; tokens: number };
 
 /** @param lock gives this process' lock, which is taken when it is first asked for */
@@ -53,20 +53,11 @@ export function budgetRepository(
      on conflict do update set reserved = reserved + excluded.reserved`,
   );
   const insert = database.prepare(
-    "insert into reservations values ($id, $owner, $amount, $tokensKey, $tokensAt, $tokens)",
+    `insert into reservations values
+     ($requestId, $attempt, $owner, $amount, $budgets, $tokensKey, $tokensAt, $tokens, $line)`,
   );
-  const insertSpan = database.prepare("insert into reserved_spans values ($id, $scope, $span)");
-  const find = database.prepare<Held, { id: string }>(
-    `select id, amount, tokens_key as tokensKey, tokens_at as tokensAt, tokens from reservations where id = $id`,
-  );
-  const settleSpans = database.prepare(
-    `update spending set reserved = max(0, reserved - $amount), spent = spent + $spent
-     where (scope, span) in (select scope, span from reserved_spans where reservation = $id)`,
-  );
-  const end = database.prepare("delete from reservations where id = $id");
-  const ownersOf = database.prepare<{ owner: string }, []>("select distinct owner from reservations");
-  const heldBy = database.prepare<{ id: string }, { owner: string }>(
-    "select id from reservations where owner = $owner",
+  const isHeld = database.prepare<unknown, { requestId: string; attempt: number }>(
+    "select 1 from reservations where request_id = $requestId and attempt = $attempt",
   );
   const forgetUses = database.prepare(
     "delete from token_uses where key = $key and (at <= $now - 60000 or at > $now + 60000)",
@@ -77,9 +68,6 @@ export function budgetRepository(
   const use = database.prepare(
     `insert into token_uses values ($key, $at, $tokens)
      on conflict do update set tokens = max(0, tokens + excluded.tokens)`,
-  );
-  const correctUse = database.prepare(
-    "update token_uses set tokens = max(0, tokens + $change) where key = $key and at = $at",
   );
   const forgetSpending = database.prepare(
     "delete from spending where span <> 'prepaid' and reserved = 0 and span < substr($beforeDay, 1, length(span))",
@@ -98,22 +86,28 @@ export function budgetRepository(
     return { scope, span, spent, reserved: 0 };
   }
 
-  function reserve(owner: string, { id, amount, budgets, tokens }: Reservation): Reserved {
+  function reserve(owner: string, { line, amount, budgets, tokens }: Reservation): Reserved {
+    const { requestId, attempt } = line;
     // A write that is repeated counts once.
-    if (find.get({ id }) !== null) return {};
+    if (isHeld.get({ requestId, attempt }) !== null) return {};
+    let refusedBy: Reserved["refusedBy"];
     for (const { scope, span, limit } of budgets) {
       const found = spendingOf({ scope, span });
-      const left = limit - found.spent - found.reserved;
-      if (left <= 0 || amount > left) return { refusedBy: { ...found, limit } };
+      const { spent, reserved } = found;
+      const isSpent = spent >= limit || spent + amount > limit;
+      if (isSpent) return { refusedBy: { ...found, limit } };
+      if (spent + reserved >= limit || spent + reserved + amount > limit) refusedBy ??= { ...found, limit };
     }
+    if (refusedBy !== undefined) return { refusedBy };
     const window = tokens && useTokens(tokens);
     if (window !== undefined && window.waitMs > 0) return { tokens: window };
-    const [tokensKey, tokensAt] = tokens === undefined ? [null, null] : [tokens.key, bucketOf(tokens.now)];
-    insert.run({ id, owner, amount, tokensKey, tokensAt, tokens: tokens?.tokens ?? 0 });
-    for (const { scope, span } of budgets) {
-      hold.run({ scope, span, amount });
-      insertSpan.run({ id, scope, span });
-    }
+    insert.run({
+      ...{ requestId, attempt, owner, amount, budgets: budgetsText(budgets), line: JSON.stringify(line) },
+      tokensKey: tokens?.key ?? null,
+      tokensAt: tokens === undefined ? null : bucketOf(tokens.now),
+      tokens: tokens?.tokens ?? 0,
+    });
+    for (const { scope, span } of budgets) hold.run({ scope, span, amount });
     return window === undefined ? {} : { tokens: window };
   }
 
@@ -127,21 +121,7 @@ export function budgetRepository(
     return { used: before + tokens, emptyMs: bucketOf(now) + windowMs - now, waitMs };
   }
 
-  function settle(id: string, spent: number, tokens: number): boolean {
-    const held = find.get({ id });
-    if (held === null) return false;
-    settleSpans.run({ id, amount: held.amount, spent });
-    if (held.tokensKey !== null)
-      correctUse.run({ key: held.tokensKey, at: held.tokensAt, change: tokens - held.tokens });
-    return end.run({ id }).changes > 0;
-  }
-
   const allSpending = database.transaction((spans: readonly BudgetSpan[]) => spans.map(spendingOf));
-  const release = database.transaction((owner: string) => {
-    const held = heldBy.all({ owner });
-    for (const { id } of held) settle(id, 0, 0);
-    return held.length;
-  });
   return {
     list: () => list.all(),
     set: (row, isNew = false) => void setAll.immediate(row, isNew),
@@ -154,12 +134,6 @@ export function budgetRepository(
     reserve: (reservation) => {
       const owner = lock().id;
       return shared.run(() => reserve(owner, reservation));
-    },
-    settle: (id, spent, tokens) => shared.run(() => settle(id, spent, tokens)),
-    releaseAbandoned: () => {
-      const own = lock();
-      const gone = ownersOf.all().filter(({ owner }) => !own.isAlive(owner));
-      return gone.reduce((sum, { owner }) => sum + release.immediate(owner), 0);
     },
     spending: (spans) => allSpending.immediate(spans),
     forgetSpending: (beforeDay) => forgetSpending.run({ beforeDay }).changes,
@@ -176,9 +150,9 @@ const partOf: Readonly<Record<string, string>> = {
 
 function costIn(database: Database, scope: string, span: string): number {
   const [kind = "", name] = scope.split(":", 2);
-  const { firstDay, endDay } = daysOf(span);
-  const days = Array.from({ length: endDay - firstDay }, (_, at) => firstDay + at);
-  const sql = `select coalesce(sum(cost), 0) as cost from ledger_days where day in (${days.join(", ")}) ${partOf[kind]}`;
+  const { firstDay, endDay } = daysOf({ span });
+  const sql = `select coalesce(sum(cost), 0) as cost from ledger_hours cross join ledger_kinds using (kind)
+    where hour >= ${firstDay * 24} and hour < ${endDay * 24} ${partOf[kind]}`;
   return database.query<{ cost: number }, Record<string, string>>(sql).get(name === undefined ? {} : { name })!.cost;
 }
 

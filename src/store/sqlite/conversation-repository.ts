@@ -20,13 +20,13 @@ export type SqliteConversations = Synchronous<ConversationRepository> & {
 
 const columns = `t.id, t.parent, t.holder, t.model, t.created_at as createdAt, t.metadata, t.upstream_account as upstreamAccount,
   t.upstream_id as upstreamId, t.request, t.input, t.completion,
-  ifnull(a.format, 'chat') as format, ifnull(a.state, 'finished') as state, a.shown`;
-const joined = "turns t join conversations c using (conversation) left join answers a on a.id = t.id";
+  t.format, t.state, t.shown`;
+const joined = "turns t join conversations c using (conversation)";
 const visible = "t.holder = $holder and t.deleted_at is null and c.expires_at > $now";
 
 const pageOf = (comparison: "<" | ">", direction: "asc" | "desc") => `
   select ${columns} from ${joined}
-  where ${visible} and ifnull(a.format, 'chat') = $format and ($model is null or t.model = $model)
+  where ${visible} and t.format = $format and ($model is null or t.model = $model)
   and ($after is null or (t.created_at, t.id) ${comparison} (select created_at, id from turns where id = $after))
   and not exists (
     select 1 from json_each($metadata) wanted where not exists (
@@ -38,7 +38,7 @@ const chainOf = (selected: string) => `
     select id, parent, 0 from turns where id = $id
     union all
     select t.id, t.parent, depth + 1 from turns t join chain on t.id = chain.parent)
-  select ${selected} from chain join turns t using (id) left join answers a on a.id = t.id order by depth desc`;
+  select ${selected} from chain join turns t using (id) order by depth desc`;
 
 export function conversationRepository(database: Database): SqliteConversations {
   const find = database.prepare<Turn, { holder: string; id: string; now: number }>(
@@ -46,7 +46,7 @@ export function conversationRepository(database: Database): SqliteConversations 
   );
   const chain = database.prepare<TurnText, { id: string }>(chainOf("t.id, t.input, t.completion"));
   const shownChain = database.prepare<TurnShown, { id: string }>(
-    chainOf("t.id, t.input, t.completion, t.request, ifnull(a.format, 'chat') as format, a.shown"),
+    chainOf("t.id, t.input, t.completion, t.request, t.format, t.shown"),
   );
   const touch = database.prepare(
     `update conversations set expires_at = $expiresAt
@@ -60,28 +60,17 @@ export function conversationRepository(database: Database): SqliteConversations 
   );
   const insert = database.prepare<unknown, Turn & { conversation: number }>(
     `insert into turns (id, conversation, parent, holder, model, created_at, metadata, upstream_account, upstream_id, request,
-      input, completion) values ($id, $conversation, $parent, $holder, $model, $createdAt, $metadata, $upstreamAccount,
-      $upstreamId, $request, $input, $completion)`,
+      input, completion, format, state, shown) values ($id, $conversation, $parent, $holder, $model, $createdAt, $metadata,
+      $upstreamAccount, $upstreamId, $request, $input, $completion, $format, $state, $shown)`,
   );
-  const insertAnswer = database.prepare<unknown, Turn>(
-    "insert into answers (id, format, state, shown) values ($id, $format, $state, $shown)",
+  const settle = database.prepare<unknown, SettledTurn & { id: string }>(
+    `update turns set state = $state, shown = $shown, model = $model, upstream_account = $upstreamAccount,
+     upstream_id = $upstreamId, completion = $completion
+     where id = $id and deleted_at is null and (state = 'running' or (state = $state and shown = $shown))`,
   );
-  const settleAnswer = database.prepare<unknown, SettledTurn & { id: string }>(
-    `update answers set state = $state, shown = $shown where id = $id and state = 'running'
-     and exists (select 1 from turns t where t.id = $id and deleted_at is null)`,
-  );
-  const settleTurn = database.prepare<unknown, SettledTurn & { id: string }>(
-    `update turns set model = $model, upstream_account = $upstreamAccount, upstream_id = $upstreamId,
-     completion = $completion where id = $id`,
-  );
-  const settle = database.transaction((settled: SettledTurn & { id: string }) => {
-    if (settleAnswer.run(settled).changes === 0) return false;
-    settleTurn.run(settled);
-    return true;
-  });
   const stopped = database.prepare<{ id: string }, { ids: string }>(
     `select value as id from json_each($ids) where not exists (
-       select 1 from turns t join answers using (id) where id = value and state in ('running', 'finished') and deleted_at is null)`,
+       select 1 from turns where id = value and state in ('running', 'finished') and deleted_at is null)`,
   );
   const belongs = database.prepare("select 1 from turns where id = $id and holder = $holder");
   const pages = {
@@ -105,7 +94,7 @@ export function conversationRepository(database: Database): SqliteConversations 
   const totals = database.prepare<ConversationTotals, []>(
     `select (select count(*) from conversations) as conversations, count(*) as turns, count(deleted_at) as deleted,
      ifnull(sum(length(request) + length(input) + length(completion) + ifnull(length(shown), 0)), 0)
-     as bytes from turns left join answers using (id)`,
+     as bytes from turns`,
   );
   const insertTurn = database.transaction((turn: Turn, alone: Uint8Array, expiresAt: number) => {
     const continued = turn.parent === null ? null : conversationOf.get({ id: turn.parent });
@@ -115,7 +104,6 @@ export function conversationRepository(database: Database): SqliteConversations 
       insert.run({ ...turn, conversation: continued.conversation });
       touch.run({ id: turn.id, expiresAt });
     }
-    if (turn.format !== "chat") insertAnswer.run(turn);
   });
   const removeExpired = database.transaction((now: number, max: number) => {
     const { changes } = removeTurns.run({ now, max });
@@ -127,7 +115,7 @@ export function conversationRepository(database: Database): SqliteConversations 
     shownChain: (id) => shownChain.all({ id }),
     touch: (id, expiresAt) => void touch.run({ id, expiresAt }),
     insert: (turn, alone, expiresAt) => insertTurn.immediate(turn, alone, expiresAt),
-    settle: (id, settled) => settle.immediate({ ...settled, id }),
+    settle: (id, settled) => settle.run({ ...settled, id }).changes > 0,
     stopped: (ids) => stopped.all({ ids: JSON.stringify(ids) }).map(({ id }) => id),
     list: (page, order) => {
       if (page.after !== null && belongs.get({ id: page.after, holder: page.holder }) === null) return undefined;

@@ -1,86 +1,110 @@
-/** The ledger in SQLite: a row for each attempt, and each day's sums. */
+/** The ledger in SQLite: a row for each attempt, and each hour's sums. Reads run in slices, so that calls are answered in between. */
 import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { nextSlice } from "../../lib/cooperative-scheduling.ts";
-import { snakeCaseNumbered } from "../../lib/snake-case.ts";
-import { costColumns, dayMs, dimensions, filters, groupColumns, sumColumns, tokenColumns } from "../ledger-columns.ts";
+import { dayMs, hourMs } from "../ledger-columns.ts";
 import {
-  type CallEnd,
-  callEnds,
-  costKinds,
-  type LedgerFilter,
-  type LedgerGroup,
-  type LedgerLine,
-  type LedgerPage,
-  type LedgerPlace,
-  type LedgerRepository,
-  type LedgerSum,
-  tokenKinds,
-} from "../store.ts";
+  Bound,
+  type Dialect,
+  dayOf,
+  factsOf,
+  isFiltered,
+  kindConditions,
+  lineColumns,
+  lineConditions,
+  lineFrom,
+  narrowed,
+  newestFirst,
+  partsOf,
+  type Row,
+  sumFrom,
+  sumNames,
+  sumQuery,
+} from "../ledger-queries.ts";
+import type { LedgerFilter, LedgerLine, LedgerPage, LedgerPlace, LedgerRepository, SumsPage } from "../usage.ts";
 import type { Synchronous } from "./asynchronous.ts";
-import { appending, columns, names } from "./ledger-append.ts";
+import { appending } from "./ledger-append.ts";
+import type { LivenessLock } from "./liveness-lock.ts";
 
-/** A line's part in its day's sums, as expressions over the ledger. */
-const factOf: Readonly<Record<string, string>> = {
-  calls: "1",
-  ...Object.fromEntries(callEnds.map((end) => [end, `ended = '${end}'`])),
-  unknown_costs: "cost is null",
-  estimated: "counted = 'estimated'",
-  ...Object.fromEntries(["cost", ...costColumns].map((name) => [name, `ifnull(${name}, 0)`])),
+const dialect: Dialect = {
+  prefix: "",
+  place: (number) => `?${number}`,
+  time: {
+    month: "strftime('%Y-%m', f.hour * 3600, 'unixepoch')",
+    day: "date(f.hour * 3600, 'unixepoch')",
+    hour: "strftime('%Y-%m-%dT%H:00Z', f.hour * 3600, 'unixepoch')",
+  },
+  // A cross join keeps the order: sums first, each with its kind.
+  withKinds: "cross join ledger_kinds k on k.kind = f.kind",
+  withTags: `cross join json_each(iif(k.tags = '[]', '[""]', k.tags)) t`,
+  hasTag: (place) => `exists (select 1 from json_each(k.tags) where value = ${place})`,
+  metadata: (key) => `json_extract(k.metadata, '$."${key}"')`,
 };
 
-const expressions: { readonly [Group in LedgerGroup]: string } = {
-  day: "date(day * 86400, 'unixepoch')",
-  tag: "tag.value",
-  ...groupColumns,
-};
-
-type Row = Record<string, string | number | null>;
-type Bindings = Record<string, string | number>;
-
+/** @param lock gives this process' lock, which is taken when it is first asked for */
 export function ledgerRepository(
   database: Database,
+  lock: () => LivenessLock,
 ): Synchronous<LedgerRepository> & { removeDays(before: number, max: number): number } {
   let append: ReturnType<typeof appending> | undefined;
   const removeLines = database.prepare<unknown, { before: number; max: number }>(
-    `delete from ledger where (request_id, attempt) in
-     (select request_id, attempt from ledger where at < $before order by at limit $max)`,
+    `delete from ledger where (at, request_id, attempt) in
+     (select at, request_id, attempt from ledger where at < $before order by at limit $max)`,
   );
-  const removeSums = database.prepare<unknown, { day: number }>("delete from ledger_days where day < $day");
+  const removeSums = database.prepare<unknown, { hour: number; max: number }>(
+    `delete from ledger_hours where (hour, kind) in
+     (select hour, kind from ledger_hours where hour < $hour order by hour limit $max)`,
+  );
+  const removeKinds = database.prepare<unknown, { day: number }>("delete from ledger_kinds where day < $day");
+  const ownersOf = database.prepare<{ owner: string }, []>("select distinct owner from reservations");
+  const linesOf = database.prepare<{ line: string }, { owner: string }>(
+    "select line from reservations where owner = $owner limit 10000",
+  );
+  const note = database.prepare<unknown, Record<string, string | number>>(
+    `insert into reservations (request_id, attempt, owner, amount, budgets, line)
+     values ($requestId, $attempt, $owner, 0, '[]', $line) on conflict do nothing`,
+  );
+  const noteAll = database.transaction((owner: string, begun: readonly LedgerLine[]) => {
+    for (const line of begun) {
+      const { requestId, attempt } = line;
+      note.run({ requestId, attempt, owner, line: JSON.stringify(line) });
+    }
+  });
   return {
     // Made when first needed: its statements take a millisecond, and most commands add nothing.
-    append(lines) {
+    append(lines, begun = []) {
       append ??= appending(database);
+      if (begun.length > 0) noteAll.immediate(lock().id, begun);
       return append(lines);
     },
-    async sums(filter, by, limit) {
-      const found = new Map<string, Sum>();
-      for (const [table, ranges] of rangesOf(database, filter)) {
-        const sql = sumQuery(filter, by, table);
-        const { bindings } = conditions(filter);
-        for (const range of ranges) {
-          const rows = database.query<SQLQueryBindings[], [Bindings]>(sql).values({ ...bindings, ...range });
-          for (const row of rows) addRow(found, row as (string | number)[], by.length);
-          await nextSlice();
-        }
-      }
-      if (by.length === 0 && found.size === 0) found.set("", { group: [], sums: sumColumns.map(() => 0) });
-      return [...found.values()].sort(orderFor(by)).slice(0, limit).map(sumFrom);
+    interrupted() {
+      const owners = ownersOf.all().filter(({ owner }) => !lock().isAlive(owner));
+      return owners.flatMap(({ owner }) =>
+        linesOf.all({ owner }).map(({ line }) => ({ owner, line: JSON.parse(line) as LedgerLine })),
+      );
     },
-    async lines(page) {
-      const found: LedgerLine[] = [];
-      for (const range of pageRanges(database, page)) {
-        const { sql, bindings } = lineQuery({ ...page, limit: page.limit - found.length }, range);
-        found.push(...database.query<Row, [Bindings]>(sql).all(bindings).map(lineFrom));
-        if (found.length >= page.limit) break;
+    async sums(filter, by, page) {
+      const merged = new Sums(by.length, page);
+      for (const facts of slicesOf(database, narrowed(filter, by, page.after))) {
+        const bound = new Bound(dialect);
+        const sql = sumQuery(facts(bound), filter, by, dialect, bound);
+        merged.add(valuesOf(database, sql, bound) as Value[][]);
         await nextSlice();
+        page.signal?.throwIfAborted();
       }
-      return found;
+      return merged.page();
+    },
+    lines(page) {
+      if (page.requestId !== undefined) return linesOfRequest(database, page);
+      return isFiltered(page) ? linesOfKinds(database, page) : Promise.resolve(linesIn(database, page));
     },
     removeDays: (before, max) => {
-      const day = Math.floor(before / dayMs);
+      const day = dayOf(before);
       const removed = removeLines.run({ before: day * dayMs, max }).changes;
-      // A day's sums go once its lines are gone, so that both always tell the same.
-      return removed > 0 ? removed : removeSums.run({ day }).changes;
+      if (removed > 0) return removed;
+      // An hour's sums go once its day's lines are gone, so that both always tell the same.
+      const sums = removeSums.run({ hour: (day * dayMs) / hourMs, max }).changes;
+      if (sums === 0) removeKinds.run({ day });
+      return sums;
     },
   };
 }
@@ -88,205 +112,165 @@ export function ledgerRepository(
 /** Rows that are read in one turn of the event loop: some ten milliseconds. */
 const sliceRows = 1000;
 
-/** Of `ledger` by `at`, and of `ledger_days` by day and key; `to` is not in it. */
-type Range = Bindings;
-type Table = "ledger" | "ledger_days";
+type Value = string | number | null;
 
-/** Whole days come from their sums, and what is left of the first and the last one from the lines. */
-function* rangesOf(database: Database, { since, until }: LedgerFilter): Iterable<[Table, Iterable<Range>]> {
-  const firstDay = Math.ceil(since / dayMs);
-  const endDay = Math.max(firstDay, Math.floor(until / dayMs));
-  yield ["ledger_days", dayRanges(database, firstDay, endDay)];
-  yield ["ledger", lineRanges(database, since, Math.min(until, firstDay * dayMs))];
-  yield ["ledger", lineRanges(database, Math.max(since, firstDay * dayMs, endDay * dayMs), until)];
-}
+const valuesOf = (database: Database, sql: string, { values }: Bound): unknown[][] =>
+  database.query<SQLQueryBindings[], SQLQueryBindings[]>(sql).values(...values) as unknown[][];
 
-function* dayRanges(database: Database, firstDay: number, endDay: number): Iterable<Range> {
-  const next = database.query<[number, string], [Bindings]>(
-    `select day, key_id from ledger_days where (day, key_id) >= ($fromDay, $fromKey) and day < $endDay
-     order by day, key_id limit 1 offset ${sliceRows}`,
+/** The facts of a filter's time, in slices; each puts its bounds into a statement. */
+function* slicesOf(database: Database, filter: LedgerFilter): Iterable<(bound: Bound) => string> {
+  const { hours, head, tail } = partsOf(filter);
+  const nextSum = database.query<[number, number], [number, number, number]>(
+    `select hour, kind from ledger_hours where (hour, kind) >= (?, ?) and hour < ? order by hour, kind limit 1 offset ${sliceRows}`,
   );
-  let from: [number, string] | undefined = [firstDay, ""];
-  while (from !== undefined && from[0] < endDay) {
-    const [fromDay, fromKey]: [number, string] = from;
-    const [found]: [number, string][] = next.values({ fromDay, fromKey, endDay }) as [number, string][];
-    // A key that fills a slice by itself is read whole: what follows it in the order of keys begins the next one.
-    const to: [number, string] | undefined =
-      found !== undefined && found[0] === fromDay && found[1] === fromKey ? [fromDay, `${fromKey}\0`] : found;
-    yield { fromDay, fromKey, toDay: to?.[0] ?? endDay, toKey: to?.[1] ?? "" };
-    from = to;
+  for (let from: [number, number] | undefined = [hours.from, -1]; from !== undefined && from[0] < hours.to; ) {
+    const first = from;
+    const [next] = nextSum.values(...first, hours.to) as [number, number][];
+    const end = next ?? [hours.to, -1];
+    yield (bound) => {
+      const [low, lowKind, high, highKind] = [...first, ...end].map((value) => bound.put(value));
+      return factsOf.ledger_hours(
+        dialect,
+        `(hour, kind) >= (${low}, ${lowKind}) and (hour, kind) < (${high}, ${highKind})`,
+      );
+    };
+    from = next;
   }
-}
-
-function* lineRanges(database: Database, since: number, until: number): Iterable<Range> {
-  const next = database.query<[number], [Bindings]>(
-    `select at from ledger where at >= $from and at < $until order by at limit 1 offset ${sliceRows}`,
+  const nextLine = database.query<[number], [number, number]>(
+    `select at from ledger where at >= ? and at < ? order by at limit 1 offset ${sliceRows}`,
   );
-  let from: number | undefined = since;
-  while (from !== undefined && from < until) {
-    const [found]: [number][] = next.values({ from, until }) as [number][];
-    const to: number | undefined = found && Math.max(found[0], from + 1);
-    yield { from, to: to ?? until };
-    from = to;
-  }
-}
-
-const between: { readonly [T in Table]: string } = {
-  ledger: "at >= $from and at < $to",
-  ledger_days: "(day, key_id) >= ($fromDay, $fromKey) and (day, key_id) < ($toDay, $toKey)",
-};
-
-const facts: { readonly [T in Table]: string } = {
-  ledger: `at / ${dayMs} as day, ${dimensions.map((name) => `ifnull(${name}, '') as ${name}`).join(", ")},
-     ${sumColumns.map((name) => `${factOf[name] ?? name} as ${name}`).join(", ")}`,
-  ledger_days: `day, ${[...dimensions, ...sumColumns].join(", ")}`,
-};
-
-/** The sums of one slice. */
-function sumQuery(filter: LedgerFilter, by: readonly LedgerGroup[], table: Table): string {
-  const { where } = conditions(filter);
-  const isTagged = by.includes("tag");
-  const groups = by.map((group, at) => `${expressions[group]} as g${at}, `);
-  return `with facts as (select ${facts[table]} from ${table} where ${between[table]} ${where})
-    select ${groups.join("")}${sumColumns.map((name) => `sum(${name})`).join(", ")}
-    from facts ${isTagged ? "join json_each(iif(tags = '[]', '[\"\"]', tags)) as tag" : ""}
-    ${filter.tag !== undefined && isTagged ? "where tag.value = $tag" : ""}
-    group by ${groups.length === 0 ? "''" : groups.map((_, at) => `g${at}`).join(", ")}`;
-}
-
-/** `sums` are in the order of `sumColumns`. */
-type Sum = { readonly group: readonly string[]; readonly sums: number[] };
-
-function addRow(found: Map<string, Sum>, row: readonly (string | number)[], groups: number): void {
-  const group = row.slice(0, groups).map(String);
-  const id = group.join("\0");
-  const known = found.get(id);
-  if (known === undefined) found.set(id, { group, sums: row.slice(groups).map(Number) });
-  else for (const at of known.sums.keys()) known.sums[at]! += Number(row[groups + at]);
-}
-
-const costColumn = sumColumns.indexOf("cost");
-/** As a database compares texts. */
-const compared = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
-
-/** Days first and in their order where they are asked for, then the costliest, then by group. */
-function orderFor(by: readonly LedgerGroup[]): (a: Sum, b: Sum) => number {
-  const byGroup = (a: Sum, b: Sum) => {
-    for (const [at, name] of a.group.entries()) {
-      const order = compared(name, b.group[at]!);
-      if (order !== 0) return order;
+  for (const { from: begin, to } of [head, tail]) {
+    for (let from: number | undefined = begin; from !== undefined && from < to; ) {
+      const first: number = from;
+      const [next] = nextLine.values(first, to) as [number][];
+      const end = next && Math.max(next[0], first + 1);
+      yield (bound) => factsOf.ledger(dialect, `at >= ${bound.put(first)} and at < ${bound.put(end ?? to)}`);
+      from = end;
     }
-    return 0;
-  };
-  const byDay = by[0] === "day" ? (a: Sum, b: Sum) => compared(a.group[0]!, b.group[0]!) : () => 0;
-  return (a, b) => byDay(a, b) || b.sums[costColumn]! - a.sums[costColumn]! || byGroup(a, b);
+  }
 }
 
-const isFiltered = (page: LedgerPage) => page.ended !== undefined || conditions(page).where !== "";
+/** Sums of slices, added up: of the groups behind the page's beginning as many as the page has, so their number is bounded. */
+class Sums {
+  readonly #groups: number;
+  readonly #page: SumsPage;
+  #found = new Map<string, { readonly group: readonly string[]; readonly sums: number[] }>();
+  /** The last group that has room, once some had none. */
+  #last: readonly string[] | undefined;
 
-type PageRange = { readonly before: LedgerPlace | undefined; readonly since: LedgerPlace | undefined };
-
-/** Where lines are looked for that only a part fits, so many are looked at in one turn; the latest first. */
-function* pageRanges(database: Database, page: LedgerPage): Iterable<PageRange> {
-  const { before, since, until } = page;
-  if (page.requestId !== undefined || !isFiltered(page)) {
-    yield { before, since: undefined };
-    return;
+  constructor(groups: number, page: SumsPage) {
+    this.#groups = groups;
+    this.#page = page;
   }
-  const next = database.query<[number, string, number], [Bindings]>(
-    `select at, request_id, attempt from ledger where at >= $since and at <= $beforeAt and (at, request_id, attempt) < ($beforeAt, $beforeId, $beforeAttempt)
-     order by at desc, request_id desc, attempt desc limit 1 offset ${sliceRows}`,
+
+  add(rows: readonly (readonly Value[])[]): void {
+    for (const row of rows) {
+      const group = row.slice(0, this.#groups).map(String);
+      if (this.#page.after !== undefined && compared(group, this.#page.after) <= 0) continue;
+      if (this.#last !== undefined && compared(group, this.#last) > 0) continue;
+      const id = group.join("\0");
+      const sums = row.slice(this.#groups).map(Number);
+      const known = this.#found.get(id)?.sums;
+      if (known === undefined) this.#found.set(id, { group, sums });
+      else for (const at of known.keys()) known[at]! += sums[at]!;
+    }
+    if (this.#found.size > 2 * this.#page.limit + sliceRows) this.#cut();
+  }
+
+  #cut(): void {
+    const kept = [...this.#found].sort(([, a], [, b]) => compared(a.group, b.group)).slice(0, this.#page.limit);
+    this.#last = kept.at(-1)?.[1].group;
+    this.#found = new Map(kept);
+  }
+
+  page() {
+    if (this.#groups === 0 && this.#found.size === 0) this.#found.set("", { group: [], sums: sumNames.map(() => 0) });
+    this.#cut();
+    return [...this.#found.values()].map(({ group, sums }) =>
+      sumFrom(group, Object.fromEntries(sumNames.map((name, at) => [name, sums[at]!]))),
+    );
+  }
+}
+
+function compared(a: readonly string[], b: readonly string[]): number {
+  for (const [at, name] of a.entries()) if (name !== b[at]) return name < b[at]! ? -1 : 1;
+  return 0;
+}
+
+type Condition = (bound: Bound) => string;
+
+/** @param where beside the page's time and place */
+function linesIn(database: Database, page: LedgerPage, where: Condition = () => ""): LedgerLine[] {
+  const bound = new Bound(dialect);
+  const sql = `select ${lineColumns((column) => `l.${column}`)} from ledger l cross join ledger_kinds k on k.kind = l.kind
+    where ${lineConditions(page, bound)}${where(bound)} order by ${newestFirst("l")} limit ${bound.put(page.limit)}`;
+  return database
+    .query<Row, SQLQueryBindings[]>(sql)
+    .all(...bound.values)
+    .map(lineFrom);
+}
+
+/** Looks at all lines of the time, slice by slice, as ids have no index: a request's time is known by its id. */
+async function linesOfRequest(database: Database, page: LedgerPage): Promise<LedgerLine[]> {
+  const next = database.query<[number], [number, number]>(
+    `select at from ledger where at >= ? and at <= ? order by at desc limit 1 offset ${10 * sliceRows}`,
   );
-  let from: LedgerPlace | undefined = before ?? { at: until, requestId: "", attempt: 0 };
-  while (from !== undefined) {
-    const place = { beforeAt: from.at, beforeId: from.requestId, beforeAttempt: from.attempt };
-    const [found] = next.values({ since, ...place }) as [number, string, number][];
-    const end: LedgerPlace | undefined = found && { at: found[0], requestId: found[1], attempt: found[2] };
-    yield { before: from, since: end };
-    from = end;
+  const found: LedgerLine[] = [];
+  for (let until: number | undefined = page.until; until !== undefined && found.length < page.limit; ) {
+    const [end] = next.values(page.since, until - 1) as [number][];
+    const since: number = Math.max(page.since, Math.min(end?.[0] ?? page.since, until - 1));
+    const slice = { ...page, since, until, limit: page.limit - found.length };
+    found.push(...linesIn(database, slice, (bound) => ` and l.request_id = ${bound.put(page.requestId!)}`));
+    until = end === undefined ? undefined : since;
+    await nextSlice();
+    page.signal?.throwIfAborted();
   }
+  return found;
 }
 
-function conditions(filter: LedgerFilter): { where: string; bindings: Bindings } {
-  const bindings: Bindings = {};
-  let where = "";
-  for (const [name, column] of filters) {
-    const value = filter[name];
-    if (value === undefined) continue;
-    where += ` and ${column} = $${name}`;
-    bindings[name] = value;
+type Top = { readonly kind: number; readonly at: number };
+
+/** Asks each kind that fits for its latest line, and then those with the latest ones for theirs. */
+async function linesOfKinds(database: Database, page: LedgerPage): Promise<LedgerLine[]> {
+  const tops = await latestOf(database, page);
+  let found: LedgerLine[] = [];
+  for (const [number, { kind, at }] of tops.entries()) {
+    const last = found[page.limit - 1];
+    if (last !== undefined && last.at > at) break;
+    const own = linesIn(
+      database,
+      last === undefined ? page : { ...page, since: Math.max(page.since, last.at) },
+      (bound) => ` and l.kind = ${bound.put(kind)}`,
+    );
+    found = [...found, ...own].sort(newerFirst).slice(0, page.limit);
+    if (number % 50 === 49) await nextSlice();
+    page.signal?.throwIfAborted();
   }
-  if (filter.tag !== undefined) {
-    where += filter.tag === "" ? " and tags = '[]'" : " and exists (select 1 from json_each(tags) where value = $tag)";
-    bindings["tag"] = filter.tag;
+  return found;
+}
+
+/** Of each kind that fits when its latest line before the page's place began, the latest first. */
+async function latestOf(database: Database, page: LedgerPage): Promise<Top[]> {
+  const nextKind = database.query<[number], [number]>(
+    `select kind from ledger_kinds where kind >= ? order by kind limit 1 offset ${sliceRows}`,
+  );
+  const upper = Math.min(page.until - 1, page.before?.at ?? page.until);
+  const found: Top[] = [];
+  for (let from: number | undefined = 0; from !== undefined; ) {
+    const [next]: [number][] = nextKind.values(from) as [number][];
+    const bound = new Bound(dialect);
+    const range = `k.kind >= ${bound.put(from)}${next === undefined ? "" : ` and k.kind < ${bound.put(next[0])}`}`;
+    const sql = `select k.kind, (select l.at from ledger l where l.kind = k.kind and l.at <= ${bound.put(upper)} order by l.at desc limit 1)
+      from ledger_kinds k where ${range} and k.day >= ${bound.put(dayOf(page.since))}${kindConditions(page, dialect, bound)}`;
+    for (const [kind, at] of valuesOf(database, sql, bound) as [number, number | null][])
+      if (at !== null && at >= page.since) found.push({ kind, at });
+    from = next?.[0];
+    await nextSlice();
+    page.signal?.throwIfAborted();
   }
-  return { where, bindings };
+  return found.sort((a, b) => b.at - a.at);
 }
 
-function lineQuery(page: LedgerPage, range: PageRange): { sql: string; bindings: Bindings } {
-  const { since, until, ended, limit, requestId } = page;
-  const { where, bindings } = conditions(page);
-  // The plus keeps one request's lines from being looked for by their time.
-  const at = requestId === undefined ? "at" : "+at";
-  const sql = `select ${columns.join(", ")} from ledger where ${at} >= $since and ${at} < $until ${where}
-    ${ended === undefined ? "" : "and ended = $ended"}
-    ${requestId === undefined ? "" : "and request_id = $requestId"}
-    ${range.before === undefined ? "" : "and (at, request_id, attempt) < ($beforeAt, $beforeId, $beforeAttempt)"}
-    ${range.since === undefined ? "" : "and (at, request_id, attempt) >= ($sinceAt, $sinceId, $sinceAttempt)"}
-    order by ${at} desc, request_id desc, attempt desc limit $limit`;
-  return {
-    sql,
-    bindings: {
-      ...bindings,
-      // A comparison of rows alone does not narrow down where SQLite looks.
-      since: Math.max(since, range.since?.at ?? since),
-      until: Math.min(until, (range.before?.at ?? until) + 1),
-      limit,
-      ...(ended !== undefined && { ended }),
-      ...(requestId !== undefined && { requestId }),
-      ...placeBindings("before", range.before),
-      ...placeBindings("since", range.since),
-    },
-  };
-}
-
-function placeBindings(name: string, place: LedgerPlace | undefined): Bindings {
-  if (place === undefined) return {};
-  return { [`${name}At`]: place.at, [`${name}Id`]: place.requestId, [`${name}Attempt`]: place.attempt };
-}
-
-function lineFrom(row: Row): LedgerLine {
-  const line: Record<string, unknown> = {};
-  for (const name of names) line[name] = row[snakeCaseNumbered(name)];
-  return {
-    ...line,
-    tags: JSON.parse(row["tags"] as string) as string[],
-    tokens: numbersOf(row, tokenKinds, tokenColumns),
-    cost: row["cost"],
-    costs: row["input_cost"] === null ? null : numbersOf(row, costKinds, costColumns),
-  } as unknown as LedgerLine;
-}
-
-function sumFrom({ group, sums }: Sum): LedgerSum {
-  const row: Row = Object.fromEntries(sumColumns.map((name, at) => [name, sums[at]!]));
-  return {
-    group,
-    calls: Number(row["calls"]),
-    ended: numbersOf(row, callEnds as readonly CallEnd[], callEnds),
-    tokens: numbersOf(row, tokenKinds, tokenColumns),
-    cost: Number(row["cost"]),
-    costs: numbersOf(row, costKinds, costColumns),
-    unknownCosts: Number(row["unknown_costs"]),
-    estimated: Number(row["estimated"]),
-  };
-}
-
-function numbersOf<Kind extends string>(
-  row: Row,
-  kinds: readonly Kind[],
-  from: readonly string[],
-): { readonly [K in Kind]: number } {
-  return Object.fromEntries(kinds.map((kind, at) => [kind, Number(row[from[at]!])])) as {
-    readonly [K in Kind]: number;
-  };
+function newerFirst(a: LedgerPlace, b: LedgerPlace): number {
+  return b.at - a.at || (a.requestId < b.requestId ? 1 : a.requestId > b.requestId ? -1 : b.attempt - a.attempt);
 }

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { storing } from "../storage-error.ts";
 import { LossGuard } from "./loss-guard.ts";
-import { migrations, versionOf } from "./migrations.ts";
+import { ownVersion, versionOf } from "./migrations.ts";
 import { databaseName, openStore } from "./store.ts";
 
 export type Migration = {
@@ -49,7 +49,7 @@ export async function dryRunMigration(folder: string, now: () => number): Promis
 
 function look(folder: string): Omit<Migration, "milliseconds"> {
   const path = join(folder, databaseName);
-  const to = migrations.length;
+  const to = ownVersion;
   const guard = new LossGuard(folder, path);
   if (guard.isNew) return { from: 0, to, bytes: 0 };
   const from = storing(path, () =>

@@ -3,47 +3,26 @@ import { Database, type SQLQueryBindings } from "bun:sqlite";
 import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { DataError } from "../data-error.ts";
-import type { MoveSource, MoveTarget } from "../move/move.ts";
+import type { MoveSource, MoveTarget, SettleCalls } from "../move/move.ts";
 import { columnNames, type MovedTable, type Row, type Value } from "../move/tables.ts";
 import { asFolderError, storing } from "../storage-error.ts";
 import { LivenessLock } from "./liveness-lock.ts";
 import { LossGuard } from "./loss-guard.ts";
-import { migrations, versionOf } from "./migrations.ts";
+import { ownVersion, versionOf } from "./migrations.ts";
 import { databaseName, openStore } from "./store.ts";
-
-/** Streams of versions before schema 5 are stored in another form, for a day. */
-const isMoved = "state = 'finished' and (events is null or whole_events = 1)";
 
 /** Where a table's rows are read from, if it is not the table itself. */
 const sources: Readonly<Record<string, string>> = {
-  kept_calls: `(select * from kept_calls where ${isMoved})`,
-  kept_events: `(select e.call, run, first_id, data from kept_events e join kept_calls using (call) where ${isMoved})`,
-  turns: `(select t.*, ifnull(a.format, 'chat') as format, ifnull(a.state, 'finished') as state, a.shown
-    from turns t left join answers a using (id))`,
+  kept_calls: "(select * from kept_calls where state = 'finished')",
+  kept_events: `(select e.call, run, first_id, data from kept_events e join kept_calls using (call) where state = 'finished')`,
 };
 const sourceOf = ({ name }: MovedTable) => sources[name] ?? name;
 const keyIn = ({ key }: MovedTable) => `(${key.join(", ")})`;
 const places = (count: number) => Array.from({ length: count }, () => "?").join(", ");
 
-/** The tables that a row goes to, with the columns of each. */
-function writesOf(table: MovedTable): readonly { readonly name: string; readonly columns: readonly string[] }[] {
-  const columns = columnNames(table);
-  const answers = ["id", "format", "state", "shown"];
-  if (table.name === "turns") {
-    const own = columns.filter((column) => column === "id" || !answers.includes(column));
-    return [
-      { name: "turns", columns: own },
-      { name: "answers", columns: answers },
-    ];
-  }
-  return [{ name: table.name, columns: columns.filter((column) => table.name !== "kept_events" || column !== "run") }];
-}
-
-/** Of turns as chat makes them nothing more is stored. */
-const isBeyondChat = (names: readonly string[], row: Row): boolean => {
-  const [format, state, shown] = ["format", "state", "shown"].map((name) => row[names.indexOf(name)]);
-  return format !== "chat" || state !== "finished" || shown !== null;
-};
+/** The columns that are written: a run stands with its call here. */
+const writtenOf = (table: MovedTable) =>
+  columnNames(table).filter((column) => table.name !== "kept_events" || column !== "run");
 
 type Statements = Pick<MoveSource, "count" | "page"> & Pick<MoveTarget, "rowsAt">;
 
@@ -70,7 +49,7 @@ function reading(database: Database): Statements {
  * @param isCopy whether a server may serve from it
  * @throws DataError where there is no database, or a server serves; StorageError
  */
-export async function folderSource(folder: string, isCopy: boolean): Promise<MoveSource> {
+export async function folderSource(folder: string, isCopy: boolean, settle: SettleCalls): Promise<MoveSource> {
   const path = join(folder, databaseName);
   if (!existsSync(folder) || new LossGuard(folder, path).isNew)
     throw new DataError(`There is no database in ${folder}.`);
@@ -83,12 +62,12 @@ export async function folderSource(folder: string, isCopy: boolean): Promise<Mov
       );
     if (!isServing) {
       const store = openStore(folder);
-      await store.budgets.releaseAbandoned().finally(() => store.close());
+      await settle(store.ledger).finally(() => store.close());
     }
     const database = storing(path, () => new Database(path, { readonly: true, strict: true }));
     // One transaction: what a server writes meanwhile is not seen.
     database.run("begin");
-    if (versionOf(database, path) < migrations.length)
+    if (versionOf(database, path) < ownVersion)
       throw new DataError(`${path} is of an older version; stop its server, and try again.`);
     const read = reading(database);
     const count = (sql: string) => Number(database.query(sql).values()[0]![0]);
@@ -100,10 +79,6 @@ export async function folderSource(folder: string, isCopy: boolean): Promise<Mov
       leftBehind: () =>
         Promise.resolve([
           ["calls under way or interrupted", count("select count(*) from kept_calls where state <> 'finished'")],
-          [
-            "stored streams of an older version",
-            count(`select count(*) from kept_calls where state = 'finished' and not (${isMoved})`),
-          ],
         ] as const),
       async [Symbol.asyncDispose]() {
         database.close();
@@ -135,16 +110,12 @@ export function folderTarget(folder: string): MoveTarget {
   };
   const put = (into: Database, table: MovedTable, rows: readonly Row[]) => {
     const names = columnNames(table);
-    for (const { name, columns } of writesOf(table)) {
-      const isCall = name === "kept_calls";
-      const statement = into.query(
-        `insert into ${name} (${columns.join(", ")}${isCall ? ", whole_events" : ""})
-         values (${places(columns.length)}${isCall ? ", 1" : ""}) on conflict do nothing`,
-      );
-      const isWritten = (row: Row) => name !== "answers" || isBeyondChat(names, row);
-      for (const row of rows.filter(isWritten))
-        statement.run(...(columns.map((column) => row[names.indexOf(column)]) as SQLQueryBindings[]));
-    }
+    const columns = writtenOf(table);
+    const statement = into.query(
+      `insert into ${table.name} (${columns.join(", ")}) values (${places(columns.length)}) on conflict do nothing`,
+    );
+    for (const row of rows)
+      statement.run(...(columns.map((column) => row[names.indexOf(column)]) as SQLQueryBindings[]));
     const last = table.key.map((column) => rows.at(-1)![names.indexOf(column)]);
     into.query("insert or replace into moved values (?, ?)").run(table.name, JSON.stringify(last));
   };

@@ -23,14 +23,13 @@ type Row = Omit<IdempotencyRecord, "holder"> & { owner: string | null };
 
 const identified = "call = $call and run = $run";
 const columns =
-  "call, run, fingerprint, state, owner, expires_at as expiresAt, status, headers, events, body_from as bodyFrom, " +
-  "whole_events as wholeEvents";
+  "call, run, fingerprint, state, owner, expires_at as expiresAt, status, headers, events, body_from as bodyFrom";
 
 /** @param lock gives this process' lock, which is taken when it is first asked for */
 export function runRepository(database: Database, shared: GroupCommit, lock: () => LivenessLock): SqliteRuns {
   const claim = database.prepare<CallId, NewCall & { owner: string }>(
-    `insert into kept_calls (scope, request_id, fingerprint, run, state, owner, created_at, whole_events)
-     values ($scope, $requestId, $fingerprint, $run, 'running', $owner, $createdAt, 1)
+    `insert into kept_calls (scope, request_id, fingerprint, run, state, owner, created_at)
+     values ($scope, $requestId, $fingerprint, $run, 'running', $owner, $createdAt)
      on conflict (scope, request_id) do nothing returning call, run`,
   );
   const find = database.prepare<Row, { scope: string; requestId: string }>(
@@ -55,7 +54,7 @@ export function runRepository(database: Database, shared: GroupCommit, lock: () 
   const finish = database.prepare<unknown, CallId & FinishedCall>(
     `update kept_calls set state = 'finished', owner = null, watched = 0, status = $status, headers = $headers,
      events = $events, body_from = $bodyFrom, body = $body, bytes = $bytes, expires_at = $expiresAt
-     where ${identified} and owner is not null`,
+     where ${identified} and state in ('running', 'finished')`,
   );
   const remove = database.prepare<unknown, CallId & Pick<IdempotencyRecord, "state">>(
     `delete from kept_calls where ${identified} and state = $state`,

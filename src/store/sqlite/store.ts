@@ -10,29 +10,30 @@ import { closeSync, mkdirSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { asFolderError, asOpeningError, damaged, StorageError, storing } from "../storage-error.ts";
 import type {
+  AlertRepository,
   AuditRepository,
-  BudgetRepository,
   ConversationRepository,
   KeyRepository,
-  LedgerRepository,
   Maintenance,
   RunRepository,
   Store,
 } from "../store.ts";
+import type { BudgetRepository, LedgerRepository } from "../usage.ts";
+import { alertRepository } from "./alert-repository.ts";
 import { asynchronous, type Synchronous } from "./asynchronous.ts";
 import { auditRepository } from "./audit-repository.ts";
 import { budgetRepository } from "./budget-repository.ts";
 import { Checkpointer } from "./checkpointer.ts";
 import { conversationRepository } from "./conversation-repository.ts";
 import { GroupCommit } from "./group-commit.ts";
+import { KeyGeneration } from "./key-generation.ts";
 import { keyRepository, type SqliteKeys } from "./key-repository.ts";
 import { ledgerRepository } from "./ledger-repository.ts";
 import { LivenessLock } from "./liveness-lock.ts";
 import { LossGuard } from "./loss-guard.ts";
-import { migrate, migrations, versionOf } from "./migrations.ts";
+import { migrate, ownVersion, versionOf } from "./migrations.ts";
 import { retryOnBusy } from "./retry-on-busy.ts";
 import { runRepository } from "./run-repository.ts";
-import { untilCommit } from "./unchanged.ts";
 
 export type SqliteStore = Store & {
   /** The database file. */
@@ -53,6 +54,10 @@ export type StoreOptions = {
   readonly isServer?: boolean;
 };
 
+/** What a server must learn of before its next call. */
+const keyChanges = ["insert", "insertFirst", "revoke", "update", "replaceSecret"] as const;
+const budgetChanges = ["set", "add", "remove"] as const;
+
 /** How long processes that start at once wait for each other. */
 const openingBusyMs = 10_000;
 
@@ -68,20 +73,21 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
   try {
     return opening(path, () => {
       if (guard.isShort) assertWhole(database, path);
-      if (options.isTrial && versionOf(database, path) < migrations.length) database.run("begin immediate");
+      if (options.isTrial && versionOf(database, path) < ownVersion) database.run("begin immediate");
       migrate(database, path);
       database.run(`pragma busy_timeout = ${options.busyMs ?? 1_000}`);
       if (options.maxBytes !== undefined) limitSize(database, options.maxBytes);
       let livenessLock: LivenessLock | undefined;
       const lock = () => (livenessLock ??= new LivenessLock(folder));
       const shared = new GroupCommit(database, path);
-      const keys = keyRepository(database);
+      const generation = new KeyGeneration(folder);
+      const keys = generation.raisedBy(keyRepository(database), keyChanges);
       const hasKeys = keys.hasAny();
       guard.checkKeys(hasKeys);
       const mark = options.isTrial ? () => {} : () => guard.mark(database);
       if (hasKeys) mark();
       const { version: readVersion, hasAny: _, ...asked } = marking(keys, mark);
-      const version = options.isServer ? untilCommit(database, path, readVersion) : readVersion;
+      const version = options.isServer ? generation.untilRaised(readVersion, () => performance.now()) : readVersion;
       const {
         leaseTerms,
         holds,
@@ -90,7 +96,7 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
         ...runs
       } = runRepository(database, shared, lock);
       const { removeExpired, removeDeleted, totals, ...conversations } = conversationRepository(database);
-      const { removeDays: removeLedgerDays, append, ...ledger } = ledgerRepository(database);
+      const { removeDays: removeLedgerDays, append, ...ledger } = ledgerRepository(database, lock);
       const checkpointer = options.isServer ? new Checkpointer(database, path) : undefined;
       const isThere = placeCheck(database, path);
       let isClosed = false;
@@ -103,7 +109,8 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
       };
       return {
         path,
-        schemaVersion: migrations.length,
+        processName: () => storing(path, () => lock().id),
+        schemaVersion: ownVersion,
         keys: {
           ...asynchronous<Omit<KeyRepository, "version">>(path, asked, whileOpen),
           version() {
@@ -117,14 +124,19 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
           holds,
         },
         conversations: asynchronous<ConversationRepository>(path, conversations, stillThere),
-        budgets: asynchronous<BudgetRepository>(path, budgetRepository(database, shared, lock), stillThere),
+        budgets: asynchronous<BudgetRepository>(
+          path,
+          generation.raisedBy(budgetRepository(database, shared, lock), budgetChanges),
+          stillThere,
+        ),
         audit: asynchronous<AuditRepository>(path, auditRepository(database), stillThere),
+        alerts: asynchronous<AlertRepository>(path, alertRepository(database), stillThere),
         ledger: asynchronous<LedgerRepository>(
           path,
           {
             ...ledger,
-            append(lines) {
-              const added = append(lines);
+            append(lines, begun) {
+              const added = append(lines, begun);
               // Every call leaves a line, soon after whatever else it writes.
               checkpointer?.wrote();
               return added;

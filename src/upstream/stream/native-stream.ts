@@ -119,7 +119,7 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
   protected tell(fault: UpstreamFault | ApiError, events: string[]): void {
     const { encoder, passesFaults, renderFault } = this.#options;
     if (passesFaults && fault instanceof UpstreamFault && this.#faultEvent !== undefined) {
-      events.push(this.#textOf(this.#faultEvent));
+      events.push(encoder.passedFault?.(this.#faultEvent) ?? this.#textOf(this.#faultEvent));
       encoder.framing?.end(events);
     } else encoder.fault(renderFault(fault), this.#latest, events);
   }
@@ -147,7 +147,8 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
       return;
     }
     let chunk: ChunkBody | undefined;
-    for (const [at, event] of events.entries()) {
+    for (let at = 0; at < events.length; at += 1) {
+      const event = events[at]!;
       try {
         chunk = this.#observe(this.#decoder.push(event)) ?? chunk;
         if (this.#decoder.finished) this.#observe(this.#decoder.end());
@@ -157,6 +158,12 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
         this.#passTexts(events.slice(0, at));
         this.#fault(error);
         return;
+      }
+      if (this.#decoder.isRepetition === true) {
+        this.#rewrite();
+        events = events.toSpliced(at, 1);
+        at -= 1;
+        continue;
       }
       this.#last = event;
       this.#copied = undefined;

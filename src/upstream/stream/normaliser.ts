@@ -7,6 +7,7 @@ import { isEmptyMember } from "../../protocols/chat/empty-members.ts";
 import { plainText } from "../../protocols/chat/plain-text.ts";
 import type {
   AnswerMessage,
+  Choice,
   ChunkBody,
   ChunkChoice,
   CompletionBody,
@@ -39,14 +40,13 @@ function withThinking(metadata: Metadata | undefined, thoughts: ReadonlyMap<numb
   return { ...metadata, ...thinking };
 }
 
+const thoughtsIn = (choices: readonly Choice[]): ReadonlyMap<number, string> =>
+  new Map(choices.map(({ index, message }) => [index, message.reasoning_content ?? ""]));
+
 /** Normalises a plain answer. */
 export function normaliseCompletion(body: CompletionBody, { thinkingRequested }: NormalForm): CompletionBody {
   const { choices, usage, metadata, ...rest } = body;
-  const thoughts = new Map<number, string>();
-  if (thinkingRequested) {
-    for (const { index, message } of choices) thoughts.set(index, message.reasoning_content ?? "");
-  }
-  const allMetadata = withThinking(metadata, thoughts);
+  const allMetadata = thinkingRequested ? withThinking(metadata, thoughtsIn(choices)) : metadata;
   return {
     choices: choices.map((choice) => ({
       ...choice,
@@ -111,14 +111,16 @@ export class Normaliser {
     // An empty answer still has its role.
     const fragment = fragmentOf(delta) ?? (isSilent && ends && !this.#started.has(index) ? { content: "" } : undefined);
     if (fragment !== undefined || !isSilent) {
+      const [first, ...others] = oneCallEach(fragment ?? {});
       const fragmentChoice = {
         index,
-        delta: this.#opened(index, fragment ?? {}),
+        delta: this.#opened(index, first!),
         finish_reason: null,
         ...(logprobs == null ? {} : { logprobs: wholeLogprobs(logprobs) }),
         ...(finish_reason === null ? choiceExtras : {}),
       };
       chunks.push({ ...extras, choices: [fragmentChoice] });
+      for (const delta of others) chunks.push({ ...extras, choices: [{ index, delta, finish_reason: null }] });
     }
     if (!ends) return;
     this.#finished.add(index);
@@ -171,6 +173,16 @@ function fragmentOf(delta: Delta): Delta | undefined {
     fragment[name] = value;
   }
   return fragment;
+}
+
+/**
+ * Calls that came together are told one after the other, as OpenAI tells them: some clients read the first of a delta alone.
+ * https://github.com/run-llama/llama_index/blob/main/llama-index-integrations/llms/llama-index-llms-openai/llama_index/llms/openai/utils.py
+ */
+function oneCallEach(fragment: Delta): readonly Delta[] {
+  const { tool_calls: calls = [] } = fragment;
+  if (calls.length < 2) return [fragment];
+  return calls.map((call, at) => ({ ...(at === 0 && fragment), tool_calls: [call] }));
 }
 
 function saysAnything(extras: object): boolean {

@@ -1,6 +1,17 @@
 /** Rates as the configuration says them. */
 import type { PriceConfig, PriceRates } from "../../config/config.ts";
-import { commonTiers, type Rate, type RateCard, type Rates, rateOf, rateOfUse, type UnitKind } from "./rates.ts";
+import {
+  commonTiers,
+  factorOf,
+  type Rate,
+  type RateCard,
+  type Rates,
+  type RatesByLength,
+  rateOf,
+  rateOfUse,
+  tieredRates,
+  type UnitKind,
+} from "./rates.ts";
 
 const configuredKinds: Readonly<Record<string, UnitKind>> = {
   input: "input",
@@ -17,18 +28,18 @@ const configuredKinds: Readonly<Record<string, UnitKind>> = {
 };
 
 /** What a tier does not name is as it is without the tier. */
-export function cardFromConfig({ tiers = [], service_tiers = {}, ...base }: PriceConfig): RateCard {
-  const own = Object.entries(service_tiers).map(([name, tier]) => [
-    name.toLowerCase(),
-    typeof tier === "number" ? BigInt(Math.round(tier * 1000)) : ratesFrom({ ...base, ...tier }),
-  ]);
-  return {
+export function cardFromConfig({ tiers = [], service_tiers = {}, ...base }: Partial<PriceConfig>): RateCard {
+  const lengths: RatesByLength = {
     base: ratesFrom(base),
     tiers: tiers
       .map(({ above, ...rates }) => ({ above, rates: ratesFrom({ ...base, ...rates }) }))
       .sort((a, b) => a.above - b.above),
-    serviceTiers: { ...commonTiers, ...Object.fromEntries(own) },
   };
+  const own = Object.entries(service_tiers).map(([name, tier]) => [
+    name.toLowerCase(),
+    typeof tier === "number" ? factorOf(tier) : tieredRates(lengths, ratesFrom({ ...base, ...tier })),
+  ]);
+  return { ...lengths, serviceTiers: { ...commonTiers, ...Object.fromEntries(own) } };
 }
 
 function ratesFrom({ request, image, audio_minute, tools = {}, ...perMillion }: PriceRates): Rates {

@@ -1,5 +1,5 @@
 /** What counted tokens cost, exactly. */
-import { type CostParts, costKinds } from "../../store/store.ts";
+import { type CostParts, costKinds } from "../../store/usage.ts";
 import type { Counted } from "../counts.ts";
 import { type RateCard, ratesAbove, type UnitKind } from "./rates.ts";
 import { type Scaled, type Tariff, tariffOf } from "./tariff.ts";
@@ -13,21 +13,68 @@ export type Cost = {
   readonly notes: readonly string[];
 };
 
-/** A service tier's factor of one, in thousandths. */
-const whole = 1000n;
+/** What tokens and calls cost times so much; a product of thousandths. */
+type Factor = { readonly times: bigint; readonly per: bigint };
+const whole: Factor = { times: 1n, per: 1n };
 
 /** @returns the cost; or, in words, why it is unknown */
 export function costOf(counted: Counted, card: RateCard, serviceTier: string | undefined): Cost | string {
   const { tokens } = counted;
   let rates = ratesAbove(card, tokens.input);
   let factor = whole;
-  if (serviceTier !== undefined) {
-    const tier = Object.hasOwn(card.serviceTiers, serviceTier) ? card.serviceTiers[serviceTier] : undefined;
-    if (tier === undefined) return `no rate for the service tier ${serviceTier}`;
-    if (typeof tier === "bigint") factor = tier;
-    else rates = tier;
+  for (const name of serviceTier === undefined ? counted.surcharges : [serviceTier, ...counted.surcharges]) {
+    const tier = Object.hasOwn(card.serviceTiers, name) ? card.serviceTiers[name] : undefined;
+    if (tier === undefined) return `no rate for ${name === serviceTier ? `the service tier ${name}` : name}`;
+    if (typeof tier !== "bigint") rates = ratesAbove(tier, tokens.input);
+    else if (tier !== 1000n) factor = { times: factor.times * tier, per: factor.per * 1000n };
   }
   const tariff = tariffOf(rates);
+  return (factor === whole ? costOfText(counted, tariff) : undefined) ?? costOfAll(counted, tariff, factor);
+}
+
+/**
+ * What text in and out costs, as nearly all calls are: two products.
+ * @returns undefined for any other call, and where the sum is too large to be exact: `costOfAll` sums up all kinds, and the same for these
+ */
+function costOfText(counted: Counted, { tokens: rates, request, microDollar }: Tariff): Cost | undefined {
+  const { input, output, cacheRead, cacheWrite5m, cacheWrite1h, reasoning, audioInput, audioOutput } = counted.tokens;
+  const { audioCacheRead, imageInput, imageOutput, images, audioSeconds } = counted;
+  if (cacheRead !== 0 || cacheWrite5m !== 0 || cacheWrite1h !== 0 || reasoning !== 0) return undefined;
+  if (audioInput !== 0 || audioOutput !== 0 || audioCacheRead !== 0 || audioSeconds !== 0) return undefined;
+  if (imageInput !== 0 || imageOutput !== 0 || images !== 0 || request !== undefined) return undefined;
+  for (const _ in counted.tools) return undefined;
+  const { input: read, output: written } = rates;
+  if (typeof read === "string" || typeof written === "string" || !(input >= 0 && output >= 0)) return undefined;
+  const unit = microDollar.number;
+  const reading = input * read.rate.number;
+  const writing = output * written.rate.number;
+  const doubled = 2 * (reading + writing) + unit;
+  if (!Number.isSafeInteger(doubled)) return undefined;
+  const total = (doubled - (doubled % (2 * unit))) / (2 * unit);
+  const lostReading = reading % unit;
+  const lostWriting = writing % unit;
+  const parts = { ...noCosts, input: (reading - lostReading) / unit, output: (writing - lostWriting) / unit };
+  const left = total - parts.input - parts.output;
+  // What rounding leaves goes to the part that lost most by it.
+  if (left === 2 || (left === 1 && lostReading > lostWriting)) parts.input += 1;
+  if (left === 2 || (left === 1 && lostReading <= lostWriting)) parts.output += 1;
+  return { total, parts, notes: noNotes };
+}
+
+const noNotes: readonly string[] = [];
+const noCosts: CostParts = {
+  input: 0,
+  cacheRead: 0,
+  cacheWrite: 0,
+  output: 0,
+  reasoning: 0,
+  audioInput: 0,
+  audioOutput: 0,
+  other: 0,
+};
+
+function costOfAll(counted: Counted, tariff: Tariff, factor: Factor): Cost | string {
+  const { tokens } = counted;
   const bill = new Bill(tariff);
   addInput(bill, counted);
   addOutput(bill, counted);
@@ -46,7 +93,8 @@ export function costOf(counted: Counted, card: RateCard, serviceTier: string | u
     const uses = counted.tools[tool]!;
     const rate = tools.get(tool);
     if (rate === undefined) bill.notes.push(`no rate for ${tool}: its uses are not counted`);
-    else bill.addOther(uses, rate);
+    // Uses are billed by the piece, whatever the tier: https://platform.claude.com/docs/en/about-claude/pricing#web-search-tool
+    else bill.addOther(uses, rate, true);
   }
   return bill.missing ?? bill.cost(factor);
 }
@@ -71,8 +119,8 @@ function addOutput(bill: Bill, { tokens, imageOutput }: Counted): void {
   bill.add("imageOutput", imageOutput);
 }
 
-/** `part` is the place in `costKinds`. */
-type Item = { readonly part: number; readonly count: number; readonly rate: Scaled };
+/** `part` is the place in `costKinds`; no factor changes what is fixed. */
+type Item = { readonly part: number; readonly count: number; readonly rate: Scaled; readonly isFixed: boolean };
 const other = costKinds.indexOf("other");
 
 /** Upstreams' own numbers come unchecked. */
@@ -97,21 +145,19 @@ class Bill {
       return;
     }
     if (found.note !== undefined) this.notes.push(found.note);
-    this.#items.push({ part: found.part, count, rate: found.rate });
+    this.#items.push({ part: found.part, count, rate: found.rate, isFixed: false });
   }
 
-  addOther(count: number, rate: Scaled): void {
+  addOther(count: number, rate: Scaled, isFixed = false): void {
     if (!isCount(count)) return;
-    this.#items.push({ part: other, count, rate });
+    this.#items.push({ part: other, count, rate, isFixed });
   }
 
-  /** @param factor in thousandths */
-  cost(factor: bigint): Cost {
+  cost({ times, per }: Factor): Cost {
     const { microDollar } = this.#tariff;
     const { total, parts } =
-      (factor === whole ? inNumbers(this.#items, 1, microDollar.number) : undefined) ??
-      inNumbers(this.#items, Number(factor), microDollar.number * Number(whole)) ??
-      inIntegers(this.#items, factor, microDollar.exact * whole);
+      inNumbers(this.#items, Number(times), Number(per), microDollar.number) ??
+      inIntegers(this.#items, times, per, microDollar.exact);
     const [input, cacheRead, cacheWrite, output, reasoning, audioInput, audioOutput, rest] = parts as Eight;
     return {
       total,
@@ -126,12 +172,13 @@ type Eight = [number, number, number, number, number, number, number, number];
 type Rounded = { readonly total: number; readonly parts: number[] };
 
 /** @returns undefined where the sum is too large to be exact */
-function inNumbers(items: readonly Item[], factor: number, unit: number): Rounded | undefined {
+function inNumbers(items: readonly Item[], times: number, per: number, microDollar: number): Rounded | undefined {
+  const unit = microDollar * per;
   const parts = [0, 0, 0, 0, 0, 0, 0, 0];
   const lost = [0, 0, 0, 0, 0, 0, 0, 0];
   let sum = 0;
-  for (const { part, count, rate } of items) {
-    const amount = count * rate.number * factor;
+  for (const { part, count, rate, isFixed } of items) {
+    const amount = count * rate.number * (isFixed ? per : times);
     parts[part]! += amount;
     sum += amount;
   }
@@ -151,9 +198,12 @@ function inNumbers(items: readonly Item[], factor: number, unit: number): Rounde
   return { total, parts };
 }
 
-function inIntegers(items: readonly Item[], factor: bigint, unit: bigint): Rounded {
+function inIntegers(items: readonly Item[], times: bigint, per: bigint, microDollar: bigint): Rounded {
+  const unit = microDollar * per;
   const exact = costKinds.map(() => 0n);
-  for (const { part, count, rate } of items) exact[part]! += BigInt(Math.round(count)) * rate.exact * factor;
+  for (const { part, count, rate, isFixed } of items) {
+    exact[part]! += BigInt(Math.round(count)) * rate.exact * (isFixed ? per : times);
+  }
   const sum = exact.reduce((all, one) => all + one, 0n);
   const total = (2n * sum + unit) / (2n * unit);
   const parts = exact.map((one) => one / unit);

@@ -1,20 +1,21 @@
 /** What a model costs: the upstream's own word first, then the operator's, then the list's. */
-import type { PriceConfig } from "../../config/config.ts";
+import type { PriceConfig, UnknownPriceConfig } from "../../config/config.ts";
 import { globMatches } from "../../lib/glob.ts";
-import type { LedgerLine } from "../../store/store.ts";
+import type { LedgerLine } from "../../store/usage.ts";
 import type { AttemptTarget } from "../attempt.ts";
 import { type Counted, noTokens } from "../counts.ts";
 import { cardFromConfig } from "./configured.ts";
 import { costOf } from "./cost.ts";
-import { findListed, type ListedPrices } from "./list.ts";
+import { compiledList, type PriceList } from "./list.ts";
+import type { ListedPrices } from "./listed.ts";
+import { publishedRates } from "./published.ts";
 import { cardFromList, type RateCard, ratesAbove } from "./rates.ts";
-import { publishedToolRates } from "./tool-rates.ts";
 
 export type Priced = Pick<LedgerLine, "cost" | "costs" | "priceSource" | "priceDate" | "priceNote">;
 
 /** Where a model's price comes from, and how to find it at a time. */
 export type ModelPrice = {
-  readonly source: "configuration" | "list" | "free";
+  readonly source: "configuration" | "list" | "free" | "fallback";
   /** The glob of the configuration, or the list's name of the model. */
   readonly name: string;
   readonly date: string | null;
@@ -26,11 +27,20 @@ const maxKnown = 2000;
 
 export class Prices {
   readonly #configured: readonly { readonly match: string; readonly card: RateCard }[];
+  /** What a model costs that nothing else is known of. */
+  readonly #fallback: ModelPrice | undefined;
+  readonly list: PriceList;
   /** By account and model; null: none. */
   readonly #known = new Map<string, ModelPrice | null>();
 
-  constructor(rows: readonly PriceConfig[]) {
-    this.#configured = rows.map((row) => ({ match: row.match, card: cardFromConfig(row) }));
+  constructor(rows: readonly (PriceConfig | UnknownPriceConfig)[], list: PriceList = compiledList) {
+    this.list = list;
+    this.#configured = rows.flatMap((row) => ("match" in row ? [{ match: row.match, card: cardFromConfig(row) }] : []));
+    const fallback = rows.find((row) => "unknown_price" in row);
+    if (fallback !== undefined) {
+      const card = cardFromConfig(fallback.unknown_price);
+      this.#fallback = { source: "fallback", name: "unknown_price", date: null, cardAt: () => card };
+    }
   }
 
   /** @returns undefined where nothing is known of the model's price */
@@ -59,7 +69,7 @@ export class Prices {
       costs: cost.parts,
       priceSource: found.source,
       priceDate: found.date,
-      priceNote: cost.notes.length === 0 ? null : cost.notes.join("; "),
+      priceNote: noteOf(found, cost.notes),
     };
   }
 
@@ -86,15 +96,15 @@ export class Prices {
     const own = this.#configured.find(({ match }) => globMatches(match, id));
     if (own !== undefined) return { source: "configuration", name: own.match, date: null, cardAt: () => own.card };
     if (isLocal) return { source: "free", name: id, date: null, cardAt: () => freeCard };
-    const listed = findListed(dialect, baseUrl, model);
-    if (listed === undefined) return undefined;
-    const toolRates = publishedToolRates(listed);
+    const listed = this.list.find(dialect, baseUrl, model);
+    if (listed === undefined) return this.#fallback;
+    const published = publishedRates(listed);
     const cards = new WeakMap<ListedPrices, RateCard>();
     const cardAt = (now: number): RateCard => {
       const prices = listed.at(now);
       let card = cards.get(prices);
       if (card === undefined) {
-        card = cardFromList(prices, toolRates);
+        card = cardFromList(prices, published);
         cards.set(prices, card);
       }
       return card;
@@ -111,6 +121,11 @@ function* formsOf(counted: Counted): Generator<Counted> {
   yield { ...counted, imageOutput: tokens.output };
   // Some models have no tokens: they are billed by images, or by the length of a recording.
   if (images > 0 || audioSeconds > 0) yield { ...counted, tokens: noTokens };
+}
+
+function noteOf({ source }: ModelPrice, notes: readonly string[]): string | null {
+  const all = source === "fallback" ? ["no list knows the model: by unknown_price", ...notes] : notes;
+  return all.length === 0 ? null : all.join("; ");
 }
 
 const freeCard: RateCard = { base: { tokens: {}, tools: {} }, tiers: [], serviceTiers: {} };

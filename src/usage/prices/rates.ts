@@ -1,5 +1,5 @@
 /** Rates of a model, as exact integers. */
-import type { ListedPrice, ListedPrices } from "./list.ts";
+import type { ListedPrice, ListedPrices } from "./listed.ts";
 
 /**
  * What a unit costs, in billionths of a micro-dollar: for tokens that is their price in dollars per million, times a billion, so that
@@ -36,24 +36,56 @@ export type Rates = {
   readonly tools: Readonly<Record<string, Rate>>;
 };
 
-/** Factors of service tiers, in thousandths; or rates of their own. */
-export type ServiceTiers = Readonly<Record<string, bigint | Rates>>;
-
-export type RateCard = {
+/** Rates by the length of the input. */
+export type RatesByLength = {
   readonly base: Rates;
-  /** Rates for inputs of more tokens than `above`, in ascending order. */
+  /** For inputs of more tokens than `above`, in ascending order. */
   readonly tiers: readonly { readonly above: number; readonly rates: Rates }[];
-  readonly serviceTiers: ServiceTiers;
 };
+
+/**
+ * By what an answer names and is billed otherwise: its service tier, and those that `surcharges` of its usage names. Factors in
+ * thousandths, of tokens and calls alone; or rates of their own.
+ */
+export type ServiceTiers = Readonly<Record<string, bigint | RatesByLength>>;
+
+export type RateCard = RatesByLength & { readonly serviceTiers: ServiceTiers };
 
 export const rateOf = (dollarsPerMillion: number): Rate => BigInt(Math.round(dollarsPerMillion * perMicroDollar));
 /** @param dollars of one use */
 export const rateOfUse = (dollars: number): Rate => BigInt(Math.round(dollars * 1e6)) * BigInt(perMicroDollar);
 export const microDollars = BigInt(perMicroDollar);
 
-export function ratesAbove({ base, tiers }: RateCard, inputTokens: number): Rates {
+export function ratesAbove({ base, tiers }: RatesByLength, inputTokens: number): Rates {
   if (tiers.length === 0) return base;
   return tiers.findLast(({ above }) => inputTokens > above)?.rates ?? base;
+}
+
+/**
+ * Rates of a service tier for each length of the input: they are told for the usual length, and a long input costs as many times
+ * more as it does without the tier.
+ */
+export function tieredRates({ base, tiers }: RatesByLength, own: Rates): RatesByLength {
+  return { base: own, tiers: tiers.map(({ above, rates }) => ({ above, rates: inProportion(own, base, rates) })) };
+}
+
+function inProportion(own: Rates, base: Rates, long: Rates): Rates {
+  const rate = (mine: Rate | undefined, usual: Rate | undefined, longer: Rate | undefined) =>
+    mine === undefined || usual === undefined || longer === undefined || usual === 0n
+      ? (mine ?? longer)
+      : (2n * mine * longer + usual) / (2n * usual);
+  const tokens: { [Kind in UnitKind]?: Rate } = {};
+  for (const kind of unitKinds) {
+    const found = rate(own.tokens[kind], base.tokens[kind], long.tokens[kind]);
+    if (found !== undefined) tokens[kind] = found;
+  }
+  return {
+    tokens,
+    request: rate(own.request, base.request, long.request),
+    image: rate(own.image, base.image, long.image),
+    audioSecond: rate(own.audioSecond, base.audioSecond, long.audioSecond),
+    tools: { ...long.tools, ...own.tools },
+  };
 }
 
 /** The list's names of what we count. */
@@ -87,19 +119,36 @@ export const commonTiers: ServiceTiers = {
   flex: waiting,
 };
 
-/** @param toolRates dollars for a use of hosted tools, where the list names none */
-export function cardFromList(prices: ListedPrices, toolRates: Readonly<Record<string, number>> = {}): RateCard {
+/** @param published what the list does not know: dollars for a use of hosted tools, and factors or rates of service tiers */
+export function cardFromList(prices: ListedPrices, { tools = {}, serviceTiers = {} }: PublishedRates = {}): RateCard {
   const starts = new Set(
     Object.values(prices).flatMap((price) => (isTiered(price) ? price.tiers.map(({ start }) => start) : [])),
   );
-  return {
-    base: ratesFromList(prices, 0, toolRates),
+  const lengths: RatesByLength = {
+    base: ratesFromList(prices, 0, tools),
     tiers: [...starts]
       .sort((a, b) => a - b)
-      .map((above) => ({ above, rates: ratesFromList(prices, above + 1, toolRates) })),
-    serviceTiers: commonTiers,
+      .map((above) => ({ above, rates: ratesFromList(prices, above + 1, tools) })),
   };
+  const own = Object.entries(serviceTiers).map(([name, tier]) => [
+    name,
+    typeof tier === "number"
+      ? factorOf(tier)
+      : tieredRates(lengths, ratesFromList({ ...pricesFor(prices), ...tier }, 0, tools)),
+  ]);
+  return { ...lengths, serviceTiers: { ...commonTiers, ...Object.fromEntries(own) } };
 }
+
+/** Of the usual length. */
+const pricesFor = (prices: ListedPrices): ListedPrices =>
+  Object.fromEntries(Object.entries(prices).map(([name, price]) => [name, isTiered(price) ? price.base : price]));
+
+export type PublishedRates = {
+  readonly tools?: Readonly<Record<string, number>>;
+  readonly serviceTiers?: Readonly<Record<string, number | ListedPrices>>;
+};
+
+export const factorOf = (factor: number): bigint => BigInt(Math.round(factor * 1000));
 
 const isTiered = (price: ListedPrice): price is Exclude<ListedPrice, number> => typeof price === "object";
 

@@ -1,5 +1,5 @@
 /** A model's rates, worked out once for all its calls: what each kind of tokens costs, and in numbers that multiply exactly. */
-import { costKinds } from "../../store/store.ts";
+import { costKinds } from "../../store/usage.ts";
 import { microDollars, type Rate, type Rates, type UnitKind } from "./rates.ts";
 
 /** A whole number of the tariff's own smallest unit. `exact` is it for sums that `number` can't hold. */

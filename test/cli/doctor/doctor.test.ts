@@ -76,6 +76,19 @@ describe("troupe doctor", () => {
     expect(out).toContain("open to the network without TLS");
   });
 
+  test("warns where money is told to a network", async () => {
+    using folder = new TempFolder();
+    for (const [host, money, states] of [
+      ["0.0.0.0", true, ["warning"]],
+      ["0.0.0.0", false, []],
+      ["127.0.0.1", true, []],
+    ] as const) {
+      writeFileSync(folder.file("troupe.yaml"), `listen: "${host}:8080"\nmetrics: {money: ${money}}\n`);
+      const { of } = await diagnose(new Console(folder.path));
+      expect([host, money, of("metrics").map(({ state }) => state)]).toEqual([host, money, [...states]]);
+    }
+  });
+
   test("looks at the certificate", async () => {
     using folder = new TempFolder();
     copyFileSync("test/fixtures/tls/cert.pem", folder.file("cert.pem"));

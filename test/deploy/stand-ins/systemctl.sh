@@ -3,14 +3,17 @@
 set -eu
 unit=/etc/systemd/system/troupe.service log=/var/log/troupe.log pid=/run/troupe.pid
 value() { cat "$unit" "$unit".d/*.conf 2>/dev/null | sed -n "s/^$1=//p"; }
+starts() { touch "$log"; grep -c '"listening"' "$log" || true; }
 start() {
   mkdir -p -m 700 /var/lib/troupe /run/troupe-credentials
+  before=$(starts)
   value LoadCredential | while IFS=: read -r name path; do cp "$path" "/run/troupe-credentials/$name"; done
   # shellcheck disable=SC2046
   setsid env -i PATH=/usr/bin:/bin STATE_DIRECTORY=/var/lib/troupe CREDENTIALS_DIRECTORY=/run/troupe-credentials $(value Environment) \
     sh -c "cd / && exec $(value ExecStart)" >>"$log" 2>&1 &
   echo $! >"$pid"
-  for _ in $(seq 200); do /usr/local/bin/troupe health >/dev/null && return; sleep 0.05; done
+  # As systemd waits for READY=1, which comes behind the line of the start.
+  for _ in $(seq 400); do [ "$(starts)" -gt "$before" ] && /usr/local/bin/troupe health >/dev/null && return; sleep 0.05; done
   cat "$log" >&2
   exit 1
 }

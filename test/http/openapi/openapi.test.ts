@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { Validator } from "@seriousme/openapi-schema-validator";
-import { openApiDocument } from "../../../src/http/openapi/openapi.ts";
+import { openApiDocument } from "../../../src/http/app.ts";
 import { Troupe } from "../../helpers/troupe.ts";
 
 let troupe: Troupe;
@@ -108,12 +108,34 @@ describe("the page at /docs", () => {
       ["/docs/swagger-ui.css", "text/css"],
       ["/docs/json", "application/json"],
     ] as const) {
-      expect(html.includes(path) || path === "/docs/json").toBe(true);
+      expect(html.includes(`"${path.slice(1)}`) || path === "/docs/json").toBe(true);
       const file = await troupe.fetch(path, { key: null });
       expect(file.status).toBe(200);
       expect(file.headers.get("content-type")).toStartWith(type);
       expect((await file.bytes()).length).toBeGreaterThan(10_000);
     }
+  });
+
+  test("is compressed, and comes again only where it changed", async () => {
+    let bytes = 0;
+    for (const path of ["/docs", "/docs/swagger-ui-bundle.js", "/docs/swagger-ui.css", "/docs/json"]) {
+      const ask = (headers: Record<string, string>) =>
+        fetch(troupe.url + path, { headers, decompress: false } as never);
+      const plain = await ask({ "accept-encoding": "identity" });
+      const small = await ask({ "accept-encoding": "br, gzip" });
+      expect([plain.headers.get("content-encoding"), small.headers.get("content-encoding")]).toEqual([null, "gzip"]);
+      const compressed = await small.bytes();
+      expect(Buffer.from(Bun.gunzipSync(Buffer.from(compressed))).equals(Buffer.from(await plain.bytes()))).toBe(true);
+      bytes += compressed.length;
+      const tag = small.headers.get("etag")!;
+      const again = await ask({ "if-none-match": `W/${tag}` });
+      expect([again.status, (await again.bytes()).length]).toEqual([304, 0]);
+      expect((await ask({ "if-none-match": '"another"' })).status).toBe(200);
+      expect(small.headers.get("cache-control")).toBe(
+        path.includes("ui") ? "public, max-age=31536000, immutable" : "no-cache",
+      );
+    }
+    expect(bytes).toBeLessThan(700_000);
   });
 });
 

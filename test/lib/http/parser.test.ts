@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { AnswerParser, type HeaderFields, HttpFault } from "../../../src/lib/http/parser.ts";
+import { runs } from "../../helpers/long-form.ts";
 
 const bytesOf = (text: string) => Buffer.from(text, "latin1");
 
@@ -186,7 +187,7 @@ describe("a legal answer", () => {
           expect(told.headers!.get("x-not-there")).toBeNull();
         }
       }),
-      { numRuns: 1500 },
+      { numRuns: runs(1500) },
     );
   }, 60_000);
 
@@ -197,7 +198,7 @@ describe("a legal answer", () => {
         const told = parsed(first.wire + second.wire, cut);
         expect(told).toMatchObject({ status: first.status, body: first.body, ended: true, lasts: false });
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   }, 60_000);
 
@@ -215,7 +216,7 @@ describe("a legal answer", () => {
             Math.floor(end * where) === 0 ? "the connection was closed" : "the connection was closed within the answer",
         });
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   }, 60_000);
 
@@ -246,7 +247,7 @@ describe("a legal answer", () => {
         expect(told.body).toBe(Buffer.from(await response.arrayBuffer()).toString("latin1"));
         for (const [name] of made.extras) expect(told.headers!.get(name)).toBe(response.headers.get(name));
       }),
-      { numRuns: 150 },
+      { numRuns: runs(150) },
     );
   }, 60_000);
 });

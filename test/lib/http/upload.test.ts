@@ -6,6 +6,7 @@ import { IterableSource, type Source } from "../../../src/lib/flow.ts";
 import { HttpClient, type HttpRequest } from "../../../src/lib/http/client.ts";
 import { FetchTransport } from "../../../src/lib/http/fetch-transport.ts";
 import type { HeaderFields } from "../../../src/lib/http/parser.ts";
+import { runs } from "../../helpers/long-form.ts";
 
 type Answer = { status: number; headers: HeaderFields; body: Buffer };
 
@@ -77,7 +78,7 @@ test.each([
           expect(answer.headers.get("x-method")).toBe(method);
         },
       ),
-      { numRuns: 40 },
+      { numRuns: runs(40) },
     );
     await server.stop(true);
   },

@@ -3,9 +3,10 @@ import fc from "fast-check";
 import { LargeStrings } from "../../../src/lib/json/large-strings.ts";
 import { JsonScan } from "../../../src/lib/json/scan.ts";
 import type { Span } from "../../../src/lib/json/spans.ts";
+import { runs } from "../../helpers/long-form.ts";
 
 const none = { jsonDepth: 1e9, jsonValues: 1e9, jsonKeys: 1e9, jsonStringBytes: 1e9 };
-const numRuns = 400;
+const numRuns = runs(400);
 
 function partsOf(bytes: Uint8Array, cuts: readonly number[]): Uint8Array<ArrayBuffer>[] {
   const places = [0, ...cuts.map((cut) => cut % (bytes.length + 1)).sort((a, b) => a - b), bytes.length];
@@ -118,7 +119,7 @@ test("what a parser refuses in a string is refused, wherever the bytes are cut",
       const large = new LargeStrings(partsOf(whole, cuts), scan.largeStrings);
       expect((await large.check()) === undefined && accepts(large.skeleton())).toBe(accepts(whole));
     }),
-    { numRuns: 3000 },
+    { numRuns: runs(3000) },
   );
 }, 60_000);
 

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { type JsonLimits, JsonScan } from "../../../src/lib/json/scan.ts";
+import { runs } from "../../helpers/long-form.ts";
 
 const none: JsonLimits = { jsonDepth: 1e9, jsonValues: 1e9, jsonKeys: 1e9, jsonStringBytes: 1e9 };
 const encode = (text: string) => new TextEncoder().encode(text);
@@ -56,7 +57,7 @@ test("the counts are those of the value, wherever the text is cut and however it
         expect(exceeded(text, { ...none, [name]: count[name] - 1 }, cuts)).toBe(name);
       }
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
 }, 60_000);
 

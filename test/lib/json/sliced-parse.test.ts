@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { slicesBegun } from "../../../src/lib/cooperative-scheduling.ts";
 import { parseInSlices } from "../../../src/lib/json/sliced-parse.ts";
+import { runs } from "../../helpers/long-form.ts";
 
 const large = "x".repeat(600_000);
 const parsed = (text: string) => parseInSlices(Buffer.from(text), JSON.parse);
@@ -22,7 +23,7 @@ test("an object is what JSON.parse makes of it, however it is spaced", async () 
       sliced += 1;
       expect(JSON.stringify(found)).toBe(JSON.stringify(JSON.parse(text)));
     }),
-    { numRuns: 60 },
+    { numRuns: runs(60) },
   );
   expect(sliced).toBeGreaterThan(10);
 }, 60_000);

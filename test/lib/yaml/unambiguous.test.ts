@@ -5,11 +5,12 @@ import { Glob } from "bun";
 import fc from "fast-check";
 import { parseDocument } from "yaml";
 import { readUnambiguousYaml } from "../../../src/lib/yaml/unambiguous.ts";
+import { runs } from "../../helpers/long-form.ts";
 
 const root = join(import.meta.dir, "../../..");
 const shipped = [...new Glob("personas/*/*.yaml").scanSync(root)].sort();
 const texts = shipped.map((file) => readFileSync(join(root, file), "utf8"));
-const runs = 3_000;
+const usualRuns = 3_000;
 
 /** As the YAML library reads it, with the same rules as `YamlSource`. */
 function readByLibrary(text: string) {
@@ -180,7 +181,7 @@ describe("whatever is read is what the library reads", () => {
       fc.property(text, fc.constantFrom("\n", "\n", ""), (lines, end) => {
         expectSameReading(lines.map((parts) => parts.join("")).join("\n") + end);
       }),
-      { numRuns: runs * 10 },
+      { numRuns: runs(usualRuns * 10) },
     );
   }, 60_000);
 
@@ -223,8 +224,8 @@ describe("whatever is read is what the library reads", () => {
         }, text);
         if (expectSameReading(slipped)) plain += 1;
       }),
-      { numRuns: runs },
+      { numRuns: runs(usualRuns) },
     );
-    expect(plain).toBeGreaterThan(runs / 100);
+    expect(plain).toBeGreaterThan(runs(usualRuns) / 100);
   }, 60_000);
 });

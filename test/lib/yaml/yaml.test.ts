@@ -37,8 +37,14 @@ describe("a text that can't be read", () => {
     ["name: a\nname: b\n", "a.yaml:2:1: This key stands here for the second time"],
     ["name: a\n---\nname: b\n", "a.yaml:2:1: A second document begins here; there may be only one"],
     ["? [a]\n: 1\n", "a.yaml:1:3: A key must be text"],
-    ["name: !!binary aGk=\n", "a.yaml:1:7: Unresolved tag: tag:yaml.org,2002:binary"],
-    ["name: !secret x\n", "a.yaml:1:7: Unresolved tag: !secret"],
+    [
+      "name: !!binary aGk=\n",
+      "a.yaml:1:7: A tag of YAML that is not known here; put the value in quotes if ! belongs to it",
+    ],
+    [
+      "name: !secret x\n",
+      "a.yaml:1:7: !secret is a tag of YAML, and none is known here; put the value in quotes if ! belongs to it",
+    ],
     ["turns: &t [*t]\n", "a.yaml:1:12: *t holds itself"],
     ["name: x\nproviders: &p\n  a: &q\n    b: *p\n", "a.yaml:4:8: *p holds itself"],
     ["name: *nobody\n", "a.yaml:1:7: Nothing before this is named &nobody"],
@@ -48,8 +54,8 @@ describe("a text that can't be read", () => {
       "port: 12345678901234567890\n",
       "a.yaml:1:7: 12345678901234567890 has too many digits for a number; put it in quotes if it is text",
     ],
-    ["name:\n\t- b\n", "a.yaml:2:1: Tabs are not allowed as indentation"],
-    ["name: @x\n", "a.yaml:1:7: Plain value cannot start with reserved character @"],
+    ["name:\n\t- b\n", "a.yaml:2:1: This line begins with a tab; YAML is indented by spaces alone"],
+    ["name: @x\n", "a.yaml:1:7: A value can't begin with @; put it in quotes"],
     [`a: &x 1\nb: [${"*x,".repeat(30)}]`, "a.yaml:1:1: Aliases repeat parts of the file more than 20 times"],
     [
       "a: &a [x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b]\nd: [*c,*c,*c,*c]",
@@ -62,7 +68,7 @@ describe("a text that can't be read", () => {
   test("all its errors are told, in order, and the schema's are not", () => {
     expect(errorsOf("colour: red\nname: a\nname: b\nport: !x 1\n")).toEqual([
       "a.yaml:3:1: This key stands here for the second time",
-      "a.yaml:4:7: Unresolved tag: !x",
+      "a.yaml:4:7: !x is a tag of YAML, and none is known here; put the value in quotes if ! belongs to it",
     ]);
   });
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { buildInfo } from "../../../src/build-info.ts";
+import { declareHttpMetrics, RouteSeries } from "../../../src/http/metrics.ts";
 import { Metrics } from "../../../src/observability/metrics.ts";
 import { type TelemetrySettings, telemetrySettings } from "../../../src/observability/otlp/settings.ts";
 import { type FinishedRequest, Telemetry } from "../../../src/observability/otlp/telemetry.ts";
@@ -176,11 +177,13 @@ describe("sending", () => {
 
 test("metrics go by OpenTelemetry's names and units, histograms with their buckets apart", async () => {
   using it = collecting({ OTEL_TRACES_EXPORTER: "none" });
-  it.metrics.request("gateway", "/v1/models", "GET", 200, 0.02);
-  it.metrics.request("gateway", "/v1/models", "GET", 200, 0.2);
-  it.metrics.usage("openai", "gpt-x", { prompt_tokens: 12, completion_tokens: 3, total_tokens: 15 });
-  it.metrics.upstreamError("openai", 500);
-  it.metrics.streamOpened("gateway");
+  const counted = declareHttpMetrics(it.metrics);
+  const route = new RouteSeries(counted, "gateway", "/v1/models", "chat");
+  route.request("GET", 200, 0.02);
+  route.request("GET", 200, 0.2);
+  route.model("openai", "gpt-x").usage({ prompt_tokens: 12, completion_tokens: 3, total_tokens: 15 });
+  counted.upstreamErrors.series("openai", "500").add();
+  counted.streams.series("gateway").add();
   await it.telemetry.close();
   type Point = {
     attributes: Attributes;

@@ -19,6 +19,36 @@ const result = (name: string, response: object, more: object = {}) => ({
   functionResponse: { name, response, ...more },
 });
 
+const lists = {
+  contents: [{ parts: [{ text: "hi" }] }],
+  systemInstruction: { parts: [{ text: "S" }] },
+  tools: [{ functionDeclarations: [{ name: "f", parameters: { type: "OBJECT", properties: {} } }] }],
+  toolConfig: { functionCallingConfig: { mode: "ANY", allowedFunctionNames: ["f"] } },
+  safetySettings: [{ category: "HARM_CATEGORY_HARASSMENT", threshold: "BLOCK_NONE" }],
+  generationConfig: {
+    ...{ temperature: 0.5, topP: 0.25, topK: 40, maxOutputTokens: 100, candidateCount: 2, seed: 7 },
+    ...{ presencePenalty: -1.5, frequencyPenalty: 0.25, responseLogprobs: true, logprobs: 3 },
+    ...{ stopSequences: ["x"], responseModalities: ["TEXT"], thinkingConfig: { thinkingBudget: 1024 } },
+  },
+};
+
+/** One value for each list of one, and each number in a string, as Google's parser takes them. */
+function loosened(value: unknown, isSnake: boolean): unknown {
+  if (typeof value === "number") return `${value}`;
+  if (Array.isArray(value)) return loosened(value[0], isSnake);
+  if (typeof value !== "object" || value === null) return value;
+  const spelt = (name: string) => (isSnake ? name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`) : name);
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [spelt(name), loosened(one, isSnake)]));
+}
+
+test.each([[false], [true]])("one value stands for a list, and a string for a number; snake case: %p", (isSnake) => {
+  expect(inner(loosened(lists, isSnake) as JsonObject)).toEqual(inner(lists));
+  const config = (maxOutputTokens: string) => ({ ...hi, generationConfig: { maxOutputTokens } });
+  expect(inner(config("1e3"))["max_completion_tokens"]).toBe(1000);
+  for (const wrong of ["", " 5", "0x10", "5 tokens", "1.5", "NaN"])
+    expect(() => parse(config(wrong))).toThrow(ApiError);
+});
+
 test.each<[string, JsonObject, string]>([
   ["no contents", {}, "Missing required field: contents."],
   ["no list of parts", { contents: [{ parts: "hi" }] }, "contents[0].parts must be"],

@@ -13,6 +13,7 @@ import {
 } from "../../../src/protocols/generate-content/stream.ts";
 import { StreamFold } from "../../../src/upstream/stream/fold.ts";
 import { Normaliser, normaliseCompletion } from "../../../src/upstream/stream/normaliser.ts";
+import { runs } from "../../helpers/long-form.ts";
 
 const envelope = { id: "gen_1", created: 1, model: "a/b" };
 const form = { thinkingRequested: false, choices: 1 };
@@ -134,6 +135,6 @@ test.each([true, false])("a stream's answers are the plain one (thoughts: %p)", 
         expect(content.parts.length).toBeGreaterThan(0);
       }
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });

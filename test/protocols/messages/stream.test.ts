@@ -7,6 +7,7 @@ import { checkMessages, innerRequest } from "../../../src/protocols/messages/req
 import { messageBody } from "../../../src/protocols/messages/response.ts";
 import { MessagesEncoder } from "../../../src/protocols/messages/stream.ts";
 import { StreamFold } from "../../../src/upstream/stream/fold.ts";
+import { runs } from "../../helpers/long-form.ts";
 
 const envelope = { id: "msg_1", created: 0, model: "m" };
 const options = { thinking: "text" as const, stops: ["END"] };
@@ -34,6 +35,30 @@ function plain(chunks: readonly ChunkBody[]) {
   fold.push(chunks);
   return messageBody(fold.result() as CompletionBody, envelope, options) as Awaited<ReturnType<typeof accumulated>>;
 }
+
+test("no token counts twice, whatever an upstream counts as read from a cache and written to one", () => {
+  const count = fc.nat(20);
+  fc.assert(
+    fc.property(count, count, count, (prompt_tokens, cached_tokens, cache_write_tokens) => {
+      const { usage } = plain([
+        {
+          ...chunkOf({ content: "x" }, "stop"),
+          usage: {
+            prompt_tokens,
+            completion_tokens: 1,
+            total_tokens: prompt_tokens + 1,
+            prompt_tokens_details: { cached_tokens, cache_write_tokens },
+          },
+        },
+      ]) as { usage: Record<string, number> };
+      const told = ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"].map(
+        (name) => usage[name]!,
+      );
+      expect(told.every((one) => one >= 0)).toBe(true);
+      expect(told.reduce((sum, one) => sum + one)).toBe(prompt_tokens);
+    }),
+  );
+}, 60_000);
 
 /** Texts and thoughts joined, calls in order: their places among one another are known to the stream alone. */
 function said({ content, stop_reason, usage }: Awaited<ReturnType<typeof accumulated>>) {
@@ -98,7 +123,7 @@ test("the official client puts together what the plain answer says", { timeout: 
     fc.asyncProperty(chunks, async (given) => {
       expect(said(await accumulated(given))).toEqual(said(plain(given)));
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });
 

@@ -8,6 +8,7 @@ import type { ChunkBody, CompletionBody, Delta, FinishReason } from "../../../sr
 import { responses } from "../../../src/protocols/responses/responses.ts";
 import { StreamFold } from "../../../src/upstream/stream/fold.ts";
 import { Normaliser, normaliseCompletion } from "../../../src/upstream/stream/normaliser.ts";
+import { runs } from "../../helpers/long-form.ts";
 
 const envelope = { id: "resp_0123abc", created: 1_700_000_000, model: "some/model" };
 const tools = [
@@ -95,7 +96,7 @@ test("a stream adds up to its last event's object, which is the plain answer's",
       expect(streamedOutput(events)).toEqual(plain.output);
       expect(lastResponse(events)).toEqual(plain);
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 }, 60_000);
 
@@ -139,7 +140,7 @@ test("pieces in any order become items one after another, and nothing of them is
       const plain = responses.completion(folded(chunks), envelope, options) as Response;
       expect(said(lastResponse(events))).toEqual(said(plain));
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 }, 60_000);
 

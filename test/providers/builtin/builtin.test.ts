@@ -11,7 +11,7 @@ function callTo(model: string, messages: ChatRequest["messages"], fields: Partia
     model,
     request: { model: `builtin/${model}`, messages, ...fields } as ChatRequest,
     extras: {},
-    account: { name: "builtin", baseUrl: "", headers: {}, models: [], options: {}, modelRules: [] },
+    account: { name: "builtin", baseUrl: "", models: [], options: {}, modelRules: [] },
     media: new Map(),
   };
 }

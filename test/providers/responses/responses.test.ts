@@ -9,6 +9,7 @@ import { openaiResponses, xaiResponses } from "../../../src/providers/responses/
 import { type ResponsesFormat, responsesFormat } from "../../../src/providers/responses/responses.ts";
 import { StreamFold } from "../../../src/upstream/stream/fold.ts";
 import { answeredCases, exampleResponse } from "../../helpers/fixtures.ts";
+import { runs } from "../../helpers/long-form.ts";
 import { UpstreamServer } from "../../helpers/upstream-server.ts";
 
 const xai = responsesFormat(xaiResponses);
@@ -17,8 +18,6 @@ const openai = responsesFormat(openaiResponses);
 const account: Account = {
   name: "xai",
   baseUrl: "https://api.x.ai/v1",
-  apiKey: "test-key",
-  headers: {},
   models: [],
   options: {},
   modelRules: [],
@@ -97,12 +96,9 @@ describe("a stored conversation", () => {
   });
 });
 
-test("the key and the account's address are used, and no key is no header", () => {
-  const { apiKey: _, ...open } = account;
-  expect(xai.encode(callOf({}, { account: { ...open, baseUrl: "http://localhost:1/v1" } }))).toMatchObject({
-    url: "http://localhost:1/v1/responses",
-    headers: {},
-  });
+test("the account's address is used", () => {
+  const { url } = xai.encode(callOf({}, { account: { ...account, baseUrl: "http://localhost:1/v1" } }));
+  expect(url).toBe("http://localhost:1/v1/responses");
 });
 
 test("ids that are too long stay apart when they share a beginning", () => {
@@ -112,6 +108,52 @@ test("ids that are too long stay apart when they share a beginning", () => {
   expect(new Set(sent).size).toBe(2);
   expect(sent.every((id: string) => id.length <= 64)).toBe(true);
   expect(sentBy(xai, callOf({ messages })).input.map((item: { call_id: string }) => item.call_id)).toEqual(ids);
+});
+
+test("an answer whose items are finished is one, whatever word says that it ended", () => {
+  const item = { type: "message", role: "assistant", content: [{ type: "output_text", text: "Hi" }] };
+  const answered = (status: unknown, output: unknown[]) => {
+    const body = { id: "resp_1", object: "response", status, output };
+    try {
+      return openai.decode(body, "", callOf({})).choices[0]!.message.content;
+    } catch (error) {
+      expect(error).toBeInstanceOf(InvalidAnswer);
+      return undefined;
+    }
+  };
+  for (const status of ["completed", "complete", "COMPLETED", "done", "success", "", null, undefined, 1, {}]) {
+    expect([status, answered(status, [item])]).toEqual([status, "Hi"]);
+    expect(answered(status, [{ ...item, status: "finished" }])).toBe("Hi");
+    expect(answered(status, [])).toBe(status === "completed" ? "" : undefined);
+    if (status !== "completed") expect(answered(status, [{ ...item, status: "in_progress" }])).toBeUndefined();
+  }
+  for (const status of ["queued", "in_progress"]) expect(answered(status, [item])).toBeUndefined();
+});
+
+test("the end of another answer is none, but of a server that gives everything a new id with each event", () => {
+  const item = { id: "msg_1", type: "message", role: "assistant", content: [{ type: "output_text", text: "Hi" }] };
+  const told = (ended: object, done: object = item, more: object[] = []) => [
+    { type: "response.created", response: { id: "resp_1" } },
+    ...more,
+    { type: "response.output_item.added", output_index: 0, item: { ...item, content: [] } },
+    { type: "response.output_text.delta", output_index: 0, content_index: 0, delta: "Hi" },
+    { type: "response.output_item.done", output_index: 0, item: done },
+    { type: "response.completed", ...ended },
+  ];
+  const whole = (events: object[]) => {
+    const decoder = openai.streamDecoder(callOf({ stream: true }));
+    return folded(bodiesOf(decoder, events)).choices[0]!.message.content;
+  };
+  const [own, other] = ["resp_1", "resp_2"].map((id) => ({ response: { id, status: "completed", output: [] } }));
+  expect(whole(told(own!))).toBe("Hi");
+  for (const ended of [other!, {}, { response: {} }, { response: null }, { response: 1 }]) {
+    expect(() => whole(told(ended))).toThrow(InvalidAnswer);
+  }
+  expect(whole(told(other!, { ...item, id: "msg_2" }))).toBe("Hi");
+  expect(whole(told(other!, item, [{ type: "response.in_progress", response: { id: "resp_3" } }]))).toBe("Hi");
+  // An event of it in between is not the end either.
+  expect(() => whole(told(own!).toSpliced(3, 0, { type: "response.completed", ...own }))).toThrow(InvalidAnswer);
+  expect(() => whole(told(own!).toSpliced(0, 4))).toThrow(InvalidAnswer);
 });
 
 test("a stream cut short is known by its terminal event's name alone", () => {
@@ -225,12 +267,13 @@ describe("streamed and plain", () => {
           { type: "response.output_item.done", output_index, item: full },
         ]);
         const decoder = dialect.streamDecoder(callOf({}));
-        const bodies = bodiesOf(decoder, [...(inOneGo ? [] : events), { type: "response.completed", response }]);
+        const begin = { type: "response.created", response: { id: "resp_1" } };
+        const bodies = bodiesOf(decoder, [begin, ...(inOneGo ? [] : events), { type: "response.completed", response }]);
         const plain = dialect.decode(response, JSON.stringify(response), callOf({}));
         expect(JSON.parse(JSON.stringify(folded(bodies)))).toEqual(JSON.parse(JSON.stringify(plain)));
         expect(decoder.finished).toBe(true);
       }),
-      { numRuns: 400 },
+      { numRuns: runs(400) },
     );
   }, 60_000);
 });
@@ -277,7 +320,7 @@ test("fragments of calls stay whole in any interleaving", () => {
         }),
       );
     }),
-    { numRuns: 200 },
+    { numRuns: runs(200) },
   );
 }, 60_000);
 
@@ -332,7 +375,7 @@ describe("garbage", () => {
           expect(error.payload).toBe("the text");
         }
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     );
   }, 60_000);
 
@@ -351,7 +394,7 @@ describe("garbage", () => {
           if (!(error instanceof UpstreamFault)) throw error;
         }
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     );
   }, 60_000);
 

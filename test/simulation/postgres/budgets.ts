@@ -1,64 +1,64 @@
-/** Budgets, reservations and windows of tokens, as the database's functions decide them. */
+/** Budgets, reservations, windows of tokens and the ledger's lines, as the database's functions decide them. */
 import type { Mutation } from "../mutations.ts";
 import type { Holders } from "./holders.ts";
-import { PoolTables } from "./pools.ts";
 import { changed, type Result, type Statement, type Value } from "./server.ts";
 
-type Budget = { readonly scope: string; readonly span: string; readonly limit: number };
-export type Spending = { readonly scope: string; readonly span: string; spent: number; reserved: number };
+type Span = { readonly scope: string; readonly span: string };
+export type Spending = Span & { spent: number; reserved: number };
 type Uses = Map<number, number>;
-type Reservation = {
-  readonly owner: string;
+type Named = { readonly request_id: string; readonly attempt: number };
+type Held = Named & {
+  owner: string;
   readonly amount: number;
   readonly spans: readonly Spending[];
-  readonly key: string | null;
+  readonly key: string | undefined;
   readonly bucket: number;
   readonly tokens: number;
+  readonly line: string;
 };
-
-/** Of a list of reservations and settlements. */
-type Entry = {
-  readonly id: string;
-  readonly owner?: string;
-  readonly amount?: number;
-  readonly places?: readonly number[];
-  readonly limits?: readonly number[];
-  readonly key?: string;
+/** Of a list of reservations. */
+type Entry = Omit<Held, "spans" | "bucket"> & {
+  readonly places: readonly number[];
+  readonly limits: readonly number[];
   readonly limit?: number;
-  readonly tokens: number;
-  readonly spent?: number;
+};
+/** Of a list of lines. */
+type End = Named & {
+  readonly cost: number | null;
+  readonly used: number | null;
+  readonly days: readonly string[];
+  readonly scopes: readonly string[];
 };
 
 const windowMs = 60_000;
 const bucketMs = 250;
-/** How long a holder may have lapsed before what it reserved is given back. */
-const abandonedMs = 600_000;
+const nameOf = ({ request_id, attempt }: Named) => `${request_id} ${attempt}`;
 
 export class BudgetTables {
   readonly #now: () => number;
   readonly #holders: Holders;
   readonly #broken: ReadonlySet<Mutation>;
-  readonly pools: PoolTables;
   readonly #spending = new Map<string, Spending>();
-  readonly #reservations = new Map<string, Reservation>();
+  readonly #held = new Map<string, Held>();
   readonly #uses = new Map<string, Uses>();
+  /** What each line says that its call cost, by the request's id. */
+  readonly lines = new Map<string, number | null>();
   /** Told of each reservation when it is made. */
-  onReserved: (id: string) => void = () => {};
+  onReserved: (requestId: string) => void = () => {};
 
   /** @param now the server's time, in Unix milliseconds */
   constructor(now: () => number, holders: Holders, broken: ReadonlySet<Mutation>) {
     this.#now = now;
     this.#holders = holders;
     this.#broken = broken;
-    this.pools = new PoolTables(now, (scope, span) => this.#open({ scope, span }), broken);
   }
 
-  /** The ids of those that are not ended. */
-  get reservations(): readonly string[] {
-    return [...this.#reservations.keys()];
+  /** The requests whose calls are not ended. */
+  get open(): readonly string[] {
+    return [...this.#held.values()].map(({ request_id }) => request_id);
   }
 
-  #open({ scope, span }: Pick<Budget, "scope" | "span">): Spending {
+  #open({ scope, span }: Span): Spending {
     const name = `${scope}\0${span}`;
     let found = this.#spending.get(name);
     if (found === undefined) {
@@ -68,55 +68,34 @@ export class BudgetTables {
     return found;
   }
 
-  /** One entry, as the parameters of its statement. */
-  #account(values: readonly Value[]): object | boolean {
-    const [id, tokens, spent] = [values[0], values[7], values[8]];
-    return spent === null ? this.#reserve(values) : this.#settle(id as string, spent as number, tokens as number);
+  #reserveAll([asked, list]: readonly Value[]): Result {
+    const spans = (JSON.parse(asked as string) as Span[]).map((one) => this.#open(one));
+    const answers = (JSON.parse(list as string) as Entry[]).map((entry) => this.#reserve(entry, spans));
+    return { rows: [{ answer: JSON.stringify(answers) }] };
   }
 
-  #accountAll([asked, list]: readonly Value[]): (object | boolean)[] {
-    const spans = JSON.parse(asked as string) as Pick<Budget, "scope" | "span">[];
-    return (JSON.parse(list as string) as Entry[]).map(
-      ({ id, owner, amount, places, limits, key, limit, tokens, spent }) => {
-        const budgets = places?.map((place, at) => ({ ...spans[place - 1], limit: limits![at] })) ?? null;
-        return this.#account([
-          ...[id, owner ?? null, amount ?? null, budgets && JSON.stringify(budgets)],
-          ...[key ?? null, null, limit ?? null, tokens, spent ?? null],
-        ]);
-      },
-    );
-  }
-
-  #reserve([id, owner, amount, asked, key, , tokenLimit, tokens]: readonly Value[]): object {
-    const budgets = JSON.parse(asked as string) as Budget[];
-    const spans = budgets.map((budget) => this.#open(budget));
+  #reserve({ places, limits, limit: tokenLimit, ...entry }: Entry, all: readonly Spending[]): object {
     // Sent again, it counts once.
-    if (this.#reservations.has(id as string)) return {};
-    for (const [at, { scope, span, limit }] of budgets.entries()) {
-      const { spent, reserved } = spans[at]!;
-      const left = limit - spent - (this.#broken.has("reserved-is-free") ? 0 : reserved);
-      if (left <= 0 || (amount as number) > left) {
-        const pools = this.pools.leftOf(scope, span);
-        return { refusedBy: { scope, span, spent, reserved, limit, ...(pools.length > 0 && { pools }) } };
-      }
+    if (this.#held.has(nameOf(entry))) return {};
+    const spans = places.map((place) => all[place - 1]!);
+    let refusedBy: object | undefined;
+    for (const [at, { scope, span, spent, reserved }] of spans.entries()) {
+      const limit = limits[at]!;
+      const isFull = (taken: number) => taken >= limit || taken + entry.amount > limit;
+      const refusal = { refusedBy: { scope, span, spent, reserved, limit } };
+      if (isFull(spent)) return refusal;
+      if (isFull(spent + (this.#broken.has("reserved-is-free") ? 0 : reserved))) refusedBy ??= refusal;
     }
+    if (refusedBy !== undefined) return refusedBy;
     const bucket = Math.ceil(this.#now() / bucketMs) * bucketMs;
     let window: { readonly waitMs: number | null } | undefined;
-    if (key !== null) {
-      window = this.#useTokens(key as string, bucket, tokenLimit as number, tokens as number);
+    if (entry.key !== undefined) {
+      window = this.#useTokens(entry.key, bucket, tokenLimit!, entry.tokens);
       if (window.waitMs !== 0) return { tokens: window };
     }
-    const reservation: Reservation = {
-      owner: owner as string,
-      amount: amount as number,
-      spans,
-      key: key as string | null,
-      bucket,
-      tokens: tokens as number,
-    };
-    this.#reservations.set(id as string, reservation);
-    for (const span of spans) span.reserved += reservation.amount;
-    this.onReserved(id as string);
+    this.#held.set(nameOf(entry), { ...entry, spans, bucket });
+    for (const span of spans) span.reserved += entry.amount;
+    this.onReserved(entry.request_id);
     return window === undefined ? {} : { tokens: window };
   }
 
@@ -144,51 +123,85 @@ export class BudgetTables {
     return { used: used + tokens, emptyMs: emptyMs(bucket), waitMs: 0 };
   }
 
-  #settle(id: string, spent: number, tokens: number): boolean {
-    const held = this.#reservations.get(id);
-    if (held === undefined) return false;
-    const times = this.#broken.has("settled-again-counts") ? 2 : 1;
+  #append([, list]: readonly Value[]): Result {
+    const ends = JSON.parse(list as string) as End[];
+    const added = ends.filter(({ request_id }) => !this.lines.has(request_id));
+    for (const { request_id, cost } of added) this.lines.set(request_id, cost);
+    const known = new Set(this.#broken.has("known-lines-count") ? [] : ends.filter((end) => !added.includes(end)));
+    for (const end of ends) this.#settle(end, !known.has(end));
+    return { rows: [{ added: added.length, spending: "[]" }] };
+  }
+
+  #settle(end: End, isNew: boolean): void {
+    const held = this.#held.get(nameOf(end));
+    const unknown = this.#broken.has("unknown-costs-are-nothing") ? 0 : (held?.amount ?? 0);
+    const cost = isNew ? (end.cost ?? unknown) : 0;
+    for (const scope of end.scopes) {
+      for (const span of end.days) {
+        const found = this.#spending.get(`${scope}\0${span}`);
+        if (found !== undefined) found.spent += cost;
+      }
+    }
+    if (held === undefined) return;
     for (const span of held.spans) {
-      span.reserved = Math.max(0, span.reserved - held.amount);
-      span.spent += spent * times;
+      span.reserved -= held.amount;
+      if (span.span === "prepaid") span.spent += cost;
     }
-    const uses = held.key === null ? undefined : this.#uses.get(held.key);
+    const uses = held.key === undefined ? undefined : this.#uses.get(held.key);
     const used = uses?.get(held.bucket);
-    if (used !== undefined) uses!.set(held.bucket, Math.max(0, used + tokens - held.tokens));
-    this.#reservations.delete(id);
-    return true;
+    const change = (isNew ? (end.used ?? held.tokens) : 0) - held.tokens;
+    if (used !== undefined) uses!.set(held.bucket, Math.max(0, used + change));
+    this.#held.delete(nameOf(end));
   }
 
-  #ownedBy(owner: string): { readonly id: string }[] {
-    if (this.#broken.has("strays-stay")) return [];
-    return [...this.#reservations].filter(([, held]) => held.owner === owner).map(([id]) => ({ id }));
-  }
-
-  #release(): Result {
-    let released = 0;
-    if (this.#broken.has("reservations-of-the-dead-stay")) return { rows: [{ released }] };
-    for (const [id, { owner }] of this.#reservations) {
-      if (!this.#holders.isAlive(owner, abandonedMs)) released += Number(this.#settle(id, 0, 0));
+  #note([owner, list]: readonly Value[]): Result {
+    for (const { request_id, attempt, line } of JSON.parse(list as string) as (Named & { line: string })[]) {
+      const name = nameOf({ request_id, attempt });
+      if (this.lines.has(request_id) || this.#held.has(name)) continue;
+      const nothing = { amount: 0, spans: [], key: undefined, bucket: 0, tokens: 0 };
+      this.#held.set(name, { request_id, attempt, owner: owner as string, line, ...nothing });
     }
-    return { rows: [{ released }] };
+    return changed(1);
   }
 
-  #spent([asked]: readonly Value[]): Result {
-    const rows = (JSON.parse(asked as string) as Budget[]).map((one) => {
-      const { scope, span, spent, reserved } = this.#open(one);
-      // Of a pool only what calls hold.
-      return { scope, span, spent, reserved: reserved - this.pools.freeOf(scope, span) };
-    });
-    return { rows };
+  #ownedBy(owner: string): Result {
+    if (this.#broken.has("strays-stay")) return { rows: [] };
+    const own = [...this.#held.values()].filter((held) => held.owner === owner);
+    return { rows: own.map(({ request_id, attempt }) => ({ requestId: request_id, attempt })) };
+  }
+
+  #interrupted(graceMs: number): Result {
+    if (this.#broken.has("calls-of-the-dead-stay")) return { rows: [] };
+    const gone = [...this.#held.values()].filter(({ owner }) => !this.#holders.isAlive(owner, graceMs));
+    return { rows: gone.map(({ owner, line }) => ({ owner, line })) };
+  }
+
+  #moveTo(owner: string, before: string): Result {
+    for (const held of this.#held.values()) if (held.owner === before) held.owner = owner;
+    return changed(1);
   }
 
   readonly statements: readonly Statement[] = [
-    ["then troupe.reserve(", (values) => ({ rows: [{ answer: JSON.stringify(this.#account(values)) }] })],
-    ["troupe.account_calls(", (values) => ({ rows: [{ answer: JSON.stringify(this.#accountAll(values)) }] })],
-    ["select id from troupe.reservations", ([owner]) => ({ rows: this.#ownedBy(owner as string) })],
-    ["as released from", () => this.#release()],
+    ["troupe.reserve_calls(", (values) => this.#reserveAll(values)],
+    ["select value::float8 as value from troupe.generations", () => ({ rows: [{ value: 1 }] })],
+    ["troupe.open_ledger_day(", () => changed(1)],
+    ["insert into troupe.ledger", (values) => this.#append(values)],
+    [
+      "select troupe.settle_calls($1",
+      ([list]) => {
+        for (const end of JSON.parse(list as string) as End[]) this.#settle(end, false);
+        return changed(1);
+      },
+    ],
+    ["troupe.note_calls(", (values) => this.#note(values)],
+    ['select request_id as "requestId"', ([owner]) => this.#ownedBy(owner as string)],
+    ["select owner, line from troupe.reservations", ([graceMs]) => this.#interrupted(graceMs as number)],
+    ["update troupe.reservations set owner", ([owner, before]) => this.#moveTo(owner as string, before as string)],
     ["select troupe.open_spans(", () => changed(1)],
-    ["select asked.scope, asked.span", (values) => this.#spent(values)],
+    [
+      "select asked.scope, asked.span",
+      ([asked]) => ({ rows: (JSON.parse(asked as string) as Span[]).map((one) => ({ ...this.#open(one) })) }),
+    ],
     ["from troupe.budgets", () => changed(0)],
     ["delete from troupe.spending", () => changed(0)],
   ];

@@ -41,7 +41,7 @@ export class CallTables {
   #numbers = 0;
   #appended = 0;
   /** Told of each answer that is stored. */
-  onFinished: (requestId: string, run: string) => void = () => {};
+  onFinished: (requestId: string, run: string, headers: string) => void = () => {};
   /** Told of each id of which something was lost. */
   onLost: (requestId: string) => void = () => {};
 
@@ -155,15 +155,16 @@ export class CallTables {
     return { rows: [{ call: there.call, isHolding }] };
   }
 
-  #finish([call, run, status, headers, events, bodyFrom, body, , expiresAt, again]: readonly Value[]): Result {
+  #finish([call, run, status, headers, events, bodyFrom, body, , expiresAt]: readonly Value[]): Result {
     const row = this.#broken.has("finish-without-fence") ? this.#byNumber.get(call as number) : this.#of(call!, run!);
-    const isOpen = row?.state === "running" || (again === true && row?.state === "finished");
+    const isDone = row?.state === "finished" && !this.#broken.has("own-answers-are-unknown");
+    const isOpen = row?.state === "running" || isDone;
     if (row === undefined || !(isOpen || this.#broken.has("finish-without-fence")))
       return { rows: [{ isDone: false }] };
     Object.assign(row, { state: "finished", watched: false, status, headers, events, bodyFrom, body, expiresAt });
     this.#give(row, null);
     // How a call failed is no answer: it is told to those who wait, and has expired before it began.
-    if (expiresAt !== 0) this.onFinished(row.requestId, row.run);
+    if (expiresAt !== 0) this.onFinished(row.requestId, row.run, headers as string);
     return { rows: [{ isDone: true }] };
   }
 

@@ -3,7 +3,8 @@
  * error, so that a new one is modelled too.
  */
 import type { SQL } from "bun";
-import { windowTimes } from "../../../src/store/shared-windows.ts";
+import { windowMs } from "../../../src/limits/limiter.ts";
+import { goodForMs } from "../../../src/store/windows.ts";
 import { ModelWindows } from "../../helpers/model-windows.ts";
 import type { Machine } from "../machine.ts";
 import { epoch } from "../machine.ts";
@@ -13,6 +14,7 @@ import type { World } from "../world.ts";
 import { BudgetTables } from "./budgets.ts";
 import { CallTables } from "./calls.ts";
 import { Holders } from "./holders.ts";
+import { NodeTable } from "./nodes.ts";
 import { windowStatements } from "./windows.ts";
 
 export type Value = string | number | boolean | null | Uint8Array;
@@ -36,27 +38,38 @@ export class ModelledPostgres {
   /** By their whole text. */
   readonly #known = new Map<string, Statement[1]>();
   statements = 0;
+  /** When it lost its windows, which are not logged. */
+  readonly losses: number[] = [];
+  readonly #world: World;
 
   constructor(world: World, weather: Weather, broken: ReadonlySet<Mutation>) {
+    this.#world = world;
     this.network = new Network(world, "database", weather);
     this.holders = new Holders(() => world.now, broken);
     this.calls = new CallTables(this.holders, broken);
     this.budgets = new BudgetTables(() => epoch + world.now, this.holders, broken);
-    this.windows = new ModelWindows(() => world.now + serverAheadMs, windowTimes, broken);
+    this.windows = new ModelWindows(() => world.now + serverAheadMs, windowMs + goodForMs, broken);
     this.#statements = [
       ...this.holders.statements,
-      ...this.budgets.pools.statements,
       ...this.budgets.statements,
       ...windowStatements(this.windows),
+      ...new NodeTable(() => world.now, broken).statements,
       ...this.calls.statements,
     ];
+  }
+
+  /** As a crash does. */
+  crash(awayMs: number): void {
+    this.network.restart(awayMs);
+    this.windows.wipe();
+    this.losses.push(this.#world.now);
   }
 
   /** @returns how to fail over to a server that has what this one has now; of calls and leases alone */
   copy(): (awayMs: number) => void {
     const [calls, holders] = [this.calls.copy(), this.holders.copy()];
     return (awayMs) => {
-      this.network.restart(awayMs);
+      this.crash(awayMs);
       holders();
       for (const id of calls()) this.calls.onLost(id);
     };

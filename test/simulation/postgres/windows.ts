@@ -1,27 +1,18 @@
-/** Rate windows, as the database's functions decide them. */
-import type { WindowAsk } from "../../../src/store/shared-windows.ts";
+/** Rate windows, as the database's function decides them. */
 import type { ModelWindows } from "../../helpers/model-windows.ts";
 import { changed, type Statement } from "./server.ts";
 
-const answer = (decided: object | undefined) => ({
-  rows: [{ answer: decided === undefined ? null : JSON.stringify(decided) }],
-});
+const listed = (list: unknown) => (list as string).slice(1, -1).split(",").filter(Boolean);
 
 export const windowStatements = (windows: ModelWindows): readonly Statement[] => [
   [
-    "troupe.beat_node(",
-    ([node, , isNew, counts]) => answer(windows.beatNow(node as string, isNew as boolean, counts as boolean)),
-  ],
-  [
-    "troupe.exchange_windows(",
-    ([node, , asks]) => answer(windows.exchangeNow(node as string, JSON.parse(asks as string) as WindowAsk[])),
-  ],
-  [
-    "delete from troupe.window_holds where node",
-    ([node]) => {
-      windows.leaveNow(node as string);
-      return changed(1);
+    "troupe.hit_window(",
+    ([caller, limit, , , ids, ages]) => {
+      const aged = listed(ages);
+      const hits = listed(ids).map((id, at) => [id, Number(aged[at])] as const);
+      const { growsMs, ...rest } = windows.hitNow(caller as string, limit as number, hits);
+      return { rows: [{ ...rest, grows_ms: growsMs }] };
     },
   ],
-  ["select troupe.tidy_windows", () => changed(0)],
+  ["delete from troupe.windows where caller in", () => changed(0)],
 ];

@@ -1,6 +1,7 @@
 /** What docs/postgres.md says of backups: its very commands, while a node serves, and what comes back. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { openPostgresStore, type PostgresStore } from "../../../src/store/postgres/store.ts";
+import { reservationOf, settle } from "../../helpers/budgeted-call.ts";
 import { keyRow } from "../../helpers/key-row.ts";
 import { pageBlock } from "../../helpers/page-blocks.ts";
 import { hasPostgres, PostgresServer } from "../../helpers/postgres.ts";
@@ -8,7 +9,8 @@ import { TempFolder } from "../../helpers/temp-folder.ts";
 import { fill, start } from "../filled.ts";
 
 const hasTools = Bun.which("pg_dump") !== null && Bun.which("pg_restore") !== null;
-const [dump, restore] = pageBlock("docs/postgres.md", "Backup", "sh").trim().split("\n") as [string, string];
+const [dump, ...restoring] = pageBlock("docs/postgres.md", "Backup", "sh").trim().split("\n") as [string, ...string[]];
+const restore = restoring.join(" && ");
 
 describe.skipIf(!hasPostgres || !hasTools)("a backup by pg_dump", () => {
   let server: PostgresServer;
@@ -93,8 +95,9 @@ describe.skipIf(!hasPostgres || !hasTools)("a backup by pg_dump", () => {
         // A node that knows what was lost sees that this is something else.
         expect(back.keys.version()).toBeGreaterThan(lost);
         const budgets = [{ scope: "all", span: "2023-11-14", limit: 1_000_000 }];
-        expect(await back.budgets.reserve({ id: "new", at: start, amount: 1, budgets })).toEqual({});
-        expect(await back.budgets.settle("new", 1, 0)).toBe(true);
+        const made = reservationOf("new", { amount: 1, budgets });
+        expect(await back.budgets.reserve(made)).toEqual({});
+        expect(await settle(back, made, 1)).toBe(true);
       } finally {
         await back.close();
       }

@@ -20,7 +20,10 @@ test("a lease that lapsed while its renewal was under way is not held again unde
   renewals[0]!();
   await new Promise((resolve) => setImmediate(resolve));
   expect(holder.holds(name)).toBe(false);
+  expect(holder.state).toEqual({ lost: 1, failed: 0, ageSeconds: 0 });
   expect(await holder.current()).not.toBe(name);
+  clock.advance(2_000);
+  expect(holder.state).toEqual({ lost: 1, failed: 0, ageSeconds: 2 });
 });
 
 test("a renewal that failed is tried again soon, for as long as the lease holds", async () => {
@@ -40,10 +43,14 @@ test("a renewal that failed is tried again soon, for as long as the lease holds"
   await clock.advanceSlowly(10_000);
   const times = renewedAt.map((at) => at - begunAt);
   expect(times).toEqual([5_000, 5_500, 6_000, 6_500, 7_000, 12_000]);
+  expect(holder.state).toMatchObject({ lost: 0, failed: 4 });
   expect(holder.holds(name)).toBe(true);
   isAway = true;
   await clock.advanceSlowly(30_000);
   expect(holder.holds(name)).toBe(false);
   // Every half of a second until it has lapsed.
   expect(renewedAt.length).toBe(times.length + 20);
+  expect(holder.state).toEqual({ lost: 1, failed: 24, ageSeconds: 0 });
+  await holder.close();
+  expect(holder.state.lost).toBe(1);
 });

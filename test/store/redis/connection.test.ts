@@ -3,9 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { RedisConnection } from "../../../src/store/redis/connection.ts";
 import { openRedisStreams } from "../../../src/store/redis/live-streams.ts";
-import { openRedisCounter } from "../../../src/store/redis/pool-counter.ts";
 import { answerIn } from "../../../src/store/redis/refusal.ts";
-import { openRedisWindows } from "../../../src/store/redis/shared-windows.ts";
+import { openRedisWindows } from "../../../src/store/redis/windows.ts";
 import { StorageError } from "../../../src/store/storage-error.ts";
 import { freePort } from "../../helpers/free-port.ts";
 import { hasRedis, RedisServer } from "../../helpers/redis.ts";
@@ -88,9 +87,7 @@ describe.skipIf(!hasRedis)("a connection to Redis", () => {
       await server.ask("ACL", "LOG", "RESET");
       const own = url("troupe:secret@");
       const windows = openRedisWindows(own, systemClock);
-      const counter = openRedisCounter(own, systemClock);
       const streams = openRedisStreams(own, systemClock);
-      const uses = [[0, 2]] as const;
       // A busy machine may be late, and each may be sent twice.
       const sure = async <T>(work: () => Promise<T>): Promise<T> => {
         for (;;) {
@@ -102,14 +99,9 @@ describe.skipIf(!hasRedis)("a connection to Redis", () => {
         }
       };
       try {
-        expect(await sure(() => windows.beat("n", true, true))).toMatchObject({ group: { nodes: 1 } });
-        const hit = { caller: "k", limit: 9, number: 1, report: 1, uses, want: 2, waiting: 1 };
-        await sure(() => windows.exchange("n", [hit]));
-        await sure(() => windows.leave("n"));
-        const empty = { node: "n", pools: [], windows: [], calls: [] };
-        expect(await sure(() => counter.exchange({ ...empty, number: 1, isNew: true }))).toMatchObject({ calls: [] });
-        const window = { key: "k", limit: 9, uses, fixes: [] };
-        await sure(() => counter.exchange({ ...empty, number: 2, isNew: false, windows: [window] }));
+        const id = systemClock.newId();
+        expect(await sure(() => windows.hit("k", 9, id))).toMatchObject({ allowed: true, used: 1 });
+        await sure(() => windows.add("k", [[id, 5]]));
         await sure(() => streams.listen("n", "o"));
         await sure(() => streams.begin("s", 1, "{}"));
         expect(await sure(() => streams.append("s", { firstId: 0, count: 1, text: "a" }, 0))).toBe(1);
@@ -118,7 +110,7 @@ describe.skipIf(!hasRedis)("a connection to Redis", () => {
         expect((await sure(() => streams.wait("n", "", new Map([["s", [0, 0]]])))).entries.get("s")).toHaveLength(2);
         await sure(() => streams.end("s", 1));
       } finally {
-        for (const one of [windows, counter, streams]) await one.close();
+        for (const one of [windows, streams]) await one.close();
       }
       expect(await server.ask("ACL", "LOG")).toEqual([]);
     }, 60_000);

@@ -37,7 +37,7 @@ test("a full log is moved into the database beside the server, and no trace is l
   await store.close();
   expect(existsSync(log)).toBe(false);
   const reopened = openStore(folder.path);
-  expect(await reopened.ledger.sums({ since: 0, until: 4e12 }, [], 1)).toMatchObject([{ calls: written }]);
+  expect(await reopened.ledger.sums({ since: 0, until: 4e12 }, [], { limit: 1 })).toMatchObject([{ calls: written }]);
   await reopened.close();
 });
 

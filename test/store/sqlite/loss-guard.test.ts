@@ -82,7 +82,12 @@ const pageSize = 4096;
 test("the folders are as they are meant to be", async () => {
   expect([await outcome(stopped), await after(killed, () => {})]).toEqual([all, all]);
   expect(existsSync(join(killed, `${databaseName}-wal`))).toBe(true);
-  expect(readdirSync(stopped).sort()).toEqual(["first-key", databaseName, `${databaseName}.made`]);
+  expect(readdirSync(stopped).sort()).toEqual([
+    "first-key",
+    databaseName,
+    `${databaseName}-keys`,
+    `${databaseName}.made`,
+  ]);
   expect(sizeOf(stopped)).toBeGreaterThan(20 * pageSize);
 });
 
@@ -203,7 +208,12 @@ describe("a first start", () => {
     using folder = new TempFolder();
     await prepare(folder);
     expect(await start(folder.path)).toEqual({ names: ["first"], isFirst: true });
-    expect(readdirSync(folder.path).sort()).toEqual(["first-key", databaseName, `${databaseName}.made`]);
+    expect(readdirSync(folder.path).sort()).toEqual([
+      "first-key",
+      databaseName,
+      `${databaseName}-keys`,
+      `${databaseName}.made`,
+    ]);
   });
 
   test("that was stopped once its key was kept is finished by the next", async () => {
@@ -223,7 +233,12 @@ describe("a first start", () => {
     await start(folder.path);
     writeFileSync(folder.file("first-key.new"), made);
     expect(await outcome(folder.path)).toBe("first");
-    expect(readdirSync(folder.path).sort()).toEqual(["first-key", databaseName, `${databaseName}.made`]);
+    expect(readdirSync(folder.path).sort()).toEqual([
+      "first-key",
+      databaseName,
+      `${databaseName}-keys`,
+      `${databaseName}.made`,
+    ]);
     expect(readFileSync(folder.file("first-key"), "utf8")).not.toBe(made);
   });
 });

@@ -2,7 +2,6 @@ import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import {
   chmodSync,
-  copyFileSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -11,21 +10,13 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
-import { join, resolve } from "node:path";
-import { Conversations } from "../../../src/conversations/conversations.ts";
-import { Idempotency } from "../../../src/idempotency/idempotency.ts";
-import { systemClock } from "../../../src/lib/clock.ts";
-import { unpackText } from "../../../src/store/packing.ts";
-import { migrate, migrations } from "../../../src/store/sqlite/migrations.ts";
+import { join } from "node:path";
+import { migrate, migrations, ownVersion } from "../../../src/store/sqlite/migrations.ts";
 import { databaseName, openStore } from "../../../src/store/sqlite/store.ts";
 import { StorageError } from "../../../src/store/storage-error.ts";
-import type { RecordedEvents, StreamAnswer, WholeAnswer } from "../../../src/upstream/answer.ts";
 import { runScript } from "../../helpers/child-process.ts";
 import { keyRow } from "../../helpers/key-row.ts";
-import { keptEvent } from "../../helpers/scripted-upstream.ts";
 import { TempFolder } from "../../helpers/temp-folder.ts";
-
-const kept = resolve(import.meta.dir, "../../fixtures/store");
 
 /** The error that `work` throws; anything but a StorageError fails the test. */
 async function storageErrorOf(work: () => unknown): Promise<StorageError> {
@@ -58,7 +49,7 @@ describe("opening", () => {
     using database = new Database(store.path, { readonly: true });
     expect(database.query("pragma auto_vacuum").values()).toEqual([[2]]);
     expect(database.query("pragma journal_mode").values()).toEqual([["wal"]]);
-    expect(versionOf(store.path)).toBe(migrations.length);
+    expect(versionOf(store.path)).toBe(ownVersion);
   });
 
   test("keeps what was written", async () => {
@@ -86,104 +77,42 @@ describe("opening", () => {
   }, 60_000);
 });
 
-describe("files of earlier versions", () => {
-  for (const name of readdirSync(kept)) {
-    test(`${name} opens, keeps its rows and comes to today's version`, async () => {
-      using folder = new TempFolder();
-      copyFileSync(join(kept, name), folder.file(databaseName));
-      expect(versionOf(folder.file(databaseName))).toBe(Number.parseInt(name.slice(1), 10));
-      const store = openStore(folder.path);
-      expect((await store.keys.list()).map(({ id, name, tier, revokedAt }) => [id, name, tier, revokedAt])).toEqual([
-        ["key_1", "kept", "free", null],
-        ["key_2", "withdrawn", "enterprise", 1_700_000_300_000],
-      ]);
-      await store.keys.insert(keyRow("new"));
-      expect(await store.keys.list()).toHaveLength(3);
-      await store.close();
-      expect(versionOf(folder.file(databaseName))).toBe(migrations.length);
-    });
-  }
-
-  test("there is one for every version", async () => {
-    expect(readdirSync(kept).sort()).toEqual(migrations.map((_, at) => `v${at + 1}.db`));
-  });
-
-  /** Until version 4 the data of events was kept, from 5 on their whole texts. */
-  const named = (data: string) => `event: named\ndata: ${data}\n\n`;
-  const plain = (data: string) => `data: ${data}\n\n`;
-  test.each([
-    [3, plain],
-    [4, plain],
-    [5, named],
-    [6, named],
-    [7, named],
-  ])("kept answers and conversations of version %d are still given", async (version, eventOf) => {
-    using folder = new TempFolder();
-    copyFileSync(join(kept, `v${version}.db`), folder.file(databaseName));
-    const store = openStore(folder.path);
-    const idempotency = new Idempotency(store, systemClock, () => ({
-      retentionHours: 24,
-      finishAfterDisconnect: true,
-      recordBytes: 1_000_000,
-    }));
-    const ask = (requestId: string) =>
-      idempotency.run(
-        { scope: "key_1 gateway", requestId, fingerprint: "f" },
-        new AbortController().signal,
-        async () => ({
-          kind: "whole",
-          status: 200,
-          headers: {},
-          body: "called",
-        }),
-      );
-    const whole = await ask("id-1");
-    expect(new TextDecoder().decode((whole.answer as WholeAnswer).body as Uint8Array)).toBe('{"kept":true}');
-    const events: string[] = [];
-    const stream = ((await ask("id-2")).answer as StreamAnswer<RecordedEvents>).events;
-    for (let step = await stream.next(); step.done !== true; step = await stream.next())
-      events.push(...step.value.map((event) => keptEvent(event).text));
-    expect(events).toEqual([...["a", "b", "c"].map(eventOf), "data: [DONE]\n\n"]);
-    await idempotency.interruptAbandoned();
-    expect(idempotency.counts.interrupted).toBe(1);
-    expect(await ask("id-3")).toMatchObject({ replayed: false, answer: { body: "called" } });
-    const conversations = new Conversations(store, systemClock, () => 30);
-    const { messages } = await conversations.resume({ keyId: "key_1", surface: "gateway" }, "chatcmpl-2");
-    expect(messages.map(({ content }) => content)).toEqual(["1", "answer chatcmpl-1", "2", "answer chatcmpl-2"]);
-    await idempotency.close();
-    await store.close();
-  });
-
-  test("a response of version 6 is still found", async () => {
-    using folder = new TempFolder();
-    copyFileSync(join(kept, "v6.db"), folder.file(databaseName));
-    const store = openStore(folder.path);
-    const turn = await store.conversations.find("key_1 gateway", "resp_kept", 0);
-    expect(turn).toMatchObject({ format: "responses", state: "finished" });
-    expect(JSON.parse(unpackText(turn!.shown!))).toMatchObject({ id: "resp_kept", status: "completed" });
-    await store.close();
-  });
-
+describe("the schema", () => {
   test("a step that fails leaves the file as it was", async () => {
     using folder = new TempFolder();
     const database = new Database(folder.file("a.db"), { strict: true, create: true });
-    migrate(database, "a.db", migrations.slice(0, 1));
-    const broken = [migrations[0]!, "create table added (a text) strict; create table keys (a text) strict;"];
+    migrate(database, "a.db");
+    const broken = [...migrations, "create table added (a text) strict; create table keys (a text) strict;"];
     expect(() => migrate(database, "a.db", broken)).toThrow("keys already exists");
-    expect(database.query("pragma user_version").values()).toEqual([[1]]);
+    expect(database.query("pragma user_version").values()).toEqual([[ownVersion]]);
     expect(database.query("select name from sqlite_schema where name = 'added'").values()).toEqual([]);
     database.close();
   });
 
-  test("a newer file is refused and left alone", async () => {
+  test("a made-up next version keeps what was written, and is made once", async () => {
+    using folder = new TempFolder();
+    const store = openStore(folder.path);
+    await store.keys.insert(keyRow("a"));
+    await store.close();
+    using database = new Database(folder.file(databaseName), { strict: true });
+    const next = [...migrations, "alter table keys add column note text not null default 'none'"];
+    for (const _ of ["made", "found"]) migrate(database, "a.db", next);
+    expect(database.query("pragma user_version").values()).toEqual([[ownVersion + 1]]);
+    expect(database.query("select id, note from keys").values()).toEqual([["a", "none"]]);
+  });
+
+  test.each([
+    ["newer", 999, "schema 999"],
+    ["older", 9, "has schema 9, of a Troupe before the first release"],
+    ["older", 1, "has schema 1, of"],
+  ])("a file that is %s (schema %d) is refused and left alone", async (kind, version, words) => {
     using folder = new TempFolder();
     await openStore(folder.path).close();
     using database = new Database(folder.file(databaseName));
-    database.run("pragma user_version = 999");
+    database.run(`pragma user_version = ${version}`);
     const error = await storageErrorOf(() => openStore(folder.path));
-    expect(error.kind).toBe("newer");
-    expect(error.message).toContain("schema 999");
-    expect(database.query("pragma user_version").values()).toEqual([[999]]);
+    expect([error.kind, error.message]).toEqual([kind as StorageError["kind"], expect.stringContaining(words)]);
+    expect(database.query("pragma user_version").values()).toEqual([[version]]);
   });
 });
 
@@ -325,10 +254,10 @@ describe("key rows", () => {
     };
     await after(() => store.keys.insert(keyRow("a")));
     await after(() => store.keys.touch(new Map([["a", 50]])));
-    await after(() => store.keys.replaceSecret("a", "p", "other", null));
+    await after(() => store.keys.replaceSecret("a", keyRow("a").hash, "p", "other", null));
     await after(() => store.keys.revoke("a", 60));
     await after(() => store.keys.revoke("a", 70));
-    await after(() => store.keys.replaceSecret("a", "p", "third", null));
+    await after(() => store.keys.replaceSecret("a", "other", "p", "third", null));
     expect(seen).toEqual([0, 1, 1, 2, 3, 3, 3]);
     expect((await store.keys.list())[0]).toMatchObject({ hash: "other", lastUsedAt: 50, revokedAt: 60 });
     await store.keys.touch(new Map([["a", 40]]));

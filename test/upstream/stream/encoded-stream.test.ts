@@ -13,6 +13,7 @@ import { TextTemplate } from "../../../src/upstream/stream/text-template.ts";
 import type { Target } from "../../../src/upstream/target.ts";
 import { dataOf } from "../../helpers/chat-stream.ts";
 import { googleDecoder, googleStream } from "../../helpers/google-events.ts";
+import { runs } from "../../helpers/long-form.ts";
 import { ParsedStream } from "../../helpers/passed-stream.ts";
 
 const frame = (rest: object) => ({ id: "c", object: "chat.completion.chunk", created: 1, model: "m", ...rest });
@@ -163,7 +164,7 @@ test("a fragment that is copied comes out as one that is read and written anew",
         await expectSame(piecesOf(whole, inEvents ? events.map((event) => Buffer.byteLength(event)) : cuts));
       },
     ),
-    { numRuns: 1500 },
+    { numRuns: runs(1500) },
   );
   expect(copiedPieces).toBeGreaterThan(20);
 }, 60_000);
@@ -322,7 +323,7 @@ test("any text in any chunk, in any pieces: with the shortcut the bytes are what
           expect(expected.join()).not.toContain("internal_error");
         },
       ),
-      { numRuns: 1500 },
+      { numRuns: runs(1500) },
     );
   } finally {
     TextTemplate.learn = learn;
@@ -345,7 +346,7 @@ test("Google's events, with their totals and line ends, in any pieces: with the 
           expect(await sent(parts, wantsBodies, googleDecoder())).toEqual(expected);
       },
     ),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
   expect(copiedPieces).toBeGreaterThan(50);
 }, 60_000);

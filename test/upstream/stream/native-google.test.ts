@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { generateContent } from "../../../src/protocols/generate-content/generate-content.ts";
 import type { StreamDecoder } from "../../../src/providers/provider.ts";
 import { eventOf, googleDecoder, googleStream } from "../../helpers/google-events.ts";
+import { runs } from "../../helpers/long-form.ts";
 import { cutIn, ParsedStream, passedThrough } from "../../helpers/passed-stream.ts";
 
 const envelope = { id: "gen_1", created: 1, model: "ours" };
@@ -26,7 +27,7 @@ test("in any pieces, with any line ends and any fault: bytes, counts and errors 
         copied += some;
       },
     ),
-    { numRuns: 1500 },
+    { numRuns: runs(1500) },
   );
   expect(copied).toBeGreaterThan(300);
 }, 60_000);

@@ -5,6 +5,7 @@ import { native } from "../../../src/protocols/responses/native.ts";
 import type { StreamDecoder } from "../../../src/providers/provider.ts";
 import { openaiResponses } from "../../../src/providers/responses/quirks.ts";
 import { ResponsesStream } from "../../../src/providers/responses/stream.ts";
+import { runs } from "../../helpers/long-form.ts";
 import { cutIn, ParsedStream, passedThrough } from "../../helpers/passed-stream.ts";
 
 const decoder = () => new ResponsesStream(openaiResponses, (kind, choice, count) => `${kind}_${choice}_${count}`);
@@ -116,7 +117,7 @@ test("in any pieces, with any fault: bytes, counts and errors are what they are 
         copied += some;
       },
     ),
-    { numRuns: 1500 },
+    { numRuns: runs(1500) },
   );
   expect(copied).toBeGreaterThan(300);
 }, 60_000);

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { chatCompletion } from "../../../src/protocols/chat/response.ts";
 import type { ChunkBody, Delta, FinishReason } from "../../../src/protocols/chat/schema.ts";
 import { normaliseCompletion } from "../../../src/upstream/stream/normaliser.ts";
-import { ChatStreamWriter, dataOf, type Written } from "../../helpers/chat-stream.ts";
+import { ChatStreamWriter, type Written } from "../../helpers/chat-stream.ts";
 
 const envelope = { id: "chatcmpl-1", created: 7, model: "openai/gpt" };
 const written = (changes: Partial<Written> = {}): Written => ({
@@ -137,6 +137,25 @@ describe("a stream, normalised and written", () => {
     ]);
   });
 
+  test("calls that come together go out one to a chunk, with what stood beside the first", () => {
+    const call = (index: number) => ({
+      index,
+      id: `c${index}`,
+      type: "function",
+      function: { name: "f", arguments: "{}" },
+    });
+    const chunks = run([body({ content: "Both.", tool_calls: [call(0), call(1)] } as Delta), body({}, "tool_calls")]);
+    const chunk = (delta: object, finish_reason: string | null = null) => ({
+      ...head,
+      choices: [{ index: 0, delta, finish_reason }],
+    });
+    expect(chunks).toEqual([
+      chunk({ role: "assistant", content: "Both.", tool_calls: [call(0)] }),
+      chunk({ tool_calls: [call(1)] }),
+      chunk({}, "tool_calls"),
+    ]);
+  });
+
   test("it knows when it is complete", () => {
     const writer = new ChatStreamWriter(written());
     writer.push([body({ role: "assistant", content: "" })]);
@@ -151,7 +170,7 @@ describe("a stream, normalised and written", () => {
     const error = { message: "gone", type: "server_error", param: "", code: "x" };
     const events: string[] = [];
     new ChatStreamWriter(written()).encoder.fault(error, events);
-    expect(dataOf(events)).toEqual([JSON.stringify({ error, ...head }), "[DONE]"]);
+    expect(events).toEqual([`data: ${JSON.stringify({ error, ...head })}\nevent: error\n\n`, "data: [DONE]\n\n"]);
   });
 
   test("members that say nothing are left out beside those that are passed on", () => {

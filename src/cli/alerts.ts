@@ -1,0 +1,23 @@
+/** `troupe alerts`: whether messages to operators arrive. */
+import { systemClock } from "../lib/clock.ts";
+import { sendWebhook } from "../observability/alerts/webhook.ts";
+import { CommandError, type Context, type ExitCode, withConfig } from "./context.ts";
+
+/** Sends a message to each address of the configuration, as a server would. */
+export function testAlerts(context: Context): Promise<ExitCode> {
+  return withConfig(context, async ({ alerts }) => {
+    if (alerts === undefined) throw new CommandError("The configuration has no 'alerts': nobody is told of anything.");
+    const at = systemClock.now();
+    const body = JSON.stringify({ type: "alerts.test", timestamp: new Date(at).toISOString(), data: {} });
+    let code: ExitCode = 0;
+    for (const url of alerts.urls) {
+      const failure = await sendWebhook(url, { id: `alert_${systemClock.newId()}`, body }, alerts.secret, at);
+      const { origin } = new URL(url);
+      context.io.stdout.write(
+        failure === undefined ? `${origin}: delivered\n` : `${origin}: not delivered: ${failure}\n`,
+      );
+      if (failure !== undefined) code = 1;
+    }
+    return code;
+  });
+}

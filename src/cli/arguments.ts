@@ -1,0 +1,70 @@
+/** Parses what commands are given on the command line. */
+import { InvalidArgumentError } from "commander";
+import { maxGraceMs } from "../auth/grace.ts";
+import { keySurfaces } from "../config/surfaces.ts";
+import { systemClock } from "../lib/clock.ts";
+import { parseExpiry, parseSpan } from "./expiry.ts";
+
+export function filled(text: string): string {
+  if (text === "") throw new InvalidArgumentError("It must not be empty.");
+  return text;
+}
+
+export function parseCount(text: string): number {
+  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError("It must be a whole number.");
+  return Number(text);
+}
+
+export function graceOf(text: string): number {
+  const span = parseSpan(text);
+  if (span === undefined || span > maxGraceMs)
+    throw new InvalidArgumentError("It must be a span such as 1h, at most 30d.");
+  return span;
+}
+
+export function parseHash(text: string): string {
+  if (!/^[0-9a-f]{64}$/i.test(text)) throw new InvalidArgumentError("It must be 64 hex digits.");
+  return text;
+}
+
+export function parseTime(text: string): number {
+  const time = parseExpiry(text, systemClock.now());
+  if (time === undefined) throw new InvalidArgumentError("It must be a date, a time, or a span such as 90d.");
+  return time;
+}
+
+export const orNone =
+  <T>(parse: (text: string) => T) =>
+  (text: string): T | "none" =>
+    text === "none" ? text : parse(text);
+
+export type OrNone = number | "none";
+
+/** Those that are given, null for none. */
+export function changesFrom(given: Readonly<Record<string, OrNone | undefined>>): Record<string, number | null> {
+  const changes = Object.entries(given).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, value === "none" ? null : value] as const],
+  );
+  return Object.fromEntries(changes);
+}
+
+/** An empty text is an empty list. */
+export const parseNames = (text: string) => (text === "" ? [] : parseList(text));
+
+export function parseDollars(text: string): number {
+  if (!/^\d{1,9}(\.\d{1,6})?$/.test(text)) throw new InvalidArgumentError("It must be a sum such as 25 or 0.5.");
+  return Number(text);
+}
+
+export function parseList(text: string): string[] {
+  return text.split(",").map((item) => item.trim());
+}
+
+export function parseSurfaces(text: string): string[] {
+  const names = parseList(text);
+  const known: readonly string[] = keySurfaces;
+  if (!names.every((name) => known.includes(name))) throw new InvalidArgumentError(`Known: ${keySurfaces.join(", ")}.`);
+  return names;
+}
+
+export const collected = (value: string, before: readonly string[] = []): string[] => [...before, value];

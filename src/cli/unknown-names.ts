@@ -1,0 +1,68 @@
+/** Names of providers that no provider has, in personas, aliases and keys: most likely misspelt. */
+import type { LoadedConfig } from "../config/load.ts";
+import { globMatches } from "../lib/glob.ts";
+import { formatPath } from "../lib/schema-errors.ts";
+import { suggest } from "../lib/suggest.ts";
+import { type Diagnostic, YamlSource } from "../lib/yaml/yaml.ts";
+import type { Persona } from "../personas/persona.ts";
+import { parseModelId } from "../protocols/model-id.ts";
+import { providers } from "../providers/registry.ts";
+import type { Context } from "./context.ts";
+
+type Files = { readonly personas: readonly Persona[]; readonly paths: ReadonlyMap<string, string> };
+
+/** Those that are built in or stand in the configuration, set up or not. */
+function knownProviders({ config, origins }: LoadedConfig): ReadonlySet<string> {
+  const inFile = [...origins.keys()].flatMap((path) => /^providers\.([\w-]+)$/.exec(path)?.[1] ?? []);
+  return new Set([...providers.map(({ name }) => name), ...config.providers.map(({ name }) => name), ...inFile]);
+}
+
+function explained(name: string, known: Iterable<string>): string {
+  const guess = suggest(name, [...known]);
+  return `'${name}' is no provider${guess === undefined ? ", neither built in nor in the configuration" : `; did you mean '${guess}'?`}`;
+}
+
+/** @returns an error at each model whose provider there is not */
+export function unknownInPersonas({ io }: Context, { personas, paths }: Files, loaded: LoadedConfig): Diagnostic[] {
+  const known = knownProviders(loaded);
+  return personas.flatMap(({ id, targets }) => {
+    const lost = targets.flatMap((target, at) => {
+      const name = parseModelId(target)?.namespace;
+      return name === undefined || known.has(name) ? [] : [{ name, at }];
+    });
+    const path = paths.get(id);
+    if (lost.length === 0 || path === undefined) return [];
+    const source = new YamlSource(io.readFile(path) ?? "", path);
+    const isList = Array.isArray((source.value as { model?: unknown } | null)?.model);
+    return lost.map(({ name, at }) => source.diagnosticAt(isList ? ["model", at] : ["model"], explained(name, known)));
+  });
+}
+
+/** Aliases that lead nowhere: to no provider and no persona at all, or to a provider that is not set up. */
+export function lostAliases(
+  personas: readonly Persona[],
+  loaded: LoadedConfig,
+): { errors: string[]; warnings: string[] } {
+  const { aliases, providers: configured } = loaded.config;
+  const known = knownProviders(loaded);
+  const isSetUp = (name: string) =>
+    configured.some((one) => one.name === name) || providers.some((one) => one.kind === "local" && one.name === name);
+  const errors: string[] = [];
+  const warnings: string[] = [];
+  for (const [alias, target] of Object.entries(aliases)) {
+    const name = parseModelId(target)?.namespace ?? "";
+    if (isSetUp(name) || personas.some(({ id }) => globMatches(target, id))) continue;
+    const at = loaded.origins.get(formatPath(["aliases", alias]))?.name ?? "";
+    const place = `${at === "" ? "" : `${at}: `}aliases.${alias}: '${target}'`;
+    if (known.has(name)) warnings.push(`${place} is no persona, and has no provider that is set up`);
+    else {
+      const ids = personas.map(({ id }) => id);
+      const provider = suggest(name, [...known]);
+      const guess = suggest(target, ids) ?? (provider && provider + target.slice(name.length));
+      errors.push(
+        `${place} is neither a persona nor a provider's model${guess === undefined ? "" : `; did you mean '${guess}'?`}`,
+      );
+    }
+  }
+  return { errors, warnings };
+}

@@ -1,0 +1,75 @@
+/** The path of a completion from request to response, for both surfaces and every client format. */
+import { truncate } from "../../lib/truncate.ts";
+import type { ChatRequest } from "../../protocols/chat/schema.ts";
+import type { Protocol } from "../../protocols/protocol.ts";
+import { admit } from "../authenticate.ts";
+import type { RequestContext } from "../context.ts";
+import { readJson } from "../request-body.ts";
+import { type Finish, respondStream, respondWhole } from "../respond.ts";
+import type { Services } from "../services.ts";
+import { beginInBackground, followBegun } from "./background.ts";
+import { inOwnNames } from "./errors.ts";
+import { isIdentified } from "./identified.ts";
+import { logContent } from "./memories.ts";
+import { parseCall } from "./parse.ts";
+import { runCall, wholeOf } from "./run.ts";
+import type { CallScope } from "./scope.ts";
+import type { Surface } from "./surface.ts";
+import { newEnvelope, streamRules, writerFor } from "./writer.ts";
+
+/**
+ * Answers one call: finds the caller and counts the hit, reads and parses the body, runs the call or joins the one with its
+ * service-request-id, and responds with one JSON or a stream.
+ * @throws ApiError
+ */
+export async function createCompletion(
+  services: Services,
+  context: RequestContext,
+  surface: Surface,
+  protocol: Protocol,
+  finish: Finish,
+): Promise<Response> {
+  const caller = await admit(services, context, surface.name);
+  const { limits, streams, log } = services.live.config;
+  const source = await readJson(context, limits);
+  if (source.large !== undefined && (log.content || isIdentified(context))) await source.large.restore([source.parsed]);
+  const call = await parseCall(services, context, caller, surface, protocol, source);
+  const { request } = call;
+  context.logFields["model"] = truncate(request.model);
+  if (log.content) logContent(context, "messages", request.messages);
+  const writer = writerFor(protocol, call, newEnvelope(services, context, protocol, request.model));
+  context.setIdleTimeout(idleTimeoutOf(request, writer.streamType === undefined ? streams.keepAliveSeconds : 0));
+  const scope: CallScope = { services, context, surface, caller, call, source, writer };
+  const { signal } = context.request;
+  const isStream = request.stream === true;
+  const background = protocol.stored?.isBackground(call.options) === true ? protocol.stored : undefined;
+  if (background !== undefined) {
+    const begun = await inOwnNames(writer, beginInBackground(scope, background, signal));
+    if (!isStream) return respondWhole(context, begun, finish);
+    context.logFields["stream"] = true;
+    const disconnected = abortedWith(signal);
+    const following = followBegun(scope, begun, disconnected.signal);
+    return respondStream(services, context, following, streamRules(services, surface, writer, disconnected), finish);
+  }
+  if (!isStream) return respondWhole(context, wholeOf(await inOwnNames(writer, runCall(scope, signal))), finish);
+  context.logFields["stream"] = true;
+  const disconnected = abortedWith(signal);
+  const answering = inOwnNames(writer, runCall(scope, disconnected.signal));
+  return respondStream(services, context, answering, streamRules(services, surface, writer, disconnected), finish);
+}
+
+/** `AbortSignal.any` does the same, at several times the cost. */
+function abortedWith(signal: AbortSignal): AbortController {
+  const controller = new AbortController();
+  if (signal.aborted) controller.abort();
+  else signal.addEventListener("abort", () => controller.abort());
+  return controller;
+}
+
+/**
+ * The connection's idle timeout in seconds; 0: none. A stream with keep-alive comments that makes no progress has lost its client;
+ * without comments, and for plain answers, silence is normal.
+ */
+function idleTimeoutOf(request: ChatRequest, keepAliveSeconds: number): number {
+  return request.stream === true && keepAliveSeconds > 0 ? Math.min(255, Math.max(60, 4 * keepAliveSeconds)) : 0;
+}

@@ -1,0 +1,80 @@
+/** Calls with a service-request-id: made once, joined while they run, replayed afterwards. */
+import { fingerprint, fingerprintInSlices } from "../../idempotency/fingerprint.ts";
+import { hugeBody } from "../../protocols/body.ts";
+import type { ChatRequest } from "../../protocols/chat/schema.ts";
+import { ApiError } from "../../protocols/errors.ts";
+import type { ParsedCall } from "../../protocols/protocol.ts";
+import { parsedBytes } from "../../protocols/source.ts";
+import type { Answer, Producer } from "../../upstream/answer.ts";
+import { nextAttempt } from "../attempts.ts";
+import type { RequestContext } from "../context.ts";
+import type { CallScope } from "./scope.ts";
+
+/** What tells a request from others of the same service-request-id. */
+export type IdentifiedScope = Pick<CallScope, "services" | "context" | "caller" | "source"> & {
+  readonly call: Pick<ParsedCall<unknown>, "identity"> & { readonly request: Pick<ChatRequest, "model"> };
+};
+
+/** Answers a request with a service-request-id: calls once, joins a running call, or replays the stored answer. */
+export function idempotentAnswer(
+  { services, context, caller, call, source }: IdentifiedScope,
+  requestId: string,
+  signal: AbortSignal,
+  produce: Producer,
+): Promise<Answer> {
+  const { identity } = call;
+  const asked = call.request.model;
+  const area = context.area;
+  const lastEventId = context.request.headers.get("last-event-id") ?? undefined;
+  const run = (print: string) =>
+    services.idempotency.run({ scope: `${caller.keyId} ${area}`, requestId, fingerprint: print }, signal, produce, {
+      lastEventId,
+    });
+  const running =
+    parsedBytes(source) < hugeBody
+      ? run(fingerprint(identity, source.body))
+      : fingerprintInSlices(identity, source.body).then(run);
+  return running.then(
+    ({ answer: recorded, replayed, joined }) => {
+      const { [callHeader]: callOf, ...headers } = recorded.headers;
+      const shared = { ...recorded, headers };
+      if (replayed || joined) {
+        const attempt = nextAttempt(context, caller, asked);
+        services.usage.record(attempt, { ended: replayed ? "replayed" : "joined", status: statusOf(shared), callOf });
+      }
+      if (replayed) context.headers["idempotent-replayed"] = "true";
+      services.httpMetrics.idempotent.series(area, replayed ? "replayed" : joined ? "joined" : "fresh").add();
+      return shared;
+    },
+    (error) => {
+      if (error instanceof ApiError && error.status === 422)
+        services.httpMetrics.idempotent.series(area, "conflict").add();
+      throw error;
+    },
+  );
+}
+
+/** Recorded with an answer, and never sent: the id of the request that made the call. */
+export const callHeader = "x-troupe-call";
+
+const statusOf = (answer: Answer) => (answer.kind === "whole" ? answer.status : 200);
+
+/** The header's names, in order of precedence. */
+const requestIdNames = ["service-request-id", "idempotency-key"];
+
+export const isIdentified = ({ request }: RequestContext) => requestIdNames.some((name) => request.headers.has(name));
+
+/** Reads the service-request-id and echoes it on the response. @throws ApiError invalid_value */
+export function serviceRequestId({ request, headers }: RequestContext): string | undefined {
+  let found: string | undefined;
+  for (const name of requestIdNames) {
+    const id = request.headers.get(name);
+    if (id === null) continue;
+    if (!/^[\x21-\x7e]{1,255}$/.test(id)) {
+      throw ApiError.invalidValue(name, `${name} must be 1 to 255 visible ASCII characters.`);
+    }
+    found ??= id;
+  }
+  if (found !== undefined) headers["service-request-id"] = found;
+  return found;
+}

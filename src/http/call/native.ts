@@ -1,0 +1,102 @@
+/** The native route of a call: where the upstream speaks the client's format, its body is patched and passed on. */
+import type { JsonObject } from "../../lib/json/json.ts";
+import { patchBody } from "../../protocols/patched-body.ts";
+import type { NativeChange, NativeForm, ParsedCall, Protocol } from "../../protocols/protocol.ts";
+import { respell, type Source } from "../../protocols/source.ts";
+import type { Call, NativeBody, NativeRoute } from "../../providers/provider.ts";
+import type { NativeCall } from "../../upstream/call.ts";
+import type { Target } from "../../upstream/target.ts";
+import type { Conversation } from "../conversation.ts";
+import { inClientsPlace } from "../own-places.ts";
+import type { CallScope } from "./scope.ts";
+import type { PersonaChange, Plan } from "./surface.ts";
+
+/** @throws ApiError for what the client's format has and no other */
+export function refuseNativeOnly({ nativeOnly, nativeTools }: ParsedCall<unknown>, { account }: Target): void {
+  const refusal = nativeOnly ?? (account.unsupportedTools === "drop" ? undefined : nativeTools);
+  if (refusal === undefined) return;
+  throw inClientsPlace(refusal);
+}
+
+const noChange: PersonaChange = { before: [], fields: {} };
+
+/** @returns undefined where the call has to be translated: the upstream does not speak the client's format, or not about this */
+export function nativeCall(
+  { context: { request }, surface: { showsUpstream }, call, source, writer }: CallScope,
+  plan: Plan,
+  conversation: Conversation,
+  { provider, account, call: upstreamCall }: Target,
+): NativeCall | undefined {
+  const { protocol } = writer;
+  const { native } = protocol;
+  if (native === undefined || provider.kind !== "remote") return undefined;
+  const route = provider.native?.(protocol.name, upstreamCall);
+  if (route === undefined) return undefined;
+  const isHeld = plan.upstreamMayHold && conversation.isHeldBy(account.name);
+  const earlier = isHeld ? undefined : conversation.earlier;
+  // The earlier messages of a conversation that is kept here are in the inner form alone: it is translated, where it can be.
+  const said = earlier && (isNativeByTools(call) ? route.earlier?.(earlier) : undefined);
+  if (earlier !== undefined && said === undefined) return undefined;
+  const planned = nativeChange(plan, route, upstreamCall);
+  if (planned === undefined) return undefined;
+  // What is made in the background is followed here: the upstream's connection is the call.
+  const isBackground = protocol.stored?.isBackground(call.options) === true;
+  const fields = isBackground ? { ...planned.fields, background: undefined, stream: true } : planned.fields;
+  const change: NativeChange = { ...planned, fields, earlier: said };
+  let patched = patchedBody(native, route, source, change, upstreamCall);
+  if (patched === undefined) return undefined;
+  return {
+    reading: {
+      format: protocol.name,
+      route,
+      passesFaults: showsUpstream,
+      endsWithStream: native.endsWithStream === true,
+      ownEcho: (plan.change ?? said) && native.ownEcho?.(call.options, source.parsed, patched, planned.before),
+      encoder: writer.nativeEncoder!,
+    },
+    encode(encoded) {
+      // Once more, where large strings had to be restored in between.
+      const body = patched ?? patchedBody(native, route, source, change, upstreamCall)!;
+      patched = undefined;
+      return route.encode(writtenAs(source, body), encoded, passedHeaders(protocol, request.headers));
+    },
+  };
+}
+
+/** Whether its tools alone keep it from being translated. */
+const isNativeByTools = ({ nativeOnly, nativeTools }: ParsedCall<unknown>): boolean =>
+  nativeOnly === undefined && nativeTools !== undefined;
+
+/** @returns undefined where the provider would have to read its answer in another way than it comes */
+export function nativeChange(plan: Plan, { members: membersOf }: NativeRoute, call: Call): NativeChange | undefined {
+  const persona = plan.change?.() ?? noChange;
+  const members = persona === noChange || membersOf === undefined ? {} : membersOf(persona.fields, call);
+  return members && { model: call.model, ...persona, members };
+}
+
+/** @returns the client's body as the call's model takes it; undefined where the change can't be said in its format */
+export function patchedBody(
+  native: NativeForm<never>,
+  { fit }: NativeRoute,
+  { parsed }: Source,
+  change: NativeChange,
+  call: Call,
+): JsonObject | undefined {
+  const patched = native.patch(parsed, change);
+  return patched === undefined ? undefined : (fit?.(patched, call) ?? patched);
+}
+
+/** A patched body, copied from its source as far as it did not change. */
+export function writtenAs(source: Source, body: JsonObject): NativeBody {
+  if (body === source.parsed) return source.body;
+  return respell(source, body) ?? patchBody(source, body, (name) => [name]);
+}
+
+export function passedHeaders({ passedRequestHeaders = [] }: Protocol, headers: Headers): Record<string, string> {
+  const passed: Record<string, string> = {};
+  for (const name of passedRequestHeaders) {
+    const value = headers.get(name);
+    if (value !== null) passed[name] = value;
+  }
+  return passed;
+}

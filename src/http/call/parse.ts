@@ -1,0 +1,54 @@
+/** Parses the body of a call in its client format, with the stored answers that it refers to. */
+
+import type { Caller } from "../../auth/keys.ts";
+import type { Holder } from "../../conversations/conversations.ts";
+import type { JsonObject } from "../../lib/json/json.ts";
+import { ApiError } from "../../protocols/errors.ts";
+import type { EarlierAnswers, ParsedCall, Protocol } from "../../protocols/protocol.ts";
+import type { Source } from "../../protocols/source.ts";
+import { labelsOf } from "../../usage/labels.ts";
+import type { RequestContext } from "../context.ts";
+import { holderOf } from "../conversation.ts";
+import { checkMetadata, checkPlain } from "../plain-values.ts";
+import { withPrompt } from "../prompt.ts";
+import type { Services } from "../services.ts";
+import type { Surface } from "./surface.ts";
+
+/** @throws ApiError with the path of the value in the format's own body */
+export async function parseCall(
+  services: Services,
+  context: RequestContext,
+  caller: Caller,
+  { name }: Surface,
+  protocol: Protocol,
+  source: Source,
+): Promise<ParsedCall<unknown>> {
+  const ids = protocol.references?.(source.parsed) ?? [];
+  const earlier = ids.length === 0 ? undefined : await earlierAnswers(services, holderOf(caller, name), protocol, ids);
+  const parsed = protocol.parse(source, context, earlier);
+  checkPlain("model", parsed.request.model);
+  checkMetadata(parsed.request.metadata);
+  context.labels = labelsOf(context.labels.client, parsed.request, services.live.config.usage.metadata);
+  return withPrompt(name, parsed, protocol.prompt?.(parsed.options));
+}
+
+/** The most earlier answers that one request may refer to: each is read from the store. */
+const maxReferences = 1000;
+
+/** @returns those that are kept, and are the holder's */
+async function earlierAnswers(
+  { conversations }: Services,
+  holder: Holder,
+  { name }: Protocol,
+  ids: readonly string[],
+): Promise<EarlierAnswers> {
+  const found = new Map<string, JsonObject>();
+  for (const id of ids.slice(0, maxReferences)) {
+    try {
+      found.set(id, (await conversations.getShown(holder, id, name)).answer);
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 404) throw error;
+    }
+  }
+  return found;
+}

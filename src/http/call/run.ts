@@ -1,0 +1,199 @@
+/** Runs a planned call: once for a service-request-id, on its targets in turn, with what is recorded of each attempt. */
+import { withEndCallback } from "../../lib/flow.ts";
+import { truncate } from "../../lib/truncate.ts";
+import type { CompletionBody } from "../../protocols/chat/schema.ts";
+import { ApiError } from "../../protocols/errors.ts";
+import type { Protocol } from "../../protocols/protocol.ts";
+import { parsedBytes } from "../../protocols/source.ts";
+import type { Call } from "../../providers/provider.ts";
+import { type Answer, type EventSource, isUpstreamError, type WholeAnswer } from "../../upstream/answer.ts";
+import type { CallOptions } from "../../upstream/call.ts";
+import { callWithFallback, type FallbackReport } from "../../upstream/fallback.ts";
+import type { Target } from "../../upstream/target.ts";
+import { requestMeter } from "../../usage/text-meter.ts";
+import { attemptTarget, nextAttempt } from "../attempts.ts";
+import { chatBounds, isHeldToBudgets } from "../bounds.ts";
+import { CallRecorder } from "../call-observer.ts";
+import type { RequestContext } from "../context.ts";
+import type { Conversation } from "../conversation.ts";
+import { ownPlaces } from "../own-places.ts";
+import { jsonAnswer } from "../respond.ts";
+import type { Services } from "../services.ts";
+import { describeFailure, inOwnPlaces } from "./errors.ts";
+import { callHeader, idempotentAnswer, serviceRequestId } from "./identified.ts";
+import { logContent, memoriesOf, restoreThinkingState } from "./memories.ts";
+import { nativeCall, refuseNativeOnly } from "./native.ts";
+import { type Planned, planCall } from "./plan.ts";
+import type { CallScope } from "./scope.ts";
+import type { Surface } from "./surface.ts";
+import type { Writer } from "./writer.ts";
+
+/** Runs the call, or joins or replays the one with its service-request-id. @param signal aborts it @throws ApiError */
+export function runCall(scope: CallScope, signal: AbortSignal): Promise<Answer> {
+  const { context } = scope;
+  const requestId = serviceRequestId(context);
+  if (requestId === undefined) return planAndCall(scope, signal);
+  const produce = async (until: AbortSignal) => {
+    const made = await whileRetained(context, until, () => planAndCall(scope, until));
+    return { ...made, headers: { ...made.headers, [callHeader]: context.id } };
+  };
+  return idempotentAnswer(scope, requestId, signal, produce);
+}
+
+/** Counts the request's body as in memory until the call ends, as it may outlive its client. @param until aborts on cancel */
+export async function whileRetained(
+  context: RequestContext,
+  until: AbortSignal,
+  call: () => Promise<Answer<EventSource>>,
+): Promise<Answer<EventSource>> {
+  const release = context.retain();
+  until.addEventListener("abort", release, { once: true });
+  try {
+    const answered = await call();
+    if (answered.kind === "stream") return { ...answered, events: withEndCallback(answered.events, release) };
+    release();
+    return answered;
+  } catch (error) {
+    release();
+    throw error;
+  }
+}
+
+function planAndCall(scope: CallScope, signal: AbortSignal): Promise<Answer<EventSource>> {
+  return planCall(scope).then(
+    (planned) => callPlanned(scope, planned, signal),
+    (error) => {
+      recordRefusal(scope, error);
+      throw error;
+    },
+  );
+}
+
+/** Writes the line of a request that was refused before any upstream was asked. */
+function recordRefusal({ services, context, caller, call }: CallScope, error: unknown): void {
+  const status = error instanceof ApiError ? error.status : 500;
+  services.usage.record(nextAttempt(context, caller, call.request.model), { ended: "refused", status });
+}
+
+/** Calls the planned targets. @returns the answer, or the upstream's error as this surface's callers get it @throws ApiError */
+export function callPlanned(scope: CallScope, planned: Planned, signal: AbortSignal): Promise<Answer<EventSource>> {
+  const { services, context, surface, writer } = scope;
+  return answerOf(services, context, surface, writer.protocol, callUpstream(scope, planned, signal));
+}
+
+/** Does not take the request, as an asynchronous function holds its arguments until it settles. */
+async function answerOf(
+  services: Services,
+  context: RequestContext,
+  surface: Surface,
+  protocol: Protocol,
+  calling: Promise<Answer<EventSource>>,
+): Promise<Answer<EventSource>> {
+  let called: Answer<EventSource>;
+  try {
+    called = await calling;
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    Object.assign(context.logFields, describeFailure(services, error));
+    throw surface.failure(error);
+  }
+  if (!isUpstreamError(called)) return called;
+  Object.assign(context.logFields, describeFailure(services, called));
+  return surface.upstreamErrorAnswer(called, protocol, context.id);
+}
+
+/** @throws ApiError before anything is called */
+function callUpstream(
+  scope: CallScope,
+  { plan, conversation, namedBytes }: Planned,
+  signal: AbortSignal,
+): Promise<Answer<EventSource>> {
+  const { services, context, surface, caller, call: asked, source, writer } = scope;
+  const { request } = asked;
+  let ownPlace: ReturnType<typeof ownPlaces>;
+  const targets: Target[] = [];
+  for (const planned of plan.targets) {
+    const target = withFormat(planned, writer.protocol.name);
+    const held = plan.upstreamMayHold ? conversation.heldUpstream(target) : target;
+    if (targets.length === 0) ownPlace = ownPlaces(request, held.call.request);
+    targets.push(restoreThinkingState(services, caller, held));
+  }
+  // A fallback target, or storing the exchange, needs the request for longer.
+  const isSentOnce = targets.length === 1 && !plan.store;
+  const onSent = isSentOnce ? releaseOf(context) : undefined;
+  const completion = completionOf(writer);
+  const inputBytes = parsedBytes(source);
+  const isHeld = isHeldToBudgets(services, context, caller);
+  const optionsFor = (target: Target): CallOptions => {
+    const { provider, call } = target;
+    const thinkingRequested = provider.kind === "remote" && provider.wantsThoughts(call);
+    const showsCost = request.usage?.include === true;
+    const form = { thinkingRequested, choices: call.request.n ?? 1, showsCost };
+    const native = nativeCall(scope, plan, conversation, target);
+    if (native === undefined) refuseNativeOnly(asked, target);
+    const passing = native && { isHeld: plan.upstreamMayHold };
+    const memories = memoriesOf(services, caller, target);
+    if (plan.store) memories.push(conversation.remember(target, form, writer.envelope, passing));
+    if (services.live.config.log.content) memories.push(({ choices }) => logContent(context, "choices", choices));
+    const bounds = chatBounds(
+      isHeld,
+      source,
+      request,
+      whollySaid(call, conversation),
+      native !== undefined,
+      namedBytes,
+    );
+    const attempt = nextAttempt(context, caller, request.model, attemptTarget(context, target), bounds);
+    const accounts = { attempt, input: requestMeter(call.request, inputBytes) };
+    const observer = new CallRecorder(services, context, target, accounts, memories);
+    return {
+      form,
+      native,
+      answerId: writer.envelope.id,
+      encoder: writer.encoder,
+      completion,
+      signal,
+      observer,
+      onSent,
+      renderFault: surface.fault,
+    };
+  };
+  const report: FallbackReport = (target, failure) => {
+    services.httpMetrics.fallbacks.series(target.account.name).add();
+    services.log.warn("a persona's model failed; trying the next one", {
+      request_id: context.id,
+      persona: truncate(request.model),
+      provider: target.account.name,
+      upstream_model: target.call.model,
+      ...describeFailure(services, failure),
+    });
+  };
+  const call = () => {
+    const calling = inOwnPlaces(ownPlace, callWithFallback(services, targets, optionsFor, report));
+    return isSentOnce || plan.store ? calling : calling.finally(() => context.release());
+  };
+  const { large } = source;
+  if (large === undefined || !plan.store) return call();
+  return large.restore([source.parsed, conversation.whole]).then(call);
+}
+
+/** With the turns that the upstream holds, which it bills as it does what is sent. */
+function whollySaid(call: Call, { whole: { messages } }: Conversation): Call {
+  return call.upstreamResponseId === undefined ? call : { ...call, request: { ...call.request, messages } };
+}
+
+/** Chat completions are the inner form, in which a provider may pass on what it does not know. */
+function withFormat(target: Target, clientFormat: string): Target {
+  return clientFormat === "chat" ? target : { ...target, call: { ...target.call, clientFormat } };
+}
+
+/** Its closure does not hold the request, as it lives until the answer is there. */
+const releaseOf = (context: RequestContext) => () => context.forgetBody();
+
+/** Its closure does not hold the request either. */
+const completionOf = (writer: Writer) => (body: CompletionBody) => jsonAnswer(writer.whole(body));
+
+export function wholeOf(answered: Answer): WholeAnswer {
+  if (answered.kind === "whole") return answered;
+  throw new Error("a stream in place of a plain answer");
+}

@@ -1,0 +1,42 @@
+/** The differences between the two surfaces, as a call needs them. */
+import type { Caller } from "../../auth/keys.ts";
+import type { SurfaceName } from "../../config/config.ts";
+import type { ChatRequest } from "../../protocols/chat/schema.ts";
+import type { ApiError, UpstreamFault } from "../../protocols/errors.ts";
+import type { ErrorFields, NativeChange, Protocol } from "../../protocols/protocol.ts";
+import type { Source } from "../../protocols/source.ts";
+import type { UpstreamError, WholeAnswer } from "../../upstream/answer.ts";
+import type { Target } from "../../upstream/target.ts";
+import type { Services } from "../services.ts";
+
+export type Plan = {
+  /** The targets to call, in order of preference. */
+  readonly targets: readonly Target[];
+  /** Whether to store the exchange. */
+  readonly store: boolean;
+  /** Whether the upstream may store the conversation too. */
+  readonly upstreamMayHold: boolean;
+  /** What a persona changes in the request, for upstreams that get the client's own body. Absent: nothing. */
+  readonly change?: () => PersonaChange;
+};
+
+export type PersonaChange = Pick<NativeChange, "before" | "fields">;
+
+/** The differences between the two surfaces. */
+export interface Surface {
+  readonly name: SurfaceName;
+  /** Whether callers see an upstream's errors in its own words. */
+  readonly showsUpstream: boolean;
+  /**
+   * @param request with the messages of the conversation it continues
+   * @param source the request as it was sent
+   * @throws ApiError
+   */
+  plan(services: Services, caller: Caller, request: ChatRequest, source: Source): Plan;
+  /** Maps an upstream's error to the answer for this surface's callers. @throws ApiError in its place */
+  upstreamErrorAnswer(error: UpstreamError, protocol: Protocol, requestId: string): WholeAnswer;
+  /** Maps an error of the call itself, such as a timeout, for this surface's callers. */
+  failure(error: ApiError): ApiError;
+  /** Maps an error within a stream. */
+  fault(fault: UpstreamFault | ApiError): ErrorFields;
+}

@@ -1,0 +1,77 @@
+/** Writes a call's answer in the client's format, plain or streamed. */
+import type { CompletionBody, Envelope } from "../../protocols/chat/schema.ts";
+import { ApiError } from "../../protocols/errors.ts";
+import type { EventEncoder, NativeEncoder, ParsedCall, Protocol } from "../../protocols/protocol.ts";
+import type { RequestContext } from "../context.ts";
+import { errorObjectIn } from "../error-fields.ts";
+import type { StreamRules } from "../respond.ts";
+import type { Services } from "../services.ts";
+
+import type { Surface } from "./surface.ts";
+
+export type Writer = {
+  readonly protocol: Protocol;
+  readonly envelope: Envelope;
+  readonly whole: (answer: CompletionBody) => object;
+  readonly encoder: () => EventEncoder;
+  /** Present where the format can be passed on as it comes. */
+  readonly nativeEncoder: (() => NativeEncoder) | undefined;
+  /** Of a stream that is no event stream. */
+  readonly streamType: string | undefined;
+  /** Of a path in the inner form; absent where the format has the same ones. */
+  readonly ownPath: ((inner: string) => string) | undefined;
+};
+
+/** Does not take the request, and neither does `streamRules`: their closures live as long as the stream. */
+export function writerFor(protocol: Protocol, { options }: ParsedCall<unknown>, envelope: Envelope): Writer {
+  return {
+    protocol,
+    envelope,
+    whole: (answer) => protocol.completion(answer, envelope, options),
+    encoder: () => protocol.encoder(envelope, options),
+    nativeEncoder: protocol.native && (() => protocol.native!.encoder(envelope, options)),
+    streamType: protocol.streamType?.(options),
+    ownPath: protocol.param && ((inner) => protocol.param!(inner, options)),
+  };
+}
+
+export function streamRules(
+  { live }: Services,
+  surface: Surface,
+  writer: Writer,
+  disconnected: AbortController,
+): StreamRules {
+  return {
+    keepAliveMs: writer.streamType === undefined ? live.config.streams.keepAliveSeconds * 1000 : 0,
+    keepAlive: writer.protocol.keepAlive,
+    type: writer.streamType,
+    idsApart: writer.protocol.idsApart,
+    lateFault(failure) {
+      const error =
+        failure instanceof ApiError ? surface.fault(failure) : (failure.error ?? errorObjectIn(failure.body));
+      const events: string[] = [];
+      writer.encoder().fault(error, events);
+      return events;
+    },
+    onDisconnect: () => disconnected.abort(),
+  };
+}
+
+export function newEnvelope(
+  { clock }: Services,
+  { uniqueId }: RequestContext,
+  { answerIdPrefix }: Protocol,
+  model: string,
+): Envelope {
+  let completed: number | undefined;
+  const now = () => Math.floor(clock.now() / 1000);
+  return {
+    id: `${answerIdPrefix}${uniqueId}`,
+    created: now(),
+    model,
+    completed() {
+      completed ??= now();
+      return completed;
+    },
+  };
+}

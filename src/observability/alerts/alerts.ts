@@ -1,0 +1,184 @@
+/**
+ * Alerts: each cause is told once when it begins and once when it ends, by signed webhooks. Causes and messages are in the store, so that
+ * several nodes tell a cause once, and what was not delivered when a process ended is delivered later. Nothing waits for it.
+ */
+import { createHash } from "node:crypto";
+import type { AlertsConfig } from "../../config/config.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { Logger } from "../../lib/log.ts";
+import type { SampledTable } from "../../lib/metrics.ts";
+import type { AlertRepository, QueuedAlert } from "../../store/store.ts";
+import { sendWebhook } from "./webhook.ts";
+
+export type AlertTools = {
+  readonly store: AlertRepository;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Read each time, as a reload may change them; undefined: nobody is told. */
+  readonly settings: () => AlertsConfig | undefined;
+};
+
+/** What is told of a cause, by type and content. */
+export type Told = { readonly type: string; readonly data: Readonly<Record<string, unknown>> };
+
+/** After each try that failed; after the last the message is given up. */
+const retrySeconds = [5, 30, 120, 600, 1_800, 3_600, 7_200, 18_000, 36_000, 50_400];
+/** For so long a message is the one's who claimed it. */
+const claimMs = 180_000;
+const batchSize = 10;
+/** Messages that wait in memory while the store is away. */
+const maxHeld = 100;
+/** What nodes see of one cause in so long has one id, where no store can say who was first. */
+const sameCauseMs = 600_000;
+
+export class Alerts {
+  readonly #tools: AlertTools;
+  /** Causes that the store could not be told of. */
+  readonly #unstored = new Map<string, number>();
+  #held: Held[] = [];
+  #delivering: Promise<void> | undefined;
+  #waiting = 0;
+
+  /** Since the start. */
+  readonly counts = { delivered: 0, failed: 0, lost: 0 };
+
+  constructor(tools: AlertTools) {
+    this.#tools = tools;
+  }
+
+  get isOn(): boolean {
+    return this.#tools.settings() !== undefined;
+  }
+
+  /** Messages that are not delivered, as of the last look. */
+  get waiting(): number {
+    return this.#waiting + this.#held.length;
+  }
+
+  /** Tells that something began; nothing where it was told of already. Never rejects. */
+  async begin(cause: string, told: Told): Promise<void> {
+    const message = this.#message(told);
+    try {
+      if (this.#unstored.has(cause)) return;
+      await this.#tools.store.begin(cause, message, this.#destinations());
+    } catch {
+      this.#unstored.set(cause, message.at);
+      this.#hold(cause, message);
+    }
+  }
+
+  /** Tells that it is over; nothing where nobody was told that it began. Never rejects. */
+  async end(cause: string, told: Told): Promise<void> {
+    const message = this.#message(told);
+    if (this.#unstored.delete(cause)) {
+      this.#hold(`${cause} ended`, message);
+      return;
+    }
+    await this.#tools.store.end(cause, message, this.#destinations()).catch(() => {});
+  }
+
+  /** What was told of and has not ended. @throws StorageError */
+  async causes(): Promise<ReadonlyMap<string, number>> {
+    const stored = await this.#tools.store.causes();
+    return new Map([...stored.map(({ cause, since }) => [cause, since] as const), ...this.#unstored]);
+  }
+
+  /** Delivers what is due. Never rejects; one at a time. */
+  deliver(): Promise<void> {
+    this.#delivering ??= this.#deliverDue().finally(() => {
+      this.#delivering = undefined;
+    });
+    return this.#delivering;
+  }
+
+  async #deliverDue(): Promise<void> {
+    const { store, clock } = this.#tools;
+    const now = clock.now();
+    const due = this.#held.filter((message) => message.due <= now);
+    this.#held = this.#held.filter((message) => message.due > now);
+    await this.#sendAll(due);
+    try {
+      for (;;) {
+        const claimed = await store.claim(clock.now(), clock.now() + claimMs, batchSize);
+        await this.#sendAll(claimed);
+        if (claimed.length < batchSize) break;
+      }
+      this.#waiting = await store.waiting();
+    } catch {
+      // The store says elsewhere that it is away.
+    }
+  }
+
+  /** To each destination in the order in which they were told; to all at once. */
+  async #sendAll(messages: readonly (QueuedAlert & { readonly isHeld?: boolean })[]): Promise<void> {
+    const ordered = [...messages].sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1));
+    const places = [...new Set(ordered.map(({ destination }) => destination))];
+    await Promise.all(
+      places.map(async (place) => {
+        for (const message of ordered) if (message.destination === place) await this.#send(message);
+      }),
+    );
+  }
+
+  async #send(message: QueuedAlert & { readonly isHeld?: boolean }): Promise<void> {
+    const { store, clock, log, settings } = this.#tools;
+    const { secret = "", urls = [] } = settings() ?? {};
+    const url = urls.find((one) => nameOf(one) === message.destination);
+    // Nobody is told any more where the configuration names another place.
+    const failure = url === undefined ? undefined : await sendWebhook(url, message, secret, clock.now());
+    if (url !== undefined && failure === undefined) this.counts.delivered += 1;
+    if (failure !== undefined) this.counts.failed += 1;
+    const seconds = failure === undefined ? undefined : retrySeconds[message.attempts - 1];
+    if (failure !== undefined) {
+      const fields = { id: message.id, reason: failure, attempts: message.attempts };
+      if (seconds === undefined) log.error("an alert could not be delivered, and is given up", fields);
+      else log.warn("an alert could not be delivered yet", { ...fields, again_in_seconds: seconds });
+    }
+    if (failure !== undefined && seconds === undefined) this.counts.lost += 1;
+    const again = seconds === undefined ? undefined : clock.now() + seconds * 1000;
+    if (message.isHeld === true) {
+      if (again !== undefined) this.#held.push({ ...message, due: again, attempts: message.attempts + 1 } as Held);
+      return;
+    }
+    await (again === undefined ? store.remove(message) : store.postpone(message, again));
+  }
+
+  /** While the store is away: in memory, under an id that other nodes give it too. */
+  #hold(cause: string, { body, at }: { readonly body: string; readonly at: number }): void {
+    const id = `alert_${createHash("sha256")
+      .update(`${cause} ${Math.floor(at / sameCauseMs)}`)
+      .digest("hex")
+      .slice(0, 32)}`;
+    for (const destination of this.#destinations()) {
+      if (this.#held.length >= maxHeld) this.counts.lost += 1;
+      else this.#held.push({ id, body, at, destination, attempts: 1, due: at, isHeld: true });
+    }
+  }
+
+  #message({ type, data }: Told) {
+    const { clock } = this.#tools;
+    const at = clock.now();
+    const body = JSON.stringify({ type, timestamp: new Date(at).toISOString(), data });
+    return { id: `alert_${clock.newId()}`, body, at };
+  }
+
+  #destinations(): string[] {
+    return (this.#tools.settings()?.urls ?? []).map(nameOf);
+  }
+}
+
+type Held = QueuedAlert & { readonly due: number; readonly isHeld: true };
+
+/** Addresses may hold secrets, and are not stored. */
+const nameOf = (url: string): string => createHash("sha256").update(url).digest("hex").slice(0, 16);
+
+export const alertMetrics: SampledTable<Alerts> = {
+  troupe_alerts_delivered_total: { help: "Alerts that were delivered.", read: ({ counts }) => counts.delivered },
+  troupe_alerts_failed_total: { help: "Tries to deliver an alert that failed.", read: ({ counts }) => counts.failed },
+  troupe_alerts_lost_total: { help: "Alerts that were given up.", read: ({ counts }) => counts.lost },
+  troupe_alerts_waiting: {
+    help: "Alerts that are not delivered yet.",
+    aggregate: "max",
+    read: ({ waiting }) => waiting,
+  },
+};

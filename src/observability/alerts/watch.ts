@@ -1,0 +1,210 @@
+/** Looks now and then for what operators are alerted of: budgets, providers, the ledger and the storage. Off the path of calls. */
+import type { Clock } from "../../lib/clock.ts";
+import type { LedgerLine } from "../../store/usage.ts";
+import type { Alerts, Told } from "./alerts.ts";
+
+/** A budget as it stands, in dollars. */
+export type BudgetState = {
+  readonly scope: string;
+  readonly period: string;
+  readonly limit: number;
+  readonly spent: number;
+  /** When it opens again; null: never by itself. */
+  readonly resetsAt: string | null;
+};
+
+export type Watched = {
+  /** @throws StorageError */
+  readonly budgets: () => Promise<readonly BudgetState[]>;
+  readonly ledgerLagSeconds: () => number;
+  /** Writes something. @throws StorageError */
+  readonly checkStorage: () => Promise<void>;
+};
+
+const everyMs = 5_000;
+/** Looks between two that try whether the storage can be written. */
+const checkEvery = 3;
+/** Failures of the storage in a row until it counts as down. */
+const failedChecks = 2;
+/** How long an end waits for what is under way. */
+const closeMs = 1_000;
+const behindSeconds = 30;
+const caughtUpSeconds = 5;
+const thresholds = [50, 80, 100];
+/** Calls in a row that fail, or are refused for their key, until their provider counts as down. */
+const failuresUntilDown = 5;
+const refusalsUntilDown = 3;
+
+type Provider = {
+  failures: number;
+  refusals: number;
+  lastStatus: number | null;
+  succeededAt: number;
+  /** Whether this node has told of its latest failures, or their cause ended elsewhere since: they are told once. */
+  isDownTold: boolean;
+  isRefusedTold: boolean;
+};
+
+export class AlertWatch {
+  readonly #alerts: Alerts;
+  readonly #watched: Watched;
+  readonly #clock: Clock;
+  /** As many as are set up. */
+  readonly #providers = new Map<string, Provider>();
+  #looks = 0;
+  #failedChecks = 0;
+  #looking: Promise<void> | undefined;
+  #cancel = () => {};
+  #isClosed = false;
+
+  constructor(alerts: Alerts, watched: Watched, clock: Clock) {
+    this.#alerts = alerts;
+    this.#watched = watched;
+    this.#clock = clock;
+  }
+
+  start(): void {
+    this.#looking = this.#look();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#cancel();
+    // What is under way may take as long as a receiver does; what it had not delivered is delivered later.
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const cancel = this.#clock.setTimer(closeMs, resolve);
+    await Promise.race([this.#looking, promise]);
+    cancel();
+  }
+
+  /** Told of each attempt when it is over: an addition or two. */
+  attempted({ provider, ended, status, at }: Pick<LedgerLine, "provider" | "ended" | "status" | "at">): void {
+    if (provider === null) return;
+    let known = this.#providers.get(provider);
+    if (known === undefined) {
+      known = {
+        failures: 0,
+        refusals: 0,
+        lastStatus: null,
+        succeededAt: 0,
+        isDownTold: false,
+        isRefusedTold: false,
+      };
+      this.#providers.set(provider, known);
+    }
+    if (ended === "finished") {
+      known.failures = known.refusals = 0;
+      known.isDownTold = known.isRefusedTold = false;
+      known.succeededAt = at;
+    } else if (ended === "broken") {
+      known.failures += 1;
+      known.lastStatus = status;
+    } else if (ended === "refused" && (status === 401 || status === 402 || status === 403)) {
+      known.refusals += 1;
+      known.lastStatus = status;
+    }
+  }
+
+  /** Looks once, and delivers. Never rejects. */
+  async #look(): Promise<void> {
+    if (this.#alerts.isOn) {
+      await this.#storage();
+      try {
+        const causes = await this.#alerts.causes();
+        const isUp = this.#failedChecks === 0;
+        await this.#set(causes, "storage", false, isUp, {
+          began: storageDown(),
+          ended: { type: "storage.up", data: {} },
+        });
+        await this.#ledger(causes);
+        await this.#providersIn(causes);
+        await this.#budgets(causes);
+      } catch {
+        // The storage is away, which is a cause of its own.
+      }
+      await this.#alerts.deliver();
+    }
+    if (this.#isClosed) return;
+    this.#cancel = this.#clock.setTimer(everyMs, () => {
+      this.#looking = this.#look();
+    });
+  }
+
+  async #storage(): Promise<void> {
+    if (this.#failedChecks === 0 && this.#looks++ % checkEvery !== 0) return;
+    try {
+      await this.#watched.checkStorage();
+      this.#failedChecks = 0;
+    } catch (error) {
+      this.#failedChecks += 1;
+      if (this.#failedChecks < failedChecks) return;
+      await this.#alerts.begin("storage", storageDown((error as { kind?: string }).kind));
+    }
+  }
+
+  async #ledger(causes: ReadonlyMap<string, number>): Promise<void> {
+    const seconds = Math.round(this.#watched.ledgerLagSeconds());
+    await this.#set(causes, "ledger", seconds > behindSeconds, seconds < caughtUpSeconds, {
+      began: { type: "ledger.behind", data: { seconds } },
+      ended: { type: "ledger.caught_up", data: {} },
+    });
+  }
+
+  async #providersIn(causes: ReadonlyMap<string, number>): Promise<void> {
+    for (const [provider, seen] of this.#providers) {
+      const { failures, refusals, lastStatus: status, succeededAt } = seen;
+      const down = `provider:${provider}`;
+      const refused = `key:${provider}`;
+      const isBack = (cause: string) => succeededAt >= (causes.get(cause) ?? Number.POSITIVE_INFINITY);
+      const [isDown, isRefused] = [failures >= failuresUntilDown, refusals >= refusalsUntilDown];
+      await this.#set(causes, down, isDown && !seen.isDownTold, isBack(down), {
+        began: { type: "provider.down", data: { provider, status } },
+        ended: { type: "provider.up", data: { provider } },
+      });
+      await this.#set(causes, refused, isRefused && !seen.isRefusedTold, isBack(refused), {
+        began: { type: "provider.key_refused", data: { provider, status } },
+        ended: { type: "provider.key_accepted", data: { provider } },
+      });
+      seen.isDownTold ||= isDown;
+      seen.isRefusedTold ||= isRefused;
+    }
+  }
+
+  async #budgets(causes: ReadonlyMap<string, number>): Promise<void> {
+    const known = new Set<string>();
+    for (const { scope, period, limit, spent, resetsAt } of await this.#watched.budgets()) {
+      for (const percent of thresholds) {
+        const cause = `budget:${scope}:${period}:${percent}`;
+        known.add(cause);
+        const data = { scope, period, percent, limit_dollars: limit, spent_dollars: spent, resets_at: resetsAt };
+        const isReached = limit > 0 && micros(spent) * 100 >= micros(limit) * percent;
+        await this.#set(causes, cause, isReached, !isReached, {
+          began: { type: "budget.reached", data },
+          ended: { type: "budget.below", data },
+        });
+      }
+    }
+    // Of budgets that are gone.
+    for (const cause of causes.keys()) {
+      if (!cause.startsWith("budget:") || known.has(cause)) continue;
+      const [, scope, period, percent] = /^budget:(.*):(\w+):(\d+)$/.exec(cause) ?? [];
+      await this.#alerts.end(cause, { type: "budget.removed", data: { scope, period, percent: Number(percent) } });
+    }
+  }
+
+  /** Asks the store only where something changed. */
+  async #set(
+    causes: ReadonlyMap<string, number>,
+    cause: string,
+    isOn: boolean,
+    isOver: boolean,
+    told: { readonly began: Told; readonly ended: Told },
+  ): Promise<void> {
+    if (isOn && !causes.has(cause)) await this.#alerts.begin(cause, told.began);
+    else if (!isOn && isOver && causes.has(cause)) await this.#alerts.end(cause, told.ended);
+  }
+}
+
+const storageDown = (kind?: string): Told => ({ type: "storage.down", data: { reason: kind ?? "unusable" } });
+
+const micros = (dollars: number): number => Math.round(dollars * 1_000_000);

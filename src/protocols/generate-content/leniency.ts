@@ -1,0 +1,49 @@
+/**
+ * What Google's own parser takes beside the canonical form of its JSON: one value for a list of one, and numbers in strings, as
+ * clients in other languages write 64-bit ones. Members may be in either spelling.
+ * Source: https://protobuf.dev/programming-guides/json/#representation
+ */
+import type { TSchema } from "@sinclair/typebox";
+import { isObject, type JsonObject, keepSame } from "../../lib/json/json.ts";
+import { camelCase } from "./spelling.ts";
+
+/** @returns the value in the form that the schema describes, as far as it can be told; itself where it is in that form already */
+export function canonical(schema: TSchema, value: unknown): unknown {
+  if (value == null) return value;
+  const meant = unwrapped(schema);
+  switch (meant["type"]) {
+    case "array": {
+      const item = meant["items"] as TSchema;
+      if (!Array.isArray(value)) {
+        const isOne = isObject(value) === (unwrapped(item)["type"] === "object");
+        return isOne ? [canonical(item, value)] : value;
+      }
+      return keepSame(
+        value,
+        value.map((one) => canonical(item, one)),
+      );
+    }
+    case "object":
+      return isObject(value) ? members((meant["properties"] ?? {}) as Record<string, TSchema>, value) : value;
+    case "number":
+    case "integer":
+      return typeof value === "string" && numberForm.test(value) ? Number(value) : value;
+    default:
+      return value;
+  }
+}
+
+const numberForm = /^-?\d{1,25}(?:\.\d{1,25})?(?:[eE][+-]?\d{1,2})?$/;
+
+function members(properties: Record<string, TSchema>, value: JsonObject): JsonObject {
+  const next: JsonObject = {};
+  for (const name of Object.keys(value)) {
+    const spelt = camelCase(name);
+    next[name] = Object.hasOwn(properties, spelt) ? canonical(properties[spelt]!, value[name]) : value[name];
+  }
+  return keepSame(value, next);
+}
+
+/** Without the null that clients in typed languages may write. */
+const unwrapped = (schema: TSchema): TSchema =>
+  (schema["anyOf"] as TSchema[] | undefined)?.find(({ type }) => type !== "null") ?? schema;

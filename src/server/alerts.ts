@@ -1,0 +1,53 @@
+/** Opens the alerts of a server: what they look at, and what metrics tell of them. */
+import type { Keys } from "../auth/keys.ts";
+import type { Config } from "../config/config.ts";
+import { type Clock, isoTime } from "../lib/clock.ts";
+import type { Logger } from "../lib/log.ts";
+import type { Registry } from "../lib/metrics.ts";
+import { Alerts, alertMetrics } from "../observability/alerts/alerts.ts";
+import { AlertWatch, type BudgetState } from "../observability/alerts/watch.ts";
+import type { Store } from "../store/store.ts";
+import type { Budgets } from "../usage/budgets.ts";
+import type { LedgerWriter } from "../usage/ledger-writer.ts";
+import { dollarsFrom, endOf, spanOf } from "../usage/spans.ts";
+
+export type AlertParts = {
+  readonly store: Store;
+  readonly config: () => Config;
+  readonly budgets: Budgets;
+  readonly keys: Keys;
+  readonly ledger: LedgerWriter;
+  readonly metrics: Registry;
+};
+
+export function openAlerts(
+  parts: AlertParts,
+  { clock, log }: { readonly clock: Clock; readonly log: Logger },
+): AlertWatch {
+  const { store, metrics, config, ledger } = parts;
+  const alerts = new Alerts({ store: store.alerts, clock, log, settings: () => config().alerts });
+  metrics.sample(alertMetrics, alerts);
+  const budgets = () => budgetStates(parts, clock.now());
+  const checkStorage = () => store.maintenance.check();
+  return new AlertWatch(alerts, { budgets, ledgerLagSeconds: () => ledger.lagSeconds, checkStorage }, clock);
+}
+
+async function budgetStates({ store, budgets, keys }: AlertParts, now: number): Promise<BudgetState[]> {
+  const { rules } = budgets;
+  const common = rules.all();
+  const known = new Set(common.map(({ scope }) => scope));
+  // The default of keys applies to each that has no budget of its own.
+  const ofKeys = keys.ids.flatMap((id) => (known.has(`key:${id}`) ? [] : rules.ofScope(`key:${id}`)));
+  const all = [...common, ...ofKeys];
+  const found =
+    all.length === 0
+      ? []
+      : await store.budgets.spending(all.map(({ scope, period }) => ({ scope, span: spanOf(period, now) })));
+  return all.map(({ scope, period, limit }, at) => ({
+    scope,
+    period,
+    limit: dollarsFrom(limit),
+    spent: dollarsFrom(found[at]!.spent),
+    resetsAt: isoTime(endOf(period, now)),
+  }));
+}

@@ -1,0 +1,43 @@
+/** Registers the metrics of a server's parts that are read when somebody scrapes: the table of each, and what it is read from. */
+import { servicesMetrics } from "../http/metrics.ts";
+import type { Services } from "../http/services.ts";
+import { idempotencyMetrics, liveMetrics } from "../idempotency/metrics.ts";
+import { storedLimitMetrics } from "../limits/stored.ts";
+import { comparisonMetrics } from "../observability/node-versions.ts";
+import { type CoordinationState, coordinationMetrics, databaseMetrics, storeMetrics } from "../store/metrics.ts";
+import type { Store } from "../store/store.ts";
+import { type Sweeper, sweepMetrics } from "../store/sweeper.ts";
+import { budgetMetrics, ledgerMetrics } from "../usage/metrics.ts";
+
+export type SampledParts = {
+  readonly sweeper: Sweeper;
+  /** The connections to Valkey or Redis; none where there is no such server. */
+  readonly coordination: readonly (() => CoordinationState)[];
+};
+
+export async function sampleServices(services: Services, { sweeper, coordination }: SampledParts): Promise<void> {
+  const { metrics, store, budgets, ledger, idempotency, storedLimits, comparison } = services;
+  metrics.sample(servicesMetrics, services);
+  metrics.sample(budgetMetrics, budgets);
+  metrics.sample(ledgerMetrics, ledger);
+  metrics.sample(idempotencyMetrics, idempotency);
+  metrics.sample(sweepMetrics, sweeper);
+  metrics.sample(storeMetrics, await storeSize(store));
+  if (storedLimits !== undefined) metrics.sample(storedLimitMetrics, storedLimits);
+  if (comparison !== undefined) metrics.sample(comparisonMetrics, comparison);
+  if (idempotency.live !== undefined) metrics.sample(liveMetrics, idempotency.live);
+  if (store.database !== undefined) metrics.sample(databaseMetrics, store.database);
+  if (coordination.length > 0) metrics.sample(coordinationMetrics, () => coordination.map((state) => state()));
+}
+
+/** @returns what gives the size in bytes as it was when last asked, and asks anew */
+async function storeSize({ maintenance }: Store): Promise<() => number> {
+  let { bytes } = await maintenance.size();
+  const ask = async () => {
+    ({ bytes } = await maintenance.size());
+  };
+  return () => {
+    ask().catch(() => {});
+    return bytes;
+  };
+}

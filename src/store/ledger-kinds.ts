@@ -1,0 +1,93 @@
+/** Which lines of the ledger are of one kind, and the number of a kind. */
+import { isSameList } from "../lib/same-list.ts";
+import { dayMs, kindNames } from "./ledger-columns.ts";
+import type { LedgerLine } from "./usage.ts";
+
+const compared = kindNames.filter((name) => name !== "tags");
+
+/** Whether two lines are of one kind. */
+export function isAlike(a: LedgerLine, b: LedgerLine): boolean {
+  for (let at = 0; at < compared.length; at++) if (a[compared[at]!] !== b[compared[at]!]) return false;
+  return isSameList(a.tags, b.tags);
+}
+
+/** Lines by their kinds. What they differ in most finds the few that are compared in all. */
+export function groupedByKind(lines: readonly LedgerLine[]): readonly (readonly LedgerLine[])[] {
+  const groups: LedgerLine[][] = [];
+  const found = new Map<string, LedgerLine[][]>();
+  for (const line of lines) {
+    const name = `${line.keyId} ${line.model} ${line.user} ${line.ended}`;
+    const alike = found.get(name) ?? [];
+    if (alike.length === 0) found.set(name, alike);
+    const group = alike.find(([first]) => isAlike(first!, line));
+    if (group !== undefined) {
+      group.push(line);
+      continue;
+    }
+    const made = [line];
+    alike.push(made);
+    groups.push(made);
+  }
+  return groups;
+}
+
+/** Of a kind, in the order of the columns. */
+export type KindValues = readonly (string | null)[];
+
+/** @param textOf makes a text one that the database can keep */
+export const kindValues = (line: LedgerLine, textOf = (text: string) => text): KindValues =>
+  kindNames.map((name) => {
+    const value = line[name];
+    if (value === null) return null;
+    return typeof value === "string" ? textOf(value) : JSON.stringify(value.map(textOf));
+  });
+
+export type Kind = {
+  readonly kind: number;
+  readonly day: number;
+  readonly values: KindValues;
+};
+
+/** Beyond it the ones that were longest in memory are forgotten. */
+const maxKnown = 10_000;
+
+/**
+ * The kinds that the database has, as far as this process knows: by their numbers, which are a keyed hash of what they are, so that every
+ * process gives one kind the same number without asking.
+ */
+export class KnownKinds {
+  readonly #salt: string;
+  /** By the kind's values: its number, and the last day that the database has of it. */
+  readonly #known = new Map<string, { kind: number; day: number }>();
+
+  /** @param salt of the database, so that nobody can choose texts that have another kind's number */
+  constructor(salt: number) {
+    this.#salt = String(salt);
+  }
+
+  /** @returns the kind's number, and whether the database has to be told of it before its lines */
+  find(line: LedgerLine, values: KindValues): Kind & { readonly isNew: boolean } {
+    const day = Math.floor(line.at / dayMs);
+    const text = JSON.stringify(values);
+    const known = this.#known.get(text);
+    if (known !== undefined) return { kind: known.kind, day, values, isNew: known.day < day };
+    return { kind: this.#numberOf(text), day, values, isNew: true };
+  }
+
+  /** The database has it. */
+  learn({ kind, day, values }: Kind): void {
+    const text = JSON.stringify(values);
+    this.#known.delete(text);
+    this.#known.set(text, { kind, day });
+    for (const oldest of this.#known.keys()) {
+      if (this.#known.size <= maxKnown) break;
+      this.#known.delete(oldest);
+    }
+  }
+
+  /** As many bits as a number of JSON has. */
+  #numberOf(text: string): number {
+    const hash = new Bun.CryptoHasher("sha256").update(this.#salt).update(text).digest();
+    return hash.readUIntBE(0, 6) * 16 + (hash[6]! >> 4);
+  }
+}

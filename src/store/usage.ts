@@ -1,0 +1,239 @@
+/** The repositories of what calls use and cost: budgets and the ledger. What `store.ts` says of all repositories holds here too. */
+
+/** A day or a month in UTC, or a sum that is paid in advance and stays until it is spent. */
+export type BudgetPeriod = "day" | "month" | "prepaid";
+
+/** A budget that an operator set while serving. Sums of money are whole micro-dollars, here and below. */
+export type BudgetRow = {
+  /** `key:<id>`, `tag:<name>`, `tier:<name>` or `all`. */
+  readonly scope: string;
+  readonly period: BudgetPeriod;
+  readonly limit: number;
+  readonly updatedAt: number;
+};
+
+/** What was spent of one budget in one span of time: `2026-11-22`, `2026-11`, or `prepaid`. */
+export type BudgetSpan = { readonly scope: string; readonly span: string };
+
+export type Spending = BudgetSpan & {
+  readonly spent: number;
+  /** By calls that are under way. */
+  readonly reserved: number;
+};
+
+/** A call that is about to be made. */
+export type Reservation = {
+  /** As the ledger has it if its process ends before the call does; it names the reservation. */
+  readonly line: LedgerLine;
+  /** What it is estimated to cost. */
+  readonly amount: number;
+  /** The budgets that it counts against. */
+  readonly budgets: readonly (BudgetSpan & { readonly limit: number })[];
+  /** The window of tokens that it counts in. */
+  readonly tokens?: {
+    readonly key: string;
+    /** A reading in milliseconds that never goes back; it is of another clock than `at`. */
+    readonly now: number;
+    readonly limit: number;
+    readonly tokens: number;
+  };
+};
+
+/** A window of tokens after a reservation was made or refused. */
+export type TokenWindow = {
+  readonly used: number;
+  /** Milliseconds until the window is empty. */
+  readonly emptyMs: number;
+  /** Milliseconds until the refused tokens fit; 0 where they fit now. Infinity: they never do. */
+  readonly waitMs: number;
+};
+
+/** What became of a reservation: made where neither a budget nor the window of tokens refuses it. */
+export type Reserved = {
+  /** A budget that is spent goes before one that calls under way hold. */
+  readonly refusedBy?: Spending & { readonly limit: number };
+  readonly tokens?: TokenWindow;
+};
+
+/**
+ * Budgets, what is spent of them, and the reservations of calls under way. Of concurrent reservations in all processes no more
+ * are made than fit. A reservation ends when the ledger gets the call's line, in the same transaction: what the line costs is spent, or what was
+ * reserved where that is unknown. A span of a day or a month that is asked for the first time begins with what the ledger has of it, and from
+ * then on counts every line.
+ */
+export interface BudgetRepository {
+  list(): Promise<BudgetRow[]>;
+  /**
+   * Replaces the limit of the budget that is there.
+   * @param isNew whether nothing was held to it before: one that is prepaid begins with nothing spent
+   */
+  set(row: BudgetRow, isNew?: boolean): Promise<void>;
+  /** Raises the limit. @returns the new one; undefined where there is no such budget */
+  add(budget: Pick<BudgetRow, "scope" | "period">, amount: number, at: number): Promise<number | undefined>;
+  /** @returns false where there is none */
+  remove(budget: Pick<BudgetRow, "scope" | "period">): Promise<boolean>;
+  /** Counts the call in all of its budgets and its window, or in none. Fits: a budget that is not spent, with room for all of it. */
+  reserve(reservation: Reservation): Promise<Reserved>;
+  /** In the order that they are asked in; nothing spent where nothing is known. */
+  spending(spans: readonly BudgetSpan[]): Promise<Spending[]>;
+  /** Forgets what was spent in spans of days and months that ended before that span of a day (`2026-11-22`). @returns how many */
+  forgetSpending(beforeDay: string): Promise<number>;
+}
+
+/** Kinds of tokens. In OpenAI's meaning: `input` includes what was cached and heard, `output` what was thought and spoken. */
+export const tokenKinds = [
+  "input",
+  "cacheRead",
+  "cacheWrite5m",
+  "cacheWrite1h",
+  "output",
+  "reasoning",
+  "audioInput",
+  "audioOutput",
+] as const;
+
+export type TokenCounts = { readonly [Kind in (typeof tokenKinds)[number]]: number };
+
+/** Kinds of costs. No part is in two of them, and together they are the cost. `other`: tools, images, whole requests. */
+export const costKinds = [
+  "input",
+  "cacheRead",
+  "cacheWrite",
+  "output",
+  "reasoning",
+  "audioInput",
+  "audioOutput",
+  "other",
+] as const;
+
+export type CostParts = { readonly [Kind in (typeof costKinds)[number]]: number };
+
+/**
+ * How an attempt ended. `finished`: a whole answer came. `broken`: the upstream failed, before or within its answer. `abandoned`: the
+ * client left. `interrupted`: the process ended before it. `refused`: Troupe or the upstream refused the request. `replayed`, `joined`: the
+ * answer is another call's.
+ */
+export const callEnds = ["finished", "broken", "abandoned", "interrupted", "refused", "replayed", "joined"] as const;
+
+export type CallEnd = (typeof callEnds)[number];
+
+/** One attempt to answer a request, for the accounts. Texts are names: nothing of a message. Costs are micro-dollars. */
+export type LedgerLine = {
+  readonly requestId: string;
+  /** From 1 on; with the request's id it names the line. */
+  readonly attempt: number;
+  /** When the attempt began. */
+  readonly at: number;
+  readonly keyId: string;
+  readonly tags: readonly string[];
+  readonly surface: string;
+  /** The client's format. */
+  readonly format: string;
+  /** As the caller named it. */
+  readonly model: string;
+  readonly persona: string | null;
+  readonly personaVersion: string | null;
+  /** The configured provider and the model there; null where none was asked. */
+  readonly provider: string | null;
+  readonly upstreamModel: string | null;
+  readonly ended: CallEnd;
+  /** The HTTP status of the attempt's answer; null where there was none. */
+  readonly status: number | null;
+  /** The request whose call this one replayed or joined. */
+  readonly callOf: string | null;
+  readonly serviceTier: string | null;
+  /** The program that called, by its user agent without version. */
+  readonly client: string | null;
+  /** The end user, as the request names it. */
+  readonly user: string | null;
+  /** Of the request's metadata the keys that the configuration names: a JSON object with texts, its keys sorted. */
+  readonly metadata: string | null;
+  /** Where the counts come from; `none`: nothing was asked of an upstream. */
+  readonly counted: "upstream" | "estimated" | "unknown" | "none";
+  readonly tokens: TokenCounts;
+  /** Null: unknown. */
+  readonly cost: number | null;
+  /** Null where only the sum is known, or not even that. */
+  readonly costs: CostParts | null;
+  /** Where the price comes from; `none`: nothing was billed. */
+  readonly priceSource: "upstream" | "configuration" | "list" | "fallback" | "free" | "none" | "unknown";
+  /** Of the price list, as YYYY-MM-DD. */
+  readonly priceDate: string | null;
+  /** What the price does not say exactly, for people. */
+  readonly priceNote: string | null;
+  readonly firstTokenMs: number | null;
+  readonly totalMs: number;
+  /** Of the key. Only of a line that is to be written; budgets need it. */
+  readonly tier?: string;
+};
+
+export type LedgerFilter = {
+  /** Begun at or after that time. */
+  readonly since: number;
+  /** Begun before that time. */
+  readonly until: number;
+  /** By the names of `ledgerFilters`; an empty value: those without one. */
+  readonly where?: Readonly<Record<string, string>>;
+};
+
+/** One of `ledgerGroups`, or `metadata.<key>`. A call with two tags counts for both; one without has the empty tag. */
+export type LedgerGroup = string;
+
+export type LedgerSum = {
+  /** A value for each group, in their order; months, days and hours in UTC (`2026-11-22T10:00Z`), what was null is empty. */
+  readonly group: readonly string[];
+  /** All lines, however they ended. */
+  readonly calls: number;
+  readonly ended: { readonly [End in CallEnd]: number };
+  readonly tokens: TokenCounts;
+  /** Of the calls whose cost is known. */
+  readonly cost: number;
+  readonly costs: CostParts;
+  /** How many calls `cost` leaves out. */
+  readonly unknownCosts: number;
+  /** How many calls have estimated counts. */
+  readonly estimated: number;
+};
+
+/** Where a page of lines ended. */
+export type LedgerPlace = Pick<LedgerLine, "at" | "requestId" | "attempt">;
+
+export type LedgerPage = LedgerFilter & {
+  /** Only the attempts for that request; the time should be narrowed down. */
+  readonly requestId?: string;
+  /** The last line of the page before. */
+  readonly before?: LedgerPlace;
+  readonly limit: number;
+  /** Ends the reading. */
+  readonly signal?: AbortSignal;
+};
+
+/** A page of sums, in the order of their groups. */
+export type SumsPage = {
+  /** The group of the last sum of the page before. */
+  readonly after?: readonly string[];
+  readonly limit: number;
+  /** Ends the reading. */
+  readonly signal?: AbortSignal;
+};
+
+/** How many lines were new, and what is spent since of each budget that they were spent of. */
+export type Appended = { readonly added: number; readonly spending: readonly Spending[] };
+
+/** `owner`: the process, where the store names it by its data folder's lock. */
+export type InterruptedCall = { readonly owner: string; readonly line: LedgerLine };
+
+/** What calls used and cost. */
+export interface LedgerRepository {
+  /**
+   * Adds lines, also to what is spent of budgets, and ends the calls' reservations; those that are there already stay as they are.
+   * @param begun calls that are under way in this process and have no reservation, which `interrupted` gives once it has ended
+   */
+  append(lines: readonly LedgerLine[], begun?: readonly LedgerLine[]): Promise<Appended>;
+  /** The lines of calls that were under way in processes that have ended, as they are to be added. */
+  interrupted(): Promise<InterruptedCall[]>;
+  /** Exact sums, in the order of their groups. @param by none: one sum of all. Rejects with the signal's reason */
+  sums(filter: LedgerFilter, by: readonly LedgerGroup[], page: SumsPage): Promise<LedgerSum[]>;
+  /** Latest first. Rejects with the signal's reason */
+  lines(page: LedgerPage): Promise<LedgerLine[]>;
+}

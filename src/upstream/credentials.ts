@@ -1,0 +1,59 @@
+/**
+ * Says to an upstream whose account a call is on: the one place that reads keys. Encoders write requests without them; whoever sends
+ * one has it signed last, so that a signature could cover the very bytes that go out.
+ */
+import type { ProviderConfig } from "../config/config.ts";
+import type { HttpRequest } from "../lib/http/client.ts";
+import type { KeyPlace } from "../providers/provider.ts";
+
+/** Headers that are lists in each format that has them: what is said of one is added to the others'. */
+const listHeaders: ReadonlySet<string> = new Set(["anthropic-beta", "openai-beta"]);
+
+/** What signs the requests of one account. Shows nothing of itself where it is logged or written as JSON. */
+export class Credentials {
+  readonly #key: string | undefined;
+  /** The key's headers, and the operator's, which go before them. */
+  readonly #headers: readonly (readonly [name: string, value: string])[];
+  /** The key's name in the query, where it stands there. */
+  readonly #parameter: string | undefined;
+
+  constructor({ apiKey, headers, options }: Pick<ProviderConfig, "apiKey" | "headers" | "options">, place: KeyPlace) {
+    this.#key = apiKey || undefined;
+    const { header, query, tokens } = place;
+    const isToken = tokens !== undefined && apiKey?.startsWith(tokens.begin) === true;
+    const isBearer = isToken || options["bearer"] === true || (header ?? query) === undefined;
+    const said: Record<string, string> = {};
+    if (apiKey !== undefined && isBearer) said["authorization"] = `Bearer ${apiKey}`;
+    else if (apiKey !== undefined && header !== undefined) said[header] = apiKey;
+    if (isToken) Object.assign(said, tokens.headers);
+    this.#headers = Object.entries(joined(said, Object.entries(headers)));
+    this.#parameter = isBearer ? undefined : query;
+  }
+
+  /** @param request as it goes out, but for the key and the operator's own headers */
+  sign(request: HttpRequest): HttpRequest {
+    const url =
+      this.#parameter === undefined || this.#key === undefined
+        ? request.url
+        : `${request.url}${request.url.includes("?") ? "&" : "?"}${this.#parameter}=${encodeURIComponent(this.#key)}`;
+    return { ...request, url, headers: joined(request.headers, this.#headers) };
+  }
+
+  /** Whether a text holds the key, so that nobody else may see it. */
+  isIn(text: string): boolean {
+    return this.#key !== undefined && text.includes(this.#key);
+  }
+}
+
+/** Headers with those of more: in the place of what has the same name, or added to it where it is a list. */
+function joined(
+  headers: Readonly<Record<string, string>>,
+  more: readonly (readonly [name: string, value: string])[],
+): Record<string, string> {
+  const all: Record<string, string> = { ...headers };
+  for (const [name, value] of more) {
+    const before = listHeaders.has(name) ? all[name] : undefined;
+    all[name] = before ? [...new Set([...before.split(","), ...value.split(",")])].join(",") : value;
+  }
+  return all;
+}

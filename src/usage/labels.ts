@@ -1,0 +1,79 @@
+/** What a request says of who it is for, as the ledger has it: short, and of few kinds. */
+import { truncate } from "../lib/truncate.ts";
+
+export type Labels = {
+  readonly client: string | null;
+  readonly user: string | null;
+  readonly metadata: string | null;
+};
+
+export const noLabels: Labels = { client: null, user: null, metadata: null };
+
+const maxClient = 40;
+const maxText = 64;
+/** So many programs have a name of their own, until the day ends; the others are `other`. */
+const maxClients = 200;
+const dayMs = 86_400_000;
+
+/** Names programs by their user agents: the first product without its version, `OpenAI/Python` of `OpenAI/Python 2.3.1`. */
+export class ClientNames {
+  readonly #now: () => number;
+  #day = Number.NaN;
+  /** By user agent, so that one that comes again is not read again. */
+  readonly #known = new Map<string, string>();
+  readonly #names = new Set<string>();
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  nameOf(userAgent: string | null): string | null {
+    if (userAgent === null) return null;
+    const day = Math.floor(this.#now() / dayMs);
+    if (day !== this.#day) {
+      this.#day = day;
+      this.#known.clear();
+      this.#names.clear();
+    }
+    const known = this.#known.get(userAgent);
+    if (known !== undefined) return known;
+    const product = productOf(userAgent);
+    if (product === undefined) return null;
+    const hasRoom = this.#names.has(product) || this.#names.size < maxClients;
+    const name = hasRoom ? product : "other";
+    if (hasRoom) this.#names.add(product);
+    if (this.#known.size < 5 * maxClients && userAgent.length <= 512) this.#known.set(userAgent, name);
+    return name;
+  }
+}
+
+/** Source: https://www.rfc-editor.org/rfc/rfc9110#name-user-agent */
+function productOf(userAgent: string): string | undefined {
+  const [product = ""] = userAgent.trimStart().split(/[\s(]/, 1);
+  const parts = product.slice(0, 200).split("/");
+  const version = parts.findIndex((part, at) => at > 0 && /^v?\d/.test(part));
+  const name = (version < 0 ? parts : parts.slice(0, version)).join("/").replace(/[^\w./@+-]/g, "");
+  return name === "" ? undefined : truncate(name, maxClient);
+}
+
+/** @param chosen the keys of metadata that the configuration names */
+export function labelsOf(
+  client: string | null,
+  { user, metadata }: { readonly user?: unknown; readonly metadata?: unknown },
+  chosen: readonly string[],
+): Labels {
+  if (chosen.length === 0 && user === undefined) return { client, user: null, metadata: null };
+  const given = typeof metadata === "object" && metadata !== null ? (metadata as Record<string, unknown>) : {};
+  const pairs = chosen.flatMap((key) => {
+    const value = Object.hasOwn(given, key) ? given[key] : undefined;
+    return typeof value === "string" && value !== "" ? [[key, plain(value)] as const] : [];
+  });
+  return {
+    client,
+    user: typeof user === "string" && user !== "" ? plain(user) : null,
+    metadata: pairs.length === 0 ? null : JSON.stringify(Object.fromEntries(pairs)),
+  };
+}
+
+/** What every database and terminal can show. */
+const plain = (text: string) => truncate(text.toWellFormed().replace(/\p{Cc}/gu, "\ufffd"), maxText);

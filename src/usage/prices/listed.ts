@@ -1,0 +1,37 @@
+/** What a price list holds. */
+
+/** Dollars per unit by the list's own names; tiers go by the tokens of the whole input. */
+export type ListedPrice = number | { readonly base: number; readonly tiers: readonly ListedTier[] };
+type ListedTier = { readonly start: number; readonly price: number };
+export type ListedPrices = Readonly<Record<string, ListedPrice>>;
+export type Constraint =
+  | { readonly type: "start_date"; readonly start_date: string }
+  /** In UTC. @property weekdays 1 (Monday) to 7; absent: every day */
+  | {
+      readonly type: "time_of_date";
+      readonly start_time: string;
+      readonly end_time: string;
+      readonly weekdays?: readonly number[];
+    };
+export type Conditional = { readonly constraint?: Constraint; readonly prices: ListedPrices };
+export type Match =
+  | { readonly or: readonly Match[] }
+  | { readonly and: readonly Match[] }
+  | { readonly equals: string }
+  | { readonly starts_with: string }
+  | { readonly ends_with: string }
+  | { readonly contains: string }
+  | { readonly regex: string };
+export type ListedModel = {
+  readonly id: string;
+  readonly match: Match;
+  readonly prices: ListedPrices | readonly Conditional[];
+};
+export type ListedProvider = {
+  readonly id: string;
+  readonly api: string;
+  readonly fallbacks: readonly string[];
+  readonly models: readonly ListedModel[];
+};
+/** `date` as YYYY-MM-DD. */
+export type ListedPricesOf = { readonly date: string; readonly providers: readonly ListedProvider[] };

@@ -1,0 +1,88 @@
+/**
+ * What lists say nothing of, as providers publish it: uses of hosted tools, and what else than the usual an answer may name (a service
+ * tier, a region, a speed). Of names that stand nowhere here the cost is unknown.
+ */
+import { ownMember } from "../../lib/own-member.ts";
+import type { Listed } from "./list.ts";
+import type { ListedPrices } from "./listed.ts";
+import type { PublishedRates } from "./rates.ts";
+
+type Published = {
+  /** Dollars for each use. */
+  readonly tools?: Readonly<Record<string, number>>;
+  /** Which models have these prices of tools; absent: all. */
+  readonly toolModels?: RegExp;
+  /** Rows that fit the model's name in the list, later ones over those before. */
+  readonly serviceTiers?: readonly (readonly [models: RegExp, tiers: Readonly<Record<string, Tier>>])[];
+};
+
+/** A factor, or dollars per million by the list's names. */
+type Tier = number | ListedPrices;
+
+const priority = (tier: Tier) => ({ priority: tier, fast: tier });
+
+/** By the list's name of the provider. */
+const published: Readonly<Record<string, Published>> = {
+  openai: {
+    // https://platform.openai.com/docs/pricing#built-in-tools
+    tools: { web_search: 0.01, file_search: 0.0025 },
+    // https://openai.com/api-fast-mode/ (priority processing was renamed fast mode; both names are taken)
+    serviceTiers: [
+      [/^gpt-5\.5$/, priority(2.5)],
+      [/^gpt-5(?:\.[124])?$|^gpt-5\.4-mini$|^gpt-5\.6-(?:sol|terra|luna)$|^gpt-4\.1-nano$/, priority(2)],
+      // https://developers.openai.com/api/docs/pricing (fast, ultrafast)
+      [/^gpt-6-(?:astra|sol|luna)$/, priority(2)],
+      [/^gpt-6-astra$/, { ultrafast: 6 }],
+      [/^gpt-5-mini$/, priority(1.8)],
+      [/^gpt-4\.1(?:-mini)?$|^gpt-4o-2024-05-13$|^o3$/, priority(1.75)],
+      [/^gpt-4o$/, priority(1.7)],
+      [/^gpt-4o-mini$/, priority({ input_mtok: 0.25, cache_read_mtok: 0.125, output_mtok: 1 })],
+      [/^o4-mini$/, priority({ input_mtok: 2, cache_read_mtok: 0.5, output_mtok: 8 })],
+    ],
+  },
+  anthropic: {
+    // https://platform.claude.com/docs/en/agents-and-tools/tool-use/web-search-tool#usage-and-pricing
+    tools: { web_search: 0.01 },
+    // https://platform.claude.com/docs/en/about-claude/pricing (data residency, fast mode): of all kinds of tokens. Priority Tier is
+    // sold by commitment: its tokens have no public price.
+    serviceTiers: [
+      [/^/, { inference_geo_us: 1.1 }],
+      [/^claude-opus-(?:4-8|5)$/, { speed_fast: 2 }],
+      [/^claude-opus-4-[67]$/, { speed_fast: 6 }],
+    ],
+  },
+  google: {
+    // Each search of its models since Gemini 3; of older ones each prompt is billed, however often it searched.
+    // https://ai.google.dev/gemini-api/docs/pricing
+    tools: { web_search: 0.014 },
+    toolModels: /^gemini-(?:[3-9]|\d\d)/,
+    // https://ai.google.dev/gemini-api/docs/pricing#gemini-2.5-pro (priority)
+    serviceTiers: [[/^gemini-/, { priority: 1.8 }]],
+  },
+  groq: {
+    // https://console.groq.com/docs/flex-processing: flex costs what on-demand costs.
+    serviceTiers: [[/^/, { on_demand: 1, flex: 1 }]],
+  },
+  "x-ai": {
+    // https://docs.x.ai/developers/pricing#tools-pricing
+    tools: {
+      web_search: 0.005,
+      x_search: 0.005,
+      code_execution: 0.005,
+      code_interpreter: 0.005,
+      attachment_search: 0.01,
+      collections_search: 0.0025,
+      file_search: 0.0025,
+    },
+  },
+};
+
+export function publishedRates({ provider, model }: Pick<Listed, "provider" | "model">): PublishedRates {
+  const found = ownMember(published, provider);
+  if (found === undefined) return {};
+  const { tools = {}, toolModels, serviceTiers = [] } = found;
+  return {
+    tools: toolModels?.test(model) === false ? {} : tools,
+    serviceTiers: Object.assign({}, ...serviceTiers.filter(([models]) => models.test(model)).map(([, tiers]) => tiers)),
+  };
+}

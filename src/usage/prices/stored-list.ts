@@ -1,0 +1,44 @@
+/**
+ * The price list that `troupe prices update` stored in the data folder: a line that says where it came from and the SHA-256 of what
+ * follows, then the list. It counts unless it is damaged, or older than the one in the executable.
+ */
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { objectOf, parseJson, textOf } from "../../lib/json/json.ts";
+import { writePrivately } from "../../lib/write-privately.ts";
+import { compiledList, PriceList } from "./list.ts";
+
+export const storedListPath = (data: string): string => join(data, "prices.json");
+
+export const sha256Of = (text: string | Uint8Array): string => createHash("sha256").update(text).digest("hex");
+
+/** @param source the file or address that it was read from @throws the file system's errors */
+export function storeList(data: string, source: string, date: string, list: string): void {
+  const head = JSON.stringify({ source, date, sha256: sha256Of(list) });
+  writePrivately(storedListPath(data), `${head}\n${list}`);
+}
+
+/** `warning` says why a stored list does not count. */
+export type ListInUse = { readonly list: PriceList; readonly source?: string; readonly warning?: string };
+
+/** @param data the data folder */
+export function listInUse(data: string): ListInUse {
+  const path = storedListPath(data);
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return { list: compiledList };
+    return { list: compiledList, warning: `${path} can't be read: ${(error as Error).message}` };
+  }
+  const end = text.indexOf("\n");
+  const head = objectOf(parseJson(text.slice(0, Math.max(0, end))));
+  const list = text.slice(end + 1);
+  const [source, date] = [textOf(head?.["source"]), textOf(head?.["date"])];
+  if (source === undefined || date === undefined || head?.["sha256"] !== sha256Of(list)) {
+    return { list: compiledList, warning: `${path} is damaged: 'troupe prices update' writes it anew` };
+  }
+  if (date < compiledList.content.date) return { list: compiledList };
+  return { list: new PriceList(list), source };
+}

@@ -1,0 +1,23 @@
+/** Windows on a real server, in a length that a test can wait for. */
+import type { StoreConfig } from "../../src/config/config.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { migrate } from "../../src/store/postgres/migrations.ts";
+import { openPool } from "../../src/store/postgres/store.ts";
+import { postgresWindows } from "../../src/store/postgres/windows.ts";
+import { openRedisWindows } from "../../src/store/redis/windows.ts";
+import type { StoredWindows } from "../../src/store/windows.ts";
+
+/** @param url of a PostgreSQL database, or of a Redis */
+export async function openTestWindows(url: string, windowMs = 60_000): Promise<StoredWindows> {
+  if (url.startsWith("redis:")) return openRedisWindows(url, systemClock, windowMs);
+  const settings: StoreConfig = {
+    url,
+    pool: 2,
+    statementSeconds: 1,
+    leaseSeconds: 15,
+    keysWithoutDatabaseSeconds: 60,
+  };
+  const pool = await openPool(settings, systemClock, { deadlineMs: 1_000, connections: 2 });
+  await migrate(pool, "test");
+  return postgresWindows(pool, systemClock.newId, windowMs);
+}

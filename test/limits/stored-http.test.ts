@@ -1,0 +1,75 @@
+/** Two nodes as their callers see them: one limit, whichever node answers. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { hasPostgres, PostgresServer } from "../helpers/postgres.ts";
+import { hasRedis, RedisServer } from "../helpers/redis.ts";
+import { Troupe } from "../helpers/troupe.ts";
+
+const windowsIn = hasRedis ? ["PostgreSQL", "Redis"] : ["PostgreSQL"];
+
+describe.skipIf(!hasPostgres).each(windowsIn)("two nodes with their windows in %s", (place) => {
+  let server: PostgresServer;
+  let redis: RedisServer | undefined;
+  const nodes: Troupe[] = [];
+  beforeAll(async () => {
+    server = await PostgresServer.start();
+    if (place === "Redis") redis = await RedisServer.start();
+    const limits = { pool: 2, statementSeconds: 2, leaseSeconds: 15, keysWithoutDatabaseSeconds: 60 };
+    const config = {
+      store: { url: await server.createDatabase(), ...limits },
+      ...(redis && { coordination: redis.url() }),
+    };
+    for (let at = 0; at < 2; at += 1) nodes.push(await Troupe.start({ config }));
+  }, 60_000);
+  afterAll(async () => {
+    for (const node of nodes) await node[Symbol.asyncDispose]();
+    await redis?.[Symbol.asyncDispose]();
+    await server[Symbol.asyncDispose]();
+  });
+
+  test("a key's requests count together, and headers say what is left", async () => {
+    const key = await nodes[0]!.createKey({ name: "k", tier: "enterprise", perMinute: 20 });
+    const list = (node: Troupe) => node.fetch("/v1/models", { key });
+    const answers = await Promise.all(Array.from({ length: 60 }, (_, at) => list(nodes[at % 2]!)));
+    const allowed = answers.filter(({ status }) => status === 200);
+    expect(allowed.length).toBe(20);
+    for (const { headers } of answers) {
+      expect(headers.get("x-ratelimit-limit")).toBe("20");
+      expect(Number(headers.get("x-ratelimit-remaining"))).toBeLessThan(20);
+    }
+    const refused = answers.find(({ status }) => status === 429)!;
+    expect(refused.headers.get("x-ratelimit-remaining")).toBe("0");
+    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect(await refused.json()).toMatchObject({ error: { code: "rate_limit_exceeded" } });
+  }, 60_000);
+
+  test("health and metrics tell how many nodes share the limits", async () => {
+    const checks = async () => ((await (await nodes.at(-1)!.fetch("/health")).json()) as { checks: object }).checks;
+    while (!Bun.deepEquals(((await checks()) as { rate_limits: unknown }).rate_limits, { status: "ok", nodes: 2 })) {
+      await Bun.sleep(20);
+    }
+    const metrics = await (await nodes.at(-1)!.fetch("/metrics")).text();
+    expect(metrics).toMatch(/^troupe_limit_nodes 2$/m);
+    expect(metrics).toMatch(/^troupe_limit_shared 1$/m);
+    expect(metrics).toMatch(/^troupe_limit_share_decisions_total 0$/m);
+  }, 60_000);
+
+  test.skipIf(place !== "Redis")(
+    "a server that was made a replica is told in health, and found again once it is none",
+    async () => {
+      const health = async () =>
+        (await (await nodes.at(-1)!.fetch("/health")).json()) as { status: string; checks: { rate_limits: unknown } };
+      const failing = {
+        status: "failing",
+        message: "The windows of all nodes take no writes, as on a replica: this node admits its share of each limit.",
+        nodes: 2,
+      };
+      await redis!.ask("REPLICAOF", "127.0.0.1", "1");
+      while (!Bun.deepEquals((await health()).checks.rate_limits, failing)) await Bun.sleep(20);
+      expect((await health()).status).toBe("degraded");
+      expect(await (await nodes.at(-1)!.fetch("/metrics")).text()).toMatch(/^troupe_limit_shared 0$/m);
+      await redis!.ask("REPLICAOF", "NO", "ONE");
+      while ((await health()).status !== "ok") await Bun.sleep(20);
+    },
+    60_000,
+  );
+});

@@ -1,0 +1,327 @@
+/** Limits over several nodes on a real server: processes that race and are killed, a way that breaks. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { join } from "node:path";
+import fc from "fast-check";
+import { systemClock } from "../../src/lib/clock.ts";
+import { StoredLimiter } from "../../src/limits/stored.ts";
+import { StorageError } from "../../src/store/storage-error.ts";
+import type { StoredWindows } from "../../src/store/windows.ts";
+import { ModelWindows } from "../helpers/model-windows.ts";
+import { hasPostgres, PostgresServer } from "../helpers/postgres.ts";
+import { hasRedis, RedisServer } from "../helpers/redis.ts";
+import { silentLogger } from "../helpers/silent-logger.ts";
+import { openTestWindows } from "../helpers/stored-windows.ts";
+import { SwitchedProxy } from "../helpers/switched-proxy.ts";
+
+const script = join(import.meta.dir, "../helpers/limited-node.ts");
+
+/** A real server, and how to reach it. */
+type House = {
+  /** Of a new and empty store; with a port, by another way. */
+  address(port?: number): Promise<string>;
+  readonly port: number;
+};
+
+/** It happened between these two readings of the clock: a busy machine may stop a process on either side. */
+type Admission = readonly [asked: number, admitted: number];
+
+/** A process that hits one caller all the time. */
+class HittingNode implements AsyncDisposable {
+  readonly admitted: Admission[] = [];
+  /** Whether it was without the server for a while, as it may be on a busy machine. */
+  isLost = false;
+  readonly ready = Promise.withResolvers<void>();
+  readonly #child: Bun.Subprocess<"ignore", "pipe", "inherit">;
+  readonly #read: Promise<void>;
+
+  constructor(args: readonly (string | number)[]) {
+    this.#child = Bun.spawn([process.execPath, script, ...args.map(String)], {
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: "inherit",
+    });
+    this.#read = this.#follow();
+  }
+
+  async #follow(): Promise<void> {
+    const decoder = new TextDecoder();
+    let rest = "";
+    for await (const part of this.#child.stdout) {
+      const lines = (rest + decoder.decode(part, { stream: true })).split("\n");
+      rest = lines.pop()!;
+      for (const line of lines) {
+        if (line === "ready") this.ready.resolve();
+        else if (line === "lost") this.isLost = true;
+        else this.admitted.push(line.split(" ").map(Number) as unknown as Admission);
+      }
+    }
+  }
+
+  async signal(name: NodeJS.Signals): Promise<void> {
+    this.#child.kill(name);
+    if (name === "SIGKILL") await this.#read;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.signal("SIGCONT");
+    await this.signal("SIGKILL");
+  }
+}
+
+/** @returns the most admissions that were certainly within one window */
+function worst(all: readonly Admission[], windowMs: number): number {
+  const isWithin =
+    (first: number) =>
+    ([asked, admitted]: Admission) =>
+      asked >= first && admitted - first < windowMs;
+  return Math.max(...all.map(([first]) => all.filter(isWithin(first)).length));
+}
+
+/** A node of two, whose windows are those of a minute. */
+async function startNode(url: string): Promise<StoredLimiter> {
+  const options = { windows: await openTestWindows(url), clock: systemClock, log: silentLogger, place: "test" };
+  return new StoredLimiter({ ...options, group: () => ({ nodes: 2, rank: 0 }) });
+}
+
+/** @returns how many of them are admitted */
+async function hits(node: StoredLimiter, count: number, limit: number): Promise<number> {
+  let admitted = 0;
+  for (let at = 0; at < count; at += 1) admitted += Number((await node.hit("a", limit)).allowed);
+  return admitted;
+}
+
+const until = async (is: () => boolean) => {
+  while (!is()) await Bun.sleep(10);
+};
+
+/** Whether it was without the server for a while, as it may be on a busy machine. */
+const wasLost = (nodes: readonly StoredLimiter[]) => nodes.some(({ counts }) => counts.lost > 0);
+
+function describeWindows(house: () => House): void {
+  const windowMs = 1_500;
+  const opened: StoredWindows[] = [];
+  afterAll(async () => {
+    for (const one of opened) await one.close();
+  });
+  const open = async (length?: number) => {
+    const windows = await openTestWindows(await house().address(), length);
+    opened.push(windows);
+    return windows;
+  };
+  /** A busy machine may be late, and each may be sent twice. */
+  const sure = async <T>(work: () => Promise<T>): Promise<T> => {
+    for (;;) {
+      try {
+        return await work();
+      } catch (error) {
+        if (!(error instanceof StorageError) || error.kind !== "away") throw error;
+      }
+    }
+  };
+
+  test("gives every decision that a model in memory gives, however often each call is sent", async () => {
+    const step = fc.record({
+      caller: fc.constantFrom("a", "b", 'ü\u0007"{,}'),
+      limit: fc.constantFrom(1, 2, 3, 7),
+      adds: fc.nat(9),
+      times: fc.integer({ min: 1, max: 3 }),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
+        const windows = await open();
+        const model = new ModelWindows(() => performance.now(), windowMs * 1_000);
+        let { life } = await sure(() => windows.add("", []));
+        for (const { caller, limit, adds, times } of steps) {
+          const id = systemClock.newId();
+          const told = [[id, 0] as const, [systemClock.newId(), 50] as const];
+          for (let time = 0; time < times; time += 1) {
+            const ask = (one: StoredWindows) => (adds === 0 ? one.add(caller, told) : one.hit(caller, limit, id));
+            const found = await sure(() => ask(windows));
+            const { allowed, used } = await ask(model);
+            expect(found).toEqual({ allowed, used, growsMs: expect.any(Number), life });
+            expect(found.growsMs).toBeWithin(0, 60_400);
+            expect(found.growsMs > 0).toBe(used > 0);
+            ({ life } = found);
+          }
+        }
+      }),
+      { numRuns: 8 },
+    );
+  }, 60_000);
+
+  test("after a limit was lowered tells when there is room, and forgets what has left", async () => {
+    const windows = await open(windowMs);
+    const at = (ageMs: number) => [systemClock.newId(), ageMs] as const;
+    await sure(() => windows.add("a", [at(1_200), at(700), at(200), at(60_000)]));
+    const refused = await sure(() => windows.hit("a", 2, systemClock.newId()));
+    // The second of the three must go, and windows are a little longer than they say.
+    expect(refused).toMatchObject({ allowed: false, used: 3 });
+    expect(refused.growsMs).toBeWithin(1, windowMs - 700 + 360);
+    for (;;) {
+      const { allowed, used } = await sure(() => windows.hit("a", 2, systemClock.newId()));
+      if (allowed) {
+        expect(used).toBeLessThanOrEqual(2);
+        break;
+      }
+    }
+    await windows.tidy();
+  });
+
+  test("processes that race, one of them killed and one paused, never have more than the limit", async () => {
+    const limit = 60;
+    const args = [await house().address(), windowMs, "a", limit, 2];
+    await using one = new HittingNode(args);
+    await using two = new HittingNode(args);
+    await using three = new HittingNode(args);
+    const nodes = [one, two, three];
+    await Promise.all(nodes.map(({ ready }) => ready.promise));
+    const total = () => nodes.reduce((sum, { admitted }) => sum + admitted.length, 0);
+    await until(() => nodes.every(({ admitted }) => admitted.length > 0) && total() >= limit);
+    await one.signal("SIGKILL");
+    await two.signal("SIGSTOP");
+    const paused = total();
+    await until(() => total() >= paused + limit);
+    await two.signal("SIGCONT");
+    const before = total();
+    await until(() => total() >= before + limit);
+    await Promise.all([two, three].map((node) => node.signal("SIGKILL")));
+    const all = nodes.flatMap(({ admitted }) => admitted);
+    // Who loses the server admits its share once more.
+    expect(worst(all, windowMs)).toBeLessThanOrEqual(nodes.some(({ isLost }) => isLost) ? 2 * limit : limit);
+  }, 60_000);
+
+  test("what a node admitted in the moment before it is killed is counted", async () => {
+    const address = await house().address();
+    const node = new HittingNode([address, 60_000, "a", 20, 1]);
+    await node.ready.promise;
+    await until(() => node.admitted.length >= 5);
+    await node.signal("SIGKILL");
+    const left = await hits(await startNode(address), 30, 20);
+    expect(node.admitted.length + left).toBeLessThanOrEqual(node.isLost ? 30 : 20);
+  }, 60_000);
+
+  test("a node that loses the way admits its share in time, and tells of it when the way is back", async () => {
+    using proxy = new SwitchedProxy(house().port);
+    const address = await house().address(proxy.port);
+    const near = await startNode(address.replace(`:${proxy.port}`, `:${house().port}`));
+    const far = await startNode(address);
+    expect([await hits(near, 4, 20), await hits(far, 1, 20)]).toEqual([4, 1]);
+    proxy.hold();
+    expect(await hits(far, 30, 20)).toBe(9);
+    expect(far.hit("a", 20)).toMatchObject({ allowed: false, limit: 20, remaining: 0 });
+    proxy.release();
+    await until(() => far.status.state === "counted");
+    expect(await hits(near, 30, 20)).toBe(6);
+    await Promise.all([near.close(), far.close()]);
+  }, 60_000);
+
+  test("connections whose server's side is gone without a word are given up, and no count is lost", async () => {
+    using proxy = new SwitchedProxy(house().port);
+    const limiter = await startNode(await house().address(proxy.port));
+    let admitted = await hits(limiter, 4, 10);
+    const before = proxy.connections;
+    proxy.orphan();
+    admitted += await hits(limiter, 10, 10);
+    await until(() => proxy.connections > before && limiter.status.state === "counted");
+    admitted += await hits(limiter, 10, 10);
+    expect(admitted).toBe(10);
+    await limiter.close();
+  }, 60_000);
+
+  test("connections that break all the time change no count", async () => {
+    using proxy = new SwitchedProxy(house().port);
+    const address = await house().address(proxy.port);
+    const nodes = [await startNode(address), await startNode(address)];
+    proxy.cutEvery(20);
+    let admitted = 0;
+    for (let at = 0; at < 300; at += 1) {
+      admitted += await hits(nodes[at % 2]!, 1, 100);
+      if (at % 10 === 0) await Bun.sleep(5);
+    }
+    proxy.stopCutting();
+    await until(() => nodes.every(({ status }) => status.state === "counted"));
+    admitted += await hits(nodes[0]!, 100, 100);
+    if (!wasLost(nodes)) expect(admitted).toBe(100);
+    expect(admitted).toBeWithin(90, 201);
+    for (const node of nodes) await node.close();
+  }, 60_000);
+}
+
+describe.skipIf(!hasPostgres)("limits over nodes on a PostgreSQL server", () => {
+  let server: PostgresServer;
+  beforeAll(async () => {
+    server = await PostgresServer.start();
+  }, 60_000);
+  afterAll(() => server[Symbol.asyncDispose]());
+  describeWindows(() => ({
+    port: server.port,
+    address: async (port = server.port) => {
+      const { pathname } = new URL(await server.createDatabase());
+      return server.url(pathname.slice(1), port);
+    },
+  }));
+
+  test("a server that crashed has lost the windows: shares apply until what is lost counts no more", async () => {
+    const node = await startNode(await server.createDatabase());
+    expect(await hits(node, 6, 20)).toBe(6);
+    await server.stop();
+    await hits(node, 1, 20);
+    await server.run();
+    await until(() => node.status.state === "lost");
+    expect(6 + 1 + (await hits(node, 20, 20))).toBe(10);
+    await node.close();
+  }, 60_000);
+});
+
+describe.skipIf(!hasRedis)("limits over nodes on a Redis server", () => {
+  let server: RedisServer;
+  let databases = 0;
+  beforeAll(async () => {
+    server = await RedisServer.start();
+  }, 60_000);
+  afterAll(() => server[Symbol.asyncDispose]());
+  describeWindows(() => ({
+    port: server.port,
+    address: async (port = server.port) => server.url(databases++, port),
+  }));
+
+  test.each(["nothing", "an old copy"])(
+    "of one that comes back with %s shares apply as well",
+    async (kept) => {
+      await using own = await RedisServer.start();
+      const node = await startNode(own.url());
+      expect(await hits(node, 1, 10)).toBe(1);
+      if (kept === "an old copy") await own.ask("SAVE");
+      expect(await hits(node, 8, 10)).toBe(8);
+      await own.stop();
+      await own.run();
+      await hits(node, 1, 10);
+      await until(() => node.status.state === "lost");
+      expect(await hits(node, 12, 10)).toBe(0);
+      await node.close();
+    },
+    60_000,
+  );
+
+  test("a user who may not ask which server it is counts there all the same", async () => {
+    await using own = await RedisServer.start();
+    await own.ask("ACL", "SETUSER", "few", "on", ">secret", "~*", "+@all", "-info");
+    const windows = await openTestWindows(own.url().replace("//", "//few:secret@"));
+    const { life } = await windows.hit("a", 1, systemClock.newId());
+    expect(life).toBe(`${await own.ask("GET", "troupe:{limits}:life")}@`);
+    await windows.close();
+  });
+
+  test("a server that says nothing is given up in time, and found again", async () => {
+    const windows = await openTestWindows(server.url(databases++));
+    const id = systemClock.newId();
+    server.signal("SIGSTOP");
+    await expect(windows.hit("a", 9, id)).rejects.toMatchObject({ kind: "away" });
+    server.signal("SIGCONT");
+    const again = () => windows.hit("a", 9, id).catch(() => undefined);
+    let state = await again();
+    while (state === undefined) state = await again();
+    expect(state).toMatchObject({ allowed: true, used: 1 });
+    await windows.close();
+  }, 60_000);
+});
