@@ -97,6 +97,7 @@ test("whenever a process is killed, nothing stays reserved, and each call of som
   using folder = new TempFolder();
   writeFileSync(folder.file("troupe.yaml"), configuration.replace("prepaid: 10", "prepaid: 1000000"));
   using upstream = new UpstreamServer(() => completion());
+  let asked = 0;
   let answeredEarly = 0;
   let troupe = await TroupeProcess.start(folder.path, upstream.url);
   for (let round = 0; round < 2; round += 1) {
@@ -106,6 +107,7 @@ test("whenever a process is killed, nothing stays reserved, and each call of som
     const { url, key } = troupe;
     const caller = async () => {
       while (!isKilled) {
+        asked += 1;
         const answered = await fetch(url + chat, {
           method: "POST",
           headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
@@ -127,7 +129,8 @@ test("whenever a process is killed, nothing stays reserved, and each call of som
     troupe = await TroupeProcess.start(folder.path, upstream.url);
     const { spent, reserved } = (await spendingIn(folder))!;
     expect(reserved).toBe(0);
-    const all = upstream.requests.length * 1_000_000 + 1;
+    // A call that was killed between its reservation and its way up is spent as well: nobody knows that it never went.
+    const all = asked * 1_000_000 + 1;
     expect(spent).toBeWithin(answeredEarly * 1_000_000, all);
     // Lines are noted until they are written; what the budget counts of the last second is not.
     expect(await ledgerIn(folder)).toBeWithin(answeredEarly * 1_000_000, all);
