@@ -44,24 +44,55 @@ const thoughtsIn = (choices: readonly Choice[]): ReadonlyMap<number, string> =>
   new Map(choices.map(({ index, message }) => [index, message.reasoning_content ?? ""]));
 
 /** Normalises a plain answer. */
-export function normaliseCompletion(body: CompletionBody, { thinkingRequested }: NormalForm): CompletionBody {
-  const { choices, usage, metadata, ...rest } = body;
-  const allMetadata = thinkingRequested ? withThinking(metadata, thoughtsIn(choices)) : metadata;
+export function normaliseCompletion(body: CompletionBody, form: NormalForm): CompletionBody {
+  const { choices: given, usage, metadata, ...rest } = body;
+  const numbers = new ChoiceNumbers(form.choices);
+  const choices = given.map((choice) => ({
+    ...choice,
+    index: numbers.of(choice.index),
+    message: messageOf(choice.message),
+    logprobs: choice.logprobs == null ? null : wholeLogprobs(choice.logprobs),
+  }));
+  const allMetadata = form.thinkingRequested ? withThinking(metadata, thoughtsIn(choices)) : metadata;
   return {
-    choices: choices.map((choice) => ({
-      ...choice,
-      message: messageOf(choice.message),
-      logprobs: choice.logprobs == null ? null : wholeLogprobs(choice.logprobs),
-    })),
+    choices,
     usage: usage ?? noUsage,
     ...(allMetadata === undefined ? {} : { metadata: allMetadata }),
     ...rest,
   };
 }
 
+/**
+ * Numbers the choices of an answer from 0, as formats with a single answer read number 0 alone. A number below the count
+ * that was asked for stays; any other becomes the lowest free one, in the order in which the choices appear.
+ */
+class ChoiceNumbers {
+  readonly #asked: number;
+  readonly #numbers = new Map<number, number>();
+  /** True once a choice has another number than the upstream's. */
+  differ = false;
+
+  constructor(asked: number) {
+    this.#asked = asked;
+  }
+
+  /** @param index the upstream's number */
+  of(index: number): number {
+    const known = this.#numbers.get(index);
+    if (known !== undefined) return known;
+    const taken = new Set(this.#numbers.values());
+    let number = index < this.#asked ? index : 0;
+    if (taken.has(number)) for (number = 0; taken.has(number); number += 1);
+    this.#numbers.set(index, number);
+    this.differ ||= number !== index;
+    return number;
+  }
+}
+
 /** Normalises the chunks of one stream. */
 export class Normaliser {
   readonly #form: NormalForm;
+  readonly #numbers: ChoiceNumbers;
   readonly #started = new Set<number>();
   readonly #finished = new Set<number>();
   readonly #thoughts = new Map<number, string>();
@@ -70,6 +101,7 @@ export class Normaliser {
 
   constructor(form: NormalForm) {
     this.#form = form;
+    this.#numbers = new ChoiceNumbers(form.choices);
   }
 
   /** The usage that the upstream reported last. */
@@ -86,7 +118,7 @@ export class Normaliser {
 
   /** @returns the body itself where it is plain text of choice 0 that goes on; else chunks of one choice at most */
   push(body: ChunkBody): readonly ChunkBody[] {
-    if (this.#started.has(0) && isNormal(body)) return [body];
+    if (this.#started.has(0) && !this.#numbers.differ && isNormal(body)) return [body];
     const { choices, usage, metadata, ...extras } = body;
     if (usage != null) this.#usage = usage;
     if (metadata !== undefined) this.#metadata = { ...this.#metadata, ...metadata };
@@ -102,7 +134,8 @@ export class Normaliser {
   }
 
   #choice(choice: ChunkChoice, extras: Omit<ChunkBody, "choices">, chunks: ChunkBody[]): void {
-    const { index, delta, finish_reason, logprobs, ...choiceExtras } = choice;
+    const { index: given, delta, finish_reason, logprobs, ...choiceExtras } = choice;
+    const index = this.#numbers.of(given);
     if (this.#form.thinkingRequested && delta.reasoning_content) {
       this.#thoughts.set(index, (this.#thoughts.get(index) ?? "") + delta.reasoning_content);
     }
