@@ -52,8 +52,8 @@ const calling: { readonly [K in Kind]: () => Asked } = {
   store10Kb: () => ({ kb: 10, store: true }),
 };
 
-/** What the ledger is written by has a name of its own in every statement. */
-const ledgers = ["ledger", "ledger_days"];
+/** The ledger's tables with their partitions: `ledger_20416`, `ledger_hours_20416`, `ledger_kinds`. */
+const ledgerTables = "^ledger(_|$)";
 /** Statements that belong to a call; the others are a node's own: leases, keys, windows, the ledger. */
 const ofCalls =
   /kept_calls|kept_events|troupe\.reserve|troupe\.settle|troupe\.turns|troupe\.conversations|update troupe\.holders/;
@@ -109,10 +109,9 @@ class Measuring {
   /** Of tables with their indexes, as they are without the room that updates leave. */
   async keptBytes(isLedger: boolean): Promise<number> {
     await this.ask("vacuum full");
-    const names = ledgers.map((name) => `'${name}'`).join();
     const [row] = await this.ask<{ bytes: number }>(
       `select coalesce(sum(pg_total_relation_size(oid)), 0)::float8 as bytes from pg_class where relnamespace = 'troupe'::regnamespace
-       and relkind = 'r' and relname ${isLedger ? "" : "not"} in (${names})`,
+       and relkind = 'r' and relname ${isLedger ? "~" : "!~"} '${ledgerTables}'`,
     );
     return row!.bytes;
   }
@@ -532,17 +531,18 @@ const parts: Record<string, (upstream: Upstream) => Promise<Partial<Measured>>> 
       [0, 1].map(async () => new Measuring(server, upstream, await server.createDatabase())),
     );
     const [one, many] = [await ledgerCost(houses[0]!, 1), await ledgerCost(houses[1]!, 5_000)];
-    const [day] = await houses[1]!.ask<{ bytes: number }>(
-      "select pg_total_relation_size('troupe.ledger_days')::float8 / count(*) as bytes from troupe.ledger_days",
+    const [sums] = await houses[1]!.ask<{ bytes: number }>(
+      `select (select sum(pg_total_relation_size(relid))::float8 from pg_partition_tree('troupe.ledger_hours') where isleaf)
+       / (select count(*) from troupe.ledger_hours) as bytes`,
     );
-    // 200 lines of one key share the sums of its day; here nearly each line has others.
+    // 200 lines of one key share the sums of its hour; here nearly each line has others.
     const shared = 1 - 1 / ledgerBatch;
     return {
       ledgerLine: one,
-      ledgerDay: {
+      ledgerHour: {
         walBytes: (many.walBytes - one.walBytes) / shared,
         serverMicros: (many.serverMicros - one.serverMicros) / shared,
-        keptBytes: day!.bytes,
+        keptBytes: sums!.bytes,
       },
     };
   },

@@ -54,9 +54,9 @@ export type Measured = {
   readonly sqlite: { readonly [K in Kind]: SqliteCost };
   /**
    * A line of the ledger, in full batches of one key's; and what it costs more where it is the only one of its
-   * key in its batch, `keptBytes` once a day. */
+   * key in its batch; `keptBytes` there once an hour. */
   readonly ledgerLine: { readonly walBytes: number; readonly keptBytes: number; readonly serverMicros: number };
-  readonly ledgerDay: { readonly walBytes: number; readonly serverMicros: number; readonly keptBytes: number };
+  readonly ledgerHour: { readonly walBytes: number; readonly serverMicros: number; readonly keptBytes: number };
   /** A stream that is read on another node, for each second: through the database, and through Valkey or Redis. */
   readonly joined: { readonly statements: number; readonly writes: number; readonly walBytes: number };
   readonly joinedLive: Measured["joined"] & { readonly commands: number; readonly redisMicros: number };

@@ -17,7 +17,7 @@ const round: Measured = {
     id10Kb: id,
   },
   ledgerLine: { walBytes: 500, keptBytes: 500, serverMicros: 50 },
-  ledgerDay: { walBytes: 0, serverMicros: 0, keptBytes: 0 },
+  ledgerHour: { walBytes: 0, serverMicros: 0, keptBytes: 0 },
   joined: { statements: 20, writes: 5, walBytes: 1000 },
   joinedLive: { statements: 1, writes: 0, walBytes: 10, commands: 30, redisMicros: 1000 },
   idle: { statements: 5, connections: 10, serverMicros: 0, memoryBytes: 100e6 },
@@ -135,7 +135,7 @@ describe("the reckoning", () => {
   });
 
   test("lines of many keys change the sums of as many", () => {
-    const dear = { ...round, ledgerDay: { walBytes: 100, serverMicros: 10, keptBytes: 400 } };
+    const dear = { ...round, ledgerHour: { walBytes: 100, serverMicros: 10, keptBytes: 400 } };
     const load = { ...defaults, streams: 0, budget: 0, "with-id": 0, calls: 1000 };
     const added = (rate: number) =>
       planFor({ ...load, "key-rate": rate }, dear).walBytes - planFor({ ...load, "key-rate": rate }, round).walBytes;
@@ -143,7 +143,7 @@ describe("the reckoning", () => {
     expect(added(0.001)).toBeGreaterThan(1000 * 99);
     expect(added(1000)).toBeCloseTo(8 * 100);
     const month = planFor({ ...load, "key-rate": 0.1 }, dear).ledgerMonthBytes;
-    expect(month).toBeCloseTo(30 * (1000 * 500 * 86_400 + 10_000 * 400 * 1.2));
+    expect(month).toBeCloseTo(30 * (1000 * 500 * 86_400 + 10_000 * 24 * 400 * 1.2));
   });
 
   test("streams that are read on another node, through the database and through Valkey", () => {

@@ -137,19 +137,20 @@ export function planFor(load: Load, measured: Measured): Plan {
     ledgerWrites +
     (inDatabase ? calls : 0);
   const writes = sum("writes") + joined * join.writes + ledgerWrites + processes / 5;
-  const { ledgerLine, ledgerDay } = measured;
+  const { ledgerLine, ledgerHour } = measured;
   const alone = calls * shareAlone(keys, Math.min(ledgerBatch, calls / ledgerWrites));
-  const walBytes = sum("walBytes") + joined * join.walBytes + calls * ledgerLine.walBytes + alone * ledgerDay.walBytes;
+  const walBytes = sum("walBytes") + joined * join.walBytes + calls * ledgerLine.walBytes + alone * ledgerHour.walBytes;
   const wholePageBytes = wholePages(ids, load);
   const serverCores =
     (calls * plain.serverMicros +
       more("serverMicros") +
-      alone * ledgerDay.serverMicros +
+      alone * ledgerHour.serverMicros +
       processes * measured.idle.serverMicros +
       (inDatabase ? calls * measured.windows.postgresMicros : 0)) /
     1e6;
-  // Sums are of a key and a model, and of more where more is used.
-  const ledgerDayBytes = calls * ledgerLine.keptBytes * 86_400 + keys * ledgerDay.keptBytes * updated;
+  // Sums are of an hour, a key and a model, and of more where more is used.
+  const ledgerHours = keys * Math.min(24, load["key-rate"] * 86_400);
+  const ledgerDayBytes = calls * ledgerLine.keptBytes * 86_400 + ledgerHours * ledgerHour.keptBytes * updated;
   const ledgerBytes = ledgerDayBytes * load["keep-days"];
   const answerBytes =
     (parts[0]![0] * parts[0]![1].keptBytes + parts[1]![0] * parts[1]![1].keptBytes) * updated * load["id-hours"] * 3600;
