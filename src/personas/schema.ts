@@ -4,6 +4,7 @@
  */
 import { KindGuard, type TProperties, type TSchema, Type } from "@sinclair/typebox";
 import { KeyedRecord } from "../lib/keyed-record.ts";
+import { Closed, Open, Words } from "../lib/schemas.ts";
 import {
   ChatRequestBody,
   FunctionTool,
@@ -13,7 +14,6 @@ import {
 } from "../protocols/chat/schema.ts";
 import { tiers } from "../protocols/tiers.ts";
 
-const open = { additionalProperties: true } as const;
 const closed = { additionalProperties: false } as const;
 
 /** The same schema without unknown keys and without `null` for "absent". An object that lists no keys stays open. */
@@ -48,77 +48,57 @@ const variableName = {
   pattern: "^[A-Za-z_][A-Za-z0-9_]{0,63}$",
   message: "must be named by up to 64 letters, digits and '_', not beginning with a digit",
 };
-const Variable = Type.Object(
-  {
-    description: Type.Optional(Type.String({ description: "For whoever calls the persona." })),
-    default: Type.Optional(Type.String({ description: "What stands in when the caller gives none." })),
-    required: Type.Optional(Type.Boolean({ description: "true: a call without it is refused. Default false." })),
-    enum: Type.Optional(
-      Type.Array(Type.String(), { minItems: 1, maxItems: 256, description: "The only values allowed." }),
-    ),
-    max_length: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: 100_000, description: "Most characters. Default 2000." }),
-    ),
-  },
-  closed,
-);
+const Variable = Closed({
+  description: Type.Optional(Type.String({ description: "For whoever calls the persona." })),
+  default: Type.Optional(Type.String({ description: "What stands in when the caller gives none." })),
+  required: Type.Optional(Type.Boolean({ description: "true: a call without it is refused. Default false." })),
+  enum: Type.Optional(
+    Type.Array(Type.String(), { minItems: 1, maxItems: 256, description: "The only values allowed." }),
+  ),
+  max_length: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 100_000, description: "Most characters. Default 2000." }),
+  ),
+});
 
-const ExampleCall = Type.Object(
-  {
-    id: Type.String({ minLength: 1 }),
-    type: Type.Optional(Type.Literal("function")),
-    function: Type.Object(
-      {
-        name: ToolName,
-        arguments: Type.Union([Type.String(), Type.Object({}, open)], {
-          description: "A mapping, or the JSON text of one.",
-        }),
-      },
-      closed,
-    ),
-  },
-  closed,
-);
+const ExampleCall = Closed({
+  id: Type.String({ minLength: 1 }),
+  type: Type.Optional(Type.Literal("function")),
+  function: Closed({
+    name: ToolName,
+    arguments: Type.Union([Type.String(), Open({})], {
+      description: "A mapping, or the JSON text of one.",
+    }),
+  }),
+});
 
 const said = Type.String({ minLength: 1 });
 const ExampleTurn = Type.Union([
-  Type.Object({ role: Type.Literal("user"), content: said }, closed),
-  Type.Object(
-    {
-      role: Type.Literal("assistant"),
-      content: Type.Optional(said),
-      tool_calls: Type.Optional(Type.Array(ExampleCall, { minItems: 1, maxItems: 32 })),
-    },
-    closed,
-  ),
-  Type.Object({ role: Type.Literal("tool"), content: said, tool_call_id: said }, closed),
+  Closed({ role: Type.Literal("user"), content: said }),
+  Closed({
+    role: Type.Literal("assistant"),
+    content: Type.Optional(said),
+    tool_calls: Type.Optional(Type.Array(ExampleCall, { minItems: 1, maxItems: 32 })),
+  }),
+  Closed({ role: Type.Literal("tool"), content: said, tool_call_id: said }),
 ]);
 
-const Tool = Type.Object(
-  {
-    type: Type.Literal("function"),
-    function: Type.Object({ ...strict(FunctionTool).properties.function.properties, name: ToolName }, closed),
-  },
-  closed,
-);
+const Tool = Closed({
+  type: Type.Literal("function"),
+  function: Closed({ ...strict(FunctionTool).properties.function.properties, name: ToolName }),
+});
 
 const { seed: _seed, ...numbered } = SamplingFields;
 /** What has an order: of efforts, those that are known here. */
 const cappable = {
   ...numbered,
-  reasoning_effort: Type.Optional(Type.Union(knownEfforts.map((effort) => Type.Literal(effort)))),
+  reasoning_effort: Type.Optional(Words(knownEfforts)),
 };
 
 /** What the persona itself says; everything of it is absent from `options`. */
 const own = {
   description: Type.String({ minLength: 1, maxLength: 1000, description: "The persona's role, in a sentence." }),
   owned_by: Type.Optional(Type.String({ description: "The owner's name: the namespace, which is the default." })),
-  tier: Type.Optional(
-    Type.Union(
-      tiers.map((tier) => Type.Literal(tier)),
-      { description: "The lowest plan that may use it. Default free." },
-    ),
-  ),
+  tier: Type.Optional(Words(tiers, { description: "The lowest plan that may use it. Default free." })),
   created: Type.Optional(
     Type.Union([Type.Integer({ minimum: 0, maximum: 9_999_999_999 }), Type.String()], {
       description: "2026-11-21, 2026-11-21T10:00:00Z, or Unix time in seconds.",
@@ -133,16 +113,12 @@ const own = {
     Type.Array(ExampleTurn, { maxItems: 128, description: "Turns that show how to answer, before the caller's." }),
   ),
   defaults: Type.Optional(
-    Type.Object(strict(Type.Object(SamplingFields)).properties, {
-      ...closed,
+    Closed(strict(Type.Object(SamplingFields)).properties, {
       description: "Sampling fields for when the caller gives none.",
     }),
   ),
   limits: Type.Optional(
-    Type.Object(strict(Type.Object(cappable)).properties, {
-      ...closed,
-      description: "The most a caller may ask.",
-    }),
+    Closed(strict(Type.Object(cappable)).properties, { description: "The most a caller may ask." }),
   ),
   stop: Type.Optional(
     Type.Union(
@@ -196,20 +172,17 @@ function explainKey(key: string, options: TProperties): string | undefined {
 const requestOptions = Object.entries(ChatRequestBody.properties).filter(([key]) => misplacedOption(key) === undefined);
 
 const fileSchema = (options: TProperties) =>
-  Type.Object(
+  Closed(
     {
       ...own,
       options: Type.Optional(
-        Type.Object(
+        Open(
           { ...options, ...eachNarrowed(Object.fromEntries(requestOptions)) },
-          {
-            ...open,
-            description: "Extra options, and request fields that have no place of their own here.",
-          },
+          { description: "Extra options, and request fields that have no place of their own here." },
         ),
       ),
     },
-    { ...closed, title: "A persona of Troupe", explainKey: (key: string) => explainKey(key, options) },
+    { title: "A persona of Troupe", explainKey: (key: string) => explainKey(key, options) },
   );
 
 /** A persona file whose extra options may be anything. */

@@ -3,33 +3,30 @@
  * for which OpenAI's own clients ask unless told otherwise.
  * Source: https://platform.openai.com/docs/api-reference/embeddings
  */
-import { type Static, type TSchema, Type } from "@sinclair/typebox";
+import { type Static, Type } from "@sinclair/typebox";
 import { isObject, type JsonObject, numberOf, objectOf } from "../lib/json/json.ts";
+import { Nullable, Open, Words } from "../lib/schemas.ts";
 import { checked } from "./checked.ts";
 import { ApiError, InvalidAnswer } from "./errors.ts";
 
-const nullable = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
 const tokens = Type.Array(Type.Integer({ minimum: 0 }), { minItems: 1 });
 
-export const EmbeddingsRequestBody = Type.Object(
-  {
-    model: Type.String({ minLength: 1, maxLength: 256, description: "<provider>/<model>" }),
-    input: Type.Union(
-      [Type.String(), Type.Array(Type.String(), { minItems: 1 }), tokens, Type.Array(tokens, { minItems: 1 })],
-      {
-        description: "A text, texts, or tokens of one or several texts.",
-      },
-    ),
-    dimensions: nullable(Type.Integer({ minimum: 1 })),
-    encoding_format: nullable(
-      Type.Union([Type.Literal("float"), Type.Literal("base64")], {
-        description: "base64: little-endian 32-bit floats. Default float.",
-      }),
-    ),
-    user: nullable(Type.String()),
-  },
-  { additionalProperties: true },
-);
+export const EmbeddingsRequestBody = Open({
+  model: Type.String({ minLength: 1, maxLength: 256, description: "<provider>/<model>" }),
+  input: Type.Union(
+    [Type.String(), Type.Array(Type.String(), { minItems: 1 }), tokens, Type.Array(tokens, { minItems: 1 })],
+    {
+      description: "A text, texts, or tokens of one or several texts.",
+    },
+  ),
+  dimensions: Nullable(Type.Integer({ minimum: 1 })),
+  encoding_format: Nullable(
+    Words(["float", "base64"], {
+      description: "base64: little-endian 32-bit floats. Default float.",
+    }),
+  ),
+  user: Nullable(Type.String()),
+});
 export type EmbeddingsRequest = Static<typeof EmbeddingsRequestBody>;
 
 /** @throws ApiError invalid_value or missing_field */

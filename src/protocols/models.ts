@@ -1,17 +1,15 @@
 import { type Static, Type } from "@sinclair/typebox";
+import { Open } from "../lib/schemas.ts";
 
-export const Model = Type.Object(
-  {
-    id: Type.String({ description: "<namespace>/<name>" }),
-    object: Type.Literal("model"),
-    created: Type.Integer({ description: "Unix time in seconds." }),
-    owned_by: Type.String(),
-    name: Type.String({ description: "For people; clients that list models show it." }),
-    description: Type.Optional(Type.String()),
-    tier: Type.Optional(Type.String({ description: "The lowest plan that may use it (orchestrator)." })),
-  },
-  { additionalProperties: true },
-);
+export const Model = Open({
+  id: Type.String({ description: "<namespace>/<name>" }),
+  object: Type.Literal("model"),
+  created: Type.Integer({ description: "Unix time in seconds." }),
+  owned_by: Type.String(),
+  name: Type.String({ description: "For people; clients that list models show it." }),
+  description: Type.Optional(Type.String()),
+  tier: Type.Optional(Type.String({ description: "The lowest plan that may use it (orchestrator)." })),
+});
 export const ModelList = Type.Object({ object: Type.Literal("list"), data: Type.Array(Model) });
 
 export type Model = Static<typeof Model>;

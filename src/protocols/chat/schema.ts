@@ -3,120 +3,80 @@
  * Schemas check what comes in (loosely: unknown fields pass), types describe what is passed between floors.
  * Source: https://platform.openai.com/docs/api-reference/chat
  */
-import { type Static, type TSchema, Type } from "@sinclair/typebox";
+import { type Static, Type } from "@sinclair/typebox";
 import { KeyedRecord, keyOfLength } from "../../lib/keyed-record.ts";
+import { Nullable, Open, Tagged, WordBut, Words } from "../../lib/schemas.ts";
 
-/** `null` means "absent" for every optional key of the public format. */
-const Nullable = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
-const open = { additionalProperties: true } as const;
-
-export const TextPart = Type.Object({ type: Type.Literal("text"), text: Type.String() }, open);
-export const ImagePart = Type.Object(
-  {
-    type: Type.Literal("image_url"),
-    image_url: Type.Object({ url: Type.String({ minLength: 1 }), detail: Nullable(Type.String()) }, open),
-  },
-  open,
-);
-export const AudioPart = Type.Object(
-  {
-    type: Type.Literal("input_audio"),
-    input_audio: Type.Object({ data: Type.String(), format: Type.String() }, open),
-  },
-  open,
-);
-export const FilePart = Type.Object(
-  {
-    type: Type.Literal("file"),
-    file: Type.Object(
-      { filename: Nullable(Type.String()), file_data: Nullable(Type.String()), file_id: Nullable(Type.String()) },
-      open,
-    ),
-  },
-  open,
-);
-const RefusalPart = Type.Object({ type: Type.Literal("refusal"), refusal: Type.String() }, open);
+export const TextPart = Tagged("text", { text: Type.String() });
+export const ImagePart = Tagged("image_url", {
+  image_url: Open({ url: Type.String({ minLength: 1 }), detail: Nullable(Type.String()) }),
+});
+export const AudioPart = Tagged("input_audio", {
+  input_audio: Open({ data: Type.String(), format: Type.String() }),
+});
+export const FilePart = Tagged("file", {
+  file: Open({
+    filename: Nullable(Type.String()),
+    file_data: Nullable(Type.String()),
+    file_id: Nullable(Type.String()),
+  }),
+});
+const RefusalPart = Tagged("refusal", { refusal: Type.String() });
 /** What earlier answers of other gateways may carry in an assistant's content array. */
-const ThinkingPart = Type.Object(
-  { type: Type.Union([Type.Literal("thinking"), Type.Literal("redacted_thinking"), Type.Literal("reasoning")]) },
-  open,
-);
+const ThinkingPart = Open({ type: Words(["thinking", "redacted_thinking", "reasoning"]) });
 
 const UserPart = Type.Union([TextPart, ImagePart, AudioPart, FilePart]);
 const AssistantPart = Type.Union([TextPart, RefusalPart, ThinkingPart]);
 /** Tool results may hold images and files too: some families take them. */
 const ToolResultPart = Type.Union([TextPart, ImagePart, FilePart]);
 
-const FunctionToolCall = Type.Object(
-  {
-    id: Type.String({ minLength: 1 }),
-    type: Type.Literal("function"),
-    function: Type.Object({ name: Type.String({ minLength: 1 }), arguments: Type.String() }, open),
-  },
-  open,
-);
-const CustomToolCall = Type.Object(
-  {
-    id: Type.String({ minLength: 1 }),
-    type: Type.Literal("custom"),
-    custom: Type.Object({ name: Type.String({ minLength: 1 }), input: Type.String() }, open),
-  },
-  open,
-);
-/**
- * The types that this build doesn't know, which upstreams of this format may: a tool of theirs goes there as it came.
- * To the compiler it is a literal of its own, so that `type` tells the kinds of tools apart.
- */
-const OtherType = Type.Unsafe<"(another type)">(
-  Type.String({ pattern: "^(?!(?:function|custom|allowed_tools)$)[\\s\\S]{1,64}$" }),
-);
+const FunctionToolCall = Open({
+  id: Type.String({ minLength: 1 }),
+  type: Type.Literal("function"),
+  function: Open({ name: Type.String({ minLength: 1 }), arguments: Type.String() }),
+});
+const CustomToolCall = Open({
+  id: Type.String({ minLength: 1 }),
+  type: Type.Literal("custom"),
+  custom: Open({ name: Type.String({ minLength: 1 }), input: Type.String() }),
+});
+/** The types that this build doesn't know, which upstreams of this format may: a tool of theirs goes there as it came. */
+const OtherType = WordBut(["function", "custom", "allowed_tools"], 64);
 /** A call of a tool of such a type, as an upstream that knows it gave it. */
-const OtherToolCall = Type.Object({ id: Type.String({ minLength: 1 }), type: OtherType }, open);
-const LegacyFunctionCall = Type.Object({ name: Type.String({ minLength: 1 }), arguments: Type.String() }, open);
+const OtherToolCall = Open({ id: Type.String({ minLength: 1 }), type: OtherType });
+const LegacyFunctionCall = Open({ name: Type.String({ minLength: 1 }), arguments: Type.String() });
 
 const name = Nullable(Type.String());
 const text = Type.Union([Type.String(), Type.Array(TextPart, { minItems: 1 })]);
 
-export const DeveloperMessage = Type.Object({ role: Type.Literal("developer"), content: text, name }, open);
-export const SystemMessage = Type.Object({ role: Type.Literal("system"), content: text, name }, open);
-export const UserMessage = Type.Object(
-  {
-    role: Type.Literal("user"),
-    content: Type.Union([Type.String(), Type.Array(UserPart, { minItems: 1 })]),
-    name,
-  },
-  open,
-);
-export const AssistantMessage = Type.Object(
-  {
-    role: Type.Literal("assistant"),
-    content: Nullable(Type.Union([Type.String(), Type.Array(AssistantPart)])),
-    name,
-    refusal: Nullable(Type.String()),
-    tool_calls: Nullable(Type.Array(Type.Union([FunctionToolCall, CustomToolCall, OtherToolCall]))),
-    audio: Nullable(Type.Object({ id: Type.String() }, open)),
-    function_call: Nullable(LegacyFunctionCall),
-    reasoning_content: Nullable(Type.String()),
-  },
-  open,
-);
-export const ToolMessage = Type.Object(
-  {
-    role: Type.Literal("tool"),
-    content: Type.Union([Type.String(), Type.Array(ToolResultPart)]),
-    tool_call_id: Type.String({ minLength: 1 }),
-    name,
-  },
-  open,
-);
-const FunctionMessage = Type.Object(
-  {
-    role: Type.Literal("function"),
-    content: Type.Union([Type.String(), Type.Null()]),
-    name: Type.String({ minLength: 1 }),
-  },
-  open,
-);
+export const DeveloperMessage = Open({ role: Type.Literal("developer"), content: text, name });
+export const SystemMessage = Open({ role: Type.Literal("system"), content: text, name });
+export const UserMessage = Open({
+  role: Type.Literal("user"),
+  content: Type.Union([Type.String(), Type.Array(UserPart, { minItems: 1 })]),
+  name,
+});
+export const AssistantMessage = Open({
+  role: Type.Literal("assistant"),
+  content: Nullable(Type.Union([Type.String(), Type.Array(AssistantPart)])),
+  name,
+  refusal: Nullable(Type.String()),
+  tool_calls: Nullable(Type.Array(Type.Union([FunctionToolCall, CustomToolCall, OtherToolCall]))),
+  audio: Nullable(Open({ id: Type.String() })),
+  function_call: Nullable(LegacyFunctionCall),
+  reasoning_content: Nullable(Type.String()),
+});
+export const ToolMessage = Open({
+  role: Type.Literal("tool"),
+  content: Type.Union([Type.String(), Type.Array(ToolResultPart)]),
+  tool_call_id: Type.String({ minLength: 1 }),
+  name,
+});
+const FunctionMessage = Open({
+  role: Type.Literal("function"),
+  content: Type.Union([Type.String(), Type.Null()]),
+  name: Type.String({ minLength: 1 }),
+});
 export const Message = Type.Union([
   DeveloperMessage,
   SystemMessage,
@@ -126,72 +86,45 @@ export const Message = Type.Union([
   FunctionMessage,
 ]);
 
-const FunctionDefinition = Type.Object(
-  {
-    name: Type.String({ minLength: 1, maxLength: 128 }),
-    description: Nullable(Type.String()),
-    parameters: Nullable(Type.Object({}, open)),
-    strict: Nullable(Type.Boolean()),
-  },
-  open,
-);
-export const FunctionTool = Type.Object({ type: Type.Literal("function"), function: FunctionDefinition }, open);
-const CustomTool = Type.Object(
-  {
-    type: Type.Literal("custom"),
-    custom: Type.Object({ name: Type.String({ minLength: 1 }), description: Nullable(Type.String()) }, open),
-  },
-  open,
-);
-const OtherTool = Type.Object({ type: OtherType }, open);
+export const FunctionDefinition = Open({
+  name: Type.String({ minLength: 1, maxLength: 128 }),
+  description: Nullable(Type.String()),
+  parameters: Nullable(Open({})),
+  strict: Nullable(Type.Boolean()),
+});
+export const FunctionTool = Tagged("function", { function: FunctionDefinition });
+const CustomTool = Tagged("custom", {
+  custom: Open({ name: Type.String({ minLength: 1 }), description: Nullable(Type.String()) }),
+});
+const OtherTool = Open({ type: OtherType });
 export const Tool = Type.Union([FunctionTool, CustomTool, OtherTool]);
 
 export const ToolChoice = Type.Union([
   Type.Literal("none"),
   Type.Literal("auto"),
   Type.Literal("required"),
-  Type.Object(
-    { type: Type.Literal("function"), function: Type.Object({ name: Type.String({ minLength: 1 }) }, open) },
-    open,
-  ),
-  Type.Object(
-    { type: Type.Literal("custom"), custom: Type.Object({ name: Type.String({ minLength: 1 }) }, open) },
-    open,
-  ),
-  Type.Object(
-    {
-      type: Type.Literal("allowed_tools"),
-      allowed_tools: Type.Object(
-        {
-          mode: Type.Union([Type.Literal("auto"), Type.Literal("required")]),
-          tools: Type.Array(Type.Object({}, open)),
-        },
-        open,
-      ),
-    },
-    open,
-  ),
+  Tagged("function", { function: Open({ name: Type.String({ minLength: 1 }) }) }),
+  Tagged("custom", { custom: Open({ name: Type.String({ minLength: 1 }) }) }),
+  Tagged("allowed_tools", {
+    allowed_tools: Open({
+      mode: Words(["auto", "required"]),
+      tools: Type.Array(Open({})),
+    }),
+  }),
   OtherTool,
 ]);
 
 export const ResponseFormat = Type.Union([
-  Type.Object({ type: Type.Literal("text") }, open),
-  Type.Object({ type: Type.Literal("json_object") }, open),
-  Type.Object(
-    {
-      type: Type.Literal("json_schema"),
-      json_schema: Type.Object(
-        {
-          name: Type.String({ minLength: 1, maxLength: 64 }),
-          description: Nullable(Type.String()),
-          schema: Nullable(Type.Object({}, open)),
-          strict: Nullable(Type.Boolean()),
-        },
-        open,
-      ),
-    },
-    open,
-  ),
+  Tagged("text", {}),
+  Tagged("json_object", {}),
+  Tagged("json_schema", {
+    json_schema: Open({
+      name: Type.String({ minLength: 1, maxLength: 64 }),
+      description: Nullable(Type.String()),
+      schema: Nullable(Open({})),
+      strict: Nullable(Type.Boolean()),
+    }),
+  }),
 ]);
 
 /** The efforts that most families know, the lowest first. */
@@ -217,67 +150,57 @@ export const SamplingFields = {
   frequency_penalty: Nullable(Type.Number({ minimum: -2, maximum: 2 })),
   seed: Nullable(Type.Integer()),
   reasoning_effort: Nullable(ReasoningEffort),
-  verbosity: Nullable(Type.Union([Type.Literal("low"), Type.Literal("medium"), Type.Literal("high")])),
+  verbosity: Nullable(Words(["low", "medium", "high"])),
 } as const;
 
-export const ChatRequestBody = Type.Object(
-  {
-    model: Type.String({
-      minLength: 1,
-      maxLength: 256,
-      description: "Gateway: <provider>/<model>. Orchestrator: <namespace>/<name>.",
+export const ChatRequestBody = Open({
+  model: Type.String({
+    minLength: 1,
+    maxLength: 256,
+    description: "Gateway: <provider>/<model>. Orchestrator: <namespace>/<name>.",
+  }),
+  messages: Type.Array(Message, { minItems: 1 }),
+  stream: Nullable(Type.Boolean({ description: "true: a Server-Sent Events stream. Default false." })),
+  stream_options: Nullable(
+    Open({ include_usage: Nullable(Type.Boolean()), include_obfuscation: Nullable(Type.Boolean()) }),
+  ),
+  usage: Nullable(
+    Open({
+      include: Nullable(Type.Boolean({ description: "true: the answer's usage says what it cost, in dollars." })),
     }),
-    messages: Type.Array(Message, { minItems: 1 }),
-    stream: Nullable(Type.Boolean({ description: "true: a Server-Sent Events stream. Default false." })),
-    stream_options: Nullable(
-      Type.Object({ include_usage: Nullable(Type.Boolean()), include_obfuscation: Nullable(Type.Boolean()) }, open),
-    ),
-    usage: Nullable(
-      Type.Object(
-        { include: Nullable(Type.Boolean({ description: "true: the answer's usage says what it cost, in dollars." })) },
-        open,
-      ),
-    ),
-    ...SamplingFields,
-    n: Nullable(Type.Integer({ minimum: 1, maximum: 128 })),
-    stop: Nullable(Type.Union([Type.String(), Type.Array(Type.String(), { minItems: 1, maxItems: 4 })])),
-    logit_bias: Nullable(KeyedRecord(keyOfLength(256), Type.Number({ minimum: -100, maximum: 100 }))),
-    logprobs: Nullable(Type.Boolean()),
-    top_logprobs: Nullable(Type.Integer({ minimum: 0, maximum: 20 })),
-    tools: Nullable(Type.Array(Tool)),
-    tool_choice: Nullable(ToolChoice),
-    parallel_tool_calls: Nullable(Type.Boolean()),
-    functions: Nullable(Type.Array(FunctionDefinition, { minItems: 1, maxItems: 128 })),
-    function_call: Nullable(
-      Type.Union([
-        Type.Literal("none"),
-        Type.Literal("auto"),
-        Type.Object({ name: Type.String({ minLength: 1 }) }, open),
-      ]),
-    ),
-    response_format: Nullable(ResponseFormat),
-    modalities: Nullable(Type.Array(Type.String())),
-    audio: Nullable(Type.Object({}, open)),
-    prediction: Nullable(Type.Object({}, open)),
-    web_search_options: Nullable(Type.Object({}, open)),
-    store: Nullable(
-      Type.Boolean({ description: "true: keep the exchange, so that previous_response_id continues it." }),
-    ),
-    metadata: Nullable(KeyedRecord(keyOfLength(64), Type.String({ maxLength: 512 }), { maxProperties: 16 })),
-    service_tier: Nullable(Type.String()),
-    user: Nullable(Type.String()),
-    safety_identifier: Nullable(Type.String()),
-    prompt_cache_key: Nullable(Type.String()),
-    prompt_cache_retention: Nullable(Type.String()),
-    previous_response_id: Nullable(
-      Type.String({
-        minLength: 1,
-        description: "The id of a stored completion to continue; send only the new messages.",
-      }),
-    ),
-  },
-  open,
-);
+  ),
+  ...SamplingFields,
+  n: Nullable(Type.Integer({ minimum: 1, maximum: 128 })),
+  stop: Nullable(Type.Union([Type.String(), Type.Array(Type.String(), { minItems: 1, maxItems: 4 })])),
+  logit_bias: Nullable(KeyedRecord(keyOfLength(256), Type.Number({ minimum: -100, maximum: 100 }))),
+  logprobs: Nullable(Type.Boolean()),
+  top_logprobs: Nullable(Type.Integer({ minimum: 0, maximum: 20 })),
+  tools: Nullable(Type.Array(Tool)),
+  tool_choice: Nullable(ToolChoice),
+  parallel_tool_calls: Nullable(Type.Boolean()),
+  functions: Nullable(Type.Array(FunctionDefinition, { minItems: 1, maxItems: 128 })),
+  function_call: Nullable(
+    Type.Union([Type.Literal("none"), Type.Literal("auto"), Open({ name: Type.String({ minLength: 1 }) })]),
+  ),
+  response_format: Nullable(ResponseFormat),
+  modalities: Nullable(Type.Array(Type.String())),
+  audio: Nullable(Open({})),
+  prediction: Nullable(Open({})),
+  web_search_options: Nullable(Open({})),
+  store: Nullable(Type.Boolean({ description: "true: keep the exchange, so that previous_response_id continues it." })),
+  metadata: Nullable(KeyedRecord(keyOfLength(64), Type.String({ maxLength: 512 }), { maxProperties: 16 })),
+  service_tier: Nullable(Type.String()),
+  user: Nullable(Type.String()),
+  safety_identifier: Nullable(Type.String()),
+  prompt_cache_key: Nullable(Type.String()),
+  prompt_cache_retention: Nullable(Type.String()),
+  previous_response_id: Nullable(
+    Type.String({
+      minLength: 1,
+      description: "The id of a stored completion to continue; send only the new messages.",
+    }),
+  ),
+});
 
 type Present<T> = { [K in keyof T]: Exclude<T[K], null> };
 

@@ -3,19 +3,17 @@
  * Source: https://ai.google.dev/api/models
  */
 import { type Static, Type } from "@sinclair/typebox";
+import { Open } from "../../lib/schemas.ts";
 import { ApiError } from "../errors.ts";
 import type { Model } from "../models.ts";
 
-export const ModelEntry = Type.Object(
-  {
-    name: Type.String({ description: "models/<id>" }),
-    version: Type.String(),
-    displayName: Type.String(),
-    description: Type.Optional(Type.String()),
-    supportedGenerationMethods: Type.Array(Type.String()),
-  },
-  { additionalProperties: true },
-);
+export const ModelEntry = Open({
+  name: Type.String({ description: "models/<id>" }),
+  version: Type.String(),
+  displayName: Type.String(),
+  description: Type.Optional(Type.String()),
+  supportedGenerationMethods: Type.Array(Type.String()),
+});
 export type ModelEntry = Static<typeof ModelEntry>;
 
 export const ModelEntryPage = Type.Object({

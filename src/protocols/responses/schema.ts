@@ -4,48 +4,34 @@
  * Source: https://platform.openai.com/docs/api-reference/responses/create
  */
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
-import { KeyedRecord, keyOfLength } from "../../lib/keyed-record.ts";
+import { Nullable, Open, Tagged, WordBut, Words } from "../../lib/schemas.ts";
+import { AudioPart, ChatRequestBody, FunctionDefinition } from "../chat/schema.ts";
 
-const Nullable = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
-const open = { additionalProperties: true } as const;
 const named = Type.String({ minLength: 1 });
+/** An object of a type that only upstreams of this format know. */
+const otherThan = (known: readonly string[]) => Open({ type: WordBut(known, 64) });
 
-const InputText = Type.Object({ type: Type.Literal("input_text"), text: Type.String() }, open);
-const InputImage = Type.Object(
-  {
-    type: Type.Literal("input_image"),
-    image_url: Nullable(named),
-    file_id: Nullable(named),
-    detail: Nullable(Type.String()),
-  },
-  open,
-);
-const InputFile = Type.Object(
-  {
-    type: Type.Literal("input_file"),
-    file_data: Nullable(Type.String()),
-    file_url: Nullable(Type.String()),
-    file_id: Nullable(Type.String()),
-    filename: Nullable(Type.String()),
-  },
-  open,
-);
-const InputAudio = Type.Object(
-  {
-    type: Type.Literal("input_audio"),
-    input_audio: Type.Object({ data: Type.String(), format: Type.String() }, open),
-  },
-  open,
-);
-const OutputText = Type.Object({ type: Type.Literal("output_text"), text: Type.String() }, open);
-const Refusal = Type.Object({ type: Type.Literal("refusal"), refusal: Type.String() }, open);
+const InputText = Tagged("input_text", { text: Type.String() });
+const InputImage = Tagged("input_image", {
+  image_url: Nullable(named),
+  file_id: Nullable(named),
+  detail: Nullable(Type.String()),
+});
+const InputFile = Tagged("input_file", {
+  file_data: Nullable(Type.String()),
+  file_url: Nullable(Type.String()),
+  file_id: Nullable(Type.String()),
+  filename: Nullable(Type.String()),
+});
+const OutputText = Tagged("output_text", { text: Type.String() });
+const Refusal = Tagged("refusal", { refusal: Type.String() });
 
 /** Parts by their type. */
 export const partSchemas = {
   input_text: InputText,
   input_image: InputImage,
   input_file: InputFile,
-  input_audio: InputAudio,
+  input_audio: AudioPart,
   output_text: OutputText,
   refusal: Refusal,
 } as const;
@@ -67,68 +53,45 @@ const contentOf = (types: readonly PartType[]) =>
 const roles = ["user", "assistant", "system", "developer"] as const;
 export type Role = (typeof roles)[number];
 const messageOf = (role: Role) =>
-  Type.Object(
-    {
-      type: Type.Optional(Type.Literal("message")),
-      role: Type.Literal(role),
-      content: contentOf(partsOf[role]),
-    },
-    open,
-  );
+  Open({
+    type: Type.Optional(Type.Literal("message")),
+    role: Type.Literal(role),
+    content: contentOf(partsOf[role]),
+  });
 
 /** A message's outside; its parts are checked one by one, so that an error names the place. */
-export const MessageItem = Type.Object(
-  {
-    role: Type.Union(roles.map((role) => Type.Literal(role))),
-    content: Type.Union([Type.String(), Type.Array(Type.Object({ type: named }, open))]),
-  },
-  open,
-);
+export const MessageItem = Open({
+  role: Words(roles),
+  content: Type.Union([Type.String(), Type.Array(Open({ type: named }))]),
+});
 
-const FunctionCall = Type.Object(
-  {
-    type: Type.Literal("function_call"),
-    call_id: named,
-    name: named,
-    arguments: Type.String(),
-    namespace: Nullable(Type.String()),
-  },
-  open,
-);
-const CustomToolCall = Type.Object(
-  {
-    type: Type.Literal("custom_tool_call"),
-    call_id: named,
-    name: named,
-    input: Type.String(),
-    namespace: Nullable(Type.String()),
-  },
-  open,
-);
-const outputOf = <T extends string>(type: T) =>
-  Type.Object({ type: Type.Literal(type), call_id: named, output: contentOf(partsOf.output) }, open);
-const texts = Type.Array(Type.Object({ text: Type.String() }, open));
-const Reasoning = Type.Object(
-  {
-    type: Type.Literal("reasoning"),
-    id: Nullable(Type.String()),
-    summary: Nullable(texts),
-    content: Nullable(texts),
-    encrypted_content: Nullable(Type.String()),
-  },
-  open,
-);
+const FunctionCall = Tagged("function_call", {
+  call_id: named,
+  name: named,
+  arguments: Type.String(),
+  namespace: Nullable(Type.String()),
+});
+const CustomToolCall = Tagged("custom_tool_call", {
+  call_id: named,
+  name: named,
+  input: Type.String(),
+  namespace: Nullable(Type.String()),
+});
+const outputOf = <T extends string>(type: T) => Tagged(type, { call_id: named, output: contentOf(partsOf.output) });
+const texts = Type.Array(Open({ text: Type.String() }));
+const Reasoning = Tagged("reasoning", {
+  id: Nullable(Type.String()),
+  summary: Nullable(texts),
+  content: Nullable(texts),
+  encrypted_content: Nullable(Type.String()),
+});
 
 /** An image that the model made, as the answer had it. */
-const ImageCall = Type.Object(
-  {
-    type: Type.Literal("image_generation_call"),
-    id: Nullable(Type.String()),
-    result: Nullable(Type.String()),
-    output_format: Nullable(Type.String({ pattern: "^[a-z]{1,16}$" })),
-  },
-  open,
-);
+const ImageCall = Tagged("image_generation_call", {
+  id: Nullable(Type.String()),
+  result: Nullable(Type.String()),
+  output_format: Nullable(Type.String({ pattern: "^[a-z]{1,16}$" })),
+});
 
 /** Items by their type, beside messages, which may go without one. */
 export const itemSchemas = {
@@ -141,151 +104,100 @@ export const itemSchemas = {
 } as const;
 export type ItemType = keyof typeof itemSchemas;
 
-/** An item that only upstreams of this format know. */
-const knownItems = ["message", ...Object.keys(itemSchemas)].join("|");
-const OtherItem = Type.Object({ type: Type.String({ pattern: `^(?!(?:${knownItems})$)[\\s\\S]{1,64}$` }) }, open);
+const OtherItem = otherThan(["message", ...Object.keys(itemSchemas)]);
 
 const Item = Type.Union([...roles.map(messageOf), ...Object.values(itemSchemas), OtherItem] as TSchema[]);
 
-const FunctionTool = Type.Object(
-  {
-    type: Type.Literal("function"),
-    name: Type.String({ minLength: 1, maxLength: 128 }),
-    description: Nullable(Type.String()),
-    parameters: Nullable(Type.Object({}, open)),
-    strict: Nullable(Type.Boolean()),
-  },
-  open,
-);
-const CustomTool = Type.Object(
-  {
-    type: Type.Literal("custom"),
-    name: Type.String({ minLength: 1, maxLength: 128 }),
-    description: Nullable(Type.String()),
-    format: Nullable(Type.Object({}, open)),
-  },
-  open,
-);
-const NamespaceTool = Type.Object(
-  {
-    type: Type.Literal("namespace"),
-    name: Type.String({ minLength: 1, maxLength: 128 }),
-    description: Nullable(Type.String()),
-    tools: Type.Array(Type.Object({ type: named }, open)),
-  },
-  open,
-);
+const FunctionTool = Tagged("function", FunctionDefinition.properties);
+const CustomTool = Tagged("custom", {
+  name: Type.String({ minLength: 1, maxLength: 128 }),
+  description: Nullable(Type.String()),
+  format: Nullable(Open({})),
+});
+const NamespaceTool = Tagged("namespace", {
+  name: Type.String({ minLength: 1, maxLength: 128 }),
+  description: Nullable(Type.String()),
+  tools: Type.Array(Open({ type: named })),
+});
 
 /** Tools by their type. */
 export const toolSchemas = { function: FunctionTool, custom: CustomTool, namespace: NamespaceTool } as const;
 export type FunctionTool = Static<typeof FunctionTool>;
 export type CustomTool = Static<typeof CustomTool>;
-const OtherTool = Type.Object(
-  { type: Type.String({ pattern: `^(?!(?:${Object.keys(toolSchemas).join("|")})$)[\\s\\S]{1,64}$` }) },
-  open,
-);
-const Tool = Type.Union([...Object.values(toolSchemas), OtherTool] as TSchema[]);
+const Tool = Type.Union([...Object.values(toolSchemas), otherThan(Object.keys(toolSchemas))] as TSchema[]);
 
 export const choiceSchemas = {
-  function: Type.Object({ type: Type.Literal("function"), name: named }, open),
-  custom: Type.Object({ type: Type.Literal("custom"), name: named }, open),
-  allowed_tools: Type.Object(
-    {
-      type: Type.Literal("allowed_tools"),
-      mode: Type.Union([Type.Literal("auto"), Type.Literal("required")]),
-      tools: Type.Array(Type.Object({ type: named }, open)),
-    },
-    open,
-  ),
+  function: Tagged("function", { name: named }),
+  custom: Tagged("custom", { name: named }),
+  allowed_tools: Tagged("allowed_tools", {
+    mode: Words(["auto", "required"]),
+    tools: Type.Array(Open({ type: named })),
+  }),
 } as const;
-const OtherChoice = Type.Object(
-  { type: Type.String({ pattern: `^(?!(?:${Object.keys(choiceSchemas).join("|")})$)[\\s\\S]{1,64}$` }) },
-  open,
-);
+const OtherChoice = otherThan(Object.keys(choiceSchemas));
 const toolModes = ["none", "auto", "required"].map((mode) => Type.Literal(mode));
 
 export const formatSchemas = {
-  text: Type.Object({ type: Type.Literal("text") }, open),
-  json_object: Type.Object({ type: Type.Literal("json_object") }, open),
-  json_schema: Type.Object(
-    {
-      type: Type.Literal("json_schema"),
-      name: Type.String({ minLength: 1, maxLength: 64 }),
-      description: Nullable(Type.String()),
-      schema: Type.Object({}, open),
-      strict: Nullable(Type.Boolean()),
-    },
-    open,
-  ),
+  text: Tagged("text", {}),
+  json_object: Tagged("json_object", {}),
+  json_schema: Tagged("json_schema", {
+    name: Type.String({ minLength: 1, maxLength: 64 }),
+    description: Nullable(Type.String()),
+    schema: Open({}),
+    strict: Nullable(Type.Boolean()),
+  }),
 } as const;
+
+const inChat = ChatRequestBody.properties;
 
 /** Every field but those whose values are told apart by their type. */
 const fields = {
-  model: Nullable(
-    Type.String({
-      minLength: 1,
-      maxLength: 256,
-      description: "Gateway: <provider>/<model>. Orchestrator: <namespace>/<name>.",
-    }),
-  ),
-  stream: Nullable(Type.Boolean({ description: "true: a Server-Sent Events stream. Default false." })),
-  stream_options: Nullable(Type.Object({ include_obfuscation: Nullable(Type.Boolean()) }, open)),
-  parallel_tool_calls: Nullable(Type.Boolean()),
+  model: Nullable(inChat.model),
+  stream: inChat.stream,
+  stream_options: Nullable(Open({ include_obfuscation: Nullable(Type.Boolean()) })),
+  parallel_tool_calls: inChat.parallel_tool_calls,
   max_tool_calls: Nullable(Type.Integer({ minimum: 1 })),
-  max_output_tokens: Nullable(
-    Type.Integer({ minimum: 1, description: "Most tokens to generate, visible and reasoning ones together." }),
-  ),
+  max_output_tokens: inChat.max_completion_tokens,
   temperature: Nullable(Type.Number({ minimum: 0, maximum: 2 })),
-  top_p: Nullable(Type.Number({ minimum: 0, maximum: 1 })),
-  top_logprobs: Nullable(Type.Integer({ minimum: 0, maximum: 20 })),
+  top_p: inChat.top_p,
+  top_logprobs: inChat.top_logprobs,
   include: Nullable(Type.Array(Type.String())),
   reasoning: Nullable(
-    Type.Object(
-      {
-        effort: Nullable(Type.String({ minLength: 1, maxLength: 64 })),
-        summary: Nullable(Type.String({ description: "auto, concise or detailed: the model's thoughts are shown." })),
-      },
-      open,
-    ),
+    Open({
+      effort: Nullable(Type.String({ minLength: 1, maxLength: 64 })),
+      summary: Nullable(Type.String({ description: "auto, concise or detailed: the model's thoughts are shown." })),
+    }),
   ),
-  truncation: Nullable(Type.Union([Type.Literal("auto"), Type.Literal("disabled")])),
-  metadata: Nullable(KeyedRecord(keyOfLength(64), Type.String({ maxLength: 512 }), { maxProperties: 16 })),
-  user: Nullable(Type.String()),
-  safety_identifier: Nullable(Type.String()),
-  prompt_cache_key: Nullable(Type.String()),
-  prompt_cache_retention: Nullable(Type.String()),
-  service_tier: Nullable(Type.String()),
+  truncation: Nullable(Words(["auto", "disabled"])),
+  metadata: inChat.metadata,
+  user: inChat.user,
+  safety_identifier: inChat.safety_identifier,
+  prompt_cache_key: inChat.prompt_cache_key,
+  prompt_cache_retention: inChat.prompt_cache_retention,
+  service_tier: inChat.service_tier,
   store: Nullable(Type.Boolean()),
   background: Nullable(Type.Boolean()),
   previous_response_id: Nullable(Type.String({ minLength: 1 })),
 } as const;
 
-const verbosity = Nullable(Type.Union(["low", "medium", "high"].map((level) => Type.Literal(level))));
-
 /** What is checked as one; items, tools, the choice and the format are checked by their types. */
-export const RequestFields = Type.Object(
-  {
-    ...fields,
-    instructions: Nullable(Type.String()),
-    input: Nullable(Type.Union([Type.String(), Type.Array(Type.Object({}, open))])),
-    tools: Nullable(Type.Array(Type.Object({ type: named }, open))),
-    tool_choice: Nullable(Type.Union([...toolModes, Type.Object({ type: named }, open)])),
-    text: Nullable(Type.Object({ format: Nullable(Type.Object({ type: named }, open)), verbosity }, open)),
-  },
-  open,
-);
+export const RequestFields = Open({
+  ...fields,
+  instructions: Nullable(Type.String()),
+  input: Nullable(Type.Union([Type.String(), Type.Array(Open({}))])),
+  tools: Nullable(Type.Array(Open({ type: named }))),
+  tool_choice: Nullable(Type.Union([...toolModes, Open({ type: named })])),
+  text: Nullable(Open({ format: Nullable(Open({ type: named })), verbosity: inChat.verbosity })),
+});
 export type RequestFields = Static<typeof RequestFields>;
 
 /** The whole of a request, for its description. */
-export const ResponsesRequestBody = Type.Object(
-  {
-    ...fields,
-    model: fields.model.anyOf[0],
-    instructions: Nullable(Type.String({ description: "Stands before all that the input says." })),
-    input: Type.Union([Type.String(), Type.Array(Item, { minItems: 1 })]),
-    tools: Nullable(Type.Array(Tool)),
-    tool_choice: Nullable(Type.Union([...toolModes, ...Object.values(choiceSchemas), OtherChoice] as TSchema[])),
-    text: Nullable(Type.Object({ format: Nullable(Type.Union(Object.values(formatSchemas))), verbosity }, open)),
-  },
-  open,
-);
+export const ResponsesRequestBody = Open({
+  ...fields,
+  model: inChat.model,
+  instructions: Nullable(Type.String({ description: "Stands before all that the input says." })),
+  input: Type.Union([Type.String(), Type.Array(Item, { minItems: 1 })]),
+  tools: Nullable(Type.Array(Tool)),
+  tool_choice: Nullable(Type.Union([...toolModes, ...Object.values(choiceSchemas), OtherChoice] as TSchema[])),
+  text: Nullable(Open({ format: Nullable(Type.Union(Object.values(formatSchemas))), verbosity: inChat.verbosity })),
+});
