@@ -6,7 +6,7 @@ import { CommandError, type Context, type ExitCode, withConfig } from "./context
 /** Sends a message to each address of the configuration, as a server would. */
 export function testAlerts(context: Context): Promise<ExitCode> {
   return withConfig(context, async ({ alerts }) => {
-    if (alerts === undefined) throw new CommandError("The configuration has no 'alerts': nobody is told of anything.");
+    if (alerts === undefined) throw new CommandError("The configuration has no 'alerts': no messages are sent.");
     const at = systemClock.now();
     const body = JSON.stringify({ type: "alerts.test", timestamp: new Date(at).toISOString(), data: {} });
     let code: ExitCode = 0;

@@ -28,7 +28,7 @@ export function migrate(context: Context, { dryRun, json }: Options): Promise<Ex
     }
     const steps = from === to ? `schema ${to} is up to date` : `schema ${from} → ${to}`;
     const done = dryRun
-      ? `a copy took it well in ${Math.ceil(milliseconds)} ms; nothing was changed`
+      ? `tried on a copy in ${Math.ceil(milliseconds)} ms; nothing was changed`
       : `done in ${Math.ceil(milliseconds)} ms`;
     context.io.stdout.write(`${data}: ${steps}, ${megabytes(bytes)}: ${done}\n`);
     return 0;

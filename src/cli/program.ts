@@ -125,7 +125,7 @@ function addCommands(program: Command, act: Act): void {
     .action(act(late("doctor")));
 
   reading(program.command("health"), "config", "host", "port")
-    .description("Ask the running server what its /health tells")
+    .description("Ask the running server for its health")
     .option("--json", "Answer in JSON")
     .action(act(late("checkHealth")));
 
@@ -209,7 +209,7 @@ function addUsageCommands(program: Command, act: Act): void {
   reading(prices.command("update"), "config", "data")
     .description("Show what a newer price list changes, and take it where its hash is given")
     .argument("<source>", "A file or an address: this program's form, or genai-prices' data.json", filled)
-    .option("--sha256 <hash>", "Take it, if that is the SHA-256 of the file; it is told with the changes", parseHash)
+    .option("--sha256 <hash>", "Take it, if that is the SHA-256 of the file; the changes are shown with it", parseHash)
     .option("--json", "Answer in JSON")
     .addHelpText(
       "after",

@@ -378,7 +378,7 @@ export const ConfigFile = Type.Object(
     metrics: section("`/metrics`, which needs no key.", {
       money: flag(
         false,
-        "Whether it tells everybody what calls cost and what is spent of budgets, in dollars; else only who sends a key with `admin` among its surfaces.",
+        "Whether everybody sees there what calls cost and what is spent of budgets, in dollars; else only who sends a key with `admin` among its surfaces.",
       ),
     }),
     admin: section("The admin API.", {
