@@ -47,6 +47,28 @@ describe("a check of Messages", () => {
   });
 });
 
+describe.each([
+  ["responses", "xai"],
+  ["generate-content", "google"],
+] as const)("a check of %s", (format, name) => {
+  const family = families[name];
+  const { opening, fragments, closing } = family.stream(model, shape, false);
+  const look = (...pieces: readonly string[]) => {
+    const stream = new StreamCheck({ ...expectation, format, includeUsage: false }, expectedTexts(shape), () => {});
+    stream.push(new TextEncoder().encode(pieces.join("")), 0);
+    return stream.end();
+  };
+
+  test("takes what the mock gives, and nothing less", () => {
+    expect(look(opening, ...fragments, closing)).toBeUndefined();
+    expect(look(opening, ...fragments.slice(1), closing)).toStartWith("lost or reordered: fragment 1");
+    expect(look(opening, ...fragments.slice(0, -1))).toStartWith("lost: 4 of 5");
+    const plain = new PlainCheck(plainText(shape), format);
+    plain.push(Buffer.from(family.plain(model, plainText(shape))));
+    expect(plain.end()).toBeUndefined();
+  });
+});
+
 describe("a stream's check", () => {
   test("takes a good stream, however it is cut", () => {
     for (const cut of [1, 7, 1000]) {

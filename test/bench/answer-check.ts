@@ -1,14 +1,6 @@
 /** Whether an answer is the one that the provider gave: nothing lost, reordered, changed or miscounted. */
-import {
-  type AnswerShape,
-  cachedTokens,
-  filler,
-  fragmentText,
-  plainCompletionTokens,
-  promptTokens,
-  splitFragment,
-} from "./answer-shape.ts";
-import type { ClientFormat } from "./calls.ts";
+import { type AnswerShape, filler, fragmentText, plainCompletionTokens, splitFragment } from "./answer-shape.ts";
+import { type ChatUsage, type ClientFormat, clientFormats, hasLastEvent, usageFault } from "./client-formats.ts";
 
 export type Expectation = {
   readonly shape: AnswerShape;
@@ -27,24 +19,6 @@ export interface AnswerCheck {
   end(): string | undefined;
 }
 
-type Usage = {
-  prompt_tokens?: number;
-  completion_tokens?: number;
-  total_tokens?: number;
-  prompt_tokens_details?: { cached_tokens?: number };
-};
-
-function usageFault(usage: Usage | null | undefined, completionTokens: number): string | undefined {
-  const found = [
-    usage?.prompt_tokens,
-    usage?.completion_tokens,
-    usage?.total_tokens,
-    usage?.prompt_tokens_details?.cached_tokens,
-  ];
-  const wanted = [promptTokens, completionTokens, promptTokens + completionTokens, cachedTokens];
-  return found.join() === wanted.join() ? undefined : `wrong usage: ${found} instead of ${wanted}`;
-}
-
 /** A fragment as it came: when, and when the provider says it sent it (µs of the monotonic clock, 0: not told). */
 export type FragmentSeen = (index: number, at: number, sentAt: number) => void;
 
@@ -57,7 +31,7 @@ export class StreamCheck implements AnswerCheck {
   #next = 0;
   #named: string | undefined;
   #finished = false;
-  #usage: Usage | undefined;
+  #usage: ChatUsage | undefined;
   #done = false;
   #fault: string | undefined;
 
@@ -71,7 +45,7 @@ export class StreamCheck implements AnswerCheck {
   push(bytes: Uint8Array, at: number): void {
     if (this.#fault !== undefined) return;
     try {
-      const text = this.#rest + this.#decoder.decode(bytes, { stream: true });
+      const text = this.#rest + this.#decoder.decode(bytes, { stream: true }).replaceAll("\r", "");
       let start = 0;
       for (let end = text.indexOf("\n\n"); end >= 0; end = text.indexOf("\n\n", start)) {
         this.#fault ??= this.#event(text.slice(start, end), at);
@@ -84,12 +58,12 @@ export class StreamCheck implements AnswerCheck {
   }
 
   end(): string | undefined {
-    const { shape, includeUsage } = this.#expectation;
+    const { shape, includeUsage, format = "chat" } = this.#expectation;
     if (this.#fault !== undefined) return this.#fault;
     if (this.#rest !== "") return `broken: the stream ends within an event: ${this.#rest.slice(0, 80)}`;
     if (this.#next !== shape.fragments) return `lost: ${this.#next} of ${shape.fragments} fragments came`;
     if (!this.#finished) return "broken: no finish_reason";
-    if (!this.#done) return "broken: no [DONE], or no message_stop";
+    if (!this.#done && hasLastEvent(format)) return "broken: the stream's last event is missing";
     return includeUsage ? usageFault(this.#usage, shape.fragments) : undefined;
   }
 
@@ -97,39 +71,19 @@ export class StreamCheck implements AnswerCheck {
   #event(event: string, at: number): string | undefined {
     const lines = event.split("\n").filter((line) => line !== "" && !line.startsWith(":") && !line.startsWith("id:"));
     if (lines.length === 0) return undefined;
-    if (this.#expectation.format === "messages") return this.#messageEvent(lines, at);
+    const name = lines[0]!.startsWith("event: ") ? lines.shift()!.slice(7) : undefined;
     const [line = ""] = lines;
-    if (lines.length > 1 || !line.startsWith("data: ")) return `broken: not one line of data: ${event}`;
-    if (this.#done) return "broken: an event after [DONE]";
-    this.#done = line === "data: [DONE]";
-    return this.#done ? undefined : this.#chunk(JSON.parse(line.slice(6)), at);
-  }
-
-  /** An event of Anthropic's Messages. */
-  #messageEvent([name = "", line = "", ...more]: readonly string[], at: number): string | undefined {
-    if (more.length > 0 || !name.startsWith("event: ") || !line.startsWith("data: ")) return `broken: ${name} ${line}`;
-    if (this.#done) return "broken: an event after message_stop";
-    const { type, delta } = JSON.parse(line.slice(6));
-    if (`event: ${type}` !== name) return `broken: ${name} holds a ${type}`;
-    this.#done = type === "message_stop";
-    if (delta?.stop_reason === "end_turn") this.#finished = true;
-    else if (delta?.stop_reason != null) return `broken: stop_reason ${delta.stop_reason}`;
-    return delta?.type === "text_delta" ? this.#fragment(delta.text, at) : undefined;
-  }
-
-  // biome-ignore lint/suspicious/noExplicitAny: foreign JSON, looked at field by field
-  #chunk(chunk: any, at: number): string | undefined {
-    if (chunk.error !== undefined) return `broken: ${JSON.stringify(chunk.error)}`;
-    const named = `${chunk.object} ${chunk.id} ${chunk.created} ${chunk.model}`;
-    this.#named ??= named;
-    if (named !== this.#named) return `broken: a chunk of ${named} in the stream of ${this.#named}`;
-    if (chunk.usage != null) this.#usage = chunk.usage;
-    const [choice] = chunk.choices;
-    if (choice === undefined) return undefined;
-    const { content } = choice.delta;
-    if (choice.finish_reason === "stop") this.#finished = true;
-    else if (choice.finish_reason != null) return `broken: finish_reason ${choice.finish_reason}`;
-    return typeof content === "string" && content !== "" ? this.#fragment(content, at) : undefined;
+    if (lines.length !== 1 || !line.startsWith("data: ")) return `broken: not one line of data: ${event}`;
+    if (this.#done) return "broken: an event behind the last one";
+    const seen = clientFormats[this.#expectation.format ?? "chat"].event(name, line.slice(6));
+    if (seen.fault !== undefined) return seen.fault;
+    this.#named ??= seen.names;
+    if (seen.names !== undefined && seen.names !== this.#named)
+      return `broken: a chunk of ${seen.names} in the stream of ${this.#named}`;
+    if (seen.usage != null) this.#usage = seen.usage;
+    this.#done = seen.isLast === true;
+    this.#finished ||= seen.isFinished === true;
+    return seen.text ? this.#fragment(seen.text, at) : undefined;
   }
 
   #fragment(content: string, at: number): string | undefined {
@@ -162,10 +116,9 @@ export class PlainCheck implements AnswerCheck {
 
   end(): string | undefined {
     try {
-      const { choices, content, usage } = JSON.parse(Buffer.concat(this.#parts).toString("utf8"));
-      const found = this.#format === "chat" ? choices[0]?.message?.content : content[0]?.text;
-      if (found === this.#text) return this.#format === "chat" ? usageFault(usage, plainCompletionTokens) : undefined;
-      return `broken: the answer is ${String(found).slice(0, 80)}`;
+      const body = JSON.parse(Buffer.concat(this.#parts).toString("utf8"));
+      const { text, fault } = clientFormats[this.#format].plain(body, plainCompletionTokens);
+      return text === this.#text ? fault : `broken: the answer is ${String(text).slice(0, 80)}`;
     } catch (error) {
       return `broken: ${String(error)}`;
     }

@@ -3,6 +3,8 @@
  * `gpt-4o-f200-i50-s8` streams 200 fragments, 50 ms apart, each with 8 characters of text after its number and time.
  */
 
+import type { Prompt } from "./client-formats.ts";
+
 export type AnswerShape = {
   /** `-f`: fragments of a stream. */
   readonly fragments: number;
@@ -38,11 +40,34 @@ const alphabet = Array.from('the naïve "quoted" back\\slash\tand\nline, 日本�
 /** The bytes of one character of filling, as JSON, on average. */
 export const bytesPerChar = (Buffer.byteLength(JSON.stringify(alphabet.join(""))) - 2) / alphabet.length;
 
-/** A prompt of ASCII alone, as most large ones are (base64), or of everything that can be. */
-export type PromptKind = "ascii" | "mixed";
+/** A prompt of ASCII alone, as most large ones are (base64), of everything that can be, or an agent's: many turns with tools. */
+export type PromptKind = "ascii" | "mixed" | "agent";
 
 export function promptText(kind: PromptKind, chars: number): string {
   return kind === "mixed" ? filler(0, chars) : "a plain prompt, ".repeat(Math.ceil(chars / 16)).slice(0, chars);
+}
+
+const charsOfResult = 3_500;
+
+/** A prompt of about so many characters. An agent's has a long system prompt, forty tools, and a turn for each 4,000 characters. */
+export function promptOf(kind: PromptKind, chars: number): Prompt {
+  if (kind !== "agent")
+    return { system: "You are a helpful assistant.", turns: [], tools: [], user: promptText(kind, chars) };
+  const turns = Math.max(1, Math.floor((chars * 0.85) / 4_000));
+  return {
+    system: filler(1, Math.floor(chars * 0.08)),
+    tools: Array.from({ length: 40 }, (_, at) => ({
+      name: `tool_${at}`,
+      description: filler(at, Math.floor(chars / 600)),
+    })),
+    turns: Array.from({ length: turns }, (_, at) => ({
+      question: filler(at, 120),
+      tool: `tool_${at % 40}`,
+      argument: `src/folder/file-${at}.ts`,
+      result: filler(at, charsOfResult),
+    })),
+    user: filler(3, 200),
+  };
 }
 
 /** `chars` code points, another beginning for each `seed`. */

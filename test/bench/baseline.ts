@@ -8,6 +8,8 @@ const [, , port, upstream = "", option] = process.argv;
 /** A small body costs least when it is taken whole, a large one when it is handed on as it comes. */
 const takenWhole = option === "--buffer" ? Number.POSITIVE_INFINITY : 65_536;
 const passedOn = ["authorization", "content-type"];
+/** Keys of the providers that have headers of their own. */
+const otherKeys = ["content-type", "x-api-key", "anthropic-version", "x-goog-api-key"];
 
 Bun.serve({
   hostname: "127.0.0.1",
@@ -16,7 +18,8 @@ Bun.serve({
   idleTimeout: 0,
   async fetch(request) {
     const headers: Record<string, string> = {};
-    for (const name of passedOn) headers[name] = request.headers.get(name) ?? "";
+    const names = request.headers.has("authorization") ? passedOn : otherKeys;
+    for (const name of names) headers[name] = request.headers.get(name) ?? "";
     const small = Number(request.headers.get("content-length")) < takenWhole;
     const answer = await fetch(upstream + request.url.slice(request.url.indexOf("/", 8)), {
       method: request.method,

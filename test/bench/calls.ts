@@ -1,13 +1,12 @@
 /** The calls that scenarios make, told apart from who answers them. */
 import type { PromptKind } from "./answer-shape.ts";
+import type { ClientFormat } from "./client-formats.ts";
 import type { FamilyName } from "./mock-families.ts";
-
-export type ClientFormat = "chat" | "messages";
 
 export type CallSpec = {
   /** Who is asked: the gateway surface by `<provider>/<model>`, or a persona. */
   readonly surface: "gateway" | "persona";
-  /** The format of the client: chat completions, or Anthropic's Messages. */
+  /** The format of the client. */
   readonly format: ClientFormat;
   readonly family: FamilyName;
   /** Goes into the model's name; see answer-shape.ts. */
@@ -33,7 +32,7 @@ export const personaId = (call: CallSpec) => `bench/${mockModel(call).replaceAll
 
 /** What makes a family's model speak the dialect that the mock stands for. */
 export const fieldsOf = ({ family, format }: CallSpec): Record<string, unknown> =>
-  format === "messages" ? { max_tokens: 4096 } : (fields[family] ?? {});
+  format === "chat" ? (fields[family] ?? {}) : {};
 const fields: Partial<Record<FamilyName, Record<string, unknown>>> = { xai: { use_responses_api: true } };
 
 export function call(changes: Partial<CallSpec>): CallSpec {

@@ -1,10 +1,12 @@
 /** What the load generator is asked to do, and what it tells afterwards; JSON on its input and output. */
 
 import type { PromptKind } from "./answer-shape.ts";
-import type { ClientFormat } from "./calls.ts";
+import type { ClientFormat } from "./client-formats.ts";
 
 /** `connections` callers, each with its next call as soon as the last is answered. */
 export type ClosedLoop = { readonly kind: "closed"; readonly connections: number };
+/** The same from the very first call on, until so many are answered: what a start costs beyond itself. */
+export type FirstCalls = { readonly kind: "first"; readonly connections: number; readonly calls: number };
 /** Calls at a fixed rate, whatever becomes of the ones before. */
 export type OpenLoop = { readonly kind: "open"; readonly perSecond: number };
 /** Opens so many streams, looks at the server's memory while all are open, lets them end. */
@@ -32,7 +34,9 @@ export type Job = {
   readonly identified: boolean;
   /** Leave each stream after so many fragments. */
   readonly leaveAfter?: number;
-  readonly load: ClosedLoop | OpenLoop | HeldStreams | SlowReaders;
+  /** A path that is asked for at a fixed rate beside the load. */
+  readonly beside?: { readonly path: string; readonly perSecond: number } | undefined;
+  readonly load: ClosedLoop | FirstCalls | OpenLoop | HeldStreams | SlowReaders;
   readonly warmupSeconds: number;
   readonly seconds: number;
   /** The processes of the server under test. */
@@ -60,6 +64,8 @@ export type LoadResult = {
   /** From the request's last byte written to the answer's end. Samples, evenly thinned out. */
   readonly callMs: readonly number[];
   readonly firstFragmentMs: readonly number[];
+  /** Of what is asked beside the load: from its asking to its answer. */
+  readonly besideMs: readonly number[];
   /** From the provider's sending of a fragment to its arrival, where fragments have intervals. */
   readonly lagMs: readonly number[];
   /** Fragments that came in one read with the one before although they were sent apart. */

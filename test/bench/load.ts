@@ -10,7 +10,8 @@ import {
   PlainCheck,
   StreamCheck,
 } from "./answer-check.ts";
-import { parseAnswerShape, promptText, writeDigits } from "./answer-shape.ts";
+import { parseAnswerShape, promptOf, writeDigits } from "./answer-shape.ts";
+import { clientFormats } from "./client-formats.ts";
 import { Connection, type Receiver } from "./http-client.ts";
 import type { HeldStreams, Job, LoadResult, Memory, SlowReaders } from "./job.ts";
 import { cpuSeconds, forgetPeak, peakBytes, proportionalBytes, residentBytes } from "./process-stats.ts";
@@ -39,27 +40,21 @@ class Samples {
 
 const job: Job = JSON.parse(await Bun.stdin.text());
 const shape = parseAnswerShape(job.mockModel);
-const prompt = promptText(job.promptKind, job.promptChars);
+const prompt = promptOf(job.promptKind, job.promptChars);
 const expectation: Expectation = {
   shape,
   format: job.format,
   streamed: job.streamed,
   includeUsage: job.includeUsage,
-  ...(shape.echoesChecksum ? { text: String(Bun.hash.crc32(prompt)) } : {}),
+  ...(shape.echoesChecksum ? { text: String(Bun.hash.crc32(prompt.user)) } : {}),
 };
 const texts = expectedTexts(shape);
 const text = expectedText(expectation);
 
-const system = "You are a helpful assistant.";
-const user = { role: "user", content: prompt };
 const idDigits = 12;
 const request = (() => {
   const body = JSON.stringify({
-    model: job.model,
-    ...(job.format === "chat"
-      ? { messages: [{ role: "system", content: system }, user] }
-      : { system, messages: [user] }),
-    ...(job.streamed ? { stream: true } : {}),
+    ...clientFormats[job.format].body(job.model, prompt, job.streamed),
     ...(job.includeUsage ? { stream_options: { include_usage: true } } : {}),
     ...job.fields,
   });
@@ -95,6 +90,7 @@ const state = {
   callMs: new Samples(),
   firstFragmentMs: new Samples(),
   lagMs: new Samples(),
+  besideMs: new Samples(),
 };
 
 function note(fault: string): void {
@@ -227,6 +223,38 @@ async function closedLoop(connections: number): Promise<Measured> {
   return measured;
 }
 
+async function firstCalls(connections: number, calls: number): Promise<Measured> {
+  const [cpuBefore, from] = [cpuSeconds(job.watched), performance.now()];
+  state.measuring = true;
+  let begun = 0;
+  const callers = Array.from({ length: connections }, async () => {
+    for (; begun < calls; ) {
+      begun++;
+      await perform();
+    }
+  });
+  await Promise.all(callers);
+  return { seconds: (performance.now() - from) / 1e3, cpuSeconds: cpuSeconds(job.watched) - cpuBefore };
+}
+
+/** Asks for a path beside the load until it is told to stop. @returns that */
+function askBeside({ path, perSecond }: NonNullable<Job["beside"]>): () => Promise<void> {
+  let open = true;
+  const asking = (async () => {
+    while (open) {
+      const from = performance.now();
+      const answer = await fetch(`http://127.0.0.1:${job.port}${path}`).catch((error) => note(`beside: ${error}`));
+      await answer?.arrayBuffer();
+      if (state.measuring) state.besideMs.add(performance.now() - from);
+      await sleep(1 / perSecond);
+    }
+  })();
+  return () => {
+    open = false;
+    return asking;
+  };
+}
+
 async function openLoop(perSecond: number): Promise<Measured> {
   let open = true;
   const running = new Set<Promise<void>>();
@@ -308,6 +336,8 @@ async function run(): Promise<Measured> {
   switch (job.load.kind) {
     case "closed":
       return closedLoop(job.load.connections);
+    case "first":
+      return firstCalls(job.load.connections, job.load.calls);
     case "open":
       return openLoop(job.load.perSecond);
     case "held":
@@ -320,7 +350,9 @@ async function run(): Promise<Measured> {
 const idleBytes = residentBytes(job.watched);
 const idleProportionalBytes = proportionalBytes(job.watched);
 forgetPeak(job.watched);
+const stopAsking = job.beside && askBeside(job.beside);
 const { held, ...measured } = await run();
+await stopAsking?.();
 const result: LoadResult = {
   ...measured,
   calls: state.calls,
@@ -328,6 +360,7 @@ const result: LoadResult = {
   callMs: state.callMs.values,
   firstFragmentMs: state.firstFragmentMs.values,
   lagMs: state.lagMs.values,
+  besideMs: state.besideMs.values,
   heldBack: state.heldBack,
   checkedCalls: state.checkedCalls,
   faults: Object.fromEntries(state.faults),

@@ -108,8 +108,9 @@ function adapted(scenario: Scenario, subjects: readonly Subject[], others: reado
 type Outcome = { readonly rows: Row[]; readonly faults: string[]; readonly soak?: unknown };
 
 async function performAll(bench: Bench, flags: Flags): Promise<Outcome> {
-  const taking = ({ name }: Subject) => !flags.without.includes(name);
-  const own = [bareProxy, bufferingProxy, troupe(flags.command)].filter(taking);
+  const taking = ({ name }: Subject) => !flags.without.some((left) => name === left || name.startsWith(`${left}, `));
+  const governed = troupe(flags.command, true);
+  const own = [bareProxy, bufferingProxy, governed, troupe(flags.command)].filter(taking);
   if (flags.soak) {
     const { series, ...outcome } = await performSoak(bench, own.at(-1)!, flags.minutes);
     return { ...outcome, soak: series };
@@ -127,7 +128,7 @@ async function performAll(bench: Bench, flags: Flags): Promise<Outcome> {
     if (!flags.quick) console.log(`\n${chosen.name}: ${chosen.about}\n\n${tableOf(rows)}`);
   }
   if (flags.only.includes(startScenario.name)) {
-    const subjects = [...own, ...others].filter((subject) => subject !== bufferingProxy);
+    const subjects = [...own, ...others].filter((one) => one !== bufferingProxy && one !== governed);
     const rows = await performStart(bench, subjects, flags.command, flags.rounds, flags.quick ? 0 : 1);
     outcome.rows.push(...rows);
     if (!flags.quick) console.log(`\n${startScenario.name}: ${startScenario.about}\n\n${tableOf(rows)}`);

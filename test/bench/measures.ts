@@ -40,8 +40,14 @@ export const fragmentsPerSecond = ratio("fragments", "/s", ({ fragments, seconds
 export const callTime = [0.5, 0.99].map((share) =>
   added(`call, p${share * 100}`, "ms", ({ callMs }) => quantile(callMs, share)),
 );
+export const besideTime = [0.5, 0.99].map((share) =>
+  added(`/healthz beside it, p${share * 100}`, "ms", ({ besideMs }) => quantile(besideMs, share)),
+);
 export const firstFragmentTime = [0.5, 0.99].map((share) =>
   added(`first fragment, p${share * 100}`, "ms", ({ firstFragmentMs }) => quantile(firstFragmentMs, share)),
+);
+export const firstFragmentRatio = [0.5, 0.99].map((share) =>
+  ratio(`first fragment, p${share * 100}`, "ms", ({ firstFragmentMs }) => quantile(firstFragmentMs, share)),
 );
 /** From the provider's sending to the client's receiving. */
 export const fragmentTime = [0.5, 0.99].map((share) =>

@@ -44,7 +44,7 @@ export async function performJob(processes: Processes, job: Job): Promise<LoadRe
 export function jobFor(
   running: Running,
   { call }: Case,
-  scenario: Pick<Scenario, "load" | "warmupSeconds" | "seconds">,
+  scenario: Pick<Scenario, "load" | "beside" | "warmupSeconds" | "seconds">,
 ): Job {
   const address = running.address(call);
   return {
@@ -58,6 +58,7 @@ export function jobFor(
     promptKind: call.promptKind,
     identified: call.identified,
     load: scenario.load,
+    beside: scenario.beside,
     warmupSeconds: scenario.warmupSeconds,
     seconds: scenario.seconds,
     watched: running.pids,

@@ -1,11 +1,15 @@
 /** What is measured, as data: who is asked for what, under which load, and what is wanted of the result. */
 import { bytesPerChar } from "./answer-shape.ts";
 import { type CallSpec, call } from "./calls.ts";
+import { type ClientFormat, clientFormats } from "./client-formats.ts";
 import type { Job } from "./job.ts";
 import {
+  besideTime,
   burstMeasures,
+  callTime,
   cpuPerCall,
   cpuPerFragment,
+  firstFragmentRatio,
   firstFragmentTime,
   fragmentTime,
   heldBack,
@@ -17,6 +21,7 @@ import {
   residentAfter,
 } from "./measures.ts";
 import { maxOpenFiles } from "./process-stats.ts";
+import { nativeFormats } from "./subjects.ts";
 
 export type Case = { readonly label: string; readonly subject: string; readonly call: CallSpec };
 
@@ -34,6 +39,7 @@ export type Scenario = {
   /** The first is what the others are set against. */
   readonly cases: readonly Case[];
   readonly load: Job["load"];
+  readonly beside?: Job["beside"];
   readonly warmupSeconds: number;
   readonly seconds: number;
   /** A new process for each round: memory that was once used is not given back. */
@@ -45,6 +51,8 @@ export type Scenario = {
 const bare = (spec: CallSpec): Case => ({ label: "bare proxy", subject: "bare proxy", call: spec });
 const troupe = (label: string, spec: CallSpec): Case => ({ label, subject: "troupe", call: spec });
 
+const governed = (label: string, spec: CallSpec): Case => ({ label, subject: "troupe, governed", call: spec });
+
 const atMost = (label: string, measure: Measure, most: number, of: Target["of"] = "comparison"): Target => ({
   label,
   measure,
@@ -54,11 +62,11 @@ const atMost = (label: string, measure: Measure, most: number, of: Target["of"] 
 
 /** What the surfaces and dialects are called in the table, and how much more than the bare proxy each may take. */
 const kinds: readonly { label: string; changes: Partial<CallSpec>; call: number; fragment: number }[] = [
-  { label: "gateway", changes: {}, call: 1.25, fragment: 1.1 },
-  { label: "persona", changes: { surface: "persona" }, call: 1.5, fragment: 1.5 },
-  { label: "gateway → Anthropic", changes: { family: "anthropic" }, call: 1.6, fragment: 1.5 },
-  { label: "gateway → Google", changes: { family: "google" }, call: 1.6, fragment: 1.5 },
-  { label: "gateway → xAI responses", changes: { family: "xai" }, call: 1.6, fragment: 1.5 },
+  { label: "gateway", changes: {}, call: 1.8, fragment: 1.1 },
+  { label: "persona", changes: { surface: "persona" }, call: 2, fragment: 1.5 },
+  { label: "gateway → Anthropic", changes: { family: "anthropic" }, call: 2, fragment: 1.5 },
+  { label: "gateway → Google", changes: { family: "google" }, call: 2, fragment: 1.5 },
+  { label: "gateway → xAI responses", changes: { family: "xai" }, call: 2, fragment: 1.5 },
 ];
 
 const base = {
@@ -74,6 +82,7 @@ const kindCases = (changes: Partial<CallSpec>): Case[] => [
 ];
 
 const paced = { shape: "-f100-i10", streamed: true } as const;
+const large = call({ promptChars: 400_000, promptKind: "agent" });
 const burst = { shape: "-f200", streamed: true } as const;
 
 /** A call of Anthropic's clients to Anthropic, which passes as it came, beside one of OpenAI's clients to OpenAI. */
@@ -82,6 +91,42 @@ const nativeCases = (changes: Partial<CallSpec>): Case[] => [
   troupe("gateway, Messages → Anthropic", call({ ...changes, family: "anthropic", format: "messages" })),
 ];
 const nativeTarget = (measure: Measure) => [atMost("gateway, Messages → Anthropic", measure, 1)];
+
+/** Every format of a client to every format of a provider; what a provider speaks itself passes as it came. */
+const pairs = (Object.keys(clientFormats) as ClientFormat[]).flatMap((format) =>
+  (["openai", "anthropic", "google", "xai"] as const).map((family) => ({
+    label: `gateway, ${format} → ${family}`,
+    changes: { format, family },
+    isNative: nativeFormats[family] === format,
+  })),
+);
+
+/** An agent's prompt in every format, native and translated, in kilobytes. */
+const prompts = (kilobytes: number): Scenario => {
+  const agent = { promptChars: kilobytes * 1000, promptKind: "agent" } as const;
+  const chosen = pairs.filter(({ changes, isNative }) => isNative || changes.family !== "xai");
+  return {
+    ...base,
+    name: `prompt-${kilobytes}k`,
+    about: `plain calls with ${kilobytes} KB of an agent's turns and tools, 4 callers`,
+    cases: [bare(call(agent)), ...chosen.map((pair) => troupe(pair.label, call({ ...agent, ...pair.changes })))],
+    load: { kind: "closed", connections: 4 },
+    measures: [cpuPerCall, ...callTime],
+    targets: chosen.map(({ label, isNative }) => atMost(label, cpuPerCall, isNative ? 1.5 : 3)),
+  };
+};
+
+const rate = (perSecond: number): Scenario => ({
+  ...base,
+  name: `rate-${perSecond}`,
+  about: `${perSecond} plain calls a second: what a call waits for where nothing is busy`,
+  cases: kindCases({}),
+  load: { kind: "open", perSecond },
+  warmupSeconds: 2,
+  seconds: 5,
+  measures: [...callTime, cpuPerCall],
+  targets: perSecond === 200 ? [atMost("gateway", callTime[0]!, 0.35), atMost("gateway", callTime[1]!, 0.5)] : [],
+});
 
 /** What the memory of one caller's or of two callers' bodies may come to. */
 const bodiesInMemory = [atMost("gateway", peakPerBody, 6, "value"), atMost("persona", peakPerBody, 10, "value")];
@@ -153,6 +198,69 @@ export const scenarios: readonly Scenario[] = [
     load: { kind: "closed", connections: 32 },
     measures: plainMeasures,
     targets: kinds.map((kind) => atMost(kind.label, cpuPerCall, kind.call)),
+  },
+  {
+    ...base,
+    name: "cold",
+    about: "the first 20,000 plain calls after a start, 64 callers",
+    cases: kindCases({}),
+    load: { kind: "first", connections: 64, calls: 20_000 },
+    warmupSeconds: 0,
+    fresh: true,
+    measures: [cpuPerCall, residentAfter],
+    targets: [atMost("gateway", cpuPerCall, 2.2), atMost("gateway", residentAfter, 100, "value")],
+  },
+  {
+    ...base,
+    name: "governed",
+    about: "plain calls that count against two budgets, beside those that count against none, 32 callers",
+    cases: [bare(call({})), troupe("gateway", call({})), governed("gateway, two budgets", call({}))],
+    load: { kind: "closed", connections: 32 },
+    measures: plainMeasures,
+  },
+  rate(200),
+  rate(1000),
+  rate(3000),
+  prompts(16),
+  prompts(400),
+  {
+    ...base,
+    name: "beside-large",
+    about: "/healthz beside 8 callers with 400 KB of an agent's turns each",
+    cases: [
+      { ...bare(large), label: "bare proxy that buffers", subject: "buffering proxy" },
+      troupe("gateway", large),
+      troupe("gateway → Anthropic", { ...large, family: "anthropic" }),
+    ],
+    load: { kind: "closed", connections: 8 },
+    beside: { path: "/healthz", perSecond: 50 },
+    measures: [...besideTime, cpuPerCall],
+    targets: ["gateway", "gateway → Anthropic"].map((label) => atMost(label, besideTime[1]!, 20, "value")),
+  },
+  {
+    ...base,
+    name: "matrix",
+    about: "plain calls of every format to every provider, 32 callers",
+    cases: [bare(call({})), ...pairs.map(({ label, changes }) => troupe(label, call(changes)))],
+    load: { kind: "closed", connections: 32 },
+    measures: plainMeasures,
+  },
+  {
+    ...base,
+    name: "matrix-stream",
+    about: "the same with 200 streams at a time of 100 fragments, 10 ms apart",
+    cases: [bare(call(paced)), ...pairs.map(({ label, changes }) => troupe(label, call({ ...paced, ...changes })))],
+    load: { kind: "closed", connections: 200 },
+    measures: pacedMeasures,
+  },
+  {
+    ...base,
+    name: "first-of-64",
+    about: "the first fragment of 64 streams at a time, of 200 fragments, as fast as they are taken",
+    cases: kindCases(burst),
+    load: { kind: "closed", connections: 64 },
+    measures: firstFragmentRatio,
+    targets: [atMost("gateway", firstFragmentRatio[0]!, 2)],
   },
   {
     ...base,
@@ -290,6 +398,8 @@ function lightened(load: Job["load"]): Job["load"] {
   switch (load.kind) {
     case "closed":
       return { ...load, connections: Math.min(load.connections, 20) };
+    case "first":
+      return { ...load, connections: 20, calls: 100 };
     case "open":
       return { ...load, perSecond: 100 };
     case "held":

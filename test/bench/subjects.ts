@@ -3,6 +3,8 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { freePort } from "../helpers/free-port.ts";
 import { type CallSpec, fieldsOf, mockModel, personaId } from "./calls.ts";
+import { type ClientFormat, clientFormats } from "./client-formats.ts";
+import type { FamilyName } from "./mock-families.ts";
 import { processTree } from "./process-stats.ts";
 import type { Launch, Processes } from "./processes.ts";
 
@@ -80,26 +82,43 @@ export function ignoreOutput(child: Child): void {
   for (const stream of [child.stdout, child.stderr]) void stream.pipeTo(new WritableStream()).catch(() => {});
 }
 
-const openAiAddress = (port: number, call: CallSpec): Address => ({
+/** The format in which the mock provider of each family is called here. */
+export const nativeFormats: Record<FamilyName, ClientFormat> = {
+  openai: "chat",
+  anthropic: "messages",
+  google: "generate-content",
+  xai: "responses",
+};
+
+const keyHeaders: Record<FamilyName, Record<string, string>> = {
+  openai: { authorization: "Bearer bench" },
+  anthropic: { "x-api-key": "bench", "anthropic-version": "2023-06-01" },
+  google: { "x-goog-api-key": "bench" },
+  xai: { authorization: "Bearer bench" },
+};
+
+/** What a proxy can carry that translates nothing. */
+const isUntranslated = ({ surface, identified, family, format }: CallSpec) =>
+  surface === "gateway" && !identified && nativeFormats[family] === format;
+
+const untranslated = (port: number, call: CallSpec): Address => ({
   port,
-  path: "/v1/chat/completions",
-  headers: { authorization: "Bearer bench" },
+  path: clientFormats[call.format].path(mockModel(call), call.streamed),
+  headers: keyHeaders[call.family],
   model: mockModel(call),
   fields: {},
 });
 
-const plainGateway = (call: CallSpec) => call.surface === "gateway" && call.family === "openai" && !call.identified;
-
 function ownProxy(name: string, ...options: string[]): Subject {
   return {
     name,
-    answers: plainGateway,
+    answers: isUntranslated,
     async start({ processes, mockPort }) {
       const port = freePort();
       const upstream = `http://127.0.0.1:${mockPort}`;
       const command = [process.execPath, script("baseline.ts"), String(port), upstream, ...options];
       const running = await launch(processes, { command, own: true }, `http://127.0.0.1:${port}/`);
-      return { ...running, address: (call) => openAiAddress(port, call) };
+      return { ...running, address: (call) => untranslated(port, call) };
     },
   };
 }
@@ -117,7 +136,13 @@ export function withProfiles([bun = "", ...program]: readonly string[], folder: 
 }
 
 /** Writes a config and personas for the mock. @returns the arguments of `serve` */
-function prepareTroupe(folder: string, port: number, mockPort: number, personas: Record<string, string>) {
+function prepareTroupe(
+  folder: string,
+  port: number,
+  mockPort: number,
+  personas: Record<string, string>,
+  more: readonly string[],
+) {
   const origin = `http://127.0.0.1:${mockPort}`;
   const file = join(folder, "troupe.yaml");
   mkdirSync(join(folder, "personas/bench"), { recursive: true });
@@ -134,20 +159,34 @@ function prepareTroupe(folder: string, port: number, mockPort: number, personas:
     ...[provider("openai", "/v1"), provider("anthropic", "/v1"), provider("google", "/v1beta"), provider("xai", "/v1")],
     // The limiter works as ever; it only never refuses: the most that can be set.
     "tiers: { pro: 1000000 }",
+    ...more,
   ];
   writeFileSync(file, `${lines.join("\n")}\n`);
   return ["serve", "--config", file];
 }
 
-export function troupe(command: readonly string[]): Subject {
+function addressOf(call: CallSpec) {
+  const isPersona = call.surface === "persona";
+  const model = isPersona ? personaId(call) : `${call.family}/${mockModel(call)}`;
+  return { model, path: (isPersona ? "" : "/gateway") + clientFormats[call.format].path(model, call.streamed) };
+}
+
+/** Two budgets that apply to every call; without a price none could be reserved. */
+const governance = [
+  "budgets: { all: { month: 1000000000 }, keys: { day: 1000000000 } }",
+  'prices: [{ match: "*", input: 1, output: 4 }]',
+];
+
+/** @param governed whether calls count against budgets too; key, exact limit, ledger, log and metrics are always on */
+export function troupe(command: readonly string[], governed = false): Subject {
   return {
-    name: "troupe",
+    name: governed ? "troupe, governed" : "troupe",
     answers: () => true,
     async start({ processes, folder, mockPort, calls }) {
       const port = freePort();
       const asked = calls.filter((call) => call.surface === "persona");
       const personas = Object.fromEntries(asked.map((call) => [personaId(call), `${call.family}/${mockModel(call)}`]));
-      const args = prepareTroupe(folder, port, mockPort, personas);
+      const args = prepareTroupe(folder, port, mockPort, personas, governed ? governance : []);
       const what = { command: [...command, ...args], cwd: folder };
       const running = await launch(processes, what, `http://127.0.0.1:${port}/healthz`);
       const key = readFileSync(join(folder, "data/first-key"), "utf8").trim();
@@ -155,9 +194,8 @@ export function troupe(command: readonly string[]): Subject {
         ...running,
         address: (call) => ({
           port,
-          path: `${call.surface === "persona" ? "" : "/gateway"}/v1/${call.format === "chat" ? "chat/completions" : "messages"}`,
+          ...addressOf(call),
           headers: { authorization: `Bearer ${key}` },
-          model: call.surface === "persona" ? personaId(call) : `${call.family}/${mockModel(call)}`,
           fields: fieldsOf(call),
         }),
       };
@@ -185,14 +223,14 @@ http {
 
 const nginx: Subject = {
   name: "nginx",
-  answers: plainGateway,
+  answers: isUntranslated,
   async start({ processes, folder, mockPort }) {
     const port = freePort();
     const file = join(folder, "nginx.conf");
     writeFileSync(file, nginxConfig(port, mockPort, folder));
     const command = ["nginx", "-p", folder, "-c", file, "-e", "stderr"];
     const running = await launch(processes, { command }, `http://127.0.0.1:${port}/`);
-    return { ...running, address: (call) => openAiAddress(port, call) };
+    return { ...running, address: (call) => untranslated(port, call) };
   },
 };
 
@@ -219,7 +257,8 @@ function peer(description: PeerDescription): Subject {
   const families = description.families ?? ["openai"];
   return {
     name: description.name,
-    answers: (call) => call.surface === "gateway" && !call.identified && families.includes(call.family),
+    answers: (call) =>
+      call.surface === "gateway" && !call.identified && call.format === "chat" && families.includes(call.family),
     async start({ processes, folder, mockPort, calls }) {
       const port = freePort();
       const models = JSON.stringify([...new Set(calls.map(mockModel))]);
