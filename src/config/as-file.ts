@@ -33,15 +33,26 @@ function withoutSecrets(url: string): string {
 
 const storeFrom = ({ url, ...rest }: StoreConfig) => ({ url: withoutSecrets(url), ...(snakeKeys(rest) as object) });
 
-function providerFrom({ name: _, dialect, baseUrl, apiKey, headers, modelRules, timeouts, ...rest }: ProviderConfig) {
+function providerFrom({
+  name: _,
+  dialect,
+  baseUrl,
+  apiKey,
+  headers,
+  models,
+  options,
+  modelRules,
+  ...rest
+}: ProviderConfig) {
   return {
     dialect,
     base_url: baseUrl,
     ...(apiKey !== undefined && { api_key: hidden }),
-    ...rest,
+    models,
+    options,
     headers: Object.fromEntries(Object.keys(headers).map((header) => [header, hidden])),
     model_rules: modelRules,
-    timeouts: snakeKeys(timeouts),
+    ...(snakeKeys(rest) as object),
   };
 }
 

@@ -1,6 +1,6 @@
 /** The configuration file: the one that is named, or the first of the usual ones. */
 import type { Diagnostic } from "../lib/yaml/yaml.ts";
-import type { ReadFile } from "./variables.ts";
+import { type ReadFile, withoutPlace } from "./variables.ts";
 
 const defaultFiles = ["troupe.yaml", "troupe.yml", "/etc/troupe/troupe.yaml", "/etc/troupe/troupe.yml"];
 /** Names that people take for those. */
@@ -48,9 +48,4 @@ export function findFile(flag: string | undefined, variable: string | undefined,
   }
   const by = flag === undefined ? "TROUPE_CONFIG" : "--config";
   return { errors: [withoutPlace(named, "", `does not exist, but ${by} names it`)], warnings: [] };
-}
-
-/** A diagnostic about a whole file, or what is none: a flag, a variable. */
-export function withoutPlace(file: string, path: string, message: string): Diagnostic {
-  return { file, line: 0, column: 0, path, message };
 }

@@ -51,8 +51,8 @@ export function isLoopback({ address }: Pick<ListenerConfig, "address">): boolea
 }
 
 function entriesOf(listen: NonNullable<ConfigFile["listen"]>): Entry[] {
-  if (Array.isArray(listen)) return listen.flatMap((one, at) => entryOf(one, ["listen", at]));
-  return entryOf(listen, ["listen"]);
+  if (typeof listen === "string" || "address" in listen) return entryOf(listen, ["listen"]);
+  return listen.flatMap((one, at) => entryOf(one, ["listen", at]));
 }
 
 /** A text may hold several addresses, separated by commas: an environment variable has no other way. */

@@ -11,14 +11,15 @@ import { blockError, coordinationError, databaseError, hostError, originError } 
 import { aliasError } from "./aliases.ts";
 import type { ProviderCatalog } from "./catalog.ts";
 import type { AlertsConfig, Config, StoreConfig } from "./config.ts";
-import { findFile, withoutPlace } from "./find-file.ts";
+import { filled } from "./filled.ts";
+import { findFile } from "./find-file.ts";
 import { formatAddress, listenersFrom, type Override } from "./listeners.ts";
 import { providersFrom } from "./providers.ts";
 import { fromText, resolveReferences } from "./references.ts";
 import type { Origin } from "./report.ts";
-import { type AlertsFile, ConfigFile, type FilledConfigFile, StoreFile } from "./schema.ts";
-import { otherVariables, type Setting, settings, withDefaults } from "./settings.ts";
-import { type Environment, environmentDiagnostic, type ReadFile, Variables } from "./variables.ts";
+import { type AlertsFile, ConfigFile, StoreFile } from "./schema.ts";
+import { otherVariables, type Setting, settings } from "./settings.ts";
+import { type Environment, type ReadFile, Variables, withoutPlace } from "./variables.ts";
 
 /** As given on the command line, unchecked. */
 export type Flags = {
@@ -57,7 +58,10 @@ export type LoadResult = LoadedConfig | { readonly errors: readonly Diagnostic[]
 /** The "file" of an error in a flag. */
 export const commandLine = "command line";
 
-const workersSetting = settings.find(({ variable }) => variable === "TROUPE_WORKERS")!;
+/** Settings of the file that have a flag of their own. */
+const flagSettings = (["data", "personas", "workers"] as const).map(
+  (name) => [name, settings.find(({ path }) => path.join() === name)!] as const,
+);
 
 /** Reads nothing but through the input. */
 export function loadConfig(input: ConfigInput, catalog: ProviderCatalog): LoadResult {
@@ -84,7 +88,7 @@ class ConfigLoader {
     const file = this.#readFile();
     for (const [key, value] of Object.entries(file)) this.#recordOrigins(value, [key]);
     this.#overlay(file);
-    const config = this.#configFrom(withDefaults(ConfigFile, file) as FilledConfigFile);
+    const config = this.#configFrom(filled(ConfigFile, file));
     this.#warnOfUnknownVariables();
     const errors = [...this.#errors, ...this.#variables.errors];
     if (errors.length > 0) return { errors: errors.toSorted((a, b) => placeOf(a) - placeOf(b)) };
@@ -139,30 +143,18 @@ class ConfigLoader {
 
   /** Puts the environment's values over the file's, and the flags' over both. */
   #overlay(file: Record<string, unknown>): void {
-    for (const setting of settings) {
-      const text = this.#input.env[setting.variable];
-      if (text === undefined || text === "") continue;
-      const value = fromText(text, setting.schema);
-      const errors = schemaErrors(setting.schema, value).map(({ path, message }) =>
-        environmentDiagnostic(setting.variable + formatPath(path), message),
-      );
-      this.#errors.push(...errors);
-      if (errors.length === 0) this.#put(file, setting.path, value, fromVariable(setting.variable));
-    }
-    const { data, personas, workers } = this.#input.flags;
-    if (data !== undefined) this.#put(file, ["data"], data, fromFlag("--data"));
-    if (personas !== undefined) this.#put(file, ["personas"], personas, fromFlag("--personas"));
-    if (workers !== undefined) this.#putFlag(file, "--workers", workers, workersSetting);
+    const { env, flags } = this.#input;
+    for (const setting of settings) this.#put(file, setting, env[setting.variable], fromVariable(setting.variable));
+    for (const [name, setting] of flagSettings) this.#put(file, setting, flags[name], fromFlag(`--${name}`));
   }
 
-  #putFlag(file: Record<string, unknown>, flag: string, text: string, { path, schema }: Setting): void {
+  #put(file: Record<string, unknown>, { path, schema }: Setting, text: string | undefined, origin: Origin): void {
+    if (text === undefined || text === "") return;
     const value = fromText(text, schema);
-    const errors = schemaErrors(schema, value).map(({ message }) => withoutPlace(commandLine, flag, message));
-    this.#errors.push(...errors);
-    if (errors.length === 0) this.#put(file, path, value, fromFlag(flag));
-  }
-
-  #put(file: Record<string, unknown>, path: Setting["path"], value: unknown, origin: Origin): void {
+    const errors = schemaErrors(schema, value);
+    for (const { path: inner, message } of errors)
+      this.#errors.push(withoutPlace(origin.where, origin.name + formatPath(inner), message));
+    if (errors.length > 0) return;
     let holder = file;
     for (const key of path.slice(0, -1)) {
       holder[key] ??= {};
@@ -172,14 +164,15 @@ class ConfigLoader {
     this.#setOrigin(path, origin);
   }
 
-  #configFrom(file: FilledConfigFile): Config {
-    const { limits, idempotency } = file;
+  #configFrom({ store, alerts, timeouts, ...file }: ConfigFile): Config {
+    const { budgets, usage, admin } = file;
     const listen = this.#listeners(file.listen);
     return {
+      ...file,
       listen,
       data: this.#dataFolder(file.data),
-      ...(file.store !== undefined && { store: this.#store(file.store) }),
-      ...(file.coordination !== undefined && { coordination: this.#coordination(file.coordination, file.store) }),
+      ...(store !== undefined && { store: this.#store(store) }),
+      ...(file.coordination !== undefined && { coordination: this.#coordination(file.coordination, store) }),
       personas: {
         folder: resolve(this.#folderOf("personas"), file.personas ?? "personas"),
         isNamed: file.personas !== undefined,
@@ -188,7 +181,7 @@ class ConfigLoader {
       providers: providersFrom(file.providers, {
         catalog: this.#catalog,
         variables: this.#variables,
-        timeouts: file.timeouts,
+        timeouts,
         report: this.#report,
         check: (schema: TObject, value, at) => {
           const errors = this.#source.check(schema, value, at);
@@ -201,55 +194,17 @@ class ConfigLoader {
       }),
       aliases: this.#aliases(file.aliases),
       tiers: this.#tiers(file.tiers),
-      budgets: {
-        all: file.budgets.all,
-        tiers: file.budgets.tiers,
-        keys: file.budgets.keys,
-        tags: file.budgets.tags,
-        unknownPrice: file.budgets.unknown_price,
-        assumedOutputTokens: file.budgets.assumed_output_tokens,
-        assumedToolUses: file.budgets.assumed_tool_uses,
-        estimateFactor: file.budgets.estimate_factor,
-        ...(file.budgets.tag_header !== undefined && { tagHeader: file.budgets.tag_header.toLowerCase() }),
-      },
-      limits: {
-        bodyBytes: limits.body_bytes,
-        ...(limits.body_memory_bytes !== undefined && { bodyMemoryBytes: limits.body_memory_bytes }),
-        jsonDepth: limits.json_depth,
-        jsonValues: limits.json_values,
-        jsonKeys: limits.json_keys,
-        jsonStringBytes: limits.json_string_bytes,
-        bodySeconds: limits.body_seconds,
-        concurrentRequests: limits.concurrent_requests,
-        backgroundResponses: limits.background_responses,
-        anonymousPerMinute: limits.anonymous_per_minute,
-        ...(limits.gateway_per_minute !== undefined && { gatewayPerMinute: limits.gateway_per_minute }),
-      },
-      streams: { keepAliveSeconds: file.streams.keep_alive_seconds },
-      shutdown: { delaySeconds: file.shutdown.delay_seconds, drainSeconds: file.shutdown.drain_seconds },
-      idempotency: {
-        retentionHours: idempotency.retention_hours,
-        finishAfterDisconnect: idempotency.finish_after_disconnect,
-        recordBytes: idempotency.record_bytes,
-      },
-      conversations: { retentionDays: file.conversations.retention_days },
-      usage: { retentionDays: file.usage.retention_days, metadata: file.usage.metadata.toSorted() },
-      ...(file.alerts !== undefined && { alerts: this.#alerts(file.alerts) }),
-      prices: file.prices as Config["prices"],
-      allowedHosts: this.#checkedList(["allowed_hosts"], file.allowed_hosts, hostError),
-      trustedProxies: this.#checkedList(["trusted_proxies"], file.trusted_proxies, blockError),
-      log: file.log,
-      metrics: file.metrics,
-      admin: {
-        ...(file.admin.trusted_user_header !== undefined && {
-          trustedUserHeader: file.admin.trusted_user_header.toLowerCase(),
-        }),
-      },
+      budgets: { ...budgets, ...(budgets.tagHeader !== undefined && { tagHeader: budgets.tagHeader.toLowerCase() }) },
+      usage: { ...usage, metadata: usage.metadata.toSorted() },
+      ...(alerts !== undefined && { alerts: this.#alerts(alerts) }),
+      allowedHosts: this.#checkedList(["allowed_hosts"], file.allowedHosts, hostError),
+      trustedProxies: this.#checkedList(["trusted_proxies"], file.trustedProxies, blockError),
+      admin: admin.trustedUserHeader === undefined ? {} : { trustedUserHeader: admin.trustedUserHeader.toLowerCase() },
       cors: { origins: this.#checkedList(["cors", "origins"], file.cors.origins, originError) },
     };
   }
 
-  #listeners(listen: FilledConfigFile["listen"]): Config["listen"] {
+  #listeners(listen: ConfigFile["listen"]): Config["listen"] {
     const host = this.#override("--host", this.#input.flags.host, "TROUPE_HOST");
     const port = this.#override("--port", this.#input.flags.port, "TROUPE_PORT");
     const listeners = listenersFrom(listen, {
@@ -289,18 +244,12 @@ class ConfigLoader {
     return resolve(this.#folderOf("data"), given ?? (byService || "data"));
   }
 
-  #store(given: NonNullable<FilledConfigFile["store"]>): StoreConfig {
+  #store(given: NonNullable<ConfigFile["store"]>): StoreConfig {
     const isAddress = typeof given === "string";
-    const file = withDefaults(StoreFile, isAddress ? { url: given } : given) as Required<StoreFile>;
-    const error = databaseError(file.url);
+    const store = filled(StoreFile, isAddress ? { url: given } : given);
+    const error = databaseError(store.url);
     if (error !== undefined) this.#report(isAddress ? ["store"] : ["store", "url"], error);
-    return {
-      url: file.url,
-      pool: file.pool,
-      statementSeconds: file.statement_seconds,
-      leaseSeconds: file.lease_seconds,
-      keysWithoutDatabaseSeconds: file.keys_without_database_seconds,
-    };
+    return store;
   }
 
   /** Variables may have given one of both alone. */
@@ -318,7 +267,7 @@ class ConfigLoader {
     return { urls, secret };
   }
 
-  #coordination(url: string, store: FilledConfigFile["store"]): string {
+  #coordination(url: string, store: ConfigFile["store"]): string {
     const error =
       coordinationError(url) ??
       (store === undefined ? "needs 'store: postgres://…': with SQLite one machine counts for itself" : undefined);
@@ -389,7 +338,9 @@ class ConfigLoader {
         known.map((one) => one.slice("TROUPE_".length)),
       );
       if (guess !== undefined) {
-        this.#warnings.push(environmentDiagnostic(name, `is not a known variable; did you mean TROUPE_${guess}?`));
+        this.#warnings.push(
+          withoutPlace("environment", name, `is not a known variable; did you mean TROUPE_${guess}?`),
+        );
       }
     }
   }

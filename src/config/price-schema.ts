@@ -7,7 +7,7 @@ export const dollars = (of: string) => optional(Type.Number({ minimum: 0, maximu
 
 const perMillion = (kind: string) => dollars(`Dollars per million ${kind}.`);
 
-const priceRates = {
+const rates = {
   input: perMillion("input tokens"),
   cache_read: perMillion("tokens read from a cache"),
   cache_write: perMillion("tokens written to a cache"),
@@ -27,16 +27,18 @@ const priceRates = {
   ),
 };
 
+export const PriceRatesFile = Type.Object(rates, closed);
+
 export const PriceFile = Type.Object(
   {
     match: text("A glob over `<provider>/<model>`; `*` matches anything."),
-    ...priceRates,
+    ...rates,
     tiers: optional(
       Type.Array(
         Type.Object(
           {
             above: Type.Integer({ minimum: 0, description: "Input tokens; what has more costs this." }),
-            ...priceRates,
+            ...rates,
           },
           closed,
         ),
@@ -44,14 +46,10 @@ export const PriceFile = Type.Object(
       ),
     ),
     service_tiers: optional(
-      KeyedRecord(
-        keyOfLength(64),
-        Type.Union([Type.Number({ minimum: 0, maximum: 1000 }), Type.Object(priceRates, closed)]),
-        {
-          description:
-            "By the name of the service tier: a factor, or rates; of a long input in proportion to its tier. So are named `inference_geo_us` and `speed_fast`. Default: 0.5 for `batch` and `flex`.",
-        },
-      ),
+      KeyedRecord(keyOfLength(64), Type.Union([Type.Number({ minimum: 0, maximum: 1000 }), PriceRatesFile]), {
+        description:
+          "By the name of the service tier: a factor, or rates; of a long input in proportion to its tier. So are named `inference_geo_us` and `speed_fast`. Default: 0.5 for `batch` and `flex`.",
+      }),
     ),
   },
   closed,
@@ -59,7 +57,7 @@ export const PriceFile = Type.Object(
 
 export const UnknownPriceFile = Type.Object(
   {
-    unknown_price: Type.Object(priceRates, { ...closed, description: "What a model costs that no price is known of." }),
+    unknown_price: Type.Object(rates, { ...closed, description: "What a model costs that no price is known of." }),
   },
   closed,
 );

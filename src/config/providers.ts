@@ -5,15 +5,15 @@ import { suggest } from "../lib/suggest.ts";
 import type { Diagnostic } from "../lib/yaml/yaml.ts";
 import type { ProviderCatalog, RemoteEntry } from "./catalog.ts";
 import type { ProviderConfig, Timeouts } from "./config.ts";
+import { type Filled, filled, withDefaults } from "./filled.ts";
 import type { Report } from "./report.ts";
-import type { FilledConfigFile, ProviderFile } from "./schema.ts";
-import { withDefaults } from "./settings.ts";
-import { environmentDiagnostic, type Found, type Variables } from "./variables.ts";
+import { ProviderFile } from "./schema.ts";
+import { type Found, type Variables, withoutPlace } from "./variables.ts";
 
 type ProviderContext = {
   readonly catalog: ProviderCatalog;
   readonly variables: Variables;
-  readonly timeouts: FilledConfigFile["timeouts"];
+  readonly timeouts: Timeouts;
   readonly report: Report;
   /** Checks a part of the file. */
   readonly check: (schema: TObject, value: unknown, at: readonly PathPart[]) => readonly Diagnostic[];
@@ -23,6 +23,9 @@ type ProviderContext = {
   /** What most operators did not mean, though nothing is wrong with it. */
   readonly hint: (path: readonly PathPart[], message: string) => void;
 };
+
+/** What the file says of a provider. */
+type Entry = Partial<Filled<typeof ProviderFile>>;
 
 /** Those of the file in its order, then those of the environment. */
 export function providersFrom(
@@ -34,19 +37,20 @@ export function providersFrom(
   return [...named, ...others.map((one) => fromEnvironment(one, context))].filter((one) => one !== undefined);
 }
 
-function fromFile(name: string, entry: ProviderFile, context: ProviderContext): ProviderConfig | undefined {
+function fromFile(name: string, file: ProviderFile, context: ProviderContext): ProviderConfig | undefined {
   const { report, catalog } = context;
   const at = ["providers", name];
   const misnamed = nameError(name, catalog);
   if (misnamed !== undefined) report(at, misnamed);
+  const entry = filled(ProviderFile, file);
   const dialect = formatOf(name, entry, context);
   if (dialect === undefined) return undefined;
-  const { enabled = true, options = {}, model_rules: modelRules = [], headers = {}, models = [] } = entry;
+  const { enabled, options = {}, modelRules = [], headers = {}, models = [] } = entry;
   checkParts(dialect, options, modelRules, at, context);
   checkHeaders(headers, at, report);
   const found = lookUp(environmentOf(name, dialect), context.variables);
   if (!enabled) {
-    const key = entry.api_key ? "its api_key" : found.apiKey?.from;
+    const key = entry.apiKey ? "its api_key" : found.apiKey?.from;
     if (key !== undefined) context.hint([...at, "enabled"], `turns ${name} off, though a key for it is set (${key})`);
     return undefined;
   }
@@ -65,9 +69,9 @@ function fromFile(name: string, entry: ProviderFile, context: ProviderContext): 
     models,
     options: optionsOf(dialect, { ...optionsFound(found, entry, at, context), ...options }),
     modelRules,
-    timeouts: timeoutsOf({ ...context.timeouts, ...entry.timeouts }),
-    ...(entry.unsupported_tools === "drop" && { unsupportedTools: "drop" as const }),
-    ...(entry.upstream_store === true && { upstreamStore: true as const }),
+    timeouts: { ...context.timeouts, ...entry.timeouts },
+    ...(entry.unsupportedTools === "drop" && { unsupportedTools: "drop" as const }),
+    ...(entry.upstreamStore && { upstreamStore: true as const }),
   };
 }
 
@@ -78,7 +82,7 @@ function fromEnvironment(dialect: RemoteEntry, context: ProviderContext): Provid
   if (present === undefined) return warnOfEmptyFile(dialect, context);
   const at = ["providers", name];
   const lacks = (what: string): undefined => {
-    context.warn(environmentDiagnostic(present.from, `does not set up the provider ${name}: ${what}`));
+    context.warn(withoutPlace("environment", present.from, `does not set up the provider ${name}: ${what}`));
   };
   if (dialect.baseUrl === "" && found.baseUrl === undefined) {
     return lacks(`it needs an address, from ${dialect.environment.baseUrl.join(" or ") || "base_url in the file"}`);
@@ -92,8 +96,7 @@ function fromEnvironment(dialect: RemoteEntry, context: ProviderContext): Provid
   const options = optionsOf(dialect, optionsFound(found, {}, at, context));
   const missing = closed(dialect.options).required?.filter((key) => !Object.hasOwn(options, key)) ?? [];
   if (missing.length > 0) return lacks(`it needs ${missing.map((key) => `options.${key}`).join(", ")} in the file`);
-  const timeouts = timeoutsOf(context.timeouts);
-  const rest = { headers: {}, models: [], options, modelRules: [], timeouts };
+  const rest = { headers: {}, models: [], options, modelRules: [], timeouts: context.timeouts };
   return { name, dialect: name, baseUrl, ...(apiKey !== undefined && { apiKey }), ...rest };
 }
 
@@ -102,7 +105,7 @@ function warnOfEmptyFile({ name, environment }: RemoteEntry, { variables, warn }
   for (const variable of environment.keys) {
     const { from, value = "" } = variables.find(variable) ?? {};
     if (from !== undefined && from !== variable && value === "")
-      warn(environmentDiagnostic(variable, `does not set up the provider ${name}: ${from} is empty`));
+      warn(withoutPlace("environment", variable, `does not set up the provider ${name}: ${from} is empty`));
   }
 }
 
@@ -111,7 +114,7 @@ function nameError(name: string, catalog: ProviderCatalog): string | undefined {
   return isLocal ? "is always there and takes no settings" : undefined;
 }
 
-function formatOf(name: string, entry: ProviderFile, { catalog, report }: ProviderContext): RemoteEntry | undefined {
+function formatOf(name: string, entry: Entry, { catalog, report }: ProviderContext): RemoteEntry | undefined {
   const wanted = entry.dialect ?? name;
   const remote = catalog.filter((one) => one.kind === "remote");
   const found = remote.find((one) => one.name === wanted);
@@ -158,7 +161,7 @@ function lookUp(environment: RemoteEntry["environment"], variables: Variables): 
 /** What the environment says of an account's options. */
 function optionsFound(
   { apiKey, isToken, options }: LookedUp,
-  entry: ProviderFile,
+  entry: Entry,
   at: readonly PathPart[],
   { setOrigin }: ProviderContext,
 ): Record<string, unknown> {
@@ -168,7 +171,7 @@ function optionsFound(
     given[option] = value;
     if (own[option] === undefined) setOrigin([...at, "options", option], from);
   }
-  if (isToken && !entry.api_key) {
+  if (isToken && !entry.apiKey) {
     given["bearer"] = true;
     if (own["bearer"] === undefined) setOrigin([...at, "options", "bearer"], apiKey!.from);
   }
@@ -187,16 +190,16 @@ const lowerCased = (headers: Readonly<Record<string, string>>) =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
 
 function apiKeyOf(
-  entry: ProviderFile,
+  entry: Entry,
   found: Found | undefined,
   at: readonly PathPart[],
   { report, setOrigin, variables }: ProviderContext,
 ): string | undefined {
   const isKey = (text: string) => /^[\x21-\x7e]+$/.test(text);
   const message = "holds a space or a character that no key has";
-  if (entry.api_key !== undefined && entry.api_key !== "") {
-    if (!isKey(entry.api_key)) report([...at, "api_key"], message);
-    return entry.api_key;
+  if (entry.apiKey !== undefined && entry.apiKey !== "") {
+    if (!isKey(entry.apiKey)) report([...at, "api_key"], message);
+    return entry.apiKey;
   }
   if (found === undefined) return undefined;
   setOrigin([...at, "api_key"], found.from);
@@ -207,14 +210,14 @@ function apiKeyOf(
 const addressForm = "must be an http or https URL without user, password, query and fragment";
 
 function baseUrlOf(
-  entry: ProviderFile,
+  entry: Entry,
   dialect: RemoteEntry,
   found: Found | undefined,
   at: readonly PathPart[],
   { report, setOrigin, variables }: ProviderContext,
 ): string | undefined {
-  if (entry.base_url !== undefined) {
-    const url = parseBaseUrl(entry.base_url);
+  if (entry.baseUrl !== undefined) {
+    const url = parseBaseUrl(entry.baseUrl);
     if (url === undefined) report([...at, "base_url"], addressForm);
     return url;
   }
@@ -279,9 +282,3 @@ function checkParts(
 
 const optionsOf = (dialect: RemoteEntry, options: unknown) =>
   (dialect.options === undefined ? {} : withDefaults(dialect.options, options)) as Record<string, unknown>;
-
-const timeoutsOf = (file: FilledConfigFile["timeouts"]): Timeouts => ({
-  connectSeconds: file.connect_seconds,
-  firstByteSeconds: file.first_byte_seconds,
-  idleSeconds: file.idle_seconds,
-});

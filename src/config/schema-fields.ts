@@ -1,5 +1,6 @@
 /** Builds the fields of the configuration's schema. */
-import { type TProperties, type TSchema, Type } from "@sinclair/typebox";
+import { type Static, type TObject, type TProperties, type TSchema, Type } from "@sinclair/typebox";
+import type { Defaulted } from "./filled.ts";
 
 export const closed = { additionalProperties: false } as const;
 
@@ -7,35 +8,37 @@ export const text = (description: string) => Type.String({ minLength: 1, descrip
 
 export const optional = <T extends TSchema>(schema: T) => Type.Optional(schema);
 
-export const whole = (minimum: number, maximum: number, byDefault: number, description: string) =>
-  Type.Optional(Type.Integer({ minimum, maximum, default: byDefault, description }));
+export const defaulted = <T extends TSchema>(schema: T, byDefault: Static<T>): Defaulted<T> =>
+  Type.Optional({ ...schema, default: byDefault }) as Defaulted<T>;
 
-export const flag = (byDefault: boolean, description: string) =>
-  Type.Optional(Type.Boolean({ default: byDefault, description }));
+export const whole = (minimum: number, maximum: number, byDefault: number, description: string) =>
+  defaulted(Type.Integer({ minimum, maximum, description }), byDefault);
+
+export const flag = (byDefault: boolean, description: string) => defaulted(Type.Boolean({ description }), byDefault);
 
 export function oneOf<const T extends string>(values: readonly [T, ...T[]], byDefault: T, description: string) {
-  return Type.Optional(
-    Type.Union(
-      values.map((value) => Type.Literal(value)),
-      { default: byDefault, description },
-    ),
+  const schema = Type.Union(
+    values.map((value) => Type.Literal(value)),
+    { description },
   );
+  return defaulted(schema, byDefault as Static<typeof schema>);
 }
+
+/** A list of texts. */
+export const texts = (description: string, options: object = {}) =>
+  defaulted(Type.Array(Type.String({ minLength: 1 }), { ...options, description }), []);
 
 /** A mapping that is there, with its defaults, even when the file does not name it. */
 export const section = <T extends TProperties>(description: string, properties: T) =>
-  Type.Optional(Type.Object(properties, { ...closed, description, default: {} }));
+  defaulted(Type.Object(properties, { ...closed, description }), {} as Static<TObject<T>>);
 
 const maxSeconds = 86_400;
 
-export const timeouts = {
-  connect_seconds: (byDefault?: number) => seconds("Connect timeout.", byDefault),
-  first_byte_seconds: (byDefault?: number) =>
-    seconds("Time to first byte: from the request sent to the first byte of the response.", byDefault),
-  idle_seconds: (byDefault?: number) => seconds("Idle timeout: between two events of a stream.", byDefault),
-};
+export const timeout = (description: string) => Type.Number({ minimum: 0.1, maximum: maxSeconds, description });
 
-export function seconds(description: string, byDefault?: number) {
-  const bounds = { minimum: 0.1, maximum: maxSeconds, description };
-  return Type.Optional(Type.Number(byDefault === undefined ? bounds : { ...bounds, default: byDefault }));
-}
+/** Timeouts of calls to upstreams. */
+export const timeouts = {
+  connect_seconds: timeout("Connect timeout."),
+  first_byte_seconds: timeout("Time to first byte: from the request sent to the first byte of the response."),
+  idle_seconds: timeout("Idle timeout: between two events of a stream."),
+};

@@ -5,8 +5,21 @@
 
 import { type Static, Type } from "@sinclair/typebox";
 import { KeyedRecord } from "../lib/keyed-record.ts";
+import type { Filled, Frozen } from "./filled.ts";
 import { PriceFile, UnknownPriceFile } from "./price-schema.ts";
-import { closed, flag, oneOf, optional, seconds, section, text, timeouts, whole } from "./schema-fields.ts";
+import {
+  closed,
+  defaulted,
+  flag,
+  oneOf,
+  optional,
+  section,
+  text,
+  texts,
+  timeout,
+  timeouts,
+  whole,
+} from "./schema-fields.ts";
 import { surfaceNames } from "./surfaces.ts";
 
 const Address = text("`<host>:<port>` (`[::1]:8080` for IPv6; port 0 takes a free one) or `unix:<path>`.");
@@ -64,12 +77,10 @@ export const ProviderFile = Type.Object(
     model_rules: optional(
       Type.Array(ModelRuleFile, { description: "Overrides of what is known about models; the first that fits wins." }),
     ),
-    unsupported_tools: optional(
-      Type.Union([Type.Literal("refuse"), Type.Literal("drop")], {
-        default: "refuse",
-        description:
-          "What becomes of a tool that only another provider runs (`web_search_20250305`): the call is refused with 400, or made without it.",
-      }),
+    unsupported_tools: oneOf(
+      ["refuse", "drop"],
+      "refuse",
+      "What becomes of a tool that only another provider runs (`web_search_20250305`): the call is refused with 400, or made without it.",
     ),
     upstream_store: flag(
       false,
@@ -78,9 +89,9 @@ export const ProviderFile = Type.Object(
     timeouts: optional(
       Type.Object(
         {
-          connect_seconds: timeouts.connect_seconds(),
-          first_byte_seconds: timeouts.first_byte_seconds(),
-          idle_seconds: timeouts.idle_seconds(),
+          connect_seconds: optional(timeouts.connect_seconds),
+          first_byte_seconds: optional(timeouts.first_byte_seconds),
+          idle_seconds: optional(timeouts.idle_seconds),
         },
         { ...closed, description: "Where it differs from `timeouts`." },
       ),
@@ -103,7 +114,7 @@ export const StoreFile = Type.Object(
       8,
       "Connections of each process for calls; up to eight more are for rate limits and for what no call waits for.",
     ),
-    statement_seconds: seconds("How long a call waits for one statement before it is answered with 503.", 2),
+    statement_seconds: defaulted(timeout("How long a call waits for one statement before it is answered with 503."), 2),
     lease_seconds: whole(
       3,
       300,
@@ -141,7 +152,7 @@ const AlertsFile = Type.Object(
     description: "Signed messages to an operator: a budget is nearly spent, a provider is down. Default: none.",
   },
 );
-export type AlertsFile = Static<typeof AlertsFile>;
+export type AlertsFile = Filled<typeof AlertsFile>;
 
 const tagName = {
   pattern: "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$",
@@ -151,24 +162,24 @@ const tagName = {
 /** The most dollars of one budget: whole micro-dollars stay exact. */
 const maxDollars = 1_000_000_000;
 
-function amounts() {
-  const dollars = (description: string) => optional(Type.Number({ minimum: 0, maximum: maxDollars, description }));
-  return {
-    day: dollars("Dollars for a day in UTC. Default: no limit."),
-    month: dollars("Dollars for a month in UTC. Default: no limit."),
-    prepaid: dollars("Dollars altogether. Default: no limit."),
-  };
-}
+const amount = (description: string) => optional(Type.Number({ minimum: 0, maximum: maxDollars, description }));
+const amounts = {
+  day: amount("Dollars for a day in UTC. Default: no limit."),
+  month: amount("Dollars for a month in UTC. Default: no limit."),
+  prepaid: amount("Dollars altogether. Default: no limit."),
+};
 
-const budget = (description: string) => section(description, amounts());
+const budget = (description: string) => section(description, amounts);
+
+export const BudgetFile = Type.Object(amounts, closed);
 
 export const ConfigFile = Type.Object(
   {
-    listen: optional(
+    listen: defaulted(
       Type.Union([Address, ListenerFile, Type.Array(Type.Union([Address, ListenerFile]), { minItems: 1 })], {
-        default: "127.0.0.1:8080",
         description: "Where to listen: an address, or one with its surfaces and certificate, or a list of those.",
       }),
+      "127.0.0.1:8080",
     ),
     data: optional(text("The data folder. Default: `$STATE_DIRECTORY`, else `./data`.")),
     store: optional(
@@ -191,28 +202,28 @@ export const ConfigFile = Type.Object(
       1,
       "How many processes share the port and the data folder, to use as many cores; 0 is one for each core. Linux only.",
     ),
-    providers: optional(
+    providers: defaulted(
       KeyedRecord(providerName, ProviderFile, {
-        default: {},
         description:
           "Upstreams by the name left of a model's slash. One whose key is in the environment needs no entry.",
       }),
+      {},
     ),
-    aliases: optional(
+    aliases: defaulted(
       KeyedRecord(
         aliasName,
         text("`<provider>/<model>`, or a persona. Its `*` stands for what that of the alias matched."),
         {
-          default: {},
           description:
             "Other names of models and personas, for clients that ask for bare names: `claude-sonnet-4-5: anthropic/claude-sonnet-4-5`, `gpt-*: openai/gpt-*`. A name of its own goes before a `*`, and the first `*` that fits before later ones.",
         },
       ),
+      {},
     ),
     timeouts: section("Timeouts of calls to upstreams.", {
-      connect_seconds: timeouts.connect_seconds(10),
-      first_byte_seconds: timeouts.first_byte_seconds(300),
-      idle_seconds: timeouts.idle_seconds(120),
+      connect_seconds: defaulted(timeouts.connect_seconds, 10),
+      first_byte_seconds: defaulted(timeouts.first_byte_seconds, 300),
+      idle_seconds: defaulted(timeouts.idle_seconds, 120),
     }),
     tiers: section("Requests per minute of a key, by its plan; an enterprise key brings its own number.", {
       free: whole(1, 1_000_000, 10, "Requests per minute of a key of the free plan."),
@@ -228,12 +239,7 @@ export const ConfigFile = Type.Object(
           enterprise: budget("Of the enterprise plan."),
         }),
         keys: budget("By each key that has no budget of its own for that period."),
-        tags: optional(
-          KeyedRecord(tagName, Type.Object(amounts(), closed), {
-            default: {},
-            description: "By all calls with that tag.",
-          }),
-        ),
+        tags: defaulted(KeyedRecord(tagName, BudgetFile, { description: "By all calls with that tag." }), {}),
         unknown_price: oneOf(
           ["refuse", "allow"],
           "refuse",
@@ -251,14 +257,14 @@ export const ConfigFile = Type.Object(
           5,
           "Uses of each tool that the provider runs itself, such as a web search, that are reserved where the request sets no bound; the true number counts in the end.",
         ),
-        estimate_factor: optional(
+        estimate_factor: defaulted(
           Type.Number({
             minimum: 0.01,
             maximum: 10,
-            default: 1,
             description:
               "What the estimate of a call's cost is multiplied by before it is reserved: less than 1 lets more calls run at once where most of each prompt comes from a provider's cache; a budget may be overspent by as much as calls cost beyond it.",
           }),
+          1,
         ),
         tag_header: optional(
           Type.String({
@@ -326,54 +332,40 @@ export const ConfigFile = Type.Object(
     }),
     usage: section("The ledger: a line for each attempt to answer a request, with what it used and cost.", {
       retention_days: whole(1, 3650, 400, "How long its lines are stored, in whole UTC days."),
-      metadata: optional(
+      metadata: defaulted(
         Type.Array(Type.String({ pattern: "^[A-Za-z0-9_-]{1,64}$" }), {
-          default: [],
           maxItems: 8,
           uniqueItems: true,
           description: "Keys of requests' `metadata` that lines have, so that `--by metadata.<key>` adds them up.",
         }),
+        [],
       ),
     }),
-    prices: optional(
+    prices: defaulted(
       Type.Array(Type.Union([PriceFile, UnknownPriceFile]), {
-        default: [],
         description:
           "Prices that replace those of the list; the first that fits wins. A row `unknown_price` is for models that nothing else has a price of. [costs.md](costs.md) has examples.",
       }),
+      [],
     ),
     alerts: optional(AlertsFile),
-    allowed_hosts: optional(
-      Type.Array(Type.String({ minLength: 1 }), {
-        default: [],
-        description:
-          "Names in `Host` by which a listener on a loopback address may be called, besides localhost, e.g. `troupe.lan`; `*` stands for any characters.",
-      }),
+    allowed_hosts: texts(
+      "Names in `Host` by which a listener on a loopback address may be called, besides localhost, e.g. `troupe.lan`; `*` stands for any characters.",
     ),
-    trusted_proxies: optional(
-      Type.Array(Type.String({ minLength: 1 }), {
-        default: [],
-        description: "Addresses or CIDR blocks of proxies whose `X-Forwarded-For` is trusted.",
-      }),
-    ),
+    trusted_proxies: texts("Addresses or CIDR blocks of proxies whose `X-Forwarded-For` is trusted."),
     log: section("One line per request, on stderr.", {
       level: oneOf(["debug", "info", "warn", "error"], "info", "Minimum level that is logged."),
       format: oneOf(["auto", "json", "pretty"], "auto", "auto: pretty on a terminal, JSON lines elsewhere."),
       content: flag(false, "Whether message content may be logged."),
-      sample: optional(
+      sample: defaulted(
         Type.Number({
           minimum: 0,
           maximum: 1,
-          default: 1,
           description: "Sampling rate of requests answered below 400, from 0 to 1; all others are always logged.",
         }),
+        1,
       ),
-      omit: optional(
-        Type.Array(Type.String({ minLength: 1 }), {
-          default: [],
-          description: "Fields that are left out of access log lines, e.g. `key`.",
-        }),
-      ),
+      omit: texts("Fields that are left out of access log lines, e.g. `key`."),
     }),
     metrics: section("`/metrics`, which needs no key.", {
       money: flag(
@@ -391,40 +383,16 @@ export const ConfigFile = Type.Object(
       ),
     }),
     cors: section("Browsers on other origins.", {
-      origins: optional(
-        Type.Array(Type.String({ minLength: 1 }), {
-          default: [],
-          description: "Origins that may call, e.g. `https://app.example.com`; `*` is any.",
-        }),
-      ),
+      origins: texts("Origins that may call, e.g. `https://app.example.com`; `*` is any."),
     }),
   },
   { ...closed, title: "The configuration of Troupe" },
 );
 
-export type ConfigFile = Static<typeof ConfigFile>;
-type Section<K extends keyof ConfigFile> = NonNullable<ConfigFile[K]>;
-
-type LimitsWithoutDefault = "gateway_per_minute" | "body_memory_bytes";
-
-type Budgets = Required<Omit<Section<"budgets">, "tag_header" | "tiers">> &
-  Pick<Section<"budgets">, "tag_header"> & { tiers: Required<NonNullable<Section<"budgets">["tiers"]>> };
-
-/** What a file comes to when every default is filled in. */
-export type FilledConfigFile = Pick<ConfigFile, "data" | "store" | "coordination" | "personas" | "alerts"> & {
-  budgets: Budgets;
-  admin: Section<"admin">;
-  listen: Section<"listen">;
-  limits: Required<Omit<Section<"limits">, LimitsWithoutDefault>> & Pick<Section<"limits">, LimitsWithoutDefault>;
-} & {
-  [K in Exclude<
-    keyof ConfigFile,
-    "data" | "store" | "coordination" | "personas" | "alerts" | "listen" | "limits" | "budgets" | "admin"
-  >]-?: Required<Section<K>>;
-};
-export type StoreFile = Static<typeof StoreFile>;
-export type ListenerFile = Static<typeof ListenerFile>;
-export type ProviderFile = Static<typeof ProviderFile>;
+/** A file with its defaults. */
+export type ConfigFile = Filled<typeof ConfigFile>;
+export type ListenerFile = Frozen<Static<typeof ListenerFile>>;
+export type ProviderFile = Frozen<Static<typeof ProviderFile>>;
 
 /** For editors: what docs/troupe.schema.json holds. */
 export function configJsonSchema(): Record<string, unknown> {

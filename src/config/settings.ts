@@ -30,15 +30,3 @@ function settingsIn(schema: TObject, above: readonly string[]): Setting[] {
     return [{ path, variable: `TROUPE_${path.join("_").toUpperCase()}`, schema: inner }];
   });
 }
-
-/** Fills in what is absent and has a default; leaves the rest as it is. */
-export function withDefaults(schema: TSchema, value: unknown): unknown {
-  const given = value ?? schema["default"];
-  const properties = schema["properties"] as Record<string, TSchema> | undefined;
-  if (properties === undefined || typeof given !== "object") return given;
-  const filled = Object.entries(properties).flatMap(([key, inner]) => {
-    const result = withDefaults(inner, given[key]);
-    return result === undefined ? [] : [[key, result]];
-  });
-  return { ...given, ...Object.fromEntries(filled) };
-}

@@ -42,7 +42,7 @@ export class Variables {
   }
 
   report(name: string, message: string): undefined {
-    this.errors.push(environmentDiagnostic(name, message));
+    this.errors.push(withoutPlace("environment", name, message));
   }
 
   #search(name: string): Found | undefined {
@@ -75,6 +75,7 @@ export class Variables {
   }
 }
 
-export function environmentDiagnostic(name: string, message: string): Diagnostic {
-  return { file: "environment", line: 0, column: 0, path: name, message };
+/** A diagnostic about a whole file, or what is none: a flag, a variable. */
+export function withoutPlace(file: string, path: string, message: string): Diagnostic {
+  return { file, line: 0, column: 0, path, message };
 }

@@ -4,3 +4,6 @@ export const snakeCase = (name: string): string => name.replaceAll(/[A-Z]/g, (le
 
 /** A number is a word of its own: `cacheWrite1h` is `cache_write_1h`. For names that have no underscores yet. */
 export const snakeCaseNumbered = (name: string): string => snakeCase(name.replaceAll(/\d+/g, "_$&"));
+
+export const camelCase = (name: string): string =>
+  name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());

@@ -16,6 +16,8 @@ providers:
     headers: {x-team: red-team}
     model_rules: [{match: "o*", reasoning: true}]
     timeouts: {idle_seconds: 0.5}
+    unsupported_tools: drop
+    upstream_store: true
 `;
 const files = { "/srv/c": "", "/srv/k": "" };
 const env = { GEMINI_API_KEY: "sk-secret", TROUPE_TIERS_FREE: "3" };

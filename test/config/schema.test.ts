@@ -1,8 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { Check } from "@sinclair/typebox/value";
+import { withDefaults } from "../../src/config/filled.ts";
 import { ConfigFile, configJsonSchema } from "../../src/config/schema.ts";
-import { settings, withDefaults } from "../../src/config/settings.ts";
+import { settings } from "../../src/config/settings.ts";
 
 describe("the schema", () => {
   test("fits its own defaults", () => {
