@@ -102,7 +102,10 @@ describe("a stream's check", () => {
     ],
     "broken JSON": [[good.opening, first.slice(0, -3), "\n\n"], "broken: SyntaxError"],
     "no end": [[good.opening, ...good.fragments], "no finish_reason"],
-    "no [DONE]": [[good.opening, ...good.fragments, good.closing.replace("data: [DONE]\n\n", "")], "no [DONE]"],
+    "no [DONE]": [
+      [good.opening, ...good.fragments, good.closing.replace("data: [DONE]\n\n", "")],
+      "last event is missing",
+    ],
     "another finish_reason": [
       [good.opening, ...good.fragments, good.closing.replace('"stop"', '"length"')],
       "broken: finish_reason length",
