@@ -1,6 +1,7 @@
 /** Python's clients as they are published, on a persona and on a model of every family: loops of tools, streams, helpers, errors. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
+import { longTest } from "../helpers/long-form.ts";
 import { jsonResponse, type RecordedRequest } from "../helpers/upstream-server.ts";
 import type { AgentFamilyName, AgentRequest, Turn } from "../helpers/upstreams/agent.ts";
 import { base64Of } from "../helpers/upstreams/operations.ts";
@@ -105,7 +106,7 @@ const streaming: readonly (readonly [PythonPackage, AgentFamilyName | undefined]
 
 for (const [name, native] of streaming) {
   describePython(name, () => {
-    test(
+    longTest(
       "raises its own error for a stream that breaks, before its first words, behind them, and by an error",
       async () => {
         stage.native = native;

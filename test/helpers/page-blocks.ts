@@ -14,9 +14,11 @@ export function pageBlocks(path: string): PageBlock[] {
   });
 }
 
-/** @throws Error where the page has no such block */
-export function pageBlock(path: string, section: string, language: string): string {
-  const found = pageBlocks(path).find((block) => block.section === section && block.language === language);
+/** @param holding a text that the block has. @throws Error where the page has no such block */
+export function pageBlock(path: string, section: string, language: string, holding = ""): string {
+  const found = pageBlocks(path).find(
+    (block) => block.section === section && block.language === language && block.text.includes(holding),
+  );
   if (found === undefined) throw new Error(`${path} has no ${language} block under ${section}`);
   return found.text;
 }

@@ -181,15 +181,23 @@ async function read<R>(
   if (signal === undefined) return reports.run<R>(text, values);
   signal.throwIfAborted();
   let pid: number | undefined;
+  let cancelling: Promise<unknown> | undefined;
   const cancel = () => {
-    if (pid !== undefined) background.run("select pg_cancel_backend($1::int)", [pid]).catch(() => {});
+    if (pid === undefined) return;
+    cancelling = background.run("select pg_cancel_backend($1::int)", [pid]).catch(() => {});
   };
   signal.addEventListener("abort", cancel);
   try {
     return await reports.transaction(async (ask) => {
       [{ pid } = { pid: undefined }] = await ask<{ pid: number }>("select pg_backend_pid() as pid");
       signal.throwIfAborted();
-      return await ask<R>(text, values);
+      try {
+        return await ask<R>(text, values);
+      } finally {
+        // The connection is kept until then: a late cancel would end somebody else's statement.
+        pid = undefined;
+        await cancelling;
+      }
     });
   } catch (error) {
     signal.throwIfAborted();
