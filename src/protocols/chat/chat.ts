@@ -3,9 +3,9 @@
  * Source: https://platform.openai.com/docs/api-reference/chat
  */
 import { keepAliveComment } from "../../lib/sse.ts";
+import { passedOfUsers } from "../passed-strings.ts";
 import type { Protocol } from "../protocol.ts";
 import { chatError } from "./errors.ts";
-import { passedStrings } from "./passed-strings.ts";
 import { checkChatRequest } from "./request.ts";
 import { chatCompletion } from "./response.ts";
 import { ChatEncoder } from "./stream.ts";
@@ -15,11 +15,18 @@ type ChatOptions = {
   readonly includeUsage: boolean;
 };
 
+const passedPlaces = {
+  text: ["text"],
+  image_url: ["image_url", "url"],
+  input_audio: ["input_audio", "data"],
+  file: ["file", "file_data"],
+};
+
 export const chat: Protocol<ChatOptions> = {
   name: "chat",
   answerIdPrefix: "chatcmpl-",
   keepAlive: keepAliveComment,
-  passedStrings,
+  passedStrings: ({ messages }) => passedOfUsers(messages, passedPlaces),
   parse({ parsed }) {
     const request = checkChatRequest(parsed);
     const includeUsage = request.stream_options?.include_usage === true || request.usage?.include === true;

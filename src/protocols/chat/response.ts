@@ -1,6 +1,12 @@
-/** A normalised plain answer as a chat completion. */
-import type { ChatCompletion, CompletionBody, Envelope } from "./schema.ts";
+/** Plain answers: as a chat completion, and for formats that write them as they write streams. */
+import type { AnswerMessage, ChatCompletion, CompletionBody, Delta, Envelope, ToolCallDelta } from "./schema.ts";
 
 export function chatCompletion(body: CompletionBody, { id, created, model }: Envelope): ChatCompletion {
   return { id, object: "chat.completion", created, model, ...body };
+}
+
+/** A whole message as a stream's only fragment. */
+export function deltaOf({ tool_calls, role: _, ...message }: AnswerMessage): Delta {
+  const calls = tool_calls?.map((call, index): ToolCallDelta => ({ index, ...call }));
+  return { ...message, ...(calls !== undefined && { tool_calls: calls }) };
 }

@@ -2,7 +2,7 @@
  * Tools, their calls and the choice among them: each says what it is in one of two members, `function` or `custom`. Some
  * clients and servers write both of them, one empty, so that it's never the presence of a member that tells.
  */
-import { isObject, type JsonObject, saysNothing, textOf } from "../../lib/json/json.ts";
+import { isObject, isTooDeep, type JsonObject, objectOf, parseJson, saysNothing, textOf } from "../../lib/json/json.ts";
 
 export type ToolKind = "function" | "custom";
 type Called = { readonly kind: ToolKind; readonly said: JsonObject };
@@ -41,4 +41,10 @@ export function isOtherKind(entry: JsonObject): boolean {
 export function toolName(tool: JsonObject): string | undefined {
   const name = textOf(calledIn(tool)?.said["name"]) ?? textOf(tool["name"]);
   return name ?? (toolKinds.some((kind) => kind === tool["type"]) ? undefined : textOf(tool["type"]));
+}
+
+/** @param written a function's arguments, as a model gave them; it gives none as no text @returns undefined where they are no JSON object */
+export function argumentsIn(written: string): JsonObject | undefined {
+  if (written.trim() === "") return {};
+  return objectOf(isTooDeep(written) ? undefined : parseJson(written));
 }

@@ -3,8 +3,9 @@
  * behind a call that is still coming waits for the end, where the state that the next turn needs is known too.
  */
 import { parseDataUrl } from "../../lib/data-url.ts";
-import { isTooDeep, type JsonObject, listOf, objectOf, parseJson, textOf } from "../../lib/json/json.ts";
+import { type JsonObject, listOf, objectOf, textOf } from "../../lib/json/json.ts";
 import type { ChunkBody, Delta, FinishReason, ThinkingBlock, ToolCallDelta } from "../chat/schema.ts";
+import { argumentsIn } from "../chat/tools.ts";
 import { FunctionCalls } from "../function-calls.ts";
 import { citationMetadata, finishReason } from "./ending.ts";
 import { signatureOfCall, signaturesOf } from "./state.ts";
@@ -142,7 +143,7 @@ export class Candidate {
    * @param envelopes the turn's, of which the first call without a signature takes one
    */
   #callPart({ id, name, written, extra }: Call, envelopes: string[]): JsonObject[] {
-    const args = argumentsOf(written);
+    const args = argumentsIn(written);
     if (args === undefined) {
       if (this.#finish !== "length") this.#broken ??= `The arguments of '${name}' are no JSON object: ${written}`;
       return [];
@@ -151,11 +152,6 @@ export class Candidate {
     const functionCall = { ...(id !== "" && { id }), name, args };
     return [{ functionCall, ...(thoughtSignature !== undefined && { thoughtSignature }) }];
   }
-}
-
-function argumentsOf(written: string): JsonObject | undefined {
-  if (written.trim() === "") return {};
-  return objectOf(isTooDeep(written) ? undefined : parseJson(written));
 }
 
 function imagePart(image: unknown): JsonObject[] {

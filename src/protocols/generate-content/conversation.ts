@@ -7,7 +7,7 @@ import { Calls } from "./calls.ts";
 import { inlinePart, isText, uriPart } from "./media.ts";
 import type { FunctionNames } from "./names.ts";
 import type { Content, GenerateContentBody, Part } from "./schema.ts";
-import { ReturnedState } from "./state.ts";
+import { ReturnedSignatures } from "./state.ts";
 
 /** Where a message's parts stand in the caller's body. */
 export type MessagePlace = {
@@ -125,7 +125,7 @@ class Builder implements Conversation {
 
   #assistant(placed: readonly Placed[]): void {
     const { nativeOnly, names } = this.#to;
-    const state = new ReturnedState();
+    const state = new ReturnedSignatures();
     const texts: string[] = [];
     const thoughts: string[] = [];
     const images: JsonObject[] = [];

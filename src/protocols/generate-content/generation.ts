@@ -3,7 +3,7 @@ import { isObject, type JsonObject } from "../../lib/json/json.ts";
 import type { ResponseFormat } from "../chat/schema.ts";
 import { ApiError } from "../errors.ts";
 import type { NativeOnly } from "../native-only.ts";
-import { isStrictSchema } from "../strict-schema.ts";
+import { answerFormat, effortOf } from "../translated-fields.ts";
 import { toJsonSchema } from "./json-schema.ts";
 import type { GenerationConfig } from "./schema.ts";
 
@@ -64,7 +64,6 @@ export function generationFields(config: GenerationConfig, nativeOnly: NativeOnl
   };
 }
 
-/** The schema by which all of an answer is made; its name is asked for elsewhere. */
 function responseFormat(config: GenerationConfig, nativeOnly: NativeOnly): { response_format?: ResponseFormat } {
   const { responseMimeType: type, responseJsonSchema, responseSchema } = config;
   if (type == null || type === "" || type === "text/plain") return {};
@@ -75,12 +74,7 @@ function responseFormat(config: GenerationConfig, nativeOnly: NativeOnly): { res
   }
   const schema = responseJsonSchema ?? (responseSchema == null ? undefined : toJsonSchema(responseSchema));
   if (schema === undefined) return { response_format: { type: "json_object" } };
-  const json_schema = {
-    name: "answer",
-    schema: schema as JsonObject,
-    ...(isStrictSchema(schema) && { strict: true }),
-  };
-  return { response_format: { type: "json_schema", json_schema } };
+  return { response_format: answerFormat(schema as JsonObject) };
 }
 
 /** Speech is 16-bit PCM in this format: https://ai.google.dev/gemini-api/docs/speech-generation */
@@ -99,14 +93,6 @@ function voiceIn(speech: unknown): unknown {
   return found;
 }
 
-/** The budget from which on an effort is meant, the highest first. */
-const thresholds = [
-  [4096, "high"],
-  [2048, "medium"],
-  [1024, "low"],
-  [1, "minimal"],
-] as const;
-
 type ThinkingConfig = NonNullable<GenerationConfig["thinkingConfig"]>;
 
 /** What is absent stays absent. */
@@ -116,8 +102,7 @@ function thinkingFields({ includeThoughts, thinkingBudget: budget, thinkingLevel
     const message = "generationConfig.thinkingConfig: thinkingBudget and thinkingLevel can't be set together.";
     throw ApiError.invalidValue("generationConfig.thinkingConfig", message);
   }
-  const implied = budget === 0 ? "none" : thresholds.find(([least]) => (budget ?? 0) >= least)?.[1];
-  const effort = isLevel ? level.toLowerCase() : implied;
+  const effort = isLevel ? level.toLowerCase() : budget == null ? undefined : effortOf(budget);
   return {
     ...(includeThoughts != null && { include_thoughts: includeThoughts }),
     ...(budget != null && { thinking_budget: budget }),

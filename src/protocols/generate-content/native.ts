@@ -4,8 +4,9 @@
  */
 import { derive, isObject, type JsonObject, keepSame, listOf, objectOf } from "../../lib/json/json.ts";
 import { snakeCase } from "../../lib/snake-case.ts";
-import type { FunctionTool, Message } from "../chat/schema.ts";
+import type { FunctionTool } from "../chat/schema.ts";
 import type { NativeChange, NativeEncoder } from "../protocol.ts";
+import { saidBefore } from "../said-before.ts";
 import { isSeal } from "../seal.ts";
 import { fieldsBody } from "./errors.ts";
 import { contentOf, countedPrompt, listed } from "./request.ts";
@@ -20,13 +21,15 @@ export function patchGenerateContent(body: JsonObject, change: NativeChange): Js
   if (body["model"] !== undefined) patch.set("model", `models/${model}`);
   if (!patch.fields(fields)) return undefined;
   for (const [name, value] of Object.entries(members)) patch.merge(name, value);
-  const [first, ...others] = before;
-  const system = first?.role === "system" ? first : undefined;
-  const examples = turnsOf(system === undefined ? before : others);
-  if (examples === undefined) return undefined;
-  if (system !== undefined) patch.instruct(textsOf(system));
+  const said = saidBefore(before);
+  if (said === undefined) return undefined;
+  patch.instruct(said.system);
   const given = patch.get("contents");
   const contents = withoutForeignSeals(given === undefined ? [] : listed(given), needsSignature(model));
+  const examples = said.examples.map(({ role, content }) => ({
+    role: role === "user" ? "user" : "model",
+    parts: [{ text: content }],
+  }));
   if (examples.length > 0) patch.set("contents", derive(contents, [...examples, ...contents]));
   else if (contents !== given && !(contents.length === 1 && contents[0] === given)) patch.set("contents", contents);
   return patch.body;
@@ -123,22 +126,6 @@ function declarationOf({ function: { name, description, parameters } }: Function
     ...(description != null && { description }),
     ...(takes && { parametersJsonSchema: parameters }),
   };
-}
-
-function textsOf({ content }: Message): string[] {
-  const texts =
-    typeof content === "string" ? [content] : listOf(content).map((part) => String(objectOf(part)?.["text"]));
-  return texts.filter((text) => text.trim() !== "");
-}
-
-/** A persona's examples as contents; undefined for what is more than text. */
-function turnsOf(messages: readonly Message[]): JsonObject[] | undefined {
-  const turns: JsonObject[] = [];
-  for (const { role, content } of messages) {
-    if ((role !== "user" && role !== "assistant") || typeof content !== "string") return undefined;
-    turns.push({ role: role === "user" ? "user" : "model", parts: [{ text: content }] });
-  }
-  return turns;
 }
 
 /**

@@ -4,6 +4,7 @@ import type { ChatRequest } from "../chat/schema.ts";
 import { checked } from "../checked.ts";
 import { ApiError } from "../errors.ts";
 import { NativeOnly } from "../native-only.ts";
+import { variablesIn } from "../translated-fields.ts";
 import { conversationOf } from "./conversation.ts";
 import { generationFields } from "./generation.ts";
 import { canonical } from "./leniency.ts";
@@ -70,7 +71,7 @@ export function innerRequest(body: GenerateContentBody, model: string, stream: b
     ...(serviceTier && {
       service_tier: serviceTier.toLowerCase() === "standard" ? "default" : serviceTier.toLowerCase(),
     }),
-    ...variablesOf(body),
+    ...variablesIn(body as JsonObject),
   };
   return {
     request: request as ChatRequest,
@@ -78,10 +79,4 @@ export function innerRequest(body: GenerateContentBody, model: string, stream: b
     places: { messages: places, tools: tools.places },
     names: names.own,
   };
-}
-
-/** Values for a persona's variables, this server's own field. */
-function variablesOf(body: GenerateContentBody): JsonObject {
-  const { variables } = body as JsonObject;
-  return variables == null ? {} : { variables };
 }

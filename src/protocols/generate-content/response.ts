@@ -1,6 +1,7 @@
 /** Answers of this format: a plain one whole, and a stream's, which are partial ones of the same form. */
 import type { JsonObject } from "../../lib/json/json.ts";
-import type { ChunkBody, CompletionBody, Delta, Envelope } from "../chat/schema.ts";
+import { deltaOf } from "../chat/response.ts";
+import type { ChunkBody, CompletionBody, Envelope } from "../chat/schema.ts";
 import { Candidate, type Shown } from "./candidate.ts";
 import { logprobsResult, usageMetadata } from "./ending.ts";
 
@@ -39,9 +40,7 @@ function madeOf(
   metadata: ChunkBody["metadata"],
 ): { readonly candidate: JsonObject; readonly blocked: string | undefined } {
   const candidate = new Candidate(index, shown);
-  const { tool_calls, ...rest } = message;
-  const delta = { ...rest, tool_calls: tool_calls?.map((call, at) => ({ index: at, ...call })) } as Delta;
-  const parts = candidate.push(delta, finish_reason);
+  const parts = candidate.push(deltaOf(message), finish_reason);
   const blocked = candidate.isBlocked ? candidate.refusal : undefined;
   const result = logprobsResult(logprobs);
   const content = contentOf(joined([...parts, ...candidate.end()]));

@@ -2,19 +2,18 @@
  * What continues a thought in the next turn, in the slot that this format has for it: `thoughtSignature` of a part. There
  * Google's own stands as it is, on the very part that it came on, and all else in an envelope (`seal.ts`).
  */
-import { type JsonObject, listOf, objectOf, textOf } from "../../lib/json/json.ts";
+import { type JsonObject, objectOf, textOf } from "../../lib/json/json.ts";
 import { wholeDetails } from "../chat/reasoning-details.ts";
-import type { AnswerMessage, AssistantMessage, ThinkingBlock } from "../chat/schema.ts";
-import { isSeal, type SealFamily, sealAsBytes, sealFamilies, unseal } from "../seal.ts";
+import type { AnswerMessage } from "../chat/schema.ts";
+import { ReturnedState } from "../returned-state.ts";
+import { isSeal, type SealFamily, sealAsBytes, sealFamilies } from "../seal.ts";
 
 /** The makers whose state stands in `extra_content`, Google apart. */
 const others: readonly SealFamily[] = ["openai", "xai"];
 
 /** Collects the state of one turn from the parts that come back. */
-export class ReturnedState {
-  readonly #blocks: ThinkingBlock[] = [];
-  readonly #extra: Record<string, unknown> = {};
-  readonly #details: unknown[] = [];
+export class ReturnedSignatures {
+  readonly #state = new ReturnedState();
 
   /**
    * @param signature of a part
@@ -22,40 +21,20 @@ export class ReturnedState {
    */
   take(signature: string | null | undefined): { extra_content?: Record<string, unknown> } {
     if (!signature) return {};
-    return isSeal(signature) ? this.#open(signature) : { extra_content: { google: { thought_signature: signature } } };
+    if (!isSeal(signature)) return { extra_content: { google: { thought_signature: signature } } };
+    const { family, content } = this.#state.open(signature) ?? {};
+    const call = objectOf(content?.["call"]);
+    return family === undefined || call === undefined ? {} : { extra_content: { [family]: call } };
   }
 
   /** Of a part that is no call: its signature is the turn's. */
   takeText(signature: string | null | undefined): void {
-    Object.assign(this.#extra, this.take(signature).extra_content);
+    Object.assign(this.#state.extra, this.take(signature).extra_content);
   }
 
-  fields(): Pick<AssistantMessage, "thinking_blocks" | "extra_content" | "reasoning_details"> {
-    return {
-      ...(this.#blocks.length > 0 && { thinking_blocks: this.#blocks }),
-      ...(Object.keys(this.#extra).length > 0 && { extra_content: this.#extra }),
-      ...(this.#details.length > 0 && { reasoning_details: this.#details }),
-    };
+  fields(): ReturnType<ReturnedState["fields"]> {
+    return this.#state.fields();
   }
-
-  /** What can't be opened is left out: it is of no use to anybody. */
-  #open(text: string): { extra_content?: Record<string, unknown> } {
-    const { family, content } = unseal(text) ?? {};
-    const { blocks, layout, details, message, call } = objectOf(content) ?? {};
-    if (family === undefined) return {};
-    // Each family seals what only its own content has.
-    this.#blocks.push(...listOf(blocks).filter(isThinkingBlock));
-    if (Array.isArray(layout)) this.#extra[family] = { layout };
-    this.#details.push(...listOf(details));
-    if (objectOf(message) !== undefined) this.#extra[family] = message;
-    return objectOf(call) === undefined ? {} : { extra_content: { [family]: call } };
-  }
-}
-
-function isThinkingBlock(value: unknown): value is ThinkingBlock {
-  const { type, thinking, signature, data } = objectOf(value) ?? {};
-  if (type === "redacted_thinking") return typeof data === "string";
-  return type === "thinking" && typeof thinking === "string" && typeof signature === "string";
 }
 
 type MessageState = Pick<AnswerMessage, "thinking_blocks" | "extra_content"> & { reasoning_details?: unknown };

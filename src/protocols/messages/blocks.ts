@@ -7,6 +7,7 @@ import { wholeDetails } from "../chat/reasoning-details.ts";
 import type { Delta, ThinkingBlock, ToolCallDelta } from "../chat/schema.ts";
 import { FunctionCalls } from "../function-calls.ts";
 import { citationOf } from "./citations.ts";
+import { cleanId } from "./facts.ts";
 import { sealOfBlocks, sealOfCall, sealOfMessage, type ThinkingShown } from "./thinking.ts";
 
 /** Is told of blocks as they begin, grow and end, one after another. */
@@ -207,11 +208,6 @@ export class Blocks {
     this.#open = undefined;
     this.#sink.stop(this.#next - 1);
   }
-}
-
-/** The form of ids that Anthropic takes, as the conversation may go on there: `^[a-zA-Z0-9_-]+$`. */
-function cleanId(id: string): string {
-  return id.replace(/[^a-zA-Z0-9_-]/g, "_");
 }
 
 function isWhole({ written }: Call): boolean {

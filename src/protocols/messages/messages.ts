@@ -2,10 +2,10 @@
  * Messages, the format of Anthropic's clients.
  * Source: https://platform.claude.com/docs/en/api/messages
  */
+import { passedOfUsers } from "../passed-strings.ts";
 import type { ParsedCall, Protocol } from "../protocol.ts";
 import { apiErrorBody, errorBody, typeOfStatus } from "./errors.ts";
 import { messagesNativeEncoder, patchMessages, patchPrompt } from "./native.ts";
-import { passedStrings } from "./passed-strings.ts";
 import { checkCount, checkMessages, innerRequest } from "./request.ts";
 import { type AnswerOptions, messageBody } from "./response.ts";
 import type { MessagesBody } from "./schema.ts";
@@ -18,11 +18,14 @@ const parsed = (body: MessagesBody, identity: unknown): ParsedCall<AnswerOptions
   return { request, identity, options, nativeOnly: nativeOnly.refusal, nativeTools: nativeOnly.toolRefusal };
 };
 
+/** A source that is no base64 holds none, or text. */
+const passedPlaces = { text: ["text"], image: ["source", "data"], document: ["source", "data"] };
+
 export const messages: Protocol<AnswerOptions> = {
   name: "messages",
   answerIdPrefix: "msg_",
   keepAlive: ping,
-  passedStrings,
+  passedStrings: ({ messages: turns }) => passedOfUsers(turns, passedPlaces),
   parse: ({ parsed: body }) => parsed(checkMessages(body), ["messages", body]),
   native: { patch: patchMessages, encoder: () => messagesNativeEncoder },
   passedRequestHeaders: ["anthropic-version", "anthropic-beta"],

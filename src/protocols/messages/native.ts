@@ -3,8 +3,9 @@
  * the seals of other makers, which Anthropic refuses. All else stays as it came.
  */
 import { derive, isObject, type JsonObject, keepSame, listOf } from "../../lib/json/json.ts";
-import type { FunctionTool, Message } from "../chat/schema.ts";
+import type { FunctionTool } from "../chat/schema.ts";
 import type { NativeChange, NativeEncoder } from "../protocol.ts";
+import { saidBefore } from "../said-before.ts";
 import { isSeal } from "../seal.ts";
 import { withoutForeignCitations } from "./citations.ts";
 import { errorEvent } from "./stream.ts";
@@ -17,16 +18,14 @@ export function patchMessages(
 ): JsonObject | undefined {
   // A thread is kept by the provider.
   if (fields["store"] === false && body["thread"] != null) return undefined;
-  const [first, ...others] = before;
-  const system = first?.role === "system" ? first : undefined;
-  const examples = turnsOf(system === undefined ? before : others);
-  if (examples === undefined) return undefined;
+  const said = saidBefore(before);
+  if (said === undefined) return undefined;
   const next: JsonObject = { ...body, model };
   if ("variables" in next) delete next["variables"];
   if (!patchMembers(next, fields, members)) return undefined;
-  if (system !== undefined) putSystem(next, system, fields["system_cache_control"]);
+  putSystem(next, said.system, fields["system_cache_control"]);
   const turns = withoutForeignSeals(listOf(body["messages"]));
-  if (examples.length > 0) next["messages"] = derive(turns, [...examples, ...turns]);
+  if (said.examples.length > 0) next["messages"] = derive(turns, [...said.examples, ...turns]);
   else if (turns !== body["messages"]) next["messages"] = turns;
   return next;
 }
@@ -82,12 +81,10 @@ function putTools(next: JsonObject, joined: readonly FunctionTool[]): boolean {
 }
 
 /** The persona's text stands before the caller's, as blocks, which keeps the caller's cache marks where they are. */
-function putSystem(next: JsonObject, { content }: Message, cache_control: unknown): void {
+function putSystem(next: JsonObject, texts: readonly string[], cache_control: unknown): void {
   const said = next["system"];
   const own = typeof said === "string" ? (said.trim() === "" ? [] : [{ type: "text", text: said }]) : listOf(said);
-  const texts =
-    typeof content === "string" ? [content] : listOf(content).map((part) => String((part as JsonObject)["text"]));
-  const blocks = texts.filter((text) => text.trim() !== "").map((text) => ({ type: "text", text }) as JsonObject);
+  const blocks = texts.map((text): JsonObject => ({ type: "text", text }));
   const last = blocks.at(-1);
   if (last !== undefined && cache_control != null && markersIn(next) < maxMarkers)
     last["cache_control"] = cache_control;
@@ -103,16 +100,6 @@ function markersIn({ system, tools, messages, cache_control }: JsonObject): numb
     (one) => isObject(one) && one["cache_control"] != null,
   );
   return marked.length + (cache_control == null ? 0 : 1);
-}
-
-/** A persona's examples as turns; undefined for what is more than text. */
-function turnsOf(messages: readonly Message[]): JsonObject[] | undefined {
-  const turns: JsonObject[] = [];
-  for (const { role, content } of messages) {
-    if ((role !== "user" && role !== "assistant") || typeof content !== "string") return undefined;
-    turns.push({ role, content });
-  }
-  return turns;
 }
 
 /**
@@ -133,7 +120,7 @@ function withoutForeignSeals(turns: readonly unknown[]): readonly unknown[] {
 function ownBlocks(content: readonly unknown[]): readonly unknown[] {
   const own = keepSame(content, content.map(withoutForeignCitations));
   if (!own.some(isForeign)) return own;
-  const opened = own.flatMap((block) => (isForeign(block) ? (sealedBlocks(sealIn(block)) ?? []) : []));
+  const opened = own.flatMap((block) => (isForeign(block) ? sealedBlocks(sealIn(block)) : []));
   return derive(content, [...opened, ...own.filter((block) => !isForeign(block))]);
 }
 

@@ -4,7 +4,7 @@ import type { ChatRequest, ResponseFormat } from "../chat/schema.ts";
 import { checked } from "../checked.ts";
 import { ApiError } from "../errors.ts";
 import { NativeOnly } from "../native-only.ts";
-import { isStrictSchema } from "../strict-schema.ts";
+import { answerFormat, variablesIn } from "../translated-fields.ts";
 import { conversationOf } from "./conversation.ts";
 import { marker } from "./parts.ts";
 import { CountBody, MessagesBody } from "./schema.ts";
@@ -44,19 +44,15 @@ export function innerRequest(body: MessagesBody): Translated {
     ...responseFormat(body),
     ...userOf(body),
     ...tierOf(body),
-    ...variablesOf(body),
+    ...variablesIn(body as JsonObject),
     ...marker(body),
   };
   return { request: request as ChatRequest, nativeOnly };
 }
 
-/** The schema by which all of an answer is made; its name is asked for elsewhere. */
 function responseFormat({ output_config, output_format }: MessagesBody): { response_format?: ResponseFormat } {
   const format = output_config?.format ?? output_format;
-  if (format == null) return {};
-  const schema = format.schema as JsonObject;
-  const json_schema = { name: "answer", schema, ...(isStrictSchema(schema) && { strict: true }) };
-  return { response_format: { type: "json_schema", json_schema } };
+  return format == null ? {} : { response_format: answerFormat(format.schema as JsonObject) };
 }
 
 /** "Invalid 'user': string too long. Expected a string with maximum length 64": a longer one is named by its hash. */
@@ -72,10 +68,4 @@ function userOf({ metadata }: MessagesBody): { user?: string } {
 function tierOf({ service_tier }: MessagesBody): { service_tier?: string } {
   if (service_tier == null) return {};
   return { service_tier: service_tier === "standard_only" ? "default" : service_tier };
-}
-
-/** Values for a persona's variables, this server's own field. */
-function variablesOf(body: MessagesBody): JsonObject {
-  const { variables } = body as JsonObject;
-  return variables == null ? {} : { variables };
 }

@@ -1,8 +1,10 @@
 /** A normalised plain answer as a message of this format. */
-import { isTooDeep, type JsonObject, listOf, objectOf, parseJson } from "../../lib/json/json.ts";
-import type { AnswerMessage, CompletionBody, Delta, Envelope } from "../chat/schema.ts";
+import { type JsonObject, listOf } from "../../lib/json/json.ts";
+import { deltaOf } from "../chat/response.ts";
+import type { AnswerMessage, CompletionBody, Envelope } from "../chat/schema.ts";
 import { type BlockSink, Blocks } from "./blocks.ts";
 import { notStopped, stopFields, stoppedAt, usageFields } from "./ending.ts";
+import { inputOf } from "./facts.ts";
 import type { ThinkingShown } from "./thinking.ts";
 
 /** What an answer depends on beside the model's own. */
@@ -30,13 +32,14 @@ export function messageBody(body: CompletionBody, { id, model }: Envelope, { thi
 function contentOf(message: AnswerMessage, shown: ThinkingShown): JsonObject[] {
   const collected = new Collected();
   const blocks = new Blocks(collected, shown);
-  const { tool_calls, thinking_blocks, ...rest } = message;
-  const delta: JsonObject = { ...rest, tool_calls: tool_calls?.map((call, index) => ({ index, ...call })) };
+  const { thinking_blocks } = message;
+  const delta = deltaOf(message);
+  delete delta.thinking_blocks;
   if (shown !== "none" && thinking_blocks?.length) {
     blocks.native(thinking_blocks);
-    delta["reasoning_content"] = undefined;
+    delete delta.reasoning_content;
   }
-  blocks.push(delta as Delta);
+  blocks.push(delta);
   blocks.finish();
   return collected.content;
 }
@@ -75,10 +78,4 @@ class Collected implements BlockSink {
     const block = this.content[index]!;
     if (block["type"] === "tool_use") block["input"] = inputOf(this.#input);
   }
-}
-
-/** Arguments that are no JSON object, as a model may have left them when it was cut off, are kept as they are under one key. */
-function inputOf(written: string): JsonObject {
-  if (written.trim() === "") return {};
-  return objectOf(isTooDeep(written) ? undefined : parseJson(written)) ?? { _raw: written };
 }

@@ -4,7 +4,9 @@
  */
 import { type JsonObject, listOf, objectOf } from "../../lib/json/json.ts";
 import type { AssistantMessage, ThinkingBlock, ToolCall } from "../chat/schema.ts";
-import { isSeal, type SealFamily, seal, unseal } from "../seal.ts";
+import { ReturnedState } from "../returned-state.ts";
+import { isSeal, type SealFamily, seal } from "../seal.ts";
+import { effortOf } from "../translated-fields.ts";
 import type { MessagesBody } from "./schema.ts";
 
 /** What an answer may carry for the next turn, in the inner form's fields. */
@@ -39,86 +41,51 @@ export function sealOfBlocks(blocks: readonly ThinkingBlock[]): string {
   return seal("anthropic", { blocks });
 }
 
-/** Anthropic's blocks in one of our envelopes; undefined in any other. */
-export function sealedBlocks(text: string): ThinkingBlock[] | undefined {
-  const blocks = objectOf(unseal(text)?.content)?.["blocks"];
-  return blocks === undefined ? undefined : listOf(blocks).filter(isThinkingBlock);
-}
-
-function isThinkingBlock(value: unknown): value is ThinkingBlock {
-  const { type, signature, data } = objectOf(value) ?? {};
-  return (
-    (type === "thinking" && typeof signature === "string") || (type === "redacted_thinking" && typeof data === "string")
-  );
+/** Anthropic's blocks in one of our envelopes; none in any other. */
+export function sealedBlocks(text: string): readonly ThinkingBlock[] {
+  const state = new ReturnedState();
+  state.open(text);
+  return state.blocks;
 }
 
 /** Collects the thinking of one assistant turn that came back. */
 export class ReturnedThinking {
-  readonly #blocks: ThinkingBlock[] = [];
-  readonly #extra: Record<string, unknown> = {};
-  readonly #calls = new Map<string, Record<string, unknown>>();
+  readonly #state = new ReturnedState();
   readonly #texts: string[] = [];
-  #details: unknown[] = [];
 
   /** @returns whether it is a block of Anthropic's own */
   thinking(thinking: string, signature: string | null | undefined): boolean {
-    if (signature && !isSeal(signature)) {
-      this.#blocks.push({ type: "thinking", thinking, signature });
-      return true;
-    }
-    if (signature) return this.#open(signature);
+    if (signature) return this.#take(signature, { type: "thinking", thinking, signature });
     if (thinking !== "") this.#texts.push(thinking);
     return false;
   }
 
   redacted(data: string): boolean {
-    if (isSeal(data)) return this.#open(data);
-    if (data !== "") this.#blocks.push({ type: "redacted_thinking", data });
-    return data !== "";
+    return data !== "" && this.#take(data, { type: "redacted_thinking", data });
   }
 
   /** The call with what its maker needs of it. */
   sign(call: ToolCall): ToolCall {
-    const extra_content = this.#calls.get(call.id);
+    const extra_content = this.#state.calls.get(call.id);
     return extra_content === undefined ? call : { ...call, extra_content };
   }
 
   /** @param layout where the blocks stood among texts and calls; absent: in the usual places */
   fields(layout?: readonly unknown[]): Partial<AssistantMessage> {
-    const hasBlocks = this.#blocks.length > 0;
-    const extra = { ...this.#extra, ...(hasBlocks && layout !== undefined && { anthropic: { layout } }) };
+    if (this.#state.blocks.length > 0) this.#state.layout = layout;
     return {
       ...(this.#texts.length > 0 && { reasoning_content: this.#texts.join("\n\n") }),
-      ...(hasBlocks && { thinking_blocks: this.#blocks }),
-      ...(Object.keys(extra).length > 0 && { extra_content: extra }),
-      ...(this.#details.length > 0 && { reasoning_details: this.#details }),
+      ...this.#state.fields(),
     };
   }
 
-  /** An envelope that can't be opened is left out with its block. */
-  #open(text: string): boolean {
-    const opened = unseal(text);
-    const content = objectOf(opened?.content) ?? {};
-    const family = opened?.family;
-    if (family === undefined) return false;
-    // They came behind their place, so that it tells nothing.
-    this.#blocks.push(...listOf(content["blocks"]).filter(isThinkingBlock));
-    this.#details.push(...listOf(content["details"]));
-    const message = objectOf(content["message"]);
-    if (message !== undefined) this.#extra[family] = message;
-    for (const [id, state] of Object.entries(objectOf(content["calls"]) ?? {}))
-      this.#calls.set(id, { [family]: state });
-    return false;
+  /** Blocks in envelopes came behind their place, so that it tells nothing. */
+  #take(state: string, block: ThinkingBlock): boolean {
+    if (isSeal(state)) this.#state.open(state);
+    else this.#state.blocks.push(block);
+    return !isSeal(state);
   }
 }
-
-/** The budget from which on an effort is meant, the highest first. */
-const thresholds = [
-  [4096, "high"],
-  [2048, "medium"],
-  [1024, "low"],
-  [0, "minimal"],
-] as const;
 
 /**
  * How the model is asked to think: in the words of this format for the providers that know them, and as an effort for the others.
@@ -130,8 +97,7 @@ export function thinkingOptions({ thinking, output_config }: MessagesBody): Json
   if (thinking.type === "disabled") return { thinking, reasoning_effort: "none" };
   const { budget_tokens, display } = thinking as JsonObject;
   const budget = typeof budget_tokens === "number" ? budget_tokens : undefined;
-  const implied = budget === undefined ? undefined : thresholds.find(([least]) => budget >= least)?.[1];
-  const asked = effort ?? implied;
+  const asked = effort ?? (budget === undefined ? undefined : effortOf(budget));
   return {
     thinking,
     include_thoughts: display !== "omitted",

@@ -1,78 +1,60 @@
 /** What a Response says of the request that it answers. */
-import { isObject, type JsonObject } from "../../lib/json/json.ts";
+import { isObject, type JsonObject, listOf, objectOf } from "../../lib/json/json.ts";
 import type { Places } from "./places.ts";
+
+/** The members of every response object that repeat the request, in their order, with the format's defaults for what it left out. */
+const defaults = {
+  instructions: null,
+  metadata: {},
+  parallel_tool_calls: true,
+  temperature: 1,
+  top_p: 1,
+  presence_penalty: 0,
+  frequency_penalty: 0,
+  top_logprobs: 0,
+  tool_choice: "auto",
+  tools: null,
+  background: false,
+  max_output_tokens: null,
+  max_tool_calls: null,
+  previous_response_id: null,
+  prompt_cache_key: null,
+  reasoning: null,
+  safety_identifier: null,
+  service_tier: "default",
+  store: true,
+  text: null,
+  truncation: "disabled",
+  user: null,
+};
+/** Members that a request of this format does not have. */
+const fixed: ReadonlySet<string> = new Set(["presence_penalty", "frequency_penalty"]);
+/** Repeated only where the request has them. */
+const optional = ["prompt_cache_retention", "prompt"] as const;
 
 /**
  * What an answer repeats of its request, as it was asked; JSON. It is all that is kept of a request beside its conversation:
  * from it the object of a response can be written in any state.
  */
-export type ResponsesOptions = { readonly [Name in (typeof echoed)[number]]?: unknown } & {
+export type ResponsesOptions = { readonly [Name in keyof typeof defaults | (typeof optional)[number]]?: unknown } & {
   /** Where in the request the messages and tools of the inner form stand: for errors. */
   readonly places?: Places;
 };
 
-const echoed = [
-  "instructions",
-  "tools",
-  "tool_choice",
-  "parallel_tool_calls",
-  "max_tool_calls",
-  "max_output_tokens",
-  "text",
-  "reasoning",
-  "temperature",
-  "top_p",
-  "top_logprobs",
-  "truncation",
-  "metadata",
-  "user",
-  "safety_identifier",
-  "prompt_cache_key",
-  "prompt_cache_retention",
-  "service_tier",
-  "store",
-  "background",
-  "previous_response_id",
-  "prompt",
-  "include",
-] as const;
-
 /** @param body checked */
 export function optionsOf(body: JsonObject): ResponsesOptions {
-  const options: JsonObject = {};
-  for (const name of echoed) if (body[name] != null) options[name] = body[name];
-  return options;
+  const names = [...Object.keys(defaults), ...optional].filter((name) => body[name] != null && !fixed.has(name));
+  return Object.fromEntries(names.map((name) => [name, body[name]]));
 }
 
-/** The members of every response object that repeat the request, with the format's defaults for what it left out. */
-export function echoOf(options: ResponsesOptions): JsonObject {
-  const text = isObject(options.text) ? options.text : {};
-  const reasoning = isObject(options.reasoning) ? options.reasoning : {};
+export function echoOf({ places: _, ...asked }: ResponsesOptions): JsonObject {
+  const text = objectOf(asked.text) ?? {};
   return {
-    instructions: options.instructions ?? null,
-    metadata: options.metadata ?? {},
-    parallel_tool_calls: options.parallel_tool_calls ?? true,
-    temperature: options.temperature ?? 1,
-    top_p: options.top_p ?? 1,
-    presence_penalty: 0,
-    frequency_penalty: 0,
-    top_logprobs: options.top_logprobs ?? 0,
-    tool_choice: options.tool_choice ?? "auto",
-    tools: Array.isArray(options.tools) ? options.tools.map(wholeTool) : [],
-    background: options.background ?? false,
-    max_output_tokens: options.max_output_tokens ?? null,
-    max_tool_calls: options.max_tool_calls ?? null,
-    previous_response_id: options.previous_response_id ?? null,
-    prompt_cache_key: options.prompt_cache_key ?? null,
-    reasoning: { effort: null, summary: null, ...reasoning },
-    safety_identifier: options.safety_identifier ?? null,
-    service_tier: options.service_tier ?? "default",
-    store: options.store ?? true,
+    ...defaults,
+    ...asked,
+    tools: listOf(asked.tools).map(wholeTool),
+    reasoning: { effort: null, summary: null, ...objectOf(asked.reasoning) },
     text: { ...text, format: wholeFormat(text["format"] ?? { type: "text" }) },
-    truncation: options.truncation ?? "disabled",
-    user: options.user ?? null,
-    ...(options.prompt_cache_retention !== undefined && { prompt_cache_retention: options.prompt_cache_retention }),
-    ...(options.prompt !== undefined && { prompt: options.prompt }),
   };
 }
 

@@ -1,6 +1,7 @@
 /** A normalised plain answer as a response object. */
 import type { JsonObject } from "../../lib/json/json.ts";
-import type { AnswerMessage, CompletionBody, Delta, Envelope, FinishReason } from "../chat/schema.ts";
+import { deltaOf } from "../chat/response.ts";
+import type { CompletionBody, Envelope, FinishReason } from "../chat/schema.ts";
 import { type ResponseStatus, responseObject } from "./object.ts";
 import type { ResponsesOptions } from "./options.ts";
 import { isCut, Output } from "./output.ts";
@@ -14,20 +15,12 @@ export function responseOf(
   const output = new Output(envelope.id, new ToolNames(options.tools), () => {});
   const choice = choices.find(({ index }) => index === 0);
   if (choice !== undefined) {
-    output.push(wholeDelta(choice.message), choice.logprobs);
+    output.push(deltaOf(choice.message), choice.logprobs);
     output.finish(choice.finish_reason);
   }
   const { status, reason } = endOf(choice?.finish_reason ?? "stop", output);
   const state = { output: output.items, usage, reason, serviceTier: service_tier };
   return responseObject(state, envelope, options, status);
-}
-
-/** A message as a stream's only fragment. */
-function wholeDelta({ tool_calls, role: _, ...message }: AnswerMessage): Delta {
-  return {
-    ...message,
-    ...(tool_calls && { tool_calls: tool_calls.map((call, index) => ({ index, ...call })) }),
-  } as Delta;
 }
 
 type End = { readonly status: ResponseStatus; readonly reason?: string };

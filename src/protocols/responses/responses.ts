@@ -5,12 +5,12 @@
 import { objectOf } from "../../lib/json/json.ts";
 import { keepAliveComment } from "../../lib/sse.ts";
 import { chatError } from "../chat/errors.ts";
+import { passedOfUsers, passedText } from "../passed-strings.ts";
 import type { Protocol } from "../protocol.ts";
 import { upstreamErrorBody } from "./errors.ts";
 import { answerIdPrefix } from "./ids.ts";
 import { native } from "./native.ts";
 import type { ResponsesOptions } from "./options.ts";
-import { passedStrings } from "./passed-strings.ts";
 import { placeHere } from "./places.ts";
 import { namedItems, referredAnswers } from "./references.ts";
 import { parseResponsesRequest } from "./request.ts";
@@ -18,11 +18,18 @@ import { responseOf } from "./response.ts";
 import { storedResponses } from "./stored.ts";
 import { ResponsesEncoder } from "./stream.ts";
 
+const passedPlaces = {
+  input_text: ["text"],
+  input_image: ["image_url"],
+  input_file: ["file_data"],
+  input_audio: ["input_audio", "data"],
+};
+
 export const responses: Protocol<ResponsesOptions> = {
   name: "responses",
   answerIdPrefix,
   keepAlive: keepAliveComment,
-  passedStrings,
+  passedStrings: ({ input }) => (typeof input === "string" ? passedText(input) : passedOfUsers(input, passedPlaces)),
   references: referredAnswers,
   upstreamItems: namedItems,
   parse({ parsed }, _client, earlier) {

@@ -3,9 +3,10 @@
  * reasoning item. What comes from upstreams of this format untranslated stands there as it is, all else in an envelope
  * (`seal.ts`).
  */
-import { isObject, type JsonObject, listOf, numberOf, objectOf, textOf } from "../../lib/json/json.ts";
-import type { AnswerMessage, AssistantMessage, ThinkingBlock } from "../chat/schema.ts";
-import { isSeal, type SealFamily, seal, unseal } from "../seal.ts";
+import { type JsonObject, listOf, objectOf, textOf } from "../../lib/json/json.ts";
+import type { AnswerMessage, AssistantMessage } from "../chat/schema.ts";
+import { ReturnedState } from "../returned-state.ts";
+import { isSeal, seal } from "../seal.ts";
 
 /** A call's own state, as the inner form has it. */
 export type CallState = { extra_content?: Record<string, unknown> };
@@ -23,34 +24,10 @@ const natives = ["openai", "xai"] as const;
 /** Collects the state of one turn from the reasoning items that a caller sends back. */
 export class TurnState {
   readonly #thoughts: string[] = [];
-  readonly #blocks: ThinkingBlock[] = [];
-  #layout: unknown;
-  #google: JsonObject | undefined;
-  readonly #details: unknown[] = [];
-  readonly #googleCalls = new Map<string, JsonObject>();
-  readonly #googleImages = new Map<string, JsonObject>();
+  readonly #state = new ReturnedState();
   readonly #native: Record<(typeof natives)[number], NativeReasoning[]> = { openai: [], xai: [] };
   /** Reasoning whose fruit has not come yet. */
   #pending: NativeReasoning[] = [];
-  /** How the content of an envelope is read, by the family that made it. */
-  readonly #open: Readonly<Record<SealFamily, (content: JsonObject) => void>> = {
-    anthropic: ({ blocks, layout }) => {
-      this.#blocks.push(...listOf(blocks).flatMap(thinkingBlock));
-      this.#layout ??= layoutOf(layout);
-    },
-    google: ({ message, calls, images }) => {
-      this.#google = objectOf(message) ?? this.#google;
-      for (const [id, state] of Object.entries(objectOf(images) ?? {})) {
-        if (isObject(state)) this.#googleImages.set(id, state);
-      }
-      for (const [id, state] of Object.entries(objectOf(calls) ?? {})) {
-        if (isObject(state)) this.#googleCalls.set(id, state);
-      }
-    },
-    openai: (content) => this.#openNative("openai", content),
-    xai: (content) => this.#openNative("xai", content),
-    openrouter: ({ details }) => void this.#details.push(...listOf(details).filter(isObject)),
-  };
 
   /** @param item a reasoning item, checked */
   add(item: JsonObject): void {
@@ -59,10 +36,10 @@ export class TurnState {
     this.#thoughts.push(...thoughts);
     const encrypted = textOf(item["encrypted_content"]) ?? "";
     if (encrypted === "") return;
-    if (isSeal(encrypted)) this.#unseal(encrypted);
+    if (isSeal(encrypted)) this.#open(encrypted);
     else {
       const id = textOf(item["id"]) ?? "";
-      this.#addNative(xaiId.test(id) ? "xai" : "openai", id, encrypted, summary);
+      this.#addNative(xaiId.test(id) ? "xai" : "openai", { id, encrypted_content: encrypted, summary });
     }
   }
 
@@ -70,15 +47,15 @@ export class TurnState {
   call(id: string): CallState {
     for (const one of this.#pending) one.call_id = id;
     this.#pending = [];
-    const google = this.#googleCalls.get(id);
-    return google === undefined ? {} : { extra_content: { google } };
+    const extra_content = this.#state.calls.get(id);
+    return extra_content === undefined ? {} : { extra_content };
   }
 
   /** @param id of an image that comes now @returns the state that stands on it */
   image(id: string): CallState {
     this.#pending = [];
-    const google = this.#googleImages.get(id);
-    return google === undefined ? {} : { extra_content: { google } };
+    const extra_content = this.#state.images.get(id);
+    return extra_content === undefined ? {} : { extra_content };
   }
 
   /** A text comes now. */
@@ -88,41 +65,32 @@ export class TurnState {
 
   /** The members of the turn's message. */
   fields(): Pick<AssistantMessage, "reasoning_content" | "thinking_blocks" | "reasoning_details" | "extra_content"> {
-    const extra: Record<string, unknown> = {};
-    if (this.#layout !== undefined) extra["anthropic"] = { layout: this.#layout };
-    if (this.#google !== undefined) extra["google"] = this.#google;
-    for (const name of natives) if (this.#native[name].length > 0) extra[name] = { reasoning: this.#native[name] };
+    for (const name of natives) {
+      if (this.#native[name].length > 0) this.#state.extra[name] = { reasoning: this.#native[name] };
+    }
     return {
       ...(this.#thoughts.length > 0 && { reasoning_content: this.#thoughts.join("\n\n") }),
-      ...(this.#blocks.length > 0 && { thinking_blocks: this.#blocks }),
-      ...(this.#details.length > 0 && { reasoning_details: this.#details }),
-      ...(Object.keys(extra).length > 0 && { extra_content: extra }),
+      ...this.#state.fields(),
     };
   }
 
-  /** What can't be opened is left out: it is of no use to anybody. */
-  #unseal(text: string): void {
-    const { family, content } = unseal(text) ?? {};
-    if (family !== undefined && isObject(content)) this.#open[family](content);
+  #open(text: string): void {
+    const { family, content } = this.#state.open(text) ?? {};
+    const maker = natives.find((one) => one === family);
+    const { id, encrypted_content, summary, call_id } = content ?? {};
+    if (maker === undefined || typeof encrypted_content !== "string") return;
+    this.#addNative(maker, {
+      id: textOf(id) ?? "",
+      encrypted_content,
+      summary: listOf(summary).filter((one) => typeof one === "string"),
+      ...(typeof call_id === "string" && { call_id }),
+    });
   }
 
-  #openNative(family: (typeof natives)[number], { id, encrypted_content, summary, call_id }: JsonObject): void {
-    if (typeof encrypted_content !== "string") return;
-    const texts = listOf(summary).filter((one) => typeof one === "string");
-    this.#addNative(family, textOf(id) ?? "", encrypted_content, texts, textOf(call_id));
-  }
-
-  /** @param call_id of the call that it led to; undefined: whatever comes next */
-  #addNative(
-    family: (typeof natives)[number],
-    id: string,
-    encrypted_content: string,
-    summary: string[],
-    call_id?: string,
-  ): void {
-    const reasoning: NativeReasoning = { id, encrypted_content, summary, ...(call_id !== undefined && { call_id }) };
-    this.#native[family].push(reasoning);
-    if (call_id === undefined) this.#pending.push(reasoning);
+  /** Without the call that it led to, it leads to whatever comes next. */
+  #addNative(maker: (typeof natives)[number], reasoning: NativeReasoning): void {
+    this.#native[maker].push(reasoning);
+    if (reasoning.call_id === undefined) this.#pending.push(reasoning);
   }
 }
 
@@ -130,20 +98,6 @@ function textsOf(parts: unknown): string[] {
   return listOf(parts)
     .map((part) => textOf(objectOf(part)?.["text"]) ?? "")
     .filter((text) => text !== "");
-}
-
-function thinkingBlock(block: unknown): ThinkingBlock[] {
-  const { type, thinking, signature, data } = objectOf(block) ?? {};
-  if (type === "thinking" && typeof thinking === "string" && typeof signature === "string") {
-    return [{ type, thinking, signature }];
-  }
-  return type === "redacted_thinking" && typeof data === "string" ? [{ type, data }] : [];
-}
-
-function layoutOf(value: unknown): unknown {
-  const entries = listOf(value);
-  const isLayout = entries.every((one) => typeof one === "string" || numberOf(one) !== undefined);
-  return isLayout && entries.length > 0 ? entries : undefined;
 }
 
 /** The state that stands on a message as a whole. */

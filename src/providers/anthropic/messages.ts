@@ -3,9 +3,10 @@
  * Source: https://platform.claude.com/docs/en/api/messages
  */
 import type { ContentBlockParam, TextBlockParam, ToolResultBlockParam } from "@anthropic-ai/sdk/resources/messages";
-import { type JsonObject, objectOf, parseJson } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/json.ts";
 import type { AssistantMessage, Message, SystemMessage, ToolMessage } from "../../protocols/chat/schema.ts";
 import { ApiError } from "../../protocols/errors.ts";
+import { cleanId, inputOf } from "../../protocols/messages/facts.ts";
 import { uniqueCallIds } from "../call-ids.ts";
 import { refuseType } from "../tool-types.ts";
 import { type ContentBlock, cacheMarker, partBlocks, textBlocks } from "./parts.ts";
@@ -87,11 +88,6 @@ class ConversationBuilder {
   }
 }
 
-/** The form of ids that is taken here: `^[a-zA-Z0-9_-]+$`, each once in the conversation. Other providers' hold other characters. */
-function cleanId(id: string): string {
-  return id.replace(/[^a-zA-Z0-9_-]/g, "_");
-}
-
 function instructionBlocks({ content, ...message }: SystemMessage): TextBlockParam[] {
   const blocks =
     typeof content === "string" ? textBlocks(content) : content.flatMap((part) => textBlocks(part.text, part));
@@ -149,13 +145,8 @@ function toolUse(call: AnyToolCall, id: string, path: string): ContentBlockParam
   const [name, input] =
     call.type === "custom"
       ? [call.custom.name, { input: call.custom.input }]
-      : [call.function.name, toolInput(call.function.arguments)];
+      : [call.function.name, inputOf(call.function.arguments)];
   return { type: "tool_use", id, name, input, ...cacheMarker(call) };
-}
-
-/** Arguments that are no JSON object, as a model may have left them when it was cut off, are kept as they are under one key. */
-function toolInput(text: string): Record<string, unknown> {
-  return text.trim() === "" ? {} : (objectOf(parseJson(text)) ?? { _raw: text });
 }
 
 function toolResult(message: ToolMessage, [id = ""]: readonly string[], path: string): ToolResultBlockParam {

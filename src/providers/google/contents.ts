@@ -8,6 +8,7 @@ import { parseDataUrl } from "../../lib/data-url.ts";
 import { type JsonObject, listOf, objectOf, parseJson, textOf } from "../../lib/json/json.ts";
 import { wholeDetails } from "../../protocols/chat/reasoning-details.ts";
 import type { AssistantMessage, ChatRequest, ToolMessage, UserMessage } from "../../protocols/chat/schema.ts";
+import { argumentsIn } from "../../protocols/chat/tools.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import { uniqueCallIds } from "../call-ids.ts";
 import type { Call } from "../provider.ts";
@@ -165,14 +166,10 @@ function callPart(
     throw ApiError.unsupported(path, `${path}: custom tools are not supported by this provider.`);
   if (call.type !== "function") return refuseType(call.type, path);
   const { name, arguments: written } = call.function;
-  const functionCall = { ...(rules.call_ids && { id }), name, args: argumentsOf(written) };
+  // What a model wrote that is no JSON object is still what it wrote.
+  const args = argumentsIn(written) ?? { arguments: written };
+  const functionCall = { ...(rules.call_ids && { id }), name, args };
   return { functionCall, ...(thoughtSignature !== undefined && { thoughtSignature }) };
-}
-
-/** What a model wrote that is no JSON object is still what it wrote. */
-function argumentsOf(written: string): JsonObject {
-  if (written.trim() === "") return {};
-  return objectOf(parseJson(written)) ?? { arguments: written };
 }
 
 function resultParts(

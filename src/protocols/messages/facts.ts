@@ -1,0 +1,12 @@
+/**
+ * Facts of this format, for clients that speak it and for upstreams.
+ * Source: https://platform.claude.com/docs/en/api/messages
+ */
+import type { JsonObject } from "../../lib/json/json.ts";
+import { argumentsIn } from "../chat/tools.ts";
+
+/** The form of ids that is taken: `^[a-zA-Z0-9_-]+$`. Other makers' hold other characters. */
+export const cleanId = (id: string): string => id.replace(/[^a-zA-Z0-9_-]/g, "_");
+
+/** Arguments that are no JSON object, as a model may have left them when it was cut off, are kept as they are under one key. */
+export const inputOf = (written: string): JsonObject => argumentsIn(written) ?? { _raw: written };
