@@ -6,16 +6,17 @@ import { describeOperation } from "../http/openapi/describe.ts";
 import { jsonAnswer } from "../http/respond.ts";
 import { type Route, restOfPath } from "../http/routes.ts";
 import type { Services } from "../http/services.ts";
-import { isoTime } from "../lib/clock.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { tiers } from "../protocols/tiers.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import type { BudgetPeriod } from "../store/usage.ts";
 import type { Rule } from "../usage/budget-rules.ts";
-import { dollarsFrom, endOf, microsFrom, periods, spanOf } from "../usage/spans.ts";
+import { budgetJson, budgetStates } from "../usage/budget-states.ts";
+import { microsFrom, periods } from "../usage/spans.ts";
 import { type Actor, admitAdmin, record } from "./act.ts";
 import { Query, readBody } from "./bodies.ts";
 import { keyed, listParameters, pageOf, pageSchema, writing } from "./pages.ts";
+import { keyNames } from "./usage.ts";
 
 const maxDollars = 1_000_000_000;
 const Dollars = Type.Object(
@@ -26,6 +27,7 @@ const Budget = Type.Object({
   object: Type.Literal("budget"),
   id: Type.String({ description: "<scope>/<period>" }),
   scope: Type.String({ description: "key:<id>, tag:<name>, tier:<name> or all." }),
+  name: Type.Union([Type.String(), Type.Null()], { description: "The key's, where it is a key's budget." }),
   period: Type.String({ description: "day or month, in UTC, or prepaid." }),
   origin: Type.String({ description: "set: by this API or troupe budgets; configuration." }),
   dollars: Type.Number(),
@@ -39,27 +41,18 @@ const Budget = Type.Object({
 type Named = { readonly scope: string; readonly period: BudgetPeriod };
 
 /** What is spent, reserved and left of each. */
-export async function budgetsJson({ store, clock }: Pick<Services, "store" | "clock">, rules: readonly Rule[]) {
-  const at = clock.now();
-  const spans = rules.map(({ scope, period }) => ({ scope, span: spanOf(period, at) }));
-  const found = await needsStorage(() => store.budgets.spending(spans));
-  return rules.map(({ scope, period, limit, isSet }, index) => {
-    const { span, spent, reserved } = found[index]!;
-    return {
-      object: "budget",
-      id: `${scope}/${period}`,
-      scope,
-      period,
-      origin: isSet ? "set" : "configuration",
-      dollars: dollarsFrom(limit),
-      span,
-      spent: dollarsFrom(spent),
-      reserved: dollarsFrom(reserved),
-      left: dollarsFrom(Math.max(0, limit - spent - reserved)),
-      resets_at: isoTime(endOf(period, at)),
-    };
-  });
+async function budgetsJson(services: Services, rules: readonly Rule[]) {
+  const { store, clock } = services;
+  const states = await needsStorage(() => budgetStates(store.budgets, rules, clock.now()));
+  const names = states.some(({ scope }) => isOfKey(scope)) ? await keyNames(services) : new Map<string, string>();
+  return states.map((state) => ({
+    object: "budget",
+    ...budgetJson(state, isOfKey(state.scope) ? (names.get(state.scope.slice(keyScope.length)) ?? null) : null),
+  }));
 }
+
+const keyScope = "key:";
+const isOfKey = (scope: string) => scope.startsWith(keyScope);
 
 const base = "/v1/budgets";
 

@@ -1,8 +1,9 @@
 /** The admin API's route of sums over the ledger. */
 import { describeAdminUsage } from "../http/openapi/usage.ts";
+import { jsonAnswer } from "../http/respond.ts";
 import type { Route } from "../http/routes.ts";
 import type { Services } from "../http/services.ts";
-import { questionOf, usageAnswer } from "../http/usage.ts";
+import { questionOf, usageJson } from "../http/usage.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import type { KeyNames } from "../usage/report.ts";
 import { admitAdmin } from "./act.ts";
@@ -20,7 +21,7 @@ export const usageRoutes: readonly Route[] = [
     detail: describeAdminUsage(),
     run: async (services, context) => {
       await admitAdmin(services, context);
-      return usageAnswer(services, context, questionOf(context), () => keyNames(services));
+      return jsonAnswer(await usageJson(services, context, questionOf(context), () => keyNames(services)));
     },
   },
 ];

@@ -7,7 +7,8 @@ import type { OpenedStore } from "../store/open.ts";
 import type { Store } from "../store/store.ts";
 import type { BudgetPeriod } from "../store/usage.ts";
 import { BudgetRules, type Rule } from "../usage/budget-rules.ts";
-import { dollarsFrom, endOf, formatDollars, microsFrom, periods, spanOf } from "../usage/spans.ts";
+import { type BudgetState, budgetJson, budgetStates, leftOf, originOf } from "../usage/budget-states.ts";
+import { formatDollars, microsFrom, periods } from "../usage/spans.ts";
 import { record } from "./audit.ts";
 import { CommandError, type Context, type ExitCode, UsageError } from "./context.ts";
 import { printJson } from "./print-json.ts";
@@ -87,8 +88,8 @@ async function recorded(
 ): Promise<void> {
   const told = async () => {
     const rules = (await rulesIn(store, config)).filter((rule) => rule.scope === scope && rule.period === period);
-    const [one] = await spendingOf(store, rules);
-    return one && { object: "budget", ...jsonFrom({ ...one, name: null }, systemClock.now()) };
+    const [one] = await statesOf(store, rules);
+    return one && { object: "budget", ...budgetJson(one, null) };
   };
   const before = await told();
   await change();
@@ -121,12 +122,8 @@ async function showOne(
   await show(context, store, rules, json);
 }
 
-async function spendingOf(store: Store, rules: readonly Rule[]): Promise<Spent[]> {
-  const now = systemClock.now();
-  const spans = rules.map(({ scope, period }) => ({ scope, span: spanOf(period, now) }));
-  const found = await store.budgets.spending(spans);
-  return rules.map((rule, at) => ({ ...rule, ...found[at]! }));
-}
+const statesOf = (store: Store, rules: readonly Rule[]): Promise<BudgetState[]> =>
+  budgetStates(store.budgets, rules, systemClock.now());
 
 /** @param perKey what each key has that has no budget of its own */
 async function show(
@@ -136,14 +133,13 @@ async function show(
   json = false,
   perKey: BudgetLimits = {},
 ): Promise<void> {
-  const now = systemClock.now();
   const names = new Map((await store.keys.list()).map(({ id, name }) => [`key:${id}`, name]));
-  const all = (await spendingOf(store, rules)).map((one) => ({ ...one, name: names.get(one.scope) ?? null }));
+  const all = (await statesOf(store, rules)).map((state) => ({ state, name: names.get(state.scope) ?? null }));
   const defaults = periods.flatMap((period) => {
     const dollars = perKey[period];
     return dollars === undefined ? [] : [{ period, dollars }];
   });
-  if (json) printJson(io, [...all.map((one) => jsonFrom(one, now)), ...defaults.map(defaultJson)]);
+  if (json) printJson(io, [...all.map(({ state, name }) => budgetJson(state, name)), ...defaults.map(defaultJson)]);
   else if (all.length + defaults.length === 0)
     io.stderr.write("There are no budgets yet: troupe budgets set <scope> <period> <dollars> makes one.\n");
   else io.stdout.write(formatTable(columns, [...all.map(rowFrom), ...defaults.map(defaultRow)]));
@@ -156,42 +152,16 @@ const defaultRow = ({ period, dollars }: Default) => [
   ...["", "", "", "configuration"],
 ];
 const defaultJson = ({ period, dollars }: Default) => ({
-  ...{ scope: eachKey, name: null, period, origin: "configuration", dollars },
-  ...{ spent: null, reserved: null, left: null, resets_at: null },
+  ...{ id: null, scope: eachKey, name: null, period, origin: "configuration", dollars },
+  ...{ span: null, spent: null, reserved: null, left: null, resets_at: null },
 });
-
-type Spent = Rule & { readonly spent: number; readonly reserved: number };
-/** `name`: the key's. */
-type Shown = Spent & { readonly name: string | null };
-
-const leftOf = ({ limit, spent, reserved }: Spent) => Math.max(0, limit - spent - reserved);
 
 const columns = ["scope", "name", "period", "budget", "spent", "reserved", "left", "origin"];
 
-const rowFrom = (one: Shown) => [
-  one.scope,
-  one.name ?? "",
-  one.period,
-  formatDollars(one.limit),
-  formatDollars(one.spent),
-  formatDollars(one.reserved),
-  formatDollars(leftOf(one)),
-  originOf(one),
+const rowFrom = ({ state, name }: { readonly state: BudgetState; readonly name: string | null }) => [
+  state.scope,
+  name ?? "",
+  state.period,
+  ...[state.limit, state.spent, state.reserved, leftOf(state)].map(formatDollars),
+  originOf(state),
 ];
-
-const originOf = ({ isSet }: Rule) => (isSet ? "set" : "configuration");
-
-const jsonFrom = (one: Shown, now: number) => {
-  const resetsAt = endOf(one.period, now);
-  return {
-    scope: one.scope,
-    name: one.name,
-    period: one.period,
-    origin: originOf(one),
-    dollars: dollarsFrom(one.limit),
-    spent: dollarsFrom(one.spent),
-    reserved: dollarsFrom(one.reserved),
-    left: dollarsFrom(leftOf(one)),
-    resets_at: resetsAt === undefined ? null : new Date(resetsAt).toISOString(),
-  };
-};

@@ -9,6 +9,8 @@ const exposed = [
   "x-ratelimit-limit",
   "x-ratelimit-remaining",
   "x-ratelimit-reset",
+  "x-troupe-budget",
+  "x-troupe-budget-remaining",
   "retry-after",
   "x-should-retry",
   "service-request-id",

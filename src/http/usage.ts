@@ -3,7 +3,7 @@ import type { SurfaceName } from "../config/config.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import type { LedgerFilter } from "../store/usage.ts";
-import type { WholeAnswer } from "../upstream/answer.ts";
+import { budgetStates, heldBudgetJson } from "../usage/budget-states.ts";
 import {
   type KeyNames,
   parseFilter,
@@ -29,29 +29,33 @@ export function usageRoutes(surface: SurfaceName): Route[] {
       area: surface,
       detail: describeUsage(surface),
       run: async (services, context) => {
-        const { keyId } = await admit(services, context, surface);
+        const { keyId, tier } = await admit(services, context, surface);
         const question = { ...questionOf(context), key: keyId };
-        return usageAnswer(services, context, question, async () => {
+        const page = await usageJson(services, context, question, async () => {
           const { name } = await needsStorage(() => services.keys.show(keyId));
           return new Map([[keyId, name]]);
         });
+        const rules = services.budgets.rules.of({ keyId, tier, tags: context.tags });
+        const { store, clock } = services;
+        const budgets = await needsStorage(() => budgetStates(store.budgets, rules, clock.now()));
+        return jsonAnswer({ ...page, budgets: budgets.map(heldBudgetJson) });
       },
     },
   ];
 }
 
-/** @throws ApiError invalid_value, storage_unavailable */
-export async function usageAnswer(
+/** A page of usage. @throws ApiError invalid_value, storage_unavailable */
+export async function usageJson(
   services: Services,
   context: RequestContext,
   question: UsageQuestion,
   keyNames: () => Promise<KeyNames>,
-): Promise<WholeAnswer> {
+): Promise<Record<string, unknown>> {
   const query = asked(() => parseUsageQuestion(question, services.clock.now()));
   // The last half second too.
   await services.ledger.flush();
   const names = query.by.includes("key") ? await keyNames() : new Map<string, string>();
-  return jsonAnswer(await needsStorage(() => usagePage(services.store.ledger, query, names, context.request.signal)));
+  return needsStorage(() => usagePage(services.store.ledger, query, names, context.request.signal));
 }
 
 /** @param days how far back without a beginning. @throws ApiError invalid_value */

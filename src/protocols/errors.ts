@@ -206,13 +206,17 @@ export class ApiError extends Error {
     return ApiError.#of("rate_limit_exceeded", message, { headers: { ...headers, ...wait } });
   }
   /** @param opensInSeconds until the budget has money again; absent: not by itself. Clients that retry at once gain nothing. */
-  static insufficientQuota(message: string, opensInSeconds?: number): ApiError {
+  static insufficientQuota(
+    message: string,
+    opensInSeconds?: number,
+    headers: Readonly<Record<string, string>> = {},
+  ): ApiError {
     const wait = opensInSeconds === undefined ? {} : retryAfter(opensInSeconds);
-    return ApiError.#of("insufficient_quota", message, { headers: { "x-should-retry": "false", ...wait } });
+    return ApiError.#of("insufficient_quota", message, { headers: { ...headers, "x-should-retry": "false", ...wait } });
   }
   /** Calls under way hold what is left of a budget: there may be room in a moment. */
-  static budgetHeld(message: string, retrySeconds: number): ApiError {
-    return ApiError.#of("rate_limit_exceeded", message, { headers: retryAfter(retrySeconds) });
+  static budgetHeld(message: string, retrySeconds: number, headers: Readonly<Record<string, string>> = {}): ApiError {
+    return ApiError.#of("rate_limit_exceeded", message, { headers: { ...headers, ...retryAfter(retrySeconds) } });
   }
   /** @param budget "the day's budget of all calls" @param tools that the provider runs, and may bill by the use */
   static modelWithoutPrice(budget: string, tools: readonly string[] = []): ApiError {

@@ -52,6 +52,8 @@ export type TokenWindow = {
 export type Reserved = {
   /** A budget that is spent goes before one that calls under way hold. */
   readonly refusedBy?: Spending & { readonly limit: number };
+  /** Of the budgets of a reservation that was made, the one that has the least left with it. */
+  readonly tightest?: Spending & { readonly limit: number };
   readonly tokens?: TokenWindow;
 };
 

@@ -10,10 +10,19 @@ import type { Logger } from "../lib/log.ts";
 import type { Usage } from "../protocols/chat/schema.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { asUnavailable } from "../store/require-storage.ts";
-import type { BudgetRepository, BudgetRow, LedgerLine, Reservation, Reserved, TokenWindow } from "../store/usage.ts";
+import type {
+  BudgetRepository,
+  BudgetRow,
+  BudgetSpan,
+  LedgerLine,
+  Reservation,
+  Reserved,
+  TokenWindow,
+} from "../store/usage.ts";
 import type { Attempt, AttemptBounds, Reserved as GateReserved, UsageGate } from "./attempt.ts";
 import { BudgetQueue } from "./budget-queue.ts";
 import { BudgetRules, type Payer, type Rule } from "./budget-rules.ts";
+import { budgetId, budgetStates, leftOf } from "./budget-states.ts";
 import { estimateUse, inputTokensOf, pricedTools } from "./cost-estimate.ts";
 import { dollarsFrom, endOf, formatDollars, spanOf } from "./spans.ts";
 
@@ -97,12 +106,9 @@ export class Budgets implements UsageGate {
   async #tell(): Promise<void> {
     const { store, clock } = this.#tools;
     const told = this.rules.all().slice(0, maxTold);
-    const now = clock.now();
     try {
-      const spans = told.map(({ scope, period }) => ({ scope, span: spanOf(period, now) }));
-      const found = told.length === 0 ? [] : await store.spending(spans);
-      this.#known = told.map(({ scope, period, limit }, at) => {
-        const { spent, reserved } = found[at]!;
+      const states = await budgetStates(store, told, clock.now());
+      this.#known = states.map(({ scope, period, limit, spent, reserved }) => {
         const used = dollarsFrom(spent + reserved);
         return { scope, period, limit: dollarsFrom(limit), used, reserved: dollarsFrom(reserved) };
       });
@@ -190,7 +196,10 @@ export class Budgets implements UsageGate {
     this.#refuse(reservation(), rules, reserved);
     return {
       isStored: true,
-      headers: reserved.tokens === undefined ? {} : tokenHeaders(tokenLimit!, reserved.tokens),
+      headers: {
+        ...(reserved.tightest && budgetHeaders(ruleOf(rules, reserved.tightest, line.at), reserved.tightest)),
+        ...(reserved.tokens && tokenHeaders(tokenLimit!, reserved.tokens)),
+      },
     };
   }
 
@@ -211,10 +220,9 @@ export class Budgets implements UsageGate {
   #refuse(reservation: Reservation, rules: readonly Rule[], { refusedBy, tokens }: Reserved): void {
     const { onRefusal } = this.#tools;
     if (refusedBy !== undefined) {
-      const { scope, span } = refusedBy;
-      const rule = rules.find((one) => one.scope === scope && spanOf(one.period, reservation.line.at) === span)!;
+      const rule = ruleOf(rules, refusedBy, reservation.line.at);
       const isHeld = heldBy({ refusedBy, amount: reservation.amount }) !== undefined;
-      onRefusal?.(isHeld ? "held" : (scope.split(":", 1)[0] as RefusalKind));
+      onRefusal?.(isHeld ? "held" : (rule.scope.split(":", 1)[0] as RefusalKind));
       throw isHeld ? heldError(rule, reservation, refusedBy) : quotaError(rule, reservation, refusedBy);
     }
     if (tokens === undefined || tokens.waitMs === 0) return;
@@ -263,7 +271,8 @@ const capital = (words: string) => words[0]!.toUpperCase() + words.slice(1);
 
 type Refusal = NonNullable<Reserved["refusedBy"]>;
 
-function quotaError(rule: Rule, { amount, line }: Reservation, { spent }: Refusal): ApiError {
+function quotaError(rule: Rule, { amount, line }: Reservation, refusedBy: Refusal): ApiError {
+  const { spent } = refusedBy;
   const left = Math.max(0, rule.limit - spent);
   const opensAt = endOf(rule.period, line.at);
   const need = amount > 0 && left > 0 ? `, and this call may cost up to ${formatDollars(amount)}` : "";
@@ -271,15 +280,27 @@ function quotaError(rule: Rule, { amount, line }: Reservation, { spent }: Refusa
   return ApiError.insufficientQuota(
     `${capital(wordsFor(rule))} has ${formatDollars(left)} left of ${formatDollars(rule.limit)}${need}.${opens}`,
     opensAt === undefined ? undefined : Math.ceil((opensAt - line.at) / 1000),
+    budgetHeaders(rule, refusedBy),
   );
 }
 
-function heldError(rule: Rule, { amount }: Reservation, { spent, reserved }: Refusal): ApiError {
+function heldError(rule: Rule, { amount }: Reservation, refusedBy: Refusal): ApiError {
+  const { spent, reserved } = refusedBy;
   const left = rule.limit - spent;
   return ApiError.budgetHeld(
     `${capital(wordsFor(rule))} has ${formatDollars(left)} left of ${formatDollars(rule.limit)}, but calls under way hold ${formatDollars(reserved)} of it until they end, and this call may cost up to ${formatDollars(amount)}. Retry in ${heldRetrySeconds} s.`,
     heldRetrySeconds,
+    budgetHeaders(rule, refusedBy),
   );
+}
+
+/** The rule of a budget that the store names. @param at when the call began */
+const ruleOf = (rules: readonly Rule[], { scope, span }: BudgetSpan, at: number): Rule =>
+  rules.find((one) => one.scope === scope && spanOf(one.period, at) === span)!;
+
+/** What a call leaves of the tightest of its budgets, or would have found there, in micro-dollars; and which budget that is. */
+function budgetHeaders(rule: Rule, state: NonNullable<Reserved["tightest"]>): Record<string, string> {
+  return { "x-troupe-budget": budgetId(rule), "x-troupe-budget-remaining": String(leftOf(state)) };
 }
 
 /** As OpenAI names them: https://platform.openai.com/docs/guides/rate-limits#rate-limits-in-headers */

@@ -252,6 +252,7 @@ describe("budgets", () => {
         object: "budget",
         id: "tag:team-a/prepaid",
         scope: "tag:team-a",
+        name: null,
         period: "prepaid",
         origin: "set",
         dollars: 12.5,
@@ -310,6 +311,11 @@ describe("budgets", () => {
       "budget.set tag:team-a/prepaid",
     ]);
     expect(acts[2]).toMatchObject({ before: { dollars: 12.5 }, after: { dollars: 22.5 } });
+    const key = (await store.keys.list())[0]!;
+    expect((await house.ask("PUT", `/v1/budgets/key:${key.id}/day`, { dollars: 1 })).json).toMatchObject({
+      ...{ scope: `key:${key.id}`, name: key.name },
+    });
+    expect(dataOf(await house.get("/v1/budgets")).map(({ name }) => name)).toEqual([null, key.name, null]);
   });
 
   test.each<[string, string, unknown, unknown[]]>([

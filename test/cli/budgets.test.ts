@@ -15,11 +15,13 @@ test("budgets are set, topped up, listed and removed", async () => {
   const set = await shell.run("budgets set alice prepaid 25.5 --json");
   expect(JSON.parse(set.out)).toEqual([
     {
+      id: `key:${id}/prepaid`,
       scope: `key:${id}`,
       name: "alice",
       period: "prepaid",
       origin: "set",
       dollars: 25.5,
+      span: "prepaid",
       spent: 0,
       reserved: 0,
       left: 25.5,

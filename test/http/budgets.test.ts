@@ -143,6 +143,64 @@ test("a day ends at midnight in UTC, and a clock that goes back opens nothing tw
   expect((await ask()).status).toBe(200);
 });
 
+test("answers say what is left of the tightest budget, and a key's usage what is left of each", async () => {
+  using upstream = new UpstreamServer(() => answer());
+  const clock = new ManualClock(Date.UTC(2026, 10, 30, 12));
+  const budgets = { all: { month: 1000 }, tags: { "team-a": { day: 30 } } };
+  const prices = [{ match: "openai/m", input: 0, output: 1_000_000 }];
+  await using troupe = await startWith(upstream, budgets, { clock, config: { prices } });
+  const key = await troupe.createKey({
+    name: "a",
+    tier: "pro",
+    tags: ["team-a"],
+    surfaces: ["orchestrator", "gateway"],
+  });
+  const { id } = await troupe.server.services.keys.show("a");
+  await setBudget(troupe, `key:${id}`, "prepaid", 50);
+  const leftIn = ({ headers }: Response) => [headers.get("x-troupe-budget"), headers.get("x-troupe-budget-remaining")];
+  // Estimated at 10 dollars each; the answer costs 7.
+  expect(leftIn(await troupe.post(chat, body(10), { key }))).toEqual(["tag:team-a/day", "20000000"]);
+  await troupe.server.services.ledger.flush();
+  const streamed = await troupe.post(chat, { ...body(10), stream: true }, { key });
+  expect(leftIn(streamed)).toEqual(["tag:team-a/day", "13000000"]);
+  await streamed.text();
+  await troupe.server.services.ledger.flush();
+  const refused = await troupe.post(chat, body(20), { key });
+  expect([refused.status, ...leftIn(refused)]).toEqual([429, "tag:team-a/day", "16000000"]);
+  expect(leftIn(await troupe.post(chat, body(10)))).toEqual(["all/month", "976000000"]);
+  expect(leftIn(await troupe.fetch("/gateway/v1/models", { key }))).toEqual([null, null]);
+  await troupe.server.services.ledger.flush();
+
+  const budget = (
+    scope: string,
+    period: string,
+    span: string,
+    limit: number,
+    spent: number,
+    resets_at: string | null,
+  ) => ({
+    ...{ id: `${scope}/${period}`, scope, period, span },
+    ...{ limit_micro_dollars: limit * 1e6, spent_micro_dollars: spent * 1e6, reserved_micro_dollars: 0 },
+    ...{ left_micro_dollars: (limit - spent) * 1e6, resets_at },
+  });
+  for (const surface of ["", "/gateway"]) {
+    const usage = (await (await troupe.fetch(`${surface}/v1/usage`, { key })).json()) as Record<string, unknown>;
+    expect(usage["budgets"]).toEqual([
+      budget(`key:${id}`, "prepaid", "prepaid", 50, 14, null),
+      budget("tag:team-a", "day", "2026-11-30", 30, 14, "2026-12-01T00:00:00.000Z"),
+      budget("all", "month", "2026-11", 1000, 21, "2026-12-01T00:00:00.000Z"),
+    ]);
+  }
+  const unheld = await startWith(upstream);
+  try {
+    const plain = await unheld.post(chat, body(1));
+    expect([plain.status, ...leftIn(plain)]).toEqual([200, null, null]);
+    expect(await (await unheld.fetch("/v1/usage")).json()).toMatchObject({ budgets: [] });
+  } finally {
+    await unheld[Symbol.asyncDispose]();
+  }
+});
+
 test("metrics tell what is spent of each budget", async () => {
   using upstream = new UpstreamServer(() => answer());
   const clock = new ManualClock();

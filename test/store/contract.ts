@@ -258,7 +258,8 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
           { ...all, limit: 100 },
           { ...tag, limit: 10 },
         ]);
-      expect(await budgets.reserve(both("a", 6))).toEqual({});
+      const tightest = (spent: number, reserved: number) => ({ tightest: { ...tag, limit: 10, spent, reserved } });
+      expect(await budgets.reserve(both("a", 6))).toEqual(tightest(0, 6));
       expect(await budgets.reserve(both("a", 6))).toEqual({});
       expect((await budgets.reserve(both("b", 6))).refusedBy).toMatchObject({ ...tag, reserved: 6 });
       const reserved = (amount: number) => [all, tag].map((one) => ({ ...one, spent: 0, reserved: amount }));
@@ -267,9 +268,32 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
       expect(await settle(store, both("a", 6), 4)).toBe(false);
       expect(await budgets.spending([tag, all])).toEqual([tag, all].map((one) => ({ ...one, spent: 4, reserved: 0 })));
       // What costs an unknown sum is let through until the budget is spent.
-      expect(await budgets.reserve(both("c", 0))).toEqual({});
+      expect(await budgets.reserve(both("c", 0))).toEqual(tightest(4, 0));
       expect(await settle(store, both("c", 0), 20)).toBe(true);
       expect((await budgets.reserve(both("d", 0))).refusedBy).toMatchObject({ ...tag, spent: 24 });
+    });
+
+    on("a reservation that is made names the budget that has the least left with it", async (_, store) => {
+      const tag = { scope: "tag:a", span: "prepaid" };
+      const made = (id: string, amount: number, limits: readonly [number, number]) => {
+        const budgets = [all, tag].map((one, at) => ({ ...one, limit: limits[at]! }));
+        return store.budgets.reserve(reservation(id, amount, 0, budgets));
+      };
+      expect(await made("a", 7, [10, 20])).toEqual({ tightest: { ...all, limit: 10, spent: 0, reserved: 7 } });
+      expect(await made("b", 2, [30, 20])).toEqual({ tightest: { ...tag, limit: 20, spent: 0, reserved: 9 } });
+      // The first of those that have as much left.
+      expect(await made("c", 1, [20, 20])).toEqual({ tightest: { ...all, limit: 20, spent: 0, reserved: 10 } });
+      const tokens = { key: "k", now: 1_000, limit: 9, tokens: 4 };
+      const held = reservationOf("d", { at: start, amount: 1, budgets: [{ ...all, limit: 20 }], tokens });
+      expect(await store.budgets.reserve(held)).toMatchObject({
+        tightest: { ...all, reserved: 11 },
+        tokens: { used: 4 },
+      });
+      const racing = Array.from({ length: 20 }, (_, at) =>
+        store.budgets.reserve(reservation(`r${at}`, 1, 0, [{ ...all, limit: 100 }])),
+      );
+      const reserved = (await Promise.all(racing)).map(({ tightest }) => tightest!.reserved);
+      expect(reserved.sort((a, b) => a - b)).toEqual(Array.from({ length: 20 }, (_, at) => 12 + at));
     });
 
     on("what was reserved is spent where nobody knows the cost, and a line ends it once", async (_, store) => {

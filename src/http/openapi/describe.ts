@@ -55,12 +55,14 @@ const errorWords: Record<number, string> = {
 const text = (description: string, required = false) => ({ description, required, schema: { type: "string" } });
 const integer = (description: string) => ({ description, schema: { type: "integer" } });
 
-/** On every answer. The limit's are missing where there is none, as on the gateway by default. */
+/** On every answer. The limit's and the budget's are missing where there is none, as on the gateway by default. */
 const commonHeaders = {
   "X-Request-Id": text("Names this request, here and in the server's log.", true),
   "X-RateLimit-Limit": integer("Requests that may be made in any 60 seconds."),
   "X-RateLimit-Remaining": integer("Requests that may still be made now."),
   "X-RateLimit-Reset": integer("Unix seconds: when Remaining next grows."),
+  "X-Troupe-Budget": text("Of a call held to budgets: the one with the least left, as /v1/usage lists it."),
+  "X-Troupe-Budget-Remaining": integer("Micro-dollars that it has left, without what calls under way may cost."),
 };
 
 const retryAfter = { "Retry-After": integer("Seconds after which to try again.") };

@@ -30,6 +30,22 @@ const Usage = Type.Object({
   next: Type.Union([Type.String(), Type.Null()], { description: "Where the next page begins: after=<next>." }),
 });
 
+const HeldBudget = Type.Object({
+  id: Type.String({ description: "<scope>/<period>, as x-troupe-budget names it." }),
+  scope: Type.String({ description: "key:<id>, tag:<name>, tier:<name> or all." }),
+  period: Type.String({ description: "day or month, in UTC, or prepaid." }),
+  span: Type.String({ description: "2026-11-22, 2026-11 or prepaid." }),
+  limit_micro_dollars: Type.Integer(),
+  spent_micro_dollars: Type.Integer(),
+  reserved_micro_dollars: Type.Integer({ description: "By calls that are under way." }),
+  left_micro_dollars: Type.Integer(),
+  resets_at: Type.Union([Type.String(), Type.Null()], { description: "When it opens again; null: not by itself." }),
+});
+const OwnUsage = Type.Object({
+  ...Usage.properties,
+  budgets: Type.Array(HeldBudget, { description: "Every budget that the key's calls count against." }),
+});
+
 const parameter = (name: string, description: string, schema: object = { type: "string" }) => ({
   name,
   in: "query",
@@ -64,7 +80,7 @@ function described(tag: string, operationId: string, summary: string, descriptio
     summary,
     description,
     errors: [400, 403, ...keyed],
-    response: { schema: Usage },
+    response: { schema: everybody ? Usage : OwnUsage },
     parameters: [
       parameter("by", `${groupWords}. Default: day.`),
       ...ledgerParameters(...(everybody ? [] : ["key"])),
@@ -78,8 +94,8 @@ export const describeUsage = (surface: SurfaceName): Record<string, unknown> =>
   described(
     tags[surface],
     `${surface}Usage`,
-    "What the key's calls used and cost",
-    "By the ledger; on both surfaces together. Rows are in the order of their groups.",
+    "What the key's calls used and cost, and what is left of its budgets",
+    "By the ledger; on both surfaces together. Rows are in the order of their groups. Budgets are as they stand now, whatever is asked for.",
     false,
   );
 

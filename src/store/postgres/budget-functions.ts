@@ -53,6 +53,11 @@ begin
     on conflict do nothing;
 end $$;
 
+create function troupe.budget_state(p_scope text, p_span text, p_spent bigint, p_reserved bigint, p_limit bigint) returns jsonb
+  language sql immutable as $$
+  select jsonb_build_object('scope', p_scope, 'span', p_span, 'spent', p_spent, 'reserved', p_reserved, 'limit', p_limit)
+$$;
+
 -- Many reservations in one statement: a row that all calls count in is locked until its commit is on the disk, and what a process has
 -- waiting takes that lock once. Each entry is decided in the order of the list, with all that those before it did. No call is in a list twice.
 create function troupe.reserve_calls(p_budgets jsonb, p_entries jsonb) returns jsonb language plpgsql
@@ -68,6 +73,8 @@ declare
   spents bigint[] := array_fill(null::bigint, array[places]);
   reserveds bigint[] := spents;
   refusing integer;
+  tightest integer;
+  least_left bigint;
   is_spent boolean;
   at_ms float8;
   tokens_window jsonb;
@@ -116,8 +123,8 @@ begin
     end loop;
     if refusing is not null then
       place := entry.places[refusing];
-      answers[entry.number] := jsonb_build_object('refusedBy', jsonb_build_object('scope', all_scopes[place],
-        'span', all_spans[place], 'spent', spents[place], 'reserved', reserveds[place], 'limit', entry.limits[refusing]));
+      answers[entry.number] := jsonb_build_object('refusedBy',
+        troupe.budget_state(all_scopes[place], all_spans[place], spents[place], reserveds[place], entry.limits[refusing]));
       continue;
     end if;
     at_ms := null;
@@ -127,9 +134,21 @@ begin
       answers[entry.number] := jsonb_build_object('tokens', tokens_window);
       if coalesce((tokens_window->>'waitMs')::float8, 1) > 0 then continue; end if;
     end if;
-    foreach place in array coalesce(entry.places, '{}') loop
+    tightest := null;
+    least_left := null;
+    for number in 1 .. coalesce(array_length(entry.places, 1), 0) loop
+      place := entry.places[number];
       reserveds[place] := reserveds[place] + entry.amount;
+      if least_left is null or entry.limits[number] - spents[place] - reserveds[place] < least_left then
+        least_left := entry.limits[number] - spents[place] - reserveds[place];
+        tightest := number;
+      end if;
     end loop;
+    if tightest is not null then
+      place := entry.places[tightest];
+      answers[entry.number] := answers[entry.number] || jsonb_build_object('tightest',
+        troupe.budget_state(all_scopes[place], all_spans[place], spents[place], reserveds[place], entry.limits[tightest]));
+    end if;
     made := array_append(made, entry.number::integer);
     made_at := array_append(made_at, (ceil(at_ms / 250) * 250)::bigint);
   end loop;

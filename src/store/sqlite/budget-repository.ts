@@ -91,12 +91,14 @@ export function budgetRepository(
     // A write that is repeated counts once.
     if (isHeld.get({ requestId, attempt }) !== null) return {};
     let refusedBy: Reserved["refusedBy"];
+    let tightest: Reserved["tightest"];
     for (const { scope, span, limit } of budgets) {
-      const found = spendingOf({ scope, span });
+      const found = { ...spendingOf({ scope, span }), limit };
       const { spent, reserved } = found;
       const isSpent = spent >= limit || spent + amount > limit;
-      if (isSpent) return { refusedBy: { ...found, limit } };
-      if (spent + reserved >= limit || spent + reserved + amount > limit) refusedBy ??= { ...found, limit };
+      if (isSpent) return { refusedBy: found };
+      if (spent + reserved >= limit || spent + reserved + amount > limit) refusedBy ??= found;
+      if (tightest === undefined || leftOf(found) < leftOf(tightest)) tightest = found;
     }
     if (refusedBy !== undefined) return { refusedBy };
     const window = tokens && useTokens(tokens);
@@ -108,7 +110,10 @@ export function budgetRepository(
       tokens: tokens?.tokens ?? 0,
     });
     for (const { scope, span } of budgets) hold.run({ scope, span, amount });
-    return window === undefined ? {} : { tokens: window };
+    return {
+      ...(tightest && { tightest: { ...tightest, reserved: tightest.reserved + amount } }),
+      ...(window && { tokens: window }),
+    };
   }
 
   function useTokens({ key, now, limit, tokens }: NonNullable<Reservation["tokens"]>): TokenWindow {
@@ -155,6 +160,8 @@ function costIn(database: Database, scope: string, span: string): number {
     where hour >= ${firstDay * 24} and hour < ${endDay * 24} ${partOf[kind]}`;
   return database.query<{ cost: number }, Record<string, string>>(sql).get(name === undefined ? {} : { name })!.cost;
 }
+
+const leftOf = ({ limit, spent, reserved }: NonNullable<Reserved["tightest"]>) => limit - spent - reserved;
 
 const bucketOf = (now: number) => Math.ceil(now / gatheredMs) * gatheredMs;
 
