@@ -1,8 +1,8 @@
 /** Rows of earlier versions that not every store can keep: they are carried as they can be, or named. */
 import { expect, test } from "bun:test";
 import { type MoveSource, type MoveTarget, move } from "../../src/store/move/move.ts";
-import { columnNames, keyOf, type MovedTable, type Row } from "../../src/store/move/tables.ts";
 import { StorageError } from "../../src/store/storage-error.ts";
+import { columnNames, keyOf, type MovedTable, type Row } from "../../src/store/tables.ts";
 
 const nobody = async () => {};
 

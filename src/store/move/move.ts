@@ -5,8 +5,8 @@
 
 import { DataError } from "../data-error.ts";
 import { StorageError } from "../storage-error.ts";
+import { hasBytes, hashOf, keepableRow, keyOf, type MovedTable, movedTables, type Row } from "../tables.ts";
 import type { LedgerRepository } from "../usage.ts";
-import { hasBytes, hashOf, keepableRow, keyOf, type MovedTable, movedTables, type Row } from "./tables.ts";
 
 /** Ends the calls of killed processes in a source, as only their lines are moved. */
 export type SettleCalls = (ledger: LedgerRepository) => Promise<unknown>;

@@ -2,7 +2,8 @@
  * Budgets and reservations. A reservation is one call of a function of the database, so that it is decided in one round trip under the
  * locks of its rows; its line of the ledger ends it.
  */
-import type { BudgetRepository, BudgetRow, Reserved, Spending } from "../usage.ts";
+import { budgetRows } from "../shared/budget-rows.ts";
+import type { BudgetRepository, Reserved, Spending } from "../usage.ts";
 import { callAccounts } from "./call-accounts.ts";
 import type { HeldCalls } from "./held-calls.ts";
 import type { QueryPool } from "./query-pool.ts";
@@ -25,32 +26,7 @@ export function budgetRepository(
 ): BudgetRepository {
   const accounts = callAccounts(path);
   return {
-    async list() {
-      const rows = await background.run<BudgetRow>(
-        `select scope, period, amount::float8 as "limit", updated_at::float8 as "updatedAt" from troupe.budgets
-         order by scope, period`,
-      );
-      return rows.map((row) => ({ ...row }));
-    },
-    async set({ scope, period, limit, updatedAt }, isNew = false) {
-      const text = `with forgotten as (
-          update troupe.spending set spent = 0 where $5::boolean and scope = $1::text and span = 'prepaid')
-        insert into troupe.budgets values ($1::text, $2::text, $3::bigint, $4::bigint)
-        on conflict (scope, period) do update set amount = excluded.amount, updated_at = excluded.updated_at`;
-      await background.run(text, [scope, period, limit, updatedAt, isNew && period === "prepaid"]);
-    },
-    async add({ scope, period }, amount, at) {
-      // Sent again, it finds its own time and adds nothing.
-      const text = `update troupe.budgets
-        set amount = amount + case when $5::boolean and updated_at = $4::bigint then 0 else $3::bigint end, updated_at = $4::bigint
-        where scope = $1::text and period = $2::text returning amount::float8 as amount`;
-      const [row] = await background.run<{ amount: number }>(text, (again) => [scope, period, amount, at, again]);
-      return row?.amount;
-    },
-    async remove({ scope, period }) {
-      const text = "delete from troupe.budgets where scope = $1::text and period = $2::text";
-      return (await background.run(text, [scope, period])).count > 0;
-    },
+    ...budgetRows(background),
     async reserve({ line, amount, budgets, tokens }) {
       const { requestId, attempt } = line;
       const owner = await calls.owner();
@@ -82,12 +58,7 @@ export function budgetRepository(
          left join troupe.spending s on s.scope = asked.scope and s.span = asked.span order by place`,
         [JSON.stringify(spans)],
       );
-      return rows.map((row) => ({ ...row }));
-    },
-    async forgetSpending(beforeDay) {
-      const text = `delete from troupe.spending
-        where span <> 'prepaid' and reserved = 0 and span < left($1::text, length(span))`;
-      return (await background.run(text, [beforeDay])).count;
+      return [...rows];
     },
   };
 }

@@ -2,9 +2,11 @@
  * Reservations, many of them in one statement where many wait: a budget that all calls count in is one row, which is locked until a commit
  * is on the disk.
  */
+
+import type { Parameter } from "../shared/sql.ts";
 import type { Reservation } from "../usage.ts";
 import { Batches } from "./batches.ts";
-import type { Parameter, QueryPool } from "./query-pool.ts";
+import type { QueryPool } from "./query-pool.ts";
 
 export type CallEntry = {
   readonly request_id: string;

@@ -2,7 +2,7 @@
 import type { StoreConfig } from "../../config/config.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { KeyRepository } from "../store.ts";
-import { keyRepository } from "./key-repository.ts";
+import { postgresKeys } from "./key-repository.ts";
 import { ownVersion, readVersion } from "./migrations.ts";
 import { placeOf } from "./place.ts";
 import type { QueryPool } from "./query-pool.ts";
@@ -50,7 +50,7 @@ export function inspectPostgres<T>(
     const state = { place, server, version, known: ownVersion(), isWritable: row!.isWritable };
     if (version < ownVersion()) return look(state);
     const unasked = { known: () => 0, ask: async () => {}, catchUp: async () => {} };
-    return look({ ...state, keys: keyRepository({ path: pool, background: pool }, place, unasked) });
+    return look({ ...state, keys: postgresKeys({ path: pool, background: pool }, place, unasked) });
   });
 }
 

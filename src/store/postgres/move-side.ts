@@ -4,11 +4,12 @@ import type { Clock } from "../../lib/clock.ts";
 import { DataError } from "../data-error.ts";
 import { dayMs, hourMs } from "../ledger-columns.ts";
 import { contentOf, type Moved, type MoveSource, type MoveTarget, type SettleCalls } from "../move/move.ts";
-import { type ColumnKind, columnNames, type MovedTable, movedTables, type Row, type Value } from "../move/tables.ts";
+import type { Parameter } from "../shared/sql.ts";
+import { columnNames, type MovedTable, movedTables, type Row, sqlTypes, type Value } from "../tables.ts";
 import { pairsOf } from "./conversation-repository.ts";
 import { ownVersion, readVersion } from "./migrations.ts";
 import { placeOf } from "./place.ts";
-import type { Parameter, QueryPool } from "./query-pool.ts";
+import type { QueryPool } from "./query-pool.ts";
 import { bringForward, openPool, openPostgresStore } from "./store.ts";
 
 /** Where a target is filled, until it takes the place of the schema that servers know. */
@@ -22,22 +23,18 @@ const sourceOf = (schema: string, { name }: MovedTable): string => {
   return `${schema}.${name}`;
 };
 
-const types: { readonly [Kind in ColumnKind]: string } = { text: "text", integer: "bigint", bytes: "bytea" };
 const selected = ({ columns }: MovedTable) =>
   columns.map(([name, kind]) => (kind === "integer" ? `${name}::float8 as ${name}` : name)).join(", ");
 
 /** Parameters of a table's columns, from that number on. */
 function placesOf(table: MovedTable, names: readonly string[], first: number): string {
   const kinds = new Map(table.columns);
-  return names.map((name, at) => `$${first + at}::${types[kinds.get(name)!]}`).join(", ");
+  return names.map((name, at) => `$${first + at}::${sqlTypes[kinds.get(name)!]}`).join(", ");
 }
-
-const plain = (value: Value): Value =>
-  value instanceof Uint8Array ? new Uint8Array(value.buffer, value.byteOffset, value.byteLength) : value;
 
 function rowsFrom(table: MovedTable, found: readonly Record<string, Value>[]): Row[] {
   const names = columnNames(table);
-  return found.map((row) => names.map((name) => plain(row[name] ?? null)));
+  return found.map((row) => names.map((name) => row[name] ?? null));
 }
 
 async function countOf(pool: QueryPool, schema: string, table: MovedTable): Promise<number> {

@@ -18,13 +18,8 @@ export function nodeRepository(pool: QueryPool): NodeRepository {
         gone as (delete from troupe.node_versions where told_at < clock_timestamp() - interval '1 day')
         select node, program, configuration, personas from troupe.node_versions
         where node <> $1::text and told_at > clock_timestamp() - interval '1 minute'`;
-      const rows = await pool.run<NodeVersions & { readonly node: string }>(text, [
-        node,
-        program,
-        configuration,
-        personas,
-      ]);
-      return rows.map((row) => ({ ...row }));
+      const values = [node, program, configuration, personas];
+      return [...(await pool.run<NodeVersions & { readonly node: string }>(text, values))];
     },
     async leave(node) {
       await pool.run("delete from troupe.node_versions where node = $1::text", [node]);

@@ -7,14 +7,10 @@
 import type { SQL } from "bun";
 import { type Clock, setDeadline } from "../../lib/clock.ts";
 import { type ServerUse, serverSeconds } from "../metrics.ts";
+import type { Parameter, Parameters, Rows, Sql } from "../shared/sql.ts";
 import { StorageError, type StorageErrorKind } from "../storage-error.ts";
 import { asPostgresError, away, isAway, isReadOnly, isUndone } from "./errors.ts";
 
-export type Parameter = string | number | boolean | null | Uint8Array;
-/** The rows, and how many were returned or changed. */
-export type Rows<R> = readonly R[] & { readonly count: number };
-/** @param again whether the statement may have been applied before */
-export type Parameters = readonly Parameter[] | ((again: boolean) => readonly Parameter[]);
 type Ask = <R>(text: string, parameters?: readonly Parameter[]) => Promise<Rows<R>>;
 
 export type QueryPoolOptions = {
@@ -49,7 +45,7 @@ const refusalMs = 30_000;
 /** Beyond it nobody waits for a connection. */
 const maxWaiting = 10_000;
 
-export class QueryPool {
+export class QueryPool implements Sql {
   readonly options: QueryPoolOptions;
   #current: Generation;
   readonly #waiting = new Set<(generation: Generation) => void>();
@@ -87,6 +83,11 @@ export class QueryPool {
     }
   }
 
+  async runBoth(change: string, next: string, parameters: readonly Parameter[]): Promise<boolean> {
+    const text = `with changed as (${change} returning 1), next as (${next}) select count(*)::int as count from changed`;
+    return (await this.run<{ count: number }>(text, parameters))[0]!.count > 0;
+  }
+
   /** The latest statement that the server refused lately, though it is there, until the same works again. */
   get refusal(): StorageError | undefined {
     const refused = this.#refused;
@@ -99,7 +100,7 @@ export class QueryPool {
     return this.#withinDeadline(async (question) => {
       for (let again = false; ; again = true) {
         try {
-          return await this.#on(question, ({ sql }) => sql.unsafe(text, given(again)) as Promise<Rows<R>>);
+          return plain(await this.#on(question, ({ sql }) => sql.unsafe(text, given(again)) as Promise<Rows<R>>));
         } catch (error) {
           const mayWork = isAway(error) || isUndone(error);
           if (again || !mayWork || question.expiry.signal.aborted) throw error;
@@ -231,3 +232,15 @@ export class QueryPool {
     return { sql: this.options.connect(), busy: 0, isRetired: false };
   }
 }
+
+/** The client gives rows with methods of their own, and Buffers in them. */
+function plain<R>(rows: Rows<R>): Rows<R> {
+  const found = rows.map((row) => {
+    const own = { ...row } as Record<string, unknown>;
+    for (const name in own) if (own[name] instanceof Uint8Array) own[name] = plainBytes(own[name]);
+    return own as R;
+  });
+  return Object.assign(found, { count: rows.count });
+}
+
+const plainBytes = ({ buffer, byteOffset, byteLength }: Uint8Array) => new Uint8Array(buffer, byteOffset, byteLength);

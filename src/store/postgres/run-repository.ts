@@ -159,7 +159,7 @@ export function runRepository({ path, background }: RunPools, { holder, strays, 
     async body({ call, run }) {
       const text = `select body from troupe.kept_calls where ${identified}`;
       const [row] = await path.run<{ body: Uint8Array | null }>(text, [call, run]);
-      return plain(row?.body);
+      return row?.body ?? undefined;
     },
     async watch({ call, run }) {
       const text = `with marked as (
@@ -199,7 +199,7 @@ export function runRepository({ path, background }: RunPools, { holder, strays, 
         and exists (select 1 from troupe.kept_calls k where k.call = e.call and k.run = e.run and k.state <> 'interrupted')
         order by first_id desc limit 1`;
       const [row] = await path.run<StoredEvents>(text, [call, run, number]);
-      return row && { firstId: row.firstId, data: plain(row.data)! };
+      return row;
     },
     async finish({ call, run }, finished) {
       const text = `with done as (
@@ -237,10 +237,6 @@ const valuesOf = ({ status, headers, events, bodyFrom, body, bytes, expiresAt }:
   expiresAt,
 ];
 
-/** The client gives Buffers. */
-const plain = (bytes: Uint8Array | null | undefined): Uint8Array | undefined =>
-  bytes ? new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength) : undefined;
-
 /** Calls that expire by then, the earliest first. @returns how many were removed */
 export async function removeExpiredRuns(pool: QueryPool, now: number, max: number): Promise<number> {
   // Several nodes sweep at once: each takes other rows.
@@ -256,5 +252,5 @@ export async function runTotals(pool: QueryPool): Promise<RunTotals> {
      count(*) filter (where state = 'interrupted')::float8 as interrupted, coalesce(sum(bytes), 0)::float8 as bytes
      from troupe.kept_calls`,
   );
-  return { ...row! };
+  return row!;
 }

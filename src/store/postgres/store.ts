@@ -9,23 +9,19 @@ import { SQL } from "bun";
 import type { StoreConfig } from "../../config/config.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import type { Logger } from "../../lib/log.ts";
+import { alertRepository } from "../shared/alert-repository.ts";
+import { auditRepository } from "../shared/audit-repository.ts";
+import type { SharedConversations } from "../shared/conversation-repository.ts";
 import { StorageError } from "../storage-error.ts";
 import type { Maintenance, Store } from "../store.ts";
 import { goodForMs, type StoredWindows } from "../windows.ts";
-import { alertRepository } from "./alert-repository.ts";
-import { auditRepository } from "./audit-repository.ts";
 import { budgetRepository } from "./budget-repository.ts";
-import {
-  conversationRepository,
-  conversationTotals,
-  removeDeletedTurns,
-  removeExpiredTurns,
-} from "./conversation-repository.ts";
+import { postgresConversations } from "./conversation-repository.ts";
 import { refusesParameters } from "./errors.ts";
 import { HeldCalls } from "./held-calls.ts";
 import { Hints } from "./hints.ts";
 import { Holder } from "./holder.ts";
-import { type KeyPools, type KeyVersion, keyRepository } from "./key-repository.ts";
+import { type KeyPools, type KeyVersion, postgresKeys } from "./key-repository.ts";
 import { ledgerRepository, removeLedgerDays } from "./ledger-repository.ts";
 import { isCurrent, migrate, ownVersion } from "./migrations.ts";
 import { nodeRepository } from "./node-repository.ts";
@@ -131,16 +127,16 @@ export async function openPostgresStore(
       return holder.id;
     },
     refresh: () => poll.ask(),
-    keys: keyRepository({ path, background }, place, poll),
+    keys: postgresKeys({ path, background }, place, poll),
     runs: runRepository({ path, background }, { holder, strays, hints }),
-    conversations: conversationRepository(path),
+    conversations: postgresConversations(path),
     budgets: budgetRepository({ path, background }, { calls, hasOneClock }),
     audit: auditRepository(background),
     alerts: alertRepository(background),
     ledger: ledgerRepository({ background, reports }, calls),
     nodes: nodeRepository(background),
     windows: postgresWindows(windowPool, () => clock.newId()),
-    maintenance: maintenanceOf({ path, background }, place, holder),
+    maintenance: maintenanceOf({ path, background }, postgresConversations(background), place, holder),
     database: () => {
       const all = [path, background, reports, watch, windowPool];
       const sum = (count: keyof QueryPool["counts"]) => all.reduce((total, { counts }) => total + counts[count], 0);
@@ -370,7 +366,12 @@ class KeyPoll implements KeyVersion {
   }
 }
 
-function maintenanceOf({ path, background: pool }: KeyPools, place: string, holder: Holder): Maintenance {
+function maintenanceOf(
+  { path, background: pool }: KeyPools,
+  conversations: SharedConversations,
+  place: string,
+  holder: Holder,
+): Maintenance {
   return {
     async size() {
       const [row] = await pool.run<{ bytes: number }>(
@@ -386,7 +387,7 @@ function maintenanceOf({ path, background: pool }: KeyPools, place: string, hold
     async damage() {
       try {
         await runTotals(pool);
-        await conversationTotals(pool);
+        await conversations.totals();
         await pool.run("select sum(octet_length(data)) from troupe.kept_events");
         return undefined;
       } catch (error) {
@@ -401,11 +402,11 @@ function maintenanceOf({ path, background: pool }: KeyPools, place: string, hold
     // The server's own vacuum does it.
     shrink: async () => (await pool.run("select 1")).length - 1,
     removeExpiredRuns: (now, max) => removeExpiredRuns(pool, now, max),
-    removeExpiredTurns: (now, max) => removeExpiredTurns(pool, now, max),
-    removeDeletedTurns: (before, max) => removeDeletedTurns(pool, before, max),
+    removeExpiredTurns: conversations.removeExpired,
+    removeDeletedTurns: conversations.removeDeleted,
     removeLedgerDays: (before) => removeLedgerDays(pool, before),
     runTotals: () => runTotals(pool),
-    conversationTotals: () => conversationTotals(pool),
+    conversationTotals: conversations.totals,
     async otherServers() {
       await pool.run("delete from troupe.holders where lapses_at < clock_timestamp() - interval '1 hour'");
       const [row] = await pool.run<{ servers: number }>(

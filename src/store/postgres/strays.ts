@@ -4,8 +4,9 @@
  * is found at a renewal of the lease (`own-rows.ts`); this is sooner.
  */
 import type { Clock } from "../../lib/clock.ts";
+import type { Parameter } from "../shared/sql.ts";
 import type { Holder } from "./holder.ts";
-import type { Parameter, QueryPool } from "./query-pool.ts";
+import type { QueryPool } from "./query-pool.ts";
 
 type Stray = { readonly owner: string; readonly text: string; readonly parameters: readonly Parameter[] };
 

@@ -1,15 +1,7 @@
 /** Budgets and reservations. A reservation is held by the process' liveness lock, so it lives no longer than its process. */
 import type { Database } from "bun:sqlite";
 import { daysOf } from "../charges.ts";
-import type {
-  BudgetRepository,
-  BudgetRow,
-  BudgetSpan,
-  Reservation,
-  Reserved,
-  Spending,
-  TokenWindow,
-} from "../usage.ts";
+import type { BudgetRepository, BudgetSpan, Reservation, Reserved, Spending, TokenWindow } from "../usage.ts";
 import type { Synchronous } from "./asynchronous.ts";
 import { budgetsText } from "./call-settlement.ts";
 import type { GroupCommit } from "./group-commit.ts";
@@ -25,28 +17,14 @@ const gatheredMs = 250;
 type Uses = { at: number; tokens: number };
 
 /** @param lock gives this process' lock, which is taken when it is first asked for */
-export function budgetRepository(
+export function reservations(
   database: Database,
   shared: GroupCommit,
   lock: () => LivenessLock,
-): Synchronous<BudgetRepository> {
-  const list = database.prepare<BudgetRow, []>(
-    'select scope, period, amount as "limit", updated_at as updatedAt from budgets order by scope, period',
-  );
-  const set = database.prepare<unknown, BudgetRow>(
-    `insert into budgets values ($scope, $period, $limit, $updatedAt)
-     on conflict do update set amount = excluded.amount, updated_at = excluded.updated_at`,
-  );
-  const add = database.prepare<{ amount: number }, { scope: string; period: string; amount: number; at: number }>(
-    `update budgets set amount = amount + $amount, updated_at = $at where scope = $scope and period = $period
-     returning amount`,
-  );
-  const isThere = database.prepare("select 1 from budgets where scope = $scope and period = $period");
-  const remove = database.prepare("delete from budgets where scope = $scope and period = $period");
+): Synchronous<Pick<BudgetRepository, "reserve" | "spending">> {
   const spending = database.prepare<Spending, BudgetSpan>(
     "select scope, span, spent, reserved from spending where scope = $scope and span = $span",
   );
-  const forgetPrepaid = database.prepare("update spending set spent = 0 where scope = $scope and span = 'prepaid'");
   const open = database.prepare("insert into spending (scope, span, spent) values ($scope, $span, $spent)");
   const hold = database.prepare(
     `insert into spending (scope, span, reserved) values ($scope, $span, $amount)
@@ -69,13 +47,6 @@ export function budgetRepository(
     `insert into token_uses values ($key, $at, $tokens)
      on conflict do update set tokens = max(0, tokens + excluded.tokens)`,
   );
-  const forgetSpending = database.prepare(
-    "delete from spending where span <> 'prepaid' and reserved = 0 and span < substr($beforeDay, 1, length(span))",
-  );
-  const setAll = database.transaction((row: BudgetRow, isNew: boolean) => {
-    set.run(row);
-    if (isNew && row.period === "prepaid") forgetPrepaid.run({ scope: row.scope });
-  });
 
   /** Within a transaction that writes: the ledger's part is read once for each span, and then grows with it. */
   function spendingOf({ scope, span }: BudgetSpan): Spending {
@@ -128,20 +99,11 @@ export function budgetRepository(
 
   const allSpending = database.transaction((spans: readonly BudgetSpan[]) => spans.map(spendingOf));
   return {
-    list: () => list.all(),
-    set: (row, isNew = false) => void setAll.immediate(row, isNew),
-    add: ({ scope, period }, amount, at) => add.get({ scope, period, amount, at })?.amount,
-    remove: ({ scope, period }) => {
-      if (isThere.get({ scope, period }) === null) return false;
-      remove.run({ scope, period });
-      return true;
-    },
     reserve: (reservation) => {
       const owner = lock().id;
       return shared.run(() => reserve(owner, reservation));
     },
     spending: (spans) => allSpending.immediate(spans),
-    forgetSpending: (beforeDay) => forgetSpending.run({ beforeDay }).changes,
   };
 }
 

@@ -27,19 +27,6 @@ export class KeyGeneration {
     if (number !== undefined) Atomics.add(number, 0, 1);
   }
 
-  /** The same methods, of which each of these raises the number once it has returned. */
-  raisedBy<R extends object>(methods: R, names: readonly (keyof R)[]): R {
-    const raising = names.map((name) => [
-      name,
-      (...args: unknown[]) => {
-        const result = (methods[name] as (...args: unknown[]) => unknown)(...args);
-        this.raise();
-        return result;
-      },
-    ]);
-    return { ...methods, ...Object.fromEntries(raising) };
-  }
-
   /**
    * @param ask what the database says
    * @param now a monotonic reading in milliseconds

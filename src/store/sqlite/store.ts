@@ -8,32 +8,27 @@
 import { constants, Database } from "bun:sqlite";
 import { closeSync, mkdirSync, openSync } from "node:fs";
 import { join } from "node:path";
+import { alertRepository } from "../shared/alert-repository.ts";
+import { auditRepository } from "../shared/audit-repository.ts";
+import { budgetRows } from "../shared/budget-rows.ts";
+import { afterChanges, budgetChanges, keyChanges } from "../shared/changes.ts";
+import { insertKey, keyRepository, keyValues } from "../shared/key-repository.ts";
 import { asFolderError, asOpeningError, damaged, StorageError, storing } from "../storage-error.ts";
-import type {
-  AlertRepository,
-  AuditRepository,
-  ConversationRepository,
-  KeyRepository,
-  Maintenance,
-  RunRepository,
-  Store,
-} from "../store.ts";
-import type { BudgetRepository, LedgerRepository } from "../usage.ts";
-import { alertRepository } from "./alert-repository.ts";
+import type { KeyRow, Maintenance, RunRepository, Store } from "../store.ts";
+import type { LedgerRepository } from "../usage.ts";
 import { asynchronous, type Synchronous } from "./asynchronous.ts";
-import { auditRepository } from "./audit-repository.ts";
-import { budgetRepository } from "./budget-repository.ts";
+import { reservations } from "./budget-repository.ts";
 import { Checkpointer } from "./checkpointer.ts";
-import { conversationRepository } from "./conversation-repository.ts";
+import { sqliteConversations } from "./conversation-repository.ts";
 import { GroupCommit } from "./group-commit.ts";
 import { KeyGeneration } from "./key-generation.ts";
-import { keyRepository, type SqliteKeys } from "./key-repository.ts";
 import { ledgerRepository } from "./ledger-repository.ts";
 import { LivenessLock } from "./liveness-lock.ts";
 import { LossGuard } from "./loss-guard.ts";
 import { migrate, ownVersion, versionOf } from "./migrations.ts";
 import { retryOnBusy } from "./retry-on-busy.ts";
 import { runRepository } from "./run-repository.ts";
+import { type SqliteSql, sqliteSql } from "./sqlite-sql.ts";
 
 export type SqliteStore = Store & {
   /** The database file. */
@@ -53,10 +48,6 @@ export type StoreOptions = {
   /** Whether a server works with it for long, which then asks less of SQLite for each call. Default: no. */
   readonly isServer?: boolean;
 };
-
-/** What a server must learn of before its next call. */
-const keyChanges = ["insert", "insertFirst", "revoke", "update", "replaceSecret"] as const;
-const budgetChanges = ["set", "add", "remove"] as const;
 
 /** How long processes that start at once wait for each other. */
 const openingBusyMs = 10_000;
@@ -81,12 +72,13 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
       const lock = () => (livenessLock ??= new LivenessLock(folder));
       const shared = new GroupCommit(database, path);
       const generation = new KeyGeneration(folder);
-      const keys = generation.raisedBy(keyRepository(database), keyChanges);
-      const hasKeys = keys.hasAny();
+      const hasKeys = database.query("select 1 from keys limit 1").get() !== null;
       guard.checkKeys(hasKeys);
       const mark = options.isTrial ? () => {} : () => guard.mark(database);
       if (hasKeys) mark();
-      const { version: readVersion, hasAny: _, ...asked } = marking(keys, mark);
+      // Counted by triggers.
+      const generations = database.prepare<{ value: number }, []>("select value from generations where name = 'keys'");
+      const readVersion = () => generations.get()!.value;
       const version = options.isServer ? generation.untilRaised(readVersion, () => performance.now()) : readVersion;
       const {
         leaseTerms,
@@ -95,7 +87,6 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
         totals: runTotals,
         ...runs
       } = runRepository(database, shared, lock);
-      const { removeExpired, removeDeleted, totals, ...conversations } = conversationRepository(database);
       const { removeDays: removeLedgerDays, append, ...ledger } = ledgerRepository(database, lock);
       const checkpointer = options.isServer ? new Checkpointer(database, path) : undefined;
       const isThere = placeCheck(database, path);
@@ -107,12 +98,16 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
         whileOpen();
         isThere();
       };
+      const openSql = sqliteSql(database, path, whileOpen);
+      const sql = sqliteSql(database, path, stillThere);
+      const { removeExpired, removeDeleted, totals, ...conversations } = sqliteConversations(sql);
+      const changed = () => generation.raise();
       return {
         path,
         processName: () => storing(path, () => lock().id),
         schemaVersion: ownVersion,
         keys: {
-          ...asynchronous<Omit<KeyRepository, "version">>(path, asked, whileOpen),
+          ...afterChanges(keysOf(openSql, path, mark), keyChanges, changed),
           version() {
             whileOpen();
             return storing(path, version);
@@ -123,14 +118,13 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
           leaseTerms,
           holds,
         },
-        conversations: asynchronous<ConversationRepository>(path, conversations, stillThere),
-        budgets: asynchronous<BudgetRepository>(
-          path,
-          generation.raisedBy(budgetRepository(database, shared, lock), budgetChanges),
-          stillThere,
-        ),
-        audit: asynchronous<AuditRepository>(path, auditRepository(database), stillThere),
-        alerts: asynchronous<AlertRepository>(path, alertRepository(database), stillThere),
+        conversations,
+        budgets: {
+          ...afterChanges(budgetRows(sql), budgetChanges, changed),
+          ...asynchronous<Reservations>(path, reservations(database, shared, lock), stillThere),
+        },
+        audit: auditRepository(sql),
+        alerts: alertRepository(sql),
         ledger: asynchronous<LedgerRepository>(
           path,
           {
@@ -146,16 +140,16 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
         ),
         maintenance: {
           ...asynchronous<FileMaintenance>(path, maintenanceOf(database), whileOpen),
-          ...asynchronous<Omit<Maintenance, keyof FileMaintenance>>(
+          removeExpiredTurns: removeExpired,
+          removeDeletedTurns: removeDeleted,
+          conversationTotals: totals,
+          ...asynchronous<Omit<Maintenance, keyof FileMaintenance | TurnMaintenance>>(
             path,
             {
               check: checkOf(database),
               removeExpiredRuns,
               runTotals,
-              removeExpiredTurns: removeExpired,
-              removeDeletedTurns: removeDeleted,
               removeLedgerDays,
-              conversationTotals: totals,
               otherServers: () => lock().others().length,
             },
             stillThere,
@@ -179,6 +173,8 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
   }
 }
 
+type Reservations = Pick<Store["budgets"], "reserve" | "spending">;
+type TurnMaintenance = "removeExpiredTurns" | "removeDeletedTurns" | "conversationTotals";
 type FileMaintenance = Pick<Maintenance, "size" | "damage" | "copyTo" | "shrink">;
 
 function maintenanceOf(database: Database): Synchronous<FileMaintenance> {
@@ -215,20 +211,17 @@ function guarding(folder: string, path: string): LossGuard {
   }
 }
 
-/** Every key that is made leaves the mark. */
-function marking(keys: SqliteKeys, mark: () => void): SqliteKeys {
-  return {
-    ...keys,
-    insert(row) {
-      keys.insert(row);
-      mark();
-    },
-    insertFirst(row, beforeCommit) {
-      const isMade = keys.insertFirst(row, beforeCommit) === true;
-      if (isMade) mark();
-      return isMade;
-    },
-  };
+/** @param mark every key that is made leaves it */
+function keysOf(sql: SqliteSql, path: string, mark: () => void): Omit<Store["keys"], "version"> {
+  const insertFirst = (row: KeyRow, beforeCommit: () => void) =>
+    sql.atomically((run) => {
+      if (run("select 1 from keys limit 1", []).length > 0) return false;
+      run(insertKey, keyValues(row));
+      beforeCommit();
+      return true;
+    });
+  const keys = { ...keyRepository({ path: sql, background: sql }, path), insertFirst };
+  return afterChanges(keys, ["insert", "insertFirst"], mark);
 }
 
 function opening<T>(path: string, work: () => T): T {

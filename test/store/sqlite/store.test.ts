@@ -237,7 +237,8 @@ describe("when storage fails", () => {
     using folder = new TempFolder();
     const store = openStore(folder.path);
     await store.keys.insert(keyRow("a"));
-    await expect(store.keys.insert(keyRow("a"))).rejects.toThrow("UNIQUE constraint failed");
+    const { hash } = keyRow("a");
+    await expect(store.keys.insert(keyRow("b", { hash }))).rejects.toThrow("UNIQUE constraint failed");
     await expect(store.keys.insert(keyRow("b", { createdAt: 1.5 }))).rejects.toThrow("cannot store REAL");
     await store.close();
   });

@@ -1,9 +1,9 @@
 /**
- * What a move carries from one store into another, table by table, in a form that belongs to neither database. What lives for
- * minutes stays: leases, reservations, windows of tokens, calls under way.
+ * The tables of both databases, with their columns: repositories and moves make their statements from them. A move carries all of these from
+ * one store into another. What lives for minutes is not here and stays: leases, reservations, windows of tokens, calls under way.
  */
-import { keepable } from "../../lib/plain-text.ts";
-import { hourSums, kindColumns, ownColumns, ownTexts } from "../ledger-columns.ts";
+import { keepable } from "../lib/plain-text.ts";
+import { hourSums, kindColumns, ownColumns, ownTexts } from "./ledger-columns.ts";
 
 export type ColumnKind = "text" | "integer" | "bytes";
 export type Value = string | number | null | Uint8Array;
@@ -59,7 +59,36 @@ export const movedTables: readonly MovedTable[] = [
   }),
 ];
 
-export const columnNames = ({ columns }: MovedTable): readonly string[] => columns.map(([name]) => name);
+export const columnNames = ({ columns }: Pick<MovedTable, "columns">): readonly string[] =>
+  columns.map(([name]) => name);
+
+export function tableOf(name: string): MovedTable {
+  return movedTables.find((table) => table.name === name)!;
+}
+
+/** PostgreSQL's types of parameters. */
+export const sqlTypes: { readonly [Kind in ColumnKind]: string } = { text: "text", integer: "bigint", bytes: "bytea" };
+
+/** A column as rows of repositories name it: `createdAt` of `created_at`. */
+const memberOf = (column: string): string => column.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
+
+/** What is selected of a table, under the names that its rows have in repositories. @param of an alias with a dot */
+export const selection = ({ columns }: Pick<MovedTable, "columns">, of = ""): string =>
+  columns
+    .map(([name, kind]) => `${of}${name}${kind === "integer" ? "::float8" : ""} as "${memberOf(name)}"`)
+    .join(", ");
+
+/** Inserts one row of `valuesOf`. */
+export function insertion(table: Pick<MovedTable, "name" | "columns">): string {
+  const places = table.columns.map(([, kind], at) => `$${at + 1}::${sqlTypes[kind]}`);
+  return `insert into troupe.${table.name} (${columnNames(table).join(", ")}) values (${places.join(", ")})`;
+}
+
+/** A row of a repository in the order of the columns. */
+export function valuesOf(table: Pick<MovedTable, "columns">, row: object): Value[] {
+  const members = row as Readonly<Record<string, Value | undefined>>;
+  return columnNames(table).map((name) => members[memberOf(name)] ?? null);
+}
 
 export const hasBytes = ({ columns }: MovedTable): boolean => columns.some(([, kind]) => kind === "bytes");
 

@@ -1,0 +1,19 @@
+/** What operators did. */
+import type { AuditRepository, AuditRow } from "../store.ts";
+import { insertion, selection, tableOf, valuesOf } from "../tables.ts";
+import type { Sql } from "./sql.ts";
+
+const table = tableOf("audit");
+const insert = `${insertion(table)} on conflict (id) do nothing`;
+const list = `select ${selection(table)} from troupe.audit
+  where ($1::text is null or id < $1::text) and ($2::text is null or actor = $2::text)
+  and ($3::text is null or act = $3::text) and ($4::text is null or subject = $4::text) order by id desc limit $5::int`;
+
+export function auditRepository(sql: Sql): AuditRepository {
+  return {
+    insert: async (row) => void (await sql.run(insert, valuesOf(table, row))),
+    list: async ({ before, limit, actor, act, subject }) => [
+      ...(await sql.run<AuditRow>(list, [before, actor, act, subject, limit])),
+    ],
+  };
+}
