@@ -1,7 +1,9 @@
 /** What the commands do, beside serving: loaded when one is run, so that neither a start nor help waits for it. */
+export { printOpenApi, printVersion } from "./about.ts";
 export { testAlerts } from "./alerts.ts";
 export { listBudgets, removeBudget, setBudget, topUpBudget } from "./budgets.ts";
 export { check } from "./check.ts";
+export { printCompletion } from "./completion.ts";
 export { printConfig, printConfigSchema } from "./config.ts";
 export { backUpData, pruneData, restoreData, showDataStats } from "./data.ts";
 export { doctor } from "./doctor/doctor.ts";

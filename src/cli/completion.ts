@@ -1,9 +1,10 @@
 /** Completion scripts for shells, made from the program itself, so that they know what it knows. */
 import type { Command, Option } from "commander";
-import { sharedOptions } from "./help.ts";
+import type { Context, ExitCode } from "./context.ts";
+import { programOf, sharedOptions } from "./help.ts";
 
 export const shells = ["bash", "zsh", "fish"] as const;
-export type Shell = (typeof shells)[number];
+type Shell = (typeof shells)[number];
 
 type Word = { readonly text: string; readonly summary: string };
 type Place = {
@@ -13,9 +14,10 @@ type Place = {
   readonly flags: readonly Word[];
 };
 
-export function completionScript(program: Command, shell: Shell): string {
-  const places = placesIn(program, []);
-  return { bash, zsh, fish }[shell](program.name(), places);
+export function printCompletion({ io }: Context, shell: Shell, _: unknown, command: Command): ExitCode {
+  const program = programOf(command);
+  io.stdout.write({ bash, zsh, fish }[shell](program.name(), placesIn(program, [])));
+  return 0;
 }
 
 function placesIn(command: Command, path: readonly string[]): Place[] {

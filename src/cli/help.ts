@@ -3,12 +3,12 @@ import type { Command, Option } from "commander";
 import type { Flags } from "../config/load.ts";
 import { suggest } from "../lib/suggest.ts";
 
-type FlagName = keyof Flags;
+export type FlagName = keyof Flags;
 
 const flagsRead = new WeakMap<Command, readonly FlagName[]>();
 
 /** Declares which global flags a command reads: it gets these only, and its help shows no others. */
-export function reading(command: Command, ...names: FlagName[]): Command {
+export function reading(command: Command, names: readonly FlagName[]): Command {
   flagsRead.set(command, names);
   return command;
 }
@@ -29,7 +29,7 @@ function namesIn(command: Command): Set<string> {
   return new Set([...(flagsRead.get(command) ?? []), ...command.commands.flatMap((inner) => [...namesIn(inner)])]);
 }
 
-const programOf = (command: Command): Command => (command.parent === null ? command : programOf(command.parent));
+export const programOf = (command: Command): Command => (command.parent === null ? command : programOf(command.parent));
 
 /**
  * Gives a command and each group below it a `help` that takes the way to any command, and lets `--help` behind a word that

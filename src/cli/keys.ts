@@ -7,6 +7,7 @@ import { unmatchedPattern } from "../http/model-patterns.ts";
 import { systemClock } from "../lib/clock.ts";
 import { firstKeyName } from "../store/sqlite/loss-guard.ts";
 import type { Store } from "../store/store.ts";
+import { changesFrom, type OrNone } from "./arguments.ts";
 import { record } from "./audit.ts";
 import { CommandError, type Context, type ExitCode, UsageError, withConfig } from "./context.ts";
 import { loadPersonas } from "./personas.ts";
@@ -19,23 +20,33 @@ type ChangeOptions = KeyOptions & {
   /** Whether a very short beginning is enough. */
   readonly yes?: boolean;
 };
-export type RotateOptions = ChangeOptions & {
+type RotateOptions = ChangeOptions & {
   /** How long the old key is taken too, in milliseconds. */
   readonly grace?: number;
 };
-export type UpdateOptions = ChangeOptions & KeyChanges;
-export type CreateOptions = KeyOptions & Omit<KeySpec, "name">;
+type UpdateOptions = ChangeOptions &
+  Omit<KeyChanges, "expiresAt" | "perMinute" | "tokensPerMinute"> & {
+    readonly expires?: OrNone;
+    readonly perMinute?: OrNone;
+    readonly tokensPerMinute?: OrNone;
+  };
+type CreateOptions = KeyOptions & Omit<KeySpec, "name" | "expiresAt"> & { readonly expires?: number };
 
-export function createKey(context: Context, name: string, { json, ...spec }: CreateOptions): Promise<ExitCode> {
+export function createKey(
+  context: Context,
+  name: string,
+  { json, expires, ...rest }: CreateOptions,
+): Promise<ExitCode> {
+  const spec = { name, ...rest, ...(expires !== undefined && { expiresAt: expires }) };
   // Before anything is opened, or even made.
-  checkSpec({ name, ...spec }, systemClock.now());
+  checkSpec(spec, systemClock.now());
   return withConfig(context, async (config) => {
     await assertMatching(context, config, spec.models);
     const file = join(config.data, firstKeyName);
     const [first, made] = await usingStore(config, async (store) => {
       const keys = await keysIn(store, config);
       // As the first start would, which makes none once there is another.
-      const created = [await keys.ensureFirstKey(file), await keys.create({ name, ...spec })] as const;
+      const created = [await keys.ensureFirstKey(file), await keys.create(spec)] as const;
       for (const one of created) if (one !== undefined) await recordKey(context, store, "create", undefined, one.key);
       return created;
     });
@@ -48,8 +59,9 @@ export function createKey(context: Context, name: string, { json, ...spec }: Cre
 export function updateKey(
   context: Context,
   given: string,
-  { json, yes, ...changes }: UpdateOptions,
+  { json, yes, expires, perMinute, tokensPerMinute, ...rest }: UpdateOptions,
 ): Promise<ExitCode> {
+  const changes: KeyChanges = { ...rest, ...changesFrom({ expiresAt: expires, perMinute, tokensPerMinute }) };
   if (Object.keys(changes).length === 0) throw new UsageError("Nothing to change: give a flag such as --tags.");
   return withKnownKeys(context, async (keys, config, store) => {
     await assertMatching(context, config, changes.models);

@@ -1,0 +1,272 @@
+/** All commands but `serve`: their arguments, flags and help. */
+import { Argument, type Command, Option } from "commander";
+import { keySurfaces } from "../config/surfaces.ts";
+import { tiers } from "../protocols/tiers.ts";
+import { ledgerFilters } from "../store/ledger-columns.ts";
+import { callEnds } from "../store/usage.ts";
+import { groupWords } from "../usage/report.ts";
+import { periods } from "../usage/spans.ts";
+import {
+  collected,
+  filled,
+  graceOf,
+  orNone,
+  parseCount,
+  parseDollars,
+  parseHash,
+  parseList,
+  parseNames,
+  parseSurfaces,
+  parseTime,
+} from "./arguments.ts";
+import { type Act, type ActionName, allFlags, examples, late } from "./command.ts";
+import { shells } from "./completion.ts";
+import { type FlagName, reading } from "./help.ts";
+
+/** What a command takes, in the order of its help. Text stands behind the help. */
+type Part = Argument | Option | string;
+
+/** The flags that most commands read. */
+const stored = ["config", "data"] as const;
+
+const argument = <T>(name: string, description: string, parse?: (text: string) => T): Argument =>
+  parse === undefined ? new Argument(name, description) : new Argument(name, description).argParser(parse);
+
+const option = <T>(flags: string, description: string, parse?: (text: string, before: T) => T): Option =>
+  parse === undefined ? new Option(flags, description) : new Option(flags, description).argParser(parse);
+
+/** Declares commands of one group, by what they do. */
+type Declare = (name: string, description: string, action: ActionName, ...parts: readonly Part[]) => Command;
+
+export function addCommands(program: Command, act: Act): void {
+  /** @param reads the program's flags that its commands read */
+  const commandsOf =
+    (group: Command, reads: readonly FlagName[]): Declare =>
+    (name, description, action, ...parts) => {
+      const command = reading(group.command(name), reads).description(description);
+      for (const part of parts) {
+        if (part instanceof Option) command.addOption(part);
+        else if (part instanceof Argument) command.addArgument(part);
+        else command.addHelpText("after", part);
+      }
+      return command.action(act(late(action)));
+    };
+  const group = (name: string, description: string, reads: readonly FlagName[]): Declare =>
+    commandsOf(program.command(name).description(description), reads);
+
+  const top = commandsOf(program, allFlags);
+  top("check", "Check the configuration, personas and data folder without starting", "check", json);
+  const call = option("--call", "Send each provider one small request, which costs a few tokens");
+  top("doctor", "Diagnose the machine and the installation, and say what to do", "doctor", call, json);
+  const health = commandsOf(program, ["config", "host", "port"]);
+  health("health", "Ask the running server for its health", "checkHealth", json);
+  addKeyCommands(group("keys", "API keys", stored));
+  addBudgetCommands(group("budgets", "Budgets: what may be spent by keys, tags, plans and all calls", stored));
+  addUsageCommand(commandsOf(program, stored));
+  const alerts = group("alerts", "Messages to an operator", ["config"]);
+  alerts("test", "Send one to each address of the configuration", "testAlerts");
+  addPriceCommands(group("prices", "Prices of models", stored));
+  addPersonaCommands(group("personas", "Personas: list, show and check them", ["config", "personas"]));
+  addServiceCommands(group("service", "The systemd service that runs this program", []));
+  addDataCommands(group("data", "The data folder: keys, stored answers, conversations", stored));
+  const config = group("config", "The configuration in force", allFlags);
+  config("print", "Print the configuration and where each value came from, without secrets", "printConfig", json);
+  reading(config("schema", "Print the JSON Schema of troupe.yaml", "printConfigSchema"), []);
+  const about = commandsOf(program, []);
+  about("openapi", "Print the API's description (OpenAPI, JSON)", "printOpenApi");
+  about(
+    "completion",
+    "Print a completion script",
+    "printCompletion",
+    new Argument("<shell>").choices(shells),
+    examples("source <(troupe completion bash)", "troupe completion fish > ~/.config/fish/completions/troupe.fish"),
+  );
+  about("version", "Print what this executable is", "printVersion", json);
+}
+
+const json = option("--json", "Answer in JSON");
+const key = argument(
+  "<key>",
+  "Its id, its name, the whole key, or the beginning of id or key, if only one fits",
+  filled,
+);
+const yes = option("--yes", "Do not ask where the beginning that is given is very short");
+const when = "A time such as 2027-01-31T12:00:00Z, a date, or a span such as 90d or 12h";
+
+function addKeyCommands(keys: Declare): void {
+  keys(
+    "create",
+    "Create a key; it is shown only once",
+    "createKey",
+    argument("<name>", "Whose it is, or what for"),
+    new Option("--tier <tier>", "Its plan").choices(tiers).default("pro"),
+    option("--per-minute <number>", "Requests per minute (an enterprise key needs it)", parseCount),
+    option("--tokens-per-minute <number>", "Tokens per minute (default: no limit)", parseCount),
+    option(
+      "--surfaces <names>",
+      `Surfaces it may use: ${keySurfaces.join(", ")} (default: the first two; raw: providers' own APIs)`,
+      parseSurfaces,
+    ),
+    option("--models <globs>", "Models it may use, e.g. 'openai/*,troupe/guide' (default: all)", parseList),
+    option("--tags <names>", "What its calls are counted under too, e.g. 'team-a,batch'", parseNames),
+    option("--expires <when>", `${when} (default: never)`, parseTime),
+    json,
+    examples("troupe keys create alice", "troupe keys create ci --tier free --surfaces gateway --expires 30d"),
+  );
+  keys(
+    "update",
+    "Change a key, from the next request on; what is not named stays as it is",
+    "updateKey",
+    key,
+    option("--name <name>", "Whose it is, or what for"),
+    new Option("--tier <tier>", "Its plan").choices(tiers),
+    option("--per-minute <number>", "Requests per minute, or 'none' for its plan's", orNone(parseCount)),
+    option("--tokens-per-minute <number>", "Tokens per minute, or 'none'", orNone(parseCount)),
+    option(
+      "--surfaces <names>",
+      `Surfaces it may use: ${keySurfaces.join(", ")} (raw: providers' own APIs)`,
+      parseSurfaces,
+    ),
+    option("--models <globs>", "Models it may use, '*' for all", parseList),
+    option("--tags <names>", "What its calls are counted under too; '' for nothing", parseNames),
+    option("--expires <when>", `${when}, or 'none'`, orNone(parseTime)),
+    yes,
+    json,
+    examples("troupe keys update alice --tags team-a", "troupe keys update ci --per-minute none --expires none"),
+  );
+  keys("list", "List all keys", "listKeys", json);
+  keys("show", "Show one key", "showKey", key, json);
+  keys("revoke", "Revoke a key, from the next request on", "revokeKey", key, yes, json);
+  keys(
+    "rotate",
+    "Replace a key by a new one with the same rights; the old one is refused at once, or after its grace",
+    "rotateKey",
+    key,
+    option("--grace <span>", "How long the old key is taken too, e.g. 1h or 7d; at most 30d", graceOf),
+    yes,
+    json,
+  );
+}
+
+function addBudgetCommands(budgets: Declare): void {
+  const scope = argument(
+    "<scope>",
+    "all, tier:<name>, tag:<name>, or a key: its id, its name or the beginning of one",
+    filled,
+  );
+  const period = new Argument("<period>", "In UTC, or altogether").choices(periods);
+  budgets("list", "List all budgets, with what is spent and left of each", "listBudgets", json);
+  budgets(
+    "set",
+    "Set a budget, from the next call on; what was spent stays spent",
+    "setBudget",
+    scope,
+    period,
+    argument("<dollars>", "How much may be spent", parseDollars),
+    json,
+    examples("troupe budgets set tag:team-a month 400", "troupe budgets set alice prepaid 25"),
+  );
+  const more = argument("<dollars>", "By how much", parseDollars);
+  budgets("top-up", "Raise a budget that was set", "topUpBudget", scope, period, more, json);
+  const remove = "Remove a budget that was set; the configuration's applies again";
+  budgets("remove", remove, "removeBudget", scope, period, json);
+}
+
+function addUsageCommand(declare: Declare): void {
+  const filters = ledgerFilters.map((name) => {
+    const flag = name.replaceAll("_", "-");
+    if (name === "key")
+      return option("--key <key>", "Only calls of that key: its id, its name, or the beginning of one", filled);
+    if (name === "ended") return new Option("--ended <end>", "Only calls that ended so").choices(callEnds);
+    return option(`--${flag} <${flag}>`, `Only calls of that ${name.replaceAll("_", " ")}; '': those without one`);
+  });
+  declare(
+    "usage",
+    "What calls used and cost, by the ledger",
+    "showUsage",
+    new Option("--by <groups>", groupWords).default("day"),
+    option("--since <time>", "A day (2026-11-22), a time, or a span (7d, 24h); default: 30 days"),
+    option("--until <time>", "Likewise; default: the end of today, in UTC"),
+    ...filters,
+    option(
+      "--metadata <key=value>",
+      "Only calls with that in their metadata, if the configuration names the key; again for more",
+      collected,
+    ),
+    option("--lines", "The ledger's lines in place of sums, the newest first; JSON has one on each line"),
+    option("--json", "Answer in JSON").conflicts("csv"),
+    option("--csv", "Answer as CSV"),
+    examples(
+      "troupe usage --by key,model --since 7d",
+      "troupe usage --by month,tag --since 2026-01-01 --csv > usage.csv",
+      "troupe usage --lines --json --since 24h > calls.jsonl",
+    ),
+  );
+}
+
+function addPriceCommands(prices: Declare): void {
+  prices(
+    "update",
+    "Show what a newer price list changes, and take it where its hash is given",
+    "updatePrices",
+    argument("<source>", "A file or an address: this program's form, or genai-prices' data.json", filled),
+    option("--sha256 <hash>", "Take it, if that is the SHA-256 of the file; the changes are shown with it", parseHash),
+    json,
+    examples(
+      "troupe prices update https://raw.githubusercontent.com/pydantic/genai-prices/main/prices/data.json",
+      "troupe prices update prices.json --sha256 <the hash that was shown>",
+    ),
+  );
+  const model = argument("<model>", "<provider>/<model>");
+  const example = examples("troupe prices show openai/gpt-4o");
+  prices("show", "What a model costs, and where its price comes from", "showPrice", model, json, example);
+}
+
+function addPersonaCommands(personas: Declare): void {
+  personas("list", "List them, with the model each would use", "listPersonas", json);
+  personas(
+    "show",
+    "Print a persona's file",
+    "showPersona",
+    argument("<id>", "<namespace>/<name>"),
+    option("--json", "Answer in JSON, with the model it would use"),
+    examples("troupe personas show troupe/guide > personas/mine/guide.yaml"),
+  );
+  const folder = argument("[folder]", "Default: the configured one");
+  personas("check", "Check every file in a folder", "checkPersonas", folder, json);
+  reading(personas("schema", "Print the JSON Schema of a persona's file", "printPersonaSchema"), []);
+}
+
+function addServiceCommands(service: Declare): void {
+  const root = option("--root <folder>", "A folder that stands for / (default: /)");
+  service("print", "Print the unit", "printService");
+  service("install", "Install the unit in /etc/systemd/system, and say what to do next", "installService", root);
+  service("status", "Show whether the unit is installed, and its state", "showServiceStatus", root, json);
+  service("uninstall", "Remove the unit; the data stays", "uninstallService", root);
+}
+
+function addDataCommands(data: Declare): void {
+  data("stats", "Show its contents and size", "showDataStats", json);
+  data(
+    "backup",
+    "Copy everything to one new file, while the server runs",
+    "backUpData",
+    argument("<file>", "Must not exist yet"),
+    examples("troupe data backup /var/backups/troupe-$(date +%F).db"),
+  );
+  const backup = argument("<file>", "What 'troupe data backup' made");
+  data("restore", "Restore a backup after checking it; the server must not run", "restoreData", backup);
+  const dryRun = option("--dry-run", "Migrate a copy, and report; the server may run");
+  data("migrate", "Migrate the database to this version's schema, as the next start would", "migrate", dryRun, json);
+  data(
+    "move",
+    "Move everything from a data folder into PostgreSQL, or back; no server may run on either",
+    "moveData",
+    option("--to <place>", "A folder, or postgres://… (default: `store` of the configuration)", filled),
+    option("--from <place>", "The same (default: the data folder, or `store` where --to is a folder)", filled),
+    option("--copy", "Take the data folder as it is now, while a server runs on it"),
+    json,
+    examples("TROUPE_STORE=postgres://… troupe data move", "TROUPE_STORE=postgres://… troupe data move --to ./data"),
+  );
+  data("prune", "Remove expired and deleted data now, and shrink the file", "pruneData", json);
+}
