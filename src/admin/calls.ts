@@ -5,7 +5,7 @@ import { ledgerParameters } from "../http/openapi/usage.ts";
 import { jsonAnswer, respondStream } from "../http/respond.ts";
 import { type Route, restOfPath } from "../http/routes.ts";
 import type { Services } from "../http/services.ts";
-import { filterOf, questionOf } from "../http/usage.ts";
+import { filterOf } from "../http/usage.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import { callEnds, type LedgerFilter, type LedgerLine, type LedgerPlace } from "../store/usage.ts";
@@ -156,7 +156,7 @@ export const callRoutes: readonly Route[] = [
     run: async (services, context) => {
       await admitAdmin(services, context);
       const query = new Query(context);
-      const filter = filterOf(questionOf(context), services.clock.now(), 400);
+      const filter = filterOf(services, context, 400);
       const after = query.text("after");
       const limit = query.limit(20, maxCalls);
       const { signal } = context.request;
@@ -200,7 +200,7 @@ export const callRoutes: readonly Route[] = [
     }),
     run: async (services, context, finish) => {
       await admitAdmin(services, context);
-      const { since: _, until: __, ...filter } = filterOf(questionOf(context), services.clock.now(), 1);
+      const { since: _, until: __, ...filter } = filterOf(services, context, 1);
       const last = context.request.headers.get("last-event-id");
       const from = last === null ? undefined : placeFrom(last, "last-event-id");
       const left = new AbortController();

@@ -41,7 +41,8 @@ export function showUsage(
   return withStore(context, async (store, config) => {
     const keys = await keysIn(store, config);
     const key = filter.where?.["key"];
-    const query = asked({ ...question, ...(key !== undefined && { key: (await keys.show(key)).id }) });
+    const named = { ...question, ...(key !== undefined && { key: (await keys.show(key)).id }) };
+    const query = asked(named, config.usage.metadata);
     const names = new Map((await keys.list()).map(({ id, name }) => [id, name]));
     const { ledger } = store;
     const rows = lines
@@ -93,9 +94,9 @@ function metadataFilter(text: string): [string, string] {
   return [name, text.slice(at + 1)];
 }
 
-function asked(question: UsageQuestion) {
+function asked(question: UsageQuestion, metadata?: readonly string[]) {
   try {
-    return parseUsageQuestion(question, systemClock.now());
+    return parseUsageQuestion(question, systemClock.now(), metadata);
   } catch (error) {
     if (error instanceof UsageQueryError) throw new UsageError(error.message);
     throw error;

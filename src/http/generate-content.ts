@@ -56,9 +56,12 @@ export function generateContentRoutes(surface: Surface): Route[] {
         throw ApiError.notFound(`A model has no such method here: it has ${methods.join(", ")}.`);
     }
   };
-  const shared = { method: "POST", area, protocol: generateContent, detail: { hide: true }, run } as const;
+  const endings = endingsOf(area);
+  // Other spellings take the same query.
+  const parameters = Object.values(endings).flatMap((detail) => detail["parameters"] ?? []);
+  const shared = { method: "POST", area, protocol: generateContent, detail: { hide: true, parameters }, run } as const;
   return [
-    { ...shared, path: newest, endings: endingsOf(area) },
+    { ...shared, path: newest, endings },
     { ...shared, path: older },
     {
       ...shared,

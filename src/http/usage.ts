@@ -51,16 +51,18 @@ export async function usageJson(
   question: UsageQuestion,
   keyNames: () => Promise<KeyNames>,
 ): Promise<Record<string, unknown>> {
-  const query = asked(() => parseUsageQuestion(question, services.clock.now()));
+  const query = asked(() => parseUsageQuestion(question, services.clock.now(), metadataOf(services)));
   // The last half second too.
   await services.ledger.flush();
   const names = query.by.includes("key") ? await keyNames() : new Map<string, string>();
   return needsStorage(() => usagePage(services.store.ledger, query, names, context.request.signal));
 }
 
-/** @param days how far back without a beginning. @throws ApiError invalid_value */
-export const filterOf = (question: UsageQuestion, now: number, days: number): LedgerFilter =>
-  asked(() => parseFilter(question, now, days));
+/** What a request's query chooses of the ledger. @param days how far back without a beginning. @throws ApiError invalid_value */
+export const filterOf = (services: Services, context: RequestContext, days: number): LedgerFilter =>
+  asked(() => parseFilter(questionOf(context), services.clock.now(), days, metadataOf(services)));
+
+const metadataOf = ({ live }: Services) => live.config.usage.metadata;
 
 /** The query as a question: `metadata[team]` asks for `metadata.team`. */
 export function questionOf(context: RequestContext): UsageQuestion {

@@ -3,7 +3,16 @@
  * API and the console. Money is in micro-dollars, but in spreadsheets.
  */
 import { snakeCaseNumbered } from "../lib/snake-case.ts";
-import { isLedgerGroup, ledgerFilters, ledgerGroups, metadataKeyOf } from "../store/ledger-columns.ts";
+import {
+  costColumns,
+  isLedgerGroup,
+  kindNames,
+  ledgerFilters,
+  ledgerGroups,
+  metadataKeyOf,
+  ownNames,
+  tokenColumns,
+} from "../store/ledger-columns.ts";
 import {
   callEnds,
   costKinds,
@@ -44,19 +53,29 @@ const maxGroups = 3;
 
 export const groupWords = `1 to ${maxGroups} of ${ledgerGroups.join(", ")}, metadata.<key>, separated by commas`;
 
-/** @param now Unix milliseconds @throws UsageQueryError */
-export function parseUsageQuestion(question: UsageQuestion, now: number): UsageQuery {
+/**
+ * @param now Unix milliseconds
+ * @param metadata the keys that lines have by the configuration; absent: not known yet
+ * @throws UsageQueryError
+ */
+export function parseUsageQuestion(question: UsageQuestion, now: number, metadata?: readonly string[]): UsageQuery {
   const by = groupsOf(question["by"] ?? "day");
+  checkMetadataKeys("by", by, metadata);
   return {
-    filter: parseFilter(question, now),
+    filter: parseFilter(question, now, usualDays, metadata),
     by,
     ...(question["after"] !== undefined && { after: afterOf(question["after"], by.length) }),
     limit: limitOf(question["limit"]),
   };
 }
 
-/** @param days how far back without a beginning. @throws UsageQueryError */
-export function parseFilter(question: UsageQuestion, now: number, days = usualDays): LedgerFilter {
+/** @param days how far back without a beginning @param metadata as above. @throws UsageQueryError */
+export function parseFilter(
+  question: UsageQuestion,
+  now: number,
+  days: number,
+  metadata?: readonly string[],
+): LedgerFilter {
   const today = Math.floor(now / dayMs) * dayMs;
   const given = (name: "since" | "until") => {
     const text = question[name];
@@ -69,7 +88,17 @@ export function parseFilter(question: UsageQuestion, now: number, days = usualDa
   const where = Object.entries(question).flatMap(([name, value]) =>
     value !== undefined && (ledgerFilters.includes(name) || metadataKeyOf(name) !== undefined) ? [[name, value]] : [],
   );
+  checkMetadataKeys("metadata", Object.keys(question), metadata);
   return { since, until, where: Object.fromEntries(where) };
+}
+
+/** No line has another key: asked for by it, all would count as those without one. @throws UsageQueryError */
+function checkMetadataKeys(param: string, names: readonly string[], known: readonly string[] | undefined): void {
+  if (known === undefined) return;
+  const unknown = names.find((name) => name.startsWith("metadata.") && !known.includes(metadataKeyOf(name) ?? ""));
+  if (unknown === undefined) return;
+  const words = known.length === 0 ? "names none" : `names ${known.join(", ")}`;
+  throw new UsageQueryError(param, `No call has ${unknown}: usage.metadata in the configuration ${words}.`);
 }
 
 function groupsOf(text: string): LedgerGroup[] {
@@ -217,7 +246,7 @@ export async function* usageCsv(ledger: LedgerRepository, query: UsageQuery, nam
     ...query.by.flatMap((group) => (group === "key" ? [group, "key_name"] : [group])),
     "calls",
     ...callEnds,
-    ...tokenKinds.map((kind) => `${snakeCaseNumbered(kind)}_tokens`),
+    ...tokenColumns,
     "cost_dollars",
     "unknown_cost_calls",
     "estimated_calls",
@@ -256,31 +285,31 @@ export function lineJson(line: LedgerLine, names: KeyNames): Record<string, unkn
   };
 }
 
+/** What a line has beside its counts and costs, by its names in JSON; what names the call comes first. */
+const namedMembers = ["requestId", "attempt", "at", "keyId", "tags", "metadata"] as const;
+const plainMembers = [...ownNames, ...kindNames].filter((name) => !(namedMembers as readonly string[]).includes(name));
+const textColumns: readonly string[] = [
+  ...["request_id", "attempt", "at", "key", "key_name", "tags"],
+  ...plainMembers.map(snakeCaseNumbered),
+  "metadata",
+];
+
 /** Lines as a spreadsheet has them: what is a list or an object in JSON has a column for each part, or is JSON. */
 export async function* linesCsv(lines: AsyncIterable<LedgerLine>, names: KeyNames): AsyncIterable<string> {
-  let isFirst = true;
+  yield csvRow([...textColumns, ...tokenColumns, ...costColumns.map((column) => `${column}_dollars`)]);
   for await (const line of lines) {
-    const { tokens: _, costs: __, cost_micro_dollars: ___, ...rest } = lineJson(line, names);
-    const cells: Record<string, unknown> = {
-      ...rest,
-      ...Object.fromEntries(tokenKinds.map((kind) => [`${snakeCaseNumbered(kind)}_tokens`, line.tokens[kind]])),
-      cost_dollars: line.cost === null ? null : dollarsOf(line.cost),
-      ...Object.fromEntries(
-        costKinds.map((kind) => [
-          `${snakeCaseNumbered(kind)}_cost_dollars`,
-          line.costs === null ? null : dollarsOf(line.costs[kind]),
-        ]),
-      ),
-    };
-    if (isFirst) yield csvRow(Object.keys(cells));
-    isFirst = false;
-    yield csvRow(
-      Object.values(cells).map((cell) =>
-        typeof cell === "object" && cell !== null ? JSON.stringify(cell) : ((cell ?? "") as string | number),
-      ),
-    );
+    const json = lineJson(line, names);
+    yield csvRow([
+      ...textColumns.map((name) => textCell(json[name])),
+      ...tokenKinds.map((kind) => line.tokens[kind]),
+      ...[line.cost, ...costKinds.map((kind) => line.costs?.[kind] ?? null)].map(dollarCell),
+    ]);
   }
 }
+
+const textCell = (value: unknown) =>
+  typeof value === "object" && value !== null ? JSON.stringify(value) : ((value ?? "") as string | number);
+const dollarCell = (cost: number | null) => (cost === null ? "" : dollarsOf(cost));
 
 const csvRow = (cells: readonly (string | number)[]) => `${cells.map((cell) => quoted(String(cell))).join(",")}\r\n`;
 

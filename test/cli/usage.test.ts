@@ -92,6 +92,37 @@ The cost leaves out 1 call whose price is not known.
     );
   });
 
+  test("--lines --csv has a column for each part of a line, its names once, and they stand where no line does", async () => {
+    const { out } = await shell.run(`usage ${all} --lines --csv`);
+    const [head, ...rows] = out.split("\r\n");
+    const kinds = ["input", "cache_read", "cache_write", "output", "reasoning", "audio_input", "audio_output", "other"];
+    expect(head!.split(",")).toEqual([
+      ...["request_id", "attempt", "at", "key", "key_name", "tags"],
+      ...["call_of", "status", "first_token_ms", "total_ms"],
+      ...["surface", "format", "model", "persona", "persona_version", "provider", "upstream_model"],
+      ...["service_tier", "client", "user", "ended", "counted", "price_source", "price_date", "price_note", "metadata"],
+      ...["input_tokens", "cache_read_tokens", "cache_write_5m_tokens", "cache_write_1h_tokens", "output_tokens"],
+      ...["reasoning_tokens", "audio_input_tokens", "audio_output_tokens"],
+      ...["cost_dollars", ...kinds.map((kind) => `${kind}_cost_dollars`)],
+    ]);
+    expect(rows).toHaveLength(5);
+    const { out: json } = await shell.run(`usage ${all} --lines --json`);
+    const line = JSON.parse(json.split("\n")[0]!);
+    for (const name of head!.split(",").filter((column) => !/_(tokens|dollars)$/.test(column)))
+      expect(line).toHaveProperty([name]);
+    expect((await shell.run(`usage ${all} --provider nobody --lines --csv`)).out).toBe(`${head}\r\n`);
+  });
+
+  test("metadata that no call has is refused, with the keys that calls have", async () => {
+    const message = "No call has metadata.taem: usage.metadata in the configuration names";
+    const line = `usage ${all} --by day,metadata.taem`;
+    expect(await shell.run(line)).toMatchObject({ code: 2, out: "", err: expect.stringContaining(`${message} none.`) });
+    const named = new Console(folder.path, { TROUPE_USAGE_METADATA: "team,project" });
+    expect(await named.run(line)).toMatchObject({ code: 2, err: expect.stringContaining(`${message} project, team.`) });
+    expect(await named.run(`usage ${all} --metadata taem=red`)).toMatchObject({ code: 2 });
+    expect(await named.run(`usage ${all} --by metadata.team`)).toMatchObject({ code: 0 });
+  });
+
   test("--json has the same numbers", async () => {
     const { total, data } = JSON.parse((await shell.run(`usage ${all} --by tag --json`)).out);
     expect(data.map(({ tag, calls }: { tag: string; calls: number }) => [tag, calls])).toEqual([

@@ -34,7 +34,11 @@ const routes = Object.entries({ ...surfaceRoutes, admin: adminRoutes }).flatMap(
     .filter((route) => parametersOf(route).length > 0)
     .map((route) => ({ route, base: bases[surface as keyof typeof bases] })),
 );
-const pathOf = ({ path }: Route) => path.replace(/:\w+/g, "x").replace("*", "builtin/echo:generateContent");
+const places: Readonly<Record<string, string>> = { "/v1beta/:namespace/*": "/v1beta/builtin/echo:generateContent" };
+const personas: Readonly<Record<string, string>> = { "/v1beta/:namespace/*": "/v1beta/troupe/tutor:generateContent" };
+const pathOf = ({ path, area }: Route) =>
+  (area === "orchestrator" ? personas : places)[path] ??
+  path.replace(/:\w+/g, "x").replace("*", "builtin/echo:generateContent");
 
 async function refused({ route, base }: (typeof routes)[number], query: string): Promise<[number, boolean]> {
   const response = await troupe.fetch(`${base}${pathOf(route)}?${query}`, {
@@ -59,6 +63,8 @@ test("there are such routes on every surface", () => {
       "GET /v1/chat/completions",
       "GET /v1/responses/:id",
       "POST /v1beta/models/*",
+      "POST /v1/models/*",
+      "POST /gateway/v1beta/:namespace/*",
     ]),
   );
 });
@@ -99,4 +105,32 @@ test("every parameter that is described is taken by its name", () => {
 test("without a key nobody is told what a route takes", async () => {
   const response = await fetch(`${troupe.url}/v1/usage?keey=x`);
   expect(response.status).toBe(401);
+});
+
+test("the ledger is asked only by metadata that its lines have", async () => {
+  const { services } = troupe.server;
+  const { live } = services;
+  services.live = {
+    ...live,
+    config: { ...live.config, usage: { ...live.config.usage, metadata: ["project", "team"] } },
+  };
+  const ask = async (path: string) => {
+    const response = await troupe.fetch(path, { headers: { authorization: `Bearer ${key}` } });
+    return [response.status, await response.json()];
+  };
+  const message = "No call has metadata.taem: usage.metadata in the configuration names project, team.";
+  try {
+    for (const base of ["", "/gateway", "/admin"]) {
+      expect(await ask(`${base}/v1/usage?by=metadata.taem`)).toMatchObject([400, { error: { param: "by", message } }]);
+      expect(await ask(`${base}/v1/usage?metadata[taem]=`)).toMatchObject([
+        400,
+        { error: { param: "metadata", message } },
+      ]);
+      expect((await ask(`${base}/v1/usage?metadata[a%20b]=x`))[0]).toBe(400);
+      expect((await ask(`${base}/v1/usage?by=metadata.team&metadata[project]=x`))[0]).toBe(200);
+    }
+    expect(await ask("/admin/v1/calls?metadata[taem]=x")).toMatchObject([400, { error: { message } }]);
+  } finally {
+    services.live = live;
+  }
 });
