@@ -4,7 +4,7 @@
  * probabilities, counts, notes): there a value of another kind is absent, as it must never cost the answer. What is absent or
  * null is absent in both.
  */
-import { isObject, isTooDeep, type JsonObject, listOf, objectOf, textOf } from "../lib/json/json.ts";
+import { countOf, isObject, isTooDeep, type JsonObject, listOf, objectOf, textOf } from "../lib/json/json.ts";
 import type { Annotation, Metadata, ThinkingBlock, TokenLogprob } from "../protocols/chat/schema.ts";
 import { InvalidAnswer } from "../protocols/errors.ts";
 
@@ -68,22 +68,6 @@ function wrong(name: string): never {
   throw new InvalidAnswer(`an answer whose '${name}' is missing or of the wrong kind`);
 }
 
-/** A number of tokens, of uses, or a place in a text. */
-export function countOf(value: unknown): number | undefined {
-  return Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : undefined;
-}
-
-/** The counts of an object by their names; empty for anything else. */
-export function countsByName(value: unknown): Record<string, number> {
-  const counts: Record<string, number> = {};
-  if (!isObject(value)) return counts;
-  for (const name in value) {
-    const count = countOf(value[name]);
-    if (count !== undefined) counts[name] = count;
-  }
-  return counts;
-}
-
 /** The members that are texts, as typed clients read `metadata`; undefined where there are none. */
 export function metadataOf(value: unknown): Metadata | undefined {
   const texts = Object.entries(objectOf(value) ?? {}).filter(
@@ -121,9 +105,6 @@ export function annotationsOf(values: unknown): Annotation[] {
     return [{ ...annotation, type, url_citation: undefined }];
   });
 }
-
-/** The public format's word for "very unlikely". */
-export const impossible = -9999;
 
 /** Log probabilities with all the members that the public format gives them; what names no token, or no number, is left out. */
 export function logprobsOf(values: unknown): TokenLogprob[] {

@@ -2,10 +2,10 @@
 import { isObject, type JsonObject, listOf, objectOf, parseJson } from "../lib/json/json.ts";
 import { SseParser } from "../lib/sse.ts";
 import { billed, type Usage } from "../protocols/chat/schema.ts";
-import { usageOf as messagesUsage } from "../providers/anthropic/answer.ts";
-import { usageOf as googleUsage, searchesIn } from "../providers/google/counts.ts";
+import { usageOf as googleUsage, searchesIn } from "../protocols/generate-content/ending.ts";
+import { usageOf as messagesUsage } from "../protocols/messages/ending.ts";
+import { countsOf as responsesCounts } from "../protocols/responses/ending.ts";
 import { usageOf as chatUsage } from "../providers/openai-compatible/answer.ts";
-import { countsOf as responsesCounts } from "../providers/responses/output.ts";
 
 /** Of a plain answer so much is kept from its end, where the counts stand behind vectors and images. */
 const maxTail = 64 * 1024;

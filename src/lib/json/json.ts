@@ -30,6 +30,22 @@ export function numberOf(value: unknown): number | undefined {
   return typeof value === "number" ? value : undefined;
 }
 
+/** A number of tokens, of uses, or a place in a text. */
+export function countOf(value: unknown): number | undefined {
+  return Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : undefined;
+}
+
+/** The counts of an object by their names; empty for anything else. */
+export function countsByName(value: unknown): Record<string, number> {
+  const counts: Record<string, number> = {};
+  if (!isObject(value)) return counts;
+  for (const name in value) {
+    const count = countOf(value[name]);
+    if (count !== undefined) counts[name] = count;
+  }
+  return counts;
+}
+
 /** What objects were made from: who writes one finds there how the values it took over were written. */
 const origins = new WeakMap<object, object>();
 

@@ -56,7 +56,8 @@ function checkTogether(request: ChatRequest): void {
   });
 }
 
-function withoutNulls(value: Record<string, unknown>): Record<string, unknown> {
+/** @returns the value itself where it has none */
+export function withoutNulls(value: Record<string, unknown>): Record<string, unknown> {
   for (const key in value) {
     if (value[key] === null) {
       return Object.fromEntries(Object.entries(value).filter(([, entry]) => entry !== null));

@@ -258,6 +258,9 @@ export type TokenLogprob = {
   bytes: number[] | null;
   top_logprobs: { token: string; logprob: number; bytes: number[] | null }[];
 };
+/** The public format's word for "very unlikely". */
+export const impossible = -9999;
+
 /** `refusal` is in every answer, null where nothing was refused: `upstream/stream/normaliser.ts` sees to it. */
 export type Logprobs = { content: TokenLogprob[] | null; refusal?: TokenLogprob[] | null };
 
@@ -283,6 +286,12 @@ export type Billed = {
   /** What else the answer names that changes the price, as prices name it: `inference_geo_us`. Absent: the usual. */
   surcharges?: readonly string[];
 };
+
+/** @returns the member of a usage with what of these is more than nothing; no member where none is */
+export function billedAs(counts: { [K in keyof Billed]: Billed[K] | undefined }): { [billed]?: Billed } {
+  const some = Object.entries(counts).filter(([, count]) => count !== undefined && count !== 0);
+  return some.length === 0 ? {} : { [billed]: Object.fromEntries(some) };
+}
 
 /** Token counts in OpenAI's meaning: prompt includes cached ones, completion includes reasoning ones. */
 export type Usage = {

@@ -1,5 +1,6 @@
 /** A legacy completion as a call in the inner form: its prompt becomes the user's message. */
 import type { JsonObject } from "../../lib/json/json.ts";
+import { withoutNulls } from "../chat/request.ts";
 import type { ChatRequest } from "../chat/schema.ts";
 import { checked } from "../checked.ts";
 import { ApiError } from "../errors.ts";
@@ -12,11 +13,6 @@ export function checkCompletions(parsed: JsonObject): CompletionsBody {
     throw ApiError.invalidValue("stream_options", "stream_options is only allowed with stream: true.");
   }
   return given;
-}
-
-function withoutNulls(parsed: JsonObject): JsonObject {
-  if (!Object.values(parsed).includes(null)) return parsed;
-  return Object.fromEntries(Object.entries(parsed).filter(([, value]) => value !== null));
 }
 
 /** The prompt, where it is one text. */

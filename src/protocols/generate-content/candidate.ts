@@ -2,13 +2,12 @@
  * One candidate of an answer, from the deltas of the inner form. A part holds one kind of data, and a call is whole: what comes
  * behind a call that is still coming waits for the end, where the state that the next turn needs is known too.
  */
-import { parseDataUrl } from "../../lib/data-url.ts";
 import { type JsonObject, listOf, objectOf, textOf } from "../../lib/json/json.ts";
 import type { ChunkBody, Delta, FinishReason, ThinkingBlock, ToolCallDelta } from "../chat/schema.ts";
 import { argumentsIn } from "../chat/tools.ts";
 import { FunctionCalls } from "../function-calls.ts";
 import { citationMetadata, finishReason } from "./ending.ts";
-import { signatureOfCall, signaturesOf } from "./state.ts";
+import { imagePart, signatureOfCall, signaturesOf } from "./state.ts";
 
 /** What an answer depends on beside the model's own. */
 export type Shown = {
@@ -120,7 +119,7 @@ export class Candidate {
     if (content) parts.push({ text: content });
     const audio = textOf(objectOf(delta["audio"])?.["data"]);
     if (audio) parts.push({ inlineData: { mimeType: "audio/L16;codec=pcm;rate=24000", data: audio } });
-    for (const image of listOf(delta["images"])) parts.push(...imagePart(image));
+    for (const image of listOf(delta["images"])) parts.push(...imagePart(image, signatureOfCall));
     return parts;
   }
 
@@ -152,13 +151,4 @@ export class Candidate {
     const functionCall = { ...(id !== "" && { id }), name, args };
     return [{ functionCall, ...(thoughtSignature !== undefined && { thoughtSignature }) }];
   }
-}
-
-function imagePart(image: unknown): JsonObject[] {
-  const { image_url, extra_content } = objectOf(image) ?? {};
-  const media = parseDataUrl(textOf(objectOf(image_url)?.["url"]) ?? "");
-  if (media === undefined) return [];
-  const thoughtSignature = signatureOfCall(extra_content);
-  const inlineData = { mimeType: media.mimeType, data: media.base64 };
-  return [{ inlineData, ...(thoughtSignature !== undefined && { thoughtSignature }) }];
 }

@@ -5,6 +5,7 @@
 import { isObject, type JsonObject, listOf, numberOf, objectOf } from "../../lib/json/json.ts";
 import { checked } from "../checked.ts";
 import { ApiError, InvalidAnswer } from "../errors.ts";
+import { modelIn } from "./address.ts";
 import { canonical } from "./leniency.ts";
 import { contentOf } from "./request.ts";
 import { BatchEmbedBody, type Content, EmbedContentBody } from "./schema.ts";
@@ -52,7 +53,7 @@ function textOf({ parts }: Content, path: string): string {
 
 /** A body for Google's own models, which batches name once more within. */
 export function namedEmbedding(body: JsonObject, model: string): JsonObject {
-  const name = `models/${model.replace(/^models\//, "")}`;
+  const name = `models/${modelIn(model)}`;
   const named = (one: unknown) => (isObject(one) ? { ...one, model: name } : one);
   const { requests } = body;
   if (Array.isArray(requests)) return { ...body, requests: requests.map(named) };

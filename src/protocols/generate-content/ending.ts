@@ -1,16 +1,52 @@
-/** Why an answer ended and what it cost, in this format's words. */
-import { type JsonObject, numberOf, objectOf, textOf } from "../../lib/json/json.ts";
-import { ownMember } from "../../lib/own-member.ts";
-import type { ChunkBody, FinishReason, Logprobs, TokenLogprob, Usage } from "../chat/schema.ts";
+/** Why an answer ended and what it cost: in this format's words from those of the inner form, and back. */
+import { countOf, type JsonObject, listOf, numberOf, objectOf, textOf } from "../../lib/json/json.ts";
+import { inverted, ownMember } from "../../lib/own-member.ts";
+import {
+  billedAs,
+  type ChunkBody,
+  type FinishReason,
+  impossible,
+  type Logprobs,
+  type TokenLogprob,
+  type Usage,
+} from "../chat/schema.ts";
 
-const reasons: Readonly<Record<FinishReason, string>> = {
-  stop: "STOP",
-  // Calls have no reason of their own.
-  tool_calls: "STOP",
-  function_call: "STOP",
-  length: "MAX_TOKENS",
-  content_filter: "SAFETY",
+/**
+ * Every other reason becomes "stop", or "tool_calls" where there are calls, with the reason itself in `metadata`.
+ * Source: https://ai.google.dev/api/generate-content#FinishReason
+ */
+const finishReasons: Readonly<Record<string, FinishReason>> = {
+  STOP: "stop",
+  MAX_TOKENS: "length",
+  // The answer is unfinished, and `continuation_token` continues it.
+  CONTINUATION: "length",
+  SAFETY: "content_filter",
+  RECITATION: "content_filter",
+  BLOCKLIST: "content_filter",
+  PROHIBITED_CONTENT: "content_filter",
+  SPII: "content_filter",
+  LANGUAGE: "content_filter",
+  IMAGE_SAFETY: "content_filter",
+  IMAGE_PROHIBITED_CONTENT: "content_filter",
+  IMAGE_RECITATION: "content_filter",
+  MODEL_ARMOR: "content_filter",
 };
+
+const reasons = inverted(finishReasons);
+
+/** @param calls whether the answer calls a function */
+export function finishOf(reason: string, calls: boolean): FinishReason {
+  const finish = ownMember(finishReasons, reason) ?? "stop";
+  return finish === "stop" && calls ? "tool_calls" : finish;
+}
+
+export function reasonOf(reason: unknown): string | undefined {
+  return typeof reason === "string" && reason !== "" && reason !== "FINISH_REASON_UNSPECIFIED" ? reason : undefined;
+}
+
+/** Calls have no reason of their own. */
+const reasonFor = (finish: FinishReason): string =>
+  finish === "tool_calls" || finish === "function_call" ? "STOP" : (ownMember(reasons, finish) ?? "OTHER");
 
 /** @param metadata where Google's own reason stands, of an answer of its models that was translated */
 export function finishReason(
@@ -19,7 +55,7 @@ export function finishReason(
   metadata: ChunkBody["metadata"] = {},
 ): string {
   const own = metadata[index === 0 ? "finish_reason" : `finish_reason.${index}`];
-  return own !== undefined && /^[A-Z][A-Z_]+$/.test(own) ? own : (ownMember(reasons, finish ?? "stop") ?? "OTHER");
+  return own !== undefined && /^[A-Z][A-Z_]+$/.test(own) ? own : reasonFor(finish ?? "stop");
 }
 
 /** Thinking is counted apart from the rest of the output here. @returns undefined where nothing was counted */
@@ -64,4 +100,77 @@ export function citationMetadata(annotations: unknown): JsonObject | undefined {
     ];
   });
   return cited.length === 0 ? undefined : { citationSources: cited };
+}
+
+/** Searches that grounded an answer: https://ai.google.dev/gemini-api/docs/google-search#grounded-response */
+export const searchesIn = (grounding: JsonObject | undefined): number => listOf(grounding?.["webSearchQueries"]).length;
+
+/** Counts that are zero are left out of this JSON. @param searches of the web, which are billed beside the tokens */
+export function usageOf(counts: JsonObject, searches = 0): Usage {
+  const count = (name: string) => countOf(counts[name]) ?? 0;
+  const prompt_tokens = count("promptTokenCount") + count("toolUsePromptTokenCount");
+  const completion_tokens = count("candidatesTokenCount") + count("thoughtsTokenCount");
+  return {
+    prompt_tokens,
+    completion_tokens,
+    total_tokens: countOf(counts["totalTokenCount"]) ?? prompt_tokens + completion_tokens,
+    prompt_tokens_details: {
+      cached_tokens: count("cachedContentTokenCount"),
+      ...audioTokens(counts["promptTokensDetails"]),
+    },
+    completion_tokens_details: {
+      reasoning_tokens: count("thoughtsTokenCount"),
+      ...audioTokens(counts["candidatesTokensDetails"]),
+    },
+    ...billedOf(counts, searches),
+  };
+}
+
+function billedOf(counts: JsonObject, searches: number): ReturnType<typeof billedAs> {
+  return billedAs({
+    audioCacheRead: modalityTokens(counts["cacheTokensDetails"], "AUDIO"),
+    imageInput: modalityTokens(counts["promptTokensDetails"], "IMAGE"),
+    imageOutput: modalityTokens(counts["candidatesTokensDetails"], "IMAGE"),
+    tools: searches > 0 ? { web_search: searches } : undefined,
+    serviceTier: textOf(counts["serviceTier"])?.replace(/^SERVICE_TIER_/, "") ?? tierOf(textOf(counts["trafficType"])),
+  });
+}
+
+/** In Vertex's word: https://cloud.google.com/vertex-ai/generative-ai/docs/reference/rest/v1/GenerateContentResponse#TrafficType */
+function tierOf(trafficType: string | undefined): string | undefined {
+  if (trafficType === undefined || trafficType === "TRAFFIC_TYPE_UNSPECIFIED") return undefined;
+  return trafficType.toLowerCase().replace(/^on_demand_?/, "") || "standard";
+}
+
+function audioTokens(details: unknown): { audio_tokens?: number } {
+  const audio_tokens = modalityTokens(details, "AUDIO");
+  return audio_tokens === undefined ? {} : { audio_tokens };
+}
+
+function modalityTokens(details: unknown, modality: string): number | undefined {
+  const found = listOf(details)
+    .map(objectOf)
+    .find((entry) => entry?.["modality"] === modality);
+  return countOf(found?.["tokenCount"]);
+}
+
+export function logprobsOf(result: JsonObject | undefined): Logprobs | undefined {
+  const chosen = listOf(result?.["chosenCandidates"]);
+  if (chosen.length === 0) return undefined;
+  const tops = listOf(result?.["topCandidates"]);
+  const content = chosen.map((token, at): TokenLogprob => {
+    const top = listOf(objectOf(tops[at])?.["candidates"]);
+    return { ...tokenLogprob(token), top_logprobs: top.map(tokenLogprob) };
+  });
+  return { content };
+}
+
+function tokenLogprob(value: unknown): { token: string; logprob: number; bytes: number[] } {
+  const { token, logProbability } = objectOf(value) ?? {};
+  const text = textOf(token) ?? "";
+  return {
+    token: text,
+    logprob: Number.isFinite(logProbability) ? (logProbability as number) : impossible,
+    bytes: [...Buffer.from(text)],
+  };
 }

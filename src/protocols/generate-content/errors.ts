@@ -3,31 +3,37 @@
  * Source: https://cloud.google.com/apis/design/errors
  */
 import type { JsonObject } from "../../lib/json/json.ts";
+import { inverted, ownMember } from "../../lib/own-member.ts";
 import type { ApiError } from "../errors.ts";
 import type { ErrorFields } from "../protocol.ts";
 
-const wordByStatus: Readonly<Record<number, string>> = {
-  400: "INVALID_ARGUMENT",
-  401: "UNAUTHENTICATED",
-  403: "PERMISSION_DENIED",
-  404: "NOT_FOUND",
-  409: "ABORTED",
-  429: "RESOURCE_EXHAUSTED",
-  499: "CANCELLED",
-  501: "UNIMPLEMENTED",
-  503: "UNAVAILABLE",
-  504: "DEADLINE_EXCEEDED",
-  529: "UNAVAILABLE",
+/** By the words of `status`. Source: https://ai.google.dev/gemini-api/docs/troubleshooting#error-codes */
+export const googleStatuses: Readonly<Record<string, number>> = {
+  INVALID_ARGUMENT: 400,
+  FAILED_PRECONDITION: 400,
+  OUT_OF_RANGE: 400,
+  UNAUTHENTICATED: 401,
+  PERMISSION_DENIED: 403,
+  NOT_FOUND: 404,
+  ABORTED: 409,
+  ALREADY_EXISTS: 409,
+  RESOURCE_EXHAUSTED: 429,
+  CANCELLED: 499,
+  INTERNAL: 500,
+  UNIMPLEMENTED: 501,
+  UNAVAILABLE: 503,
+  DEADLINE_EXCEEDED: 504,
 };
 
+const wordByStatus = inverted(googleStatuses);
+
 export function wordOfStatus(status: number): string {
-  return wordByStatus[status] ?? (status < 500 ? "INVALID_ARGUMENT" : "INTERNAL");
+  const known = ownMember(wordByStatus, status === 529 ? "503" : String(status));
+  return known ?? (status < 500 ? "INVALID_ARGUMENT" : "INTERNAL");
 }
 
 const statusByWord: Readonly<Record<string, number>> = {
-  ...Object.fromEntries(Object.entries(wordByStatus).map(([status, word]) => [word, Number(status)])),
-  UNAVAILABLE: 503,
-  INTERNAL: 500,
+  ...googleStatuses,
   // What other formats call the same, in `type` or `code`.
   invalid_request_error: 400,
   authentication_error: 401,

@@ -8,7 +8,7 @@ import { toJsonSchema } from "./json-schema.ts";
 import type { GenerationConfig } from "./schema.ts";
 
 /** Fields that have the same meaning under another name. */
-const renamed: Readonly<Record<string, string>> = {
+export const configNames: Readonly<Record<string, string>> = {
   temperature: "temperature",
   topP: "top_p",
   topK: "top_k",
@@ -29,7 +29,7 @@ const translated: ReadonlySet<string> = new Set([
 export const generationPath = (inner: string): string | undefined => pathsByField.get(inner);
 
 const pathsByField: ReadonlyMap<string, string> = new Map([
-  ...Object.entries(renamed).map(([own, inner]) => [inner, `generationConfig.${own}`] as const),
+  ...Object.entries(configNames).map(([own, inner]) => [inner, `generationConfig.${own}`] as const),
   ["max_tokens", "generationConfig.maxOutputTokens"],
   ["stop", "generationConfig.stopSequences"],
   ["response_format", "generationConfig.responseJsonSchema"],
@@ -49,7 +49,7 @@ export function generationFields(config: GenerationConfig, nativeOnly: NativeOnl
   const rest: JsonObject = {};
   for (const [name, value] of Object.entries(config)) {
     if (value == null) continue;
-    if (Object.hasOwn(renamed, name)) fields[renamed[name]!] = value;
+    if (Object.hasOwn(configNames, name)) fields[configNames[name]!] = value;
     else if (!translated.has(name)) rest[name] = value;
   }
   if (fields["logprobs"] === false) delete fields["logprobs"];

@@ -36,13 +36,13 @@ function filePart(file_data: string, filename: string | undefined): FilePart {
   return { type: "file", file: { ...(filename !== undefined && { filename }), file_data } };
 }
 
-const youtube = /^https?:\/\/(?:(?:www|m)\.)?(?:youtube\.com|youtu\.be)\//i;
-const filesApi = /^https?:\/\/generativelanguage\.googleapis\.com\/v\w+\/files\//i;
+/** What Google itself can read: its own stores, and videos. */
+export const googleUri =
+  /^(?:gs:\/\/|https?:\/\/generativelanguage\.googleapis\.com\/v\w+\/files\/|https?:\/\/(?:(?:www|m)\.)?(?:youtube\.com|youtu\.be)\/)/i;
 
 /** @param path the part's, for what has no translation */
 export function uriPart({ fileUri, mimeType }: FileData, path: string, nativeOnly: NativeOnly): UserPart[] {
-  const isWeb = /^https?:/i.test(fileUri) && !youtube.test(fileUri) && !filesApi.test(fileUri);
-  if (!isWeb) {
+  if (!/^https?:/i.test(fileUri) || googleUri.test(fileUri)) {
     nativeOnly.part(`${path}.fileData.fileUri`, "videos, and files of Google's own stores, are known to Google alone.");
     return [];
   }

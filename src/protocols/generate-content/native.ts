@@ -11,6 +11,7 @@ import { isSeal } from "../seal.ts";
 import { fieldsBody } from "./errors.ts";
 import { contentOf, countedPrompt, listed } from "./request.ts";
 import { inOneSpelling } from "./spelling.ts";
+import { anySignature } from "./state.ts";
 import type { Framing } from "./stream.ts";
 
 /** @returns the body itself where nothing changes; undefined where the change has no words in this format */
@@ -127,12 +128,6 @@ function declarationOf({ function: { name, description, parameters } }: Function
     ...(takes && { parametersJsonSchema: parameters }),
   };
 }
-
-/**
- * Taken in place of a signature that another model made none of.
- * Source: https://ai.google.dev/gemini-api/docs/thought-signatures#faqs
- */
-const anySignature = "skip_thought_signature_validator";
 
 /** From Gemini 3 on calls of the current turn are refused without a signature. */
 const needsSignature = (model: string): boolean => !/^(?:models\/)?(?:gemini-[12]|gemma|learnlm)/.test(model);

@@ -2,7 +2,8 @@
  * What continues a thought in the next turn, in the slot that this format has for it: `thoughtSignature` of a part. There
  * Google's own stands as it is, on the very part that it came on, and all else in an envelope (`seal.ts`).
  */
-import { type JsonObject, objectOf, textOf } from "../../lib/json/json.ts";
+import { parseDataUrl } from "../../lib/data-url.ts";
+import { objectOf, textOf } from "../../lib/json/json.ts";
 import { wholeDetails } from "../chat/reasoning-details.ts";
 import type { AnswerMessage } from "../chat/schema.ts";
 import { ReturnedState } from "../returned-state.ts";
@@ -68,6 +69,24 @@ export function signatureOfCall(extra_content: unknown): string | undefined {
   return family && sealAsBytes(family, { call: extra![family] });
 }
 
-function googleSignature(extra: JsonObject | null | undefined): string | undefined {
-  return textOf(objectOf(extra?.["google"])?.["thought_signature"]) || undefined;
+export function googleSignature(extra_content: unknown): string | undefined {
+  return textOf(objectOf(objectOf(extra_content)?.["google"])?.["thought_signature"]) || undefined;
 }
+
+/** An image that the model made, in the field where answers carry it. @param signatureIn its `extra_content` */
+export function imagePart(image: unknown, signatureIn: (extra_content: unknown) => string | undefined): InlinePart[] {
+  const { image_url, extra_content } = objectOf(image) ?? {};
+  const media = parseDataUrl(textOf(objectOf(image_url)?.["url"]) ?? "");
+  if (media === undefined) return [];
+  const thoughtSignature = signatureIn(extra_content);
+  const inlineData = { mimeType: media.mimeType, data: media.base64 };
+  return [{ inlineData, ...(thoughtSignature !== undefined && { thoughtSignature }) }];
+}
+
+type InlinePart = { inlineData: { mimeType: string; data: string }; thoughtSignature?: string };
+
+/**
+ * Taken in place of a signature that another model made none of, or that a client lost.
+ * Source: https://ai.google.dev/gemini-api/docs/thought-signatures#faqs
+ */
+export const anySignature = "skip_thought_signature_validator";

@@ -1,6 +1,7 @@
-/** Why an answer ended and what it cost, in this format's words. */
-import { type JsonObject, numberOf, objectOf, textOf } from "../../lib/json/json.ts";
-import type { ChunkBody, FinishReason, Usage } from "../chat/schema.ts";
+/** Why an answer ended and what it cost: in this format's words from those of the inner form, and back. */
+import { countOf, type JsonObject, numberOf, objectOf, textOf } from "../../lib/json/json.ts";
+import { inverted, ownMember } from "../../lib/own-member.ts";
+import { billedAs, type ChunkBody, type FinishReason, type Usage } from "../chat/schema.ts";
 
 export type StopFields = {
   readonly stop_reason: string | null;
@@ -40,11 +41,28 @@ export function stopFields({ finish, calls, refusal, stoppedAt }: Ending, stops:
   return { ...notStopped, stop_reason: "end_turn" };
 }
 
+/** https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons */
+const finishReasons: Readonly<Record<string, FinishReason>> = {
+  stop_sequence: "stop",
+  pause_turn: "stop",
+  max_tokens: "length",
+  model_context_window_exceeded: "length",
+  refusal: "content_filter",
+};
+
+/** @param calls whether the answer calls a tool of the caller's; one that only carries the answer is none */
+export function finishReason(stopReason: unknown, calls: boolean): FinishReason {
+  const reason = textOf(stopReason) ?? "";
+  if (Object.hasOwn(finishReasons, reason)) return finishReasons[reason]!;
+  return calls ? "tool_calls" : "stop";
+}
+
 /** What vLLM and servers like it say beside `finish_reason`: https://docs.vllm.ai/en/latest/serving/openai_compatible_server */
 export const stoppedAt = (choice: object): unknown => (choice as JsonObject)["stop_reason"];
 
-/** The tiers in this format's words. */
-const tiers: Readonly<Record<string, string>> = { default: "standard", standard: "standard", priority: "priority" };
+/** The tiers that an answer names, in the inner form. */
+const tiers: Readonly<Record<string, string>> = { standard: "default", priority: "priority" };
+const ownTiers: Readonly<Record<string, string>> = { ...inverted(tiers), standard: "standard" };
 
 /** Tokens from the cache, and those written to it, are counted apart from the others here. */
 export function usageFields(usage: Usage | null | undefined, { service_tier }: Pick<ChunkBody, "service_tier"> = {}) {
@@ -54,7 +72,7 @@ export function usageFields(usage: Usage | null | undefined, { service_tier }: P
   const read = Math.min(details?.["cached_tokens"] ?? 0, prompt);
   const written = Math.min(details?.["cache_write_tokens"] ?? 0, prompt - read);
   const thinking = numberOf(objectOf(usage?.completion_tokens_details)?.["reasoning_tokens"]);
-  const tier = tiers[service_tier ?? ""];
+  const tier = ownMember(ownTiers, service_tier ?? "");
   return {
     input_tokens: prompt - read - written,
     cache_creation_input_tokens: written,
@@ -63,4 +81,59 @@ export function usageFields(usage: Usage | null | undefined, { service_tier }: P
     ...(thinking !== undefined && { output_tokens_details: { thinking_tokens: thinking } }),
     ...(tier !== undefined && { service_tier: tier }),
   };
+}
+
+/** In the inner form's meaning: cached tokens count as prompt tokens. Undefined where nothing was counted. */
+export function usageOf(usage: JsonObject): Usage | undefined {
+  const input = countOf(usage["input_tokens"]);
+  const output = countOf(usage["output_tokens"]);
+  if (input === undefined && output === undefined) return undefined;
+  const read = countOf(usage["cache_read_input_tokens"]);
+  const written = countOf(usage["cache_creation_input_tokens"]);
+  const thinking = countOf(objectOf(usage["output_tokens_details"])?.["thinking_tokens"]);
+  const prompt = (input ?? 0) + (read ?? 0) + (written ?? 0);
+  const promptDetails = {
+    ...(read !== undefined && { cached_tokens: read }),
+    ...(written !== undefined && { cache_write_tokens: written }),
+  };
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: output ?? 0,
+    total_tokens: prompt + (output ?? 0),
+    ...(Object.keys(promptDetails).length > 0 && { prompt_tokens_details: promptDetails }),
+    ...(thinking !== undefined && { completion_tokens_details: { reasoning_tokens: thinking } }),
+    ...billedOf(usage),
+  };
+}
+
+/** Source: https://platform.claude.com/docs/en/api/messages#usage */
+function billedOf(usage: JsonObject): ReturnType<typeof billedAs> {
+  const searches = countOf(objectOf(usage["server_tool_use"])?.["web_search_requests"]);
+  const surcharges = surchargesOf(usage);
+  return billedAs({
+    cacheWrite1h: countOf(objectOf(usage["cache_creation"])?.["ephemeral_1h_input_tokens"]),
+    tools: searches ? { web_search: searches } : undefined,
+    serviceTier: textOf(usage["service_tier"]),
+    surcharges: surcharges.length > 0 ? surcharges : undefined,
+  });
+}
+
+/** Where and how fast the model ran, of which anything but the usual is billed otherwise. */
+const usualNames: Readonly<Record<string, readonly string[]>> = {
+  // https://platform.claude.com/docs/en/manage-claude/data-residency: "not_available" is of models that know no other.
+  inference_geo: ["global", "not_available"],
+  // https://platform.claude.com/docs/en/build-with-claude/fast-mode
+  speed: ["standard"],
+};
+
+function surchargesOf(usage: JsonObject): string[] {
+  return Object.entries(usualNames).flatMap(([name, usual]) => {
+    const value = textOf(usage[name])?.toLowerCase().slice(0, 64);
+    return value === undefined || value === "" || usual.includes(value) ? [] : [`${name}_${value}`];
+  });
+}
+
+export function servedTier({ service_tier }: JsonObject): { service_tier?: string } {
+  const tier = ownMember(tiers, textOf(service_tier) ?? "");
+  return tier === undefined ? {} : { service_tier: tier };
 }

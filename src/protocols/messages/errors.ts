@@ -3,57 +3,52 @@
  * Source: https://platform.claude.com/docs/en/api/errors
  */
 import type { JsonObject } from "../../lib/json/json.ts";
+import { inverted, ownMember } from "../../lib/own-member.ts";
 import type { ApiError } from "../errors.ts";
+import { googleStatuses } from "../generate-content/errors.ts";
 import type { ErrorFields } from "../protocol.ts";
 
-const typeByStatus: Readonly<Record<number, string>> = {
-  401: "authentication_error",
-  402: "billing_error",
-  403: "permission_error",
-  404: "not_found_error",
-  409: "conflict_error",
-  413: "request_too_large",
-  429: "rate_limit_error",
-  503: "overloaded_error",
-  504: "timeout_error",
-  529: "overloaded_error",
+/** https://platform.claude.com/docs/en/api/errors#http-errors */
+export const statusByType: Readonly<Record<string, number>> = {
+  invalid_request_error: 400,
+  authentication_error: 401,
+  billing_error: 402,
+  permission_error: 403,
+  not_found_error: 404,
+  conflict_error: 409,
+  request_too_large: 413,
+  rate_limit_error: 429,
+  api_error: 500,
+  timeout_error: 504,
+  overloaded_error: 529,
 };
-const knownTypes: ReadonlySet<unknown> = new Set([
-  "invalid_request_error",
-  "api_error",
-  ...Object.values(typeByStatus),
-]);
+
+const typeByStatus = inverted(statusByType);
 
 export function typeOfStatus(status: number): string {
-  return typeByStatus[status] ?? (status < 500 ? "invalid_request_error" : "api_error");
+  const known = ownMember(typeByStatus, status === 503 ? "529" : String(status));
+  return known ?? (status < 500 ? "invalid_request_error" : "api_error");
 }
 
 /** What other formats call the same, in `type`, `code` or `status`. */
-const typeByWord: Readonly<Record<string, string>> = {
-  server_is_overloaded: "overloaded_error",
-  slow_down: "overloaded_error",
-  overloaded: "overloaded_error",
-  draining: "overloaded_error",
-  upstream_unavailable: "overloaded_error",
-  service_unavailable_error: "overloaded_error",
-  UNAVAILABLE: "overloaded_error",
-  rate_limit_exceeded: "rate_limit_error",
-  insufficient_quota: "rate_limit_error",
-  RESOURCE_EXHAUSTED: "rate_limit_error",
-  INVALID_ARGUMENT: "invalid_request_error",
-  FAILED_PRECONDITION: "invalid_request_error",
-  UNAUTHENTICATED: "authentication_error",
-  PERMISSION_DENIED: "permission_error",
-  NOT_FOUND: "not_found_error",
-  DEADLINE_EXCEEDED: "timeout_error",
+const statusByWord: Readonly<Record<string, number>> = {
+  ...googleStatuses,
+  server_is_overloaded: 529,
+  slow_down: 529,
+  overloaded: 529,
+  draining: 529,
+  upstream_unavailable: 529,
+  service_unavailable_error: 529,
+  rate_limit_exceeded: 429,
+  insufficient_quota: 429,
 };
 
 /** Of an error within a stream, where no status tells. */
 export function typeOfFields({ type, code, status }: ErrorFields): string {
-  const word = [code, status, type].find((one) => typeof one === "string" && Object.hasOwn(typeByWord, one));
-  if (word !== undefined) return typeByWord[word as string]!;
+  const word = [code, status, type].find((one) => typeof one === "string" && Object.hasOwn(statusByWord, one));
+  if (word !== undefined) return typeOfStatus(statusByWord[word as string]!);
   const statusCode = [code, status].find((one) => typeof one === "number" && one >= 400 && one < 600);
-  if (knownTypes.has(type)) return type as string;
+  if (typeof type === "string" && Object.hasOwn(statusByType, type)) return type;
   return statusCode === undefined ? "api_error" : typeOfStatus(statusCode as number);
 }
 

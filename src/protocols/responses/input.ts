@@ -8,6 +8,7 @@ import { truncate } from "../../lib/truncate.ts";
 import type { AssistantMessage, Message, ToolCall, ToolMessage, UserMessage } from "../chat/schema.ts";
 import { checked } from "../checked.ts";
 import { ApiError } from "../errors.ts";
+import type { NativeOnly } from "../native-only.ts";
 import type { EarlierAnswers } from "../protocol.ts";
 import { refuseKind } from "./check.ts";
 import { answerOfItem } from "./ids.ts";
@@ -20,8 +21,6 @@ export type Conversation = {
   readonly messages: Message[];
   /** Where in the request each message stands: its content, and its calls. */
   readonly places: readonly MessagePlace[];
-  /** The first item that only upstreams of this format know. */
-  readonly foreign?: ApiError | undefined;
 };
 export type MessagePlace = { readonly content: string; readonly calls?: readonly string[] };
 
@@ -30,6 +29,8 @@ type Known = {
   /** Whether the calls that results answer may be in the earlier part of the conversation. */
   readonly continues: boolean;
   readonly earlier: EarlierAnswers;
+  /** Takes what only upstreams of this format know. */
+  readonly nativeOnly: NativeOnly;
 };
 
 /** @param input checked to be a text or a list @throws ApiError */
@@ -68,20 +69,15 @@ type Turn = {
 type Said = { readonly kind: "said"; readonly message: Message; readonly place: string };
 
 class ConversationBuilder {
-  readonly #names: ToolNames;
-  readonly #continues: boolean;
-  readonly #earlier: EarlierAnswers;
+  readonly #known: Known;
   readonly #entries: (Turn | Said)[] = [];
   /** Calls that wait for their result, by their id; the last one is meant first. */
   readonly #open = new Map<string, Call[]>();
   readonly #turnOf = new Map<Call, Turn>();
   #turn: Turn | undefined;
-  #foreign: ApiError | undefined;
 
-  constructor({ names, continues, earlier }: Known) {
-    this.#names = names;
-    this.#continues = continues;
-    this.#earlier = earlier;
+  constructor(known: Known) {
+    this.#known = known;
   }
 
   message(message: Message, place: string): void {
@@ -101,28 +97,24 @@ class ConversationBuilder {
       throw ApiError.invalidValue(at, `${at} must be a string.`);
     }
     if (type === "message") this.#messageItem(item, path);
-    else if (Object.hasOwn(itemSchemas, type)) this.#known(type as ItemType, item, path);
+    else if (Object.hasOwn(itemSchemas, type)) this.#knownItem(type as ItemType, item, path);
     else this.#other(type, path);
   }
 
   finish(): Conversation {
     const written = this.#entries.flatMap((entry) => (entry.kind === "said" ? [saidOf(entry)] : writtenTurn(entry)));
-    return {
-      messages: written.map(({ message }) => message),
-      places: written.map(({ place }) => place),
-      foreign: this.#foreign,
-    };
+    return { messages: written.map(({ message }) => message), places: written.map(({ place }) => place) };
   }
 
   #reference(id: string, path: readonly PathPart[]): void {
-    const item = referredItem(id, this.#earlier);
+    const item = referredItem(id, this.#known.earlier);
     if (item !== undefined) {
       if (item !== null) this.item(item, path);
       return;
     }
     const at = formatPath([...path, "id"]);
     const message = `${at}: no item '${truncate(id)}' is kept here; send the item itself.`;
-    this.#foreign ??= ApiError.invalidValue(at, message);
+    this.#known.nativeOnly.refuse(ApiError.invalidValue(at, message));
   }
 
   #messageItem(item: JsonObject, path: readonly PathPart[]): void {
@@ -148,17 +140,17 @@ class ConversationBuilder {
     turn.state.text();
   }
 
-  #known(type: ItemType, item: JsonObject, path: readonly PathPart[]): void {
+  #knownItem(type: ItemType, item: JsonObject, path: readonly PathPart[]): void {
     switch (type) {
       case "function_call": {
         const { call_id, name, arguments: written, namespace } = checked(itemSchemas[type], item, path);
-        this.#call(call_id, this.#names.innerName(name, namespace), written, path, item["id"]);
+        this.#call(call_id, this.#known.names.innerName(name, namespace), written, path, item["id"]);
         return;
       }
       case "custom_tool_call": {
         const { call_id, name, input, namespace } = checked(itemSchemas[type], item, path);
         const written = freeTextArguments(input);
-        this.#call(call_id, this.#names.innerName(name, namespace), written, path, item["id"]);
+        this.#call(call_id, this.#known.names.innerName(name, namespace), written, path, item["id"]);
         return;
       }
       case "function_call_output":
@@ -214,7 +206,7 @@ class ConversationBuilder {
 
   /** No upstream takes a result without its call, which may have been cut off the history: it is told as text. */
   #orphan(message: ToolMessage, place: string): void {
-    if (this.#continues) {
+    if (this.#known.continues) {
       this.message(message, place);
       return;
     }
@@ -259,14 +251,13 @@ class ConversationBuilder {
     if (image_url != null) return image_url;
     if (file_id == null) throw ApiError.missingField(formatPath([...path, "image_url"]));
     const at = formatPath([...path, "file_id"]);
-    this.#foreign ??= ApiError.unsupported(at, `${at}: this provider takes images by their URL or as data URLs alone.`);
+    this.#known.nativeOnly.part(at, "this provider takes images by their URL or as data URLs alone.");
     return file_id;
   }
 
   #other(type: string, path: readonly PathPart[]): void {
-    const at = formatPath([...path, "type"]);
     const what = `'${truncate(type)}' is an item that only providers with this API of their own take.`;
-    this.#foreign ??= ApiError.unsupported(at, `${at}: ${what}`);
+    this.#known.nativeOnly.part(formatPath([...path, "type"]), what);
   }
 
   #turnFor(id: unknown, place: string): Turn {

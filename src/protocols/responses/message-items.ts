@@ -1,7 +1,7 @@
 /** Messages of the inner form as items of this format, as they stand in an input. */
 import { type JsonObject, listOf, objectOf, textOf } from "../../lib/json/json.ts";
 import type { Message } from "../chat/schema.ts";
-import { textIn } from "./texts.ts";
+import { textIn } from "../chat/texts.ts";
 
 /** @returns the items of one message; what has no place here is left out */
 export function itemsOf(message: Message): JsonObject[] {

@@ -5,6 +5,7 @@
 import { derive, isObject, type JsonObject, listOf, textOf } from "../../lib/json/json.ts";
 import { formatSseEvent } from "../../lib/sse.ts";
 import type { Envelope, Message } from "../chat/schema.ts";
+import { textIn } from "../chat/texts.ts";
 import { calledIn } from "../chat/tools.ts";
 import type { NativeChange, NativeEncoder, NativeForm } from "../protocol.ts";
 import { isSeal } from "../seal.ts";
@@ -15,7 +16,6 @@ import type { ResponsesOptions } from "./options.ts";
 import { ownEcho } from "./own-echo.ts";
 import { isReference } from "./references.ts";
 import { itemSchemas, toolSchemas } from "./schema.ts";
-import { textIn } from "./texts.ts";
 
 export const native: NativeForm<ResponsesOptions> = {
   patch: patchedBody,

@@ -7,6 +7,7 @@ import { isObject, type JsonObject, listOf, objectOf, parseJson, textOf } from "
 import { wholeDetails } from "../chat/reasoning-details.ts";
 import type { Annotation, Delta, FinishReason, Logprobs, TokenLogprob, ToolCallDelta } from "../chat/schema.ts";
 import { refuseOtherKinds } from "../function-calls.ts";
+import { isCut } from "./ending.ts";
 import { itemId, type OutputType } from "./ids.ts";
 import { type MessageState, type Sealed, sealedCall, sealedImage, sealedState } from "./state.ts";
 import { type CallersTool, freeTextIn, type ToolNames } from "./tools.ts";
@@ -363,11 +364,6 @@ export class Output {
     this.items.push(item);
     this.#announce("response.output_item.done", { output_index: open.at, item });
   }
-}
-
-/** Whether an answer, and with it its last item, is incomplete. A refusal is an answer. */
-export function isCut(reason: FinishReason, hasRefused: boolean): boolean {
-  return reason === "length" || (reason === "content_filter" && !hasRefused);
 }
 
 /** What stands before the bytes of an image, and its kind. */

@@ -4,9 +4,9 @@
  */
 import { isObject, type JsonObject, keepSame, objectOf, parseJson } from "../../lib/json/json.ts";
 import type { Message } from "../chat/schema.ts";
+import { textIn } from "../chat/texts.ts";
 import { type Pieces, patchBody } from "../patched-body.ts";
 import { echoOf, type ResponsesOptions } from "./options.ts";
-import { textIn } from "./texts.ts";
 
 /** Texts that are shorter stand in other places by chance. */
 const minHidden = 16;

@@ -3,6 +3,7 @@ import { type JsonObject, objectOf, textOf } from "../../lib/json/json.ts";
 import type { ChatRequest, ResponseFormat } from "../chat/schema.ts";
 import { checked } from "../checked.ts";
 import { ApiError } from "../errors.ts";
+import { NativeOnly } from "../native-only.ts";
 import type { EarlierAnswers } from "../protocol.ts";
 import { refuseKind } from "./check.ts";
 import { conversationOf } from "./input.ts";
@@ -13,10 +14,7 @@ import { innerChoice, innerTools, ToolNames } from "./tools.ts";
 export type ParsedRequest = {
   readonly request: ChatRequest;
   readonly options: ResponsesOptions;
-  /** Why the call can't be translated: it holds what only upstreams of this format know. */
-  readonly foreign?: ApiError | undefined;
-  /** The same of its tools. */
-  readonly hosted?: ApiError | undefined;
+  readonly nativeOnly: NativeOnly;
 };
 
 const noAnswers: EarlierAnswers = new Map();
@@ -34,9 +32,10 @@ export function parseResponsesRequest(parsed: JsonObject, earlier: EarlierAnswer
     throw ApiError.invalidValue("input", "input must not be empty.");
   }
   const names = new ToolNames(body.tools);
-  const { tools, places, hosted } = innerTools(body.tools, names);
+  const nativeOnly = new NativeOnly();
+  const { tools, places } = innerTools(body.tools, names, nativeOnly);
   const continues = body.previous_response_id != null;
-  const conversation = conversationOf(body.instructions, body.input, { names, continues, earlier });
+  const conversation = conversationOf(body.instructions, body.input, { names, continues, earlier, nativeOnly });
   const request = {
     model,
     messages: conversation.messages,
@@ -48,8 +47,7 @@ export function parseResponsesRequest(parsed: JsonObject, earlier: EarlierAnswer
   return {
     request,
     options: { ...optionsOf(parsed), places: { messages: conversation.places, tools: places } },
-    foreign: conversation.foreign,
-    hosted,
+    nativeOnly,
   };
 }
 

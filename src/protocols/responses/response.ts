@@ -1,10 +1,11 @@
 /** A normalised plain answer as a response object. */
 import type { JsonObject } from "../../lib/json/json.ts";
 import { deltaOf } from "../chat/response.ts";
-import type { CompletionBody, Envelope, FinishReason } from "../chat/schema.ts";
-import { type ResponseStatus, responseObject } from "./object.ts";
+import type { CompletionBody, Envelope } from "../chat/schema.ts";
+import { endOf } from "./ending.ts";
+import { responseObject } from "./object.ts";
 import type { ResponsesOptions } from "./options.ts";
-import { isCut, Output } from "./output.ts";
+import { Output } from "./output.ts";
 import { ToolNames } from "./tools.ts";
 
 export function responseOf(
@@ -18,14 +19,7 @@ export function responseOf(
     output.push(deltaOf(choice.message), choice.logprobs);
     output.finish(choice.finish_reason);
   }
-  const { status, reason } = endOf(choice?.finish_reason ?? "stop", output);
+  const { status, reason } = endOf(choice?.finish_reason ?? "stop", output.hasRefused);
   const state = { output: output.items, usage, reason, serviceTier: service_tier };
   return responseObject(state, envelope, options, status);
-}
-
-type End = { readonly status: ResponseStatus; readonly reason?: string };
-
-export function endOf(reason: FinishReason, { hasRefused }: Output): End {
-  if (!isCut(reason, hasRefused)) return { status: "completed" };
-  return { status: "incomplete", reason: reason === "length" ? "max_output_tokens" : "content_filter" };
 }

@@ -33,9 +33,9 @@ export const responses: Protocol<ResponsesOptions> = {
   references: referredAnswers,
   upstreamItems: namedItems,
   parse({ parsed }, _client, earlier) {
-    const { request, options, foreign, hosted } = parseResponsesRequest(parsed, earlier);
-    const identity = ["responses", parsed];
-    return { request, options, nativeOnly: foreign, nativeTools: hosted, identity };
+    const { request, options, nativeOnly } = parseResponsesRequest(parsed, earlier);
+    const { refusal, toolRefusal } = nativeOnly;
+    return { request, options, nativeOnly: refusal, nativeTools: toolRefusal, identity: ["responses", parsed] };
   },
   native,
   passedRequestHeaders: ["openai-beta"],

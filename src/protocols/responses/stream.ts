@@ -4,11 +4,11 @@ import { formatSseEvent } from "../../lib/sse.ts";
 import { plainText } from "../chat/plain-text.ts";
 import type { ChunkBody, Envelope, FinishReason, Usage } from "../chat/schema.ts";
 import type { ErrorFields, EventEncoder } from "../protocol.ts";
+import { endOf, type ResponseStatus } from "./ending.ts";
 import { errorMembers, responseError } from "./errors.ts";
-import { type ResponseState, type ResponseStatus, responseObject } from "./object.ts";
+import { type ResponseState, responseObject } from "./object.ts";
 import type { ResponsesOptions } from "./options.ts";
 import { Output } from "./output.ts";
-import { endOf } from "./response.ts";
 import { ToolNames } from "./tools.ts";
 
 const deltaHead = 'event: response.output_text.delta\ndata: {"type":"response.output_text.delta","sequence_number":';
@@ -62,7 +62,7 @@ export class ResponsesEncoder implements EventEncoder {
   end(events: string[]): void {
     this.#events = events;
     this.#begin();
-    const { status, reason } = endOf(this.#finish ?? "stop", this.#output);
+    const { status, reason } = endOf(this.#finish ?? "stop", this.#output.hasRefused);
     this.#last(status, { reason });
   }
 

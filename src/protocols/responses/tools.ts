@@ -9,6 +9,7 @@ import { truncate } from "../../lib/truncate.ts";
 import type { Tool, ToolChoice } from "../chat/schema.ts";
 import { checked } from "../checked.ts";
 import { ApiError } from "../errors.ts";
+import type { NativeOnly } from "../native-only.ts";
 import { refuseKind } from "./check.ts";
 import { type CustomTool, choiceSchemas, type FunctionTool, type RequestFields, toolSchemas } from "./schema.ts";
 
@@ -70,17 +71,15 @@ export type InnerTools = {
   readonly tools: Tool[];
   /** Where in the request each of them stands. */
   readonly places: string[];
-  /** The first one that a provider runs itself, which those of other formats have no counterpart for. */
-  readonly hosted: ApiError | undefined;
 };
 
-/** @throws ApiError */
-export function innerTools(tools: RequestFields["tools"], names: ToolNames): InnerTools {
-  let hosted: ApiError | undefined;
+/** @param nativeOnly takes those that a provider runs itself @throws ApiError */
+export function innerTools(tools: RequestFields["tools"], names: ToolNames, nativeOnly: NativeOnly): InnerTools {
   const placed = (tools ?? []).flatMap((tool, at) => {
     const path = ["tools", at];
     if (!Object.hasOwn(toolSchemas, tool.type)) {
-      hosted ??= hostedRefusal(tool.type, path);
+      const what = `'${truncate(tool.type)}' is a tool that only providers with this API of their own have.`;
+      nativeOnly.tool(formatPath([...path, "type"]), what);
       return [];
     }
     if (tool.type !== "namespace") return [{ tool: innerTool(tool, path, names), path }];
@@ -91,13 +90,7 @@ export function innerTools(tools: RequestFields["tools"], names: ToolNames): Inn
       return { tool: innerTool(one, place, names, namespace), path: place };
     });
   });
-  return { tools: placed.map(({ tool }) => tool), places: placed.map(({ path }) => formatPath(path)), hosted };
-}
-
-function hostedRefusal(type: string, path: readonly PathPart[]): ApiError {
-  const at = formatPath([...path, "type"]);
-  const message = `${at}: '${truncate(type)}' is a tool that only providers with this API of their own have.`;
-  return ApiError.unsupported(at, message);
+  return { tools: placed.map(({ tool }) => tool), places: placed.map(({ path }) => formatPath(path)) };
 }
 
 function innerTool(tool: { type: string }, path: readonly PathPart[], names: ToolNames, namespace?: string): Tool {

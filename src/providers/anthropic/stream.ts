@@ -6,19 +6,17 @@ import { type JsonObject, objectOf, parseJson, textOf } from "../../lib/json/jso
 import type { SseEvent } from "../../lib/sse.ts";
 import type { ChunkBody, Delta, ThinkingBlock, ToolCallDelta, Usage } from "../../protocols/chat/schema.ts";
 import { InvalidAnswer } from "../../protocols/errors.ts";
+import { finishReason, servedTier, usageOf } from "../../protocols/messages/ending.ts";
 import type { AnsweredCall, StreamDecoder, TextPlace } from "../provider.ts";
 import { eventIn, objectAt, objectIn, objectsIn, plainWords, textAt, textIn } from "../reading.ts";
 import {
   type AnswerReading,
   errorFault,
-  finishReason,
   freeTextFromJson,
   isError,
   readingFor,
   refusalOf,
-  servedTier,
   thoughtSeparator,
-  usageOf,
 } from "./answer.ts";
 import { ReplayTrace } from "./replay.ts";
 

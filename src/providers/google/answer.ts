@@ -19,28 +19,13 @@ import type { SseEvent } from "../../lib/sse.ts";
 import type { AnswerMessage, ChunkBody, ChunkChoice, CompletionBody, Usage } from "../../protocols/chat/schema.ts";
 import { doneData } from "../../protocols/chat/stream.ts";
 import { InvalidAnswer, UpstreamFault } from "../../protocols/errors.ts";
+import { reasonOf, searchesIn, usageOf } from "../../protocols/generate-content/ending.ts";
+import { googleStatuses } from "../../protocols/generate-content/errors.ts";
 import type { AnsweredCall, StreamDecoder, TextPlace } from "../provider.ts";
 import { jsonIn, objectIn, objectsIn, plainWords } from "../reading.ts";
-import { CandidateReader, isEmpty, reasonOf } from "./candidate.ts";
-import { searchesIn, usageOf } from "./counts.ts";
+import { CandidateReader, isEmpty } from "./candidate.ts";
 
 const selfEvident = new Set(["STOP", "MAX_TOKENS"]);
-
-/** Source: https://ai.google.dev/gemini-api/docs/troubleshooting#error-codes */
-const statusByName: Readonly<Record<string, number>> = {
-  INVALID_ARGUMENT: 400,
-  FAILED_PRECONDITION: 400,
-  OUT_OF_RANGE: 400,
-  UNAUTHENTICATED: 401,
-  PERMISSION_DENIED: 403,
-  NOT_FOUND: 404,
-  ABORTED: 409,
-  ALREADY_EXISTS: 409,
-  RESOURCE_EXHAUSTED: 429,
-  CANCELLED: 499,
-  UNAVAILABLE: 503,
-  DEADLINE_EXCEEDED: 504,
-};
 
 /**
  * @throws UpstreamFault when the answer is an error; InvalidAnswer when it holds neither candidates nor the reason why there
@@ -251,7 +236,7 @@ function throwIfError(body: JsonObject, text: string): void {
   const known =
     code !== undefined && Number.isInteger(code) && code >= 400 && code <= 599
       ? code
-      : ownMember(statusByName, textOf(error["status"]) ?? "");
+      : ownMember(googleStatuses, textOf(error["status"]) ?? "");
   throw new UpstreamFault(text, known ?? 500);
 }
 

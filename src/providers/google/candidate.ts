@@ -2,34 +2,13 @@
 import { type JsonObject, listOf, objectOf, saysNothing, textOf } from "../../lib/json/json.ts";
 import type { ChunkChoice, Delta, FinishReason, ToolCallDelta } from "../../protocols/chat/schema.ts";
 import { InvalidAnswer } from "../../protocols/errors.ts";
+import { finishOf, logprobsOf, reasonOf } from "../../protocols/generate-content/ending.ts";
 import { idsFor, type MakeId } from "../made-ids.ts";
 import type { AnsweredCall } from "../provider.ts";
 import { objectIn, objectsIn, textAt, textIn } from "../reading.ts";
 import { citationsOf } from "./citations.ts";
-import { logprobsOf } from "./counts.ts";
 import { PartialArguments } from "./partial-arguments.ts";
 import { thoughtsWanted } from "./thinking.ts";
-
-/**
- * Every other reason becomes "stop", or "tool_calls" where there are calls, with the reason itself in `metadata`.
- * Source: https://ai.google.dev/api/generate-content#FinishReason
- */
-const finishReasons: Readonly<Record<string, FinishReason>> = {
-  STOP: "stop",
-  MAX_TOKENS: "length",
-  // The answer is unfinished, and `continuation_token` continues it.
-  CONTINUATION: "length",
-  SAFETY: "content_filter",
-  RECITATION: "content_filter",
-  BLOCKLIST: "content_filter",
-  PROHIBITED_CONTENT: "content_filter",
-  SPII: "content_filter",
-  LANGUAGE: "content_filter",
-  IMAGE_SAFETY: "content_filter",
-  IMAGE_PROHIBITED_CONTENT: "content_filter",
-  IMAGE_RECITATION: "content_filter",
-  MODEL_ARMOR: "content_filter",
-};
 
 /** A call whose arguments are still coming, piece by piece. */
 type OpenCall = { readonly call: ToolCallDelta; readonly pieces: PartialArguments };
@@ -164,13 +143,8 @@ export class CandidateReader {
     if (!isEmpty(state)) delta.extra_content = { google: state };
     const annotations = citationsOf(this.#grounding, this.#text);
     if (annotations.length > 0) delta.annotations = annotations;
-    const finish = Object.hasOwn(finishReasons, reason) ? finishReasons[reason]! : "stop";
-    return finish === "stop" && this.#toolCalls > 0 ? "tool_calls" : finish;
+    return finishOf(reason, this.#toolCalls > 0);
   }
-}
-
-export function reasonOf(reason: unknown): string | undefined {
-  return typeof reason === "string" && reason !== "" && reason !== "FINISH_REASON_UNSPECIFIED" ? reason : undefined;
 }
 
 export function isEmpty(value: object): boolean {

@@ -4,12 +4,13 @@
  * Source: https://ai.google.dev/api/caching#Content
  */
 import type { Content, FunctionResponse, FunctionResponsePart, Part } from "@google/genai";
-import { parseDataUrl } from "../../lib/data-url.ts";
-import { type JsonObject, listOf, objectOf, parseJson, textOf } from "../../lib/json/json.ts";
+import { type JsonObject, listOf, objectOf, parseJson } from "../../lib/json/json.ts";
 import { wholeDetails } from "../../protocols/chat/reasoning-details.ts";
 import type { AssistantMessage, ChatRequest, ToolMessage, UserMessage } from "../../protocols/chat/schema.ts";
+import { spokenText } from "../../protocols/chat/texts.ts";
 import { argumentsIn } from "../../protocols/chat/tools.ts";
 import { ApiError } from "../../protocols/errors.ts";
+import { anySignature, googleSignature, imagePart } from "../../protocols/generate-content/state.ts";
 import { uniqueCallIds } from "../call-ids.ts";
 import type { Call } from "../provider.ts";
 import { refuseType } from "../tool-types.ts";
@@ -19,12 +20,6 @@ import type { GoogleRules } from "./rules.ts";
 type Turn = { role: "user" | "model"; parts: Part[] };
 type ToolCall = NonNullable<AssistantMessage["tool_calls"]>[number];
 export type Conversation = { systemInstruction?: Content; contents: Content[] };
-
-/**
- * Taken in place of a signature that another model made none of, or that a client lost.
- * Source: https://ai.google.dev/gemini-api/docs/thought-signatures#faqs
- */
-const anySignature = "skip_thought_signature_validator";
 
 /**
  * @param instruction stands behind the caller's own
@@ -126,7 +121,7 @@ function modelParts(message: AssistantMessage, path: string, ids: readonly strin
   const calls = message.tool_calls ?? [];
   const signatures = replayedSignatures(message, calls);
   const text = spokenText(message);
-  const images = listOf((message as JsonObject)["images"]).flatMap(imagePart);
+  const images = listOf((message as JsonObject)["images"]).flatMap((image) => imagePart(image, googleSignature));
   const callParts = calls.map((one, at) =>
     callPart(one, `${path}.tool_calls[${at}]`, ids[at]!, signatures.calls[at], rules),
   );
@@ -134,25 +129,6 @@ function modelParts(message: AssistantMessage, path: string, ids: readonly strin
   // A signature without a text of its own came on an empty one, at the end.
   if (text === "" && signatures.message !== undefined) return [...images, ...callParts, { text: "", ...own }];
   return [...(text === "" ? [] : [{ text, ...own }]), ...images, ...callParts];
-}
-
-function spokenText({ content, refusal }: AssistantMessage): string {
-  if (typeof content === "string") return content || (refusal ?? "");
-  const texts = (content ?? []).map((part) => {
-    const { text, refusal: refused, type } = part as JsonObject;
-    return type === "text" || type === "refusal" ? (textOf(text) ?? textOf(refused) ?? "") : "";
-  });
-  return texts.join("") || (refusal ?? "");
-}
-
-/** An image that the model made, in the field where answers carry it. */
-function imagePart(image: unknown): Part[] {
-  const { image_url, extra_content } = objectOf(image) ?? {};
-  const media = parseDataUrl(textOf(objectOf(image_url)?.["url"]) ?? "");
-  if (media === undefined) return [];
-  const thoughtSignature = signatureIn(extra_content);
-  const inlineData = { mimeType: media.mimeType, data: media.base64 };
-  return [{ inlineData, ...(thoughtSignature !== undefined && { thoughtSignature }) }];
 }
 
 function callPart(
@@ -241,15 +217,11 @@ function signatureOf(carrier: object): string | undefined {
   const { extra_content, thought_signature, provider_specific_fields } = carrier as JsonObject;
   const specific = objectOf(provider_specific_fields) ?? {};
   return (
-    signatureIn(extra_content) ??
+    googleSignature(extra_content) ??
     presentText(thought_signature) ??
     presentText(specific["thought_signature"]) ??
     presentText(listOf(specific["thought_signatures"])[0])
   );
-}
-
-function signatureIn(extraContent: unknown): string | undefined {
-  return presentText(objectOf(objectOf(extraContent)?.["google"])?.["thought_signature"]);
 }
 
 function presentText(value: unknown): string | undefined {

@@ -4,6 +4,7 @@
  */
 import { isObject, listOf, numberOf, objectOf } from "../../lib/json/json.ts";
 import { ApiError, InvalidAnswer } from "../../protocols/errors.ts";
+import { modelIn } from "../../protocols/generate-content/address.ts";
 import type { EmbeddingsCall, EmbeddingsFormat } from "../provider.ts";
 import { methodUrl } from "./address.ts";
 
@@ -13,7 +14,7 @@ const batch = 100;
 export const googleEmbeddings: EmbeddingsFormat = {
   batch,
   encode({ account, model: given, texts, dimensions, fields }) {
-    const model = given.replace(/^models\//, "");
+    const model = modelIn(given);
     const shared = {
       model: `models/${model}`,
       ...(dimensions !== undefined && { outputDimensionality: dimensions }),

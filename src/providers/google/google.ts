@@ -5,6 +5,7 @@
  */
 
 import { Type } from "@sinclair/typebox";
+import { modelIn } from "../../protocols/generate-content/address.ts";
 import type { Call, RemoteProvider, TokenCounter } from "../provider.ts";
 import { apiRoot, methodUrl } from "./address.ts";
 import { decodeAnswer, GoogleStreamDecoder } from "./answer.ts";
@@ -64,7 +65,7 @@ export const google: RemoteProvider = {
   streamDecoder: (call) => new GoogleStreamDecoder(call),
   native: (format) => (format === "generate-content" ? native : undefined),
   methodAddress: (format, method, model, account) =>
-    format === "generate-content" ? methodUrl(account, model.replace(/^models\//, ""), method) : undefined,
+    format === "generate-content" ? methodUrl(account, modelIn(model), method) : undefined,
   retryAfterSeconds,
 };
 

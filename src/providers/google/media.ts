@@ -8,6 +8,7 @@ import { type JsonObject, textOf } from "../../lib/json/json.ts";
 import { typeByName } from "../../lib/media-types.ts";
 import type { AudioPart, FilePart, ImagePart, Message } from "../../protocols/chat/schema.ts";
 import { ApiError } from "../../protocols/errors.ts";
+import { googleUri } from "../../protocols/generate-content/media.ts";
 import type { Call, InlineMedia, RemoteMedia } from "../provider.ts";
 
 type MediaPart = ImagePart | AudioPart | FilePart;
@@ -20,8 +21,6 @@ type Source =
 type Located = { source: Source; param: string };
 
 const filesApi = "https://generativelanguage.googleapis.com/v1beta/";
-const googleUri =
-  /^(?:gs:\/\/|https:\/\/generativelanguage\.googleapis\.com\/v\w+\/files\/|https?:\/\/(?:(?:www|m)\.)?(?:youtube\.com|youtu\.be)\/)/i;
 
 /** URLs that Google can't be relied on to read by itself. */
 export function remoteMedia({ request }: Call): RemoteMedia[] {

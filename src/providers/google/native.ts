@@ -1,6 +1,6 @@
 /** Calls of clients that speak this format themselves: their bodies go as they came. */
-import type { JsonObject } from "../../lib/json/json.ts";
-import { numberOf, objectOf } from "../../lib/json/json.ts";
+import { type JsonObject, numberOf, objectOf } from "../../lib/json/json.ts";
+import { configNames } from "../../protocols/generate-content/generation.ts";
 import type { Call, NativeBody, NativeRoute, TokenCounter } from "../provider.ts";
 import { methodUrl } from "./address.ts";
 import { decodeAnswer, GoogleStreamDecoder } from "./answer.ts";
@@ -33,18 +33,9 @@ const thinking = ["thinkingConfig"];
 
 /** Fields of `generationConfig` by the inner fields that they are made of. */
 const configFields: Readonly<Record<string, readonly string[]>> = {
-  temperature: ["temperature"],
-  top_p: ["topP"],
-  top_k: ["topK"],
+  ...Object.fromEntries(Object.entries(configNames).map(([own, inner]) => [inner, [own]])),
   max_tokens: ["maxOutputTokens"],
-  max_completion_tokens: ["maxOutputTokens"],
-  n: ["candidateCount"],
   stop: ["stopSequences"],
-  seed: ["seed"],
-  presence_penalty: ["presencePenalty"],
-  frequency_penalty: ["frequencyPenalty"],
-  logprobs: ["responseLogprobs"],
-  top_logprobs: ["logprobs"],
   response_format: ["responseMimeType", "responseSchema", "responseJsonSchema"],
   reasoning_effort: thinking,
   thinking,

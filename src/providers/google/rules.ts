@@ -4,6 +4,7 @@
  */
 import { type Static, Type } from "@sinclair/typebox";
 import { KeyedRecord, keyOfLength } from "../../lib/keyed-record.ts";
+import { modelIn } from "../../protocols/generate-content/address.ts";
 import { type ModelRule, rulesFor } from "../model-rules.ts";
 import type { Call } from "../provider.ts";
 
@@ -131,7 +132,7 @@ const modelRules: readonly (Partial<GoogleRules> & ModelRule)[] = [
 
 /** The model's name without the resource prefix that the upstream's own listings put before it. */
 export function modelName({ model }: Call): string {
-  return model.startsWith("models/") ? model.slice("models/".length) : model;
+  return modelIn(model);
 }
 
 export function googleRules(call: Call): GoogleRules {

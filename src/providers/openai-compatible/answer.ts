@@ -3,33 +3,32 @@
  * anything that can be read in one way only is read so, whoever sent it.
  * Source: https://platform.openai.com/docs/api-reference/chat/object
  */
-import { isObject, type JsonObject, listOf, objectOf, saysNothing, textOf } from "../../lib/json/json.ts";
-import type {
-  AnswerMessage,
-  Choice,
-  CompletionBody,
-  CustomToolCall,
-  FinishReason,
-  Logprobs,
-  OtherToolCall,
-  ToolCall,
-  Usage,
+import {
+  countOf,
+  countsByName,
+  isObject,
+  type JsonObject,
+  listOf,
+  objectOf,
+  saysNothing,
+  textOf,
+} from "../../lib/json/json.ts";
+import {
+  type AnswerMessage,
+  type Choice,
+  type CompletionBody,
+  type CustomToolCall,
+  type FinishReason,
+  impossible,
+  type Logprobs,
+  type OtherToolCall,
+  type ToolCall,
+  type Usage,
 } from "../../protocols/chat/schema.ts";
 import { calledIn, isOtherKind } from "../../protocols/chat/tools.ts";
 import { InvalidAnswer, UpstreamFault } from "../../protocols/errors.ts";
 import type { MakeId } from "../made-ids.ts";
-import {
-  annotationsOf,
-  countOf,
-  countsByName,
-  impossible,
-  logprobsOf,
-  metadataOf,
-  objectIn,
-  objectsIn,
-  textIn,
-  thinkingBlocksOf,
-} from "../reading.ts";
+import { annotationsOf, logprobsOf, metadataOf, objectIn, objectsIn, textIn, thinkingBlocksOf } from "../reading.ts";
 import { plainCompletionOf } from "./plain-answer.ts";
 import type { Quirks } from "./quirks.ts";
 import { ThinkTags } from "./think-tags.ts";

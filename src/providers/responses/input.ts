@@ -2,6 +2,7 @@
 import { type JsonObject, listOf, numberOf, objectOf, textOf } from "../../lib/json/json.ts";
 import { wholeDetails } from "../../protocols/chat/reasoning-details.ts";
 import type { AssistantMessage, FilePart, Message, ToolMessage, UserMessage } from "../../protocols/chat/schema.ts";
+import { spokenText } from "../../protocols/chat/texts.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import { uniqueCallIds } from "../call-ids.ts";
 import { shortId } from "../openai-compatible/request.ts";
@@ -163,13 +164,6 @@ function spokenItems(text: string, phases: readonly Phase[]): JsonObject[] {
     const isEmptyPart = content === "" && text !== "";
     return isEmptyPart ? [] : [{ role: "assistant", content, ...(phase !== undefined && { phase }) }];
   });
-}
-
-function spokenText({ content, refusal }: AssistantMessage): string {
-  if (typeof content === "string") return content === "" ? (refusal ?? "") : content;
-  const parts = (content ?? []) as JsonObject[];
-  const text = parts.map((part) => textOf(part["text"]) ?? textOf(part["refusal"]) ?? "");
-  return text.join("") || (refusal ?? "");
 }
 
 type Call = NonNullable<AssistantMessage["tool_calls"]>[number];

@@ -1,22 +1,20 @@
 /** What a response object of the Responses format says: its output, its end, its usage, its errors. */
 import type { ResponseError } from "openai/resources/responses/responses";
-import { isObject, type JsonObject, listOf, objectOf, saysNothing, textOf } from "../../lib/json/json.ts";
+import { type JsonObject, listOf, objectOf, saysNothing, textOf } from "../../lib/json/json.ts";
 import { ownMember } from "../../lib/own-member.ts";
-import {
-  type Annotation,
-  type AnswerMessage,
-  billed,
-  type ChunkBody,
-  type CompletionBody,
-  type CustomToolCall,
-  type FinishReason,
-  type TokenLogprob,
-  type ToolCall,
-  type Usage,
+import type {
+  Annotation,
+  AnswerMessage,
+  ChunkBody,
+  CompletionBody,
+  CustomToolCall,
+  TokenLogprob,
+  ToolCall,
 } from "../../protocols/chat/schema.ts";
 import { InvalidAnswer, UpstreamFault } from "../../protocols/errors.ts";
+import { countsOf, finishReasonOf, hasEnded } from "../../protocols/responses/ending.ts";
 import type { MakeId } from "../made-ids.ts";
-import { citationsOf, countOf, countsByName, logprobsOf, metadataOf, objectsIn, textAt, textIn } from "../reading.ts";
+import { citationsOf, logprobsOf, metadataOf, objectsIn, textAt, textIn } from "../reading.ts";
 import type { ResponsesQuirks } from "./quirks.ts";
 
 /** A reasoning item as the message carries it; `call_id` where it led to a call and not to the text. */
@@ -136,67 +134,6 @@ export function callOf(
   return { id, type: "custom", custom: { name: textAt(item, "name"), input: textIn(item, "input") ?? "" } };
 }
 
-const incompleteReasons: Readonly<Record<string, FinishReason>> = {
-  max_output_tokens: "length",
-  max_messages: "length",
-  content_filter: "content_filter",
-};
-
-/** An answer cut short says so even when it holds calls: their arguments may be cut too. */
-export function finishReasonOf(response: JsonObject, calls: number): FinishReason {
-  if (response["status"] === "incomplete") {
-    const reason = textOf(objectOf(response["incomplete_details"])?.["reason"]) ?? "";
-    return ownMember(incompleteReasons, reason) ?? "length";
-  }
-  return calls > 0 ? "tool_calls" : "stop";
-}
-
-/** Counts in the public format's meaning, which is this format's too: input includes cached, output includes reasoning. */
-export function usageOf(value: unknown): Usage | undefined {
-  const { input_tokens, output_tokens, total_tokens, input_tokens_details, output_tokens_details, ...rest } =
-    objectOf(value) ?? {};
-  const [input, output] = [countOf(input_tokens), countOf(output_tokens)];
-  if (input === undefined || output === undefined) return undefined;
-  const inputDetails = countsIn(input_tokens_details);
-  const outputDetails = countsIn(output_tokens_details);
-  const cached = inputDetails?.["cached_tokens"] ?? 0;
-  // More cached than read in all: then the cached ones were not counted.
-  const prompt = cached > input ? input + cached : input;
-  const total = prompt === input ? countOf(total_tokens) : undefined;
-  return {
-    ...rest,
-    prompt_tokens: prompt,
-    completion_tokens: output,
-    total_tokens: total ?? prompt + output,
-    ...(inputDetails && { prompt_tokens_details: inputDetails }),
-    ...(outputDetails && { completion_tokens_details: outputDetails }),
-  };
-}
-
-const countsIn = (details: unknown) => (isObject(details) ? countsByName(details) : undefined);
-
-/** Hosted tools that are billed by the use: https://platform.openai.com/docs/pricing#built-in-tools */
-const toolCalls: Readonly<Record<string, string>> = {
-  web_search_call: "web_search",
-  file_search_call: "file_search",
-  code_interpreter_call: "code_interpreter",
-  image_generation_call: "image_generation",
-};
-
-/** The counts of a whole response: what it says itself, and the uses of hosted tools among its items. */
-export function countsOf(response: JsonObject): Usage | undefined {
-  const usage = usageOf(response["usage"]);
-  const tools: Record<string, number> = {};
-  for (const item of listOf(response["output"])) {
-    const { type, action } = objectOf(item) ?? {};
-    const tool = typeof type === "string" && Object.hasOwn(toolCalls, type) ? toolCalls[type] : undefined;
-    // A search is billed, and not that its findings are opened: https://platform.openai.com/docs/guides/tools-web-search
-    const kind = objectOf(action)?.["type"] ?? "search";
-    if (tool !== undefined && (tool !== "web_search" || kind === "search")) tools[tool] = (tools[tool] ?? 0) + 1;
-  }
-  return usage && Object.keys(tools).length > 0 ? { ...usage, [billed]: { ...usage[billed], tools } } : usage;
-}
-
 type Notes = Pick<ChunkBody, "service_tier" | "system_fingerprint" | "metadata">;
 
 /** What a response says about itself beside the answer. */
@@ -231,16 +168,6 @@ export function completionOf(body: unknown, text: string, quirks: ResponsesQuirk
     ...(usage && { usage }),
     ...notesOf(response, quirks),
   };
-}
-
-/** https://platform.openai.com/docs/api-reference/responses/object (status) */
-const endedStatuses = new Set<unknown>(["completed", "incomplete"]);
-const openStatuses = new Set<unknown>(["queued", "in_progress"]);
-
-/** Some servers have a word of their own (`complete`), or none: there the items themselves tell that they are finished. */
-function hasEnded({ status }: JsonObject, items: readonly JsonObject[]): boolean {
-  if (endedStatuses.has(status)) return true;
-  return !openStatuses.has(status) && items.length > 0 && items.every((item) => !openStatuses.has(item["status"]));
 }
 
 function messageOf(output: Output, responseId: unknown): AnswerMessage {

@@ -4,11 +4,12 @@ import type { SseEvent } from "../../lib/sse.ts";
 import type { Annotation, ChunkBody, ChunkChoice, Delta, ToolCallDelta } from "../../protocols/chat/schema.ts";
 import { doneData } from "../../protocols/chat/stream.ts";
 import { InvalidAnswer, UpstreamFault } from "../../protocols/errors.ts";
+import { countsOf, finishReasonOf } from "../../protocols/responses/ending.ts";
 import type { MakeId } from "../made-ids.ts";
 import type { StreamDecoder, TextPlace } from "../provider.ts";
 import { citationsOf, eventIn, logprobsOf, objectAt, objectsIn, plainWords, textAt, textIn } from "../reading.ts";
 import { EventNumbers } from "./event-numbers.ts";
-import { callOf, countsOf, eventFault, finishReasonOf, imageParts, notesOf, Output, thoughtsOf } from "./output.ts";
+import { callOf, eventFault, imageParts, notesOf, Output, thoughtsOf } from "./output.ts";
 import type { ResponsesQuirks } from "./quirks.ts";
 
 /** A call that has begun, and its input so far. */
