@@ -4,7 +4,6 @@ import type { ChunkBody, CompletionBody, Usage } from "../protocols/chat/schema.
 import { ApiError, type UpstreamFault } from "../protocols/errors.ts";
 import type { CallObserver, CompletedCall } from "../upstream/observer.ts";
 import { StreamFold } from "../upstream/stream/fold.ts";
-import type { RepeatedText } from "../upstream/stream/passthrough.ts";
 import type { Target } from "../upstream/target.ts";
 import type { Attempt, Outcome, TextMeter, UsageEntry } from "../usage/attempt.ts";
 import { OutputMeter } from "../usage/text-meter.ts";
@@ -96,20 +95,12 @@ export class CallRecorder implements CallObserver {
     this.#overhead(this.#sentAt);
   }
 
-  get wantsBodies(): boolean {
-    return this.#fold !== undefined;
-  }
-
   body(body: ChunkBody): void {
     // A short stream ends in the turn in which it begins, before `firstFragment`.
     this.#entry?.firstToken();
     this.#fold?.push([body]);
     this.#serviceTier ??= body.service_tier;
     for (const { delta } of body.choices) this.#output.addDelta(delta);
-  }
-
-  repeated(texts: RepeatedText): void {
-    this.#output.add(texts.size, () => texts.first);
   }
 
   get wantsText(): boolean {

@@ -118,8 +118,7 @@ export type NativeBody = NonNullable<UpstreamRequest["body"]>;
 
 /**
  * How a call is made whose client speaks the upstream's own format: nothing is translated. The client gets the answer and each
- * event byte for byte; they are decoded for usage, metrics, storage and the proof of their end alone. Text fragments are cheap
- * only where the decoder names their `textPlace`: all other events are parsed.
+ * event byte for byte; they are decoded for usage, metrics, storage and the proof of their end alone.
  */
 export type NativeRoute = {
   /** @param headers of the caller's, those that its format passes on (`passedRequestHeaders`), by their lower-case names */
@@ -147,18 +146,6 @@ export type NativeRoute = {
   members?(fields: Readonly<Record<string, unknown>>, call: Call): JsonObject | undefined;
 };
 
-/** Where a text stands in an event's JSON. */
-export type TextPlace = {
-  /** The members that lead to it; a number stands for the only element of a list. */
-  readonly path: readonly (string | number)[];
-  /** A member of the outermost object that may hold any text: it means nothing. */
-  readonly padding?: string;
-  /** A member of the outermost object that holds one more with each event. */
-  readonly counter?: string;
-  /** A member of the outermost object that holds running totals: whatever its numbers are, those of the last event count. */
-  readonly totals?: string;
-};
-
 /**
  * One stream's state. Bodies come in the upstream's order and need no envelope, no role and no usage discipline:
  * `upstream/stream/normaliser.ts` gives every stream its one legal form.
@@ -169,16 +156,6 @@ export interface StreamDecoder {
    * order: after that the decoder is of no more use
    */
   push(event: SseEvent): ChunkBody[];
-  /**
-   * The text of the latest event, if the event gave it as a fragment and did nothing else. Then an event that differs in
-   * nothing but this text, and what its place names beside it, gives that text, and does nothing else either.
-   */
-  readonly textPlace?: TextPlace | undefined;
-  /**
-   * Texts of such events that did not come by here, for decoders that compare what is told again later, or keep totals.
-   * @param text of all of them @param events how many @param last gives the data of the last one, until the next events come
-   */
-  repeated?(text: string, events: number, last: () => string): void;
   /** The upstream closed its stream. @returns what was still held back @throws InvalidAnswer when something is missing */
   end(): ChunkBody[];
   /** True once the terminal event was seen: nothing that follows matters. */

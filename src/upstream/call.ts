@@ -29,7 +29,6 @@ import { EncodedStream, type EncodingOptions } from "./stream/encoded-stream.ts"
 import { StreamFold } from "./stream/fold.ts";
 import { NativeStream, type NativeStreamOptions } from "./stream/native-stream.ts";
 import { normaliseCompletion } from "./stream/normaliser.ts";
-import { readChunks } from "./stream/passthrough.ts";
 import type { Target } from "./target.ts";
 
 export type CallOptions = EncodingOptions & {
@@ -375,7 +374,7 @@ function numbered<T>(call: T, index: number): T & { index: number } {
 function collect(chunks: ChunkSource, name: string): Promise<CompletionBody> {
   const fold = new StreamFold();
   return folded(chunks, {
-    push: (given) => fold.push(readChunks(given)),
+    push: (given) => fold.push(given),
     end(last) {
       fold.push(last);
       if (fold.complete) return fold.result();

@@ -1,7 +1,6 @@
 /** The observer of an upstream call. */
 import type { ChunkBody, CompletionBody, Usage } from "../protocols/chat/schema.ts";
 import type { ApiError, UpstreamFault } from "../protocols/errors.ts";
-import type { RepeatedText } from "./stream/passthrough.ts";
 
 /** A whole answer, decoded. */
 export type CompletedCall = {
@@ -30,8 +29,6 @@ export interface CallObserver {
   answered(): void;
   /** The first fragment of a stream is about to go to the client. */
   firstFragment(): void;
-  /** False when `body` does nothing, so that most chunks need not be parsed. */
-  readonly wantsBodies: boolean;
   /** A chunk of a stream. */
   body(body: ChunkBody): void;
   /** What an answer with these counts costs, in micro-dollars; undefined where unknown. */
@@ -40,8 +37,6 @@ export interface CallObserver {
   completed(result: CompletedCall): Promise<unknown> | undefined;
   /** The upstream answered an error or could not be reached; status 0 without an answer. */
   upstreamFailed(provider: string, status: number): void;
-  /** Fragments of a stream that were copied as bytes. */
-  repeated(texts: RepeatedText): void;
   /** Whether the call can be estimated by the text of an answer that is passed on as bytes. */
   readonly wantsText: boolean;
   /** Text in such an answer. */

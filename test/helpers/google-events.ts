@@ -1,4 +1,4 @@
-/** Google's streams as events: what is copied as bytes, and all sorts of what is not. */
+/** Google's streams as events: texts, and all sorts of what else stands in them. */
 import fc from "fast-check";
 import { GoogleStreamDecoder } from "../../src/providers/google/answer.ts";
 import type { AnsweredCall } from "../../src/providers/provider.ts";

@@ -76,22 +76,17 @@ export const notesRoute: NativeRoute = {
   },
   streamDecoder() {
     let finished = false;
-    let isText = false;
     let id: string | undefined;
     return {
       push({ event: name, data }) {
         const body = parseJson(data);
         if (!isObject(body)) throw new InvalidAnswer("an event that is no JSON");
-        isText = name === "word";
         if (name === "wrong") throw new UpstreamFault(data, 429);
         if (name === "begin") id = String(body["id"]);
         if (name === "word") return [{ choices: [choice(String(body["text"]), null)] }];
         if (name !== "close") return [];
         finished = true;
         return [{ choices: [{ ...choice("", "stop"), delta: {} }], usage: usageOf(body["words"]) }];
-      },
-      get textPlace() {
-        return isText ? { path: ["text"] } : undefined;
       },
       end: () => [],
       get finished() {

@@ -1,38 +1,11 @@
-/** Streams that pass as they come, with the shortcut of copied fragments and without it. */
+/** Streams that pass as they come, in any pieces. */
 import type { Sink } from "../../src/lib/flow.ts";
-import type { SseEvent } from "../../src/lib/sse.ts";
-import type { ChunkBody, Usage } from "../../src/protocols/chat/schema.ts";
+import type { ChunkBody } from "../../src/protocols/chat/schema.ts";
 import type { NativeEncoder } from "../../src/protocols/protocol.ts";
 import type { StreamDecoder } from "../../src/providers/provider.ts";
 import type { UpstreamAnswer } from "../../src/upstream/client.ts";
 import { StreamFold } from "../../src/upstream/stream/fold.ts";
 import { NativeStream, type NativeStreamOptions } from "../../src/upstream/stream/native-stream.ts";
-import type { RepeatedText } from "../../src/upstream/stream/passthrough.ts";
-
-/** A decoder of whose texts nothing is known: every event is parsed. */
-export class ParsedStream implements StreamDecoder {
-  readonly #inner: StreamDecoder;
-
-  constructor(inner: StreamDecoder) {
-    this.#inner = inner;
-  }
-
-  push(event: SseEvent): ChunkBody[] {
-    return this.#inner.push(event);
-  }
-  end(): ChunkBody[] {
-    return this.#inner.end();
-  }
-  get finished(): boolean {
-    return this.#inner.finished;
-  }
-  get upstreamResponseId(): string | undefined {
-    return this.#inner.upstreamResponseId;
-  }
-  get counted(): Usage | undefined {
-    return this.#inner.counted;
-  }
-}
 
 /** @param lengths of the pieces; the last one is the rest */
 export function cutIn(bytes: Buffer, lengths: readonly number[]): Buffer[] {
@@ -48,7 +21,7 @@ export function cutIn(bytes: Buffer, lengths: readonly number[]): Buffer[] {
 
 /**
  * @param parts the upstream's bytes @param isCut whether the connection breaks behind them
- * @returns what goes to the client, what is known of the answer, and how many events were copied
+ * @returns what goes to the client, and what is known of the answer
  */
 export function passedThrough(
   parts: readonly Buffer[],
@@ -59,18 +32,12 @@ export function passedThrough(
 ) {
   const sent: string[] = [];
   const fold = new StreamFold();
-  let [length, copied, how] = [0, 0, ""];
+  let [length, how] = [0, ""];
   const known: unknown[] = [];
   const observer = {
-    wantsBodies: false,
     body: (chunk: ChunkBody) => {
       fold.push([chunk]);
       length += chunk.choices[0]?.delta.content?.length ?? 0;
-    },
-    repeated: (texts: RepeatedText) => {
-      copied += texts.count;
-      length += texts.text.length;
-      fold.push(texts.chunks());
     },
     completed: (result: object) => void known.push(result),
     faulted: (fault: Error, counted: unknown) => void known.push(fault.message, counted),
@@ -104,5 +71,5 @@ export function passedThrough(
       how = String(error);
     },
   });
-  return { text: sent.join(""), how, known, length, copied, answer: fold.complete ? fold.result() : undefined };
+  return { text: sent.join(""), how, known, length, answer: fold.complete ? fold.result() : undefined };
 }

@@ -47,8 +47,6 @@ const notes: Protocol<{ readonly loud: boolean; readonly list: boolean }> = {
         if (usage != null) events.push(json("words", { counted: words }));
         words += 1;
       },
-      // Loud words can't be copied as they stand.
-      textFrame: loud ? undefined : { head: 'event: word\ndata: {"text":', tail: "}\n\n" },
       end: (events) => void events.push(json("close", {})),
       fault: (error, events) => void events.push(json("wrong", { told: error["message"] }), json("close", {})),
     };

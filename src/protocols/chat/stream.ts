@@ -1,6 +1,6 @@
 /** A normalised stream as chat completion chunks: the envelope, `usage` where it was asked for, and `[DONE]`. */
 import { formatSseEvent } from "../../lib/sse.ts";
-import type { ErrorFields, EventEncoder, TextFrame } from "../protocol.ts";
+import type { ErrorFields, EventEncoder } from "../protocol.ts";
 import { plainText } from "./plain-text.ts";
 import type { ChunkBody, Envelope } from "./schema.ts";
 
@@ -35,9 +35,6 @@ export class ChatEncoder implements EventEncoder {
   readonly #textTail: string;
   #extras: unknown[] = [];
   #extrasText = "";
-  #lastIsText = false;
-  #frame: TextFrame | undefined;
-  #frameExtras = "";
 
   /** @param includeUsage whether a last chunk with the counts was asked for */
   constructor({ id, created, model }: Envelope, includeUsage: boolean) {
@@ -53,7 +50,6 @@ export class ChatEncoder implements EventEncoder {
     if (chunk.ended_thought !== undefined) return;
     const { choices, usage, metadata } = chunk;
     const text = choices.length === 1 ? plainText(choices[0]!) : undefined;
-    this.#lastIsText = text !== undefined;
     const extras = this.#extrasOf(chunk);
     if (text !== undefined) {
       events.push(`${this.#textHead}${JSON.stringify(text)}${this.#textTail}${extras}}\n\n`);
@@ -63,15 +59,6 @@ export class ChatEncoder implements EventEncoder {
     } else if (this.#includeUsage) {
       events.push(`${this.#head}[],"usage":${JSON.stringify(usage)}}\n\n`);
     }
-  }
-
-  get textFrame(): TextFrame | undefined {
-    if (!this.#lastIsText) return undefined;
-    if (this.#frame === undefined || this.#frameExtras !== this.#extrasText) {
-      this.#frame = { head: this.#textHead, tail: `${this.#textTail}${this.#extrasText}}\n\n` };
-      this.#frameExtras = this.#extrasText;
-    }
-    return this.#frame;
   }
 
   end(events: string[]): void {

@@ -1,9 +1,8 @@
 /** A normalised stream as chunks of a legacy completion: the envelope, the prompt where it is echoed, and the last event of chat. */
 import { formatSseEvent } from "../../lib/sse.ts";
-import { plainText } from "../chat/plain-text.ts";
 import type { ChunkBody, ChunkChoice, Envelope } from "../chat/schema.ts";
 import { doneData, faultEvent, namedFault } from "../chat/stream.ts";
-import type { ErrorFields, EventEncoder, NativeEncoder, TextFrame } from "../protocol.ts";
+import type { ErrorFields, EventEncoder, NativeEncoder } from "../protocol.ts";
 import { type CompletionsOptions, finishOf, logprobsOf } from "./answer.ts";
 
 const doneEvent = formatSseEvent(doneData);
@@ -12,19 +11,13 @@ export class CompletionsEncoder implements EventEncoder {
   readonly #envelope: string;
   readonly #options: CompletionsOptions;
   readonly #tail: string;
-  readonly #frame: TextFrame;
   /** Characters of each choice that went out; a choice that is not there has not begun. */
   readonly #sizes = new Map<number, number>();
-  #lastIsText = false;
 
   constructor({ id, created, model }: Envelope, options: CompletionsOptions) {
     this.#envelope = JSON.stringify({ id, object: "text_completion", created, model });
     this.#options = options;
     this.#tail = `]${options.includeUsage ? ',"usage":null' : ""}}\n\n`;
-    this.#frame = {
-      head: `${this.#head}[{"text":`,
-      tail: `,"index":0,"logprobs":null,"finish_reason":null}${this.#tail}`,
-    };
   }
 
   get #head(): string {
@@ -32,16 +25,10 @@ export class CompletionsEncoder implements EventEncoder {
   }
 
   push({ choices, usage }: ChunkBody, events: string[]): void {
-    this.#lastIsText = choices.length === 1 && plainText(choices[0]!) !== undefined && this.#sizes.has(0);
     const texts = choices.flatMap((choice) => this.#choice(choice));
     if (texts.length > 0) events.push(`${this.#head}[${texts.join(",")}${this.#tail}`);
     if (usage == null || !this.#options.includeUsage) return;
     events.push(`${this.#head}[],"usage":${JSON.stringify(usage)}}\n\n`);
-  }
-
-  /** Of the first choice alone; where its tokens are counted, each chunk has to be pushed. */
-  get textFrame(): TextFrame | undefined {
-    return this.#lastIsText ? this.#frame : undefined;
   }
 
   end(events: string[]): void {

@@ -42,11 +42,6 @@ export class Candidate {
     this.#shown = shown;
   }
 
-  /** Whether a text would go out at once, in a part of its own. */
-  get isOpen(): boolean {
-    return this.#calls.size === 0 && this.#finish === null;
-  }
-
   /** @returns the parts that can go out now @throws InvalidAnswer */
   push(delta: Delta, finish: FinishReason | null): JsonObject[] {
     this.#note(delta);

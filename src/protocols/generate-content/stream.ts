@@ -4,9 +4,8 @@
  */
 import type { JsonObject } from "../../lib/json/json.ts";
 import { formatSseEvent } from "../../lib/sse.ts";
-import { plainText } from "../chat/plain-text.ts";
 import type { ChunkBody, ChunkChoice, Envelope, Usage } from "../chat/schema.ts";
-import type { ErrorFields, EventEncoder, TextFrame } from "../protocol.ts";
+import type { ErrorFields, EventEncoder } from "../protocol.ts";
 import { Candidate, type Shown } from "./candidate.ts";
 import { logprobsResult, usageMetadata } from "./ending.ts";
 import { fieldsBody } from "./errors.ts";
@@ -18,15 +17,12 @@ export interface Framing {
   answer(json: string): string;
   /** Behind the last one; empty: nothing. */
   end(): string;
-  /** Whether an answer stands in the same words wherever it comes. */
-  readonly isEven: boolean;
 }
 
-export const eventFraming: Framing = { answer: (json) => formatSseEvent(json), end: () => "", isEven: true };
+export const eventFraming: Framing = { answer: (json) => formatSseEvent(json), end: () => "" };
 
 /** One JSON list, for who did not ask for events. */
 export class ListFraming implements Framing {
-  readonly isEven = false;
   #isBegun = false;
 
   answer(json: string): string {
@@ -47,8 +43,6 @@ export class GenerateContentEncoder implements EventEncoder {
   readonly #candidates = new Map<number, Candidate>();
   #usage: Usage | undefined;
   #metadata: ChunkBody["metadata"];
-  #frame: TextFrame | undefined;
-  #lastIsText = false;
 
   constructor(envelope: Envelope, shown: Shown, framing: Framing) {
     this.#envelope = envelope;
@@ -59,15 +53,7 @@ export class GenerateContentEncoder implements EventEncoder {
   push({ choices, usage, metadata }: ChunkBody, events: string[]): void {
     if (usage != null) this.#usage = usage;
     if (metadata !== undefined) this.#metadata = { ...this.#metadata, ...metadata };
-    const [only] = choices;
-    this.#lastIsText = choices.length === 1 && plainText(only!) !== undefined;
     for (const choice of choices) this.#push(choice, events);
-  }
-
-  get textFrame(): TextFrame | undefined {
-    if (!this.#framing.isEven || !this.#lastIsText || this.#candidates.get(0)?.isOpen !== true) return undefined;
-    this.#frame ??= this.#textFrame();
-    return this.#frame;
   }
 
   /** The counts stand in the last answer, with the reasons why the candidates ended. */
@@ -114,11 +100,5 @@ export class GenerateContentEncoder implements EventEncoder {
   #close(events: string[]): void {
     const end = this.#framing.end();
     if (end !== "") events.push(end);
-  }
-
-  #textFrame(): TextFrame {
-    const answer = this.#answer([{ content: contentOf([{ text: "" }]), index: 0 }]);
-    const text = answer.indexOf('""');
-    return { head: answer.slice(0, text), tail: answer.slice(text + 2) };
   }
 }

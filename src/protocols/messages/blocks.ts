@@ -57,11 +57,6 @@ export class Blocks {
     return this.#calls;
   }
 
-  /** The number of the block that texts are added to; undefined where a text would do more than that. */
-  get textIndex(): number | undefined {
-    return this.#open?.kind === "text" ? this.#next - 1 : undefined;
-  }
-
   /** @throws InvalidAnswer */
   push(delta: Delta): void {
     const { reasoning_content, content, refusal, tool_calls, thinking_blocks, extra_content } = delta;

@@ -4,9 +4,8 @@
  */
 import type { JsonObject } from "../../lib/json/json.ts";
 import { formatSseEvent } from "../../lib/sse.ts";
-import { plainText } from "../chat/plain-text.ts";
 import type { ChunkBody, ChunkChoice, Envelope, FinishReason, Usage } from "../chat/schema.ts";
-import type { ErrorFields, EventEncoder, TextFrame } from "../protocol.ts";
+import type { ErrorFields, EventEncoder } from "../protocol.ts";
 import { Blocks } from "./blocks.ts";
 import { notStopped, stopFields, stoppedAt, usageFields } from "./ending.ts";
 import { errorBody, typeOfFields } from "./errors.ts";
@@ -35,9 +34,6 @@ export class MessagesEncoder implements EventEncoder {
   #stoppedAt: unknown;
   #usage: Usage | undefined;
   #tier: Pick<ChunkBody, "service_tier"> = {};
-  #lastIsText = false;
-  #frame: TextFrame | undefined;
-  #frameIndex = -1;
 
   constructor(envelope: Envelope, options: AnswerOptions) {
     this.#envelope = envelope;
@@ -57,28 +53,11 @@ export class MessagesEncoder implements EventEncoder {
   push(chunk: ChunkBody, events: string[]): void {
     const { choices, usage, service_tier } = chunk;
     const [choice] = choices;
-    const text = choice === undefined ? undefined : plainText(choice);
-    this.#lastIsText = text !== undefined;
-    const frame = text === undefined ? undefined : this.textFrame;
-    if (frame !== undefined) {
-      events.push(frame.head + JSON.stringify(text) + frame.tail);
-      return;
-    }
     this.#events = events;
     if (usage != null) this.#usage = usage;
     if (service_tier !== undefined) this.#tier = { service_tier };
     this.#begin();
     if (choice?.index === 0) this.#take(choice);
-  }
-
-  get textFrame(): TextFrame | undefined {
-    const index = this.#blocks.textIndex;
-    if (!this.#lastIsText || index === undefined) return undefined;
-    if (this.#frame === undefined || this.#frameIndex !== index) {
-      this.#frameIndex = index;
-      this.#frame = textFrameOf(index);
-    }
-    return this.#frame;
   }
 
   end(events: string[]): void {
@@ -120,10 +99,4 @@ export class MessagesEncoder implements EventEncoder {
     this.#stoppedAt = stoppedAt(choice);
     this.#blocks.finish();
   }
-}
-
-function textFrameOf(index: number): TextFrame {
-  const event = eventOf({ type: "content_block_delta", index, delta: { type: "text_delta", text: "" } });
-  const text = event.lastIndexOf('""');
-  return { head: event.slice(0, text), tail: event.slice(text + 2) };
 }

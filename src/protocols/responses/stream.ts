@@ -14,10 +14,6 @@ import { ToolNames } from "./tools.ts";
 const deltaHead = 'event: response.output_text.delta\ndata: {"type":"response.output_text.delta","sequence_number":';
 const deltaTail = ',"logprobs":[]}\n\n';
 
-/**
- * There is no `textFrame`, as each event has a number of its own and the last ones repeat the whole text; the shorter way for
- * plain text is here.
- */
 export class ResponsesEncoder implements EventEncoder {
   readonly #envelope: Envelope;
   readonly #options: ResponsesOptions;

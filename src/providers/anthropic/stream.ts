@@ -7,7 +7,7 @@ import type { SseEvent } from "../../lib/sse.ts";
 import type { ChunkBody, Delta, ThinkingBlock, ToolCallDelta, Usage } from "../../protocols/chat/schema.ts";
 import { InvalidAnswer } from "../../protocols/errors.ts";
 import { finishReason, servedTier, usageOf } from "../../protocols/messages/ending.ts";
-import type { AnsweredCall, StreamDecoder, TextPlace } from "../provider.ts";
+import type { AnsweredCall, StreamDecoder } from "../provider.ts";
 import { eventIn, objectAt, objectIn, objectsIn, plainWords, textAt, textIn } from "../reading.ts";
 import {
   type AnswerReading,
@@ -33,9 +33,6 @@ type OpenBlock =
 
 const none: ChunkBody[] = [];
 
-/** Where the text of a fragment stands. */
-const fragmentPlace: TextPlace = { path: ["delta", "text"] };
-
 /**
  * Reads the events in the order that the format gives them: a message begins, its blocks begin, grow and end, each under a
  * number of its own, then comes the reason of the end. What is out of this order is a fault, since words may be missing.
@@ -57,7 +54,6 @@ export class AnthropicStream implements StreamDecoder {
   #stopReason: unknown;
   #finished = false;
   readonly #passesTexts: boolean;
-  #lastIsText = false;
   isRepetition = false;
 
   /**
@@ -67,10 +63,6 @@ export class AnthropicStream implements StreamDecoder {
   constructor(call: AnsweredCall, passesTexts = false) {
     this.#reading = readingFor(call);
     this.#passesTexts = passesTexts;
-  }
-
-  get textPlace(): TextPlace | undefined {
-    return this.#passesTexts && this.#lastIsText ? fragmentPlace : undefined;
   }
 
   /** The id of the answer. */
@@ -83,7 +75,6 @@ export class AnthropicStream implements StreamDecoder {
   }
 
   push({ event, data }: SseEvent): ChunkBody[] {
-    this.#lastIsText = false;
     this.isRepetition = false;
     if (this.#finished) return none;
     if (event === "error") throw reportedError(data);
@@ -223,7 +214,6 @@ export class AnthropicStream implements StreamDecoder {
     switch (textAt(delta, "type")) {
       case "text_delta":
         if (open.kind !== "text") return misplaced();
-        this.#lastIsText = true;
         return this.#text(open, textAt(delta, "text"));
       case "input_json_delta":
         return this.#json(open, textAt(delta, "partial_json"));

@@ -4,16 +4,7 @@
  * Source: https://ai.google.dev/api/generate-content#v1beta.GenerateContentResponse
  */
 
-import {
-  isObject,
-  type JsonObject,
-  listOf,
-  numberOf,
-  objectOf,
-  parseJson,
-  saysNothing,
-  textOf,
-} from "../../lib/json/json.ts";
+import { isObject, type JsonObject, numberOf, objectOf, saysNothing, textOf } from "../../lib/json/json.ts";
 import { ownMember } from "../../lib/own-member.ts";
 import type { SseEvent } from "../../lib/sse.ts";
 import type { AnswerMessage, ChunkBody, ChunkChoice, CompletionBody, Usage } from "../../protocols/chat/schema.ts";
@@ -21,9 +12,9 @@ import { doneData } from "../../protocols/chat/stream.ts";
 import { InvalidAnswer, UpstreamFault } from "../../protocols/errors.ts";
 import { reasonOf, searchesIn, usageOf } from "../../protocols/generate-content/ending.ts";
 import { googleStatuses } from "../../protocols/generate-content/errors.ts";
-import type { AnsweredCall, StreamDecoder, TextPlace } from "../provider.ts";
+import type { AnsweredCall, StreamDecoder } from "../provider.ts";
 import { jsonIn, objectIn, objectsIn, plainWords } from "../reading.ts";
-import { CandidateReader, isEmpty } from "./candidate.ts";
+import { CandidateReader } from "./candidate.ts";
 
 const selfEvident = new Set(["STOP", "MAX_TOKENS"]);
 
@@ -52,7 +43,6 @@ function choiceOf({ index, delta, finish_reason, ...rest }: ChunkChoice): Comple
 /** There is no terminal event: the end of the stream is the end of the connection, and it must come after a reason. */
 export class GoogleStreamDecoder implements StreamDecoder {
   readonly finished = false;
-  textPlace: TextPlace | undefined;
   readonly #reader: AnswerReader;
 
   constructor(call: AnsweredCall) {
@@ -60,19 +50,13 @@ export class GoogleStreamDecoder implements StreamDecoder {
   }
 
   push({ data, event }: SseEvent): ChunkBody[] {
-    this.textPlace = undefined;
     // The format has no such word; some proxies add it.
     if (data === doneData) return [];
     const json = event === "error" && !/^\s*[{[]/.test(data) ? { error: { message: plainWords(data) } } : jsonIn(data);
     const body = this.#reader.read(json, data);
     const usage = this.#reader.complete ? this.#reader.takeUsage() : undefined;
     if (usage !== undefined) body.usage = usage;
-    if (isPlainText(body) && hasOneText(json)) this.textPlace = textPlace;
     return body.choices.length === 0 && usage === undefined ? [] : [body];
-  }
-
-  repeated(text: string, _events: number, last: () => string): void {
-    this.#reader.repeat(text, last);
   }
 
   get counted(): Usage | undefined {
@@ -85,26 +69,6 @@ export class GoogleStreamDecoder implements StreamDecoder {
   }
 }
 
-const textPlace: TextPlace = { path: ["candidates", 0, "content", "parts", 0, "text"], totals: "usageMetadata" };
-
-/** Whether a text is all that came of an event. */
-function isPlainText(body: ChunkBody): boolean {
-  const { choices, ...rest } = body;
-  const [choice] = choices;
-  if (choice === undefined || choices.length > 1 || !isEmpty(rest)) return false;
-  const { index, delta, finish_reason, ...more } = choice;
-  const { content, ...others } = delta;
-  return index === 0 && finish_reason === null && typeof content === "string" && isEmpty(more) && isEmpty(others);
-}
-
-/** Whether that text is all of the only part; what stands beside it in an event that is the same again says the same again. */
-function hasOneText(answer: unknown): boolean {
-  const candidates = listOf(objectOf(answer)?.["candidates"]);
-  const parts = listOf(objectOf(objectOf(candidates[0])?.["content"])?.["parts"]);
-  const [part] = parts;
-  return candidates.length === 1 && parts.length === 1 && isObject(part) && Object.keys(part).length === 1;
-}
-
 class AnswerReader {
   readonly #call: AnsweredCall;
   readonly #whole: boolean;
@@ -112,8 +76,6 @@ class AnswerReader {
   #usage: JsonObject | undefined;
   #counted: JsonObject | undefined;
   #isBlocked = false;
-  /** The data of an event that was not read, as it held a text and running totals alone. */
-  #unread: (() => string) | undefined;
 
   /** @param whole whether the body is a whole answer, which may lack a finish reason */
   constructor(call: AnsweredCall, whole: boolean) {
@@ -146,22 +108,10 @@ class AnswerReader {
     return chunk;
   }
 
-  /** More text of the only candidate. @param last gives the data of its last event, whose totals may still count */
-  repeat(text: string, last: () => string): void {
-    this.#candidate(0).repeat(text);
-    this.#unread = last;
-  }
-
-  /** Running totals: the last ones count. @param told undefined where none came with the latest event */
-  #count(told: JsonObject | undefined): void {
-    const last = told ?? this.#unreadTotals();
-    this.#unread = undefined;
-    this.#usage = last ?? this.#usage;
+  /** Running totals: the last ones count. */
+  #count(totals: JsonObject | undefined): void {
+    this.#usage = totals ?? this.#usage;
     this.#counted = this.#usage ?? this.#counted;
-  }
-
-  #unreadTotals(): JsonObject | undefined {
-    return this.#unread && objectOf(objectOf(parseJson(this.#unread()))?.["usageMetadata"]);
   }
 
   get complete(): boolean {
@@ -169,13 +119,11 @@ class AnswerReader {
   }
 
   get counted(): Usage | undefined {
-    if (this.#unread !== undefined) this.#count(undefined);
     return this.#counted === undefined ? undefined : usageOf(this.#counted, this.#searches);
   }
 
   /** The counts, once for each time that they changed. */
   takeUsage(): Usage | undefined {
-    if (this.#unread !== undefined) this.#count(undefined);
     const usage = this.#usage === undefined ? undefined : usageOf(this.#usage, this.#searches);
     this.#usage = undefined;
     return usage;

@@ -27,10 +27,6 @@ export class CandidateReader {
   #text = "";
   finished = false;
 
-  repeat(text: string): void {
-    this.#text += text;
-  }
-
   get grounding(): JsonObject | undefined {
     return this.#grounding;
   }

@@ -9,7 +9,7 @@ import { doneData } from "../../protocols/chat/stream.ts";
 import { calledIn, isOtherKind, type ToolKind, toolKinds } from "../../protocols/chat/tools.ts";
 import { InvalidAnswer, UpstreamFault } from "../../protocols/errors.ts";
 import type { MakeId } from "../made-ids.ts";
-import type { StreamDecoder, TextPlace } from "../provider.ts";
+import type { StreamDecoder } from "../provider.ts";
 import { eventIn, metadataOf, objectIn, objectsIn, plainWords, textIn } from "../reading.ts";
 import {
   argumentsOf,
@@ -62,8 +62,6 @@ const perChunk = ["system_fingerprint", "service_tier"] as const;
 const padding = "obfuscation";
 /** Longer than `[DONE]` with some space around it. */
 const maxWord = 16;
-/** Of a chunk that is a text fragment and no more. */
-const textPlace: TextPlace = { path: ["choices", 0, "delta", "content"], padding };
 
 export class ChatStream implements StreamDecoder {
   finished = false;
@@ -75,7 +73,6 @@ export class ChatStream implements StreamDecoder {
   /** Fields beyond the format: each goes out once, with the end of a choice or of the stream. */
   #extras: JsonObject = {};
   readonly #sentExtras = new Set<string>();
-  textPlace: TextPlace | undefined;
   /** What the first text may repeat. */
   #echo: string | undefined;
 
@@ -87,7 +84,6 @@ export class ChatStream implements StreamDecoder {
   }
 
   push({ data, event }: SseEvent): ChunkBody[] {
-    this.textPlace = undefined;
     if (data.length <= maxWord) {
       const word = data.trim();
       if (word === doneData) return this.#done();
@@ -100,9 +96,7 @@ export class ChatStream implements StreamDecoder {
     const chunk = eventIn(data);
     if (event === "error" || isFault(chunk)) throw new UpstreamFault(data, faultStatus(chunk));
     const plain = this.#plainFragment(chunk);
-    if (plain === undefined) return this.#bodies(chunk, data);
-    if (plain.choices[0]!.index === 0 && hasCommonKeys(chunk)) this.textPlace = textPlace;
-    return [plain];
+    return plain === undefined ? this.#bodies(chunk, data) : [plain];
   }
 
   /** Without a reason for the end, `[DONE]` itself is the upstream's word that it ended; without an answer it is none. */
@@ -224,11 +218,6 @@ function dressed(chunk: JsonObject, choices: ChunkChoice[]): ChunkBody {
   const body: ChunkBody = { choices };
   for (const name of perChunk) if (typeof chunk[name] === "string") body[name] = chunk[name];
   return body;
-}
-
-function hasCommonKeys(chunk: JsonObject): boolean {
-  for (const key in chunk) if (!isCommon(key)) return false;
-  return true;
 }
 
 function isCommon(key: string): boolean {

@@ -16,13 +16,6 @@ export class EventNumbers {
     this.#last = number;
   }
 
-  /** So many more events, each with the next number. */
-  skip(events: number): void {
-    if (this.#last === undefined || events === 0) return;
-    this.#last += events;
-    this.#areCounting = true;
-  }
-
   get haveGaps(): boolean {
     return this.#haveJumped || (this.#areCounting && this.#areRepeated);
   }

@@ -6,7 +6,7 @@ import { doneData } from "../../protocols/chat/stream.ts";
 import { InvalidAnswer, UpstreamFault } from "../../protocols/errors.ts";
 import { countsOf, finishReasonOf } from "../../protocols/responses/ending.ts";
 import type { MakeId } from "../made-ids.ts";
-import type { StreamDecoder, TextPlace } from "../provider.ts";
+import type { StreamDecoder } from "../provider.ts";
 import { citationsOf, eventIn, logprobsOf, objectAt, objectsIn, plainWords, textAt, textIn } from "../reading.ts";
 import { EventNumbers } from "./event-numbers.ts";
 import { callOf, eventFault, imageParts, notesOf, Output, thoughtsOf } from "./output.ts";
@@ -26,8 +26,6 @@ type Part = {
 type PartKind = "text" | "refusal" | "summary" | "raw";
 
 const none: ChunkBody[] = [];
-/** `obfuscation` evens out the events' lengths: https://platform.openai.com/docs/api-reference/responses-streaming */
-const fragmentPlace: TextPlace = { path: ["delta"], padding: "obfuscation", counter: "sequence_number" };
 /** Where a reasoning item has its texts. */
 const reasoningParts = [
   ["summary", "summary"],
@@ -44,7 +42,6 @@ const replayedTypes = new Set<unknown>(["message", "reasoning", "function_call",
  */
 export class ResponsesStream implements StreamDecoder {
   finished = false;
-  textPlace: TextPlace | undefined;
   upstreamResponseId: string | undefined;
   readonly #quirks: ResponsesQuirks;
   readonly #makeId: MakeId;
@@ -81,7 +78,6 @@ export class ResponsesStream implements StreamDecoder {
   }
 
   push({ data, event: name }: SseEvent): ChunkBody[] {
-    this.textPlace = undefined;
     if (this.finished || data === doneData) return none;
     if (name === "error" && !isObject(parseJson(data))) throw new UpstreamFault(plainWords(data), 500);
     const event = eventIn(data);
@@ -138,13 +134,6 @@ export class ResponsesStream implements StreamDecoder {
     }
   }
 
-  /** They are of the part that the last event was of. */
-  repeated(text: string, events: number): void {
-    this.#part!.text += text;
-    this.#text += text;
-    this.#numbers.skip(events);
-  }
-
   /** Nothing is buffered, so that a stream that breaks off before its terminal event adds nothing. */
   end(): ChunkBody[] {
     return none;
@@ -161,8 +150,6 @@ export class ResponsesStream implements StreamDecoder {
     const text = textAt(event, "delta");
     const place = placeOf(event);
     this.#grow(kind, place, event["content_index"], text);
-    const isPlain = kind === "text" && text !== "" && listOf(logprobs).length === 0;
-    if (isPlain && typeof event["sequence_number"] === "number") this.textPlace = fragmentPlace;
     return this.#emitText(kind === "text" ? { content: text } : { refusal: text }, place, logprobs);
   }
 

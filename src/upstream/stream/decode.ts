@@ -5,14 +5,11 @@ import type { ChunkBody, Usage } from "../../protocols/chat/schema.ts";
 import { readingError } from "../../protocols/errors.ts";
 import type { StreamDecoder } from "../../providers/provider.ts";
 import type { UpstreamAnswer } from "../client.ts";
-import { type Chunks, Passthrough, type RepeatedText } from "./passthrough.ts";
-import { lastEventIn } from "./text-template.ts";
 
-/** The first event gives the role, the second one opens the answer, the third one is a fragment as they all are. */
-const openingEvents = 3;
+type ChunkSink = Sink<readonly ChunkBody[], readonly ChunkBody[]>;
 
 /** A stream's chunks; those that come with its end come as its end. Fails with UpstreamFault, ApiError or ClientDisconnected. */
-export interface ChunkSource extends Source<Chunks, readonly ChunkBody[]> {
+export interface ChunkSource extends Source<readonly ChunkBody[], readonly ChunkBody[]> {
   /** The upstream's own id of the answer, where it can be continued by it. */
   readonly upstreamResponseId: string | undefined;
   /** What the upstream has counted so far, where it tells before the end. */
@@ -20,7 +17,7 @@ export interface ChunkSource extends Source<Chunks, readonly ChunkBody[]> {
 }
 
 /** Chunks from an iterable. */
-export class ChunkList extends IterableSource<Chunks, readonly ChunkBody[]> implements ChunkSource {
+export class ChunkList extends IterableSource<readonly ChunkBody[], readonly ChunkBody[]> implements ChunkSource {
   readonly upstreamResponseId: string | undefined;
 
   constructor(chunks: Iterable<ChunkBody>, upstreamResponseId?: string) {
@@ -37,13 +34,7 @@ export class DecodedStream implements ChunkSource, Sink<Buffer> {
   readonly #answer: UpstreamAnswer;
   readonly #decoder: StreamDecoder;
   readonly #parser = new SseParser();
-  readonly #passthrough = new Passthrough();
-  readonly #repeat = (texts: RepeatedText) => {
-    this.#decoder.repeated?.(texts.text, texts.count, () => texts.last);
-    this.#sink?.push(texts);
-  };
-  #sink: Sink<Chunks, readonly ChunkBody[]> | undefined;
-  #isFirst = true;
+  #sink: ChunkSink | undefined;
 
   constructor(answer: UpstreamAnswer, decoder: StreamDecoder) {
     this.#answer = answer;
@@ -58,7 +49,7 @@ export class DecodedStream implements ChunkSource, Sink<Buffer> {
     return this.#decoder.counted;
   }
 
-  flow(sink: Sink<Chunks, readonly ChunkBody[]>): void {
+  flow(sink: ChunkSink): void {
     this.#sink = sink;
     this.#answer.flow(this);
   }
@@ -77,10 +68,7 @@ export class DecodedStream implements ChunkSource, Sink<Buffer> {
   }
 
   push(bytes: Buffer): void {
-    const end = this.#isFirst ? endOfEvents(bytes, openingEvents) : bytes.length;
-    this.#isFirst = false;
-    this.#take(end === bytes.length ? bytes : bytes.subarray(0, end));
-    if (end < bytes.length) this.#take(bytes.subarray(end));
+    if (this.#sink !== undefined) this.#decode(bytes);
   }
 
   end(): void {
@@ -91,11 +79,6 @@ export class DecodedStream implements ChunkSource, Sink<Buffer> {
     const sink = this.#sink;
     this.#sink = undefined;
     sink?.fail(error);
-  }
-
-  #take(bytes: Buffer): void {
-    const rest = this.#parser.isBetweenEvents ? this.#passthrough.take(bytes, this.#repeat) : bytes;
-    if (rest !== undefined && this.#sink !== undefined) this.#decode(rest);
   }
 
   /** @param bytes undefined at the stream's end */
@@ -122,20 +105,13 @@ export class DecodedStream implements ChunkSource, Sink<Buffer> {
 
   /** @param chunks takes what comes of the bytes @returns whether nothing that follows matters */
   #read(bytes: Buffer, chunks: ChunkBody[]): boolean {
-    const decoder = this.#decoder;
-    const beginsEvent = this.#parser.isBetweenEvents;
-    const events = this.#parser.push(bytes);
-    if (this.#push(events, chunks)) return true;
-    const place = decoder.textPlace;
-    const last = place && events.at(-1);
-    this.#passthrough.learn(last && lastEventIn(bytes, beginsEvent, last.data), chunks.at(-1), place);
-    if (decoder.closing === true) this.#answer.endSoon();
+    if (this.#push(this.#parser.push(bytes), chunks)) return true;
+    if (this.#decoder.closing === true) this.#answer.endSoon();
     return false;
   }
 
   #readLast(chunks: ChunkBody[]): boolean {
-    const events = [...this.#parser.push(this.#passthrough.rest()), ...this.#parser.end()];
-    if (!this.#push(events, chunks)) for (const chunk of this.#decoder.end()) chunks.push(chunk);
+    if (!this.#push(this.#parser.end(), chunks)) for (const chunk of this.#decoder.end()) chunks.push(chunk);
     return true;
   }
 
@@ -151,18 +127,3 @@ export class DecodedStream implements ChunkSource, Sink<Buffer> {
     return false;
   }
 }
-
-/** @returns where the first so many events end; where all bytes end, if there are fewer */
-export function endOfEvents(bytes: Buffer, count: number): number {
-  const blankLine = bytes[bytes.indexOf(lineFeed) - 1] === carriageReturn ? "\r\n\r\n" : "\n\n";
-  let end = 0;
-  for (let events = 0; events < count; events += 1) {
-    const blank = bytes.indexOf(blankLine, end);
-    if (blank < 0) return bytes.length;
-    end = blank + blankLine.length;
-  }
-  return end;
-}
-
-const lineFeed = 10;
-const carriageReturn = 13;

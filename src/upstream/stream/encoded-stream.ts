@@ -3,14 +3,13 @@ import type { Sink } from "../../lib/flow.ts";
 import { downgradeChunk } from "../../protocols/chat/legacy-functions.ts";
 import type { ChunkBody, Usage } from "../../protocols/chat/schema.ts";
 import { ApiError, readingError, type UpstreamFault } from "../../protocols/errors.ts";
-import type { ErrorFields, EventEncoder, TextFrame } from "../../protocols/protocol.ts";
+import type { ErrorFields, EventEncoder } from "../../protocols/protocol.ts";
 import type { CallObserver } from "../observer.ts";
 import type { Target } from "../target.ts";
 import { AnswerEvents, mayBreakOff } from "./answer-events.ts";
 import { withCost } from "./cost.ts";
 import type { ChunkSource } from "./decode.ts";
 import { type NormalForm, Normaliser } from "./normaliser.ts";
-import { type Chunks, FrameBytes, RepeatedText, readChunks } from "./passthrough.ts";
 
 export type EncodingOptions = {
   readonly form: NormalForm;
@@ -21,7 +20,7 @@ export type EncodingOptions = {
   readonly renderFault: (fault: UpstreamFault | ApiError) => ErrorFields;
 };
 
-export class EncodedStream extends AnswerEvents implements Sink<Chunks, readonly ChunkBody[]> {
+export class EncodedStream extends AnswerEvents implements Sink<readonly ChunkBody[], readonly ChunkBody[]> {
   readonly #chunks: ChunkSource;
   /** Not the target, which would hold the whole request in memory while the stream is open. */
   readonly #account: string;
@@ -30,9 +29,6 @@ export class EncodedStream extends AnswerEvents implements Sink<Chunks, readonly
   readonly #normaliser: Normaliser;
   readonly #showsCost: boolean;
   readonly #encoder: EventEncoder;
-  /** Whether the latest chunk was encoded as one event. */
-  #isOneEvent = false;
-  #frame: FrameBytes | undefined;
 
   constructor(chunks: ChunkSource, target: Target, { form, encoder, observer, renderFault }: EncodingOptions) {
     super(chunks, observer);
@@ -45,18 +41,11 @@ export class EncodedStream extends AnswerEvents implements Sink<Chunks, readonly
     this.#encoder = encoder();
   }
 
-  push(chunks: Chunks): void {
+  push(chunks: readonly ChunkBody[]): void {
     if (this.isOver) return;
-    const frame = chunks instanceof RepeatedText ? this.#textFrame : undefined;
-    if (frame !== undefined) {
-      if (this.#frame?.frame !== frame) this.#frame = new FrameBytes(frame);
-      this.observer.repeated(chunks as RepeatedText);
-      this.give((chunks as RepeatedText).events(this.#frame));
-      return;
-    }
     const events: string[] = [];
     try {
-      this.#encode(readChunks(chunks), events);
+      this.#encode(chunks, events);
     } catch (error) {
       this.break(readingError(error, this.#account), events);
       return;
@@ -98,14 +87,7 @@ export class EncodedStream extends AnswerEvents implements Sink<Chunks, readonly
       this.observer.body(chunk);
       const normal = this.#normaliser.push(this.#legacyFunctions ? downgradeChunk(chunk) : chunk);
       for (const one of normal) this.#encoder.push(one, events);
-      this.#isOneEvent = normal.length === 1 && chunk.choices.length === 1;
     }
-  }
-
-  /** The frame around the text of a chunk that differs in its text only; undefined where chunks have to be parsed. */
-  get #textFrame(): TextFrame | undefined {
-    const isRead = this.#legacyFunctions || this.observer.wantsBodies;
-    return !isRead && this.#isOneEvent ? this.#encoder.textFrame : undefined;
   }
 
   #close(events: string[]): void {

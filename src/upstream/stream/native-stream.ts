@@ -10,11 +10,8 @@ import type { NativeEncoder, NativeRewriting } from "../../protocols/protocol.ts
 import type { StreamDecoder } from "../../providers/provider.ts";
 import type { UpstreamAnswer } from "../client.ts";
 import { AnswerEvents, mayBreakOff } from "./answer-events.ts";
-import { endOfEvents } from "./decode.ts";
 import type { EncodingOptions } from "./encoded-stream.ts";
 import { Normaliser } from "./normaliser.ts";
-import { Passthrough, type RepeatedText } from "./passthrough.ts";
-import { lastEventIn } from "./text-template.ts";
 
 export type NativeStreamOptions = Pick<EncodingOptions, "form" | "observer" | "renderFault"> &
   NativeRewriting & {
@@ -27,8 +24,6 @@ export type NativeStreamOptions = Pick<EncodingOptions, "form" | "observer" | "r
 
 /** Events that are held back until something follows them: what opens an answer may still be followed by its refusal. */
 const maxOpeningEvents = 2;
-/** By then a stream of any format is in its text: the others of the first bytes can be told by the last one of these. */
-const openingEvents = 5;
 const none: Buffer = Buffer.alloc(0);
 const blankLine = "\n\n";
 const carriageReturn = 13;
@@ -39,26 +34,20 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
   readonly #options: NativeStreamOptions;
   readonly #normaliser: Normaliser;
   readonly #parser = new SseParser();
-  readonly #passthrough = new Passthrough();
   /** Bytes of an event that is not whole yet, as they came. */
   #begun: Buffer[] = [];
   /** Whole events that are held back. */
   #held: Buffer = none;
   #isHolding = true;
-  #isFirst = true;
   #events = 0;
   /**
    * Events are written anew: their bytes can't be told apart by line feeds alone, they have ids that are not ours, or another framing,
    * or some of them are changed.
    */
   #isRewriting: boolean;
-  /** Each event is, so that nothing is copied. */
-  readonly #isChanging: boolean;
   /** Events in another framing that are held back. */
   readonly #framed: string[] = [];
   #last: SseEvent | undefined;
-  /** Events that passed behind it without being parsed. */
-  #copied: Buffer | undefined;
   /** The upstream's own error event, which ends the stream. */
   #faultEvent: SseEvent | undefined;
 
@@ -68,29 +57,18 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
     this.#decoder = decoder;
     this.#options = options;
     this.#normaliser = new Normaliser(options.form);
-    this.#isChanging = options.encoder.framing !== undefined || options.ownEcho !== undefined;
-    this.#isRewriting = this.#isChanging;
+    this.#isRewriting = options.encoder.framing !== undefined || options.ownEcho !== undefined;
   }
 
   push(bytes: Buffer): void {
-    const end = this.#isFirst ? endOfEvents(bytes, openingEvents) : bytes.length;
-    this.#isFirst = false;
-    this.#read(end === bytes.length ? bytes : bytes.subarray(0, end));
-    if (end < bytes.length) this.#read(bytes.subarray(end));
-  }
-
-  #read(bytes: Buffer): void {
-    if (this.isOver) return;
-    const rest = this.#parser.isBetweenEvents ? this.#passthrough.take(bytes, this.#repeat) : bytes;
-    if (rest !== undefined && !this.isOver) this.#take(rest, (parser) => parser.push(rest));
+    if (!this.isOver) this.#take(bytes, (parser) => parser.push(bytes));
   }
 
   end(): void {
     if (this.isOver) return;
     // The last event may lack its blank line.
     this.#isRewriting = true;
-    const rest = this.#passthrough.rest();
-    this.#take(rest, (parser) => [...parser.push(rest), ...parser.end()]);
+    this.#take(none, (parser) => parser.end());
     if (this.isOver) return;
     try {
       this.#observe(this.#decoder.end());
@@ -121,24 +99,11 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
     if (passesFaults && fault instanceof UpstreamFault && this.#faultEvent !== undefined) {
       events.push(encoder.passedFault?.(this.#faultEvent) ?? this.#textOf(this.#faultEvent));
       encoder.framing?.end(events);
-    } else encoder.fault(renderFault(fault), this.#latest, events);
+    } else encoder.fault(renderFault(fault), this.#last, events);
   }
-
-  get #latest(): SseEvent | undefined {
-    return this.#copied === undefined ? this.#last : new SseParser().push(this.#copied).at(-1);
-  }
-
-  readonly #repeat = (texts: RepeatedText): void => {
-    this.#decoder.repeated?.(texts.text, texts.count, () => texts.last);
-    this.#copied = texts.raw;
-    if (this.observer.wantsBodies) for (const chunk of texts.chunks()) this.observer.body(chunk);
-    else this.observer.repeated(texts);
-    this.#pass(this.#isRewriting ? inLineFeeds(texts.raw) : texts.raw);
-  };
 
   /** @param bytes the next ones that have to be parsed */
   #take(bytes: Buffer, parse: (parser: SseParser) => SseEvent[]): void {
-    const beginsEvent = this.#parser.isBetweenEvents;
     let events: readonly SseEvent[];
     try {
       events = parse(this.#parser);
@@ -166,7 +131,6 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
         continue;
       }
       this.#last = event;
-      this.#copied = undefined;
       if (this.#decoder.finished) {
         this.#finish(bytes, events.slice(0, at + 1), at === events.length - 1);
         return;
@@ -174,11 +138,6 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
     }
     this.#count(events.length, chunk);
     this.#passWhole(bytes, events);
-    const place = this.#isChanging ? undefined : this.#decoder.textPlace;
-    const last = place && events.at(-1);
-    const written = last && lastEventIn(bytes, beginsEvent, last.data);
-    const isCopied = written !== undefined && (!this.#isRewriting || isInOurLines(written.bytes, last!));
-    this.#passthrough.learn(isCopied ? written : undefined, chunk, place);
     if (this.#decoder.closing === true) this.#answer.endSoon();
   }
 
@@ -303,14 +262,6 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
     this.break(readingError(error, this.#answer.name), []);
   }
 }
-
-/** Whether an event is as we write it, but for its line ends. */
-const isInOurLines = (bytes: Buffer, event: SseEvent): boolean =>
-  event.id === "" && inLineFeeds(bytes).toString() === textOf(event);
-
-/** Events with our line ends. Their data has none, as JSON on one line. */
-const inLineFeeds = (events: Buffer): Buffer =>
-  Buffer.from(events.toString("latin1").replaceAll("\r\n", "\n"), "latin1");
 
 const hasId = ({ id }: SseEvent): boolean => id !== "";
 
