@@ -40,7 +40,7 @@ async function health(services: Services): Promise<WholeAnswer> {
     ...(services.storedLimits !== undefined && { rate_limits: checkLimits(await services.storedLimits.check()) }),
     ...(services.idempotency.live !== undefined && {
       live_streams: working(
-        services.idempotency.live.isHearing,
+        services.idempotency.live.isConnected,
         "Calls on other nodes are read from the database, a little later.",
       ),
     }),

@@ -1,4 +1,4 @@
-/** What is known of a stream that is followed, for all of its readers on this node. */
+/** A stream that is followed, for all of its readers on this node. */
 import type { LiveEntry, LivePlace } from "../store/live-streams.ts";
 import { splitText } from "./recorded-events.ts";
 
@@ -11,15 +11,16 @@ export class FollowedStream {
   readonly askedFirstAt: number;
   askedAt: number;
   readonly listeners = new Set<() => void>();
-  /** After it entries are read. */
+  /** Entries are read after it. */
   place: LivePlace = [0, 0];
+  /** JSON object, once known. */
   headers: string | undefined;
-  /** Something of it was heard: if it falls silent now, looks at the store tell why. */
-  isHeard = false;
+  /** Something of it came: if it falls silent now, the store says why. */
+  hasCome = false;
   /** Nobody was there when it was last asked for. */
   isUnanswered = false;
   isOver = false;
-  /** How many events it has, once it is told. */
+  /** How many events the stored answer has, once it is stored. */
   total: number | undefined;
   readonly #from: number;
   /** The latest events. */
@@ -36,17 +37,17 @@ export class FollowedStream {
 
   take(entries: readonly LiveEntry[]): void {
     for (const entry of entries) this.#take(entry);
-    this.isHeard = true;
+    this.hasCome = true;
     this.isUnanswered = false;
-    this.ring();
+    this.notify();
   }
 
-  isNotAnswered(): void {
+  unanswered(): void {
     this.isUnanswered = true;
-    this.ring();
+    this.notify();
   }
 
-  ring(): void {
+  notify(): void {
     for (const listener of this.listeners) listener();
   }
 

@@ -7,16 +7,17 @@ import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { LiveStreams } from "../store/live-streams.ts";
-import { damaged, unpackAside } from "../store/packing.ts";
 import { asUnavailable, needsStorage } from "../store/require-storage.ts";
 import { StorageError } from "../store/storage-error.ts";
-import type { CallId, IdempotencyRecord, Lease, NewCall, RunRepository } from "../store/store.ts";
+import type { IdempotencyRecord, Lease, NewCall, RunRepository } from "../store/store.ts";
 import type { Answer, Producer, RecordedEvents } from "../upstream/answer.ts";
-import { InFlightRun, lost, type RunEnd, unsaved } from "./in-flight-run.ts";
-import { type JoinedRecords, JoinedRun } from "./joined-run.ts";
+import { InFlightRun, type RunEnd } from "./in-flight-run.ts";
 import { LiveRuns, streamOf } from "./live-runs.ts";
-import { idPrefixOf, splitEvents, storedEvents, withIds } from "./recorded-events.ts";
-import { endOf, takeTold } from "./told-failure.ts";
+import { PendingWrites } from "./pending-writes.ts";
+import { RecordReader } from "./record-reader.ts";
+import { firstWanted } from "./recorded-events.ts";
+import { unsaved } from "./run-errors.ts";
+import { StoredRecords } from "./stored-records.ts";
 import { UnreadPace } from "./unread-pace.ts";
 
 export type CallName = {
@@ -40,15 +41,8 @@ export type IdempotencyRules = Config["idempotency"];
 
 /** Interval for finding readers in other processes and flushing events to the store for them. */
 const tickMs = 200;
-/** Interval for finding them where the store tells of them. */
-const toldMs = 1_000;
-/** Interval at which a reader polls the store for events of another process. */
-const pollMs = 50;
-/** How long finished answers are held in memory for a retry after a failed write, and their maximum size in characters. */
-const pendingWriteMs = 60_000;
-/** The same where no reader was given the answer. */
-const ungivenWriteMs = 10 * 60_000;
-const maxPendingWrites = 64 * 1024 * 1024;
+/** Interval for finding them where the store notifies of them. */
+const notifiedMs = 1_000;
 const maxRunning = 10_000;
 
 export class Idempotency {
@@ -63,18 +57,16 @@ export class Idempotency {
   readonly #live: LiveRuns | undefined;
   /** The running calls again, by the names of their streams. */
   readonly #byStream = new Map<string, InFlightRun>();
+  readonly #records: StoredRecords;
   /** Calls of other processes that are read here. */
-  readonly #joined = new Set<JoinedRun>();
-  /** Whether the store tells of calls that others begin to watch. */
-  readonly #isTold: (() => boolean) | undefined;
+  readonly #joined = new Set<RecordReader>();
+  /** Whether the store notifies of calls that others begin to watch. */
+  readonly #isNotified: (() => boolean) | undefined;
   /** When it was last asked for them; a monotonic reading. */
   #askedAt = Number.NEGATIVE_INFINITY;
   /** Claims that are being written, by the same key. */
   readonly #claiming = new Map<string, Promise<void>>();
-  /** Finished runs whose write failed. `until` is a monotonic reading. */
-  readonly #pendingWrites = new Map<string, { readonly run: InFlightRun; readonly until: number }>();
-  /** Leases whose release failed, where the store does not go on with it. */
-  readonly #unreleased = new Set<Lease>();
+  readonly #pending: PendingWrites;
   /** Background writes, awaited by `close`. */
   readonly #writes = new Set<Promise<void>>();
   /** When the leases were last renewed, or it was tried; a monotonic reading. */
@@ -102,7 +94,15 @@ export class Idempotency {
     this.#rules = rules;
     this.#log = log;
     this.#pace = new UnreadPace(clock);
-    this.#isTold = store.runs.onWatched?.(() => void this.#tryStoring(() => this.#findWatchers()));
+    this.#pending = new PendingWrites(store.runs, clock);
+    this.#records = new StoredRecords({
+      rows: store.runs,
+      clock,
+      log,
+      interruptAbandoned: () => this.interruptAbandoned(),
+      discard: (call) => this.#tryStoring(() => this.#rows.discard(call)),
+    });
+    this.#isNotified = store.runs.onWatched?.(() => void this.#tryStoring(() => this.#findWatchers()));
     if (streams === undefined) return;
     const onAsked = (stream: string) => this.#byStream.get(stream)?.publish(this.#live!);
     this.#live = new LiveRuns({ streams, clock, log, onAsked });
@@ -122,7 +122,7 @@ export class Idempotency {
   }
 
   /** What is known of live streams; undefined where no server carries them. */
-  get live(): Pick<LiveRuns, "isHearing" | "counts"> | undefined {
+  get live(): Pick<LiveRuns, "isConnected" | "counts"> | undefined {
     return this.#live;
   }
 
@@ -176,11 +176,9 @@ export class Idempotency {
       }
       if (found.fingerprint !== claim.fingerprint) throw ApiError.idempotencyKeyReused();
       const from = firstWanted(found, options.lastEventId);
-      if (found.state === "finished") {
-        return { answer: await this.#stored(found, from, clientSignal), replayed: true, joined: false };
-      }
-      const answer = await this.#joinOtherProcess(found, from, clientSignal);
-      if (answer !== undefined) return { answer, replayed: false, joined: true };
+      const isFinished = found.state === "finished";
+      const answer = await this.#read(found, from, clientSignal);
+      if (answer !== undefined) return { answer, replayed: isFinished, joined: !isFinished };
       // The other process' call ended without an answer: try to claim the id.
     }
   }
@@ -189,7 +187,7 @@ export class Idempotency {
    * Starts a call that nobody waits for: it runs on without readers, and `join` reads it. Anything but a finished 2xx releases
    * the id.
    * @param claim its id must be new
-   * @param ended told once how the call ended, also when this closes
+   * @param ended called once with how the call ended, also when this closes
    * @throws ApiError storage_unavailable, overloaded, draining
    */
   async begin(claim: Claim, produce: Producer, ended: (how: RunEnd) => void): Promise<void> {
@@ -208,7 +206,7 @@ export class Idempotency {
     if (running !== undefined) return running.join(signal, 0);
     const found = await needsStorage(() => this.#rows.find(id.scope, id.requestId));
     if (found === undefined || this.#isFree(found)) return undefined;
-    return found.state === "finished" ? this.#stored(found, 0, signal) : this.#joinOtherProcess(found, 0, signal);
+    return this.#read(found, 0, signal);
   }
 
   /** Whether a call runs, in any process. @throws ApiError storage_unavailable */
@@ -234,8 +232,7 @@ export class Idempotency {
     for (const run of [...this.#runs.values()]) run.cancel();
     this.#runs.clear();
     this.#byStream.clear();
-    this.#pendingWrites.clear();
-    this.#unreleased.clear();
+    this.#pending.clear();
     this.#pace.close();
     this.#cancelTick?.();
     await Promise.all(this.#writes);
@@ -341,43 +338,23 @@ export class Idempotency {
 
   #ended(key: string, run: InFlightRun, how: RunEnd): void {
     if (how === "pending") {
-      this.#addPendingWrite(key, run);
-      return;
+      this.counts.storeFailures += 1;
+      const fields = { service_request: run.id.run };
+      this.#log?.error("an answer could not be stored; a retry may be billed again", fields);
+      if (this.#pending.add(key, run)) return;
     }
-    if (how === "released") {
-      this.counts.released += 1;
-      void this.#release(run.id);
-    }
+    if (how === "released") this.counts.released += 1;
+    if (how === "released" || how === "pending") void this.#release(run.id);
     this.#forget(key, run);
   }
 
-  /** Holds a finished answer in memory until the store recovers or `pendingWriteMs` pass; retries are answered from it. */
-  #addPendingWrite(key: string, run: InFlightRun): void {
-    this.counts.storeFailures += 1;
-    this.#log?.error("an answer could not be stored; a retry may be billed again", { service_request: run.id.run });
-    let held = run.heldSize;
-    for (const { run: other } of this.#pendingWrites.values()) held += other.heldSize;
-    if (held > maxPendingWrites) {
-      void this.#release(run.id);
-      this.#forget(key, run);
-    } else {
-      const forMs = this.#canLapse ? ungivenWriteMs : pendingWriteMs;
-      this.#pendingWrites.set(key, { run, until: this.#clock.monotonic() + forMs });
-    }
-  }
-
   async #savePending(): Promise<void> {
-    for (const [key, pending] of this.#pendingWrites) {
-      const { run, until } = pending;
-      if ((await run.save()) === "pending") {
-        if (until > this.#clock.monotonic()) continue;
-        this.#log?.warn("an answer that can't be stored was given up; a retry calls anew", {
-          service_request: run.id.run,
-        });
+    for await (const { key, run, isGivenUp } of this.#pending.save()) {
+      if (isGivenUp) {
+        const fields = { service_request: run.id.run };
+        this.#log?.warn("an answer that can't be stored was given up; a retry calls anew", fields);
         await this.#release(run.id);
       }
-      // Others who saved meanwhile may have been first, and another call may have begun.
-      if (this.#pendingWrites.get(key) === pending) this.#pendingWrites.delete(key);
       this.#forget(key, run);
     }
   }
@@ -388,29 +365,13 @@ export class Idempotency {
     if (this.#runs.size === 0) for (const resolve of this.#idle.splice(0)) resolve();
   }
 
-  /** Releases an id; where that fails, again and again, as other processes wait for it. Where leases lapse, the store does so. */
   #release(lease: Lease): Promise<void> {
-    return this.#tryStoring(async () => {
-      try {
-        await this.#rows.release(lease);
-      } catch (error) {
-        if (!this.#canLapse && !this.#closed && this.#unreleased.size < maxRunning) this.#unreleased.add(lease);
-        this.#tickLater();
-        throw error;
-      }
-    });
-  }
-
-  async #releaseAgain(): Promise<void> {
-    for (const lease of this.#unreleased) {
-      await this.#rows.release(lease);
-      this.#unreleased.delete(lease);
-    }
+    return this.#tryStoring(() => this.#pending.release(lease).finally(() => this.#tickLater()));
   }
 
   /** Schedules the next tick while calls run: renews leases, flushes for readers in other processes, retries writes that failed. */
   #tickLater(): void {
-    if (this.#runs.size + this.#unreleased.size === 0 || this.#closed) return;
+    if ((this.#runs.size === 0 && !this.#pending.hasReleases) || this.#closed) return;
     this.#cancelTick ??= this.#clock.setTimer(tickMs, () => void this.#renewAndTick());
   }
 
@@ -433,11 +394,11 @@ export class Idempotency {
   }
 
   async #tick(): Promise<void> {
-    const isDue = this.#clock.monotonic() - this.#askedAt >= toldMs;
-    if (isDue || this.#isTold?.() !== true) await this.#findWatchers();
+    const isDue = this.#clock.monotonic() - this.#askedAt >= notifiedMs;
+    if (isDue || this.#isNotified?.() !== true) await this.#findWatchers();
     for (const run of this.#runs.values()) run.flush();
     await this.#savePending();
-    await this.#releaseAgain();
+    await this.#pending.releaseAll();
   }
 
   async #findWatchers(): Promise<void> {
@@ -453,193 +414,32 @@ export class Idempotency {
 
   /** Runs a background write, whose failure is logged and counted but harms no caller. */
   #tryStoring(work: () => Promise<void>): Promise<void> {
-    const writing = this.#caught(work).finally(() => this.#writes.delete(writing));
+    const writing = work()
+      .catch((error: unknown) => {
+        if (!(error instanceof StorageError)) throw error;
+        this.counts.storeFailures += 1;
+        this.#log?.error("the store of service-request-ids failed", { error });
+      })
+      .finally(() => this.#writes.delete(writing));
     this.#writes.add(writing);
     return writing;
   }
 
-  async #caught(work: () => Promise<void>): Promise<void> {
-    try {
-      await work();
-    } catch (error) {
-      if (!(error instanceof StorageError)) throw error;
-      this.counts.storeFailures += 1;
-      this.#log?.error("the store of service-request-ids failed", { error });
-    }
-  }
-
-  /** Reads a call of another process. @returns undefined when that call ended, and neither stored an answer nor told its error */
-  async #joinOtherProcess(
-    call: IdempotencyRecord,
-    from: number,
-    signal: AbortSignal,
-  ): Promise<Answer<RecordedEvents> | undefined> {
-    const records: JoinedRecords = {
-      find: () => needsStorage(() => this.#findLive(call)),
-      eventsOf: (found, number) => this.#eventsOf(found, number),
-      watch: () => needsStorage(() => this.#rows.watch(call)),
-      pause: () => this.#pause(call, signal),
-    };
-    const patienceMs = this.#rows.leaseTerms.lapseMs ?? 0;
-    const onClosed = (run: JoinedRun) => void this.#joined.delete(run);
-    const options = { call, records, live: this.#live, clock: this.#clock, from, signal, patienceMs, onClosed };
-    const joined = new JoinedRun(options);
-    this.#joined.add(joined);
-    try {
-      const opened = await joined.opened();
-      if (opened !== undefined && !("state" in opened)) {
-        const headers = await this.#readRecord(call, () => headersOf(opened));
-        takeTold(headers);
-        return { kind: "stream", headers, events: joined.events() };
-      }
-      joined.close();
-      return opened && (await this.#stored(opened, from, signal));
-    } catch (error) {
-      joined.close();
-      throw error;
-    }
-  }
-
-  /** Gets the record unless its call was interrupted or released. @throws StorageError */
-  async #findLive(id: CallId): Promise<IdempotencyRecord | undefined> {
-    const call = await this.#rows.get(id);
-    if (call?.holder === "gone") await this.interruptAbandoned();
-    return call?.holder === "gone" || call?.state === "interrupted" ? undefined : call;
-  }
-
-  /** Answers from the record of a finished call. @throws ApiError storage_unavailable when the beginning of the record is damaged */
-  async #stored(call: IdempotencyRecord, from: number, signal: AbortSignal): Promise<Answer<RecordedEvents>> {
-    const headers = await this.#readRecord(call, () => headersOf(call));
-    const told = takeTold(headers);
-    if (call.events === null) {
-      if (told?.thrown !== undefined) throw ApiError.again(told.thrown);
-      const body = await this.#readRecord(call, () => this.#wholeBody(call));
-      const status = await this.#readRecord(call, () => statusOf(call, told !== undefined));
-      return { kind: "whole", status, headers, body, ...told?.answered };
-    }
-    const start = from > call.events ? 0 : from;
-    const first = start < call.events ? await this.#eventsOf(call, start) : [];
-    return { kind: "stream", headers, events: this.#readStored(call, start, first, signal) };
-  }
-
-  /**
-   * Reads a part of an idempotency record. Damage in a finished call's record discards it, which releases the id.
-   * @throws ApiError storage_unavailable when the store fails or the record is damaged
-   */
-  async #readRecord<T>(call: IdempotencyRecord, read: () => T | Promise<T>): Promise<T> {
-    try {
-      return await read();
-    } catch (error) {
-      if (!(error instanceof StorageError && error.kind === "corrupt") || call.state !== "finished") {
-        throw asUnavailable(error);
-      }
-      this.#log?.error("a stored answer is damaged; its id is released for a new call", {
-        service_request: call.run,
-        error,
-      });
-      await this.#tryStoring(() => this.#rows.discard(call));
-      const message =
-        "The stored answer under this service-request-id was damaged and has been removed. Retry to call again.";
-      throw ApiError.unavailable("storage_unavailable", message, { cause: error });
-    }
-  }
-
-  /** Streams the events of a finished call. @param first the first events, where already read */
-  async *#readStored(id: CallId, from: number, first: readonly string[], signal: AbortSignal): RecordedEvents {
-    let next = from;
-    if (first.length > 0) {
-      yield withIds(first, id, next);
-      next += first.length;
-    }
-    for (;;) {
-      if (signal.aborted) return "cancelled";
-      const call = await needsStorage(() => this.#findLive(id));
-      if (call === undefined) throw lost();
-      if (next >= call.events!) return endOf(call);
-      const events = await this.#eventsOf(call, next);
-      yield withIds(events, id, next);
-      next += events.length;
-    }
-  }
-
-  /** The stored events from that number on; of a finished call at least one. @throws ApiError as `#readRecord` */
-  #eventsOf(call: IdempotencyRecord, number: number): Promise<string[]> {
-    return this.#readRecord(call, async () => {
-      if (call.state === "finished" && number >= call.bodyFrom!) {
-        return (await this.#lastEvents(call)).slice(number - call.bodyFrom!);
-      }
-      const events = await storedEvents(this.#rows, call, number);
-      if (events.length === 0 && call.state === "finished") throw damaged();
-      return events;
+  /** Reads a call of another process, or a finished one. @returns undefined when it ended without an answer, and recorded no error */
+  async #read(call: IdempotencyRecord, from: number, signal: AbortSignal): Promise<Answer<RecordedEvents> | undefined> {
+    const reader = new RecordReader({
+      call,
+      records: this.#records,
+      live: this.#live,
+      clock: this.#clock,
+      from,
+      signal,
+      patienceMs: this.#rows.leaseTerms.lapseMs ?? 0,
+      onClosed: (one) => void this.#joined.delete(one),
     });
-  }
-
-  /** The last events of a finished call, which are in its own row. @throws StorageError */
-  async #lastEvents(call: IdempotencyRecord): Promise<string[]> {
-    const events = await splitEvents(await this.#bodyOf(call));
-    if (call.bodyFrom! + events.length !== call.events) throw damaged();
-    return events;
-  }
-
-  /** The body of a whole answer, joined from its pieces. @throws StorageError */
-  async #wholeBody(call: IdempotencyRecord): Promise<Uint8Array> {
-    const pieces: Uint8Array[] = [];
-    while (pieces.length < (call.bodyFrom ?? 0)) {
-      const piece = await this.#rows.eventsAt(call, pieces.length);
-      if (piece?.firstId !== pieces.length) throw damaged();
-      pieces.push(piece.data);
-      await new Promise((resolve) => setImmediate(resolve));
-    }
-    const body = await this.#bodyOf(call);
-    return unpackAside(pieces.length === 0 ? body : Buffer.concat([...pieces, body]));
-  }
-
-  /** @throws StorageError */
-  async #bodyOf(call: IdempotencyRecord): Promise<Uint8Array> {
-    const body = await this.#rows.body(call);
-    if (body === undefined) throw damaged();
-    return body;
-  }
-
-  #pause(id: CallId, signal: AbortSignal): Promise<void> {
-    if (signal.aborted) return Promise.resolve();
-    const changed = this.#rows.changed?.(id, signal);
-    if (changed !== undefined) return changed;
-    return new Promise((resolve) => {
-      const end = () => {
-        cancel();
-        signal.removeEventListener("abort", end);
-        resolve();
-      };
-      const cancel = this.#clock.setTimer(pollMs, end);
-      signal.addEventListener("abort", end);
-    });
+    if (call.state === "running") this.#joined.add(reader);
+    return await reader.answer();
   }
 }
 
 const keyOf = ({ scope, requestId }: CallName) => `${scope}\n${requestId}`;
-
-/** @throws StorageError when they are not valid headers */
-function headersOf({ headers }: Pick<IdempotencyRecord, "headers">): Record<string, string> {
-  try {
-    const found = JSON.parse(headers!) as Record<string, string>;
-    new Headers(found);
-    return found;
-  } catch (error) {
-    throw damaged(error);
-  }
-}
-
-/** @throws StorageError when it is not 2xx, as only such answers are stored, beside failures */
-function statusOf({ status }: IdempotencyRecord, isFailure: boolean): number {
-  if (status === null || status < 200 || status > (isFailure ? 599 : 299)) throw damaged();
-  return status;
-}
-
-/** The event number after `Last-Event-ID`; 0 when the header is absent or names another call. */
-function firstWanted(id: CallId, lastEventId: string | undefined): number {
-  const prefix = idPrefixOf(id);
-  if (lastEventId?.startsWith(prefix) !== true) return 0;
-  const number = lastEventId.slice(prefix.length);
-  return /^\d{1,9}$/.test(number) ? Number(number) + 1 : 0;
-}

@@ -2,14 +2,11 @@
  * A running call with a service-request-id: calls the upstream once and shares the answer among its readers.
  *
  * The fastest reader drives the run, so a slow reader slows the upstream; without readers the run drives itself to its end.
- * Events are held in memory up to `heldBytes` and then spilled to the store, where slower readers find them. The whole answer
- * is stored before any reader gets its last event.
+ * The whole answer is stored before any reader gets its last event.
  */
 import type { Clock } from "../lib/clock.ts";
 import { Pulled } from "../lib/flow.ts";
 import { ApiError } from "../protocols/errors.ts";
-import { packAside } from "../store/packing.ts";
-import { asUnavailable } from "../store/require-storage.ts";
 import { StorageError } from "../store/storage-error.ts";
 import type { FinishedCall, Lease, RunRepository } from "../store/store.ts";
 import type {
@@ -22,19 +19,17 @@ import type {
   StreamEnd,
   WholeAnswer,
 } from "../upstream/answer.ts";
+import { brokenRow, failedRow } from "./failure-record.ts";
 import { LivePublisher, type PublishedRun } from "./live-publisher.ts";
 import { type LiveRuns, streamOf } from "./live-runs.ts";
-import { joinEvents, separateEvents, storedEvents, withIds } from "./recorded-events.ts";
-import { brokenRow, failedRow } from "./told-failure.ts";
+import { type RecordRules, RecordWriter, type Saved } from "./record-writer.ts";
+import { separateEvents, withIds } from "./recorded-events.ts";
+import { interrupted, tooLarge, unsaved } from "./run-errors.ts";
 import type { UnreadPace } from "./unread-pace.ts";
 
-export type InFlightRunOptions = {
-  /** Maximum bytes of a stored answer. */
-  readonly recordBytes: number;
+export type InFlightRunOptions = RecordRules & {
   /** Whether the call runs on after its last reader disconnects. */
   readonly finishAfterDisconnect: boolean;
-  /** When an answer that finishes now expires, in Unix milliseconds. */
-  expiresAt(): number;
   /** Paces the run while it has no reader. */
   readonly pace: UnreadPace;
   /** How long a finished answer that can't be stored is held back while its lease may hold; 0: it is given at once. */
@@ -50,16 +45,10 @@ export type InFlightRunOptions = {
  *
  * Where leases can lapse, the readers of a pending answer get an error: another process may call anew, and its answer then counts.
  */
-export type RunEnd = "stored" | "pending" | "released" | "lost";
+export type RunEnd = Saved | "released";
 
-/** Held events beyond this size are spilled to the store while the stream runs. */
-const heldBytes = 64 * 1024;
 /** Interval at which a finished answer is tried to be stored. */
 const retryMs = 200;
-/** How much of a stream is held while it can't be spilled; more than that is not stored. */
-const maxUnspilledBytes = 1024 * 1024;
-/** A larger answer is written in pieces, each in its own turn of the event loop: a megabyte at once takes 5 to 50 ms. */
-const pieceBytes = 256 * 1024;
 
 export class InFlightRun {
   readonly id: Lease;
@@ -70,37 +59,16 @@ export class InFlightRun {
   #opened!: Promise<Answer<EventSource>>;
   #readers = 0;
   #watched = false;
-  /** The answer outgrew `recordBytes` or a write failed: only its current readers get it. */
-  #isUnstorable = false;
-  /** It is unstorable because the store failed, for too long. */
-  #hasFailed = false;
-  #size = 0;
-  #storedBytes = 0;
+  readonly #record: RecordWriter;
   #events: Pulled<Events, LastEvents> | undefined;
-  #headers = "{}";
-  /** The events from number `#heldFrom` on; those before are in the store. */
-  #held: string[] = [];
-  #heldFrom = 0;
-  #heldSize = 0;
   /** How many events readers may see: all but the last ones until the answer is stored. */
   #count = 0;
   #step: Promise<void> | undefined;
   #driving = false;
-  /**
-   * How many of the held events were in a spill that failed. It may come through at any time, and would take out of the store what
-   * a longer one has written meanwhile: so it is sent again as it was.
-   */
-  #unsure = 0;
-  /** The spill under way. */
-  #spilling: Promise<void> | undefined;
   /** The final write is under way: the held events must not change. */
   #closing = false;
   #end: StreamEnd | undefined;
   #failure: unknown;
-  /** Whole answers only: the answer, packed, and how many of its pieces are stored. */
-  #finished: WholeAnswer | undefined;
-  #packed: Uint8Array | undefined;
-  #pieces = 0;
   #over = false;
   #how: RunEnd | undefined;
   /** Of a call that readers on other nodes asked for. */
@@ -111,6 +79,8 @@ export class InFlightRun {
     this.fingerprint = fingerprint;
     this.#rows = rows;
     this.#rules = rules;
+    const poke = () => this.#publisher?.poke();
+    this.#record = new RecordWriter(id, rows, rules, () => this.lose(), poke);
   }
 
   /** Starts the upstream call. Called once, before any `join`. */
@@ -127,7 +97,7 @@ export class InFlightRun {
 
   /** Characters held in memory. */
   get heldSize(): number {
-    return this.#heldSize;
+    return this.#record.heldSize;
   }
 
   /**
@@ -138,7 +108,7 @@ export class InFlightRun {
    */
   async join(signal: AbortSignal, from: number): Promise<Answer<RecordedEvents>> {
     signal.throwIfAborted();
-    if (this.#isUnstorable) throw tooLarge();
+    if (this.#record.isUnstorable) throw tooLarge();
     this.#readers += 1;
     let isDisconnected = false;
     const disconnect = () => {
@@ -152,7 +122,7 @@ export class InFlightRun {
     try {
       const answer = await unlessAborted(this.#opened, signal);
       if (answer.kind === "stream") {
-        const headers = JSON.parse(this.#headers) as Record<string, string>;
+        const headers = JSON.parse(this.#record.headers) as Record<string, string>;
         // A number beyond the events so far can't be from this call: start from the first.
         return {
           kind: "stream",
@@ -176,7 +146,7 @@ export class InFlightRun {
 
   /** Has the events published for readers on other nodes; to be called again while they read. */
   publish(runs: LiveRuns): void {
-    if (this.#over || this.#isUnstorable) return;
+    if (this.#over || this.#record.isUnstorable) return;
     this.#publisher ??= this.#newPublisher(runs);
     this.#publisher.asked();
     this.#driveOrCancel();
@@ -203,24 +173,18 @@ export class InFlightRun {
    */
   lose(): void {
     if (this.#over || this.#closing) return;
-    this.#failure = lost();
+    this.#failure = interrupted();
     this.#abort.abort();
     this.#finish("lost");
   }
 
   /** Stores the finished answer; may be called again after a failure. */
-  async save(): Promise<RunEnd> {
-    try {
-      const finished = await (this.#finished === undefined ? this.#streamRow() : this.#wholeRow(this.#finished));
-      return (await this.#rows.finish(this.id, finished)) ? "stored" : "lost";
-    } catch (error) {
-      if (error instanceof StorageError) return "pending";
-      throw error;
-    }
+  save(): Promise<Saved> {
+    return this.#record.save();
   }
 
-  /** Nobody is given the end of an answer that a retry might not find: it is held back until it is stored, or the lease lapses. */
-  async #saveInTime(): Promise<RunEnd> {
+  /** Stores the end, which is held back until it is stored or the lease lapses: nobody gets what a retry might not find. */
+  async #saveInTime(): Promise<Saved> {
     const { clock, holdBackMs } = this.#rules;
     const until = clock.monotonic() + holdBackMs;
     let how = await this.save();
@@ -228,7 +192,7 @@ export class InFlightRun {
       await new Promise<void>((resolve) => clock.setTimer(retryMs, resolve));
       how = await this.save();
     }
-    if (how === "lost") this.#failure = lost();
+    if (how === "lost") this.#failure = interrupted();
     if (how === "pending" && holdBackMs > 0) this.#failure = unsaved();
     return how;
   }
@@ -241,68 +205,36 @@ export class InFlightRun {
         return answer;
       }
       this.#events = new Pulled(answer.events);
-      this.#headers = JSON.stringify(answer.headers);
+      this.#record.headers = JSON.stringify(answer.headers);
       this.#publisher?.poke();
       if (this.#drivesItself) this.#driveOrCancel();
       return answer;
     } catch (error) {
-      if (error instanceof ApiError) await this.#tell(() => failedRow(error));
+      if (error instanceof ApiError) await this.#recordFailure(() => failedRow(error));
       this.#finish("released");
       throw this.#failure ?? error;
     }
   }
 
-  /** Tells those who wait for it in other processes how it failed; nothing where that can't be stored, as then they call anew. */
-  async #tell(row: () => FinishedCall | undefined | Promise<FinishedCall | undefined>): Promise<void> {
+  /** Records a failure for those who wait in other processes; nothing where that can't be stored, as then they call anew. */
+  async #recordFailure(row: () => FinishedCall | undefined | Promise<FinishedCall | undefined>): Promise<void> {
     if (this.#over || !this.#hasOthers) return;
     this.#closing = true;
     try {
-      const told = await row();
-      if (told !== undefined && !this.#over) await this.#rows.finish(this.id, told);
+      const failed = await row();
+      if (failed !== undefined && !this.#over) await this.#rows.finish(this.id, failed);
     } catch (error) {
       if (!(error instanceof StorageError)) throw error;
     }
   }
 
   async #closeWhole(answer: WholeAnswer): Promise<void> {
-    const size = answer.body.length;
-    const isStorable = !this.#over && answer.status >= 200 && answer.status < 300 && size <= this.#rules.recordBytes;
-    if (isStorable) {
-      this.#closing = true;
-      this.#heldSize = size;
-      this.#finished = answer;
-    } else await this.#tell(() => failedRow(answer.status < 300 ? tooLarge() : answer));
+    const isStorable = !this.#over && this.#record.holdWhole(answer);
+    if (isStorable) this.#closing = true;
+    else await this.#recordFailure(() => failedRow(answer.status < 300 ? tooLarge() : answer));
     const how = isStorable ? await this.#saveInTime() : "released";
     this.#finish(how);
     if (this.#failure !== undefined) throw this.#failure;
-  }
-
-  async #wholeRow({ status, headers, body: content }: WholeAnswer): Promise<FinishedCall> {
-    this.#packed ??= await packAside(content);
-    const packed = this.#packed;
-    const bytes = packed.byteLength;
-    for (; (this.#pieces + 1) * pieceBytes < bytes; this.#pieces += 1) {
-      const data = packed.subarray(this.#pieces * pieceBytes, (this.#pieces + 1) * pieceBytes);
-      await this.#rows.append(this.id, null, { firstId: this.#pieces, data });
-      await new Promise((resolve) => setImmediate(resolve));
-    }
-    const bodyFrom = this.#pieces === 0 ? null : this.#pieces;
-    const body = packed.subarray(this.#pieces * pieceBytes);
-    const expiresAt = this.#rules.expiresAt();
-    return { status, headers: JSON.stringify(headers), events: null, bodyFrom, body, bytes, expiresAt };
-  }
-
-  async #streamRow(): Promise<FinishedCall> {
-    const body = await packAside(joinEvents(this.#held));
-    return {
-      status: 200,
-      headers: this.#headers,
-      events: this.#heldFrom + this.#held.length,
-      bodyFrom: this.#heldFrom,
-      body,
-      bytes: this.#storedBytes + body.byteLength,
-      expiresAt: this.#rules.expiresAt(),
-    };
   }
 
   async *#read(from: number, disconnect: () => void, isDisconnected: () => boolean): RecordedEvents {
@@ -311,7 +243,7 @@ export class InFlightRun {
       for (;;) {
         if (isDisconnected()) return "cancelled";
         if (next < this.#count) {
-          const events = this.#heldEvents(next) ?? (await this.#spilledEvents(next));
+          const events = this.#record.held(next, this.#count) ?? (await this.#record.spilled(next));
           yield withIds(events, this.id, next);
           next += events.length;
         } else if (this.#failure !== undefined) {
@@ -327,22 +259,6 @@ export class InFlightRun {
     }
   }
 
-  /** Those that readers may see: while the end is being stored the last ones are held too. @returns undefined when they were spilled to the store */
-  #heldEvents(number: number): string[] | undefined {
-    const seen = this.#count - this.#heldFrom;
-    return number >= this.#heldFrom ? this.#held.slice(number - this.#heldFrom, seen) : undefined;
-  }
-
-  /** Reads events from the store; at least one. */
-  async #spilledEvents(number: number): Promise<string[]> {
-    if (this.#isUnstorable) throw tooLarge();
-    const events = await storedEvents(this.#rows, this.id, number).catch((error) => {
-      throw asUnavailable(error);
-    });
-    if (events.length === 0) throw lost();
-    return events;
-  }
-
   /** Reads the upstream's next events; concurrent callers share one read. */
   #advance(): Promise<void> {
     this.#step ??= this.#next();
@@ -351,12 +267,12 @@ export class InFlightRun {
 
   async #next(): Promise<void> {
     try {
-      if (this.#heldSize >= heldBytes) await this.#spill();
+      if (this.#record.isFull) await this.#record.spill(this.#count);
       const { done, value } = await this.#events!.next();
       // After a pause of this process another one may have called anew.
       if (!this.#over && done !== true && !this.#rows.holds(this.id)) this.lose();
       const events = done === true ? value.events : separateEvents(value);
-      this.#hold(events);
+      this.#record.hold(events);
       // Readers get the last events only once the answer is stored.
       if (done === true) await this.#close(value.how);
       if (this.#failure === undefined) this.#count += events.length;
@@ -371,33 +287,18 @@ export class InFlightRun {
     }
   }
 
-  #hold(events: readonly string[]): void {
-    for (const event of events) {
-      this.#held.push(event);
-      this.#heldSize += event.length;
-    }
-  }
-
-  /** Moves the held events to the store, or drops them if the answer is not stored. */
-  #spill(): Promise<void> {
-    this.#spilling ??= this.#spillNow().finally(() => {
-      this.#spilling = undefined;
-      this.#publisher?.poke();
-    });
-    return this.#spilling;
-  }
-
+  /** The last events of an answer are stored by its end alone. */
   #spillForOthers(): void {
-    if (!this.#isUnstorable && !this.#closing && !this.#over) void this.#spill();
+    if (!this.#record.isUnstorable && !this.#closing && !this.#over) void this.#record.spill(this.#count);
   }
 
   #newPublisher(runs: LiveRuns): LivePublisher {
     const run: PublishedRun = {
       isHeld: () => this.#rows.holds(this.id),
-      headers: () => (this.#events === undefined ? undefined : this.#headers),
-      floor: () => this.#heldFrom,
+      headers: () => (this.#events === undefined ? undefined : this.#record.headers),
+      floor: () => this.#record.heldFrom,
       count: () => this.#count,
-      held: (from) => this.#heldEvents(from) ?? [],
+      held: (from) => this.#record.held(from, this.#count) ?? [],
       end: () => this.#publishedEnd(),
     };
     const { clock } = this.#rules;
@@ -411,63 +312,25 @@ export class InFlightRun {
   }
 
   #publishedEnd(): number | "otherwise" | undefined {
-    if (!this.#over) return this.#isUnstorable ? "otherwise" : undefined;
+    if (!this.#over) return this.#record.isUnstorable ? "otherwise" : undefined;
     if (this.#how !== "stored" || this.#events === undefined) return "otherwise";
     return this.#end === undefined ? undefined : this.#count;
   }
 
-  async #spillNow(): Promise<void> {
-    // The last events of an answer are stored by its end alone.
-    const count = this.#unsure === 0 ? this.#count - this.#heldFrom : this.#unsure;
-    if (count === 0) return;
-    const events = this.#held.slice(0, count);
-    const size = events.reduce((sum, event) => sum + event.length, 0);
-    if (!this.#isUnstorable && this.#size + size <= this.#rules.recordBytes) {
-      const isStored = await this.#store(joinEvents(events));
-      // Later, with what comes meanwhile, it may be.
-      if (isStored === undefined && this.#heldSize <= maxUnspilledBytes) {
-        this.#unsure = count;
-        return;
-      }
-      this.#isUnstorable = isStored !== true;
-      this.#hasFailed = isStored === undefined;
-    } else this.#isUnstorable = true;
-    this.#unsure = 0;
-    this.#size += size;
-    // More events may have been held meanwhile.
-    this.#heldFrom += count;
-    this.#held = this.#held.slice(count);
-    this.#heldSize -= size;
-  }
-
-  /** @returns whether the lease still held; undefined when the store failed */
-  async #store(text: string): Promise<boolean | undefined> {
-    try {
-      const data = await packAside(text);
-      const isStored = await this.#rows.append(this.id, this.#headers, { firstId: this.#heldFrom, data });
-      this.#storedBytes += data.byteLength;
-      if (!isStored) this.lose();
-      return isStored;
-    } catch (error) {
-      if (error instanceof StorageError) return undefined;
-      throw error;
-    }
-  }
-
   async #close(end: StreamEnd): Promise<void> {
-    await this.#spilling;
-    const fits = !this.#isUnstorable && this.#size + this.#heldSize <= this.#rules.recordBytes;
+    await this.#record.spillsEnded();
+    const { fits } = this.#record;
     const isStorable = end === "finished" && fits && !this.#over;
     this.#closing = true;
     const how = isStorable ? await this.#saveInTime() : "released";
-    if (this.#hasFailed && this.#rules.holdBackMs > 0) this.#failure ??= unsaved();
-    if (!isStorable && end !== "cancelled") await this.#tell(() => this.#toldEnd(fits));
+    if (this.#record.hasFailed && this.#rules.holdBackMs > 0) this.#failure ??= unsaved();
+    if (!isStorable && end !== "cancelled") await this.#recordFailure(() => this.#brokenEnd(fits));
     this.#finish(how);
   }
 
-  async #toldEnd(fits: boolean): Promise<FinishedCall | undefined> {
+  async #brokenEnd(fits: boolean): Promise<FinishedCall | undefined> {
     const thrown = this.#failure instanceof ApiError ? this.#failure : undefined;
-    return fits ? brokenRow(await this.#streamRow(), thrown) : failedRow(thrown ?? tooLarge());
+    return fits ? brokenRow(await this.#record.streamRow(), thrown) : failedRow(thrown ?? tooLarge());
   }
 
   #finish(how: RunEnd): void {
@@ -482,7 +345,7 @@ export class InFlightRun {
   #driveOrCancel(): void {
     if (this.#over || this.#closing) return;
     const isUnread = this.#readers === 0 && !this.#rules.finishAfterDisconnect && !this.#hasOthers;
-    if (isUnread || (this.#readers === 0 && this.#isUnstorable)) this.cancel();
+    if (isUnread || (this.#readers === 0 && this.#record.isUnstorable)) this.cancel();
     if (this.#events !== undefined && !this.#driving) void this.#drive();
   }
 
@@ -501,32 +364,13 @@ export class InFlightRun {
     while (this.#drivesItself) {
       await this.#rules.pace.turn();
       if (!this.#drivesItself) break;
-      const before = this.#size + this.#heldSize;
+      const before = this.#record.size;
       await this.#advance();
-      this.#rules.pace.took(this.#size + this.#heldSize - before);
-      if (this.#readers === 0 && this.#isUnstorable) this.cancel();
+      this.#rules.pace.took(this.#record.size - before);
+      if (this.#readers === 0 && this.#record.isUnstorable) this.cancel();
     }
     this.#driving = false;
   }
-}
-
-export function lost(): ApiError {
-  return ApiError.unavailable(
-    "upstream_unavailable",
-    "The answer was interrupted. Retry to get it from its beginning.",
-  );
-}
-
-/** Of an answer that is complete and waits to be stored. */
-export function unsaved(): ApiError {
-  return ApiError.unavailable(
-    "storage_unavailable",
-    "The answer is complete but can't be stored at the moment. Retry with the same service-request-id to get it.",
-  );
-}
-
-function tooLarge(): ApiError {
-  return ApiError.unavailable("overloaded", "The answer under this service-request-id is too large to be shared.");
 }
 
 /** Rejects with the signal's reason if it aborts first. */

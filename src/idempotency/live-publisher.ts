@@ -7,7 +7,7 @@ import { liveTimes } from "../store/live-streams.ts";
 import { backOffMs, type LiveRuns } from "./live-runs.ts";
 import { joinEvents } from "./recorded-events.ts";
 
-/** A call, as its publisher sees it. */
+/** The call that is published. */
 export type PublishedRun = {
   /** Whether its lease may still hold. */
   isHeld(): boolean;
@@ -53,7 +53,7 @@ export class LivePublisher {
   #isFailing = false;
 
   /**
-   * @param onStoreNeeded told where others have to read the store: the server fails, or an event is too long
+   * @param onStoreNeeded called where others have to read the store: the server fails, or an event is too long
    * @param now a monotonic reading
    */
   constructor(runs: LiveRuns, stream: string, run: PublishedRun, onStoreNeeded: () => void, now: () => number) {
@@ -70,7 +70,7 @@ export class LivePublisher {
     return this.#now() - this.#askedAt <= askedForMs;
   }
 
-  /** Whether others can't be told at the moment, and need the store. */
+  /** Whether publishing fails at the moment, and others need the store. */
   get isFailing(): boolean {
     return this.#isFailing;
   }
@@ -145,7 +145,7 @@ export class LivePublisher {
   async #append(): Promise<boolean> {
     if (this.#published < this.#run.floor()) {
       this.#published = this.#run.floor();
-      // Readers are told that the store has what is left out, though nothing may come after it.
+      // Readers learn that the store has what is left out, though nothing may come after it.
       this.#isChecking = true;
     }
     const events = firstOf(this.#run.held(this.#published).slice(0, this.#run.count() - this.#published));

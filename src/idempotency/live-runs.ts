@@ -11,21 +11,21 @@ import type { Lease } from "../store/store.ts";
 import { FollowedStream } from "./followed-stream.ts";
 import { splitText } from "./recorded-events.ts";
 
-/** How long a holder is waited for that was asked for a stream. */
+/** A holder that was asked for a stream is waited for so long. */
 const answerMs = 300;
 /** How often it is asked again: while it answers, and while it does not. */
 const askAgainMs = 5_000;
-const askUnheardMs = 1_000;
+const askUnansweredMs = 1_000;
 /** A node that has just claimed its first call is found a moment later. */
 const askSoonMs = 100;
 /** How often the node says that it listens, and what has to be asked is asked. */
-const beatMs = 1_000;
-const beatsBetweenListens = 2;
+const heartbeatMs = 1_000;
+const heartbeatsBetweenListens = 2;
 /** Messages to itself that a node may miss before it reads its inbox from the beginning. */
 const maxMissed = 2;
 /** After a failure it is not tried again for so long. */
 export const backOffMs = 500;
-/** Between two lines of the log that tell of such failures. */
+/** Between two lines of the log about such failures. */
 const logEveryMs = 60_000;
 /** One read waits for no more streams than this; who comes later reads the store. */
 const maxFollowed = 1_000;
@@ -53,9 +53,9 @@ export class LiveRuns {
   #owner: string | undefined;
   #inbox = "";
   #missed = 0;
-  #beats = 0;
+  #heartbeats = 0;
   /** Undefined until the server has answered, or has failed to. */
-  #isHearing: boolean | undefined;
+  #isConnected: boolean | undefined;
   /** False while the server can be read and not written, as a replica can. */
   #isWritable = true;
   #isRunning = false;
@@ -63,14 +63,14 @@ export class LiveRuns {
   #backOffUntil = Number.NEGATIVE_INFINITY;
   #quietUntil = Number.NEGATIVE_INFINITY;
   #publishedBytes = 0;
-  #cancelBeat = () => {};
+  #cancelHeartbeat = () => {};
   #cancelPause = () => {};
 
   /**
-   * Since the start: entries published, and heard; failures to publish; how often the server was lost; how often a reader went on from
+   * Since the start: entries published, and received; failures to publish; how often the server was lost; how often a reader went on from
    * the store.
    */
-  readonly counts = { published: 0, heard: 0, unpublished: 0, lost: 0, fellBack: 0 };
+  readonly counts = { published: 0, received: 0, unpublished: 0, lost: 0, fellBack: 0 };
 
   constructor({ streams, clock, log, onAsked }: LiveRunsOptions) {
     this.streams = streams;
@@ -81,19 +81,19 @@ export class LiveRuns {
   }
 
   /** Whether the server answers. */
-  get isHearing(): boolean {
-    return this.#isHearing === true;
+  get isConnected(): boolean {
+    return this.#isConnected === true;
   }
 
   /** Begins to listen: called at start, so that the connection is there when it is needed. */
   start(): void {
     if (this.#isRunning || this.#isClosed) return;
     this.#isRunning = true;
-    void this.#hear();
-    this.#beatAfter(0);
+    void this.#readNews();
+    this.#heartbeatAfter(0);
   }
 
-  /** Others find this node under the name by which it holds its calls. */
+  /** Lets others find this node under the name by which it holds its calls. */
   holdsAs(owner: string | undefined): void {
     if (this.#owner === owner || owner === undefined) return;
     this.#owner = owner;
@@ -102,7 +102,7 @@ export class LiveRuns {
   }
 
   /** @param from the first event that is wanted. @returns undefined where no more streams can be followed */
-  follow(lease: Lease, from: number, onChange: () => void): FollowedReader | undefined {
+  follow(lease: Lease, from: number, onChange: () => void): FollowedStream | undefined {
     const { owner } = lease;
     if (owner === undefined || this.#isClosed) return undefined;
     this.start();
@@ -114,9 +114,33 @@ export class LiveRuns {
       this.#followed.set(stream, followed);
     }
     const isNew = followed.listeners.size === 0;
-    const reader = new FollowedReader(this, followed, onChange);
+    followed.listeners.add(onChange);
     if (isNew) void this.#ask(followed, true);
-    return reader;
+    return followed;
+  }
+
+  /** @param onChange as it was given to `follow` */
+  leave(followed: FollowedStream, onChange: () => void): void {
+    followed.listeners.delete(onChange);
+    if (followed.listeners.size === 0 && this.#followed.get(followed.stream) === followed) {
+      this.#followed.delete(followed.stream);
+    }
+  }
+
+  /** Reads events that have gone by. @returns undefined where the stream does not have them */
+  async read({ stream }: FollowedStream, number: number): Promise<string[] | undefined> {
+    try {
+      const found: string[] = [];
+      for (const entry of await this.streams.read(stream, [number, 0])) {
+        const next = number + found.length;
+        if (entry.kind !== "events") continue;
+        if (entry.firstId > next) break;
+        found.push(...splitText(entry.text).slice(next - entry.firstId));
+      }
+      return found.length > 0 ? found : undefined;
+    } catch {
+      return undefined;
+    }
   }
 
   /** Whether a stream may be published now: not right after a failure. */
@@ -145,36 +169,29 @@ export class LiveRuns {
     this.#log?.warn("a stream can't be published live; other nodes read it from the database", { error });
   }
 
-  /** Whether the stream is being heard, or may be in a moment. */
-  hears(followed: FollowedStream): boolean {
-    if (followed.isHeard) return this.isHearing;
-    return this.waitsFor(followed) > 0;
+  /** Whether what comes next can be relied on to come live, or an answer of the holder is waited for. */
+  isFollowing(followed: FollowedStream): boolean {
+    return !followed.isOver && (followed.hasCome ? this.isConnected : this.waitMs(followed) > 0);
   }
 
-  /** For how many milliseconds more an answer of the holder is waited for. */
-  waitsFor(followed: FollowedStream): number {
-    if (followed.isHeard || followed.isUnanswered) return 0;
+  /** For how many milliseconds more an answer of the holder is waited for; 0: it has answered, or does not. */
+  waitMs(followed: FollowedStream): number {
+    if (followed.hasCome || followed.isUnanswered) return 0;
     return Math.max(0, followed.askedFirstAt + answerMs - this.#clock.monotonic());
-  }
-
-  leave(followed: FollowedStream): void {
-    if (followed.listeners.size === 0 && this.#followed.get(followed.stream) === followed) {
-      this.#followed.delete(followed.stream);
-    }
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    this.#cancelBeat();
+    this.#cancelHeartbeat();
     this.#cancelPause();
-    this.#isHearing = false;
-    for (const followed of this.#followed.values()) followed.ring();
+    this.#isConnected = false;
+    for (const followed of this.#followed.values()) followed.notify();
     this.#followed.clear();
     await this.streams.close();
   }
 
   /** Reads until it is closed. Never rejects. */
-  async #hear(): Promise<void> {
+  async #readNews(): Promise<void> {
     while (!this.#isClosed) {
       try {
         const places = new Map<string, LivePlace>();
@@ -185,7 +202,7 @@ export class LiveRuns {
         if (news.messages > 0) this.#missed = 0;
         this.#inbox = news.inbox;
         for (const [stream, entries] of news.entries) {
-          this.counts.heard += entries.length;
+          this.counts.received += entries.length;
           this.#followed.get(stream)?.take(entries);
         }
         for (const stream of news.asked) this.#onAsked(stream);
@@ -204,39 +221,39 @@ export class LiveRuns {
   }
 
   #isWell(): void {
-    if (this.#isHearing || !this.#isWritable) return;
-    this.#isHearing = true;
+    if (this.#isConnected || !this.#isWritable) return;
+    this.#isConnected = true;
     this.#log?.info("streams of other nodes are followed live", { coordination: this.streams.place });
-    for (const followed of this.#followed.values()) followed.ring();
+    for (const followed of this.#followed.values()) followed.notify();
   }
 
-  /** @param isNews whether the cause is another than was told */
+  /** @param isNews whether the cause is another than was logged */
   #isLost(error: unknown, isNews = false): void {
     // The inbox of a server that was emptied, or that another took over from, begins anew.
     this.#inbox = "";
-    if (this.#isHearing === false && !isNews) return;
-    if (this.#isHearing) this.counts.lost += 1;
-    this.#isHearing = false;
+    if (this.#isConnected === false && !isNews) return;
+    if (this.#isConnected) this.counts.lost += 1;
+    this.#isConnected = false;
     this.#log?.warn("streams of other nodes are read from the database until the coordination is back", { error });
-    for (const followed of this.#followed.values()) followed.ring();
+    for (const followed of this.#followed.values()) followed.notify();
   }
 
-  #beatAfter(ms: number): void {
+  #heartbeatAfter(ms: number): void {
     if (this.#isClosed) return;
-    this.#cancelBeat = this.#clock.setTimer(ms, () => {
-      this.#beat();
-      this.#beatAfter(beatMs);
+    this.#cancelHeartbeat = this.#clock.setTimer(ms, () => {
+      this.#heartbeat();
+      this.#heartbeatAfter(heartbeatMs);
     });
   }
 
-  #beat(): void {
-    this.#beats += 1;
-    if (this.#beats % beatsBetweenListens === 1) void this.#listen();
+  #heartbeat(): void {
+    this.#heartbeats += 1;
+    if (this.#heartbeats % heartbeatsBetweenListens === 1) void this.#listen();
     const now = this.#clock.monotonic();
     for (const followed of this.#followed.values()) {
       if (followed.isOver) continue;
-      const isWell = followed.isHeard && !followed.isUnanswered;
-      if (now - followed.askedAt >= (isWell ? askAgainMs : askUnheardMs)) void this.#ask(followed, false);
+      const isWell = followed.hasCome && !followed.isUnanswered;
+      if (now - followed.askedAt >= (isWell ? askAgainMs : askUnansweredMs)) void this.#ask(followed, false);
     }
   }
 
@@ -265,80 +282,12 @@ export class LiveRuns {
     try {
       const found = await this.streams.ask(followed.stream, followed.owner, isNew ? this.#node : undefined);
       if (found === undefined) {
-        followed.isNotAnswered();
+        followed.unanswered();
         if (isNew) this.#clock.setTimer(askSoonMs, () => void this.#ask(followed, false));
       } else if (found.head !== undefined) followed.take([found.head]);
       else followed.isUnanswered = false;
     } catch {
-      followed.isNotAnswered();
+      followed.unanswered();
     }
-  }
-}
-
-/** One reader of a stream. */
-export class FollowedReader {
-  readonly #runs: LiveRuns;
-  readonly #followed: FollowedStream;
-  readonly #onChange: () => void;
-
-  constructor(runs: LiveRuns, followed: FollowedStream, onChange: () => void) {
-    this.#runs = runs;
-    this.#followed = followed;
-    this.#onChange = onChange;
-    followed.listeners.add(onChange);
-  }
-
-  /** Whether it may be relied on to tell what comes next. */
-  get isHeard(): boolean {
-    return !this.#followed.isOver && this.#runs.hears(this.#followed);
-  }
-
-  /** For how many milliseconds that can be said, while the holder has not answered yet; 0: it has, or does not. */
-  get waitsMs(): number {
-    return this.#runs.waitsFor(this.#followed);
-  }
-
-  /** JSON object, once known. */
-  get headers(): string | undefined {
-    return this.#followed.headers;
-  }
-
-  /** How many events the stored answer has, once it is stored. */
-  get total(): number | undefined {
-    return this.#followed.total;
-  }
-
-  get isOver(): boolean {
-    return this.#followed.isOver;
-  }
-
-  from(number: number): string[] | "behind" | undefined {
-    return this.#followed.from(number);
-  }
-
-  /** Reads events that have gone by. @returns undefined where the stream does not have them */
-  async fetch(number: number): Promise<string[] | undefined> {
-    try {
-      const entries = await this.#runs.streams.read(this.#followed.stream, [number, 0]);
-      const found: string[] = [];
-      for (const entry of entries) {
-        const next = number + found.length;
-        if (entry.kind !== "events") continue;
-        if (entry.firstId > next) break;
-        found.push(...splitText(entry.text).slice(next - entry.firstId));
-      }
-      return found.length > 0 ? found : undefined;
-    } catch {
-      return undefined;
-    }
-  }
-
-  fellBack(): void {
-    this.#runs.counts.fellBack += 1;
-  }
-
-  close(): void {
-    this.#followed.listeners.delete(this.#onChange);
-    this.#runs.leave(this.#followed);
   }
 }

@@ -30,17 +30,17 @@ export const idempotencyMetrics: SampledTable<Idempotency> = {
   },
 };
 
-export const liveMetrics: SampledTable<Pick<LiveRuns, "isHearing" | "counts">> = {
+export const liveMetrics: SampledTable<Pick<LiveRuns, "isConnected" | "counts">> = {
   troupe_live_connected: {
     help: "Whether calls on other nodes are followed live: 1, or 0.",
     aggregate: "min",
-    read: ({ isHearing }) => Number(isHearing),
+    read: ({ isConnected }) => Number(isConnected),
   },
   troupe_live_published_total: {
     help: "Entries published for readers on other nodes.",
     read: ({ counts }) => counts.published,
   },
-  troupe_live_heard_total: { help: "Entries of other nodes.", read: ({ counts }) => counts.heard },
+  troupe_live_heard_total: { help: "Entries of other nodes.", read: ({ counts }) => counts.received },
   troupe_live_publish_failures_total: {
     help: "Failures to publish; readers then get events from the database.",
     read: ({ counts }) => counts.unpublished,

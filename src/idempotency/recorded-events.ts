@@ -11,6 +11,14 @@ const utf8 = new TextDecoder();
 /** Prefix of each event's id. It names the call, so a `Last-Event-ID` of an earlier, lost call does not match. */
 export const idPrefixOf = ({ run }: Pick<CallId, "run">): string => `${run}-`;
 
+/** The event number after `Last-Event-ID`; 0 when the header is absent or names another call. */
+export function firstWanted(id: CallId, lastEventId: string | undefined): number {
+  const prefix = idPrefixOf(id);
+  if (lastEventId?.startsWith(prefix) !== true) return 0;
+  const number = lastEventId.slice(prefix.length);
+  return /^\d{1,9}$/.test(number) ? Number(number) + 1 : 0;
+}
+
 /** Adds `id:` fields. @param firstId the number of the first event */
 export function withIds(events: readonly string[], call: Pick<CallId, "run">, firstId: number): string[] {
   const prefix = idPrefixOf(call);

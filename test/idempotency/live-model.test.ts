@@ -275,7 +275,7 @@ describe("live streams on a model", () => {
     runs.start();
     await world.runUntil(10_000);
     expect(told).toEqual(["streams of other nodes are read from the database until the coordination is back"]);
-    expect([runs.isHearing, runs.counts.lost]).toEqual([false, 0]);
+    expect([runs.isConnected, runs.counts.lost]).toEqual([false, 0]);
     await runs.close();
   });
 

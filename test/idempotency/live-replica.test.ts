@@ -34,20 +34,20 @@ test.skipIf(!hasRedis)(
     const runs = new LiveRuns({ streams, clock: systemClock, log: log.logger, onAsked: () => {} });
     runs.start();
     await log.has(found, 1);
-    expect(runs.isHearing).toBe(true);
+    expect(runs.isConnected).toBe(true);
     await server.ask("REPLICAOF", "127.0.0.1", "1");
     await log.has("(READONLY): it is a replica, which takes no writes", 1);
-    expect(runs.isHearing).toBe(false);
+    expect(runs.isConnected).toBe(false);
     // Reads go on meanwhile, and say nothing.
     const before = [log.count(found), log.count("READONLY")];
     const reads = async () => Number(/cmdstat_xread:calls=(\d+)/.exec(String(await server.ask("INFO", "all")))?.[1]);
     const read = await reads();
     while ((await reads()) < read + 2);
-    expect(runs.isHearing).toBe(false);
+    expect(runs.isConnected).toBe(false);
     expect([log.count(found), log.count("READONLY")]).toEqual(before);
     await server.ask("REPLICAOF", "NO", "ONE");
     await log.has(found, before[0]! + 1);
-    expect(runs.isHearing).toBe(true);
+    expect(runs.isConnected).toBe(true);
     await runs.close();
   },
   30_000,

@@ -3,7 +3,7 @@
  * lease of a process, and the pool with its deadlines; the database, the network, the clocks, callers and the upstream are modelled.
  */
 import { Idempotency, type IdempotentAnswer } from "../../src/idempotency/idempotency.ts";
-import { lost } from "../../src/idempotency/in-flight-run.ts";
+import { interrupted } from "../../src/idempotency/run-errors.ts";
 import { runRepository } from "../../src/store/postgres/run-repository.ts";
 import type { Answer, EventSource, Producer, RecordedEvents } from "../../src/upstream/answer.ts";
 import { Caller } from "./caller.ts";
@@ -248,7 +248,7 @@ export class Calls implements Part {
   #assertLost(id: string, own: Made | undefined, error: unknown): void {
     const { storedCall, hasLost } = this.#of(id);
     if (own === undefined || String(own.number) !== storedCall || hasLost === true) return;
-    if ((error as Error).message !== lost().message) return;
+    if ((error as Error).message !== interrupted().message) return;
     this.#cluster.fail(id, `is told that call ${own.number} was interrupted, though its answer is stored`);
   }
 
