@@ -15,6 +15,7 @@ import { afterChanges, budgetChanges, keyChanges } from "../shared/changes.ts";
 import { insertKey, keyRepository, keyValues } from "../shared/key-repository.ts";
 import { asFolderError, asOpeningError, damaged, StorageError, storing } from "../storage-error.ts";
 import type { KeyRow, Maintenance, RunRepository, Store } from "../store.ts";
+import { movedTables } from "../tables.ts";
 import type { LedgerRepository } from "../usage.ts";
 import { asynchronous, type Synchronous } from "./asynchronous.ts";
 import { reservations } from "./budget-repository.ts";
@@ -66,6 +67,7 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
       if (guard.isShort) assertWhole(database, path);
       if (options.isTrial && versionOf(database, path) < ownVersion) database.run("begin immediate");
       migrate(database, path);
+      assertTables(database);
       database.run(`pragma busy_timeout = ${options.busyMs ?? 1_000}`);
       if (options.maxBytes !== undefined) limitSize(database, options.maxBytes);
       let livenessLock: LivenessLock | undefined;
@@ -235,6 +237,11 @@ function opening<T>(path: string, work: () => T): T {
 function damageIn(database: Database): string | undefined {
   const found = database.query<{ quick_check: string }, []>("pragma quick_check(1)").get()?.quick_check;
   return found === "ok" ? undefined : (found ?? "it can't be read").replaceAll(/\s+/g, " ");
+}
+
+/** Compiles a read of every table, so that a start finds one that is gone. @throws SQLite's errors */
+function assertTables(database: Database): void {
+  for (const { name } of movedTables) database.prepare(`select 1 from ${name}`).finalize();
 }
 
 /** Reads every page, so only where there is a reason. @throws StorageError, SQLite's errors */
