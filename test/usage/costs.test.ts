@@ -138,7 +138,7 @@ const rows: readonly (readonly [what: string, model: string, body: object, cost:
     [
       // 500 × 2.5 + 200 × 10
       "audio without a rate costs what text does, and the line says so",
-      "openai/gpt-4o-audio-preview",
+      "openai/gpt-4o",
       chat({
         prompt_tokens: 500,
         completion_tokens: 200,
@@ -151,6 +151,34 @@ const rows: readonly (readonly [what: string, model: string, body: object, cost:
         priceNote: expect.stringContaining("no rate for audio input"),
         tokens: expect.objectContaining({ audioInput: 400, audioOutput: 150 }),
       },
+    ],
+    [
+      // 100 × 2.5 + 400 × 40 + 50 × 10 + 150 × 80
+      "audio that the list has no rate for costs what its maker publishes",
+      "openai/gpt-4o-audio-preview-2025-06-03",
+      chat({
+        prompt_tokens: 500,
+        completion_tokens: 200,
+        total_tokens: 700,
+        prompt_tokens_details: { audio_tokens: 400 },
+        completion_tokens_details: { audio_tokens: 150 },
+      }),
+      28_750,
+      { priceNote: null, tokens: expect.objectContaining({ audioInput: 400, audioOutput: 150 }) },
+    ],
+    [
+      // 100 × 0.15 + 400 × 10 + 50 × 0.6 + 150 × 20
+      "and that of a smaller model likewise",
+      "openai/gpt-4o-mini-audio-preview",
+      chat({
+        prompt_tokens: 500,
+        completion_tokens: 200,
+        total_tokens: 700,
+        prompt_tokens_details: { audio_tokens: 400 },
+        completion_tokens_details: { audio_tokens: 150 },
+      }),
+      7_045,
+      { priceNote: null },
     ],
     [
       // 10 × 2 + 1000 × 2.5 + 500 × 4 + 20000 × 0.2 + 100 × 10 = 20 + 2500 + 2000 + 4000 + 1000

@@ -57,6 +57,9 @@ test.each([
   ["mistral", "mistral-large-latest", { input_mtok: 0.5, cache_read_mtok: 0.05, output_mtok: 1.5 }],
   ["mistral", "mistral-large-2411", { input_mtok: 2, output_mtok: 6 }],
   ["mistral", "mistral-medium-latest", { input_mtok: 1.5, cache_read_mtok: 0.15, output_mtok: 7.5 }],
+  ["mistral", "mistral-medium", { input_mtok: 1.5, cache_read_mtok: 0.15, output_mtok: 7.5 }],
+  ["mistral", "mistral-medium-2604", { input_mtok: 1.5, cache_read_mtok: 0.15, output_mtok: 7.5 }],
+  ["mistral", "mistral-medium-2508", { input_mtok: 0.4, cache_read_mtok: 0.04, output_mtok: 2 }],
   ["mistral", "mistral-small-latest", { input_mtok: 0.15, cache_read_mtok: 0.015, output_mtok: 0.6 }],
   ["mistral", "ministral-3b-latest", { input_mtok: 0.1, cache_read_mtok: 0.01, output_mtok: 0.1 }],
   // https://api-docs.deepseek.com/quick_start/pricing, on a Sunday

@@ -1,4 +1,5 @@
 /** Price lists: which model of which provider has which rates. One is compiled in; an operator may have stored a newer one. */
+import { ownMember } from "../../lib/own-member.ts";
 import { aliasOf, newestDated } from "./alias.ts";
 import text from "./list.txt" with { type: "text" };
 import type {
@@ -17,6 +18,14 @@ const otherNames: Readonly<Record<string, string>> = {
   moonshot: "moonshotai",
   vertex: "google",
   bedrock: "aws",
+};
+
+/**
+ * What a name means today that the list has as an older version, or not at all. The versions before Mistral Medium 3.5 were retired
+ * on 2026-08-31: https://docs.mistral.ai/models/mistral-medium-3-5-26-04
+ */
+const successors: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  mistral: { "mistral-medium": "mistral-medium-3.5", "mistral-medium-2604": "mistral-medium-3.5" },
 };
 
 export type Listed = {
@@ -56,7 +65,8 @@ export class PriceList {
     const name = otherNames[dialect] ?? dialect;
     const provider = byAddress ?? providers.find(({ id }) => id === name);
     if (provider === undefined) return undefined;
-    const found = findModel(providers, provider, model) ?? findModel(providers, provider, withDashedDate(model));
+    const meant = ownMember(ownMember(successors, provider.id) ?? {}, model.toLowerCase()) ?? model;
+    const found = findModel(providers, provider, meant) ?? findModel(providers, provider, withDashedDate(meant));
     if (found === undefined) return undefined;
     return { provider: provider.id, model: found.id, date, at: (now) => pricesAt(found, now) };
   }

@@ -8,6 +8,8 @@ import type { ListedPrices } from "./listed.ts";
 import type { PublishedRates } from "./rates.ts";
 
 type Published = {
+  /** Rates of models that the list has without them. */
+  readonly prices?: readonly (readonly [models: RegExp, prices: ListedPrices])[];
   /** Dollars for each use. */
   readonly tools?: Readonly<Record<string, number>>;
   /** Which models have these prices of tools; absent: all. */
@@ -24,6 +26,12 @@ const priority = (tier: Tier) => ({ priority: tier, fast: tier });
 /** By the list's name of the provider. */
 const published: Readonly<Record<string, Published>> = {
   openai: {
+    prices: [
+      // https://developers.openai.com/api/docs/models/gpt-4o-audio-preview
+      [/^gpt-4o-audio-preview$/, { input_audio_mtok: 40, output_audio_mtok: 80 }],
+      // https://developers.openai.com/api/docs/models/gpt-4o-mini-audio-preview
+      [/^gpt-4o-mini-audio-preview$/, { input_audio_mtok: 10, output_audio_mtok: 20 }],
+    ],
     // https://platform.openai.com/docs/pricing#built-in-tools
     tools: { web_search: 0.01, file_search: 0.0025 },
     // https://openai.com/api-fast-mode/ (priority processing was renamed fast mode; both names are taken)
@@ -80,9 +88,13 @@ const published: Readonly<Record<string, Published>> = {
 export function publishedRates({ provider, model }: Pick<Listed, "provider" | "model">): PublishedRates {
   const found = ownMember(published, provider);
   if (found === undefined) return {};
-  const { tools = {}, toolModels, serviceTiers = [] } = found;
+  const { prices = [], tools = {}, toolModels, serviceTiers = [] } = found;
   return {
+    prices: ofModel(prices, model),
     tools: toolModels?.test(model) === false ? {} : tools,
-    serviceTiers: Object.assign({}, ...serviceTiers.filter(([models]) => models.test(model)).map(([, tiers]) => tiers)),
+    serviceTiers: ofModel(serviceTiers, model),
   };
 }
+
+const ofModel = <T>(rows: readonly (readonly [models: RegExp, values: Readonly<Record<string, T>>])[], model: string) =>
+  Object.assign({}, ...rows.filter(([models]) => models.test(model)).map(([, values]) => values)) as Record<string, T>;

@@ -119,8 +119,10 @@ export const commonTiers: ServiceTiers = {
   flex: waiting,
 };
 
-/** @param published what the list does not know: dollars for a use of hosted tools, and factors or rates of service tiers */
-export function cardFromList(prices: ListedPrices, { tools = {}, serviceTiers = {} }: PublishedRates = {}): RateCard {
+/** @param published what the list does not know: rates, dollars for a use of hosted tools, and factors or rates of service tiers */
+export function cardFromList(listed: ListedPrices, published: PublishedRates = {}): RateCard {
+  const { tools = {}, serviceTiers = {} } = published;
+  const prices = { ...published.prices, ...listed };
   const starts = new Set(
     Object.values(prices).flatMap((price) => (isTiered(price) ? price.tiers.map(({ start }) => start) : [])),
   );
@@ -144,6 +146,7 @@ const pricesFor = (prices: ListedPrices): ListedPrices =>
   Object.fromEntries(Object.entries(prices).map(([name, price]) => [name, isTiered(price) ? price.base : price]));
 
 export type PublishedRates = {
+  readonly prices?: ListedPrices;
   readonly tools?: Readonly<Record<string, number>>;
   readonly serviceTiers?: Readonly<Record<string, number | ListedPrices>>;
 };
