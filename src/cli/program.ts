@@ -5,7 +5,7 @@ import { versionLine } from "../build-info.ts";
 import type { Flags } from "../config/load.ts";
 import type { Io } from "../lib/io.ts";
 import { filled } from "./arguments.ts";
-import { type Act, allFlags, examples } from "./command.ts";
+import { type Act, allFlags, examples, refuseRepeated } from "./command.ts";
 import { addCommands } from "./commands.ts";
 import type { Context, ExitCode } from "./context.ts";
 import { addHelp, addHints, flagsFor, helpHint, reading, refuseUnknown, sharedOptions } from "./help.ts";
@@ -100,5 +100,6 @@ function buildProgram(io: Io, isStart: boolean, done: (code: ExitCode) => void):
   if (!isStart) addCommands(program, act);
   addHelp(program, () => done(0));
   addHints(program);
+  refuseRepeated(program);
   return program;
 }

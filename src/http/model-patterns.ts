@@ -24,5 +24,5 @@ export function unmatchedPattern(
   const [name = ""] = lost.split("/");
   const guess = spaces.has(name) ? name : suggest(name, [...spaces]);
   const rest = lost.includes("/") ? lost.slice(name.length) : "/*";
-  return `'${lost}' fits no model, as models are named <provider>/<model>${guess === undefined ? "" : `; did you mean '${guess}${rest}'?`}`;
+  return `'${lost}' fits no model, as models are named <provider>/<model> and personas <namespace>/<name>${guess === undefined ? "" : `; did you mean '${guess}${rest}'?`}`;
 }

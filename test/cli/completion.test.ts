@@ -43,7 +43,9 @@ test("in fish, each command and flag stands with its summary, at its place", asy
   );
   const place = "complete -c troupe -n '__fish_seen_subcommand_from keys; and __fish_seen_subcommand_from create'";
   expect(lines).toContain(`${place} -l tier -d 'Its plan'`);
-  expect(lines).toContain(`${place} -l models -d 'Models it may use, e.g. \\'openai/*,troupe/guide\\' (default: all)'`);
+  expect(lines).toContain(
+    `${place} -l models -d 'Models and personas it may use, e.g. \\'openai/*,anthropic/claude-*\\' (default: all)'`,
+  );
 });
 
 test("in zsh, each place lists its words with their summaries", async () => {
@@ -51,5 +53,7 @@ test("in zsh, each place lists its words with their summaries", async () => {
   expect(script).toStartWith("#compdef troupe\n");
   expect(script).toContain("'revoke:Revoke a key, from the next request on'");
   expect(script).toContain(`"/keys/create") commands=(); flags=('--tier:Its plan' `);
-  expect(script).toContain(`'--models:Models it may use, e.g. '\\''openai/*,troupe/guide'\\'' (default\\: all)'`);
+  expect(script).toContain(
+    `'--models:Models and personas it may use, e.g. '\\''openai/*,anthropic/claude-*'\\'' (default\\: all)'`,
+  );
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { newSecret } from "../../src/auth/key-secret.ts";
 import { Keys } from "../../src/auth/keys.ts";
 import { systemClock } from "../../src/lib/clock.ts";
@@ -98,10 +98,19 @@ describe("keys create", () => {
   });
 
   test.each([
-    ["openai", "'openai' fits no model, as models are named <provider>/<model>; did you mean 'openai/*'?"],
-    ["troupe", "'troupe' fits no model, as models are named <provider>/<model>; did you mean 'troupe/*'?"],
-    ["openai/*,opnai/*", "'opnai/*' fits no model, as models are named <provider>/<model>; did you mean 'openai/*'?"],
-    ["gpt-5.4", "'gpt-5.4' fits no model, as models are named <provider>/<model>"],
+    [
+      "openai",
+      "'openai' fits no model, as models are named <provider>/<model> and personas <namespace>/<name>; did you mean 'openai/*'?",
+    ],
+    [
+      "troupe",
+      "'troupe' fits no model, as models are named <provider>/<model> and personas <namespace>/<name>; did you mean 'troupe/*'?",
+    ],
+    [
+      "openai/*,opnai/*",
+      "'opnai/*' fits no model, as models are named <provider>/<model> and personas <namespace>/<name>; did you mean 'openai/*'?",
+    ],
+    ["gpt-5.4", "'gpt-5.4' fits no model, as models are named <provider>/<model> and personas <namespace>/<name>"],
   ])("refuses models that are none: %s", async (models, problem) => {
     using folder = new TempFolder();
     const shell = new Console(folder.path);
@@ -115,6 +124,16 @@ describe("keys create", () => {
     for (const good of ["gpt-5.4", "*", "*/x", "openai/*", "troupe/guide,builtin/*", "open*"])
       expect((await shell.run(`keys create a --models ${good}`)).code).toBe(0);
     expect(await shell.run("keys update first --models nothing")).toMatchObject({ code: 2 });
+  });
+
+  test("takes the models that its help gives for an example, whatever personas there are", async () => {
+    using folder = new TempFolder();
+    const shell = new Console(folder.path);
+    const [, example] = /--models <globs> [^']*e\.g\.\s+'([^']+)'/.exec((await shell.run("keys create --help")).out)!;
+    expect(await shell.run(`keys create a --models ${example}`)).toMatchObject({ code: 0 });
+    mkdirSync(folder.file("personas/mine"), { recursive: true });
+    writeFileSync(folder.file("personas/mine/one.yaml"), "description: x\nmodel: builtin/eliza\nsystem: Hi.\n");
+    expect(await shell.run(`keys create b --models ${example},mine/*`)).toMatchObject({ code: 0 });
   });
 
   test("takes a time as --json gives it, to the millisecond", async () => {

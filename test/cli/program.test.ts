@@ -33,6 +33,11 @@ describe("wrong usage", () => {
     ["keys nope --help", "error: unknown command 'nope'\n"],
     ["--data <empty> check", "option '--data <folder>' argument '' is invalid. It must not be empty."],
     ["--config <empty> check", "It must not be empty."],
+    ["keys create a --tier pro --tier free", "error: option '--tier <tier>' is given twice; it takes one value\n"],
+    ["keys create a --models openai/* --models xai/*", "error: option '--models <globs>' is given twice"],
+    ["--data a check --data b", "error: option '--data <folder>' is given twice"],
+    ["check -p 1 --port 2", "error: option '-p, --port <port>' is given twice"],
+    ["--port 1 --port 2", "error: option '-p, --port <port>' is given twice"],
   ])("troupe %s", async (line, message) => {
     const { code, out, err } = await shell.run(line.split(" ").map((word) => word.replace("<empty>", "")));
     expect(err).toContain(message);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { $ } from "bun";
 import { TempFolder } from "../helpers/temp-folder.ts";
 
@@ -34,6 +34,12 @@ describe.skipIf(!hasSystemd)("deploy/troupe.service", () => {
     expect(Number(found)).toBeLessThanOrEqual(exposure);
     expect(readFileSync("docs/systemd.md", "utf8")).toContain(`**${exposure}**`);
   });
+});
+
+test("the unit names the page where install.sh puts it, which copies docs as a whole", () => {
+  const [, page] = /^Documentation=file:\/usr\/local\/share\/doc\/troupe\/(.+)$/m.exec(unit)!;
+  expect(page).toStartWith("docs/");
+  expect(existsSync(page!)).toBe(true);
 });
 
 describe("the unit's numbers", () => {

@@ -3,7 +3,7 @@ import { statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Config, ListenerConfig } from "../../config/config.ts";
 import { formatAddress, isLoopback } from "../../config/listeners.ts";
-import type { LoadResult } from "../../config/load.ts";
+import type { LoadedConfig, LoadResult } from "../../config/load.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { formatDiagnostic } from "../../lib/yaml/yaml.ts";
 import { limitsDiagnostic } from "../../limits/machine/limiter.ts";
@@ -14,6 +14,7 @@ import { firstKeyName } from "../../store/sqlite/loss-guard.ts";
 import { StorageError } from "../../store/storage-error.ts";
 import type { Context } from "../context.ts";
 import { loadPersonas, noProvider, unreachable } from "../personas.ts";
+import { lostAliases, unknownInPersonas } from "../unknown-names.ts";
 import { type Check, failure, ok, warning } from "./check.ts";
 import { examineDatabase } from "./database.ts";
 import { examineUpstreams } from "./upstreams.ts";
@@ -38,7 +39,7 @@ export async function examineInstallation(context: Context, loaded: LoadResult, 
     ...(await coordination(config)),
     ...(await Promise.all(config.listen.map((listener) => addresses(listener, config)))).flat(),
     ...money(config),
-    ...(await personas(context, config)),
+    ...(await personas(context, loaded)),
     ...(await examineUpstreams(config, call)),
   ];
 }
@@ -170,12 +171,18 @@ function certificate(what: string, { tls }: ListenerConfig): Check[] {
   }
 }
 
-async function personas(context: Context, config: Config): Promise<Check[]> {
+async function personas(context: Context, configured: LoadedConfig): Promise<Check[]> {
+  const { config } = configured;
   const loaded = await loadPersonas(context, config.personas);
   const unreached = unreachable(loaded.personas, config);
+  const misspelt = unknownInPersonas(context, loaded, configured);
+  const aliases = lostAliases(loaded.personas, configured);
   return [
     ok("personas", `${loaded.personas.length} in ${loaded.from}`),
     ...loaded.errors.map((one) => failure("personas", formatDiagnostic(one), "See docs/personas.md for every field.")),
+    ...misspelt.map((one) => failure("personas", formatDiagnostic(one), "Correct the provider's name, or set it up.")),
+    ...aliases.errors.map((one) => failure("aliases", one, "Correct the name, or remove the alias.")),
+    ...aliases.warnings.map((one) => warning("aliases", one, "Set the provider up, or remove the alias.")),
     ...unreached.map((id) =>
       warning(`persona ${id}`, noProvider, "Set up one of its models' providers, or add a model."),
     ),

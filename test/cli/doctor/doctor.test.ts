@@ -57,6 +57,27 @@ describe("troupe doctor", () => {
     );
   });
 
+  test("lists misspelt providers in personas and aliases, as check does", async () => {
+    using folder = new TempFolder();
+    mkdirSync(folder.file("personas/team"), { recursive: true });
+    writeFileSync(
+      folder.file("personas/team/one.yaml"),
+      "description: x\nmodel: [opnai/gpt-4o, builtin/eliza]\nsystem: Hi.\n",
+    );
+    writeFileSync(folder.file("troupe.yaml"), "aliases: {fast: antropic/claude-x, big: openai/gpt-4o}\n");
+    const { code, of } = await diagnose(new Console(folder.path));
+    expect(code).toBe(1);
+    expect(of("personas").filter(({ state }) => state === "error")).toEqual([
+      expect.objectContaining({
+        found: expect.stringMatching(/one\.yaml:2:9.*'opnai' is no provider; did you mean 'openai'/),
+      }),
+    ]);
+    expect(of("aliases").map(({ state, found }) => [state, found])).toEqual([
+      ["error", expect.stringContaining("did you mean 'anthropic/claude-x'?")],
+      ["warning", expect.stringContaining("'openai/gpt-4o'")],
+    ]);
+  });
+
   test("knows a Troupe from a stranger at its address, and a bare address in the open", async () => {
     using folder = new TempFolder();
     await using troupe = await Troupe.start();
