@@ -24,6 +24,9 @@ export class SseOverflow extends Error {
 /** The most characters of JSON outside of any field that are looked at. */
 const maxStray = 64 * 1024;
 
+/** The name of a `data` field behind something else. */
+const damagedData = /[^\w-]data$/;
+
 const LINE_FEED = 10;
 const CARRIAGE_RETURN = 13;
 
@@ -137,7 +140,10 @@ export class SseParser {
         this.#data = value;
         return;
       default:
-        this.#strayLine(buffer.slice(start, end), events);
+        // Bytes that got before a field's name took its words away: as the data of an event it can't be read, which breaks the stream.
+        if (damagedData.test(buffer.slice(start, nameEnd)))
+          events.push({ event: "", data: buffer.slice(start, end), id: "" });
+        else this.#strayLine(buffer.slice(start, end), events);
     }
   }
 

@@ -72,6 +72,13 @@ export interface NativeEncoder {
    * @param last the latest event that the client got, for formats that number theirs; undefined: it got none
    */
   fault(error: ErrorFields, last: SseEvent | undefined, events: string[]): void;
+  /**
+   * The name under which clients of this format find an upstream's event; undefined: they pass over it, though a decoder understands it.
+   * Absent: they find it under any.
+   */
+  nameOf?(event: SseEvent): string | undefined;
+  /** Whether clients of this format see an error in the upstream's own event: where not, `fault` writes one. Absent: they always do. */
+  knowsFault?(event: SseEvent): boolean;
   /** The upstream's own error event, with what clients of this format look for in one. Nothing: as it came. */
   passedFault?(event: SseEvent): string | undefined;
   /** Where the client gets the events' data in another framing (`Protocol.streamType`), which `fault` writes too. */

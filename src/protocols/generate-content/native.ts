@@ -2,7 +2,16 @@
  * What changes in a request that goes to a model of Google's as it came, and how a stream of theirs that breaks ends.
  * Source: https://ai.google.dev/api/generate-content
  */
-import { derive, isObject, type JsonObject, keepSame, listOf, objectOf } from "../../lib/json/json.ts";
+import {
+  derive,
+  isObject,
+  type JsonObject,
+  keepSame,
+  listOf,
+  numberOf,
+  objectOf,
+  parseJson,
+} from "../../lib/json/json.ts";
 import { snakeCase } from "../../lib/snake-case.ts";
 import type { FunctionTool } from "../chat/schema.ts";
 import type { NativeChange, NativeEncoder } from "../protocol.ts";
@@ -172,6 +181,11 @@ export function nativeEncoder(framing: Framing, list: boolean): NativeEncoder {
     fault(error, _last, events) {
       events.push(framing.answer(JSON.stringify(fieldsBody(error))));
       close(events);
+    },
+    // https://github.com/googleapis/js-genai/blob/main/src/_api_client.ts (throwIfStreamErrorChunk): others pass unseen.
+    knowsFault({ data }) {
+      const code = numberOf(objectOf(objectOf(parseJson(data))?.["error"])?.["code"]) ?? 0;
+      return code >= 400 && code < 600;
     },
     ...(list && { framing: { event: (data: string) => framing.answer(data), end: close } }),
   };

@@ -2,7 +2,16 @@
  * A client's own body for an upstream that speaks this format: with another model's name, a persona's text and limits, and without
  * the seals of other makers, which Anthropic refuses. All else stays as it came.
  */
-import { derive, isObject, type JsonObject, keepSame, listOf } from "../../lib/json/json.ts";
+import {
+  derive,
+  isObject,
+  type JsonObject,
+  keepSame,
+  listOf,
+  objectOf,
+  parseJson,
+  textOf,
+} from "../../lib/json/json.ts";
 import type { FunctionTool } from "../chat/schema.ts";
 import type { NativeChange, NativeEncoder } from "../protocol.ts";
 import { saidBefore } from "../said-before.ts";
@@ -139,4 +148,14 @@ function isForeign(block: unknown): boolean {
 /** Streams of this format need nothing of ours but the event of an error. */
 export const messagesNativeEncoder: NativeEncoder = {
   fault: (error, _last, events) => void events.push(errorEvent(error)),
+  // Anthropic's clients drop what has another name than its type, or none of them.
+  nameOf({ event, data }) {
+    if (event !== "" && data.includes(`"type":"${event}"`)) return event;
+    return textOf(objectOf(parseJson(data))?.["type"]);
+  },
+  // Anthropic's clients look for the event's name, others for the type in its data.
+  knowsFault({ event, data }) {
+    const { type, error } = objectOf(parseJson(data)) ?? {};
+    return event === "error" && type === "error" && textOf(objectOf(error)?.["message"]) !== undefined;
+  },
 };

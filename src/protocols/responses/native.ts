@@ -2,7 +2,7 @@
  * Calls whose upstream speaks this format too. Their body goes as it came, but for the model's name, what a persona changes, and
  * the thinking state of other makers, which theirs refuse.
  */
-import { derive, isObject, type JsonObject, listOf, textOf } from "../../lib/json/json.ts";
+import { derive, isObject, type JsonObject, listOf, objectOf, parseJson, textOf } from "../../lib/json/json.ts";
 import { formatSseEvent } from "../../lib/sse.ts";
 import type { Envelope, Message } from "../chat/schema.ts";
 import { textIn } from "../chat/texts.ts";
@@ -31,6 +31,16 @@ export const native: NativeForm<ResponsesOptions> = {
       tell("error", errorMembers(error));
       const named = envelopeIn(last?.data, envelope);
       tell("response.failed", { response: responseObject({ error: { code, message } }, named, options, "failed") });
+    },
+    // OpenAI's clients read the type alone.
+    nameOf({ event, data }) {
+      if (event !== "" && data.includes(`"type":"${event}"`)) return event;
+      const told = objectOf(parseJson(data));
+      return told === undefined || textOf(told["type"]) !== undefined ? event : undefined;
+    },
+    knowsFault({ event, data }) {
+      const told = objectOf(parseJson(data));
+      return event !== "error" || (told !== undefined && (told["type"] ?? "error") === "error");
     },
     passedFault({ data }) {
       const whole = inBothForms(data);

@@ -52,7 +52,7 @@ export class GoogleStreamDecoder implements StreamDecoder {
   push({ data, event }: SseEvent): ChunkBody[] {
     // The format has no such word; some proxies add it.
     if (data === doneData) return [];
-    const json = event === "error" && !/^\s*[{[]/.test(data) ? { error: { message: plainWords(data) } } : jsonIn(data);
+    const json = event === "error" ? reportedError(data) : jsonIn(data);
     const body = this.#reader.read(json, data);
     const usage = this.#reader.complete ? this.#reader.takeUsage() : undefined;
     if (usage !== undefined) body.usage = usage;
@@ -67,6 +67,14 @@ export class GoogleStreamDecoder implements StreamDecoder {
     const usage = this.#reader.takeUsage();
     return usage === undefined ? [] : [{ choices: [], usage }];
   }
+}
+
+/** What an event of that name says, as Google says it: the format has no such name, but proxies in front of it have. */
+function reportedError(data: string): unknown {
+  if (!/^\s*[{[]/.test(data)) return { error: { message: plainWords(data) } };
+  const json = jsonIn(data);
+  const told = objectOf(Array.isArray(json) ? json[0] : json);
+  return told?.["error"] == null ? { error: { message: textOf(told?.["message"]) ?? data } } : json;
 }
 
 class AnswerReader {

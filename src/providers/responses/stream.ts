@@ -81,7 +81,7 @@ export class ResponsesStream implements StreamDecoder {
     if (this.finished || data === doneData) return none;
     if (name === "error" && !isObject(parseJson(data))) throw new UpstreamFault(plainWords(data), 500);
     const event = eventIn(data);
-    const kind = textIn(event, "type") ?? name;
+    const kind = name === "error" ? name : (textIn(event, "type") ?? name);
     if (kind === "error" || kind === "") return report(kind, event, data);
     this.#numbers.see(event["sequence_number"]);
     switch (kind) {

@@ -5,7 +5,7 @@
 import type { Sink } from "../../lib/flow.ts";
 import { formatSseEvent, type SseEvent, SseParser } from "../../lib/sse.ts";
 import type { ChunkBody, Usage } from "../../protocols/chat/schema.ts";
-import { ApiError, readingError, UpstreamFault } from "../../protocols/errors.ts";
+import { ApiError, InvalidAnswer, readingError, UpstreamFault } from "../../protocols/errors.ts";
 import type { NativeEncoder, NativeRewriting } from "../../protocols/protocol.ts";
 import type { StreamDecoder } from "../../providers/provider.ts";
 import type { UpstreamAnswer } from "../client.ts";
@@ -96,8 +96,10 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
 
   protected tell(fault: UpstreamFault | ApiError, events: string[]): void {
     const { encoder, passesFaults, renderFault } = this.#options;
-    if (passesFaults && fault instanceof UpstreamFault && this.#faultEvent !== undefined) {
-      events.push(encoder.passedFault?.(this.#faultEvent) ?? this.#textOf(this.#faultEvent));
+    const event = this.#faultEvent;
+    const isUpstreams = passesFaults && fault instanceof UpstreamFault && event !== undefined;
+    if (isUpstreams && encoder.knowsFault?.(event) !== false) {
+      events.push(encoder.passedFault?.(event) ?? this.#textOf(event));
       encoder.framing?.end(events);
     } else encoder.fault(renderFault(fault), this.#last, events);
   }
@@ -111,6 +113,7 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
       this.#fault(error);
       return;
     }
+    const { encoder } = this.#options;
     let chunk: ChunkBody | undefined;
     for (let at = 0; at < events.length; at += 1) {
       const event = events[at]!;
@@ -129,6 +132,16 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
         events = events.toSpliced(at, 1);
         at -= 1;
         continue;
+      }
+      const name = encoder.nameOf === undefined ? event.event : encoder.nameOf(event);
+      if (name === undefined) {
+        this.#passTexts(events.slice(0, at));
+        this.#fault(new InvalidAnswer("an event without a type"));
+        return;
+      }
+      if (name !== event.event) {
+        this.#rewrite();
+        events = events.with(at, { ...event, event: name });
       }
       this.#last = event;
       if (this.#decoder.finished) {

@@ -1,0 +1,154 @@
+/** Events whose fields, names or errors are damaged or another family's: clients get the whole answer or an error, never a part of it. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import Anthropic from "@anthropic-ai/sdk";
+import { GoogleGenAI } from "@google/genai";
+import OpenAI from "openai";
+import { Troupe } from "../helpers/troupe.ts";
+import { sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { type AgentFamilyName, agentFamilies } from "../helpers/upstreams/agent.ts";
+
+const text = "It is sunny in Oslo.";
+let upstream: UpstreamServer;
+let troupe: Troupe;
+let events: readonly string[];
+
+beforeAll(async () => {
+  upstream = new UpstreamServer(() => sseResponse(events));
+  const baseUrl = upstream.url;
+  troupe = await Troupe.start({
+    providers: {
+      groq: { baseUrl },
+      anthropic: { baseUrl },
+      google: { baseUrl },
+      openai: { baseUrl, modelRules: [{ match: "*", responses_only: true }] },
+    },
+  });
+});
+afterAll(async () => {
+  await troupe[Symbol.asyncDispose]();
+  upstream[Symbol.dispose]();
+});
+
+const accounts = { chat: "groq", anthropic: "anthropic", google: "google", responses: "openai" } as const;
+
+/** The events of a family's whole answer. */
+async function answerOf(family: AgentFamilyName): Promise<string[]> {
+  const whole = await agentFamilies[family].answer({ text }, { model: "m", isStream: true }).text();
+  return whole.split(/(?<=\n\n)/);
+}
+
+type Client = (model: string, id: string) => AsyncGenerator<string>;
+const clients: Record<string, Client> = {
+  async *chat(model, id) {
+    const client = new OpenAI({ baseURL: troupe.baseUrl("gateway"), apiKey: troupe.key, maxRetries: 0 });
+    const body = { model, messages: [{ role: "user" as const, content: "hi" }], stream: true as const };
+    const stream = await client.chat.completions.create(body, { headers: { "service-request-id": id } });
+    for await (const { choices } of stream) yield choices[0]?.delta.content ?? "";
+  },
+  async *responses(model, id) {
+    const client = new OpenAI({ baseURL: troupe.baseUrl("gateway"), apiKey: troupe.key, maxRetries: 0 });
+    const body = { model, input: "hi", stream: true as const, store: false };
+    const stream = await client.responses.create(body, { headers: { "service-request-id": id } });
+    for await (const event of stream) if (event.type === "response.output_text.delta") yield event.delta;
+  },
+  async *messages(model, id) {
+    const client = new Anthropic({ baseURL: `${troupe.url}/gateway`, apiKey: troupe.key, maxRetries: 0 });
+    const body = { model, max_tokens: 100, messages: [{ role: "user" as const, content: "hi" }] };
+    for await (const event of client.messages.stream(body, { headers: { "service-request-id": id } }))
+      if (event.type === "content_block_delta" && event.delta.type === "text_delta") yield event.delta.text;
+  },
+  async *google(model, id) {
+    const httpOptions = { baseUrl: `${troupe.url}/gateway`, headers: { "service-request-id": id } };
+    const client = new GoogleGenAI({ apiKey: troupe.key, httpOptions });
+    for await (const chunk of await client.models.generateContentStream({ model, contents: "hi" }))
+      yield chunk.text ?? "";
+  },
+};
+const families = Object.keys(accounts) as AgentFamilyName[];
+
+/** What a client read, and whether it raised. */
+async function read(client: string, family: AgentFamilyName, id: string) {
+  let found = "";
+  try {
+    for await (const piece of clients[client]!(`${accounts[family]}/m`, id)) found += piece;
+    return { text: found, raised: false };
+  } catch {
+    return { text: found, raised: true };
+  }
+}
+
+let ids = 0;
+
+/** Whatever format the client speaks; what was raised is not kept. */
+async function tryAll(family: AgentFamilyName, given: readonly string[], expected: "whole" | "raised") {
+  events = given;
+  for (const client of Object.keys(clients)) {
+    const id = `odd-${ids++}`;
+    const seen = await read(client, family, id);
+    expect({ client, family, ...(expected === "whole" ? seen : { raised: seen.raised }) }).toEqual({
+      ...{ client, family },
+      ...(expected === "whole" ? { text, raised: false } : { raised: true }),
+    });
+    if (expected === "whole") continue;
+    const asked = upstream.requests.length;
+    await read(client, family, id);
+    expect([client, upstream.requests.length]).toEqual([client, asked + 1]);
+  }
+}
+
+describe.each(families)("%s", (family) => {
+  test("a data field behind other bytes is a fault, not an event less", async () => {
+    const whole = await answerOf(family);
+    for (const before of ["\0\0", "<html>", "HTTP/1.1 200 OK "])
+      for (const at of whole.keys())
+        await tryAll(family, whole.with(at, whole[at]!.replace(/^data:/m, `${before}data:`)), "raised");
+  }, 60_000);
+
+  test("an error of another family's form is one to every client", async () => {
+    const whole = await answerOf(family);
+    const errors = [
+      'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}\n\n',
+      'data: {"error":{"message":"overloaded","type":"server_error"}}\n\n',
+      'data: {"error":{"code":503,"message":"overloaded","status":"UNAVAILABLE"}}\n\n',
+      'event: error\ndata: {"type":"error","code":"server_error","message":"boom","param":null}\n\n',
+      'data: {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}\n\n',
+      "event: error\ndata: boom\n\n",
+    ];
+    for (const error of errors) for (const at of [1, 2]) await tryAll(family, whole.toSpliced(at, 0, error), "raised");
+  }, 60_000);
+});
+
+const at = (whole: readonly string[], words: string) => whole.findIndex((event) => event.includes(words));
+
+test("Messages: an event whose name is missing or another one still comes to its client", async () => {
+  const whole = await answerOf("anthropic");
+  for (const place of whole.keys()) {
+    const unnamed = whole[place]!.replace(/^event: .*\n/, "");
+    await tryAll("anthropic", whole.with(place, unnamed), "whole");
+    await tryAll("anthropic", whole.with(place, `event: x\n${unnamed}`), "whole");
+  }
+  await tryAll(
+    "anthropic",
+    whole.map((event) => event.replace(/^event: .*\n/, "")),
+    "whole",
+  );
+}, 60_000);
+
+test("an event that only its name tells of breaks a stream that passes as it came", async () => {
+  for (const [family, client, words] of [
+    ["anthropic", "messages", "text_delta"],
+    ["responses", "responses", "output_text.delta"],
+  ] as const) {
+    const whole = await answerOf(family);
+    const place = at(whole, words);
+    events = whole.with(place, whole[place]!.replace(/"type":"[^"]*"/, '"type":null'));
+    expect((await read(client, family, `odd-${ids++}`)).raised).toBeTrue();
+  }
+});
+
+test.each(["anthropic", "responses", "chat"] as const)("%s: what is named an error is one", async (family) => {
+  const whole = await answerOf(family);
+  const place = at(whole, family === "chat" ? '"content":"It' : "delta");
+  const unnamed = whole[place]!.replace(/^event: .*\n/, "");
+  await tryAll(family, whole.with(place, `event: error\n${unnamed}`), "raised");
+});
