@@ -62,7 +62,7 @@ async function checkStorage({ store, log, keys }: Services): Promise<Check & { r
   try {
     await store.maintenance.check();
     if (store.maintenance.refusal !== undefined) throw store.maintenance.refusal;
-    return { status: "ok", ...(database !== undefined && { listening: database.isListening }) };
+    return { status: "ok" };
   } catch (error) {
     log.error("storage check failed", { error });
     if (database === undefined) return { status: "failing", message: "The data folder can't be written." };

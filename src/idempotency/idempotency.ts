@@ -41,8 +41,6 @@ export type IdempotencyRules = Config["idempotency"];
 
 /** Interval for finding readers in other processes and flushing events to the store for them. */
 const tickMs = 200;
-/** Interval for finding them where the store notifies of them. */
-const notifiedMs = 1_000;
 const maxRunning = 10_000;
 
 export class Idempotency {
@@ -60,10 +58,6 @@ export class Idempotency {
   readonly #records: StoredRecords;
   /** Calls of other processes that are read here. */
   readonly #joined = new Set<RecordReader>();
-  /** Whether the store notifies of calls that others begin to watch. */
-  readonly #isNotified: (() => boolean) | undefined;
-  /** When it was last asked for them; a monotonic reading. */
-  #askedAt = Number.NEGATIVE_INFINITY;
   /** Claims that are being written, by the same key. */
   readonly #claiming = new Map<string, Promise<void>>();
   readonly #pending: PendingWrites;
@@ -102,7 +96,6 @@ export class Idempotency {
       interruptAbandoned: () => this.interruptAbandoned(),
       discard: (call) => this.#tryStoring(() => this.#rows.discard(call)),
     });
-    this.#isNotified = store.runs.onWatched?.(() => void this.#tryStoring(() => this.#findWatchers()));
     if (streams === undefined) return;
     const onAsked = (stream: string) => this.#byStream.get(stream)?.publish(this.#live!);
     this.#live = new LiveRuns({ streams, clock, log, onAsked });
@@ -394,15 +387,13 @@ export class Idempotency {
   }
 
   async #tick(): Promise<void> {
-    const isDue = this.#clock.monotonic() - this.#askedAt >= notifiedMs;
-    if (isDue || this.#isNotified?.() !== true) await this.#findWatchers();
+    await this.#findWatchers();
     for (const run of this.#runs.values()) run.flush();
     await this.#savePending();
     await this.#pending.releaseAll();
   }
 
   async #findWatchers(): Promise<void> {
-    this.#askedAt = this.#clock.monotonic();
     const watched = new Set(await this.#rows.watched());
     if (watched.size === 0) return;
     for (const run of this.#runs.values()) {

@@ -213,7 +213,7 @@ export class RecordReader {
     await this.#check(next, true);
     if (this.#hasNews(next)) return;
     await this.#watch();
-    await this.#options.records.changed(this.#options.call, this.#options.signal);
+    await this.#options.records.pause(this.#options.signal);
   }
 
   async #watch(): Promise<void> {

@@ -46,11 +46,9 @@ export class StoredRecords {
     return needsStorage(() => this.#rows.watch(id));
   }
 
-  /** Waits until the record may have changed, and not for long. */
-  changed(id: CallId, signal: AbortSignal): Promise<void> {
+  /** Waits for the next poll. */
+  pause(signal: AbortSignal): Promise<void> {
     if (signal.aborted) return Promise.resolve();
-    const changed = this.#rows.changed?.(id, signal);
-    if (changed !== undefined) return changed;
     return new Promise((resolve) => {
       const end = () => {
         cancel();

@@ -130,7 +130,6 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
       log,
       openJournal: () => LedgerJournal.open(config.data, store.processName?.()),
       isShared: store.nodes !== undefined,
-      isAwaited: () => budgets.waiting > 0,
       onWritten: () => budgets.settled(),
     }),
     (one) => one.close(),

@@ -34,10 +34,6 @@ export type DatabaseState = {
   readonly replaced: number;
   /** Whether it answered when it was last asked. */
   readonly isReachable: boolean;
-  /** Whether changes are heard of, and not only asked for. */
-  readonly isListening: boolean;
-  /** How often nothing was heard any more. */
-  readonly deaf: number;
   readonly lease: LeaseState;
 };
 
@@ -85,15 +81,6 @@ export const databaseMetrics: SampledTable<() => DatabaseState> = {
     help: "Whether PostgreSQL answered when it was last asked: 1, or 0.",
     aggregate: "min",
     read: (of) => Number(of().isReachable),
-  },
-  troupe_database_listening: {
-    help: "Whether notifications come: 1, or 0.",
-    aggregate: "max",
-    read: (of) => Number(of().isListening),
-  },
-  troupe_database_deaf_total: {
-    help: "How often notifications were found not to come any more.",
-    read: (of) => of().deaf,
   },
   troupe_lease_losses_total: {
     help: "Leases that lapsed or were taken, with the calls that were held by them.",

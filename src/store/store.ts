@@ -191,18 +191,8 @@ export interface RunRepository {
   body(id: CallId): Promise<Uint8Array | undefined>;
   /** Asks the holder to flush events to the store as they arrive. */
   watch(id: CallId): Promise<void>;
-  /**
-   * Waits until another process' call may have changed, and not for long.
-   * @returns undefined where the store can't tell, so that it has to be looked for
-   */
-  changed?(id: CallId, signal: AbortSignal): Promise<void> | undefined;
   /** This process' calls that other processes watch. */
   watched(): Promise<number[]>;
-  /**
-   * Has a function called when there may be more of them, where the store can tell.
-   * @returns whether it can at the moment; else `watched` has to be asked often
-   */
-  onWatched?(wake: () => void): () => boolean;
   /**
    * Appends events of a running call, or a piece of a whole answer.
    * What was rejected may come through later, in place of what was written there since: so it is appended again as it was.

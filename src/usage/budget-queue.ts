@@ -6,29 +6,28 @@
 import type { Clock } from "../lib/clock.ts";
 import { ClientDisconnected } from "../upstream/client.ts";
 
-export const maxWaitMs = 2_000;
+const maxWaitMs = 2_000;
 const pollMs = 250;
 /** Whoever comes beyond it is refused at once. */
 const maxWaiting = 1_000;
 
 /** @param T what an asking answers */
-type Waiter<T> = {
+type Waiter<T> = PromiseWithResolvers<void> & {
   readonly ask: () => Promise<T>;
-  readonly resolve: (answer: T) => void;
-  readonly reject: (error: unknown) => void;
+  /** The budget that was full when it was last asked for, and the answer then. */
+  budget: string;
   answer: T;
-  /** Nobody waits any more: a client that has left, or the time is over. */
-  isOver: boolean;
   isAsking: boolean;
+  /** Answered; or nobody waits any more: a client that has left, or the time is over. */
+  isOver: boolean;
 };
 
 export class BudgetQueue<T> {
   readonly #clock: Clock;
   /** Names the budget that an answer says to wait for; undefined: there is nothing to wait for. */
   readonly #heldBy: (answer: T) => string | undefined;
-  /** By budget. */
-  readonly #waiting = new Map<string, Waiter<T>[]>();
-  #size = 0;
+  /** In the order in which they came. */
+  readonly #waiting = new Set<Waiter<T>>();
   #cancelPoll: (() => void) | undefined;
   #isServing = false;
   #isWoken = false;
@@ -39,7 +38,7 @@ export class BudgetQueue<T> {
   }
 
   get size(): number {
-    return this.#size;
+    return this.#waiting.size;
   }
 
   /**
@@ -49,51 +48,41 @@ export class BudgetQueue<T> {
   async ask(ask: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     const answer = await ask();
     const budget = this.#heldBy(answer);
-    if (budget === undefined || this.#size >= maxWaiting) return answer;
+    if (budget === undefined || this.size >= maxWaiting) return answer;
     if (signal?.aborted) throw new ClientDisconnected();
-    const { promise, resolve, reject } = Promise.withResolvers<T>();
-    const waiter: Waiter<T> = { ask, resolve, reject, answer, isOver: false, isAsking: false };
+    const waiter: Waiter<T> = { ...Promise.withResolvers(), ask, budget, answer, isAsking: false, isOver: false };
     const end = () => {
       waiter.isOver = true;
-      if (waiter.isAsking) return;
-      if (signal?.aborted) reject(new ClientDisconnected());
-      else resolve(waiter.answer);
+      if (!waiter.isAsking) waiter.resolve();
     };
     const cancelTimer = this.#clock.setTimer(maxWaitMs, end);
     signal?.addEventListener("abort", end);
-    this.#size += 1;
-    this.#add(budget, waiter);
+    this.#waiting.add(waiter);
     this.#poll();
     try {
-      const last = await promise;
-      // It may have been asked for when its client left: the caller ends what was reserved.
-      if (signal?.aborted) throw new ClientDisconnected();
-      return last;
+      await waiter.promise;
     } finally {
-      this.#size -= 1;
+      this.#waiting.delete(waiter);
       cancelTimer();
       signal?.removeEventListener("abort", end);
     }
+    // It may have been asked for when its client left: the caller ends what was reserved.
+    if (signal?.aborted) throw new ClientDisconnected();
+    return waiter.answer;
   }
 
   /** Something was freed. */
   wake(): void {
-    if (this.#waiting.size === 0) return;
+    if (this.size === 0) return;
     this.#isWoken = true;
     if (!this.#isServing) void this.#serve();
-  }
-
-  #add(budget: string, waiter: Waiter<T>): void {
-    const line = this.#waiting.get(budget);
-    if (line === undefined) this.#waiting.set(budget, [waiter]);
-    else line.push(waiter);
   }
 
   #poll(): void {
     this.#cancelPoll ??= this.#clock.setTimer(pollMs, () => {
       this.#cancelPoll = undefined;
       this.wake();
-      if (this.#waiting.size > 0) this.#poll();
+      if (this.size > 0) this.#poll();
     });
   }
 
@@ -102,29 +91,30 @@ export class BudgetQueue<T> {
     this.#isServing = true;
     while (this.#isWoken) {
       this.#isWoken = false;
-      for (const [budget, line] of [...this.#waiting]) {
-        while (line.length > 0 && (await this.#isServed(line[0]!, budget))) line.shift();
-        if (line.length === 0) this.#waiting.delete(budget);
-      }
+      const full = new Set<string>();
+      for (const waiter of this.#waiting) if (!waiter.isOver && !full.has(waiter.budget)) await this.#try(waiter, full);
     }
     this.#isServing = false;
   }
 
-  /** @returns whether it waits no more for that budget */
-  async #isServed(waiter: Waiter<T>, budget: string): Promise<boolean> {
-    if (waiter.isOver) return true;
+  /** @param full takes the budget that has no room for it */
+  async #try(waiter: Waiter<T>, full: Set<string>): Promise<void> {
     waiter.isAsking = true;
     try {
       waiter.answer = await waiter.ask();
     } catch (error) {
+      waiter.isOver = true;
       waiter.reject(error);
-      return true;
+      return;
     }
     waiter.isAsking = false;
-    const heldBy = this.#heldBy(waiter.answer);
-    if (heldBy === undefined || waiter.isOver) waiter.resolve(waiter.answer);
-    else if (heldBy === budget) return false;
-    else this.#add(heldBy, waiter);
-    return true;
+    const budget = this.#heldBy(waiter.answer);
+    if (budget === undefined || waiter.isOver) {
+      waiter.isOver = true;
+      waiter.resolve();
+    } else {
+      waiter.budget = budget;
+      full.add(budget);
+    }
   }
 }

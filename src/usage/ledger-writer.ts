@@ -23,8 +23,6 @@ export type LedgerWriterOptions = {
   readonly openJournal?: () => LedgerJournal | undefined;
   /** Whether others may find the calls of this process, when it has ended, in the store alone. */
   readonly isShared?: boolean;
-  /** Whether somebody waits for lines to be written. */
-  readonly isAwaited?: () => boolean;
   /** Given what is spent of each budget that lines were spent of. */
   readonly onWritten?: (spending: readonly Spending[]) => void;
 };
@@ -35,23 +33,17 @@ export class LedgerWriter {
   readonly #log: Logger | undefined;
   readonly #openJournal: (() => LedgerJournal | undefined) | undefined;
   readonly #isShared: boolean;
-  readonly #isAwaited: (() => boolean) | undefined;
   readonly #onWritten: ((spending: readonly Spending[]) => void) | undefined;
   /** Null: not opened yet, as nothing was noted. */
   #journal: LedgerJournal | undefined | null = null;
   /** Calls under way. */
   readonly #begun = new Set<LedgerLine>();
-  /** Of them those that have a reservation. */
-  readonly #stored = new Set<LedgerLine>();
   /** Of them those that the store is yet to know of: of the time since the last write, and of the one before. */
   #young = new Set<LedgerLine>();
   #older = new Set<LedgerLine>();
   /** Whether all lines that wait are noted. */
   #areNoted = true;
   readonly #waiting: LedgerLine[] = [];
-  /** How many of those that wait end a reservation. */
-  #ends = 0;
-  #isHurried = false;
   /** When the oldest waiting line came, as a monotonic reading. */
   #since = 0;
   #cancelTimer: (() => void) | undefined;
@@ -61,13 +53,12 @@ export class LedgerWriter {
   /** Totals since the start: lines written and lost, and writes that failed. */
   readonly counts = { written: 0, lost: 0, failures: 0 };
 
-  constructor({ ledger, clock, log, openJournal, isShared = false, isAwaited, onWritten }: LedgerWriterOptions) {
+  constructor({ ledger, clock, log, openJournal, isShared = false, onWritten }: LedgerWriterOptions) {
     this.#ledger = ledger;
     this.#clock = clock;
     this.#log = log;
     this.#openJournal = openJournal;
     this.#isShared = isShared;
-    this.#isAwaited = isAwaited;
     this.#onWritten = onWritten;
   }
 
@@ -88,7 +79,6 @@ export class LedgerWriter {
   begin(line: LedgerLine, isStored: boolean): void {
     this.#begun.add(line);
     this.#note(line);
-    if (isStored) this.#stored.add(line);
     if (!this.#isShared || isStored) return;
     this.#young.add(line);
     this.#later();
@@ -96,10 +86,8 @@ export class LedgerWriter {
 
   /** @param begun what the call was noted by at its beginning */
   push(line: LedgerLine, begun?: LedgerLine): void {
-    let isEnd = false;
     if (begun !== undefined) {
       this.#begun.delete(begun);
-      isEnd = this.#stored.delete(begun);
       if (!this.#young.delete(begun)) this.#older.delete(begun);
     }
     if (this.#waiting.length >= maxWaiting) {
@@ -108,27 +96,15 @@ export class LedgerWriter {
     }
     if (this.#waiting.length === 0) this.#since = this.#clock.monotonic();
     this.#waiting.push(line);
-    if (isEnd) this.#ends += 1;
     this.#note(line);
     // Under load lines are written while they are young, and no burst of writes holds up the calls.
-    if (this.#ends > 0 && this.#isAwaited?.() === true) this.#hurry();
     if (this.#waiting.length === batchSize && this.#writing === undefined && !this.#isFailing) this.#soon();
     else this.#later();
   }
 
-  /** Writes what ends reservations, if anything that waits does. Never rejects. */
+  /** Writes what waits, as it may end reservations. Never rejects. */
   settleNow(): Promise<void> | undefined {
-    return this.#ends === 0 || this.#isFailing ? undefined : this.flush();
-  }
-
-  /** Writes what came in this turn of the event loop, as somebody waits for it. */
-  #hurry(): void {
-    if (this.#isHurried || this.#isFailing) return;
-    this.#isHurried = true;
-    setImmediate(() => {
-      this.#isHurried = false;
-      void this.flush();
-    });
+    return this.waiting === 0 || this.#isFailing ? undefined : this.flush();
   }
 
   /** Writes all that waits by now; what the store refuses goes on waiting. Never rejects. */
@@ -196,7 +172,6 @@ export class LedgerWriter {
     if (this.#waiting.length === 0 && begun.length === 0 && this.#young.size === 0) return;
     try {
       this.#journal?.beginWrite(this.#begun);
-      const ends = this.#ends;
       // What comes meanwhile waits for others again: a few lines cost nearly as much as a batch.
       let left = this.#waiting.length;
       do {
@@ -213,7 +188,6 @@ export class LedgerWriter {
         if (left > 0 || begun.length > 0) await nextSlice();
       } while (left > 0 || begun.length > 0);
       this.#isFailing = false;
-      this.#ends -= ends;
       this.#journal?.endWrite();
       if (this.#waiting.length === 0) this.#areNoted = true;
       for (const line of this.#young) this.#older.add(line);

@@ -121,7 +121,6 @@ export class BudgetedCalls implements Part {
       ledger,
       clock: machine,
       isShared: true,
-      isAwaited: () => budgets.waiting > 0,
       onWritten: () => budgets.settled(),
     });
     // Machines are lost with what they noted.

@@ -90,9 +90,9 @@ export class Calls implements Part {
   }
 
   join(node: Node): void {
-    const { path, background, holder, strays, machine } = node;
+    const { path, background, holder, machine } = node;
     const streams = this.#options.live ? this.#cluster.coordination.streamsOf(machine) : undefined;
-    const runs = runRepository({ path, background }, { holder, strays, hints: undefined });
+    const runs = runRepository({ path, background }, holder);
     const idempotency = new Idempotency({ runs }, machine, () => rules, undefined, streams);
     if (this.#cluster.options.mutations?.includes("unknown-calls-stay")) holder.onRenewed.clear();
     this.#nodes.set(node, idempotency);

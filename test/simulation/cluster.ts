@@ -1,7 +1,6 @@
 /** Nodes that share modelled stores, the faults that befall them, and what is found to be wrong. */
 import { Holder } from "../../src/store/postgres/holder.ts";
 import { QueryPool } from "../../src/store/postgres/query-pool.ts";
-import { Strays } from "../../src/store/postgres/strays.ts";
 import { ModelledCoordination } from "./coordination.ts";
 import { Machine, type Place } from "./machine.ts";
 import type { Mutation } from "./mutations.ts";
@@ -82,7 +81,6 @@ export class Node {
   readonly path: QueryPool;
   readonly background: QueryPool;
   readonly holder: Holder;
-  readonly strays: Strays;
   /** Of rate windows. */
   readonly windowPool: QueryPool;
   /** Once it has reached the database, without which none starts. */
@@ -102,7 +100,6 @@ export class Node {
     this.path = poolOf(8, 2_000);
     this.background = poolOf(2, 10_000);
     this.holder = new Holder(poolOf(1, 2_000), "model", machine, leaseMs);
-    this.strays = new Strays(this.background, this.holder, machine);
     this.windowPool = poolOf(2, 1_000);
     this.ready = this.#start();
   }

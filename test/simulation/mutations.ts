@@ -31,6 +31,6 @@ export const mutations = [
   /** What was reserved for a call of unknown cost is free again. */
   "unknown-costs-are-nothing",
   /** What was reserved after its caller gave up stays reserved. */
-  "strays-stay",
+  "orphans-stay",
 ] as const;
 export type Mutation = (typeof mutations)[number];

@@ -95,7 +95,7 @@ describe.skipIf(!isLongForm)("a broken promise is seen", () => {
     ["known-lines-count", "budgets", "all", /have \d+ of .* spent, but the ledger \d+/],
     ["calls-of-the-dead-stay", "budgets", "all", /is not ended/],
     ["unknown-costs-are-nothing", "budgets", "all", /have \d+ of .* spent, but the ledger \d+/],
-    ["strays-stay", "budgets", "all", /is not ended/],
+    ["orphans-stay", "budgets", "all", /is not ended/],
   ];
   test.each(bugs)(
     "%s",

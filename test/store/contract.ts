@@ -1093,7 +1093,7 @@ function sumsOf(lines: readonly LedgerLine[], filter: LedgerFilter, by: readonly
 const byGroup = (sums: readonly LedgerSum[]) =>
   [...sums].sort((a, b) => (a.group.join("\0") < b.group.join("\0") ? -1 : 1));
 
-type MethodOf<Part> = Exclude<keyof Part, "version" | "catchUp" | "leaseTerms" | "holds" | "changed" | "onWatched">;
+type MethodOf<Part> = Exclude<keyof Part, "version" | "catchUp" | "leaseTerms" | "holds">;
 type AnyMethod =
   | MethodOf<Store["keys"]>
   | MethodOf<Store["runs"]>

@@ -5,7 +5,7 @@
  */
 import type { InterruptedCall, LedgerLine } from "../usage.ts";
 import type { Holder } from "./holder.ts";
-import { OwnRows } from "./own-rows.ts";
+import { OrphanedRows } from "./orphaned-rows.ts";
 import type { QueryPool } from "./query-pool.ts";
 
 type Named = Pick<LedgerLine, "requestId" | "attempt">;
@@ -21,7 +21,7 @@ const nameOf = ({ requestId, attempt }: Named) => `${requestId} ${attempt}`;
 export class HeldCalls {
   readonly #pool: QueryPool;
   readonly #holder: Holder;
-  readonly #rows: OwnRows<Named>;
+  readonly #rows: OrphanedRows<Named>;
   #owner = "";
   #mayBeLateUntil = Number.NEGATIVE_INFINITY;
 
@@ -30,8 +30,9 @@ export class HeldCalls {
     this.#pool = pool;
     this.#holder = holder;
     const { clock } = pool.options;
-    this.#rows = new OwnRows<Named>({
+    this.#rows = new OrphanedRows<Named>({
       holder,
+      clock,
       rows: (owner) =>
         pool.run<Named>(
           'select request_id as "requestId", attempt::float8 as attempt from troupe.reservations where owner = $1::text',

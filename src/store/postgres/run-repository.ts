@@ -12,11 +12,9 @@ import type {
   RunTotals,
   StoredEvents,
 } from "../store.ts";
-import { type Hints, hintChannel, watchHint } from "./hints.ts";
 import type { Holder } from "./holder.ts";
-import { OwnRows } from "./own-rows.ts";
+import { OrphanedRows } from "./orphaned-rows.ts";
 import type { QueryPool } from "./query-pool.ts";
-import type { Strays } from "./strays.ts";
 
 type Row = Omit<IdempotencyRecord, "holder"> & { owner: string | null; isAlive: boolean };
 
@@ -50,38 +48,19 @@ const claimOld = `with claimed as (
   gone as (delete from troupe.kept_events where call = (select call from claimed) and run = $8::text)
   ${claimed}`;
 
-const strayClaim = `delete from troupe.kept_calls
-  where scope = $1::text and request_id = $2::text and run = $3::text and state = 'running'`;
-
 export type RunPools = { readonly path: QueryPool; readonly background: QueryPool };
-export type RunTools = {
-  readonly holder: Holder;
-  readonly strays: Strays;
-  /** Where the process can listen. */
-  readonly hints: Hints | undefined;
-};
+const released = `delete from troupe.kept_calls where ${identified} and state = 'running'`;
 
-/** How long a hint is waited for, as it may have been lost; and without hints. */
-const hintedMs = 250;
-const unhintedMs = 50;
-
-/** Tells those who wait for the call; to be named in what is selected, as else it is not run. @param rows of the call, with `watched` */
-const told = (rows: string) =>
-  `told as (select pg_notify('${hintChannel}', ${rows}.call::text) from ${rows} where ${rows}.watched)`;
-
-const released = `with gone as (
-    delete from troupe.kept_calls where ${identified} and state = 'running' returning call, watched), ${told("gone")}
-  select count(*) from told`;
-
-export function runRepository({ path, background }: RunPools, { holder, strays, hints }: RunTools): RunRepository {
+export function runRepository({ path, background }: RunPools, holder: Holder): RunRepository {
   const recordOf = (row: Row | undefined): IdempotencyRecord | undefined => {
     if (row === undefined) return undefined;
     const { owner, isAlive, ...rest } = row;
     const by = owner === null ? null : owner === holder.id ? "self" : isAlive ? "other" : "gone";
     return { ...rest, holder: by, ...(owner !== null && { owner }) };
   };
-  const own = new OwnRows<CallId>({
+  const own = new OrphanedRows<CallId>({
     holder,
+    clock: background.options.clock,
     rows: (owner) =>
       background.run<CallId>(
         "select call::float8 as call, run from troupe.kept_calls where owner = $1::text and state = 'running'",
@@ -109,7 +88,7 @@ export function runRepository({ path, background }: RunPools, { holder, strays, 
     const claiming = path.run<{ call: number | null; isHolding: boolean }>(text, parameters);
     const [found] = await claiming.catch((error) => {
       own.ended(call.run);
-      if (isSent) strays.add({ owner, text: strayClaim, parameters: [call.scope, call.requestId, call.run] });
+      if (isSent) own.lookSoon();
       throw error;
     });
     const { call: number, isHolding } = found!;
@@ -162,20 +141,9 @@ export function runRepository({ path, background }: RunPools, { holder, strays, 
       return row?.body ?? undefined;
     },
     async watch({ call, run }) {
-      const text = `with marked as (
-          update troupe.kept_calls set watched = true where ${identified} and not watched returning owner)
-        select pg_notify('${hintChannel}', '${watchHint}' || owner) from marked where owner is not null`;
+      const text = `update troupe.kept_calls set watched = true where ${identified} and not watched`;
       await path.run(text, [call, run]);
     },
-    ...(hints && {
-      onWatched(wake: () => void) {
-        hints.onWatched = (owner) => {
-          if (owner === holder.id) wake();
-        };
-        return () => hints.isHeard;
-      },
-    }),
-    changed: ({ call }, signal) => hints?.changed(call, hints.isHeard ? hintedMs : unhintedMs, signal),
     async watched() {
       const text = "select call::float8 as call from troupe.kept_calls where owner = $1::text and watched";
       return (await background.run<{ call: number }>(text, [holder.id])).map(({ call }) => call);
@@ -184,12 +152,11 @@ export function runRepository({ path, background }: RunPools, { holder, strays, 
       const [found] = await path.run<{ isHeld: boolean }>(
         `with opened as (
            update troupe.kept_calls set status = 200, headers = $3::text where ${identified} and state = 'running'
-           returning call, run, watched),
-         ${told("opened")},
+           returning call, run),
          appended as (
            insert into troupe.kept_events select call, run, $4::int, $5::bytea from opened
            on conflict (call, run, first_id) do update set data = excluded.data)
-         select exists (select 1 from opened) as "isHeld", (select count(*) from told) as told`,
+         select exists (select 1 from opened) as "isHeld"`,
         [call, run, headers, firstId, data],
       );
       return held(run, found!.isHeld);
@@ -202,22 +169,19 @@ export function runRepository({ path, background }: RunPools, { holder, strays, 
       return row;
     },
     async finish({ call, run }, finished) {
-      const text = `with done as (
-        update troupe.kept_calls set state = 'finished', owner = null, status = $3::int,
+      const text = `update troupe.kept_calls set state = 'finished', owner = null, status = $3::int,
         headers = $4::text, events = $5::int, body_from = $6::int, body = $7::bytea, bytes = $8::bigint, expires_at = $9::bigint
-        where ${identified} and ${unanswered} returning call, watched),
-        ${told("done")}
-        select exists (select 1 from done) as "isDone", (select count(*) from told) as told`;
-      const [row] = await path.run<{ isDone: boolean }>(text, [call, run, ...valuesOf(finished)]);
+        where ${identified} and ${unanswered}`;
+      const { count } = await path.run(text, [call, run, ...valuesOf(finished)]);
       own.ended(run);
-      return row!.isDone;
+      return count > 0;
     },
-    async release({ call, run, owner = "" }) {
+    async release({ call, run }) {
       own.ended(run);
       try {
         await path.run(released, [call, run]);
       } catch (error) {
-        strays.add({ owner, text: released, parameters: [call, run] });
+        own.lookSoon();
         throw error;
       }
     },

@@ -32,7 +32,6 @@ create function troupe.count_key_change() returns trigger language plpgsql as $$
 begin
   update troupe.generations set value = greatest(value + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint)
     where name = 'keys';
-  perform pg_notify('troupe', 'keys');
   return null;
 end $$;
 create trigger keys_changed after insert or delete

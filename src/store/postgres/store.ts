@@ -2,8 +2,7 @@
  * What is remembered, in a PostgreSQL database that several nodes share. Every method is one statement, so that it is atomic, can be
  * sent twice, and needs no connection of its own: a pooler in transaction mode may stand in between.
  *
- * What others changed the process learns by asking twice a second, which works through every pooler; where it can listen, it hears
- * of it sooner.
+ * What others changed the process learns by asking twice a second, which works through every pooler.
  */
 import { SQL } from "bun";
 import type { StoreConfig } from "../../config/config.ts";
@@ -19,7 +18,6 @@ import { budgetRepository } from "./budget-repository.ts";
 import { postgresConversations } from "./conversation-repository.ts";
 import { refusesParameters } from "./errors.ts";
 import { HeldCalls } from "./held-calls.ts";
-import { Hints } from "./hints.ts";
 import { Holder } from "./holder.ts";
 import { type KeyPools, type KeyVersion, postgresKeys } from "./key-repository.ts";
 import { ledgerRepository, removeLedgerDays } from "./ledger-repository.ts";
@@ -28,7 +26,6 @@ import { nodeRepository } from "./node-repository.ts";
 import { placeOf } from "./place.ts";
 import { QueryPool } from "./query-pool.ts";
 import { removeExpiredRuns, runRepository, runTotals } from "./run-repository.ts";
-import { Strays } from "./strays.ts";
 import { postgresWindows } from "./windows.ts";
 
 export type PostgresStore = Store & {
@@ -45,7 +42,6 @@ export type PostgresStore = Store & {
 const pollMs = 500;
 /** Between two askings for requests whose keys nobody knows. */
 const betweenCatchUpsMs = 100;
-const beatMs = 5_000;
 /** Of maintenance, and of whatever no call waits for. */
 const backgroundMs = 10_000;
 const backgroundConnections = 2;
@@ -101,23 +97,8 @@ export async function openPostgresStore(
   );
   isServerAway = () => poll.isFailing;
   await poll.ask();
-  // A pooler gives the connection that listens to others.
-  const hints = takesLimits
-    ? opened.adopt(
-        new Hints({
-          connect: () => connect(settings.url, 1, undefined, "long"),
-          pool: watch,
-          clock,
-          beatMs,
-          onKeys: () => poll.askSoon(),
-        }),
-        (one) => one[Symbol.dispose](),
-      )
-    : undefined;
-  poll.onFailing = () => hints?.hangUp();
   const holder = new Holder(watch, place, clock, settings.leaseSeconds * 1000);
   const calls = new HeldCalls(background, holder);
-  const strays = opened.adopt(new Strays(background, holder, clock), (one) => one[Symbol.dispose]());
   const pools = opened.move();
   let closing: Promise<void> | undefined;
   return {
@@ -128,7 +109,7 @@ export async function openPostgresStore(
     },
     refresh: () => poll.ask(),
     keys: postgresKeys({ path, background }, place, poll),
-    runs: runRepository({ path, background }, { holder, strays, hints }),
+    runs: runRepository({ path, background }, holder),
     conversations: postgresConversations(path),
     budgets: budgetRepository({ path, background }, { calls, hasOneClock }),
     audit: auditRepository(background),
@@ -147,8 +128,6 @@ export async function openPostgresStore(
         late: sum("late"),
         replaced: sum("replaced"),
         isReachable: !isServerAway(),
-        isListening: hints?.isHeard ?? false,
-        deaf: hints?.counts.deaf ?? 0,
         lease: holder.state,
       };
     },
@@ -273,10 +252,6 @@ class KeyPoll implements KeyVersion {
   /** A monotonic reading. */
   #knownAt = Number.NEGATIVE_INFINITY;
   #isFailing = false;
-  #isHinted = false;
-  /** Called at each poll that fails. */
-  onFailing = () => {};
-  #isAsking = false;
   #catchingUp: Promise<void> | undefined;
   /** When it was asked for those last, a monotonic reading. */
   #caughtUpAt = Number.NEGATIVE_INFINITY;
@@ -331,21 +306,6 @@ class KeyPoll implements KeyVersion {
     return ms > 0 ? new Promise((resolve) => this.#clock.setTimer(ms, resolve)) : Promise.resolve();
   }
 
-  /** Asks now, as a hint came. However many come meanwhile, it asks once more after them. */
-  askSoon(): void {
-    this.#isHinted = true;
-    if (this.#isAsking || this.#isClosed) return;
-    this.#isAsking = true;
-    void (async () => {
-      while (this.#isHinted && !this.#isClosed) {
-        this.#isHinted = false;
-        // The next poll says whether the server is away.
-        await this.ask().catch(() => {});
-      }
-      this.#isAsking = false;
-    })();
-  }
-
   close(): void {
     this.#isClosed = true;
     this.#cancelTimer();
@@ -360,7 +320,6 @@ class KeyPoll implements KeyVersion {
     const asking = this.ask().catch(() => this.ask());
     await asking.catch(() => {
       this.#isFailing = true;
-      this.onFailing();
     });
     this.#later();
   }

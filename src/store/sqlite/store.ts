@@ -116,7 +116,7 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
           },
         },
         runs: {
-          ...asynchronous<Omit<RunRepository, "leaseTerms" | "holds" | "changed">>(path, runs, stillThere),
+          ...asynchronous<Omit<RunRepository, "leaseTerms" | "holds">>(path, runs, stillThere),
           leaseTerms,
           holds,
         },

@@ -153,76 +153,25 @@ class Bill {
     this.#items.push({ part: other, count, rate, isFixed });
   }
 
+  /** In integers of any size, so that every sum is exact. */
   cost({ times, per }: Factor): Cost {
-    const { microDollar } = this.#tariff;
-    const { total, parts } =
-      inNumbers(this.#items, Number(times), Number(per), microDollar.number) ??
-      inIntegers(this.#items, times, per, microDollar.exact);
-    const [input, cacheRead, cacheWrite, output, reasoning, audioInput, audioOutput, rest] = parts as Eight;
-    return {
-      total,
-      parts: { input, cacheRead, cacheWrite, output, reasoning, audioInput, audioOutput, other: rest },
-      notes: this.notes,
-    };
+    const unit = this.#tariff.microDollar.exact * per;
+    const exact = costKinds.map(() => 0n);
+    for (const { part, count, rate, isFixed } of this.#items) {
+      exact[part]! += BigInt(Math.round(count)) * rate.exact * (isFixed ? per : times);
+    }
+    const sum = exact.reduce((all, one) => all + one, 0n);
+    const total = (2n * sum + unit) / (2n * unit);
+    const parts = exact.map((one) => Number(one / unit));
+    const lost = exact.map((one) => one % unit);
+    // What rounding leaves goes to the parts that lost most by it.
+    for (let left = total - exact.reduce((all, one) => all + one / unit, 0n); left > 0n; left -= 1n) {
+      let most = 0;
+      for (const [at, one] of lost.entries()) if (one >= lost[most]!) most = at;
+      lost[most] = -1n;
+      parts[most]! += 1;
+    }
+    const named = Object.fromEntries(costKinds.map((kind, at) => [kind, parts[at]!]));
+    return { total: Number(total), parts: named as CostParts, notes: this.notes };
   }
-}
-
-type Eight = [number, number, number, number, number, number, number, number];
-/** In micro-dollars; parts in the order of `costKinds`. */
-type Rounded = { readonly total: number; readonly parts: number[] };
-
-/** @returns undefined where the sum is too large to be exact */
-function inNumbers(items: readonly Item[], times: number, per: number, microDollar: number): Rounded | undefined {
-  const unit = microDollar * per;
-  const parts = [0, 0, 0, 0, 0, 0, 0, 0];
-  const lost = [0, 0, 0, 0, 0, 0, 0, 0];
-  let sum = 0;
-  for (const { part, count, rate, isFixed } of items) {
-    const amount = count * rate.number * (isFixed ? per : times);
-    parts[part]! += amount;
-    sum += amount;
-  }
-  // Nothing is below zero: where the last of the sums is exact, all are.
-  const doubled = 2 * sum + unit;
-  if (!Number.isSafeInteger(doubled)) return undefined;
-  const total = (doubled - (doubled % (2 * unit))) / (2 * unit);
-  let left = total;
-  for (let at = 0; at < parts.length; at++) {
-    const amount = parts[at]!;
-    if (amount === 0) continue;
-    const rest = amount % unit;
-    lost[at] = rest;
-    left -= parts[at] = (amount - rest) / unit;
-  }
-  if (left > 0) for (const at of mostLost(lost, left)) parts[at]! += 1;
-  return { total, parts };
-}
-
-function inIntegers(items: readonly Item[], times: bigint, per: bigint, microDollar: bigint): Rounded {
-  const unit = microDollar * per;
-  const exact = costKinds.map(() => 0n);
-  for (const { part, count, rate, isFixed } of items) {
-    exact[part]! += BigInt(Math.round(count)) * rate.exact * (isFixed ? per : times);
-  }
-  const sum = exact.reduce((all, one) => all + one, 0n);
-  const total = (2n * sum + unit) / (2n * unit);
-  const parts = exact.map((one) => one / unit);
-  const left = Number(total - parts.reduce((all, one) => all + one, 0n));
-  for (const at of mostLost(
-    exact.map((one) => one % unit),
-    left,
-  )) {
-    parts[at]! += 1n;
-  }
-  return { total: Number(total), parts: parts.map(Number) };
-}
-
-/** What rounding leaves goes to the parts that lost most by it. @returns their places */
-function mostLost(lost: (number | bigint)[], left: number): number[] {
-  return Array.from({ length: left }, () => {
-    let most = 0;
-    for (let at = 1; at < lost.length; at++) if (lost[at]! >= lost[most]!) most = at;
-    lost[most] = -1;
-    return most;
-  });
 }

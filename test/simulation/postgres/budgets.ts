@@ -165,7 +165,7 @@ export class BudgetTables {
   }
 
   #ownedBy(owner: string): Result {
-    if (this.#broken.has("strays-stay")) return { rows: [] };
+    if (this.#broken.has("orphans-stay")) return { rows: [] };
     const own = [...this.#held.values()].filter((held) => held.owner === owner);
     return { rows: own.map(({ request_id, attempt }) => ({ requestId: request_id, attempt })) };
   }

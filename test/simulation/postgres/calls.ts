@@ -159,13 +159,12 @@ export class CallTables {
     const row = this.#broken.has("finish-without-fence") ? this.#byNumber.get(call as number) : this.#of(call!, run!);
     const isDone = row?.state === "finished" && !this.#broken.has("own-answers-are-unknown");
     const isOpen = row?.state === "running" || isDone;
-    if (row === undefined || !(isOpen || this.#broken.has("finish-without-fence")))
-      return { rows: [{ isDone: false }] };
+    if (row === undefined || !(isOpen || this.#broken.has("finish-without-fence"))) return changed(0);
     Object.assign(row, { state: "finished", watched: false, status, headers, events, bodyFrom, body, expiresAt });
     this.#give(row, null);
     // How a call failed is no answer: it is told to those who wait, and has expired before it began.
     if (expiresAt !== 0) this.onFinished(row.requestId, row.run, headers as string);
-    return { rows: [{ isDone: true }] };
+    return changed(1);
   }
 
   #interrupt([expiresAt]: readonly Value[]): Result {
@@ -210,14 +209,6 @@ export class CallTables {
   }
 
   readonly statements: readonly Statement[] = [
-    // What a claim left behind whose answer was lost.
-    [
-      "request_id = $2::text and run = $3::text",
-      ([scope, requestId, run]) => {
-        const row = this.#withId(scope!, requestId!);
-        return this.#removeIn("running", row?.run === run ? row : undefined);
-      },
-    ],
     ["insert into troupe.kept_calls as k", (values) => this.#claimNew(values)],
     ["where call = $7::bigint and scope", (values) => this.#claimOld(values)],
     ["state = 'interrupted', owner = null", (values) => this.#interrupt(values)],

@@ -1,12 +1,15 @@
 /**
- * What this process holds, calls or reservations, beside what the database says it holds. A row that it owns and does not know is of
- * nobody: of a statement that the server carried out long after its caller gave up, or that was carried out twice, or of a release that
- * never came through. It would stay for as long as this process lives, so it is released, at a renewal of the lease.
+ * Compares what this process holds, calls or reservations, with what the database says it holds. A row that it owns and does not know is
+ * orphaned: of a statement that the server carried out long after its caller gave up, or that was carried out twice, or of a release that
+ * never came through. It would stay for as long as this process lives, so it is released: at each renewal of the lease, and soon after a
+ * statement that was cut off, as others wait for such a row.
  */
+import type { Clock } from "../../lib/clock.ts";
 import type { Holder } from "./holder.ts";
 
-export type OwnRowsOptions<R> = {
+export type OrphanedRowsOptions<R> = {
   readonly holder: Holder;
+  readonly clock: Clock;
   /** What the database says that is held under that name. */
   readonly rows: (owner: string) => Promise<readonly R[]>;
   readonly nameOf: (row: R) => string;
@@ -15,13 +18,16 @@ export type OwnRowsOptions<R> = {
   readonly isDue?: () => boolean;
 };
 
-export class OwnRows<R> {
-  readonly #options: OwnRowsOptions<R>;
+const retryMs = 250;
+
+export class OrphanedRows<R> {
+  readonly #options: OrphanedRowsOptions<R>;
   /** Under which name each is held, where that matters: from before it is sent until there can't be a row of it. */
   readonly #known = new Map<string, string | undefined>();
   #isLooking = false;
+  #isPlanned = false;
 
-  constructor(options: OwnRowsOptions<R>) {
+  constructor(options: OrphanedRowsOptions<R>) {
     this.#options = options;
     options.holder.onRenewed.add(() => void this.#releaseUnknown());
   }
@@ -44,21 +50,37 @@ export class OwnRows<R> {
     return this.#options.rows(this.#options.holder.id);
   }
 
-  /** Never rejects: what fails is tried at the next renewal. */
-  async #releaseUnknown(): Promise<void> {
+  /** A statement was cut off: looks for what it left until that works, or the lease has lapsed, as then nobody waits for it. */
+  lookSoon(): void {
+    if (this.#isPlanned) return;
+    this.#isPlanned = true;
+    this.#options.clock.setTimer(retryMs, () => void this.#look());
+  }
+
+  async #look(): Promise<void> {
+    const { holder } = this.#options;
+    const isDone = !holder.holds(holder.id) || (await this.#releaseUnknown());
+    this.#isPlanned = false;
+    if (!isDone) this.lookSoon();
+  }
+
+  /** Never rejects. @returns whether all that was found is released; what fails is tried at the next renewal */
+  async #releaseUnknown(): Promise<boolean> {
     const { holder, nameOf, release, isDue } = this.#options;
-    if (this.#isLooking) return;
+    if (this.#isLooking) return false;
     this.#isLooking = true;
     try {
       const { id } = holder;
       // A row that is found was sent before it was asked for, so it is known by now, if it is at all.
       for (const row of isDue?.() === false ? [] : await this.rows()) {
-        if (holder.id !== id) return;
+        if (holder.id !== id) return true;
         if (!this.#known.has(nameOf(row))) await release(row);
       }
       // What was held under another name is lost, and ends without a word.
       for (const [name, owner] of this.#known) if (owner !== undefined && owner !== holder.id) this.#known.delete(name);
+      return true;
     } catch {
+      return false;
     } finally {
       this.#isLooking = false;
     }
