@@ -1,9 +1,9 @@
 /** Records one upstream call: metrics, log fields, and the whole answer for storage. */
 import { truncate } from "../lib/truncate.ts";
+import { StreamFold } from "../protocols/chat/fold.ts";
 import type { ChunkBody, CompletionBody, Usage } from "../protocols/chat/schema.ts";
 import { ApiError, type UpstreamFault } from "../protocols/errors.ts";
 import type { CallObserver, CompletedCall } from "../upstream/observer.ts";
-import { StreamFold } from "../upstream/stream/fold.ts";
 import type { Target } from "../upstream/target.ts";
 import type { Attempt, Outcome, TextMeter, UsageEntry } from "../usage/attempt.ts";
 import { OutputMeter } from "../usage/text-meter.ts";

@@ -1,10 +1,10 @@
 /** Streams that pass as they come, in any pieces. */
 import type { Sink } from "../../src/lib/flow.ts";
+import { StreamFold } from "../../src/protocols/chat/fold.ts";
 import type { ChunkBody } from "../../src/protocols/chat/schema.ts";
 import type { NativeEncoder } from "../../src/protocols/protocol.ts";
 import type { StreamDecoder } from "../../src/providers/provider.ts";
 import type { UpstreamAnswer } from "../../src/upstream/client.ts";
-import { StreamFold } from "../../src/upstream/stream/fold.ts";
 import { NativeStream, type NativeStreamOptions } from "../../src/upstream/stream/native-stream.ts";
 
 /** @param lengths of the pieces; the last one is the rest */

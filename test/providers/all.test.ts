@@ -4,10 +4,10 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { StreamFold } from "../../src/protocols/chat/fold.ts";
 import type { ChunkBody } from "../../src/protocols/chat/schema.ts";
 import { InvalidAnswer, UpstreamFault } from "../../src/protocols/errors.ts";
 import type { AnsweredCall } from "../../src/providers/provider.ts";
-import { StreamFold } from "../../src/upstream/stream/fold.ts";
 import { dataIn } from "../helpers/chat-stream.ts";
 import { decodeStream } from "../helpers/decode-stream.ts";
 import { answeredCases, callOf, type Family, fixtureFamilies } from "../helpers/fixtures.ts";

@@ -1,10 +1,10 @@
 /** Tool calls in answers: whatever an upstream leaves out or leaves empty, every call is found, and has an id of its own. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { StreamFold } from "../../src/protocols/chat/fold.ts";
 import type { CompletionBody } from "../../src/protocols/chat/schema.ts";
 import type { AnsweredCall, RemoteProvider } from "../../src/providers/provider.ts";
 import { providers } from "../../src/providers/registry.ts";
-import { StreamFold } from "../../src/upstream/stream/fold.ts";
 
 const account = { name: "up", baseUrl: "https://up.test", headers: {}, models: [], options: {}, modelRules: [] };
 const remote = (name: string) => providers.find((one) => one.name === name) as RemoteProvider;

@@ -3,10 +3,10 @@
  * never less. Where a format gives no way to notice a damage, that is said here, and nowhere else.
  */
 import { describe, expect, test } from "bun:test";
+import { StreamFold } from "../../src/protocols/chat/fold.ts";
 import type { CompletionBody } from "../../src/protocols/chat/schema.ts";
 import { InvalidAnswer, UpstreamFault } from "../../src/protocols/errors.ts";
 import type { AnsweredCall, RemoteProvider } from "../../src/providers/provider.ts";
-import { StreamFold } from "../../src/upstream/stream/fold.ts";
 import { decodeStream } from "../helpers/decode-stream.ts";
 import { answeredCases, callOf, fixtureFamilies } from "../helpers/fixtures.ts";
 import { Random } from "../helpers/random.ts";

@@ -3,11 +3,11 @@
  * makes, the answer it reads, and a stream cut into pieces in several ways.
  */
 import { describe, expect, test } from "bun:test";
+import { StreamFold } from "../../src/protocols/chat/fold.ts";
 import { checkChatRequest } from "../../src/protocols/chat/request.ts";
 import type { ChunkBody, CompletionBody } from "../../src/protocols/chat/schema.ts";
 import { ApiError, InvalidAnswer, UpstreamFault } from "../../src/protocols/errors.ts";
 import type { AnsweredCall, RemoteProvider } from "../../src/providers/provider.ts";
-import { StreamFold } from "../../src/upstream/stream/fold.ts";
 import { ChatStreamWriter } from "../helpers/chat-stream.ts";
 import { decodeStream } from "../helpers/decode-stream.ts";
 import {

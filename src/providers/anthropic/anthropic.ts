@@ -5,11 +5,10 @@
 import { Type } from "@sinclair/typebox";
 import type { RemoteProvider } from "../provider.ts";
 import { asksForThoughts } from "../thinking-options.ts";
-import { decodeAnswer } from "./answer.ts";
 import { countPrompt, native } from "./native.ts";
 import { encodeRequest } from "./request.ts";
 import { AnthropicRules } from "./rules.ts";
-import { AnthropicStream } from "./stream.ts";
+import { AnthropicStream, decodeAnswer } from "./stream.ts";
 import { ThinkingExtras } from "./thinking.ts";
 
 const extras = Type.Object({

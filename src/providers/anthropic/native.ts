@@ -1,12 +1,11 @@
 /** Calls of clients that speak this format themselves: their bodies go as they came. */
 import { type JsonObject, numberOf, objectOf, textOf } from "../../lib/json/json.ts";
 import type { Call, NativeRoute, TokenCounter, UpstreamRequest } from "../provider.ts";
-import { decodeAnswer } from "./answer.ts";
 import { fitted } from "./fit.ts";
 import { planOutput } from "./output.ts";
 import { callersVersion, encodeBody, outputTokens, sampling, upstreamRequest } from "./request.ts";
 import { anthropicRules } from "./rules.ts";
-import { AnthropicStream } from "./stream.ts";
+import { AnthropicStream, decodeAnswer } from "./stream.ts";
 import { planThinking } from "./thinking.ts";
 
 export const native: NativeRoute = {

@@ -1,10 +1,18 @@
 /**
- * One stream of the Messages API, event by event.
- * Source: https://platform.claude.com/docs/en/build-with-claude/streaming
+ * Answers of the Messages API, event by event; a whole one is read as a message that begins with all of its blocks.
+ * Sources: https://platform.claude.com/docs/en/build-with-claude/streaming, https://platform.claude.com/docs/en/api/messages
  */
-import { type JsonObject, objectOf, parseJson, textOf } from "../../lib/json/json.ts";
+import { type JsonObject, listOf, objectOf, parseJson, textOf } from "../../lib/json/json.ts";
 import type { SseEvent } from "../../lib/sse.ts";
-import type { ChunkBody, Delta, ThinkingBlock, ToolCallDelta, Usage } from "../../protocols/chat/schema.ts";
+import { StreamFold } from "../../protocols/chat/fold.ts";
+import type {
+  ChunkBody,
+  CompletionBody,
+  Delta,
+  ThinkingBlock,
+  ToolCallDelta,
+  Usage,
+} from "../../protocols/chat/schema.ts";
 import { InvalidAnswer } from "../../protocols/errors.ts";
 import { finishReason, servedTier, usageOf } from "../../protocols/messages/ending.ts";
 import type { AnsweredCall, StreamDecoder } from "../provider.ts";
@@ -12,6 +20,7 @@ import { eventIn, objectAt, objectIn, objectsIn, plainWords, textAt, textIn } fr
 import {
   type AnswerReading,
   errorFault,
+  freeText,
   freeTextFromJson,
   isError,
   readingFor,
@@ -26,7 +35,7 @@ type OpenBlock =
   | { readonly kind: "thinking"; text: string; signature: string }
   /** `input` is what the block began with; it counts only when no fragment comes. */
   | { readonly kind: "call"; readonly index: number; readonly input: unknown; begun: boolean }
-  | { readonly kind: "custom"; readonly index: number; json: string }
+  | { readonly kind: "custom"; readonly index: number; readonly input: unknown; json: string }
   | { readonly kind: "answer"; readonly input: unknown; length: number }
   /** Without a place in the public format. */
   | { readonly kind: "other" };
@@ -125,9 +134,32 @@ export class AnthropicStream implements StreamDecoder {
     this.#stopReason = textIn(message, "stop_reason");
     // Blocks stand here already when a server tool's code has called one of the caller's tools:
     // https://platform.claude.com/docs/en/agents-and-tools/tool-use/programmatic-tool-calling
+    return this.#blocks(message);
+  }
+
+  /** @param message with all of its blocks */
+  whole(message: JsonObject): CompletionBody {
+    const fold = new StreamFold();
+    fold.push(this.#blocks(message));
+    this.#count(objectOf(message["usage"]) ?? {});
+    fold.push(this.#finish(message));
+    const { choices, ...rest } = fold.result();
+    const { message: folded, finish_reason } = choices[0]!;
+    const { role, content, refusal, ...fields } = folded;
+    return {
+      choices: [{ index: 0, message: { role, content, ...(refusal && { refusal }), ...fields }, finish_reason }],
+      ...rest,
+    };
+  }
+
+  #blocks(message: JsonObject): ChunkBody[] {
     return objectsIn(message, "content").flatMap((block, at) => {
       const place = `start ${at}`;
-      return [...this.#start(place, block), ...this.#stop(place)];
+      if (block["type"] === "text") textAt(block, "text");
+      const started = this.#start(place, block);
+      const open = this.#open.get(place);
+      if (open?.kind === "text") open.citations.push(...listOf(block["citations"]));
+      return [...started, ...this.#stop(place)];
     });
   }
 
@@ -201,7 +233,7 @@ export class AnthropicStream implements StreamDecoder {
     this.#calls += 1;
     this.#trace.toolUse();
     if (this.#reading.customTools.has(name)) {
-      this.#open.set(index, { kind: "custom", index: call.index, json: "" });
+      this.#open.set(index, { kind: "custom", index: call.index, input, json: "" });
       return [callBody({ ...call, type: "custom", custom: { name, input: "" } })];
     }
     this.#open.set(index, { kind: "call", index: call.index, input, begun: false });
@@ -276,7 +308,12 @@ export class AnthropicStream implements StreamDecoder {
           ? []
           : [callBody({ index: open.index, function: { arguments: JSON.stringify(open.input ?? {}) } })];
       case "custom":
-        return [callBody({ index: open.index, custom: { input: freeTextFromJson(open.json) } })];
+        return [
+          callBody({
+            index: open.index,
+            custom: { input: open.json === "" ? freeText(open.input ?? {}) : freeTextFromJson(open.json) },
+          }),
+        ];
       case "answer": {
         const bodies = open.length > 0 ? [] : this.#text(open, JSON.stringify(open.input ?? {}));
         this.#trace.text(open.length, []);
@@ -303,7 +340,7 @@ export class AnthropicStream implements StreamDecoder {
 
   #finish(delta: JsonObject): ChunkBody[] {
     this.#answered = true;
-    this.#stopReason = delta["stop_reason"];
+    this.#stopReason = textOf(delta["stop_reason"]);
     const finish_reason = finishReason(this.#stopReason, this.#calls > 0);
     const isCut = finish_reason === "length" || finish_reason === "content_filter";
     if (!isCut && this.#open.values().some(isBareCall))
@@ -350,4 +387,15 @@ function deltaBody(delta: Delta): ChunkBody {
 
 function callBody(call: ToolCallDelta): ChunkBody {
   return deltaBody({ tool_calls: [call] });
+}
+
+/** @throws UpstreamFault when the body is an error after all; InvalidAnswer when it is no answer of this format */
+export function decodeAnswer(body: unknown, text: string, call: AnsweredCall): CompletionBody {
+  const answer = objectOf(body) ?? {};
+  if (isError(answer)) throw errorFault(answer, text);
+  const content = objectsIn(answer, "content");
+  if (!Array.isArray(answer["content"]) || (content.length === 0 && textOf(answer["stop_reason"]) === undefined)) {
+    throw new InvalidAnswer("something that is no answer");
+  }
+  return new AnthropicStream(call).whole(answer);
 }

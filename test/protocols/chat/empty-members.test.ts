@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { withoutEmptyMembers } from "../../../src/protocols/chat/empty-members.ts";
+import { StreamFold } from "../../../src/protocols/chat/fold.ts";
 import { checkChatRequest } from "../../../src/protocols/chat/request.ts";
 import type { AnswerMessage, ChunkBody, Delta } from "../../../src/protocols/chat/schema.ts";
 import { calledIn } from "../../../src/protocols/chat/tools.ts";
-import { StreamFold } from "../../../src/upstream/stream/fold.ts";
 import { normaliseCompletion } from "../../../src/upstream/stream/normaliser.ts";
 import { ChatStreamWriter, type Written } from "../../helpers/chat-stream.ts";
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { StreamFold } from "../../../src/protocols/chat/fold.ts";
 import { downgradeChunk, downgradeCompletion, upgradeLegacy } from "../../../src/protocols/chat/legacy-functions.ts";
 import type { ChatRequest, ChunkBody, Delta } from "../../../src/protocols/chat/schema.ts";
-import { StreamFold } from "../../../src/upstream/stream/fold.ts";
 
 const weather = { name: "weather", parameters: { type: "object" } };
 

@@ -2,6 +2,7 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { type JsonObject, listOf, objectOf } from "../../../src/lib/json/json.ts";
+import { StreamFold } from "../../../src/protocols/chat/fold.ts";
 import type { ChunkBody, Delta, FinishReason } from "../../../src/protocols/chat/schema.ts";
 import type { Shown } from "../../../src/protocols/generate-content/candidate.ts";
 import { generateContentBody } from "../../../src/protocols/generate-content/response.ts";
@@ -11,7 +12,6 @@ import {
   GenerateContentEncoder,
   ListFraming,
 } from "../../../src/protocols/generate-content/stream.ts";
-import { StreamFold } from "../../../src/upstream/stream/fold.ts";
 import { Normaliser, normaliseCompletion } from "../../../src/upstream/stream/normaliser.ts";
 import { runs } from "../../helpers/long-form.ts";
 

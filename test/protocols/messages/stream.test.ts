@@ -2,11 +2,11 @@
 import { expect, test } from "bun:test";
 import { MessageStream } from "@anthropic-ai/sdk/lib/MessageStream";
 import fc from "fast-check";
+import { StreamFold } from "../../../src/protocols/chat/fold.ts";
 import type { ChunkBody, CompletionBody, Delta } from "../../../src/protocols/chat/schema.ts";
 import { checkMessages, innerRequest } from "../../../src/protocols/messages/request.ts";
 import { messageBody } from "../../../src/protocols/messages/response.ts";
 import { MessagesEncoder } from "../../../src/protocols/messages/stream.ts";
-import { StreamFold } from "../../../src/upstream/stream/fold.ts";
 import { runs } from "../../helpers/long-form.ts";
 
 const envelope = { id: "msg_1", created: 0, model: "m" };

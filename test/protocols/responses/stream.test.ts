@@ -4,9 +4,9 @@ import fc from "fast-check";
 import { accumulateResponse } from "openai/lib/responses/ResponseAccumulator";
 import type { Response, ResponseStreamEvent } from "openai/resources/responses/responses";
 import { SseParser } from "../../../src/lib/sse.ts";
+import { StreamFold } from "../../../src/protocols/chat/fold.ts";
 import type { ChunkBody, CompletionBody, Delta, FinishReason } from "../../../src/protocols/chat/schema.ts";
 import { responses } from "../../../src/protocols/responses/responses.ts";
-import { StreamFold } from "../../../src/upstream/stream/fold.ts";
 import { Normaliser, normaliseCompletion } from "../../../src/upstream/stream/normaliser.ts";
 import { runs } from "../../helpers/long-form.ts";
 

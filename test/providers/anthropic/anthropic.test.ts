@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import Anthropic, { APIError } from "@anthropic-ai/sdk";
 import type { ContentBlock, Message } from "@anthropic-ai/sdk/resources/messages";
 import fc from "fast-check";
+import { StreamFold } from "../../../src/protocols/chat/fold.ts";
 import type {
   AnswerMessage,
   ChatRequest,
@@ -14,7 +15,6 @@ import { ApiError, InvalidAnswer, UpstreamFault } from "../../../src/protocols/e
 import { anthropic } from "../../../src/providers/anthropic/anthropic.ts";
 import { anthropicRules } from "../../../src/providers/anthropic/rules.ts";
 import type { AnsweredCall } from "../../../src/providers/provider.ts";
-import { StreamFold } from "../../../src/upstream/stream/fold.ts";
 import { type AnsweredCase, answeredCases, exampleResponse } from "../../helpers/fixtures.ts";
 import { runs } from "../../helpers/long-form.ts";
 import { UpstreamServer } from "../../helpers/upstream-server.ts";

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { StreamFold } from "../../../src/protocols/chat/fold.ts";
 import type { ChatRequest } from "../../../src/protocols/chat/schema.ts";
 import { ApiError } from "../../../src/protocols/errors.ts";
 import { builtin } from "../../../src/providers/builtin/builtin.ts";
 import type { Call } from "../../../src/providers/provider.ts";
-import { StreamFold } from "../../../src/upstream/stream/fold.ts";
 
 function callTo(model: string, messages: ChatRequest["messages"], fields: Partial<ChatRequest> = {}): Call {
   return {

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import OpenAI from "openai";
 import type { SseEvent } from "../../../src/lib/sse.ts";
+import { StreamFold } from "../../../src/protocols/chat/fold.ts";
 import type { ChatRequest, ChunkBody, CompletionBody } from "../../../src/protocols/chat/schema.ts";
 import { doneData } from "../../../src/protocols/chat/stream.ts";
 import { InvalidAnswer, UpstreamFault } from "../../../src/protocols/errors.ts";
@@ -10,7 +11,6 @@ import { ThinkTags } from "../../../src/providers/openai-compatible/think-tags.t
 import * as compatible from "../../../src/providers/openai-compatible/upstreams.ts";
 import type { AnsweredCall, RemoteProvider } from "../../../src/providers/provider.ts";
 import { providers } from "../../../src/providers/registry.ts";
-import { StreamFold } from "../../../src/upstream/stream/fold.ts";
 import { answeredCases, exampleResponse } from "../../helpers/fixtures.ts";
 import { runs } from "../../helpers/long-form.ts";
 import { UpstreamServer } from "../../helpers/upstream-server.ts";

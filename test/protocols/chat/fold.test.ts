@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
+import { StreamFold } from "../../../src/protocols/chat/fold.ts";
 import type { ChunkBody } from "../../../src/protocols/chat/schema.ts";
-import { StreamFold } from "../../../src/upstream/stream/fold.ts";
 
 test("a call of an unknown kind is whole, whatever its members are named", () => {
   const fold = new StreamFold();

@@ -1,7 +1,7 @@
 /** Folds the chunks of a stream into a plain answer. */
 import { isObject } from "../../lib/json/json.ts";
 import { ownMember } from "../../lib/own-member.ts";
-import { wholeDetails } from "../../protocols/chat/reasoning-details.ts";
+import { wholeDetails } from "./reasoning-details.ts";
 import type {
   AnswerMessage,
   Choice,
@@ -12,8 +12,8 @@ import type {
   OtherToolCall,
   ToolCall,
   ToolCallDelta,
-} from "../../protocols/chat/schema.ts";
-import { isOtherKind } from "../../protocols/chat/tools.ts";
+} from "./schema.ts";
+import { isOtherKind } from "./tools.ts";
 
 type AnyToolCall = ToolCall | CustomToolCall | OtherToolCall;
 
