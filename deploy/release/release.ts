@@ -42,7 +42,7 @@ export type ReleaseInput = {
   /** Texts that the program itself prints, by their paths in the archive. */
   readonly printed: Readonly<Record<string, string>>;
   readonly targets?: readonly Target[];
-  /** The address that the installer downloads from, as GitHub lays releases out; absent: it must be told. */
+  /** The address that the installer downloads from, as GitHub lays releases out; absent: it must be given. */
   readonly releases?: string;
 };
 
