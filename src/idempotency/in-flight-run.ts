@@ -4,7 +4,7 @@
  * The fastest reader drives the run, so a slow reader slows the upstream; without readers the run drives itself to its end.
  * The whole answer is stored before any reader gets its last event.
  */
-import type { Clock } from "../lib/clock.ts";
+import { type Clock, pause } from "../lib/clock.ts";
 import { Pulled } from "../lib/flow.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { StorageError } from "../store/storage-error.ts";
@@ -189,7 +189,7 @@ export class InFlightRun {
     const until = clock.monotonic() + holdBackMs;
     let how = await this.save();
     while (how === "pending" && clock.monotonic() < until && this.#rows.holds(this.id) && !this.#over) {
-      await new Promise<void>((resolve) => clock.setTimer(retryMs, resolve));
+      await pause(clock, retryMs);
       how = await this.save();
     }
     if (how === "lost") this.#failure = interrupted();

@@ -3,8 +3,9 @@
  * (`src/store/live-streams.ts`). One read waits for all: the node's inbox, and every stream that is followed here. A hint of what
  * the store will say in the end: who follows a stream can always do without it.
  */
-import type { Clock } from "../lib/clock.ts";
+import { type Clock, repeat } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
+import { OnceAMinute } from "../lib/once-a-minute.ts";
 import type { LivePlace, LiveStreams } from "../store/live-streams.ts";
 import { StorageError } from "../store/storage-error.ts";
 import type { Lease } from "../store/store.ts";
@@ -25,8 +26,6 @@ const heartbeatsBetweenListens = 2;
 const maxMissed = 2;
 /** After a failure it is not tried again for so long. */
 export const backOffMs = 500;
-/** Between two lines of the log about such failures. */
-const logEveryMs = 60_000;
 /** One read waits for no more streams than this; who comes later reads the store. */
 const maxFollowed = 1_000;
 /** Bytes of all streams that this node publishes. */
@@ -61,9 +60,9 @@ export class LiveRuns {
   #isRunning = false;
   #isClosed = false;
   #backOffUntil = Number.NEGATIVE_INFINITY;
-  #quietUntil = Number.NEGATIVE_INFINITY;
+  readonly #warnings: OnceAMinute;
   #publishedBytes = 0;
-  #cancelHeartbeat = () => {};
+  #stopHeartbeat = () => {};
   #cancelPause = () => {};
 
   /**
@@ -77,6 +76,7 @@ export class LiveRuns {
     this.#clock = clock;
     this.#log = log;
     this.#onAsked = onAsked;
+    this.#warnings = new OnceAMinute(clock);
     this.#node = clock.newId();
   }
 
@@ -90,7 +90,8 @@ export class LiveRuns {
     if (this.#isRunning || this.#isClosed) return;
     this.#isRunning = true;
     void this.#readNews();
-    this.#heartbeatAfter(0);
+    void this.#listen();
+    this.#stopHeartbeat = repeat(this.#clock, heartbeatMs, () => this.#heartbeat());
   }
 
   /** Lets others find this node under the name by which it holds its calls. */
@@ -161,12 +162,10 @@ export class LiveRuns {
 
   /** @param error where the server can't be reached, nothing else is published for a moment either */
   publishFailed(error: unknown): void {
-    const now = this.#clock.monotonic();
-    if (error instanceof StorageError) this.#backOffUntil = now + backOffMs;
+    if (error instanceof StorageError) this.#backOffUntil = this.#clock.monotonic() + backOffMs;
     this.counts.unpublished += 1;
-    if (now < this.#quietUntil) return;
-    this.#quietUntil = now + logEveryMs;
-    this.#log?.warn("a stream can't be published live; other nodes read it from the database", { error });
+    if (this.#warnings.takes())
+      this.#log?.warn("a stream can't be published live; other nodes read it from the database", { error });
   }
 
   /** Whether what comes next can be relied on to come live, or an answer of the holder is waited for. */
@@ -182,7 +181,7 @@ export class LiveRuns {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    this.#cancelHeartbeat();
+    this.#stopHeartbeat();
     this.#cancelPause();
     this.#isConnected = false;
     for (const followed of this.#followed.values()) followed.notify();
@@ -238,17 +237,9 @@ export class LiveRuns {
     for (const followed of this.#followed.values()) followed.notify();
   }
 
-  #heartbeatAfter(ms: number): void {
-    if (this.#isClosed) return;
-    this.#cancelHeartbeat = this.#clock.setTimer(ms, () => {
-      this.#heartbeat();
-      this.#heartbeatAfter(heartbeatMs);
-    });
-  }
-
   #heartbeat(): void {
     this.#heartbeats += 1;
-    if (this.#heartbeats % heartbeatsBetweenListens === 1) void this.#listen();
+    if (this.#heartbeats % heartbeatsBetweenListens === 0) void this.#listen();
     const now = this.#clock.monotonic();
     for (const followed of this.#followed.values()) {
       if (followed.isOver) continue;

@@ -36,6 +36,42 @@ export const systemClock: Clock = {
 export const isoTime = (ms: number | undefined | null): string | null =>
   ms == null ? null : new Date(ms).toISOString();
 
+/**
+ * Runs a task again and again, each time `ms` after it ended.
+ * @param run never rejects
+ * @param first a run that is under way, which the next one follows
+ * @returns how to stop, which resolves once a run under way has ended
+ */
+export function repeat(
+  clock: Clock,
+  ms: number,
+  run: () => void | Promise<void>,
+  first?: Promise<void>,
+): () => Promise<void> {
+  let isStopped = false;
+  let running = first;
+  let cancelTimer = () => {};
+  const next = () => {
+    if (isStopped) return;
+    cancelTimer = clock.setTimer(ms, () => {
+      const ended = run();
+      if (ended === undefined) next();
+      else running = ended.then(next);
+    });
+  };
+  if (first === undefined) next();
+  else running = first.then(next);
+  return async () => {
+    isStopped = true;
+    cancelTimer();
+    await running;
+  };
+}
+
+/** Resolves after `ms`. */
+export const pause = (clock: Clock, ms: number): Promise<void> =>
+  new Promise((resolve) => void clock.setTimer(ms, resolve));
+
 /** A deadline that is later than this was met by a process that had stood still. */
 const stoodStillMs = 20;
 const graceMs = 50;

@@ -4,7 +4,7 @@
  */
 import { type FSWatcher, readFileSync, watch } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
-import type { Clock } from "./clock.ts";
+import { type Clock, repeat } from "./clock.ts";
 
 export type Watch = { close(): void };
 
@@ -81,13 +81,16 @@ class Debounce {
   readonly #ms: number;
   readonly #run: () => void;
   #cancelTimer = () => {};
-  #cancelPoll = () => {};
+  readonly #stopPolling: () => void;
 
   constructor(clock: Clock, ms: number, run: () => void) {
     this.#clock = clock;
     this.#ms = ms;
     this.#run = run;
-    this.#poll();
+    this.#stopPolling = repeat(clock, pollMs, () => {
+      this.#cancelTimer();
+      run();
+    });
   }
 
   touch(): void {
@@ -97,15 +100,7 @@ class Debounce {
 
   close(): void {
     this.#cancelTimer();
-    this.#cancelPoll();
-  }
-
-  #poll(): void {
-    this.#cancelPoll = this.#clock.setTimer(pollMs, () => {
-      this.#poll();
-      this.#cancelTimer();
-      this.#run();
-    });
+    this.#stopPolling();
   }
 }
 

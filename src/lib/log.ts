@@ -35,17 +35,25 @@ const flushAtSize = 32 * 1024;
 
 /** The same log, with these fields in every line. */
 export function withFields(log: Logger, own: LogFields): Logger {
-  return {
-    debug: (message, fields) => log.debug(message, { ...own, ...fields }),
-    info: (message, fields) => log.info(message, { ...own, ...fields }),
-    warn: (message, fields) => log.warn(message, { ...own, ...fields }),
-    error: (message, fields) => log.error(message, { ...own, ...fields }),
-    flush: () => log.flush(),
-    get dropped() {
-      return log.dropped;
-    },
-  };
+  return loggerOf(
+    (level, message, fields) => log[level](message, { ...own, ...fields }),
+    () => log.flush(),
+    () => log.dropped,
+  );
 }
+
+type WriteLine = (level: LogLevel, message: string, fields?: LogFields) => void;
+
+const loggerOf = (write: WriteLine, flush: () => Promise<void>, dropped: () => number): Logger => ({
+  debug: (message, fields) => write("debug", message, fields),
+  info: (message, fields) => write("info", message, fields),
+  warn: (message, fields) => write("warn", message, fields),
+  error: (message, fields) => write("error", message, fields),
+  flush,
+  get dropped() {
+    return dropped();
+  },
+});
 
 /** What the system writes to a pipe in one piece, even if several processes write to it. Source: pipe(7), PIPE_BUF */
 const wholePiece = 4096;
@@ -115,16 +123,7 @@ export function createLogger(sink: LogSink, options: LogOptions): Logger {
     await flushing;
   };
 
-  return {
-    debug: (message, fields) => write("debug", message, fields),
-    info: (message, fields) => write("info", message, fields),
-    warn: (message, fields) => write("warn", message, fields),
-    error: (message, fields) => write("error", message, fields),
-    flush,
-    get dropped() {
-      return dropped;
-    },
-  };
+  return loggerOf(write, flush, () => dropped);
 }
 
 type LineWriter = (now: number, level: LogLevel, message: string, fields: LogFields) => string;

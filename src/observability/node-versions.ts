@@ -1,8 +1,8 @@
 /**
- * Whether all nodes serve the same. Personas and configuration are files on each of them, and one that was forgotten answers otherwise
+ * Compares what all nodes serve. Personas and configuration are files on each of them, and one that was forgotten answers otherwise
  * than the rest: a warning in the log, in `/health` and in the metrics, and nothing more, as it is usual while nodes are replaced.
  */
-import type { Clock } from "../lib/clock.ts";
+import { type Clock, repeat } from "../lib/clock.ts";
 import type { Logger } from "../lib/log.ts";
 import type { SampledTable } from "../lib/metrics.ts";
 import type { NodeRepository, NodeVersions } from "../store/store.ts";
@@ -18,8 +18,8 @@ export type NodeComparisonOptions = {
 export type NodeDifference = { readonly nodes: number } & { readonly [Part in keyof NodeVersions]: number };
 
 const everyMs = 10_000;
-/** Looks in a row that find a difference until it is told: files reach all nodes within some seconds, but not at once. */
-const looksUntilTold = 3;
+/** Comparisons in a row that find a difference until it is logged: files reach all nodes within some seconds, but not at once. */
+const differencesUntilWarned = 3;
 
 export class NodeComparison {
   readonly #options: NodeComparisonOptions;
@@ -27,10 +27,8 @@ export class NodeComparison {
   #found: NodeDifference = { nodes: 1, program: 0, configuration: 0, personas: 0 };
   /** How many other nodes come before this one, in an order of their names. */
   #rank = 0;
-  #looks = 0;
-  #cancel = () => {};
-  #looking: Promise<void> | undefined;
-  #isClosed = false;
+  #differences = 0;
+  #stop: (() => Promise<void>) | undefined;
 
   constructor(options: NodeComparisonOptions) {
     this.#options = options;
@@ -47,49 +45,45 @@ export class NodeComparison {
     return { nodes: this.#found.nodes, rank: this.#rank };
   }
 
-  /** Tells and looks, now and from then on. Resolves after the first time, and never rejects. */
+  /** Reports this node's versions and compares, now and from then on. Resolves after the first time, and never rejects. */
   start(): Promise<void> {
-    this.#looking = this.#look();
-    return this.#looking;
+    const first = this.#compare();
+    this.#stop = repeat(this.#options.clock, everyMs, () => this.#compare(), first);
+    return first;
   }
 
   async close(): Promise<void> {
-    this.#isClosed = true;
-    this.#cancel();
-    await this.#looking;
+    await this.#stop?.();
     // What stays is not counted after a minute.
     await this.#options.nodes.leave(this.#node).catch(() => {});
   }
 
-  async #look(): Promise<void> {
-    const { nodes, clock, versions } = this.#options;
+  async #compare(): Promise<void> {
+    const { nodes, versions } = this.#options;
     try {
       const own = versions();
       const others = await nodes.tell(this.#node, own);
       this.#rank = others.filter(({ node }) => node < this.#node).length;
       const differing = (part: keyof NodeVersions) => others.filter((other) => other[part] !== own[part]).length;
-      this.#tell({
+      this.#keep({
         nodes: others.length + 1,
         program: differing("program"),
         configuration: differing("configuration"),
         personas: differing("personas"),
       });
     } catch {
-      // The store says elsewhere that it is away; what was known last stays.
+      // The store logs that it is away; what was known last stays.
     }
-    if (this.#isClosed) return;
-    this.#cancel = clock.setTimer(everyMs, () => {
-      this.#looking = this.#look();
-    });
   }
 
-  #tell(found: NodeDifference): void {
+  #keep(found: NodeDifference): void {
     this.#found = found;
     const { program, configuration, personas } = found;
     const isSame = program + configuration + personas === 0;
-    if (isSame && this.#looks >= looksUntilTold) this.#options.log.info("all nodes serve the same again", found);
-    this.#looks = isSame ? 0 : this.#looks + 1;
-    if (this.#looks === looksUntilTold) {
+    if (isSame && this.#differences >= differencesUntilWarned)
+      this.#options.log.info("all nodes serve the same again", found);
+    this.#differences = isSame ? 0 : this.#differences + 1;
+    if (this.#differences === differencesUntilWarned) {
       this.#options.log.warn("other nodes serve another program, configuration or personas than this one", found);
     }
   }

@@ -3,7 +3,7 @@ import type { Config, ListenerConfig } from "../config/config.ts";
 import { changedSettings } from "../config/difference.ts";
 import { formatAddress } from "../config/listeners.ts";
 import type { Services } from "../http/services.ts";
-import { withTimeout } from "../lib/clock.ts";
+import { pause, withTimeout } from "../lib/clock.ts";
 import type { TelemetrySettings } from "../observability/otlp/settings.ts";
 import { Telemetry, telemetryMetrics } from "../observability/otlp/telemetry.ts";
 import { type Certificate, readCertificate } from "./certificate.ts";
@@ -95,7 +95,7 @@ export class RunningServer {
     if (seconds === 0) return;
     this.services.stopping = true;
     for (const listener of this.#listeners) listener.closeAfterAnswers();
-    await new Promise<void>((resolve) => void this.services.clock.setTimer(seconds * 1000, resolve));
+    await pause(this.services.clock, seconds * 1000);
   }
 
   /**
@@ -125,7 +125,7 @@ export class RunningServer {
    */
   async handOff(drainSeconds: number): Promise<number> {
     for (const listener of this.#listeners) listener.handOff();
-    await new Promise<void>((resolve) => void this.services.clock.setTimer(connectionDrainSeconds * 1000, resolve));
+    await pause(this.services.clock, connectionDrainSeconds * 1000);
     return this.stop(drainSeconds);
   }
 }

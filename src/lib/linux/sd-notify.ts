@@ -2,7 +2,7 @@
  * Notifies systemd of the server's state (sd_notify); does nothing where there is no service manager.
  * Source: https://www.freedesktop.org/software/systemd/man/latest/sd_notify.html
  */
-import type { Clock } from "../clock.ts";
+import { type Clock, repeat } from "../clock.ts";
 import { type Libc, openLibc, ptr } from "./libc.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -58,17 +58,7 @@ export class Notifier {
    * @returns how to stop
    */
   keepAlive(clock: Clock): () => void {
-    const every = this.#watchdogMs;
-    if (every === undefined) return () => {};
-    let cancelTimer = () => {};
-    const wait = () => {
-      cancelTimer = clock.setTimer(every, () => {
-        this.#send("WATCHDOG=1");
-        wait();
-      });
-    };
-    wait();
-    return () => cancelTimer();
+    return this.#watchdogMs === undefined ? () => {} : repeat(clock, this.#watchdogMs, () => this.#send("WATCHDOG=1"));
   }
 }
 

@@ -1,6 +1,6 @@
 /**
- * Alerts: each cause is told once when it begins and once when it ends, by signed webhooks. Causes and messages are in the store, so that
- * several nodes tell a cause once, and what was not delivered when a process ended is delivered later. Nothing waits for it.
+ * Alerts: each cause is reported once when it begins and once when it ends, by signed webhooks. Causes and messages are in the store, so
+ * that several nodes report a cause once, and what was not delivered when a process ended is delivered later. Nothing waits for it.
  */
 import { createHash } from "node:crypto";
 import type { AlertsConfig } from "../../config/config.ts";
@@ -14,16 +14,16 @@ export type AlertTools = {
   readonly store: AlertRepository;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Read each time, as a reload may change them; undefined: nobody is told. */
+  /** Read each time, as a reload may change them; undefined: nothing is sent. */
   readonly settings: () => AlertsConfig | undefined;
 };
 
-/** What is told of a cause, by type and content. */
-export type Told = { readonly type: string; readonly data: Readonly<Record<string, unknown>> };
+/** The message about a cause, by type and content. */
+export type Notice = { readonly type: string; readonly data: Readonly<Record<string, unknown>> };
 
 /** After each try that failed; after the last the message is given up. */
 const retrySeconds = [5, 30, 120, 600, 1_800, 3_600, 7_200, 18_000, 36_000, 50_400];
-/** For so long a message is the one's who claimed it. */
+/** A message belongs to who claimed it for so long. */
 const claimMs = 180_000;
 const batchSize = 10;
 /** Messages that wait in memory while the store is away. */
@@ -33,7 +33,7 @@ const sameCauseMs = 600_000;
 
 export class Alerts {
   readonly #tools: AlertTools;
-  /** Causes that the store could not be told of. */
+  /** Causes that the store could not take. */
   readonly #unstored = new Map<string, number>();
   #held: Held[] = [];
   #delivering: Promise<void> | undefined;
@@ -55,9 +55,9 @@ export class Alerts {
     return this.#waiting + this.#held.length;
   }
 
-  /** Tells that something began; nothing where it was told of already. Never rejects. */
-  async begin(cause: string, told: Told): Promise<void> {
-    const message = this.#message(told);
+  /** Reports that something began; nothing where it is reported already. Never rejects. */
+  async begin(cause: string, notice: Notice): Promise<void> {
+    const message = this.#message(notice);
     try {
       if (this.#unstored.has(cause)) return;
       await this.#tools.store.begin(cause, message, this.#destinations());
@@ -67,9 +67,9 @@ export class Alerts {
     }
   }
 
-  /** Tells that it is over; nothing where nobody was told that it began. Never rejects. */
-  async end(cause: string, told: Told): Promise<void> {
-    const message = this.#message(told);
+  /** Reports that it is over; nothing where its beginning was not reported. Never rejects. */
+  async end(cause: string, notice: Notice): Promise<void> {
+    const message = this.#message(notice);
     if (this.#unstored.delete(cause)) {
       this.#hold(`${cause} ended`, message);
       return;
@@ -77,7 +77,7 @@ export class Alerts {
     await this.#tools.store.end(cause, message, this.#destinations()).catch(() => {});
   }
 
-  /** What was told of and has not ended. @throws StorageError */
+  /** The causes that were reported and have not ended. @throws StorageError */
   async causes(): Promise<ReadonlyMap<string, number>> {
     const stored = await this.#tools.store.causes();
     return new Map([...stored.map(({ cause, since }) => [cause, since] as const), ...this.#unstored]);
@@ -105,11 +105,11 @@ export class Alerts {
       }
       this.#waiting = await store.waiting();
     } catch {
-      // The store says elsewhere that it is away.
+      // The store logs that it is away.
     }
   }
 
-  /** To each destination in the order in which they were told; to all at once. */
+  /** Sends to each destination in the order of the messages; to all destinations at once. */
   async #sendAll(messages: readonly (QueuedAlert & { readonly isHeld?: boolean })[]): Promise<void> {
     const ordered = [...messages].sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1));
     const places = [...new Set(ordered.map(({ destination }) => destination))];
@@ -124,7 +124,7 @@ export class Alerts {
     const { store, clock, log, settings } = this.#tools;
     const { secret = "", urls = [] } = settings() ?? {};
     const url = urls.find((one) => nameOf(one) === message.destination);
-    // Nobody is told any more where the configuration names another place.
+    // Dropped where the configuration names another place now.
     const failure = url === undefined ? undefined : await sendWebhook(url, message, secret, clock.now());
     if (url !== undefined && failure === undefined) this.counts.delivered += 1;
     if (failure !== undefined) this.counts.failed += 1;
@@ -155,7 +155,7 @@ export class Alerts {
     }
   }
 
-  #message({ type, data }: Told) {
+  #message({ type, data }: Notice) {
     const { clock } = this.#tools;
     const at = clock.now();
     const body = JSON.stringify({ type, timestamp: new Date(at).toISOString(), data });

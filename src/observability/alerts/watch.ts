@@ -1,7 +1,7 @@
 /** Looks now and then for what operators are alerted of: budgets, providers, the ledger and the storage. Off the path of calls. */
-import type { Clock } from "../../lib/clock.ts";
+import { type Clock, repeat, withTimeout } from "../../lib/clock.ts";
 import type { LedgerLine } from "../../store/usage.ts";
-import type { Alerts, Told } from "./alerts.ts";
+import type { Alerts, Notice } from "./alerts.ts";
 
 /** A budget as it stands, in dollars. */
 export type BudgetState = {
@@ -40,9 +40,9 @@ type Provider = {
   refusals: number;
   lastStatus: number | null;
   succeededAt: number;
-  /** Whether this node has told of its latest failures, or their cause ended elsewhere since: they are told once. */
-  isDownTold: boolean;
-  isRefusedTold: boolean;
+  /** This node has reported its latest failures, or their cause ended elsewhere since: they are reported once. */
+  isDownReported: boolean;
+  isRefusedReported: boolean;
 };
 
 export class AlertWatch {
@@ -53,9 +53,7 @@ export class AlertWatch {
   readonly #providers = new Map<string, Provider>();
   #looks = 0;
   #failedChecks = 0;
-  #looking: Promise<void> | undefined;
-  #cancel = () => {};
-  #isClosed = false;
+  #stop: (() => Promise<void>) | undefined;
 
   constructor(alerts: Alerts, watched: Watched, clock: Clock) {
     this.#alerts = alerts;
@@ -64,20 +62,16 @@ export class AlertWatch {
   }
 
   start(): void {
-    this.#looking = this.#look();
+    this.#stop = repeat(this.#clock, everyMs, () => this.#look(), this.#look());
   }
 
   async close(): Promise<void> {
-    this.#isClosed = true;
-    this.#cancel();
-    // What is under way may take as long as a receiver does; what it had not delivered is delivered later.
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const cancel = this.#clock.setTimer(closeMs, resolve);
-    await Promise.race([this.#looking, promise]);
-    cancel();
+    if (this.#stop === undefined) return;
+    // A delivery under way may take as long as a receiver does; another process delivers it later.
+    await withTimeout(this.#clock, this.#stop(), closeMs);
   }
 
-  /** Told of each attempt when it is over: an addition or two. */
+  /** Counts an attempt when it is over: an addition or two. */
   attempted({ provider, ended, status, at }: Pick<LedgerLine, "provider" | "ended" | "status" | "at">): void {
     if (provider === null) return;
     let known = this.#providers.get(provider);
@@ -87,14 +81,14 @@ export class AlertWatch {
         refusals: 0,
         lastStatus: null,
         succeededAt: 0,
-        isDownTold: false,
-        isRefusedTold: false,
+        isDownReported: false,
+        isRefusedReported: false,
       };
       this.#providers.set(provider, known);
     }
     if (ended === "finished") {
       known.failures = known.refusals = 0;
-      known.isDownTold = known.isRefusedTold = false;
+      known.isDownReported = known.isRefusedReported = false;
       known.succeededAt = at;
     } else if (ended === "broken") {
       known.failures += 1;
@@ -124,10 +118,6 @@ export class AlertWatch {
       }
       await this.#alerts.deliver();
     }
-    if (this.#isClosed) return;
-    this.#cancel = this.#clock.setTimer(everyMs, () => {
-      this.#looking = this.#look();
-    });
   }
 
   async #storage(): Promise<void> {
@@ -157,16 +147,16 @@ export class AlertWatch {
       const refused = `key:${provider}`;
       const isBack = (cause: string) => succeededAt >= (causes.get(cause) ?? Number.POSITIVE_INFINITY);
       const [isDown, isRefused] = [failures >= failuresUntilDown, refusals >= refusalsUntilDown];
-      await this.#set(causes, down, isDown && !seen.isDownTold, isBack(down), {
+      await this.#set(causes, down, isDown && !seen.isDownReported, isBack(down), {
         began: { type: "provider.down", data: { provider, status } },
         ended: { type: "provider.up", data: { provider } },
       });
-      await this.#set(causes, refused, isRefused && !seen.isRefusedTold, isBack(refused), {
+      await this.#set(causes, refused, isRefused && !seen.isRefusedReported, isBack(refused), {
         began: { type: "provider.key_refused", data: { provider, status } },
         ended: { type: "provider.key_accepted", data: { provider } },
       });
-      seen.isDownTold ||= isDown;
-      seen.isRefusedTold ||= isRefused;
+      seen.isDownReported ||= isDown;
+      seen.isRefusedReported ||= isRefused;
     }
   }
 
@@ -198,13 +188,13 @@ export class AlertWatch {
     cause: string,
     isOn: boolean,
     isOver: boolean,
-    told: { readonly began: Told; readonly ended: Told },
+    notices: { readonly began: Notice; readonly ended: Notice },
   ): Promise<void> {
-    if (isOn && !causes.has(cause)) await this.#alerts.begin(cause, told.began);
-    else if (!isOn && isOver && causes.has(cause)) await this.#alerts.end(cause, told.ended);
+    if (isOn && !causes.has(cause)) await this.#alerts.begin(cause, notices.began);
+    else if (!isOn && isOver && causes.has(cause)) await this.#alerts.end(cause, notices.ended);
   }
 }
 
-const storageDown = (kind?: string): Told => ({ type: "storage.down", data: { reason: kind ?? "unusable" } });
+const storageDown = (kind?: string): Notice => ({ type: "storage.down", data: { reason: kind ?? "unusable" } });
 
 const micros = (dollars: number): number => Math.round(dollars * 1_000_000);

@@ -6,7 +6,7 @@
  * Source: https://opentelemetry.io/docs/specs/otlp/ and https://opentelemetry.io/docs/specs/semconv/gen-ai/
  */
 import type { BuildInfo } from "../../build-info.ts";
-import { type Clock, withTimeout } from "../../lib/clock.ts";
+import { type Clock, repeat, withTimeout } from "../../lib/clock.ts";
 import type { Logger } from "../../lib/log.ts";
 import type { SampledTable, Snapshot } from "../../lib/metrics.ts";
 import { OnceAMinute } from "../../lib/once-a-minute.ts";
@@ -54,7 +54,7 @@ export class Telemetry {
   readonly #resource: unknown;
   readonly #startedAt: number;
   #spans: Span[] = [];
-  #cancels: (() => void)[] = [];
+  readonly #stops: (() => void)[] = [];
   readonly #warnings: OnceAMinute;
 
   constructor(options: TelemetryOptions) {
@@ -63,8 +63,10 @@ export class Telemetry {
     this.#resource = resourceOf(settings.resource, build, clock.newId());
     this.#startedAt = clock.now();
     this.#warnings = new OnceAMinute(clock);
-    if (settings.tracesUrl !== undefined) this.#repeat(settings.spanDelayMs, () => this.#sendSpans());
-    if (settings.metricsUrl !== undefined) this.#repeat(settings.metricIntervalMs, () => this.#sendMetrics());
+    if (settings.tracesUrl !== undefined)
+      this.#stops.push(repeat(clock, settings.spanDelayMs, () => this.#sendSpans()));
+    if (settings.metricsUrl !== undefined)
+      this.#stops.push(repeat(clock, settings.metricIntervalMs, () => this.#sendMetrics()));
   }
 
   finish(request: FinishedRequest): void {
@@ -81,21 +83,9 @@ export class Telemetry {
 
   /** Sends what is left. */
   async close(): Promise<void> {
-    for (const cancel of this.#cancels) cancel();
+    for (const stop of this.#stops) stop();
     const sent = Promise.all([this.#sendSpans(), this.#sendMetrics()]);
     await withTimeout(this.#options.clock, sent, shutdownTimeoutMs);
-  }
-
-  #repeat(everyMs: number, run: () => Promise<void>): void {
-    const { clock } = this.#options;
-    const place = this.#cancels.length;
-    const wait = () => {
-      this.#cancels[place] = clock.setTimer(everyMs, () => {
-        wait();
-        void run();
-      });
-    };
-    wait();
   }
 
   async #sendSpans(): Promise<void> {
