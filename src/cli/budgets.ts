@@ -28,17 +28,12 @@ export function setBudget(
   given: string,
   period: BudgetPeriod,
   dollars: number,
-  { json }: Options,
+  options: Options,
 ): Promise<ExitCode> {
-  return withStore(context, async (store, config) => {
-    const scope = await scopeFrom(store, config, given);
-    const before = new BudgetRules(config.budgets, await store.budgets.list()).ofScope(scope);
+  return changeBudget(context, "budget.set", given, period, options, async ({ budgets }, scope, config) => {
+    const before = new BudgetRules(config.budgets, await budgets.list()).ofScope(scope);
     const isNew = !before.some((rule) => rule.period === period);
-    const limit = microsFrom(dollars);
-    await recorded(context, store, config, { act: "budget.set", scope, period }, () =>
-      store.budgets.set({ scope, period, limit, updatedAt: systemClock.now() }, isNew),
-    );
-    await showOne(context, store, config, scope, period, json);
+    await budgets.set({ scope, period, limit: microsFrom(dollars), updatedAt: systemClock.now() }, isNew);
   });
 }
 
@@ -47,15 +42,11 @@ export function topUpBudget(
   given: string,
   period: BudgetPeriod,
   dollars: number,
-  { json }: Options,
+  options: Options,
 ): Promise<ExitCode> {
-  return withStore(context, async (store, config) => {
-    const scope = await scopeFrom(store, config, given);
-    await recorded(context, store, config, { act: "budget.top-up", scope, period }, async () => {
-      const limit = await store.budgets.add({ scope, period }, microsFrom(dollars), systemClock.now());
-      if (limit === undefined) throw new CommandError(`No budget ${scope} ${period} was set: set it first.`);
-    });
-    await showOne(context, store, config, scope, period, json);
+  return changeBudget(context, "budget.top-up", given, period, options, async ({ budgets }, scope) => {
+    const limit = await budgets.add({ scope, period }, microsFrom(dollars), systemClock.now());
+    if (limit === undefined) throw new CommandError(`No budget ${scope} ${period} was set: set it first.`);
   });
 }
 
@@ -63,37 +54,38 @@ export function removeBudget(
   context: Context,
   given: string,
   period: BudgetPeriod,
-  { json }: Options,
+  options: Options,
 ): Promise<ExitCode> {
-  return withStore(context, async (store, config) => {
-    const scope = await scopeFrom(store, config, given);
-    await recorded(context, store, config, { act: "budget.remove", scope, period }, async () => {
-      if (!(await store.budgets.remove({ scope, period })))
-        throw new CommandError(`No budget ${scope} ${period} was set; what the configuration says is changed there.`);
-    });
-    context.io.stderr.write(`${scope} ${period} is removed.\n`);
-    if (json) await showOne(context, store, config, scope, period, json);
+  return changeBudget(context, "budget.remove", given, period, options, async ({ budgets }, scope) => {
+    if (!(await budgets.remove({ scope, period })))
+      throw new CommandError(`No budget ${scope} ${period} was set; what the configuration says is changed there.`);
   });
 }
 
-type ActOn = { readonly act: string; readonly scope: string; readonly period: BudgetPeriod };
-
-/** Makes a change, and writes its audit line. */
-async function recorded(
+/** Changes one budget, writes its audit line, and shows the budget. */
+function changeBudget(
   context: Context,
-  store: Store,
-  config: Config,
-  { act, scope, period }: ActOn,
-  change: () => Promise<unknown>,
-): Promise<void> {
-  const told = async () => {
-    const rules = (await rulesIn(store, config)).filter((rule) => rule.scope === scope && rule.period === period);
-    const [one] = await statesOf(store, rules);
-    return one && { object: "budget", ...budgetJson(one, null) };
-  };
-  const before = await told();
-  await change();
-  await record(context, store, { act, subject: `${scope}/${period}`, before, after: await told() });
+  act: string,
+  given: string,
+  period: BudgetPeriod,
+  { json }: Options,
+  change: (store: Store, scope: string, config: Config) => Promise<void>,
+): Promise<ExitCode> {
+  return withStore(context, async (store, config) => {
+    const scope = await scopeFrom(store, config, given);
+    const rules = async () =>
+      (await rulesIn(store, config)).filter((rule) => rule.scope === scope && rule.period === period);
+    const audited = async () => {
+      const [one] = await statesOf(store, await rules());
+      return one && { object: "budget", ...budgetJson(one, null) };
+    };
+    const before = await audited();
+    await change(store, scope, config);
+    await record(context, store, { act, subject: `${scope}/${period}`, before, after: await audited() });
+    const isRemoved = act === "budget.remove";
+    if (isRemoved) context.io.stderr.write(`${scope} ${period} is removed.\n`);
+    if (!isRemoved || json) await show(context, store, await rules(), json);
+  });
 }
 
 /** @throws UsageError for what is no scope, KeyError for what fits no key or several */
@@ -108,18 +100,6 @@ async function scopeFrom(store: OpenedStore, config: Config, given: string): Pro
 
 async function rulesIn(store: Store, config: Config): Promise<readonly Rule[]> {
   return new BudgetRules(config.budgets, await store.budgets.list()).all();
-}
-
-async function showOne(
-  context: Context,
-  store: Store,
-  config: Config,
-  scope: string,
-  period: BudgetPeriod,
-  json?: boolean,
-): Promise<void> {
-  const rules = (await rulesIn(store, config)).filter((rule) => rule.scope === scope && rule.period === period);
-  await show(context, store, rules, json);
 }
 
 const statesOf = (store: Store, rules: readonly Rule[]): Promise<BudgetState[]> =>
