@@ -19,7 +19,7 @@ import type {
 import { ApiError } from "../protocols/errors.ts";
 import { damaged, pack, unpackText } from "../store/packing.ts";
 import { asUnavailable, needsStorage } from "../store/require-storage.ts";
-import { StorageError } from "../store/storage-error.ts";
+import { located, rowWords, StorageError } from "../store/storage-error.ts";
 import type { ConversationRepository, SettledTurn, Turn, TurnState } from "../store/store.ts";
 import { checkLimit, type ListOf, type Paging, pageAfter, pageOf, unknownCursor } from "./pages.ts";
 
@@ -106,13 +106,13 @@ export class Conversations {
     if (turn.state !== "finished") throw ApiError.invalidValue("previous_response_id", unfinished[turn.state](id));
     const messages: Message[] = [];
     let characters = 0;
-    for (const { input, completion } of await needsStorage(() => this.#rows.chain(id))) {
-      const [said, answered] = [textOf(input), textOf(completion)];
+    for (const { id: turnId, input, completion } of await needsStorage(() => this.#rows.chain(id))) {
+      const [said, answered] = [textOf(turnId, input), textOf(turnId, completion)];
       characters += said.length + answered.length;
       if (characters > maxHistoryCharacters) {
         throw ApiError.invalidValue("previous_response_id", "The conversation has grown too long to be continued.");
       }
-      messages.push(...parsed<Message[]>(said), answerOf(parsed<ChatCompletion>(answered)));
+      messages.push(...parsed<Message[]>(turnId, said), answerOf(parsed<ChatCompletion>(turnId, answered)));
     }
     await this.#touch(id);
     return { id, messages, upstream: upstreamOf(turn) };
@@ -196,7 +196,7 @@ export class Conversations {
     if (known !== undefined || !isPlainText(id)) return known;
     const turn = await needsStorage(() => this.#turnOfItem(nameOf(holder), id, answer, format));
     if (turn === undefined || turn.shown === null) return undefined;
-    this.#noteItems(holder, itemsIn(parsed<JsonObject>(textOf(turn.shown))));
+    this.#noteItems(holder, itemsIn(contentOf<JsonObject>(turn.id, turn.shown)));
     return this.#items.get(`${nameOf(holder)} ${id}`);
   }
 
@@ -223,7 +223,7 @@ export class Conversations {
   /** @param format only answers of that format are found @throws ApiError not_found, storage_unavailable */
   async getShown(holder: Holder, id: string, format: string): Promise<ShownAnswer> {
     const turn = await this.#find(holder, id, format);
-    return { id, state: turn.state, answer: parsed<JsonObject>(textOf(turn.shown!)) };
+    return { id, state: turn.state, answer: contentOf<JsonObject>(id, turn.shown!) };
   }
 
   /**
@@ -244,11 +244,11 @@ export class Conversations {
     const all = turns.flatMap((turn) => {
       const isLast = turn.id === id;
       if (turn.shown !== null) {
-        const { items } = parsed<{ items: JsonObject[] }>(textOf(turn.request));
-        return isLast ? items : [...items, ...(parsed<{ output: JsonObject[] }>(textOf(turn.shown)).output ?? [])];
+        const { items } = contentOf<{ items: JsonObject[] }>(turn.id, turn.request);
+        return isLast ? items : [...items, ...(contentOf<{ output: JsonObject[] }>(turn.id, turn.shown).output ?? [])];
       }
-      const said = parsed<Message[]>(textOf(turn.input));
-      return itemsOf([...said, answerOf(parsed<ChatCompletion>(textOf(turn.completion)))], turn.id);
+      const said = contentOf<Message[]>(turn.id, turn.input);
+      return itemsOf([...said, answerOf(contentOf<ChatCompletion>(turn.id, turn.completion))], turn.id);
     });
     return pageAfter(all as (JsonObject & { id: string })[], paging, limit);
   }
@@ -275,9 +275,9 @@ export class Conversations {
     const limit = checkLimit(paging.limit);
     await this.#find(holder, id, "chat");
     const turns = await needsStorage(() => this.#rows.chain(id));
-    const all = turns.flatMap(({ input, completion }, at) => {
-      const said = parsed<Message[]>(textOf(input));
-      return at === turns.length - 1 ? said : [...said, answerOf(parsed<ChatCompletion>(textOf(completion)))];
+    const all = turns.flatMap(({ id: turnId, input, completion }, at) => {
+      const said = contentOf<Message[]>(turnId, input);
+      return at === turns.length - 1 ? said : [...said, answerOf(contentOf<ChatCompletion>(turnId, completion))];
     });
     const shownMessages = all.map((message, at) => shownMessage(message, `${id}-${at}`));
     return pageAfter(shownMessages, paging, limit);
@@ -395,8 +395,8 @@ function shownOf(request: ChatRequest, requestId: string): Record<string, unknow
 
 function shown(turn: Turn): StoredCompletion {
   return {
-    ...parsed<ChatCompletion>(textOf(turn.completion)),
-    ...parsed<{ request_id: string }>(textOf(turn.request)),
+    ...contentOf<ChatCompletion>(turn.id, turn.completion),
+    ...contentOf<{ request_id: string }>(turn.id, turn.request),
     metadata: JSON.parse(turn.metadata) as Metadata,
   };
 }
@@ -420,20 +420,23 @@ const textIn = (parts: readonly { type: string; text?: string }[]) => parts.map(
 const notFound = (id: string, param = "", format = "chat") =>
   ApiError.notFound(`There is no stored ${format === "chat" ? "completion" : "response"} '${truncate(id)}'.`, param);
 
-/** @throws ApiError storage_unavailable when it is damaged */
-function textOf(packed: Uint8Array): string {
+/** @param id the turn's @throws ApiError storage_unavailable when it is damaged */
+function textOf(id: string, packed: Uint8Array): string {
   try {
     return unpackText(packed);
   } catch (error) {
-    throw asUnavailable(error);
+    throw asUnavailable(located(error, rowWords("turns", [id])));
   }
 }
 
-/** @throws ApiError storage_unavailable when it is damaged */
-function parsed<T>(text: string): T {
+/** @param id the turn's @throws ApiError storage_unavailable when it is damaged */
+function parsed<T>(id: string, text: string): T {
   try {
     return JSON.parse(text) as T;
   } catch (error) {
-    throw asUnavailable(damaged(error));
+    throw asUnavailable(located(damaged(error), rowWords("turns", [id])));
   }
 }
+
+/** What a turn holds, as its columns have it. @throws ApiError storage_unavailable when it is damaged */
+const contentOf = <T>(id: string, packed: Uint8Array): T => parsed<T>(id, textOf(id, packed));

@@ -4,7 +4,7 @@ import type { Logger } from "../lib/log.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { damaged, unpackAside } from "../store/packing.ts";
 import { asUnavailable, needsStorage } from "../store/require-storage.ts";
-import { StorageError } from "../store/storage-error.ts";
+import { located, rowWords, StorageError } from "../store/storage-error.ts";
 import type { CallId, IdempotencyRecord, RunRepository } from "../store/store.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
 import { takeFailure } from "./failure-record.ts";
@@ -103,7 +103,8 @@ export class StoredRecords {
   async #read<T>(call: IdempotencyRecord, read: () => T | Promise<T>): Promise<T> {
     try {
       return await read();
-    } catch (error) {
+    } catch (cause) {
+      const error = located(cause, rowWords("kept_calls", [call.call]));
       if (!(error instanceof StorageError && error.kind === "corrupt") || call.state !== "finished") {
         throw asUnavailable(error);
       }

@@ -25,6 +25,8 @@ export class StorageError extends Error {
   readonly kind: StorageErrorKind;
   /** The database file, or a database server's address without its password. */
   readonly path: string;
+  /** Which table or row is at fault, where that is known. */
+  where: string | undefined;
 
   constructor(kind: StorageErrorKind, path: string, message: string, cause?: unknown) {
     super(message, cause === undefined ? undefined : { cause });
@@ -97,6 +99,22 @@ export function asFolderError(error: unknown, folder: string, path: string): unk
   const kind = code === "ENOSPC" || code === "EDQUOT" ? "full" : code === "EROFS" ? "readonly" : "missing";
   const advice = "check that it is a writable folder of this user, or name another with --data";
   return new StorageError(kind, path, `The data folder ${folder} can't be used (${code}): ${advice}.`, error);
+}
+
+/** Names a row as errors do, or its table alone. @param key the values that name it; none: nobody knows which one it is */
+export const rowWords = (table: string, key: readonly unknown[] = []): string =>
+  `${key.length === 0 ? "" : `the row ${key.map((value) => JSON.stringify(value)).join(", ")} of `}the table ${table}`;
+
+/**
+ * Says where the data or the program is at fault. The log alone shows it, as clients are given errors of our own.
+ * @param where in words; the innermost place stays @returns anything else as it is, outages too: no place explains them
+ */
+export function located(error: unknown, where: string | undefined): unknown {
+  if (!(error instanceof StorageError) || error.isOutage || error.where !== undefined || where === undefined)
+    return error;
+  const found = new StorageError(error.kind, error.path, `${error.message} At fault is ${where}.`, error);
+  found.where = where;
+  return found;
 }
 
 /** Runs `work`. @throws StorageError in place of SQLite's own errors */

@@ -4,7 +4,7 @@
  */
 
 import { DataError } from "../data-error.ts";
-import { StorageError } from "../storage-error.ts";
+import { rowWords, StorageError } from "../storage-error.ts";
 import { hasBytes, hashOf, keepableRow, keyOf, type MovedTable, movedTables, type Row } from "../tables.ts";
 import type { LedgerRepository } from "../usage.ts";
 
@@ -127,9 +127,8 @@ async function put(target: MoveTarget, table: MovedTable, rows: readonly Row[]):
     if (!(error instanceof StorageError) || error.kind !== "unusable") throw error;
     for (const row of rows) {
       await target.put(table, [row]).catch((cause) => {
-        const name = keyOf(table, row).map((value) => JSON.stringify(value));
-        const message = `The row ${name.join(", ")} of the table ${table.name} can't be carried to ${target.place}: ${(cause as Error).message}`;
-        throw new DataError(message);
+        const what = rowWords(table.name, keyOf(table, row)).replace(/^the/, "The");
+        throw new DataError(`${what} can't be carried to ${target.place}: ${(cause as Error).message}`);
       });
     }
   }

@@ -7,8 +7,9 @@
 import type { SQL } from "bun";
 import { type Clock, setDeadline } from "../../lib/clock.ts";
 import { type ServerUse, serverSeconds } from "../metrics.ts";
+import { faultPlace } from "../shared/fault-place.ts";
 import type { Parameter, Parameters, Rows, Sql } from "../shared/sql.ts";
-import { StorageError, type StorageErrorKind } from "../storage-error.ts";
+import { located, StorageError, type StorageErrorKind } from "../storage-error.ts";
 import { asPostgresError, away, isAway, isReadOnly, isUndone } from "./errors.ts";
 
 type Ask = <R>(text: string, parameters?: readonly Parameter[]) => Promise<Rows<R>>;
@@ -79,7 +80,7 @@ export class QueryPool implements Sql {
     } catch (error) {
       if (error instanceof StorageError && refusals.has(error.kind))
         this.#refused = { text, error, at: this.options.clock.monotonic() };
-      throw error;
+      throw located(error, faultPlace(text, typeof parameters === "function" ? [] : parameters));
     }
   }
 

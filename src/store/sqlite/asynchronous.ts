@@ -1,5 +1,5 @@
 /** SQLite answers at once, and the interfaces of the store are asynchronous: this stands in between. */
-import { asStorageError } from "../storage-error.ts";
+import { asStorageError, located, rowWords } from "../storage-error.ts";
 
 /** A repository whose methods may return at once. */
 export type Synchronous<R> = {
@@ -12,8 +12,10 @@ export type Synchronous<R> = {
  * The same methods, returning promises; each does its work before it returns. They reject with StorageError in place of
  * SQLite's errors.
  * @param before runs first, and may throw
+ * @param table which one they are about
  */
-export function asynchronous<R>(path: string, methods: Synchronous<R>, before = () => {}): R {
+export function asynchronous<R>(path: string, methods: Synchronous<R>, before = () => {}, table?: string): R {
+  const where = table === undefined ? undefined : rowWords(table);
   const entries = Object.entries(methods).map(([name, method]) => [
     name,
     async (...args: unknown[]) => {
@@ -21,7 +23,7 @@ export function asynchronous<R>(path: string, methods: Synchronous<R>, before = 
         before();
         return await (method as (...args: unknown[]) => unknown)(...args);
       } catch (error) {
-        throw asStorageError(error, path);
+        throw located(asStorageError(error, path), where);
       }
     },
   ]);

@@ -1,7 +1,8 @@
 /** Runs the statements in SQLite that both databases share; each does its work before it returns. */
 import type { Database, SQLQueryBindings, Statement } from "bun:sqlite";
+import { faultPlace } from "../shared/fault-place.ts";
 import { type Parameter, type Rows, type Sql, sqliteText } from "../shared/sql.ts";
-import { asStorageError } from "../storage-error.ts";
+import { asStorageError, located } from "../storage-error.ts";
 
 export type Run = <R>(text: string, given: readonly Parameter[]) => Rows<R>;
 
@@ -23,12 +24,16 @@ export function sqliteSql(database: Database, path: string, before: () => void):
     return statement;
   };
   const run: Run = <R>(text: string, given: readonly Parameter[]) => {
-    const statement = prepared(text);
-    const values = given.slice(0, statement.paramsCount);
-    if (statement.columnNames.length === 0)
-      return Object.assign([], { count: statement.run(...values).changes }) as Rows<R>;
-    const rows = statement.all(...values) as R[];
-    return Object.assign(rows, { count: rows.length });
+    try {
+      const statement = prepared(text);
+      const values = given.slice(0, statement.paramsCount);
+      if (statement.columnNames.length === 0)
+        return Object.assign([], { count: statement.run(...values).changes }) as Rows<R>;
+      const rows = statement.all(...values) as R[];
+      return Object.assign(rows, { count: rows.length });
+    } catch (error) {
+      throw located(asStorageError(error, path), faultPlace(text, given));
+    }
   };
   const transaction = database.transaction((work: (run: Run) => unknown) => work(run));
   const checked = async <T>(work: () => T): Promise<T> => {

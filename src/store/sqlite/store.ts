@@ -116,14 +116,14 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
           },
         },
         runs: {
-          ...asynchronous<Omit<RunRepository, "leaseTerms" | "holds">>(path, runs, stillThere),
+          ...asynchronous<Omit<RunRepository, "leaseTerms" | "holds">>(path, runs, stillThere, "kept_calls"),
           leaseTerms,
           holds,
         },
         conversations,
         budgets: {
           ...afterChanges(budgetRows(sql), budgetChanges, changed),
-          ...asynchronous<Reservations>(path, reservations(database, shared, lock), stillThere),
+          ...asynchronous<Reservations>(path, reservations(database, shared, lock), stillThere, "spending"),
         },
         audit: auditRepository(sql),
         alerts: alertRepository(sql),
@@ -139,6 +139,7 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
             },
           },
           stillThere,
+          "ledger",
         ),
         maintenance: {
           ...asynchronous<FileMaintenance>(path, maintenanceOf(database), whileOpen),

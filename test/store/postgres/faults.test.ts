@@ -118,6 +118,20 @@ describe.skipIf(!hasPostgres)("between the store and PostgreSQL", () => {
     expect(proxy.connections).toBeGreaterThan(before);
   });
 
+  on("what the server does not take is named by table and row", async ({ store }) => {
+    const failed = (work: Promise<unknown>) =>
+      work.then(
+        () => "",
+        ({ message }: Error) => message,
+      );
+    expect(await failed(store.keys.insert(keyRow("a\0")))).toEndWith(
+      ' At fault is the row "a\\u0000" of the table keys.',
+    );
+    expect(await failed(store.conversations.find("a\0", "b", 0))).toMatch(
+      / At fault is the row "b" of the table turns\.$/,
+    );
+  });
+
   on("one poll that is late has nobody refused unasked", async ({ proxy }) => {
     // What is new has time enough, on a busy machine too.
     const settings = { pool: 2, statementSeconds: 2, leaseSeconds: 15, keysWithoutDatabaseSeconds: 60 };
