@@ -7,13 +7,13 @@ import {
   embeddingsAnswer,
   formatOf,
   hasOtherForm,
+  hasUsage,
   reformed,
-  tellsUsage,
   textsOf,
   withUsage,
 } from "../protocols/embeddings.ts";
 import { InvalidAnswer, readingError } from "../protocols/errors.ts";
-import type { Source } from "../protocols/source.ts";
+import { restoreLarge, type Source } from "../protocols/source.ts";
 import type { EmbeddingsFormat } from "../providers/provider.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
 import { estimateTexts } from "../usage/estimate.ts";
@@ -36,7 +36,7 @@ export async function embed(
   const relay = relayTo(services, context, caller, request.model, bounds, inputMeter(source));
   const { embeddings } = relay.provider;
   if (embeddings !== undefined) {
-    if (source.large !== undefined) await source.large.restore([source.parsed]);
+    await restoreLarge(source);
     return embedInBatches(services, context, relay, embeddings, request, source, signal);
   }
   const sent = jsonRequest(relay, "embeddings", source);
@@ -44,9 +44,9 @@ export async function embed(
   const answer = await wholeVia(services, context, relay, sending, "embeddings");
   const { name } = relay.bound.account;
   const formed = inFormAsked(answer, request, name);
-  if (answer.status >= 300 || tellsUsage(Buffer.from(answer.body.buffer, answer.body.byteOffset, answer.body.length)))
+  if (answer.status >= 300 || hasUsage(Buffer.from(answer.body.buffer, answer.body.byteOffset, answer.body.length)))
     return formed;
-  if (source.large !== undefined) await source.large.restore([source.parsed]);
+  await restoreLarge(source);
   const told = objectOf(parseJson(textOf(formed.body)));
   if (told === undefined) return formed;
   const { tokens, mark } = await estimated(services, request);

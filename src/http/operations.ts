@@ -7,7 +7,7 @@ import type { SurfaceName } from "../config/config.ts";
 import { boundaryOf } from "../lib/multipart.ts";
 import { checkEmbeddings } from "../protocols/embeddings.ts";
 import { ApiError } from "../protocols/errors.ts";
-import type { Source } from "../protocols/source.ts";
+import { restoreLarge, type Source } from "../protocols/source.ts";
 import type { Operation } from "../providers/provider.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
 import { admit } from "./authenticate.ts";
@@ -82,7 +82,7 @@ async function operate(
   if (boundary !== undefined) return passForm(services, context, caller, operation, boundary, finish);
   const { limits } = services.live.config;
   const source = await readJson(context, limits);
-  if (source.large !== undefined && isIdentified(context)) await source.large.restore([source.parsed]);
+  if (isIdentified(context)) await restoreLarge(source);
   // From here on silence is the upstream's, which has deadlines of its own.
   context.setIdleTimeout(0);
   const asked = { caller, operation, source };

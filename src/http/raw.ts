@@ -9,7 +9,7 @@ import { parseJson } from "../lib/json/json.ts";
 import { decodedText } from "../lib/percent.ts";
 import { truncate } from "../lib/truncate.ts";
 import { ApiError } from "../protocols/errors.ts";
-import { respell } from "../protocols/source.ts";
+import { respell, restoreLarge } from "../protocols/source.ts";
 import type { Account, RemoteProvider } from "../providers/provider.ts";
 import type { BoundAccount } from "../upstream/accounts.ts";
 import { visibleHeaders } from "../upstream/call.ts";
@@ -189,7 +189,7 @@ async function readBody(
   inPath: string | undefined,
 ): Promise<ReadBody & { readonly body: PassedRequest["body"] }> {
   const source = await readJson(context, services.live.config.limits);
-  if (source.large !== undefined) await source.large.restore([source.parsed]);
+  await restoreLarge(source);
   const named = ["model", "models"].flatMap((field) => source.parsed[field] ?? []);
   if (inPath !== undefined) named.push(inPath);
   const plain = source.large === undefined ? respell(source, source.parsed) : undefined;

@@ -6,7 +6,7 @@ import { JsonProof } from "../lib/json/proof.ts";
 import { truncate } from "../lib/truncate.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { patchBody } from "../protocols/patched-body.ts";
-import { respell, type Source } from "../protocols/source.ts";
+import { fillLarge, respell, type Source } from "../protocols/source.ts";
 import type { Operation, RemoteProvider } from "../providers/provider.ts";
 import type { BoundAccount } from "../upstream/accounts.ts";
 import { isUpstreamError, type WholeAnswer } from "../upstream/answer.ts";
@@ -115,13 +115,8 @@ export function jsonRequest(relay: Relay, operation: Operation, source: Source):
   }
   const written =
     respell(source, next) ?? patchBody(source, next, (name) => (names.has(name) ? [name, names.get(name)!] : [name]));
-  const { large } = source;
-  const body = large === undefined ? written : large.fill(written);
-  return {
-    url,
-    // A string that was looked into is there as text.
-    body: body ?? JSON.stringify(next),
-  };
+  // A string that was looked into is there as text.
+  return { url, body: fillLarge(source, written) ?? JSON.stringify(next) };
 }
 
 /**

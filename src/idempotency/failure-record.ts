@@ -2,7 +2,7 @@
  * The record of a call that failed, for those who wait for it in other processes: they get its error, as those do who wait in its own.
  * It expired before it began, so whoever comes later finds its id free.
  */
-import { ApiError, type ToldError } from "../protocols/errors.ts";
+import { ApiError, type ErrorRecord } from "../protocols/errors.ts";
 import { pack } from "../store/packing.ts";
 import type { FinishedCall, IdempotencyRecord } from "../store/store.ts";
 import type { StreamEnd, WholeAnswer } from "../upstream/answer.ts";
@@ -11,7 +11,7 @@ type Failure = {
   /** Of an answer that is not 2xx, what stands beside its status, headers and body. */
   readonly answered?: Pick<WholeAnswer, "error" | "provider" | "format">;
   /** An error of our own. */
-  readonly thrown?: ToldError;
+  readonly thrown?: ErrorRecord;
 };
 
 /** Stands among the headers of the record, where no answer has one of this name. */
@@ -25,7 +25,7 @@ const maxBodyBytes = 64 * 1024;
 export function failedRow(failure: WholeAnswer | ApiError): FinishedCall | undefined {
   const rest = { status: failure.status, events: null, bodyFrom: null, expiresAt: expired };
   if (failure instanceof ApiError) {
-    const headers = withFailure({}, { thrown: failure.told() });
+    const headers = withFailure({}, { thrown: failure.record() });
     return { ...rest, headers, body: new Uint8Array(), bytes: 0 };
   }
   if (failure.body.length > maxBodyBytes) return undefined;
@@ -40,7 +40,7 @@ export function failedRow(failure: WholeAnswer | ApiError): FinishedCall | undef
  * @param thrown what its readers get after them; undefined where the last event is the error
  */
 export function brokenRow(row: FinishedCall, thrown: ApiError | undefined): FinishedCall {
-  const failure = thrown === undefined ? {} : { thrown: thrown.told() };
+  const failure = thrown === undefined ? {} : { thrown: thrown.record() };
   return { ...row, headers: withFailure(JSON.parse(row.headers), failure), expiresAt: expired };
 }
 
@@ -55,7 +55,7 @@ export function takeFailure(headers: Record<string, string>): Failure | undefine
 export function endOf({ expiresAt, headers }: Pick<IdempotencyRecord, "expiresAt" | "headers">): StreamEnd {
   if (expiresAt !== expired) return "finished";
   const thrown = takeFailure(JSON.parse(headers ?? "{}"))?.thrown;
-  if (thrown !== undefined) throw ApiError.again(thrown);
+  if (thrown !== undefined) throw ApiError.fromRecord(thrown);
   return "faulted";
 }
 

@@ -77,7 +77,7 @@ export class StoredRecords {
   async wholeAnswer(call: IdempotencyRecord): Promise<WholeAnswer> {
     const headers = await this.headersOf(call);
     const failure = takeFailure(headers);
-    if (failure?.thrown !== undefined) throw ApiError.again(failure.thrown);
+    if (failure?.thrown !== undefined) throw ApiError.fromRecord(failure.thrown);
     return this.#read(call, async () => {
       const body = await this.#wholeBody(call);
       const { status } = call;

@@ -10,7 +10,7 @@ import tutor from "../../personas/troupe/tutor.yaml" with { type: "text" };
 import { formatDiagnostic, YamlSource } from "../lib/yaml/yaml.ts";
 import { type Persona, type PersonaFileValue, parsePersona, personaFrom } from "./persona.ts";
 
-/** What the files say, read and checked when the executable was built: reading YAML is most of a start otherwise. */
+/** The content of the files, read and checked when the executable was built: reading YAML is most of a start otherwise. */
 declare const TROUPE_PERSONAS: Readonly<Record<string, PersonaFileValue>> | undefined;
 
 /** The text of each file, by id. */
@@ -37,7 +37,7 @@ export function builtinPersonas(): Persona[] {
   });
 }
 
-/** What the files say, by id, for the build to bake in. @throws Error when one of them is invalid */
+/** The content of the files, by id, for the build to bake in. @throws Error when one of them is invalid */
 export function builtinValues(): Record<string, unknown> {
   builtinPersonas();
   return Object.fromEntries(Object.entries(builtinFiles).map(([id, text]) => [id, new YamlSource(text, id).value]));

@@ -1,4 +1,4 @@
-/** When a persona came to be, as its file says it. */
+/** Reads when a persona came to be, from its file. */
 
 /**
  * For a file that does not say: the day this format began. A file's own times change with every checkout and copy, and what

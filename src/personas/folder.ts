@@ -21,7 +21,7 @@ type Read = { readonly hash: string; readonly parsed: ParsedPersona };
 type LoadedFolder = {
   readonly personas: readonly Persona[];
   readonly errors: readonly Diagnostic[];
-  /** Of each persona's file, by its id. */
+  /** The path of each persona's file, by its id. */
   readonly paths: ReadonlyMap<string, string>;
 };
 
@@ -46,17 +46,17 @@ export type ReloadResult = {
   readonly changed: readonly string[];
   readonly removed: readonly string[];
   readonly errors: readonly Diagnostic[];
-  /** Whether they are the folder's. */
+  /** True where they are the folder's. */
   readonly areOwn: boolean;
 };
 
 type FolderOptions = {
   readonly path: string;
-  /** Where each reading is put in service. */
+  /** The registry in which each reading is put in service. */
   readonly personas: Personas;
-  /** What is in service while the folder holds no persona, and may be missing. Absent: the folder has to be there. */
+  /** The personas in service while the folder holds none, and may be missing. Absent: the folder has to be there. */
   readonly otherwise?: readonly Persona[];
-  /** Of the files; absent: providers' options are not checked. */
+  /** The schema of the files; absent: providers' options are not checked. */
   readonly schema?: typeof PersonaFile;
   readonly clock?: Clock;
   /** Called when something changed, errors included; for the log. */
@@ -87,7 +87,7 @@ export class PersonaFolder {
     personas.replace(otherwise);
   }
 
-  /** Of the latest reading. */
+  /** The errors of the latest reading. */
   get lastErrors(): readonly Diagnostic[] {
     return this.#errors;
   }
@@ -168,18 +168,15 @@ class Reader {
 
   async readFolder(root: string): Promise<void> {
     const paths = new Map<string, string[]>();
-    for (const { name, path, kind } of await this.#list(root, () => true)) {
+    for (const { name, path, kind } of await this.#list(root, "")) {
       if (kind === "file" && extension.test(name))
         this.#report(path, "A persona stands in a folder named for its namespace");
-      if (kind === "missing") this.#report(path, "This is a link to nothing", (id) => id.startsWith(`${name}/`));
+      if (kind === "missing") this.#report(path, "This is a link to nothing", `${name}/`);
       if (kind === "folder") await this.#listNamespace(name, path, paths);
     }
     if (paths.size > maxFiles) {
-      return this.#report(
-        root,
-        `This holds ${paths.size} personas; at most ${maxFiles} are taken, so nothing was`,
-        () => true,
-      );
+      const message = `This holds ${paths.size} personas; at most ${maxFiles} are taken, so nothing was`;
+      return this.#report(root, message, "");
     }
     const entries = [...paths];
     for (let from = 0; from < entries.length; from += batchSize) {
@@ -187,12 +184,7 @@ class Reader {
       const contents = await Promise.allSettled(batch.map(([, [path]]) => readStart(path!)));
       for (const [at, [id, [path, another]]] of batch.entries()) {
         if (another === undefined) this.#take(id, path!, contents[at]!);
-        else
-          this.#report(
-            another,
-            `This stands beside ${basename(path!)}: one of them has to go`,
-            (other) => other === id,
-          );
+        else this.#report(another, `This stands beside ${basename(path!)}: one of them has to go`, id);
       }
     }
   }
@@ -200,21 +192,17 @@ class Reader {
   async #listNamespace(namespace: string, folder: string, paths: Map<string, string[]>): Promise<void> {
     const problem = nameProblem(namespace);
     if (problem !== undefined) return this.#report(folder, `This can't name a namespace, which ${problem}`);
-    for (const { name, path, kind } of await this.#list(folder, (id) => id.startsWith(`${namespace}/`))) {
+    for (const { name, path, kind } of await this.#list(folder, `${namespace}/`)) {
       if (kind === "folder") this.#report(path, "This is not read: a namespace holds files only");
       if (kind === "folder" || !extension.test(name)) continue;
       const id = `${namespace}/${name.replace(extension, "")}`;
       if (kind === "file") paths.set(id, [...(paths.get(id) ?? []), path]);
-      else
-        this.#report(
-          path,
-          kind === "missing" ? "This is a link to nothing" : "This is no regular file",
-          (other) => other === id,
-        );
+      else this.#report(path, kind === "missing" ? "This is a link to nothing" : "This is no regular file", id);
     }
   }
 
-  async #list(folder: string, below: (id: string) => boolean): Promise<Entry[]> {
+  /** @param below what the ids of its personas begin with */
+  async #list(folder: string, below: string): Promise<Entry[]> {
     try {
       const entries = await readdir(folder, { withFileTypes: true });
       const seen = entries.filter(({ name }) => !ignored.test(name)).sort((a, b) => (a.name < b.name ? -1 : 1));
@@ -227,32 +215,34 @@ class Reader {
 
   #take(id: string, path: string, content: PromiseSettledResult<Uint8Array>): void {
     const known = this.#known.get(id);
-    const isThis = (other: string) => other === id;
     try {
       if (content.status === "rejected") throw content.reason;
       const bytes = content.value;
       if (bytes.length > maxFileBytes) {
-        this.#report(path, `This is larger than ${maxFileBytes / 1024} KiB`, isThis);
+        this.#report(path, `This is larger than ${maxFileBytes / 1024} KiB`, id);
         return;
       }
       this.paths.set(id, path);
       const hash = Bun.SHA256.hash(bytes, "hex");
-      const parsed = known?.hash === hash ? known.parsed : parsePersona(decode(bytes), path, id, this.#schema);
+      const parsed = known?.hash === hash ? known.parsed : parsePersona(utf8.decode(bytes), path, id, this.#schema);
       this.files.set(id, { hash, parsed });
       if ("errors" in parsed) this.errors.push(...parsed.errors);
     } catch (error) {
-      this.#report(path, `This can't be read: ${reasonOf(error)}`, isThis);
+      this.#report(path, `This can't be read: ${reasonOf(error)}`, id);
     }
   }
 
-  /** @param unseen which personas this keeps from being looked at; they stay as they were */
-  #report(file: string, message: string, unseen: (id: string) => boolean = () => false): void {
+  /** @param unseen the id of the persona, or the beginning of those, that this keeps from being looked at: they stay as they were */
+  #report(file: string, message: string, unseen?: string): void {
     this.errors.push({ file, line: 0, column: 0, path: "", message });
-    for (const [id, read] of this.#known) if (unseen(id)) this.files.set(id, read);
+    const isPart = unseen === "" || unseen?.endsWith("/") === true;
+    for (const [id, read] of this.#known) {
+      if (id === unseen || (isPart && id.startsWith(unseen))) this.files.set(id, read);
+    }
   }
 }
 
-/** One byte more than is allowed, at most: that tells a file that is too large. */
+/** One byte more than is allowed, at most: a file that is too large shows by it. */
 const readStart = (path: string): Promise<Uint8Array> =>
   Bun.file(path)
     .slice(0, maxFileBytes + 1)
@@ -269,7 +259,6 @@ async function entryOf(folder: string, entry: Dirent): Promise<Entry> {
 }
 
 const utf8 = new TextDecoder("utf-8", { fatal: true });
-const decode = (bytes: Uint8Array) => utf8.decode(bytes);
 
 const reasons: Readonly<Record<string, string>> = {
   ENOENT: "it does not exist",

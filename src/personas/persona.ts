@@ -129,7 +129,7 @@ function toVariable({
   return { default: "", ...rest, required, maxLength: max_length ?? defaultMaxLength };
 }
 
-/** As the public format has it: a call's arguments are JSON text. */
+/** A turn as the public format has it: a call's arguments are JSON text. */
 function toMessage(turn: NonNullable<PersonaFileValue["examples"]>[number]): Message {
   if (turn.role !== "assistant" || turn.tool_calls === undefined) return turn as Message;
   const calls = turn.tool_calls.map(({ id, function: { name, arguments: given } }) => ({

@@ -8,7 +8,7 @@ import type { Persona } from "./persona.ts";
 
 type PersonaView = {
   find(id: string): Persona | undefined;
-  /** In order of their ids. */
+  /** All of them, in order of their ids. */
   list(): readonly Persona[];
 };
 
@@ -29,7 +29,7 @@ export class Personas implements PersonaView {
     return this.visibleTo("enterprise").list();
   }
 
-  /** What a key of that tier may use; for it nothing else exists. */
+  /** The personas that a key of that tier may use; for it nothing else exists. */
   visibleTo(tier: Tier): PersonaView {
     return this.#views.get(tier)!;
   }
@@ -39,7 +39,7 @@ export class Personas implements PersonaView {
     this.#version = undefined;
   }
 
-  /** Of all of them together. */
+  /** The version of all of them together. */
   get version(): string {
     this.#version ??= versionOf(this.list().map(digestOf).join());
     return this.#version;

@@ -12,13 +12,13 @@ const tokenFields: readonly SamplingField[] = ["max_tokens", "max_completion_tok
 export const spellingsOf = (field: SamplingField): readonly SamplingField[] =>
   tokenFields.includes(field) ? tokenFields : [field];
 
-/** What the dials that hold words go through, the lowest first. */
+/** The ranks of the fields that hold words, the lowest first. */
 const ranks: { readonly [field in SamplingField]?: readonly string[] } = {
   reasoning_effort: knownEfforts,
   verbosity: ["low", "medium", "high"],
 };
 
-/** What the public format means by an absent field: https://platform.openai.com/docs/api-reference/chat/create */
+/** The public format's defaults of absent fields: https://platform.openai.com/docs/api-reference/chat/create */
 const publicDefaults: Sampling = {
   temperature: 1,
   top_p: 1,

@@ -88,13 +88,13 @@ const Tool = Closed({
 });
 
 const { seed: _seed, ...numbered } = SamplingFields;
-/** What has an order: of efforts, those that are known here. */
+/** The fields that have an order: of efforts, those that are known here. */
 const cappable = {
   ...numbered,
   reasoning_effort: Type.Optional(Words(knownEfforts)),
 };
 
-/** What the persona itself says; everything of it is absent from `options`. */
+/** The persona's own members, which are absent from `options`. */
 const own = {
   description: Type.String({ minLength: 1, maxLength: 1000, description: "The persona's role, in a sentence." }),
   owned_by: Type.Optional(Type.String({ description: "The owner's name: the namespace, which is the default." })),

@@ -1,14 +1,14 @@
-/** What a caller may fill into a persona's system text. */
+/** The variables that a caller may fill into a persona's system text. */
 import { formatPath } from "../lib/schema-errors.ts";
 import { ApiError } from "../protocols/errors.ts";
 
 export type Variable = {
   readonly description?: string;
   readonly required: boolean;
-  /** What stands in when the caller gives none. */
+  /** The value for a caller who gives none. */
   readonly default: string;
   readonly enum?: readonly string[];
-  /** In characters. */
+  /** The longest value, in characters. */
   readonly maxLength: number;
 };
 

@@ -119,7 +119,7 @@ function parseJson(text: string, isLarge: boolean): unknown {
   }
 }
 
-/** Where a text stops being JSON; V8-style messages name no place, so the tolerant parser is asked for its first complaint. */
+/** Finds where a text stops being JSON; V8-style messages name no place, so the tolerant parser is asked for its first error. */
 function locateJsonFault(text: string): string {
   if (text.trim() === "") return "it is empty";
   let fault: { error: ParseErrorCode; offset: number } | undefined;

@@ -1,4 +1,4 @@
-/** Where clients put their key. */
+/** Reads a client's key from its headers. */
 const bearerForm = /^bearer +(\S+) *$/i;
 
 /** The headers that hold a key alone: those of Anthropic's, Google's and Azure's clients. */

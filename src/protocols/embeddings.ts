@@ -1,6 +1,6 @@
 /**
  * OpenAI's embeddings: the request, checked, and the answer, with vectors as numbers or as base64 of little-endian 32-bit floats,
- * for which OpenAI's own clients ask unless told otherwise.
+ * for which OpenAI's own clients ask by default.
  * Source: https://platform.openai.com/docs/api-reference/embeddings
  */
 import { type Static, Type } from "@sinclair/typebox";
@@ -64,10 +64,10 @@ export function embeddingsAnswer(
 const usageOf = (tokens: number) => ({ prompt_tokens: tokens, total_tokens: tokens });
 
 /**
- * Whether an answer, as it came, tells both of its counts. It is not parsed, as it may hold millions of numbers.
+ * True where an answer, as it came, has both of its counts. It is not parsed, as it may hold millions of numbers.
  * @param answer whose strings are names alone
  */
-export function tellsUsage(answer: Buffer): boolean {
+export function hasUsage(answer: Buffer): boolean {
   const at = answer.lastIndexOf('"usage"');
   const usage = /^"usage"\s*:\s*(\{[^}]*)/.exec(at < 0 ? "" : answer.toString("latin1", at, at + 1024))?.[1] ?? "";
   return /"prompt_tokens"\s*:\s*\d/.test(usage) && /"total_tokens"\s*:\s*\d/.test(usage);
@@ -76,11 +76,14 @@ export function tellsUsage(answer: Buffer): boolean {
 /** @returns an answer with the counts that it lacks: some typed clients do without none of them */
 export function withUsage({ usage, ...rest }: JsonObject, tokens: number): JsonObject {
   const { prompt_tokens, total_tokens, ...others } = objectOf(usage) ?? {};
-  const told = numberOf(prompt_tokens) ?? numberOf(total_tokens);
-  return { ...rest, usage: { ...others, ...usageOf(told ?? tokens), ...(numberOf(total_tokens) && { total_tokens }) } };
+  const known = numberOf(prompt_tokens) ?? numberOf(total_tokens);
+  return {
+    ...rest,
+    usage: { ...others, ...usageOf(known ?? tokens), ...(numberOf(total_tokens) && { total_tokens }) },
+  };
 }
 
-/** Whether the beginning of an answer shows vectors in the other form than was asked for. */
+/** True where the beginning of an answer shows vectors in the other form than was asked for. */
 export function hasOtherForm(beginning: string, format: Format): boolean {
   const first = /"embedding"\s*:\s*(["[])/.exec(beginning)?.[1];
   return first !== undefined && (first === '"') !== (format === "base64");

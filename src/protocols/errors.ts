@@ -1,6 +1,6 @@
 /**
  * The kinds of failure. Ours is thrown (`ApiError`) and turned into JSON in one place; an upstream's is carried with its
- * bytes unchanged, and an adapter reports it by throwing `UpstreamFault`; what is neither an answer nor an error is told
+ * bytes unchanged, and an adapter reports it by throwing `UpstreamFault`; what is neither an answer nor an error is reported
  * by `InvalidAnswer`, which becomes an `ApiError` once the upstream's name is known.
  */
 import { truncate } from "../lib/truncate.ts";
@@ -8,7 +8,7 @@ import { truncate } from "../lib/truncate.ts";
 export type ErrorObject = { message: string; type: string; param: string; code: string };
 
 /** All of an error but its cause, to be thrown again in another process. */
-export type ToldError = ErrorObject & {
+export type ErrorRecord = ErrorObject & {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly model?: string;
@@ -50,7 +50,7 @@ const kinds = {
   upstream_timeout: [504, "timeout_error"],
 } as const satisfies Record<string, readonly [status: number, type: string]>;
 
-/** Of a whole message, however many names it lists; a caller's text within it is cut before, so that the rest is read. */
+/** The longest message, however many names it lists; a caller's text within it is cut before, so that the rest is read. */
 const maxMessage = 2048;
 
 /** Every error of our own. */
@@ -64,7 +64,7 @@ export class ApiError extends Error {
   /** The name of a model that is not known here. */
   readonly model: string | undefined;
 
-  private constructor(record: ToldError, cause?: unknown) {
+  private constructor(record: ErrorRecord, cause?: unknown) {
     super(truncate(record.message, maxMessage), cause === undefined ? undefined : { cause });
     this.name = "ApiError";
     this.status = record.status;
@@ -81,31 +81,32 @@ export class ApiError extends Error {
     return new ApiError({ status, type, code, message, param, headers, ...(model !== undefined && { model }) }, cause);
   }
 
-  /** What clients see of it, in whatever form. */
+  /** The fields that clients see, in whatever form. */
   fields(): ErrorObject {
     return { message: this.message, type: this.type, param: this.param, code: this.code };
   }
 
-  told(): ToldError {
+  /** All of it, for another process. */
+  record(): ErrorRecord {
     const { status, headers, model } = this;
     return { ...this.fields(), status, headers, ...(model !== undefined && { model }) };
   }
 
-  /** What another process has told. */
-  static again(record: ToldError): ApiError {
+  /** @param record of another process */
+  static fromRecord(record: ErrorRecord): ApiError {
     return new ApiError(record);
   }
 
   /** @returns the same error about a place that has another path in the client's own format */
   at(param: string): ApiError {
     const message = this.message.startsWith(this.param) ? param + this.message.slice(this.param.length) : this.message;
-    return new ApiError({ ...this.told(), message, param }, this.cause);
+    return new ApiError({ ...this.record(), message, param }, this.cause);
   }
 
   /** @returns the same error with more in its message */
-  with(hint: string): ApiError {
-    const { model: _, ...record } = this.told();
-    return new ApiError({ ...record, message: this.message + hint }, this.cause);
+  with(more: string): ApiError {
+    const { model: _, ...record } = this.record();
+    return new ApiError({ ...record, message: this.message + more }, this.cause);
   }
 
   static invalidJson(message: string): ApiError {
@@ -135,7 +136,7 @@ export class ApiError extends Error {
     const headers = { "www-authenticate": "Bearer" };
     return ApiError.#of("invalid_api_key", `Missing or invalid API key. Send it as ${places}.`, { headers });
   }
-  /** @param model undefined where nothing tells which one is called, and the key may use some only */
+  /** @param model undefined where nothing names the one that is called, and the key may use some only */
   static modelNotAllowed(model: string | undefined): ApiError {
     const message =
       model === undefined
@@ -236,9 +237,9 @@ export class ApiError extends Error {
   static websocketsUnsupported(status: 400 | 426): ApiError {
     const headers = status === 426 ? { connection: "close", upgrade: "HTTP/1.1" } : {};
     const error = ApiError.#of("websockets_unsupported", "WebSockets are not supported; use HTTP.", { headers });
-    return new ApiError({ ...error.told(), status });
+    return new ApiError({ ...error.record(), status });
   }
-  /** Clients are told to ask again: nobody else does it for them, as an upstream may have taken the call. */
+  /** Clients are to ask again: nobody else does it for them, as an upstream may have taken the call. */
   static upstreamUnreachable(message: string, cause?: unknown): ApiError {
     return ApiError.#of("upstream_unreachable", message, {
       headers: { ...retryAfter(5), "x-should-retry": "true" },
@@ -278,7 +279,7 @@ export class UpstreamFault extends Error {
 }
 
 /**
- * What an upstream sent can't be read, or breaks the order of its own format: words may be missing from it, so nothing of
+ * Thrown where an upstream's answer can't be read, or breaks the order of its own format: words may be missing from it, so nothing of
  * it may pass for a whole answer.
  */
 export class InvalidAnswer extends Error {

@@ -11,7 +11,7 @@ export function parseModelId(id: string): ModelId | undefined {
   return { namespace: id.slice(0, slash), name: id.slice(slash + 1) };
 }
 
-/** Where the name stands in a path, a server in between may resolve it to another one. */
+/** True for a name that a server in between may resolve to another one, where it stands in a path. */
 export const leadsElsewhere = (name: string): boolean => /(?:^|[/\\])\.{1,2}(?:[/\\]|$)/.test(name);
 
 /** @returns a name as one segment of a path, which it stays however often it is decoded @throws ApiError invalid_value */

@@ -1,11 +1,11 @@
-/** What only an upstream of this format takes: another one's call is refused for it, naming its place. */
+/** Collects what only an upstream of this format takes: another one's call is refused for it, naming its place. */
 import { ApiError } from "./errors.ts";
 
-/** Collects, while a request is translated, what has no translation. */
+/** Filled while a request is translated. */
 export class NativeOnly {
   /** The first of what any other upstream would have to refuse. */
   refusal: ApiError | undefined;
-  /** The first of the tools that it may be told to leave out. */
+  /** The first of the tools that it may be set up to leave out. */
   toolRefusal: ApiError | undefined;
 
   refuse(error: ApiError): void {

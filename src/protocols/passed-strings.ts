@@ -5,7 +5,7 @@
 import { isObject, type JsonObject, listOf } from "../lib/json/json.ts";
 import { ownMember } from "../lib/own-member.ts";
 
-/** By a part's type the members that lead to its string: `text` to a text, others to bytes. */
+/** The members that lead to a part's string, by its type: `text` to a text, others to bytes. */
 type Places = Readonly<Record<string, readonly string[]>>;
 
 export function passedOfUsers(turns: unknown, places: Places): string[] {

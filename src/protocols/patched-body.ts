@@ -25,7 +25,7 @@ export function patchBody(source: Source, next: JsonObject, namesOf: (name: stri
 /** Up to so many characters it is faster to look for odd numbers, and to write a body anew that has none. */
 const maxPlainLength = 16 * 1024;
 
-/** What a number may hold that `JSON.stringify` would write in another way: a last zero, an exponent, many digits… */
+/** Matches numbers that `JSON.stringify` would write otherwise: a last zero, an exponent, many digits… */
 const oddNumber = /\d\.\d*0(?!\d)|\d[eE][-+\d]|-0(?!\.)|0\.0{6}|[\d.]{16}/;
 
 /** @returns true only where each number in this JSON text is written as `JSON.stringify` writes it */
@@ -42,9 +42,9 @@ const maxPlaces = 16;
 class BodyPatch {
   readonly #bytes: Buffer<ArrayBuffer>;
   readonly #root: JsonObject;
-  /** Where the source's arrays and objects stand, as far as those that hold them were opened. */
+  /** The spans of the source's arrays and objects, as far as those that hold them were opened. */
   readonly #spans = new Map<object, Span>();
-  /** Of opened objects, their members; of opened arrays, nothing. */
+  /** The members of opened objects; opened arrays have none. */
   readonly #opened = new Map<object, ReadonlyMap<string, MemberSpan>>();
   #lookups = 0;
   readonly #written: (string | Span)[] = [];
@@ -71,7 +71,7 @@ class BodyPatch {
   }
 
   /**
-   * What the top level of `next` does not hold as it stood was taken apart, or moved there.
+   * Opens what the top level of `next` does not hold as it stood: it was taken apart, or moved there.
    * @returns the objects among it, whose members may have moved to the top level
    */
   #openMoved(next: JsonObject): JsonObject[] {
@@ -137,7 +137,7 @@ class BodyPatch {
     this.#end("]");
   }
 
-  /** Of elements that were changed, or became parts of others, the parts may still be what they were. */
+  /** Opens elements that were changed, or became parts of others: their own parts may still be what they were. */
   #openChanged(origin: readonly unknown[], values: readonly unknown[]): void {
     this.#open(origin);
     const kept = new Set(values);

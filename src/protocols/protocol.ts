@@ -1,5 +1,5 @@
 /**
- * What a client format is. A protocol is pure: it never fetches, logs, reads the clock or makes an id. Between the floors every
+ * Declares a client format. A protocol is pure: it never fetches, logs, reads the clock or makes an id. Between the floors every
  * call has one inner form, that of chat completions; a protocol turns a request into it, and its answer back.
  */
 import type { JsonObject } from "../lib/json/json.ts";
@@ -20,11 +20,11 @@ export interface EventEncoder {
   push(chunk: ChunkBody, events: string[]): void;
   /** Adds what closes a complete stream, the format's terminal event last. */
   end(events: string[]): void;
-  /** Adds what tells of an error in a stream that has begun, the format's terminal event last. */
+  /** Adds the report of an error to a stream that has begun, the format's terminal event last. */
   fault(error: ErrorFields, events: string[]): void;
 }
 
-/** What a format may read of a request beside its body: some name the model in the path, or the key in the query. */
+/** The parts of a request that a format may read beside its body: some name the model in the path, or the key in the query. */
 export type ClientRequest = {
   readonly request: { readonly headers: Headers };
   /** Without the query. */
@@ -33,19 +33,19 @@ export type ClientRequest = {
 };
 
 export type ParsedCall<Options> = {
-  /** In the inner form. */
+  /** The request in the inner form. */
   readonly request: ChatRequest;
-  /** What its answer depends on and only this format knows. It is held for as long as the answer: nothing large. */
+  /** Options that its answer depends on and only this format knows. They are held for as long as the answer: nothing large. */
   readonly options: Options;
-  /** What a retry under the same `service-request-id` must repeat: as JSON another one for every other call, of any format. */
+  /** Repeated by a retry under the same `service-request-id`: as JSON another one for every other call, of any format. */
   readonly identity: unknown;
-  /** What can be said to upstreams of this format alone: the error of a call that has to be translated. */
+  /** The error of a call that has to be translated, where it says what only upstreams of this format know. */
   readonly nativeOnly?: ApiError | undefined;
   /** The same of tools, which the inner form does not hold: upstreams may be set up to have them left out. */
   readonly nativeTools?: ApiError | undefined;
 };
 
-/** What a call to an upstream of the client's own format says in other words than the client's body. */
+/** Changes to the client's body in a call to an upstream of its own format. */
 export type NativeChange = {
   /** The upstream's name of the model. */
   readonly model: string;
@@ -61,14 +61,14 @@ export type NativeChange = {
    * where the upstream must keep nothing: formats without such a field have nothing to say.
    */
   readonly fields: Readonly<Record<string, unknown>>;
-  /** What of these the provider has already said as members of the format's own body; undefined: removed. */
+  /** Those that the provider has already said as members of the format's own body; undefined: removed. */
   readonly members?: JsonObject | undefined;
 };
 
 /** Follows a stream of the client's own format, whose events pass as they come. */
 export interface NativeEncoder {
   /**
-   * Adds what tells of an error behind events that passed, the format's terminal event last.
+   * Adds the report of an error behind events that passed, the format's terminal event last.
    * @param last the latest event that the client got, for formats that number theirs; undefined: it got none
    */
   fault(error: ErrorFields, last: SseEvent | undefined, events: string[]): void;
@@ -81,11 +81,11 @@ export interface NativeEncoder {
   knowsFault?(event: SseEvent): boolean;
   /** The upstream's own error event, with what clients of this format look for in one. Nothing: as it came. */
   passedFault?(event: SseEvent): string | undefined;
-  /** Where the client gets the events' data in another framing (`Protocol.streamType`), which `fault` writes too. */
+  /** The other framing in which the client gets the events' data (`Protocol.streamType`), which `fault` writes too. */
   readonly framing?: NativeFraming;
 }
 
-/** Of a stream whose events are passed on as something else than events. */
+/** Frames a stream whose events are passed on as something else than events. */
 export interface NativeFraming {
   /** @param data of the next event, as it came */
   event(data: string): string;
@@ -93,13 +93,13 @@ export interface NativeFraming {
   end(events: string[]): void;
 }
 
-/** How an answer of the client's own format is changed on its way, where it is. */
+/** Changes to an answer of the client's own format, where there are any. */
 export type NativeRewriting = {
   /** @param data of an event, or a plain answer, as it came: JSON that was read already */
   readonly ownEcho?: ((data: string) => string) | undefined;
 };
 
-/** What a format needs for upstreams that speak it too. */
+/** The part of a format for upstreams that speak it too. */
 export interface NativeForm<Options> {
   /**
    * @param body the client's, parsed and checked; never changed
@@ -124,11 +124,11 @@ export interface NativeForm<Options> {
   readonly endsWithStream?: boolean;
 }
 
-/** Of a format whose answers can be read again, and be made in the background, by routes of its own. */
+/** The part of a format whose answers can be read again, and be made in the background, by routes of its own. */
 export interface StoredForm<Options> {
-  /** Whether the caller asked not to wait for the answer. */
+  /** True where the caller asked not to wait for the answer. */
   isBackground(options: Options): boolean;
-  /** How many of the request's first messages are not kept for later turns: its instructions. */
+  /** The number of the request's first messages that are not kept for later turns: its instructions. */
   leading(options: Options): number;
   /** The input as it is listed, each item with an id. @param body as it was sent @param unique part of the ids that are made */
   items(body: JsonObject, unique: string): JsonObject[];
@@ -138,29 +138,29 @@ export interface StoredForm<Options> {
   answerIn(passed: string): JsonObject | undefined;
   /** The same event of an answer in the background, which has an id of its own. */
   renamed(event: string, id: string): string;
-  /** The error that the last events of a broken stream tell. */
+  /** The error that the last events of a broken stream report. */
   errorIn(events: readonly string[]): ErrorFields;
 }
 
-/** @param answer the id of the answer of ours that the item is of, where its own id tells one @param path of its id */
+/** @param answer the id of the answer of ours that the item is of, where its own id names one @param path of its id */
 export type UpstreamItem = { readonly id: string; readonly answer: string | undefined; readonly path: string };
 
 /** Bodies of earlier answers, as they were given. */
 export type EarlierAnswers = ReadonlyMap<string, JsonObject>;
 
-/** What a request names beside, or in place of, its model. */
+/** A prompt that a request names beside, or in place of, its model. */
 export type Prompt = { readonly id: string; readonly version: unknown };
 
 export interface Protocol<Options = unknown> {
   readonly name: string;
-  /** What the ids of its answers begin with. */
+  /** The beginning of the ids of its answers. */
   readonly answerIdPrefix: string;
   /** Sent into a stream that is silent, also before its first event: a comment, or an event that clients pass over. */
   readonly keepAlive: string;
   /** Its clients pass over an event that holds more than data: an id is an event of its own, right behind the one that it names. */
   readonly idsApart?: boolean;
   /**
-   * Where this format has the caller's key; absent: in any of the headers that `callerKey` reads.
+   * Reads the caller's key; absent: it stands in any of the headers that `callerKey` reads.
    * @returns as it was given; undefined where there is none
    */
   credentials?(client: ClientRequest): string | undefined;

@@ -1,4 +1,4 @@
-/** What continues the model's thoughts, as clients of another format than its maker's give it back in the next turn: in envelopes (`seal.ts`). */
+/** Opens the state that continues the model's thoughts, which clients of other formats give back in envelopes (`seal.ts`). */
 import { isObject, type JsonObject, listOf, numberOf, objectOf } from "../lib/json/json.ts";
 import type { AssistantMessage, ThinkingBlock } from "./chat/schema.ts";
 import { type SealFamily, unseal } from "./seal.ts";
@@ -8,12 +8,12 @@ type ExtraContent = Record<string, unknown>;
 /** Collects the state of one turn. */
 export class ReturnedState {
   readonly blocks: ThinkingBlock[] = [];
-  /** Where the blocks stood among texts and calls. Undefined: in the usual places. */
+  /** The places of the blocks among texts and calls. Undefined: the usual ones. */
   layout: readonly unknown[] | undefined;
   readonly details: JsonObject[] = [];
   /** The message's `extra_content`. */
   readonly extra: ExtraContent = {};
-  /** Of calls and images, their `extra_content` by their ids. */
+  /** The `extra_content` of calls and images, by their ids. */
   readonly calls = new Map<string, ExtraContent>();
   readonly images = new Map<string, ExtraContent>();
 

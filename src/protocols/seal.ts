@@ -1,6 +1,6 @@
 /**
  * Seals: one maker's thinking state (signed blocks, encrypted reasoning, thought signatures) in a slot that another client
- * format has for its own maker's. An envelope is told from a native seal by its prefix, and names the family that made its
+ * format has for its own maker's. An envelope differs from a native seal by its prefix, and names the family that made its
  * content, which alone can read it: `trp1.<family>.<JSON in base64url>`. It is neither secret nor signed: makers check theirs.
  */
 import { parseJson } from "../lib/json/json.ts";
@@ -14,7 +14,7 @@ export type Seal = { readonly family: SealFamily; readonly content: unknown };
 const prefix = "trp1.";
 const form = /^trp1\.([a-z]+)\.([\w-]+)$/;
 
-/** What one envelope may hold. Its length is bounded by that of the body it came in, whose other bounds it would pass by. */
+/** Bounds of one envelope. Its length is bounded by that of the body it came in, whose other bounds it would pass by. */
 const limits = { jsonDepth: 64, jsonValues: 1000, jsonKeys: 1000, jsonStringBytes: Number.POSITIVE_INFINITY };
 
 /** @param content JSON, of few values @returns one word of letters, digits, `.`, `_` and `-` */
@@ -30,14 +30,14 @@ export function sealAsBytes(family: SealFamily, content: unknown): string {
 /** For a slot that must hold a seal where no maker has one: an envelope that nobody can open. */
 export const emptySeal = `${prefix}none`;
 
-/** How envelopes in base64 begin. */
+/** The beginning of envelopes in base64. */
 const bytesPrefix = "dHJwMS";
 
 /** @param text in either alphabet of base64, where it is: clients write bytes anew */
 const opened = (text: string): string =>
   text.startsWith(bytesPrefix) ? Buffer.from(text, "base64").toString("latin1") : text;
 
-/** Whether that is an envelope of ours, be it one that can't be opened: no upstream takes it for its own seal. */
+/** True for an envelope of ours, be it one that can't be opened: no upstream takes it for its own seal. */
 export function isSeal(text: string): boolean {
   return opened(text).startsWith(prefix);
 }

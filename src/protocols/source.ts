@@ -9,9 +9,9 @@ import type { LargeStrings } from "../lib/json/large-strings.ts";
 export type Source = {
   readonly body: string | Uint8Array<ArrayBuffer>;
   readonly parsed: JsonObject;
-  /** How many members the objects of the text have; more than were parsed, where names are doubled. Absent: as many. */
+  /** The number of members that the objects of the text have; more than were parsed, where names are doubled. Absent: as many. */
   readonly keys?: number;
-  /** What placeholders stand for in both. */
+  /** The strings that placeholders stand for in both. */
   readonly large?: LargeStrings | undefined;
 };
 
@@ -21,6 +21,16 @@ export const parsedBytes = ({ body, large }: Source): number => body.length + (l
 /** Bytes of the body as it was sent. */
 export const bodyBytes = ({ body, large }: Source): number =>
   large?.size ?? (typeof body === "string" ? Buffer.byteLength(body) : body.length);
+
+/** Puts large strings back, for who looks into them. @param roots made of the body, changed in place */
+export async function restoreLarge({ large, parsed }: Source, roots: readonly object[] = [parsed]): Promise<void> {
+  await large?.restore(roots);
+}
+
+/** @returns a body with the large strings in it; undefined where one of them is not left out of it any more: somebody looked into it */
+export function fillLarge<B extends Parameters<LargeStrings["fill"]>[0]>({ large }: Source, body: B) {
+  return large === undefined ? body : large.fill(body);
+}
 
 /**
  * @param next what is to be said: an object whose unchanged fields hold the very values of `source.parsed`
@@ -56,7 +66,7 @@ const key = '"model"';
 const escapedLetter = "\\u006";
 /** The key and its value, a plain name, from the key on. */
 const field = /"model"[ \t\n\r]*:[ \t\n\r]*("[^"\\]*")/y;
-/** In bytes; what is longer is written anew. */
+/** The longest field that is looked for, in bytes; a longer one is written anew. */
 const maxField = 1024;
 
 function placeInText(text: string): Place | undefined {

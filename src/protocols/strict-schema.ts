@@ -1,8 +1,8 @@
-/** Which schemas OpenAI's strict mode takes. */
+/** Recognizes schemas that OpenAI's strict mode takes. */
 import { isObject, type JsonObject } from "../lib/json/json.ts";
 
 /**
- * Whether each object is closed, and each of its properties required.
+ * True where each object is closed, and each of its properties required.
  * Source: https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
  */
 export function isStrictSchema(schema: unknown): boolean {

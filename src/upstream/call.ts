@@ -3,14 +3,13 @@ import { nextSlice } from "../lib/cooperative-scheduling.ts";
 import { folded } from "../lib/flow.ts";
 import type { HeaderFields } from "../lib/http/parser.ts";
 import { isTooDeep, parseJson } from "../lib/json/json.ts";
-import type { LargeStrings } from "../lib/json/large-strings.ts";
 import { hugeBody } from "../protocols/body.ts";
 import { StreamFold } from "../protocols/chat/fold.ts";
 import { downgradeCompletion } from "../protocols/chat/legacy-functions.ts";
 import type { ChunkBody, CompletionBody, Delta } from "../protocols/chat/schema.ts";
 import { ApiError, InvalidAnswer, readingError, UpstreamFault } from "../protocols/errors.ts";
 import type { NativeEncoder, NativeRewriting } from "../protocols/protocol.ts";
-import { parsedBytes } from "../protocols/source.ts";
+import { type Source as BodySource, fillLarge, parsedBytes, restoreLarge } from "../protocols/source.ts";
 import type {
   AnsweredCall,
   Call,
@@ -90,9 +89,8 @@ async function callRemote(
     const wanted = native === undefined ? provider.remoteMedia?.(call) : undefined;
     const fetched = wanted?.length ? { ...call, media: await media.fetch(wanted, options.signal) } : call;
     if (isHuge(call)) await nextSlice();
-    const large = call.source?.large;
     const encode = native?.encode ?? ((asked: Call) => provider.encode(asked));
-    request = large === undefined ? encode(fetched) : await encodeAround(large, encode, fetched);
+    request = call.source?.large === undefined ? encode(fetched) : await encodeAround(call.source, encode, fetched);
   } catch (error) {
     notifyFailed(options.observer, error);
     throw error;
@@ -106,24 +104,24 @@ type ReadingOptions = CallOptions & { readonly reading?: NativeReading };
 
 /** Encodes a call around its large strings; with all of its text where that can't be done. */
 async function encodeAround(
-  large: LargeStrings,
+  source: BodySource,
   encode: RemoteProvider["encode"],
   call: Call,
 ): Promise<UpstreamRequest> {
-  const around = fillRequest(large, () => encode(call));
+  const around = fillRequest(source, () => encode(call));
   if (around !== undefined) return around;
-  await large.restore([call.source!.parsed, call.request]);
+  await restoreLarge(source, [source.parsed, call.request]);
   await nextSlice();
   const request = encode(call);
-  return { ...request, body: large.fill(request.body)! };
+  return { ...request, body: fillLarge(source, request.body)! };
 }
 
 /** @returns undefined where the encoder, or an error message, needs the text of a large string */
-function fillRequest(large: LargeStrings, encode: () => UpstreamRequest): UpstreamRequest | undefined {
+function fillRequest(source: BodySource, encode: () => UpstreamRequest): UpstreamRequest | undefined {
   try {
     const request = encode();
-    const body = large.fill(request.body);
-    return body && { ...request, body };
+    const body = fillLarge(source, request.body);
+    return body === undefined ? undefined : { ...request, body };
   } catch (error) {
     if (error instanceof ApiError) return undefined;
     throw error;
@@ -232,8 +230,7 @@ async function callLocal(provider: LocalProvider, target: Target, options: CallO
   options.observer.sent(provider.name);
   options.observer.answered();
   const { call } = target;
-  const large = call.source?.large;
-  if (large !== undefined) await large.restore([call.request]);
+  if (call.source !== undefined) await restoreLarge(call.source, [call.request]);
   if (call.request.stream === true) return openStream(new ChunkList(provider.stream(call)), target, options);
   return completion(provider.answer(call), undefined, target, options);
 }

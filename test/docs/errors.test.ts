@@ -60,7 +60,9 @@ test("no static is missing from this list", () => {
 
 test("told by another process it is the same error", () => {
   for (const error of made) {
-    expect(ApiError.again(JSON.parse(JSON.stringify(error.told())) as ReturnType<ApiError["told"]>)).toEqual(error);
+    expect(ApiError.fromRecord(JSON.parse(JSON.stringify(error.record())) as ReturnType<ApiError["record"]>)).toEqual(
+      error,
+    );
   }
 });
 
@@ -68,7 +70,7 @@ test("every body has the four fields, all strings", () => {
   for (const error of made) {
     const body = error.fields();
     // As another node tells it.
-    expect(ApiError.again(error.told()).told()).toEqual(error.told());
+    expect(ApiError.fromRecord(error.record()).record()).toEqual(error.record());
     expect(Object.keys(body)).toEqual(["message", "type", "param", "code"]);
     for (const value of Object.values(body)) expect(value).toBeString();
   }

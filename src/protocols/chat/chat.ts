@@ -11,7 +11,7 @@ import { chatCompletion } from "./response.ts";
 import { ChatEncoder } from "./stream.ts";
 
 type ChatOptions = {
-  /** Whether a stream's last chunk has the counts. */
+  /** True where a stream's last chunk has the counts. */
   readonly includeUsage: boolean;
 };
 

@@ -12,7 +12,7 @@ import type { ChatRequest } from "./schema.ts";
 
 export type Extras = Readonly<Record<string, unknown>>;
 
-/** Which names mean something beside the standard fields: built once from all providers. */
+/** The names that mean something beside the standard fields: built once from all providers. */
 export type ExtrasCatalog = {
   /** Every option name of every provider. */
   readonly options: ReadonlySet<string>;

@@ -4,9 +4,18 @@
  * Source: https://platform.openai.com/docs/api-reference/chat/create (deprecated fields)
  */
 import { derive, objectOf } from "../../lib/json/json.ts";
-import type { AssistantMessage, ChatRequest, ChunkBody, CompletionBody, Message, Tool, ToolCall } from "./schema.ts";
+import type {
+  AssistantMessage,
+  ChatRequest,
+  ChunkBody,
+  CompletionBody,
+  FinishReason,
+  Message,
+  Tool,
+  ToolCall,
+} from "./schema.ts";
 
-/** What continues a call's thought (`extra_content`) stands in it too, as there is no other place. */
+/** A call of the older form. `extra_content`, which continues its thought, has no other place. */
 type FunctionCall = { name: string; arguments: string; extra_content?: unknown };
 
 /** @returns the request itself when it holds nothing of the older form */
@@ -60,35 +69,28 @@ function upgradeMessages(messages: readonly Message[]): Message[] {
 
 /** A plain answer in the older form: the first call is the function call. */
 export function downgradeCompletion(body: CompletionBody): CompletionBody {
-  return {
-    ...body,
-    choices: body.choices.map((choice) => {
-      const { tool_calls, ...message } = choice.message;
-      const call = tool_calls?.find((one) => one.type === "function");
-      if (call === undefined) return choice;
-      return {
-        ...choice,
-        message: { ...message, function_call: functionCallOf(call.function, call) },
-        finish_reason: choice.finish_reason === "tool_calls" ? "function_call" : choice.finish_reason,
-      };
-    }),
-  };
+  const choices = body.choices.map((choice) => {
+    const { tool_calls, ...message } = choice.message;
+    const call = tool_calls?.find((one) => one.type === "function");
+    if (call === undefined) return choice;
+    return { ...choice, message: { ...message, function_call: functionCallOf(call.function, call) }, ...endOf(choice) };
+  });
+  return { ...body, choices };
 }
 
 /** A stream's body in the older form: fragments of the first call are fragments of the function call. */
 export function downgradeChunk(body: ChunkBody): ChunkBody {
-  return {
-    ...body,
-    choices: body.choices.map((choice) => {
-      const { tool_calls, ...delta } = choice.delta;
-      const call = tool_calls?.find((one) => one.index === 0);
-      return {
-        ...choice,
-        delta: call?.function === undefined ? delta : { ...delta, function_call: functionCallOf(call.function, call) },
-        finish_reason: choice.finish_reason === "tool_calls" ? "function_call" : choice.finish_reason,
-      };
-    }),
-  };
+  const choices = body.choices.map((choice) => {
+    const { tool_calls, ...delta } = choice.delta;
+    const call = tool_calls?.find((one) => one.index === 0);
+    const said = call?.function === undefined ? {} : { function_call: functionCallOf(call.function, call) };
+    return { ...choice, delta: { ...delta, ...said }, ...endOf(choice) };
+  });
+  return { ...body, choices };
+}
+
+function endOf<R extends FinishReason | null>({ finish_reason }: { finish_reason: R }): { finish_reason: R } {
+  return { finish_reason: finish_reason === "tool_calls" ? ("function_call" as R) : finish_reason };
 }
 
 function functionCallOf<C extends Partial<FunctionCall>>(call: C, { extra_content }: { extra_content?: unknown }): C {

@@ -1,4 +1,4 @@
-/** By far the most common chunk: a fragment of the first choice's text, and no more. */
+/** Recognizes the most common chunk: a fragment of the first choice's text, and no more. */
 import type { ChunkChoice } from "./schema.ts";
 
 /** @returns the text of a choice of index 0 that holds nothing else; undefined for any other */

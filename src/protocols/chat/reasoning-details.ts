@@ -25,7 +25,7 @@ export function wholeDetails(value: unknown): JsonObject[] {
   return whole;
 }
 
-/** What is missing or empty tells nothing: an id, or a signature, which ends an entry. */
+/** Ignores what is missing or empty: an id, or a signature, which ends an entry. */
 function isOneEntry(first: JsonObject, second: JsonObject): boolean {
   const sameId = saysNothing(first["id"]) || saysNothing(second["id"]) || first["id"] === second["id"];
   const numbered = typeof first["index"] === "number" && first["index"] === second["index"];

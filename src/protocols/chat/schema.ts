@@ -22,7 +22,7 @@ export const FilePart = Tagged("file", {
   }),
 });
 const RefusalPart = Tagged("refusal", { refusal: Type.String() });
-/** What earlier answers of other gateways may carry in an assistant's content array. */
+/** Thoughts in an assistant's content array, as earlier answers of other gateways carry them. */
 const ThinkingPart = Open({ type: Words(["thinking", "redacted_thinking", "reasoning"]) });
 
 const UserPart = Type.Union([TextPart, ImagePart, AudioPart, FilePart]);
@@ -131,7 +131,7 @@ export const ResponseFormat = Type.Union([
 export const knownEfforts = ["none", "minimal", "low", "medium", "high", "xhigh", "max"] as const;
 export type KnownEffort = (typeof knownEfforts)[number];
 
-/** Which efforts there are is for upstreams to say: some have words of their own, and more will come. */
+/** An effort, of which upstreams say which there are: some have words of their own, and more will come. */
 const ReasoningEffort = Type.String({
   minLength: 1,
   maxLength: 64,
@@ -213,7 +213,7 @@ export type Message = Static<typeof Message>;
 export type SystemMessage = Static<typeof SystemMessage>;
 export type DeveloperMessage = Static<typeof DeveloperMessage>;
 export type UserMessage = Static<typeof UserMessage>;
-/** What continues a thought in the next turn, in the fields that clients and other gateways already carry. */
+/** State that continues a thought in the next turn, in the fields that clients and other gateways already carry. */
 type ReplayState = {
   thinking_blocks?: ThinkingBlock[] | null;
   extra_content?: Record<string, unknown> | null;
@@ -246,7 +246,7 @@ export type CustomToolCall = { id: string; type: "custom"; custom: { name: strin
 /** A call of a tool of another type, as its upstream gave it. */
 export type OtherToolCall = Static<typeof OtherToolCall>;
 
-/** Of another kind than `url_citation` only where its upstream invented it. */
+/** A citation. Its kind is another than `url_citation` only where its upstream invented it. */
 export type Annotation = {
   type: string;
   url_citation?: { start_index: number; end_index: number; url: string; title: string } | undefined;
@@ -267,11 +267,11 @@ export type Logprobs = { content: TokenLogprob[] | null; refusal?: TokenLogprob[
 /** Under it stands, in a usage, what the public form has no place for. A symbol is never written as JSON. */
 export const billed: unique symbol = Symbol("billed");
 
-/** What an upstream counts beyond the public form, because it bills it otherwise. */
+/** Counts of an upstream beyond the public form, because it bills them otherwise. */
 export type Billed = {
-  /** Of the tokens written to a cache, those that it holds for an hour. */
+  /** Tokens written to a cache that holds them for an hour. */
   cacheWrite1h?: number;
-  /** Of the cached tokens, those that are audio. */
+  /** Cached tokens that are audio. */
   audioCacheRead?: number;
   imageInput?: number;
   imageOutput?: number;
@@ -283,7 +283,7 @@ export type Billed = {
   tools?: Record<string, number>;
   /** The service tier, in the upstream's word. */
   serviceTier?: string;
-  /** What else the answer names that changes the price, as prices name it: `inference_geo_us`. Absent: the usual. */
+  /** Other things in the answer that change the price, as prices name them: `inference_geo_us`. Absent: the usual. */
   surcharges?: readonly string[];
 };
 
@@ -369,12 +369,12 @@ export type ChunkBody = BodyFields & {
   usage?: Usage | null;
 };
 
-/** What names an answer; the same in every chunk of one stream. `created` is Unix time in seconds. */
+/** Names an answer; the same in every chunk of one stream. `created` is Unix time in seconds. */
 export type Envelope = {
   readonly id: string;
   readonly created: number;
   readonly model: string;
-  /** When the answer was whole, for formats that say so: Unix time in seconds, read when it is first asked. Absent: not known. */
+  /** The time at which the answer was whole, for formats that say so: Unix time in seconds, read when it is first asked. Absent: not known. */
   readonly completed?: () => number;
 };
 export type ChatCompletion = Omit<Envelope, "completed"> & CompletionBody & { object: "chat.completion" };

@@ -21,7 +21,7 @@ export function faultEvent(error: ErrorFields, envelope: string): string {
   return namedFault(`{"error":${JSON.stringify(error)},${envelope.slice(1)}`);
 }
 
-/** @param data of an event that tells of an error @returns the event with its name */
+/** @param data of an event that reports an error @returns the event with its name */
 export const namedFault = (data: string): string => `data: ${data}\nevent: error\n\n`;
 
 export class ChatEncoder implements EventEncoder {

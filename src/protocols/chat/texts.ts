@@ -10,7 +10,7 @@ export const textIn = (content: unknown): string =>
         .map((part) => textOf(objectOf(part)?.["text"]) ?? "")
         .join("");
 
-/** What an assistant said, a refusal too. */
+/** The text of an assistant's message, a refusal too. */
 export function spokenText({ content, refusal }: AssistantMessage): string {
   if (typeof content === "string") return content || (refusal ?? "");
   const texts = (content ?? []).map((part) => {

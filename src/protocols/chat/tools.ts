@@ -1,6 +1,6 @@
 /**
  * Tools, their calls and the choice among them: each says what it is in one of two members, `function` or `custom`. Some
- * clients and servers write both of them, one empty, so that it's never the presence of a member that tells.
+ * clients and servers write both of them, one empty, so that the presence of a member means nothing.
  */
 import { isObject, isTooDeep, type JsonObject, objectOf, parseJson, saysNothing, textOf } from "../../lib/json/json.ts";
 
@@ -10,7 +10,7 @@ type Called = { readonly kind: ToolKind; readonly said: JsonObject };
 export const toolKinds: readonly ToolKind[] = ["function", "custom"];
 
 /**
- * What a tool or a call says of itself. Its `type` decides; where that is missing or names an empty member, what is not empty.
+ * Reads what a tool or a call says of itself. Its `type` decides; where that is missing or names an empty member, what is not empty.
  * @param type of a fragment the one that the call is known to be of
  * @returns undefined where both members are empty
  */

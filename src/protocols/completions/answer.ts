@@ -2,9 +2,9 @@
 import type { Choice, ChunkChoice, CompletionBody, Envelope, Logprobs } from "../chat/schema.ts";
 
 export type CompletionsOptions = {
-  /** Whether a stream's last chunk has the counts. */
+  /** True where a stream's last chunk has the counts. */
   readonly includeUsage: boolean;
-  /** What every choice begins with: the prompt, where it is to be echoed. */
+  /** The beginning of every choice: the prompt, where it is to be echoed. */
   readonly echo: string;
 };
 
@@ -12,7 +12,7 @@ type TextLogprobs = {
   tokens: string[];
   token_logprobs: number[];
   top_logprobs: Record<string, number>[] | null;
-  /** In characters from the beginning of the text. */
+  /** Places, in characters from the beginning of the text. */
   text_offset: number[];
 };
 

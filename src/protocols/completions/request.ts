@@ -31,7 +31,7 @@ export function innerRequest(given: CompletionsBody): ChatRequest {
   } as ChatRequest;
 }
 
-/** What chat completions can't be asked for. */
+/** Refuses what chat completions can't be asked for. */
 export function refusalOf(given: CompletionsBody): ApiError | undefined {
   const { prompt, suffix, best_of, n, echo, logprobs } = given;
   const model = "this model is called by chat completions";

@@ -1,4 +1,4 @@
-/** What the path says: the model, and what is asked of it, in its last part, `models/<name>:<method>`. */
+/** Reads the model and the method from a path's last part, `models/<name>:<method>`. */
 
 export const methods = [
   "generateContent",

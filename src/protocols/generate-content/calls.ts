@@ -1,4 +1,4 @@
-/** Which call a response answers: by its id, and where clients leave ids out, by its function's name and the order. */
+/** Matches responses with their calls: by the id, and where clients leave ids out, by the function's name and the order. */
 type Open = { readonly id: string; readonly given: string | undefined; readonly name: string; readonly turn: number };
 
 export class Calls {
@@ -23,12 +23,12 @@ export class Calls {
   /** @returns the id of the call that is answered; undefined where none is open */
   answered(given: string | null | undefined, name: string): string | undefined {
     const latest = this.#open.at(-1)?.turn;
-    const ways: readonly ((call: Open) => boolean)[] = [
+    const rules: readonly ((call: Open) => boolean)[] = [
       (call) => Boolean(given) && call.given === given,
       (call) => call.turn === latest && call.name === name,
       (call) => call.name === name,
     ];
-    for (const isIt of ways) {
+    for (const isIt of rules) {
       const at = this.#open.findIndex(isIt);
       if (at >= 0) return this.#open.splice(at, 1)[0]!.id;
     }

@@ -9,9 +9,9 @@ import { FunctionCalls } from "../function-calls.ts";
 import { citationMetadata, finishReason } from "./ending.ts";
 import { imagePart, signatureOfCall, signaturesOf } from "./state.ts";
 
-/** What an answer depends on beside the model's own. */
+/** Options of the request that its answer depends on. */
 export type Shown = {
-  /** Whether the text of thoughts was asked for. */
+  /** True where the text of thoughts was asked for. */
   readonly thoughts: boolean;
   /** The caller's own names of functions, by those that were asked for. */
   readonly names: ReadonlyMap<string, string>;
@@ -74,12 +74,12 @@ export class Candidate {
     return parts.length === 0 ? [{ text: "" }] : parts;
   }
 
-  /** Whether nothing was said, and all that is known is that it may not be. */
+  /** True where nothing was said, and all that is known is that it may not be. */
   get isBlocked(): boolean {
     return this.#isSilent && this.#calls.size === 0 && this.#finish === "content_filter";
   }
 
-  /** What is said of the end, beside the parts. */
+  /** The members of the end, beside the parts. */
   ending(metadata: ChunkBody["metadata"]): JsonObject {
     const citations = citationMetadata(this.#annotations);
     return {
@@ -94,7 +94,7 @@ export class Candidate {
     return { finishReason: finishReason(this.#finish, this.index, metadata) };
   }
 
-  /** Why the model, or who stands between, refused, in their words. */
+  /** The refusal, in the words of the model or of whoever stands between. */
   get refusal(): string {
     return this.#refusal;
   }

@@ -9,7 +9,7 @@ import type { FunctionNames } from "./names.ts";
 import type { Content, GenerateContentBody, Part } from "./schema.ts";
 import { ReturnedSignatures } from "./state.ts";
 
-/** Where a message's parts stand in the caller's body. */
+/** The places of a message's parts in the caller's body. */
 export type MessagePlace = {
   readonly whole: string;
   readonly parts: readonly string[];
@@ -18,7 +18,7 @@ export type MessagePlace = {
 
 export type Conversation = { readonly messages: Message[]; readonly places: MessagePlace[] };
 
-/** What a translation collects on its way. @property nativeOnly takes what no other provider can be sent */
+/** Collects what a translation finds. @property nativeOnly takes what no other provider can be sent */
 export type Translation = { readonly nativeOnly: NativeOnly; readonly names: FunctionNames };
 
 export function conversationOf({ systemInstruction, contents }: GenerateContentBody, to: Translation): Conversation {
@@ -41,7 +41,7 @@ class Builder implements Conversation {
   readonly #calls = new Calls();
   /** Parts of the model's turn, which streams are given back in many contents. */
   #model: Placed[] = [];
-  /** Where the results of the user's turn end: they stand right behind the calls that they answer. */
+  /** The place behind the results of the user's turn, which stand right behind the calls that they answer. */
   #resultsEnd = 0;
 
   constructor(to: Translation) {
@@ -185,7 +185,7 @@ function mediaParts({ inlineData, fileData }: Part, path: string, nativeOnly: Na
   return fileData == null ? [] : uriPart(fileData, path, nativeOnly);
 }
 
-/** What stands on a part beside its one kind of data. */
+/** Members of a part beside its one kind of data. */
 const besides: ReadonlySet<string> = new Set([
   ...["thought", "thoughtSignature", "videoMetadata", "mediaResolution", "partMetadata", "text"],
 ]);

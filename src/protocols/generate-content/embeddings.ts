@@ -11,7 +11,7 @@ import { contentOf } from "./request.ts";
 import { BatchEmbedBody, type Content, EmbedContentBody } from "./schema.ts";
 import { inOneSpelling } from "./spelling.ts";
 
-/** What is to be embedded, in the words of OpenAI's format. */
+/** Texts to be embedded, in the words of OpenAI's format. */
 export type Embedding = { readonly input: string[]; readonly dimensions?: number };
 
 /** @param body as it was sent @throws ApiError invalid_value, missing_field or unsupported_parameter */

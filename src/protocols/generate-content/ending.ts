@@ -1,4 +1,4 @@
-/** Why an answer ended and what it cost: in this format's words from those of the inner form, and back. */
+/** The end of an answer and its counts: in this format's words from those of the inner form, and back. */
 import { countOf, type JsonObject, listOf, numberOf, objectOf, textOf } from "../../lib/json/json.ts";
 import { inverted, ownMember } from "../../lib/own-member.ts";
 import {
@@ -136,7 +136,7 @@ function billedOf(counts: JsonObject, searches: number): ReturnType<typeof bille
   });
 }
 
-/** In Vertex's word: https://cloud.google.com/vertex-ai/generative-ai/docs/reference/rest/v1/GenerateContentResponse#TrafficType */
+/** The tier in Vertex's word: https://cloud.google.com/vertex-ai/generative-ai/docs/reference/rest/v1/GenerateContentResponse#TrafficType */
 function tierOf(trafficType: string | undefined): string | undefined {
   if (trafficType === undefined || trafficType === "TRAFFIC_TYPE_UNSPECIFIED") return undefined;
   return trafficType.toLowerCase().replace(/^on_demand_?/, "") || "standard";

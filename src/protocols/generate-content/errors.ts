@@ -7,7 +7,7 @@ import { inverted, ownMember } from "../../lib/own-member.ts";
 import type { ApiError } from "../errors.ts";
 import type { ErrorFields } from "../protocol.ts";
 
-/** By the words of `status`. Source: https://ai.google.dev/gemini-api/docs/troubleshooting#error-codes */
+/** Statuses by the words of `status`. Source: https://ai.google.dev/gemini-api/docs/troubleshooting#error-codes */
 export const googleStatuses: Readonly<Record<string, number>> = {
   INVALID_ARGUMENT: 400,
   FAILED_PRECONDITION: 400,
@@ -34,7 +34,7 @@ export function wordOfStatus(status: number): string {
 
 const statusByWord: Readonly<Record<string, number>> = {
   ...googleStatuses,
-  // What other formats call the same, in `type` or `code`.
+  // Words of other formats for the same, in `type` or `code`.
   invalid_request_error: 400,
   authentication_error: 401,
   permission_error: 403,
@@ -52,7 +52,7 @@ const statusByWord: Readonly<Record<string, number>> = {
   timeout_error: 504,
 };
 
-/** Of an error within a stream, where no status tells. The official client raises those alone whose code is one of HTTP's. */
+/** The status of an error within a stream. The official client raises those alone whose code is one of HTTP's. */
 export function statusOfFields({ code, status, type }: ErrorFields): number {
   const known = [code, status].find((one) => typeof one === "number" && one >= 400 && one < 600);
   if (known !== undefined) return known as number;
@@ -80,7 +80,7 @@ export function apiErrorBody({ status, message, param, headers }: ApiError): obj
   return errorBody(status, message, details);
 }
 
-/** What the upstream said, as an error of this format. */
+/** An upstream's error in this format. */
 export function fieldsBody(error: ErrorFields, status = statusOfFields(error)): JsonObject {
   const { message } = error;
   return errorBody(status, typeof message === "string" ? message : "");

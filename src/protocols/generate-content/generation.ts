@@ -43,7 +43,7 @@ const pathsByField: ReadonlyMap<string, string> = new Map([
   ["service_tier", "serviceTier"],
 ]);
 
-/** What has no name in the inner form goes to Google's models as it came, which others leave out. */
+/** Passes on to Google's models, as it came, all that has no name in the inner form; others leave it out. */
 export function generationFields(config: GenerationConfig, nativeOnly: NativeOnly): JsonObject {
   const fields: JsonObject = {};
   const rest: JsonObject = {};
@@ -95,7 +95,7 @@ function voiceIn(speech: unknown): unknown {
 
 type ThinkingConfig = NonNullable<GenerationConfig["thinkingConfig"]>;
 
-/** What is absent stays absent. */
+/** Leaves out all that is absent. */
 function thinkingFields({ includeThoughts, thinkingBudget: budget, thinkingLevel: level }: ThinkingConfig): JsonObject {
   const isLevel = level != null && level !== "" && level !== "THINKING_LEVEL_UNSPECIFIED";
   if (isLevel && budget != null) {

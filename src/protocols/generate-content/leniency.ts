@@ -1,5 +1,5 @@
 /**
- * What Google's own parser takes beside the canonical form of its JSON: one value for a list of one, and numbers in strings, as
+ * Reads all that Google's own parser takes beside the canonical form of its JSON: one value for a list of one, and numbers in strings, as
  * clients in other languages write 64-bit ones. Members may be in either spelling.
  * Source: https://protobuf.dev/programming-guides/json/#representation
  */
@@ -7,7 +7,7 @@ import type { TSchema } from "@sinclair/typebox";
 import { isObject, type JsonObject, keepSame } from "../../lib/json/json.ts";
 import { camelCase } from "./spelling.ts";
 
-/** @returns the value in the form that the schema describes, as far as it can be told; itself where it is in that form already */
+/** @returns the value in the form that the schema describes, as far as it can be seen; itself where it is in that form already */
 export function canonical(schema: TSchema, value: unknown): unknown {
   if (value == null) return value;
   const meant = unwrapped(schema);

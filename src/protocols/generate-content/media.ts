@@ -4,7 +4,7 @@ import type { FilePart, ImagePart, TextPart, UserPart } from "../chat/schema.ts"
 import type { NativeOnly } from "../native-only.ts";
 import type { Blob, FileData } from "./schema.ts";
 
-/** The names that the inner form has for types of audio; others are told by their own. */
+/** The names that the inner form has for types of audio; others go by their own. */
 const audioFormats: Readonly<Record<string, string>> = {
   "audio/wav": "wav",
   "audio/x-wav": "wav",
@@ -36,7 +36,7 @@ function filePart(file_data: string, filename: string | undefined): FilePart {
   return { type: "file", file: { ...(filename !== undefined && { filename }), file_data } };
 }
 
-/** What Google itself can read: its own stores, and videos. */
+/** Addresses that Google itself can read: its own stores, and videos. */
 export const googleUri =
   /^(?:gs:\/\/|https?:\/\/generativelanguage\.googleapis\.com\/v\w+\/files\/|https?:\/\/(?:(?:www|m)\.)?(?:youtube\.com|youtu\.be)\/)/i;
 

@@ -1,5 +1,5 @@
 /**
- * What changes in a request that goes to a model of Google's as it came, and how a stream of theirs that breaks ends.
+ * Changes a request that goes to a model of Google's as it came, and ends a stream of theirs that breaks.
  * Source: https://ai.google.dev/api/generate-content
  */
 import {

@@ -4,7 +4,7 @@ import { generationPath } from "./generation.ts";
 
 export type Places = {
   readonly messages: readonly MessagePlace[];
-  /** Of functions. */
+  /** Places of functions. */
   readonly tools: readonly string[];
 };
 

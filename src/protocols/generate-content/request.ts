@@ -25,7 +25,7 @@ export function checkGenerateContent(body: JsonObject): GenerateContentBody {
   return checked(GenerateContentBody, canonical(GenerateContentBody, whole));
 }
 
-/** What is counted: a whole request, or contents alone. */
+/** The prompt to be counted: a whole request, or contents alone. */
 export function countedPrompt(body: JsonObject): JsonObject {
   const whole = body["generateContentRequest"] ?? body["generate_content_request"];
   return isObject(whole) ? whole : body;

@@ -17,7 +17,7 @@ export function contentOf(parts: readonly JsonObject[]): JsonObject {
   return { parts, role: "model" };
 }
 
-/** Of a prompt that was blocked: there is no candidate. */
+/** The feedback to a prompt that was blocked: there is no candidate. */
 export function promptFeedback(refusal: string): JsonObject {
   return { promptFeedback: { blockReason: "SAFETY", ...(refusal !== "" && { blockReasonMessage: refusal }) } };
 }

@@ -94,14 +94,14 @@ export const GenerateContentBody = Open({
   serviceTier: word,
 });
 
-/** To embed one text. */
+/** The body of a request to embed one text. */
 export const EmbedContentBody = Open({
   content: Content,
   taskType: word,
   title: Nullable(Type.String()),
   outputDimensionality: Nullable(Type.Integer({ minimum: 1 })),
 });
-/** To embed many. */
+/** The body of a request to embed many. */
 export const BatchEmbedBody = Open({ requests: Type.Array(EmbedContentBody, { minItems: 1 }) });
 
 export type GenerateContentBody = Static<typeof GenerateContentBody>;

@@ -4,7 +4,7 @@
  */
 import { isObject, type JsonObject } from "../../lib/json/json.ts";
 
-/** What stands below these is the caller's own, or a schema: its names are not the format's. */
+/** Members whose content is the caller's own, or a schema: its names are not the format's. */
 const opaque: ReadonlySet<string> = new Set([
   ...["args", "response", "parameters", "parametersJsonSchema", "responseSchema", "responseJsonSchema"],
   ...["labels", "variables", "partMetadata"],

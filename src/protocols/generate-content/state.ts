@@ -1,5 +1,5 @@
 /**
- * What continues a thought in the next turn, in the slot that this format has for it: `thoughtSignature` of a part. There
+ * Keeps the state that continues a thought in the slot that this format has for it: `thoughtSignature` of a part. There
  * Google's own stands as it is, on the very part that it came on, and all else in an envelope (`seal.ts`).
  */
 import { parseDataUrl } from "../../lib/data-url.ts";
@@ -28,7 +28,7 @@ export class ReturnedSignatures {
     return family === undefined || call === undefined ? {} : { extra_content: { [family]: call } };
   }
 
-  /** Of a part that is no call: its signature is the turn's. */
+  /** Takes the signature of a part that is no call: it is the turn's. */
   takeText(signature: string | null | undefined): void {
     Object.assign(this.#state.extra, this.take(signature).extra_content);
   }

@@ -11,7 +11,7 @@ import { logprobsResult, usageMetadata } from "./ending.ts";
 import { fieldsBody } from "./errors.ts";
 import { answerOf, contentOf, promptFeedback } from "./response.ts";
 
-/** How the answers of one stream stand behind one another. */
+/** Joins the answers of one stream. */
 export interface Framing {
   /** @param json of one answer */
   answer(json: string): string;

@@ -9,7 +9,7 @@ import type { Declaration, GenerateContentBody } from "./schema.ts";
 
 export type Tools = {
   readonly fields: { tools?: FunctionTool[]; tool_choice?: ToolChoice };
-  /** Where each function stands in the caller's body. */
+  /** The place of each function in the caller's body. */
   readonly places: readonly string[];
 };
 

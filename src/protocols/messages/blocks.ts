@@ -10,14 +10,14 @@ import { citationOf } from "./citations.ts";
 import { cleanId } from "./facts.ts";
 import { sealOfBlocks, sealOfCall, sealOfMessage, type ThinkingShown } from "./thinking.ts";
 
-/** Is told of blocks as they begin, grow and end, one after another. */
+/** Receives blocks as they begin, grow and end, one after another. */
 export interface BlockSink {
   start(index: number, block: JsonObject): void;
   delta(index: number, delta: JsonObject): void;
   stop(index: number): void;
 }
 
-/** What can wait for its turn. */
+/** A piece of an answer that can wait for its turn. */
 type Piece =
   | { readonly kind: "text" | "thinking"; text: string }
   | { readonly kind: "seal"; readonly seal: string }
@@ -32,7 +32,7 @@ type Call = {
   seal: string | undefined;
 };
 
-/** `written` is what came of the arguments so far, which tells whether the call is whole. */
+/** `written` is what came of the arguments so far, from which it follows whether the call is whole. */
 type Open = { readonly kind: "text" } | { readonly kind: "thinking" } | Call;
 
 export class Blocks {
@@ -52,7 +52,7 @@ export class Blocks {
     this.#shown = shown;
   }
 
-  /** How many calls of the caller's tools there were. */
+  /** The number of calls of the caller's tools. */
   get calls(): number {
     return this.#calls;
   }
@@ -115,7 +115,7 @@ export class Blocks {
       waiting.written += written;
       return;
     }
-    // What follows a call that is whole is space at most.
+    // A call that is whole is followed by space at most.
     if (called?.name === undefined || this.#ended.has(index)) return;
     const seal = this.#shown === "none" ? undefined : sealOfCall(cleanId(id ?? ""), extra_content);
     this.#take({ kind: "call", position: index, id: cleanId(id ?? ""), name: called.name, written, seal });
@@ -157,7 +157,7 @@ export class Blocks {
         this.#seal(piece.seal);
         return;
       case "citation":
-        // Many upstreams tell their sources last of all. A block that has ended takes no more.
+        // Many upstreams name their sources last of all. A block that has ended takes no more.
         if (this.#open?.kind === "text")
           this.#sink.delta(this.#next - 1, { type: "citations_delta", citation: piece.citation });
         return;
@@ -170,7 +170,7 @@ export class Blocks {
     }
   }
 
-  /** On the thought that it came with, else in a block of its own. */
+  /** Puts a seal on the thought that it came with, else in a block of its own. */
   #seal(seal: string): void {
     if (this.#open?.kind === "thinking") {
       this.#sink.delta(this.#next - 1, { type: "signature_delta", signature: seal });

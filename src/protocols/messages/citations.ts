@@ -6,7 +6,7 @@ import { derive, isObject, type JsonObject, keepSame, listOf, objectOf, textOf }
 import { emptySeal, isSeal } from "../seal.ts";
 
 /**
- * The page's own words and Anthropic's index of them are not known: other makers tell the address alone.
+ * The page's own words and Anthropic's index of them are not known: other makers name the address alone.
  * @returns undefined for an annotation that names no page
  */
 export function citationOf(annotation: unknown): JsonObject | undefined {

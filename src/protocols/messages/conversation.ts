@@ -23,7 +23,7 @@ function messagesOf({ role, content }: Turn, path: string, nativeOnly: NativeOnl
   return role === "user" ? userMessages(content, path, nativeOnly) : assistantMessages(content);
 }
 
-/** What else a system turn may hold changes the tools of the provider's own conversation. */
+/** Takes the texts alone: all else that a system turn may hold changes the tools of the provider's own conversation. */
 function laterSystem(content: Turn["content"], path: string, nativeOnly: NativeOnly): Message[] {
   if (typeof content === "string") return systemMessage(content);
   for (const [at, block] of content.entries())
@@ -94,7 +94,7 @@ function toolMessage(block: ToolResultBlock, path: string, nativeOnly: NativeOnl
   } as Message;
 }
 
-/** Blocks of server tools tell what the provider did by itself: they mean nothing to another one, and are left out. */
+/** Blocks of server tools record what the provider did by itself: they mean nothing to another one, and are left out. */
 function assistantMessages(content: readonly ContentBlock[]): Message[] {
   const thinking = new ReturnedThinking();
   const layout: (string | number)[] = [];

@@ -1,4 +1,4 @@
-/** Why an answer ended and what it cost: in this format's words from those of the inner form, and back. */
+/** The end of an answer and its counts: in this format's words from those of the inner form, and back. */
 import { countOf, type JsonObject, numberOf, objectOf, textOf } from "../../lib/json/json.ts";
 import { inverted, ownMember } from "../../lib/own-member.ts";
 import { billedAs, type ChunkBody, type FinishReason, type Usage } from "../chat/schema.ts";
@@ -11,14 +11,14 @@ export type StopFields = {
 
 export const notStopped: StopFields = { stop_reason: null, stop_sequence: null, stop_details: null };
 
-/** What is known of an end. */
+/** An end, as far as it is known. */
 export type Ending = {
   readonly finish: FinishReason | null | undefined;
   /** The answer holds calls of the caller's tools. */
   readonly calls: boolean;
-  /** In the model's or its provider's words. */
+  /** The refusal in the model's or its provider's words. */
   readonly refusal?: string | undefined;
-  /** What some servers say beside the reason: the stop sequence that was hit. */
+  /** The stop sequence that was hit, which some servers name beside the reason. */
   readonly stoppedAt?: unknown;
 };
 
@@ -57,7 +57,7 @@ export function finishReason(stopReason: unknown, calls: boolean): FinishReason 
   return calls ? "tool_calls" : "stop";
 }
 
-/** What vLLM and servers like it say beside `finish_reason`: https://docs.vllm.ai/en/latest/serving/openai_compatible_server */
+/** The stop sequence that vLLM and servers like it name beside `finish_reason`: https://docs.vllm.ai/en/latest/serving/openai_compatible_server */
 export const stoppedAt = (choice: object): unknown => (choice as JsonObject)["stop_reason"];
 
 /** The tiers that an answer names, in the inner form. */
@@ -83,7 +83,7 @@ export function usageFields(usage: Usage | null | undefined, { service_tier }: P
   };
 }
 
-/** In the inner form's meaning: cached tokens count as prompt tokens. Undefined where nothing was counted. */
+/** Counts in the inner form's meaning: cached tokens count as prompt tokens. Undefined where nothing was counted. */
 export function usageOf(usage: JsonObject): Usage | undefined {
   const input = countOf(usage["input_tokens"]);
   const output = countOf(usage["output_tokens"]);
@@ -118,7 +118,7 @@ function billedOf(usage: JsonObject): ReturnType<typeof billedAs> {
   });
 }
 
-/** Where and how fast the model ran, of which anything but the usual is billed otherwise. */
+/** The usual values of where and how fast the model ran: anything else is billed otherwise. */
 const usualNames: Readonly<Record<string, readonly string[]>> = {
   // https://platform.claude.com/docs/en/manage-claude/data-residency: "not_available" is of models that know no other.
   inference_geo: ["global", "not_available"],

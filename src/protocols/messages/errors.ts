@@ -30,7 +30,7 @@ export function typeOfStatus(status: number): string {
   return known ?? (status < 500 ? "invalid_request_error" : "api_error");
 }
 
-/** What other formats call the same, in `type`, `code` or `status`. */
+/** Words of other formats for the same, in `type`, `code` or `status`. */
 const statusByWord: Readonly<Record<string, number>> = {
   ...googleStatuses,
   server_is_overloaded: 529,
@@ -43,7 +43,7 @@ const statusByWord: Readonly<Record<string, number>> = {
   insufficient_quota: 429,
 };
 
-/** Of an error within a stream, where no status tells. */
+/** The type of an error within a stream, which has no status of its own. */
 export function typeOfFields({ type, code, status }: ErrorFields): string {
   const word = [code, status, type].find((one) => typeof one === "string" && Object.hasOwn(statusByWord, one));
   if (word !== undefined) return typeOfStatus(statusByWord[word as string]!);

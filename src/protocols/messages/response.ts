@@ -7,7 +7,7 @@ import { notStopped, stopFields, stoppedAt, usageFields } from "./ending.ts";
 import { inputOf } from "./facts.ts";
 import type { ThinkingShown } from "./thinking.ts";
 
-/** What an answer depends on beside the model's own. */
+/** Options of the request that its answer depends on. */
 export type AnswerOptions = {
   readonly thinking: ThinkingShown;
   /** The stop sequences that were asked for. */

@@ -78,7 +78,7 @@ const CustomTool = Open({
   strict: Nullable(Type.Boolean()),
   cache_control,
 });
-/** What the provider runs itself, or brings the schema of. */
+/** A tool that the provider runs itself, or brings the schema of. */
 const HostedTool = Open({ type: typeBut("custom") });
 
 const oneCall = { disable_parallel_tool_use: Nullable(Type.Boolean()) };
@@ -98,7 +98,7 @@ const Thinking = Type.Union([
 
 const OutputFormat = Tagged("json_schema", { schema: object });
 
-/** What a prompt is made of: what is counted, too. */
+/** The fields of a prompt, which can be counted too. */
 export const PromptFields = {
   model: Type.String({
     minLength: 1,
@@ -131,7 +131,7 @@ export const MessagesBody = Open({
   stream: Nullable(Type.Boolean({ description: "true: a Server-Sent Events stream. Default false." })),
 });
 
-/** Of a request to count a prompt's tokens. */
+/** The body of a request to count a prompt's tokens. */
 export const CountBody = Open(PromptFields);
 
 export type MessagesBody = Static<typeof MessagesBody>;

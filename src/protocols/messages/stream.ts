@@ -26,7 +26,7 @@ export class MessagesEncoder implements EventEncoder {
   readonly #envelope: Envelope;
   readonly #options: AnswerOptions;
   readonly #blocks: Blocks;
-  /** Where the blocks' events go. */
+  /** The list that the blocks' events are added to. */
   #events: string[] = [];
   #begun = false;
   #finish: FinishReason | undefined;

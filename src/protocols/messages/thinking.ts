@@ -9,7 +9,7 @@ import { isSeal, type SealFamily, seal } from "../seal.ts";
 import { effortOf } from "../translated-fields.ts";
 import type { MessagesBody } from "./schema.ts";
 
-/** What an answer may carry for the next turn, in the inner form's fields. */
+/** State that an answer may carry for the next turn, in the inner form's fields. */
 type Carrier = {
   readonly extra_content?: Record<string, unknown> | null;
   readonly reasoning_details?: unknown;
@@ -36,7 +36,7 @@ export function sealOfCall(id: string, extra: Record<string, unknown> | undefine
   return undefined;
 }
 
-/** Of blocks that came too late for their place in a stream. */
+/** Seals blocks that came too late for their place in a stream. */
 export function sealOfBlocks(blocks: readonly ThinkingBlock[]): string {
   return seal("anthropic", { blocks });
 }
@@ -79,7 +79,7 @@ export class ReturnedThinking {
     };
   }
 
-  /** Blocks in envelopes came behind their place, so that it tells nothing. */
+  /** Blocks in envelopes came behind their place, which means nothing. */
   #take(state: string, block: ThinkingBlock): boolean {
     if (isSeal(state)) this.#state.open(state);
     else this.#state.blocks.push(block);
@@ -88,8 +88,8 @@ export class ReturnedThinking {
 }
 
 /**
- * How the model is asked to think: in the words of this format for the providers that know them, and as an effort for the others.
- * What is absent stays absent.
+ * Asks the model to think: in the words of this format for the providers that know them, and as an effort for the others.
+ * Leaves out all that is absent.
  */
 export function thinkingOptions({ thinking, output_config }: MessagesBody): JsonObject {
   const effort = output_config?.effort ?? undefined;
@@ -105,7 +105,7 @@ export function thinkingOptions({ thinking, output_config }: MessagesBody): Json
   };
 }
 
-/** Whether the client gets thinking blocks, and whether with their text. */
+/** The thinking blocks that the client gets: with their text, without it, or none. */
 export type ThinkingShown = "text" | "state" | "none";
 
 export function thinkingShown({ thinking }: MessagesBody): ThinkingShown {

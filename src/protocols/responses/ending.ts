@@ -1,4 +1,4 @@
-/** How an answer ended and what it cost: in this format's words from those of the inner form, and back. */
+/** The end of an answer and its counts: in this format's words from those of the inner form, and back. */
 import { countOf, countsByName, isObject, type JsonObject, listOf, objectOf, textOf } from "../../lib/json/json.ts";
 import { inverted, ownMember } from "../../lib/own-member.ts";
 import { billed, type FinishReason, type Usage } from "../chat/schema.ts";
@@ -10,18 +10,18 @@ export type ResponseStatus = "queued" | "in_progress" | "completed" | "incomplet
 const endedStatuses = new Set<unknown>(["completed", "incomplete"]);
 const openStatuses = new Set<unknown>(["queued", "in_progress"]);
 
-/** Some servers have a word of their own (`complete`), or none: there the items themselves tell that they are finished. */
+/** Some servers have a word of their own (`complete`), or none: there the items themselves show that they are finished. */
 export function hasEnded({ status }: JsonObject, items: readonly JsonObject[]): boolean {
   if (endedStatuses.has(status)) return true;
   return !openStatuses.has(status) && items.length > 0 && items.every((item) => !openStatuses.has(item["status"]));
 }
 
-/** Whether an answer, and with it its last item, is incomplete. A refusal is an answer. */
+/** True where an answer, and with it its last item, is incomplete. A refusal is an answer. */
 export function isCut(reason: FinishReason, hasRefused: boolean): boolean {
   return reason === "length" || (reason === "content_filter" && !hasRefused);
 }
 
-/** Why an answer is incomplete. */
+/** Reasons of an incomplete answer. */
 const incompleteReasons: Readonly<Record<string, FinishReason>> = {
   max_output_tokens: "length",
   max_messages: "length",

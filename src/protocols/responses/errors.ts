@@ -9,7 +9,7 @@ const typeByStatus: Readonly<Record<number, string>> = {
   504: "timeout_error",
 };
 
-/** An error of an upstream of another format: clients tell its class by the status, and its text by the message. */
+/** An error of an upstream of another format: clients read its class from the status, and its text from the message. */
 export function upstreamErrorBody({ message, code, type }: ErrorFields, status: number): object {
   const kind = typeByStatus[status] ?? (status < 500 ? "invalid_request_error" : "server_error");
   const said = [code, type].find((one) => typeof one === "string" && one !== "");
@@ -22,19 +22,19 @@ export function upstreamErrorBody({ message, code, type }: ErrorFields, status: 
  * Source: https://platform.openai.com/docs/api-reference/responses-streaming/error
  */
 export function errorMembers(error: ErrorFields): JsonObject {
-  const told = responseError(error);
-  return { ...told, error: { type: textOf(error["type"]) || "server_error", ...told } };
+  const fields = responseError(error);
+  return { ...fields, error: { type: textOf(error["type"]) || "server_error", ...fields } };
 }
 
 /** @param data of an upstream's event @returns an `error` event's with the form that it lacks; undefined where it lacks none */
 export function inBothForms(data: string): string | undefined {
-  const told = objectOf(parseJson(data));
-  const { type, ...flat } = told ?? {};
+  const given = objectOf(parseJson(data));
+  const { type, ...flat } = given ?? {};
   const nested = objectOf(flat["error"]);
   if (type !== "error" && (type != null || nested === undefined)) return undefined;
   const whole: JsonObject = { type: "error", ...errorMembers(nested ?? flat) };
-  const lacking = Object.entries(whole).filter(([name]) => told![name] === undefined);
-  return lacking.length === 0 ? undefined : JSON.stringify({ ...told, ...Object.fromEntries(lacking) });
+  const lacking = Object.entries(whole).filter(([name]) => given![name] === undefined);
+  return lacking.length === 0 ? undefined : JSON.stringify({ ...given, ...Object.fromEntries(lacking) });
 }
 
 type StreamError = { readonly code: string; readonly message: string; readonly param: string | null };

@@ -19,14 +19,14 @@ import { freeTextArguments, type ToolNames } from "./tools.ts";
 
 export type Conversation = {
   readonly messages: Message[];
-  /** Where in the request each message stands: its content, and its calls. */
+  /** The place of each message in the request: of its content, and of its calls. */
   readonly places: readonly MessagePlace[];
 };
 export type MessagePlace = { readonly content: string; readonly calls?: readonly string[] };
 
 type Known = {
   readonly names: ToolNames;
-  /** Whether the calls that results answer may be in the earlier part of the conversation. */
+  /** True where the calls that results answer may be in the earlier part of the conversation. */
   readonly continues: boolean;
   readonly earlier: EarlierAnswers;
   /** Takes what only upstreams of this format know. */
@@ -51,7 +51,7 @@ export function conversationOf(
 type Result = { readonly message: ToolMessage; readonly place: string };
 type Call = { readonly call: ToolCall; readonly place: string; result?: Result };
 
-/** What the model said in one answer. */
+/** One answer of the model. */
 type Turn = {
   readonly kind: "turn";
   place: string;
@@ -63,7 +63,7 @@ type Turn = {
   readonly state: TurnState;
   /** Results of it have come: what the model says next is another answer. */
   isAnswered: boolean;
-  /** Of an answer of ours, which names it in the ids of its items. */
+  /** The part that the ids of the items of one answer of ours share. */
   answer: string | undefined;
 };
 type Said = { readonly kind: "said"; readonly message: Message; readonly place: string };
@@ -204,16 +204,16 @@ class ConversationBuilder {
     this.#turnOf.get(call)!.isAnswered = true;
   }
 
-  /** No upstream takes a result without its call, which may have been cut off the history: it is told as text. */
+  /** No upstream takes a result without its call, which may have been cut off the history: it is passed on as text. */
   #orphan(message: ToolMessage, place: string): void {
     if (this.#known.continues) {
       this.message(message, place);
       return;
     }
-    const told = `Result of the tool call ${message.tool_call_id}:`;
+    const opening = `Result of the tool call ${message.tool_call_id}:`;
     const { content } = message;
     const said =
-      typeof content === "string" ? `${told}\n${content}` : [{ type: "text" as const, text: told }, ...content];
+      typeof content === "string" ? `${opening}\n${content}` : [{ type: "text" as const, text: opening }, ...content];
     this.message({ role: "user", content: said } as UserMessage, place);
   }
 
@@ -310,7 +310,7 @@ type Written = { readonly message: Message; readonly place: MessagePlace };
 
 const saidOf = ({ message, place }: Said): Written => ({ message, place: { content: place } });
 
-/** What stands for a result that is missing, as after an agent was interrupted: no upstream takes a call without one. */
+/** Stands for a result that is missing, as after an agent was interrupted: no upstream takes a call without one. */
 const noResult = "No result was given.";
 
 function writtenTurn({ text, refusal, isSaid, calls, images, state, place }: Turn): Written[] {

@@ -24,13 +24,13 @@ export const native: NativeForm<ResponsesOptions> = {
     fault(error, last, events) {
       const { code, message } = responseError(error);
       let number = numberAfter(last?.data);
-      const tell = (type: string, fields: JsonObject) => {
+      const emit = (type: string, fields: JsonObject) => {
         events.push(formatSseEvent(JSON.stringify({ type, sequence_number: number, ...fields }), type));
         number += 1;
       };
-      tell("error", errorMembers(error));
+      emit("error", errorMembers(error));
       const named = envelopeIn(last?.data, envelope);
-      tell("response.failed", { response: responseObject({ error: { code, message } }, named, options, "failed") });
+      emit("response.failed", { response: responseObject({ error: { code, message } }, named, options, "failed") });
     },
     // OpenAI's clients read the type alone.
     nameOf({ event, data }) {
@@ -59,7 +59,7 @@ function numberAfter(data = ""): number {
 
 const idForm = /^\{"type":"response\.(?:created|in_progress)",.{0,64}"id":"(resp_[^"]{1,200})"/;
 
-/** The answer's own name, as far as the latest event tells it. */
+/** The answer's own name, as far as the latest event names it. */
 function envelopeIn(data = "", envelope: Envelope): Envelope {
   const id = idForm.exec(data)?.[1];
   return id === undefined ? envelope : { ...envelope, id };
@@ -88,7 +88,7 @@ export function patchedBody(
 }
 
 /**
- * Whether the caller may name the answer's items by their ids in the next turn, as many clients do with what they think is kept,
+ * True where the caller may name the answer's items by their ids in the next turn, as many clients do with what they think is kept,
  * while the upstream keeps nothing: then the items have to be ours. What has no translation goes as it came all the same.
  */
 function isKeptHereAlone(body: JsonObject, changes: JsonObject): boolean {
@@ -181,7 +181,7 @@ function toolsOf(body: JsonObject, tools: unknown): unknown[] {
   return [...all.slice(0, Math.max(0, all.length - count)).map(flat), ...own];
 }
 
-/** How many tools of the inner form one of this format became. */
+/** The number of tools of the inner form that one of this format became. */
 function countOf(tool: unknown): number {
   if (!isObject(tool)) return 0;
   if (tool["type"] === "namespace") return listOf(tool["tools"]).length;

@@ -4,14 +4,14 @@ import type { Envelope, Usage } from "../chat/schema.ts";
 import { type ResponseStatus, usageFields } from "./ending.ts";
 import { echoOf, type ResponsesOptions } from "./options.ts";
 
-/** What has become of a response so far; nothing of it for one that has not begun. */
+/** The state of a response so far; empty for one that has not begun. */
 export type ResponseState = {
   readonly output?: readonly JsonObject[];
-  /** In the inner form. */
+  /** Counts in the inner form. */
   readonly usage?: Usage | null | undefined;
-  /** Of an incomplete one. */
+  /** Why it is incomplete, where it is. */
   readonly reason?: string | undefined;
-  /** Of a failed one. */
+  /** Why it failed, where it did. */
   readonly error?: ResponseError | undefined;
   /** The one that the upstream served it with. */
   readonly serviceTier?: unknown;

@@ -1,4 +1,4 @@
-/** What a Response says of the request that it answers. */
+/** The members of a response that repeat its request. */
 import { isObject, type JsonObject, listOf, objectOf } from "../../lib/json/json.ts";
 import type { Places } from "./places.ts";
 
@@ -33,11 +33,11 @@ const fixed: ReadonlySet<string> = new Set(["presence_penalty", "frequency_penal
 const optional = ["prompt_cache_retention", "prompt"] as const;
 
 /**
- * What an answer repeats of its request, as it was asked; JSON. It is all that is kept of a request beside its conversation:
+ * The fields of the request that an answer repeats, as they were asked; JSON. It is all that is kept of a request beside its conversation:
  * from it the object of a response can be written in any state.
  */
 export type ResponsesOptions = { readonly [Name in keyof typeof defaults | (typeof optional)[number]]?: unknown } & {
-  /** Where in the request the messages and tools of the inner form stand: for errors. */
+  /** Places in the request of the messages and tools of the inner form: for errors. */
   readonly places?: Places;
 };
 
@@ -58,13 +58,13 @@ export function echoOf({ places: _, ...asked }: ResponsesOptions): JsonObject {
   };
 }
 
-/** As it was sent; members that typed clients want in a schema are there. */
+/** The format as it was sent; members that typed clients want in a schema are there. */
 function wholeFormat(format: unknown): unknown {
   const isSchema = isObject(format) && format["type"] === "json_schema";
   return isSchema ? { description: null, strict: false, ...format } : format;
 }
 
-/** As it was sent; members that typed clients want in a function are there. */
+/** The tool as it was sent; members that typed clients want in a function are there. */
 function wholeTool(tool: unknown): unknown {
   const isFunction = isObject(tool) && tool["type"] === "function";
   return isFunction ? { description: null, parameters: null, strict: null, ...tool } : tool;

@@ -1,6 +1,6 @@
 /**
  * The output items of an answer, made from the inner form's fragments in the order in which they come; a plain answer is one
- * fragment. One item is open at a time. What happens is told to an `Announce`, which a stream writes as events.
+ * fragment. One item is open at a time. What happens is reported to an `Announce`, which a stream writes as events.
  * Source: https://platform.openai.com/docs/api-reference/responses-streaming
  */
 import { isObject, type JsonObject, listOf, objectOf, parseJson, textOf } from "../../lib/json/json.ts";
@@ -22,7 +22,7 @@ type OpenMessage = {
   readonly id: string;
   readonly at: number;
   readonly parts: (TextPart | RefusalPart)[];
-  /** Whether the last part goes on. */
+  /** True where the last part goes on. */
   isPartOpen: boolean;
 };
 type OpenReasoning = { readonly kind: "reasoning"; readonly id: string; readonly at: number; text: string };
@@ -35,14 +35,14 @@ type OpenCall = {
   readonly tool: CallersTool;
   /** Arguments, or what a function that stands for a custom tool gets. */
   written: string;
-  /** What is written is a custom tool's text itself. */
+  /** True where `written` is a custom tool's text itself. */
   readonly isFreeText: boolean;
 };
 type Open = OpenMessage | OpenReasoning | OpenCall;
 
 export class Output {
   readonly items: JsonObject[] = [];
-  /** Whether a refusal is part of the answer. */
+  /** True where a refusal is part of the answer. */
   hasRefused = false;
   readonly #answerId: string;
   readonly #names: ToolNames;
@@ -51,14 +51,14 @@ export class Output {
   /** Indexes of calls that have ended. */
   readonly #closedCalls = new Set<number>();
   readonly #callIds = new Set<string>();
-  /** What came while a call was not whole yet; it has to wait for its end. */
+  /** Deltas that came while a call was not whole yet; they have to wait for its end. */
   #held: Delta[] = [];
   /** Pieces of another gateway's thinking state, which are one when all are there. */
   readonly #details: unknown[] = [];
   /** Thinking blocks and seals that were written already. */
   readonly #sealed = new Set<string>();
   readonly #counts: Partial<Record<OutputType, number>> = {};
-  /** Where the text of the last message begins within all text, as annotations count from there. */
+  /** The length of all text before the last message, as annotations count from there. */
   #length = 0;
 
   constructor(answerId: string, names: ToolNames, announce: Announce) {
@@ -124,7 +124,7 @@ export class Output {
     for (const one of held) this.#take(one);
   }
 
-  /** Whether that belongs behind the call that is open, of which more may come. */
+  /** True where the delta belongs behind the call that is open, of which more may come. */
   #mustWait(delta: Delta): boolean {
     if (this.#open?.kind !== "call") return false;
     const [call] = delta.tool_calls ?? [];
@@ -202,7 +202,7 @@ export class Output {
     return open;
   }
 
-  /** Citations often come last of all: then the message that they belong to has been told already. */
+  /** Citations often come last of all: then the message that they belong to has been written already. */
   #annotate(annotations: readonly Annotation[]): void {
     const open = this.#open;
     const isOpen = open?.kind === "message" && open.parts.at(-1)?.type === "output_text";
@@ -366,7 +366,7 @@ export class Output {
   }
 }
 
-/** What stands before the bytes of an image, and its kind. */
+/** The beginning of an image's data URL, with its kind. */
 const imageForm = /^data:image\/([a-z]{1,16})[^,]{0,64},/;
 
 const placed = ({ id, at }: Open) => ({ item_id: id, output_index: at });

@@ -1,5 +1,5 @@
 /**
- * What an upstream's answer repeats of its request, where a persona changed that: the caller is shown the request as it was asked,
+ * Rewrites what an upstream's answer repeats of its request, where a persona changed that: the caller is shown the request as it was asked,
  * and no word of the persona's. Answers repeat the request in the whole response object, which plain answers are and some events hold.
  */
 import { isObject, type JsonObject, keepSame, objectOf, parseJson } from "../../lib/json/json.ts";

@@ -1,6 +1,6 @@
 /**
  * Items that a request names by their id instead of repeating them (`item_reference`), which clients do with what they think is
- * kept. The ids of our items tell the answer that they are of.
+ * kept. The ids of our items name the answer that they are of.
  */
 import { isObject, type JsonObject, listOf, objectOf, textOf } from "../../lib/json/json.ts";
 import type { EarlierAnswers, UpstreamItem } from "../protocol.ts";
@@ -16,7 +16,7 @@ export function referredAnswers(body: JsonObject): readonly string[] {
 }
 
 /**
- * What a body names by its id alone, where the upstream keeps it: references, and items without what they hold.
+ * Finds what a body names by its id alone, where the upstream keeps it: references, and items without what they hold.
  * Source: https://platform.openai.com/docs/guides/image-generation#multi-turn-image-generation
  */
 export function namedItems(body: JsonObject): readonly UpstreamItem[] {

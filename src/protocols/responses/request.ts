@@ -130,7 +130,7 @@ function labelsOf(body: RequestFields, parsed: JsonObject): JsonObject {
     prompt_cache_retention,
     service_tier,
     previous_response_id: body.previous_response_id,
-    // Where the call is translated, their thoughts can be continued in this format alone.
+    // Thoughts of a translated call can be continued in this format alone.
     use_responses_api: true,
     // Here an answer is kept unless its caller says otherwise.
     store: body.store !== false,

@@ -38,7 +38,7 @@ export const partSchemas = {
 export type PartType = keyof typeof partSchemas;
 export type Part = Static<(typeof partSchemas)[PartType]>;
 
-/** Which parts may stand where. */
+/** The parts that each message may hold. */
 export const partsOf = {
   user: ["input_text", "input_image", "input_file", "input_audio"],
   system: ["input_text"],
@@ -150,7 +150,7 @@ export const formatSchemas = {
 
 const inChat = ChatRequestBody.properties;
 
-/** Every field but those whose values are told apart by their type. */
+/** Every field but those whose values differ by their type. */
 const fields = {
   model: Nullable(inChat.model),
   stream: inChat.stream,
@@ -180,7 +180,7 @@ const fields = {
   previous_response_id: Nullable(Type.String({ minLength: 1 })),
 } as const;
 
-/** What is checked as one; items, tools, the choice and the format are checked by their types. */
+/** The fields that are checked as one; items, tools, the choice and the format are checked by their types. */
 export const RequestFields = Open({
   ...fields,
   instructions: Nullable(Type.String()),

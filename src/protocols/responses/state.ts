@@ -1,5 +1,5 @@
 /**
- * What continues the model's thoughts in the next turn, in the slot that this format has for it: `encrypted_content` of a
+ * Keeps the state that continues the model's thoughts in the slot that this format has for it: `encrypted_content` of a
  * reasoning item. What comes from upstreams of this format untranslated stands there as it is, all else in an envelope
  * (`seal.ts`).
  */
@@ -123,7 +123,7 @@ export function sealedState({ thinking_blocks, extra_content, reasoning_details 
   return sealed;
 }
 
-/** In an envelope too: the item's id is ours, by which a caller may refer to it, and the maker wants its own back. */
+/** Puts native reasoning into an envelope too: the item's id is ours, by which a caller may refer to it, and the maker wants its own back. */
 function nativeSeal(family: (typeof natives)[number], entry: unknown): Sealed[] {
   const { id, encrypted_content, summary, call_id } = objectOf(entry) ?? {};
   if (typeof id !== "string" || typeof encrypted_content !== "string") return [];

@@ -45,13 +45,13 @@ export const storedResponses: StoredForm<ResponsesOptions> = {
   },
 };
 
-/** In the events that repeat the whole response. */
+/** Stands in the events that repeat the whole response. */
 const ownerMark = '"response":';
 
 const eventsIn = (text: string): JsonObject[] =>
   new SseParser().push(new TextEncoder().encode(text)).map(({ data }) => objectOf(parseJson(data)) ?? {});
 
-/** What the ids of items begin with. */
+/** The beginnings of the ids of items. */
 const prefixes: Readonly<Record<string, string>> = {
   message: "msg",
   reasoning: "rs",
@@ -93,79 +93,79 @@ export function sequenceNumberOf(event: string): number | undefined {
   return typeof number === "number" ? number : undefined;
 }
 
-/** The events by which a finished answer would have been told, each text in one piece. */
+/** The events that a finished answer would have been streamed in, each text in one piece. */
 export function replayEvents(response: JsonObject): string[] {
   const events: string[] = [];
-  const tell = (type: string, fields: JsonObject) =>
+  const emit = (type: string, fields: JsonObject) =>
     events.push(formatSseEvent(JSON.stringify({ type, sequence_number: events.length, ...fields }), type));
   const begun = { ...response, status: "in_progress", output: [], usage: null, error: null, incomplete_details: null };
-  tell("response.created", { response: begun });
-  tell("response.in_progress", { response: begun });
+  emit("response.created", { response: begun });
+  emit("response.in_progress", { response: begun });
   for (const [output_index, item] of listOf(response["output"]).entries()) {
-    if (isObject(item)) tellItem(item, output_index, tell);
+    if (isObject(item)) emitItem(item, output_index, emit);
   }
   const { status } = response;
   // A cancelled answer has no event of its own.
-  if (status !== "cancelled") tell(`response.${String(status)}`, { response });
+  if (status !== "cancelled") emit(`response.${String(status)}`, { response });
   return events;
 }
 
-type Tell = (type: string, fields: JsonObject) => void;
+type Emit = (type: string, fields: JsonObject) => void;
 
-function tellItem(item: JsonObject, output_index: number, tell: Tell): void {
+function emitItem(item: JsonObject, output_index: number, emit: Emit): void {
   const place = { item_id: item["id"], output_index };
   const added = (empty: JsonObject) =>
-    tell("response.output_item.added", { output_index, item: { ...item, status: "in_progress", ...empty } });
+    emit("response.output_item.added", { output_index, item: { ...item, status: "in_progress", ...empty } });
   switch (item["type"]) {
     case "message":
       added({ content: [] });
       for (const [content_index, part] of listOf(item["content"]).entries()) {
-        tellPart(objectOf(part) ?? {}, { ...place, content_index }, tell);
+        emitPart(objectOf(part) ?? {}, { ...place, content_index }, emit);
       }
       break;
     case "reasoning": {
       const { status: _, ...rest } = item;
-      tell("response.output_item.added", { output_index, item: { ...rest, summary: [] } });
+      emit("response.output_item.added", { output_index, item: { ...rest, summary: [] } });
       for (const [summary_index, part] of listOf(item["summary"]).entries()) {
-        tellSummary(part, { ...place, summary_index }, tell);
+        emitSummary(part, { ...place, summary_index }, emit);
       }
       break;
     }
     case "function_call":
       added({ arguments: "" });
-      tell("response.function_call_arguments.delta", { ...place, delta: item["arguments"] });
-      tell("response.function_call_arguments.done", { ...place, name: item["name"], arguments: item["arguments"] });
+      emit("response.function_call_arguments.delta", { ...place, delta: item["arguments"] });
+      emit("response.function_call_arguments.done", { ...place, name: item["name"], arguments: item["arguments"] });
       break;
     case "custom_tool_call":
       added({ input: "" });
-      tell("response.custom_tool_call_input.delta", { ...place, delta: item["input"] });
-      tell("response.custom_tool_call_input.done", { ...place, input: item["input"] });
+      emit("response.custom_tool_call_input.delta", { ...place, delta: item["input"] });
+      emit("response.custom_tool_call_input.done", { ...place, input: item["input"] });
       break;
     default:
       added({});
   }
-  tell("response.output_item.done", { output_index, item });
+  emit("response.output_item.done", { output_index, item });
 }
 
-function tellPart(part: JsonObject, place: JsonObject, tell: Tell): void {
+function emitPart(part: JsonObject, place: JsonObject, emit: Emit): void {
   const [kind, name] = part["type"] === "refusal" ? ["refusal", "refusal"] : ["output_text", "text"];
   const logprobs = kind === "refusal" ? {} : { logprobs: part["logprobs"] ?? [] };
-  tell("response.content_part.added", {
+  emit("response.content_part.added", {
     ...place,
     part: { ...part, [name!]: "", ...(kind === "refusal" ? {} : { annotations: [] }) },
   });
-  tell(`response.${kind}.delta`, { ...place, delta: part[name!], ...logprobs });
+  emit(`response.${kind}.delta`, { ...place, delta: part[name!], ...logprobs });
   for (const [annotation_index, annotation] of listOf(part["annotations"]).entries()) {
-    tell("response.output_text.annotation.added", { ...place, annotation_index, annotation });
+    emit("response.output_text.annotation.added", { ...place, annotation_index, annotation });
   }
-  tell(`response.${kind}.done`, { ...place, [name!]: part[name!], ...logprobs });
-  tell("response.content_part.done", { ...place, part });
+  emit(`response.${kind}.done`, { ...place, [name!]: part[name!], ...logprobs });
+  emit("response.content_part.done", { ...place, part });
 }
 
-function tellSummary(part: unknown, place: JsonObject, tell: Tell): void {
+function emitSummary(part: unknown, place: JsonObject, emit: Emit): void {
   const text = textOf(objectOf(part)?.["text"]) ?? "";
-  tell("response.reasoning_summary_part.added", { ...place, part: { type: "summary_text", text: "" } });
-  tell("response.reasoning_summary_text.delta", { ...place, delta: text });
-  tell("response.reasoning_summary_text.done", { ...place, text });
-  tell("response.reasoning_summary_part.done", { ...place, part });
+  emit("response.reasoning_summary_part.added", { ...place, part: { type: "summary_text", text: "" } });
+  emit("response.reasoning_summary_text.delta", { ...place, delta: text });
+  emit("response.reasoning_summary_text.done", { ...place, text });
+  emit("response.reasoning_summary_part.done", { ...place, part });
 }

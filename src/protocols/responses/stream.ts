@@ -19,7 +19,7 @@ export class ResponsesEncoder implements EventEncoder {
   readonly #options: ResponsesOptions;
   readonly #output: Output;
   #number = 0;
-  /** Where the events of the chunk that is encoded go. */
+  /** The list that the events of the chunk are added to. */
   #events: string[] = [];
   #begun = false;
   #finish: FinishReason | undefined;

@@ -1,6 +1,6 @@
 /**
  * Tools, their choice and their names. The inner form knows functions: a tool with free text is one with a single string, and
- * the tools of a namespace are functions whose names begin with its own. Both are told again by the request's tools.
+ * the tools of a namespace are functions whose names begin with its own. Both are recognized again by the request's tools.
  * Source: https://platform.openai.com/docs/guides/function-calling
  */
 import { isObject, type JsonObject, listOf, objectOf, parseJson, textOf } from "../../lib/json/json.ts";
@@ -51,7 +51,7 @@ export class ToolNames {
 
 const keyOf = (name: string, namespace?: string | null) => JSON.stringify([namespace ?? null, name]);
 
-/** What names of functions may be in every format. */
+/** The longest name of a function that every format takes. */
 const maxName = 64;
 
 function flatName(name: string, namespace?: string | null): string {
@@ -69,7 +69,7 @@ function shortened(name: string, text: string): string {
 
 export type InnerTools = {
   readonly tools: Tool[];
-  /** Where in the request each of them stands. */
+  /** The place of each of them in the request. */
   readonly places: string[];
 };
 
