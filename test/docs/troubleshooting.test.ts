@@ -67,12 +67,12 @@ const starts: Readonly<Record<string, (at: Folder) => Promise<string>>> = {
     edit(at.database, "create table theirs (a)");
     return serve(at.folder);
   },
-  "The database … is missing, but … tells of keys": async (at) => {
+  "The database … is missing, but … shows that there were keys": async (at) => {
     await made(at);
     rmSync(at.database);
     const missing = await serve(at.folder);
     writeFileSync(at.database, "");
-    expect(await serve(at.folder)).toMatch(/ is empty, but .* tells of keys/);
+    expect(await serve(at.folder)).toMatch(/ is empty, but .* shows that there were keys/);
     return missing;
   },
   "The database … is damaged": async (at) => {

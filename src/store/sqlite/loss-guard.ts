@@ -51,7 +51,7 @@ export class LossGuard {
       throw new StorageError(
         "lost",
         path,
-        `The database ${path} ${state}, but ${this.#trace} tells of keys: ${advice}.`,
+        `The database ${path} ${state}, but ${this.#trace} shows that there were keys: ${advice}.`,
       );
     }
   }
@@ -84,7 +84,7 @@ export class LossGuard {
     return new StorageError(
       "lost",
       this.#path,
-      `The database ${this.#path} ${state}, but ${this.#trace} tells of keys: ${advice}.`,
+      `The database ${this.#path} ${state}, but ${this.#trace} shows that there were keys: ${advice}.`,
     );
   }
 }

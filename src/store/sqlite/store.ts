@@ -280,7 +280,9 @@ function openDatabase(path: string, guard: LossGuard): Database {
     database.run(`pragma busy_timeout = ${openingBusyMs}`);
     // Before anything is written: what is not ours, or was lost, stays as it is.
     guard.checkOpened(database);
-    database.run("pragma auto_vacuum = incremental");
+    // Only where it is not set (2) yet: setting it writes to the file, also to a damaged one.
+    const vacuum = database.query<{ auto_vacuum: number }, []>("pragma auto_vacuum").get();
+    if (vacuum?.auto_vacuum !== 2) database.run("pragma auto_vacuum = incremental");
     retryOnBusy(() => database.run("pragma journal_mode = wal"), openingBusyMs);
     database.run("pragma synchronous = normal");
     database.run("pragma foreign_keys = on");
