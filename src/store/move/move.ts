@@ -66,18 +66,18 @@ const pageOf = (table: MovedTable) => (hasBytes(table) ? 10 : 50);
 export async function move(
   source: MoveSource,
   target: MoveTarget,
-  told: (progress: Progress) => void,
+  report: (progress: Progress) => void,
   isCopy = false,
 ): Promise<Moved> {
   const reached = await target.begin(source.identity, source.place);
-  await copy(source, target, reached ?? new Map(), told);
-  let tables = await compare(source, target, told);
+  await copy(source, target, reached ?? new Map(), report);
+  let tables = await contentOf(source, target, report);
   if (tables === undefined && reached !== undefined) {
     // A server wrote to the source in between.
     await target.startOver();
     await target.begin(source.identity, source.place);
-    await copy(source, target, new Map(), told);
-    tables = await compare(source, target, told);
+    await copy(source, target, new Map(), report);
+    tables = await contentOf(source, target, report);
   }
   if (tables === undefined)
     throw new DataError(`${source.place} changed while it was moved; stop what serves from it, and try again.`);
@@ -93,7 +93,7 @@ async function* pagesOf(
   source: Pick<MoveSource, "count" | "page">,
   table: MovedTable,
   { step, after }: Step,
-  told: (progress: Progress) => void,
+  report: (progress: Progress) => void,
 ): AsyncGenerator<readonly Row[]> {
   const of = await source.count(table);
   let last = after?.get(table.name);
@@ -105,7 +105,7 @@ async function* pagesOf(
     yield rows.map(keepableRow);
     last = keyOf(table, rows.at(-1)!);
     done += rows.length;
-    told({ step, table: table.name, done: Math.min(done, of), of });
+    report({ step, table: table.name, done: Math.min(done, of), of });
   }
 }
 
@@ -113,10 +113,10 @@ async function copy(
   source: MoveSource,
   target: MoveTarget,
   after: ReadonlyMap<string, Row>,
-  told: (progress: Progress) => void,
+  report: (progress: Progress) => void,
 ): Promise<void> {
   for (const table of movedTables)
-    for await (const rows of pagesOf(source, table, { step: "copy", after }, told)) await put(target, table, rows);
+    for await (const rows of pagesOf(source, table, { step: "copy", after }, report)) await put(target, table, rows);
 }
 
 /** @throws DataError naming the row that the target does not take, StorageError where it takes none */
@@ -134,48 +134,32 @@ async function put(target: MoveTarget, table: MovedTable, rows: readonly Row[]):
   }
 }
 
-/** What tells one content of a store from every other. */
-export async function contentOf(side: Pick<MoveSource, "count" | "page">): Promise<Moved["tables"]> {
-  const found: { name: string; rows: number; checksum: string }[] = [];
-  for (const table of movedTables) {
-    let sum = 0n;
-    let count = 0;
-    for await (const rows of pagesOf(side, table, { step: "check" }, () => {})) {
-      for (const row of rows) sum = BigInt.asUintN(64, sum + hashOf(row));
-      count += rows.length;
-    }
-    found.push({ name: table.name, rows: count, checksum: checksumOf(sum) });
-  }
-  return found;
-}
-
-const checksumOf = (sum: bigint) => sum.toString(16).padStart(16, "0");
-
-/** @returns undefined where a row is missing, differs, or is one too many */
-async function compare(
-  source: MoveSource,
-  target: MoveTarget,
-  told: (progress: Progress) => void,
+/**
+ * What tells one content of a store from every other.
+ * @param target is compared with it, row by row
+ * @returns undefined where a row is missing in the target, differs, or is one too many
+ */
+export async function contentOf(
+  side: Pick<MoveSource, "count" | "page">,
+  target?: MoveTarget,
+  report: (progress: Progress) => void = () => {},
 ): Promise<Moved["tables"] | undefined> {
   const found: { name: string; rows: number; checksum: string }[] = [];
   for (const table of movedTables) {
     let sum = 0n;
     let count = 0;
-    for await (const rows of pagesOf(source, table, { step: "check" }, told)) {
-      const there = await target.rowsAt(
-        table,
-        rows.map((row) => keyOf(table, row)),
-      );
-      const hashes = new Set(there.map(hashOf));
+    for await (const rows of pagesOf(side, table, { step: "check" }, report)) {
+      const keys = rows.map((row) => keyOf(table, row));
+      const there = target && new Set((await target.rowsAt(table, keys)).map(hashOf));
       for (const row of rows) {
         const hash = hashOf(row);
-        if (!hashes.has(hash)) return undefined;
+        if (there?.has(hash) === false) return undefined;
         sum = BigInt.asUintN(64, sum + hash);
       }
       count += rows.length;
     }
-    if ((await target.count(table)) !== count) return undefined;
-    found.push({ name: table.name, rows: count, checksum: checksumOf(sum) });
+    if (target !== undefined && (await target.count(table)) !== count) return undefined;
+    found.push({ name: table.name, rows: count, checksum: sum.toString(16).padStart(16, "0") });
   }
   return found;
 }

@@ -4,7 +4,7 @@
  */
 import { budgetRows } from "../shared/budget-rows.ts";
 import type { BudgetRepository, Reserved, Spending } from "../usage.ts";
-import { callAccounts } from "./call-accounts.ts";
+import { CallAccounts } from "./call-accounts.ts";
 import type { HeldCalls } from "./held-calls.ts";
 import type { QueryPool } from "./query-pool.ts";
 
@@ -24,7 +24,7 @@ export function budgetRepository(
   { path, background }: BudgetPools,
   { calls, hasOneClock }: BudgetTools,
 ): BudgetRepository {
-  const accounts = callAccounts(path);
+  const accounts = new CallAccounts(path);
   return {
     ...budgetRows(background),
     async reserve({ line, amount, budgets, tokens }) {
@@ -36,15 +36,11 @@ export function budgetRepository(
         now: hasOneClock ? tokens?.now : undefined,
       };
       calls.began(line);
-      const answer = await accounts
-        .ask(`${requestId} ${attempt}`, (again) => {
-          if (again) calls.mayComeLate();
-          return entry;
-        })
-        .catch((error) => {
-          calls.gaveUp(line);
-          throw error;
-        });
+      const reserving = accounts.reserve(entry, () => calls.mayComeLate());
+      const answer = await reserving.catch((error) => {
+        calls.gaveUp(line);
+        throw error;
+      });
       const { tokens: window, ...decision } = answer as Decision;
       if (decision.refusedBy !== undefined || (window !== undefined && window.waitMs !== 0)) calls.ended(line);
       if (window === undefined) return decision;

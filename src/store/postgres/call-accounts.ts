@@ -1,11 +1,12 @@
 /**
  * Reservations, many of them in one statement where many wait: a budget that all calls count in is one row, which is locked until a commit
- * is on the disk.
+ * is on the disk. Those that come while statements are under way go with the next one; each caller has the deadline that it would have alone.
  */
-
+import { setDeadline } from "../../lib/clock.ts";
 import type { Parameter } from "../shared/sql.ts";
+import { StorageError } from "../storage-error.ts";
 import type { Reservation } from "../usage.ts";
-import { Batches } from "./batches.ts";
+import { away } from "./errors.ts";
 import type { QueryPool } from "./query-pool.ts";
 
 export type CallEntry = {
@@ -24,27 +25,81 @@ export type CallEntry = {
   readonly line: string;
 };
 
+type Asked = PromiseWithResolvers<unknown> & {
+  readonly entry: CallEntry;
+  readonly onAgain: () => void;
+  /** Whether its deadline has passed. */
+  isOver: boolean;
+};
+
 /** Whose rows are locked until all are done: some 15 ms. */
 const maxEntries = 256;
 /** The second one collects the waiting while the first one is carried out; one that hangs has the others go on. */
 const maxUnderWay = 2;
+/** Beyond it nobody waits. */
+const maxWaiting = 10_000;
 
 const reserve = "select troupe.reserve_calls($1::text::jsonb, $2::text::jsonb)::text as answer";
 
-/** @returns what the function of the database decides */
-export function callAccounts(pool: QueryPool): Batches<CallEntry, unknown> {
-  const { clock, deadlineMs, place } = pool.options;
-  return new Batches({
-    clock,
-    deadlineMs,
-    place,
-    maxEntries,
-    maxUnderWay,
-    async send(_, entries) {
-      const [row] = await pool.run<{ answer: string }>(reserve, (again) => listOf(entries(again)));
-      return JSON.parse(row!.answer) as unknown[];
-    },
-  });
+export class CallAccounts {
+  readonly #pool: QueryPool;
+  /** In the order in which they came. */
+  #waiting: Asked[] = [];
+  #underWay = 0;
+
+  constructor(pool: QueryPool) {
+    this.#pool = pool;
+  }
+
+  /**
+   * @param onAgain called where it is sent once more, as it may have been done before
+   * @returns what the function of the database decides. Rejects with StorageError: `away` where it may have been done or not
+   */
+  reserve(entry: CallEntry, onAgain: () => void): Promise<unknown> {
+    const { clock, deadlineMs, place } = this.#pool.options;
+    if (this.#waiting.length >= maxWaiting) return Promise.reject(away(place, "too many wait for a connection"));
+    const asked: Asked = { ...Promise.withResolvers<unknown>(), entry, onAgain, isOver: false };
+    const cancelTimer = setDeadline(clock, deadlineMs, () => {
+      asked.isOver = true;
+      asked.reject(away(place, `no answer within ${deadlineMs} ms`));
+    });
+    this.#waiting.push(asked);
+    // Those of one turn of the event loop go together.
+    if (this.#waiting.length === 1) queueMicrotask(() => void this.#sendNext());
+    return asked.promise.finally(cancelTimer);
+  }
+
+  /** Never rejects. */
+  async #sendNext(): Promise<void> {
+    while (this.#underWay < maxUnderWay && this.#waiting.length > 0) {
+      const batch = this.#waiting.splice(0, maxEntries);
+      this.#underWay += 1;
+      await this.#send(batch);
+      this.#underWay -= 1;
+    }
+  }
+
+  async #send(batch: readonly Asked[], wasSent = false): Promise<void> {
+    let sent: readonly Asked[] = [];
+    const parameters = (again: boolean) => {
+      sent = batch.filter(({ isOver }) => !isOver);
+      if (sent.length === 0) throw away(this.#pool.options.place, "nobody waits for it");
+      if (again || wasSent) for (const { onAgain } of sent) onAgain();
+      return listOf(sent.map(({ entry }) => entry));
+    };
+    try {
+      const [row] = await this.#pool.run<{ answer: string }>(reserve, parameters);
+      const answers = JSON.parse(row!.answer) as unknown[];
+      for (const [at, { resolve }] of sent.entries()) resolve(answers[at]);
+    } catch (error) {
+      // What the server refuses of one is no other caller's failure.
+      const isRefused = batch.length > 1 && error instanceof StorageError && error.kind === "unusable";
+      for (const asked of batch) {
+        if (isRefused) await this.#send([asked], true);
+        else asked.reject(error);
+      }
+    }
+  }
 }
 
 /** All budgets once, and the entries, which name them by their places. */
@@ -60,13 +115,10 @@ function listOf(entries: readonly CallEntry[]): Parameter[] {
     }
     return place;
   };
-  const list = entries.map((entry) => {
-    const { budgets: asked, ...rest } = entry;
-    return {
-      ...rest,
-      places: asked.map(({ scope, span }) => placeOf(scope, span)),
-      limits: asked.map(({ limit }) => limit),
-    };
-  });
+  const list = entries.map(({ budgets: asked, ...rest }) => ({
+    ...rest,
+    places: asked.map(({ scope, span }) => placeOf(scope, span)),
+    limits: asked.map(({ limit }) => limit),
+  }));
   return [JSON.stringify(budgets), JSON.stringify(list)];
 }

@@ -4,8 +4,9 @@ import type { Clock } from "../../lib/clock.ts";
 import { DataError } from "../data-error.ts";
 import { dayMs, hourMs } from "../ledger-columns.ts";
 import { contentOf, type Moved, type MoveSource, type MoveTarget, type SettleCalls } from "../move/move.ts";
-import type { Parameter } from "../shared/sql.ts";
-import { columnNames, type MovedTable, movedTables, type Row, sqlTypes, type Value } from "../tables.ts";
+import { noteProgress, placesOf, progressOf, readingOf } from "../move/side.ts";
+import type { Parameter, Sql } from "../shared/sql.ts";
+import { columnNames, type MovedTable, movedTables, type Row } from "../tables.ts";
 import { pairsOf } from "./conversation-repository.ts";
 import { ownVersion, readVersion } from "./migrations.ts";
 import { placeOf } from "./place.ts";
@@ -15,32 +16,17 @@ import { bringForward, openPool, openPostgresStore } from "./store.ts";
 /** Where a target is filled, until it takes the place of the schema that servers know. */
 const staging = "troupe_moving";
 
-const sourceOf = (schema: string, { name }: MovedTable): string => {
-  if (name === "kept_calls") return `(select * from ${schema}.kept_calls where state = 'finished') rows`;
-  if (name === "kept_events")
-    return `(select e.* from ${schema}.kept_events e join ${schema}.kept_calls k on k.call = e.call and k.run = e.run
-      where k.state = 'finished') rows`;
-  return `${schema}.${name}`;
+/** The same statements on another schema. */
+const inSchema = (pool: QueryPool, schema: string): Sql => {
+  const of = (text: string) => text.replaceAll("troupe.", `${schema}.`);
+  return {
+    run: (text, parameters) => pool.run(of(text), parameters),
+    runBoth: (change, next, parameters) => pool.runBoth(of(change), of(next), parameters),
+  };
 };
 
-const selected = ({ columns }: MovedTable) =>
-  columns.map(([name, kind]) => (kind === "integer" ? `${name}::float8 as ${name}` : name)).join(", ");
-
-/** Parameters of a table's columns, from that number on. */
-function placesOf(table: MovedTable, names: readonly string[], first: number): string {
-  const kinds = new Map(table.columns);
-  return names.map((name, at) => `$${first + at}::${sqlTypes[kinds.get(name)!]}`).join(", ");
-}
-
-function rowsFrom(table: MovedTable, found: readonly Record<string, Value>[]): Row[] {
-  const names = columnNames(table);
-  return found.map((row) => names.map((name) => row[name] ?? null));
-}
-
-async function countOf(pool: QueryPool, schema: string, table: MovedTable): Promise<number> {
-  const [row] = await pool.run<{ count: number }>(`select count(*)::float8 as count from ${sourceOf(schema, table)}`);
-  return row!.count;
-}
+const readingIn = (pool: QueryPool, schema: string) =>
+  readingOf({ sql: inSchema(pool, schema), joined: "k.call = e.call and k.run = e.run" });
 
 async function isServed(pool: QueryPool): Promise<boolean> {
   const text = "select 1 from troupe.holders where lapses_at > clock_timestamp() limit 1";
@@ -50,25 +36,15 @@ async function isServed(pool: QueryPool): Promise<boolean> {
 const hasSchema = async (pool: QueryPool, name: string): Promise<boolean> =>
   (await pool.run("select 1 where to_regnamespace($1::text) is not null", [name])).length > 0;
 
-const readingOf = (pool: QueryPool): Pick<MoveSource, "count" | "page"> => ({
-  count: (table) => countOf(pool, "troupe", table),
-  async page(table, after, limit) {
-    const where = after === undefined ? "" : `where (${table.key.join(", ")}) > (${placesOf(table, table.key, 1)})`;
-    const order = table.key.map((name) => `rows.${name}`).join(", ");
-    const from = sourceOf("troupe", table).replace(/ rows$/, "");
-    const text = `select ${selected(table)} from ${from} rows ${where} order by ${order} limit ${limit}`;
-    return rowsFrom(table, await pool.run<Record<string, Value>>(text, after ?? []));
-  },
-});
-
 /** A copy is known by the schema's comment, which says of what, and how it was. */
-const copyMark = (identity: string, tables: Moved["tables"]) => JSON.stringify({ copy_of: identity, tables });
+const copyMark = (identity: string, tables: Moved["tables"] | undefined) =>
+  JSON.stringify({ copy_of: identity, tables });
 
 async function isUntouchedCopy(pool: QueryPool, identity: string): Promise<boolean> {
   const text = "select obj_description(to_regnamespace('troupe')::oid, 'pg_namespace') as mark";
   const [found] = await pool.run<{ mark: string | null }>(text);
   if (!found?.mark?.startsWith('{"copy_of":')) return false;
-  return found.mark === copyMark(identity, await contentOf(readingOf(pool)));
+  return found.mark === copyMark(identity, await contentOf(readingIn(pool, "troupe")));
 }
 
 /** @throws DataError where there is nothing, or a server serves from it; StorageError */
@@ -87,7 +63,7 @@ export async function postgresSource(settings: StoreConfig, clock: Clock, settle
     return {
       place,
       identity: oldest?.id ?? "no keys",
-      ...readingOf(pool),
+      ...readingIn(pool, "troupe"),
       async leftBehind() {
         const text = "select count(*)::float8 as count from troupe.kept_calls where state <> 'finished'";
         const [row] = await pool.run<{ count: number }>(text);
@@ -107,6 +83,7 @@ export async function postgresTarget(settings: StoreConfig, clock: Clock): Promi
   const pool = await openPool(settings, clock);
   let moved = "";
   return {
+    ...readingIn(pool, staging),
     place,
     begin(identity, from) {
       moved = `${identity} ${ownVersion()}`;
@@ -119,18 +96,8 @@ export async function postgresTarget(settings: StoreConfig, clock: Clock): Promi
       await openDays(pool, table, rows);
       const { text, values } = insertionOf(table, rows);
       await pool.run(text, values);
-      const names = columnNames(table);
-      const last = table.key.map((column) => rows.at(-1)![names.indexOf(column)]);
-      const mark = `insert into ${staging}.moved values ($1::text, $2::text) on conflict (name) do update set last = excluded.last`;
-      await pool.run(mark, [table.name, JSON.stringify(last)]);
+      await noteProgress(inSchema(pool, staging), table, rows);
     },
-    async rowsAt(table, keys) {
-      const size = table.key.length;
-      const wanted = keys.map((_, at) => `(${placesOf(table, table.key, at * size + 1)})`).join(", ");
-      const text = `select ${selected(table)} from ${sourceOf(staging, table)} where (${table.key.join(", ")}) in (${wanted})`;
-      return rowsFrom(table, await pool.run<Record<string, Value>>(text, keys.flat() as Parameter[]));
-    },
-    count: (table) => countOf(pool, staging, table),
     finish: (copied) => finish(pool, place, copied && copyMark(moved, copied)),
     [Symbol.asyncDispose]: () => pool.close(),
   };
@@ -143,35 +110,29 @@ async function begin(
   from: string,
   forward: () => Promise<void>,
 ): Promise<ReadonlyMap<string, Row> | undefined> {
-  if (await hasSchema(pool, staging)) return goOn(pool, place, identity);
-  if ((await readVersion(pool, place)) !== undefined) {
-    if (await isServed(pool)) throw new DataError(`A server runs on ${place}; stop it first.`);
-    if (await isUntouchedCopy(pool, identity)) await pool.run("drop schema troupe cascade");
-    else
-      for (const { name } of movedTables)
-        if ((await pool.run(`select 1 from troupe.${name} limit 1`)).length > 0)
-          throw new DataError(`There is data in ${place} already (troupe.${name}); name another database.`);
+  if (!(await hasSchema(pool, staging))) {
+    await clear(pool, place, identity);
+    await forward();
+    await pool.transaction(async (ask) => {
+      await ask(`alter schema troupe rename to ${staging}`);
+      // They count changes in a table whose name is another one meanwhile.
+      for (const name of ["keys", "budgets"]) await ask(`alter table ${staging}.${name} disable trigger user`);
+    });
   }
-  await forward();
-  await pool.transaction(async (ask) => {
-    await ask(`alter schema troupe rename to ${staging}`);
-    await ask(`create table ${staging}.move (identity text not null, place text not null)`);
-    await ask(`create table ${staging}.moved (name text primary key, last text not null)`);
-    await ask(`insert into ${staging}.move values ($1::text, $2::text)`, [identity, from]);
-    // They count changes in a table whose name is another one meanwhile.
-    for (const name of ["keys", "budgets"]) await ask(`alter table ${staging}.${name} disable trigger user`);
-  });
-  return undefined;
+  return progressOf(inSchema(pool, staging), identity, { from, place, remove: `it: drop schema ${staging} cascade` });
 }
 
-async function goOn(pool: QueryPool, place: string, identity: string): Promise<ReadonlyMap<string, Row>> {
-  const [found] = await pool.run<{ identity: string; place: string }>(`select identity, place from ${staging}.move`);
-  if (found?.identity !== identity)
-    throw new DataError(
-      `A move of other data (${found?.place}) to ${place} was begun; finish it, or remove it: drop schema ${staging} cascade.`,
-    );
-  const reached = await pool.run<{ name: string; last: string }>(`select name, last from ${staging}.moved`);
-  return new Map(reached.map(({ name, last }) => [name, JSON.parse(last) as Row]));
+/** Makes room where there is nothing but a copy of the same data. @throws DataError where there is other data, or a server serves */
+async function clear(pool: QueryPool, place: string, identity: string): Promise<void> {
+  if ((await readVersion(pool, place)) === undefined) return;
+  if (await isServed(pool)) throw new DataError(`A server runs on ${place}; stop it first.`);
+  if (await isUntouchedCopy(pool, identity)) {
+    await pool.run("drop schema troupe cascade");
+    return;
+  }
+  for (const { name } of movedTables)
+    if ((await pool.run(`select 1 from troupe.${name} limit 1`)).length > 0)
+      throw new DataError(`There is data in ${place} already (troupe.${name}); name another database.`);
 }
 
 /** The partitions that the rows go to. */

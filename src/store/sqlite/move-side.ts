@@ -4,45 +4,21 @@ import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { DataError } from "../data-error.ts";
 import type { MoveSource, MoveTarget, SettleCalls } from "../move/move.ts";
+import { noteProgress, progressOf, readingOf } from "../move/side.ts";
 import { asFolderError, storing } from "../storage-error.ts";
-import { columnNames, type MovedTable, type Row, type Value } from "../tables.ts";
+import { columnNames, type MovedTable, type Row } from "../tables.ts";
 import { LivenessLock } from "./liveness-lock.ts";
 import { LossGuard } from "./loss-guard.ts";
 import { ownVersion, versionOf } from "./migrations.ts";
+import { sqliteSql } from "./sqlite-sql.ts";
 import { databaseName, openStore } from "./store.ts";
-
-/** Where a table's rows are read from, if it is not the table itself. */
-const sources: Readonly<Record<string, string>> = {
-  kept_calls: "(select * from kept_calls where state = 'finished')",
-  kept_events: `(select e.call, run, first_id, data from kept_events e join kept_calls using (call) where state = 'finished')`,
-};
-const sourceOf = ({ name }: MovedTable) => sources[name] ?? name;
-const keyIn = ({ key }: MovedTable) => `(${key.join(", ")})`;
-const places = (count: number) => Array.from({ length: count }, () => "?").join(", ");
 
 /** The columns that are written: a run stands with its call here. */
 const writtenOf = (table: MovedTable) =>
   columnNames(table).filter((column) => table.name !== "kept_events" || column !== "run");
 
-type Statements = Pick<MoveSource, "count" | "page"> & Pick<MoveTarget, "rowsAt">;
-
-function reading(database: Database): Statements {
-  const rows = (sql: string, values: Row) =>
-    Promise.resolve(database.query(sql).values(...(values as SQLQueryBindings[])) as Value[][]);
-  return {
-    count: async (table) => Number((await rows(`select count(*) from ${sourceOf(table)}`, []))[0]![0]),
-    page: (table, after, limit) => {
-      const where = after === undefined ? "" : `where ${keyIn(table)} > (${places(table.key.length)})`;
-      const sql = `select ${columnNames(table).join(", ")} from ${sourceOf(table)} ${where} order by ${table.key.join(", ")}
-        limit ${limit}`;
-      return rows(sql, after ?? []);
-    },
-    rowsAt: async (table, keys) => {
-      const sql = `select ${columnNames(table).join(", ")} from ${sourceOf(table)} where ${keyIn(table)} = (${places(table.key.length)})`;
-      return (await Promise.all(keys.map((key) => rows(sql, key)))).flat();
-    },
-  };
-}
+const readingIn = (database: Database, path: string) =>
+  readingOf({ sql: sqliteSql(database, path, () => {}), joined: "k.call = e.call" });
 
 /**
  * Reads the folder as it is at this moment.
@@ -69,7 +45,7 @@ export async function folderSource(folder: string, isCopy: boolean, settle: Sett
     database.run("begin");
     if (versionOf(database, path) < ownVersion)
       throw new DataError(`${path} is of an older version; stop its server, and try again.`);
-    const read = reading(database);
+    const read = readingIn(database, path);
     const count = (sql: string) => Number(database.query(sql).values()[0]![0]);
     const oldest = database.query("select id from keys order by created_at, id limit 1").values()[0]?.[0];
     return {
@@ -104,6 +80,7 @@ export function folderTarget(folder: string): MoveTarget {
   const lock = new LivenessLock(folder);
   let database: Database | undefined;
   const open = () => (database ??= openStaging(join(staging, databaseName)));
+  const sql = () => sqliteSql(open(), path, () => {});
   const close = () => {
     database?.close(true);
     database = undefined;
@@ -112,32 +89,16 @@ export function folderTarget(folder: string): MoveTarget {
     const names = columnNames(table);
     const columns = writtenOf(table);
     const statement = into.query(
-      `insert into ${table.name} (${columns.join(", ")}) values (${places(columns.length)}) on conflict do nothing`,
+      `insert into ${table.name} (${columns.join(", ")}) values (${columns.map(() => "?").join(", ")}) on conflict do nothing`,
     );
     for (const row of rows)
       statement.run(...(columns.map((column) => row[names.indexOf(column)]) as SQLQueryBindings[]));
-    const last = table.key.map((column) => rows.at(-1)![names.indexOf(column)]);
-    into.query("insert or replace into moved values (?, ?)").run(table.name, JSON.stringify(last));
   };
   return {
     place: folder,
     async begin(identity, from) {
       await openStore(staging).close();
-      return storing(path, () => {
-        open().run("create table if not exists move (identity text not null, place text not null)");
-        open().run("create table if not exists moved (name text primary key, last text not null)");
-        const [found] = open().query("select identity, place from move").values() as string[][];
-        if (found === undefined) {
-          open().query("insert into move values (?, ?)").run(identity, from);
-          return undefined;
-        }
-        if (found[0] !== identity)
-          throw new DataError(
-            `A move of other data (${found[1]}) to ${folder} was begun; finish it, or remove ${staging}.`,
-          );
-        const reached = open().query("select name, last from moved").values() as string[][];
-        return new Map(reached.map(([name, last]) => [name!, JSON.parse(last!) as Row]));
-      });
+      return progressOf(sql(), identity, { from, place: folder, remove: staging });
     },
     async startOver() {
       close();
@@ -145,9 +106,10 @@ export function folderTarget(folder: string): MoveTarget {
     },
     async put(table, rows) {
       storing(path, () => open().transaction(() => put(open(), table, rows))());
+      await noteProgress(sql(), table, rows);
     },
-    rowsAt: (table, keys) => reading(open()).rowsAt(table, keys),
-    count: (table) => reading(open()).count(table),
+    rowsAt: (table, keys) => readingIn(open(), path).rowsAt(table, keys),
+    count: (table) => readingIn(open(), path).count(table),
     async finish() {
       storing(path, () => {
         open().run("drop table move");

@@ -2,8 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { SQL } from "bun";
 import { systemClock } from "../../../src/lib/clock.ts";
-import { Batches } from "../../../src/store/postgres/batches.ts";
-import { type CallEntry, callAccounts } from "../../../src/store/postgres/call-accounts.ts";
+import { CallAccounts, type CallEntry } from "../../../src/store/postgres/call-accounts.ts";
 import { QueryPool } from "../../../src/store/postgres/query-pool.ts";
 import { openPostgresStore } from "../../../src/store/postgres/store.ts";
 import { StorageError } from "../../../src/store/storage-error.ts";
@@ -11,7 +10,12 @@ import { ManualClock } from "../../helpers/manual-clock.ts";
 import { hasPostgres, PostgresServer } from "../../helpers/postgres.ts";
 import { Random } from "../../helpers/random.ts";
 
-describe("what is asked while a statement is under way", () => {
+const entryOf = (id: string, amount = 1): CallEntry => ({
+  ...{ request_id: id, attempt: 1, owner: "n", amount, budgets: [{ scope: "all", span: "prepaid", limit: 1_000 }] },
+  ...{ key: undefined, limit: undefined, tokens: 0, now: undefined, line: "{}" },
+});
+
+describe("what is asked while statements are under way", () => {
   type Sent = {
     readonly names: readonly string[];
     /** Sends it again. */
@@ -19,134 +23,93 @@ describe("what is asked while a statement is under way", () => {
     answer(): void;
     fail(error: Error): void;
   };
-  /** Statements of which two may be under way, and what they were asked. */
+  /** Statements of which two may be under way, and the calls in them. */
   function model() {
     const clock = new ManualClock();
     const sent: Sent[] = [];
-    const batches = new Batches<string, string>({
-      clock,
-      deadlineMs: 1_000,
-      place: "model",
-      maxEntries: 4,
-      maxUnderWay: 2,
-      send: (_, entries) => {
-        const { promise, resolve, reject } = Promise.withResolvers<string[]>();
-        let names = entries(false);
-        sent.push({
-          names,
-          resend: () => {
-            names = entries(true);
-            return names;
-          },
-          answer: () => resolve(names.map((name) => `${name}!`)),
-          fail: reject,
-        });
-        return promise;
-      },
-    });
-    const ask = (name: string) => batches.ask(name, (again) => (again ? `${name} again` : name));
+    const again: string[] = [];
+    const run = (_: string, parameters: (again: boolean) => string[]) => {
+      const { promise, resolve, reject } = Promise.withResolvers<{ answer: string }[]>();
+      const namesOf = (isAgain: boolean) =>
+        (JSON.parse(parameters(isAgain)[1]!) as CallEntry[]).map(({ request_id }) => request_id);
+      let names = namesOf(false);
+      sent.push({
+        names,
+        resend: () => {
+          names = namesOf(true);
+          return names;
+        },
+        answer: () => resolve([{ answer: JSON.stringify(names.map((name) => `${name}!`)) }]),
+        fail: reject,
+      });
+      return promise;
+    };
+    const accounts = new CallAccounts({
+      options: { clock, deadlineMs: 1_000, place: "model" },
+      run,
+    } as unknown as QueryPool);
+    const ask = (name: string) => accounts.reserve(entryOf(name), () => again.push(name));
     const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
-    return { clock, sent, ask, turn, names: () => sent.map(({ names }) => names) };
+    return { clock, sent, again, ask, turn, names: () => sent.map(({ names }) => names) };
   }
-  const kinds = async (asked: readonly Promise<string>[]) =>
+  const kinds = async (asked: readonly Promise<unknown>[]) =>
     (await Promise.allSettled(asked)).map((one) =>
       one.status === "fulfilled" ? one.value : (one.reason as StorageError).message.replace(/.*\((.*)\).*/, "$1"),
     );
 
   test("goes with the next one, in the order in which it came, and with what came in the same turn", async () => {
     const { sent, ask, turn, names } = model();
-    const answers: string[] = [];
-    const told = (name: string) => ask(name).then((answer) => answers.push(answer));
-    for (const name of ["a", "b"]) void told(name);
+    const answers: unknown[] = [];
+    const answered = (name: string) => ask(name).then((answer) => answers.push(answer));
+    for (const name of ["a", "b"]) void answered(name);
     await turn();
-    void told("c");
+    void answered("c");
     await turn();
-    for (const name of ["d", "e", "f", "g", "h"]) void told(name);
+    for (const name of ["d", "e", "f"]) void answered(name);
     await turn();
     expect(names()).toEqual([["a", "b"], ["c"]]);
     sent[1]!.answer();
     await turn();
-    expect(names()).toEqual([["a", "b"], ["c"], ["d", "e", "f", "g"]]);
-    sent[0]!.answer();
-    await turn();
-    expect(names().slice(3)).toEqual([["h"]]);
+    expect(names().slice(2)).toEqual([["d", "e", "f"]]);
     for (const { answer } of sent) answer();
     await turn();
-    expect(answers).toEqual(["c!", "a!", "b!", "d!", "e!", "f!", "g!", "h!"]);
+    expect(answers).toEqual(["c!", "a!", "b!", "d!", "e!", "f!"]);
   });
 
-  test("is asked of one call in two statements", async () => {
-    const { ask, turn, names } = model();
-    for (const name of ["a", "b", "a", "c"]) void ask(name).catch(() => {});
+  test("has its deadline from when it was asked, whether it was sent or waits, and is not sent once more after it", async () => {
+    const { clock, sent, again, ask, turn, names } = model();
+    const first = kinds([ask("a")]);
     await turn();
-    expect(names()).toEqual([
-      ["a", "b"],
-      ["a", "c"],
-    ]);
-  });
-
-  test("has its deadline from when it was asked, whether it was sent or waits", async () => {
-    const { clock, sent, ask, turn, names } = model();
-    const asked = [ask("a"), ask("b")];
-    await turn();
-    const early = kinds([...asked, ask("c")]);
+    const second = kinds([ask("b")]);
     await turn();
     clock.advance(900);
-    const third = kinds([ask("d")]);
+    const third = ask("c");
     await turn();
     clock.advance(150);
-    expect(await early).toEqual(Array.from({ length: 3 }, () => "no answer within 1000 ms"));
-    // What comes after it reaches nobody, and frees the place.
-    sent[1]!.answer();
-    await turn();
-    expect(names().slice(2)).toEqual([["d"]]);
-    clock.advance(100);
-    const late = kinds([ask("e"), ask("f")]);
-    await turn();
-    clock.advance(800);
-    expect(await third).toEqual(["no answer within 1000 ms"]);
-    clock.advance(250);
-    expect(await late).toEqual(["every connection is busy", "every connection is busy"]);
-  });
-
-  test("is not sent once more for those who gave up", async () => {
-    const { clock, sent, ask, turn } = model();
-    const early = ask("a");
-    await turn();
-    sent[0]!.answer();
-    await early;
-    const gone = ask("b");
-    gone.catch(() => {});
-    await turn();
-    clock.advance(500);
-    const busy = ask("c");
-    busy.catch(() => {});
-    await turn();
-    const both = [ask("d"), ask("e")];
-    await turn();
-    clock.advance(600);
-    await expect(gone).rejects.toThrow("no answer within 1000 ms");
+    expect([...(await first), ...(await second)]).toEqual(Array(2).fill("no answer within 1000 ms"));
     expect(() => sent[1]!.resend()).toThrow("nobody waits for it");
-    sent[2]!.answer();
+    sent[0]!.answer();
     await turn();
-    expect(sent[3]!.resend()).toEqual(["d again", "e again"]);
-    sent[3]!.answer();
-    expect(await Promise.all([busy, ...both])).toEqual(["c!", "d again!", "e again!"]);
+    expect(names().slice(2)).toEqual([["c"]]);
+    expect(sent[2]!.resend()).toEqual(["c"]);
+    expect(again).toEqual(["c"]);
+    sent[2]!.answer();
+    expect(await third).toBe("c!");
   });
 
   test("fails together where the server is away, and one by one where it refuses", async () => {
-    const { sent, ask, turn, names } = model();
+    const { sent, again, ask, turn, names } = model();
     const refused = kinds([ask("a"), ask("b")]);
     await turn();
     sent[0]!.fail(new StorageError("unusable", "model", "The database failed (22003): too large."));
     await turn();
-    // By another name, as nobody knows what became of the first.
-    expect(sent[1]!.names).toEqual(["a again"]);
+    // Nobody knows what became of the first.
+    expect([sent[1]!.names, again]).toEqual([["a"], ["a"]]);
     sent[1]!.fail(new StorageError("unusable", "model", "The database failed (22003): too large."));
     await turn();
-    expect(names().slice(2)).toEqual([["b again"]]);
+    expect(names().slice(2)).toEqual([["b"]]);
     sent[2]!.answer();
-    expect(await refused).toEqual(["22003", "b again!"]);
+    expect(await refused).toEqual(["22003", "b!"]);
     const lost = [ask("c"), ask("d")];
     await turn();
     sent[3]!.fail(new StorageError("away", "model", "The database can't be reached (57P01)."));
@@ -156,8 +119,10 @@ describe("what is asked while a statement is under way", () => {
 
   test("is refused beyond ten thousand", async () => {
     const { ask, turn } = model();
-    for (let at = 0; at < 8; at += 1) void ask(`${at}`).catch(() => {});
-    await turn();
+    for (const name of ["a", "b"]) {
+      void ask(name).catch(() => {});
+      await turn();
+    }
     for (let at = 0; at < 10_000; at += 1) void ask(`more ${at}`).catch(() => {});
     await expect(ask("one")).rejects.toThrow("too many wait for a connection");
   });
@@ -186,7 +151,7 @@ describe.skipIf(!hasPostgres)("with a PostgreSQL server", () => {
       url,
       store,
       pool,
-      accounts: callAccounts(pool),
+      accounts: new CallAccounts(pool),
       async [Symbol.asyncDispose]() {
         await pool.close();
         await store.close();
@@ -235,7 +200,7 @@ describe.skipIf(!hasPostgres)("with a PostgreSQL server", () => {
       const random = new Random(seed);
       const entries = history(random, 400);
       const alone: unknown[] = [];
-      for (const entry of entries) alone.push(await apart.accounts.ask(entry.request_id, () => entry));
+      for (const entry of entries) alone.push(await apart.accounts.reserve(entry, () => {}));
       const answers: unknown[] = [];
       for (let left = entries; left.length > 0; ) {
         const ids = left.map(({ request_id }) => request_id);
@@ -243,9 +208,7 @@ describe.skipIf(!hasPostgres)("with a PostgreSQL server", () => {
         const again = ids.findIndex((id, at) => ids.indexOf(id) < at);
         const group = left.slice(0, Math.min(1 + random.below(60), again < 0 ? left.length : again));
         left = left.slice(group.length);
-        answers.push(
-          ...(await Promise.all(group.map((entry) => together.accounts.ask(entry.request_id, () => entry)))),
-        );
+        answers.push(...(await Promise.all(group.map((entry) => together.accounts.reserve(entry, () => {})))));
       }
       expect(answers).toEqual(alone);
       expect(await tables(together.url)).toEqual(await tables(apart.url));
@@ -261,12 +224,8 @@ describe.skipIf(!hasPostgres)("with a PostgreSQL server", () => {
   test("one that the server can't do fails alone", async () => {
     await using one = await database();
     const budgets = [{ scope: "all", span: "prepaid", limit: 1_000 }];
-    const entry = (id: string, amount: number): CallEntry => ({
-      ...{ request_id: id, attempt: 1, owner: "n", amount, budgets, line: "{}" },
-      ...{ key: undefined, limit: undefined, tokens: 0, now: undefined },
-    });
-    const asked = [entry("a", 5), entry("b", 1e30), entry("c", 6)];
-    const results = await Promise.allSettled(asked.map((entry) => one.accounts.ask(entry.request_id, () => entry)));
+    const asked = [entryOf("a", 5), entryOf("b", 1e30), entryOf("c", 6)];
+    const results = await Promise.allSettled(asked.map((entry) => one.accounts.reserve(entry, () => {})));
     expect(results.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
     expect(await one.store.budgets.spending(budgets)).toEqual([
       { scope: "all", span: "prepaid", spent: 0, reserved: 11 },
