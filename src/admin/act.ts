@@ -1,33 +1,36 @@
-/** Who may act here, and the lines that tell of each act. */
-import type { Caller } from "../auth/keys.ts";
+/** Who may act here, and the lines that record each act. */
 import { admit } from "../http/authenticate.ts";
+import { checkedRoutes } from "../http/checked-routes.ts";
 import type { RequestContext } from "../http/context.ts";
-import { checkQuery } from "../http/query.ts";
+import type { Host } from "../http/serve.ts";
 import type { Services } from "../http/services.ts";
 import { truncate } from "../lib/truncate.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { type Act, auditRow } from "../store/audit.ts";
 import { needsStorage } from "../store/require-storage.ts";
 
-/** The name under which the acts of a request are told. */
-export type Actor = string;
+/** The name under which the acts of a request are recorded. */
+type Actor = string;
+
+/** The plugin of the admin API, whose `caller` is the actor's name and whose `record` writes the line of an act. */
+export const adminPlugin = (host: Host, prefix: string) =>
+  checkedRoutes(host, { area: "admin", prefix }, admitAdmin).derive(({ services, context, caller }) => ({
+    record: (act: Act) => record(services, context, caller, act),
+  }));
+
+export type AdminPlugin = ReturnType<typeof adminPlugin>;
 
 /**
  * A key of the admin surface, or the user whom a trusted proxy names where the configuration has a header for it.
  * Rejects with ApiError as `admit` does; host_not_allowed where a browser acts for a page of another origin
  */
-export async function admitAdmin(services: Services, context: RequestContext): Promise<Actor> {
+async function admitAdmin(services: Services, context: RequestContext): Promise<Actor> {
   refuseForeignPages(services, context);
   const user = trustedUser(services, context);
-  if (user !== undefined) {
-    context.logFields["user"] = user;
-    checkQuery(context);
-    return `user:${user}`;
-  }
-  return actorOf(await admit(services, context, "admin"));
+  if (user === undefined) return (await admit(services, context, "admin")).keyId;
+  context.logFields["user"] = user;
+  return `user:${user}`;
 }
-
-const actorOf = ({ keyId }: Caller): Actor => keyId;
 
 function trustedUser({ live }: Services, context: RequestContext): string | undefined {
   const { trustedUserHeader } = live.config.admin;
@@ -49,8 +52,8 @@ function refuseForeignPages({ live }: Services, { request }: RequestContext): vo
   if (!isOwn && !live.config.cors.origins.includes(origin)) throw ApiError.hostNotAllowed(origin);
 }
 
-/** Logs the act and writes its line. Rejects with ApiError storage_unavailable; the act was done all the same, and the log tells of it. */
-export async function record(services: Services, context: RequestContext, actor: Actor, act: Act): Promise<void> {
+/** Logs the act and writes its line. Rejects with ApiError storage_unavailable; the act was done all the same, and the log has it. */
+async function record(services: Services, context: RequestContext, actor: Actor, act: Act): Promise<void> {
   const { clock, log, store } = services;
   const { before, after, subject } = act;
   log.info("admin", { request_id: context.id, actor, act: act.act, subject: truncate(subject), before, after });

@@ -1,14 +1,11 @@
 /** The admin API's route of audit lines. */
 import { Type } from "@sinclair/typebox";
-import { describeOperation } from "../http/openapi/describe.ts";
-import { jsonAnswer } from "../http/respond.ts";
-import type { Route } from "../http/routes.ts";
+import { queryOf } from "../http/openapi/describe.ts";
 import { isoTime } from "../lib/clock.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import type { AuditRow } from "../store/store.ts";
-import { admitAdmin } from "./act.ts";
-import { Query } from "./bodies.ts";
-import { keyed, listParameters, page, pageSchema } from "./pages.ts";
+import type { AdminPlugin } from "./act.ts";
+import { adminOperation, page, pageParameters, pageSchema, text } from "./pages.ts";
 
 const Act = Type.Object({
   object: Type.Literal("act"),
@@ -34,33 +31,19 @@ const actJson = ({ id, at, actor, act, subject, before, after }: AuditRow) => ({
   after: after === null ? null : JSON.parse(after),
 });
 
-export const auditRoutes: readonly Route[] = [
-  {
-    method: "GET",
-    path: "/v1/audit",
-    area: "admin",
-    detail: describeOperation({
-      tag: "Admin",
+export const auditRoutes = (plugin: AdminPlugin) =>
+  plugin.get(
+    "/v1/audit",
+    async ({ services, query: { after = null, actor = null, act = null, subject = null, limit } }) => {
+      const asked = { before: after, limit: limit + 1, actor, act, subject };
+      const rows = await needsStorage(() => services.store.audit.list(asked));
+      return page(rows.map(actJson), limit, ({ id }) => id);
+    },
+    adminOperation({
       operationId: "adminListActs",
       summary: "What was done here, a page at a time, the newest first",
-      parameters: listParameters(["actor", "act", "subject"], 100, 20),
-      response: { schema: pageSchema(Act) },
-      errors: [400, ...keyed],
+      query: queryOf({ actor: text(), act: text(), subject: text(), ...pageParameters(100, 20) }),
+      response: pageSchema(Act),
+      errors: [400],
     }),
-    run: async (services, context) => {
-      await admitAdmin(services, context);
-      const query = new Query(context);
-      const limit = query.limit(20, 100);
-      const rows = await needsStorage(() =>
-        services.store.audit.list({
-          before: query.text("after") ?? null,
-          limit: limit + 1,
-          actor: query.text("actor") ?? null,
-          act: query.text("act") ?? null,
-          subject: query.text("subject") ?? null,
-        }),
-      );
-      return jsonAnswer(page(rows.map(actJson), limit, ({ id }) => id));
-    },
-  },
-];
+  );

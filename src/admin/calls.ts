@@ -1,19 +1,16 @@
 /** The admin API's routes of single calls: the ledger's lines, one request's attempts, and a live tail. */
 import { Type } from "@sinclair/typebox";
-import { describeOperation } from "../http/openapi/describe.ts";
-import { ledgerParameters } from "../http/openapi/usage.ts";
-import { jsonAnswer, respondStream } from "../http/respond.ts";
-import { type Route, restOfPath } from "../http/routes.ts";
+import { Id, queryOf } from "../http/openapi/describe.ts";
+import { respondStream } from "../http/respond.ts";
 import type { Services } from "../http/services.ts";
-import { filterOf } from "../http/usage.ts";
+import { filterOf, ledgerQuery } from "../http/usage.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import { callEnds, type LedgerFilter, type LedgerLine, type LedgerPlace } from "../store/usage.ts";
 import type { RecordedEvents } from "../upstream/answer.ts";
 import { type KeyNames, lineJson } from "../usage/report.ts";
-import { admitAdmin } from "./act.ts";
-import { Query } from "./bodies.ts";
-import { keyed, page, pageSchema } from "./pages.ts";
+import type { AdminPlugin } from "./act.ts";
+import { adminOperation, OrNull, page, pageParameters, pageSchema } from "./pages.ts";
 import { keyNames } from "./usage.ts";
 
 const CallSchema = Type.Object(
@@ -25,8 +22,8 @@ const CallSchema = Type.Object(
     at: Type.String(),
     key: Type.String(),
     ended: Type.String({ enum: callEnds }),
-    key_name: Type.Union([Type.String(), Type.Null()]),
-    cost_micro_dollars: Type.Union([Type.Integer(), Type.Null()], { description: "null: unknown." }),
+    key_name: OrNull(Type.String()),
+    cost_micro_dollars: OrNull(Type.Integer(), { description: "null: unknown." }),
   },
   { additionalProperties: true },
 );
@@ -132,136 +129,100 @@ const aroundMs = { before: 60_000, behind: 6 * 3_600_000 };
 const timeOf = (requestId: string): number | undefined =>
   /^req_[0-9a-f]{12}7[0-9a-f]{19}$/.test(requestId) ? Number.parseInt(requestId.slice(4, 16), 16) : undefined;
 
-const maxCalls = 100;
-const listed = [
-  ...ledgerParameters(),
-  { name: "after", in: "query", schema: { type: "string" }, description: "The last_id of the page before." },
-  { name: "limit", in: "query", schema: { type: "integer", minimum: 1, maximum: maxCalls, default: 20 } },
-];
-const base = "/v1/calls";
-
-export const callRoutes: readonly Route[] = [
-  {
-    method: "GET",
-    path: base,
-    area: "admin",
-    detail: describeOperation({
-      tag: "Admin",
-      operationId: "adminListCalls",
-      summary: "Calls as the ledger has them, a page at a time, the newest first",
-      parameters: listed,
-      response: { schema: pageSchema(CallSchema) },
-      errors: [400, ...keyed],
-    }),
-    run: async (services, context) => {
-      await admitAdmin(services, context);
-      const query = new Query(context);
-      const filter = filterOf(services, context, 400);
-      const after = query.text("after");
-      const limit = query.limit(20, maxCalls);
-      const { signal } = context.request;
-      const lines = await needsStorage(() =>
-        services.store.ledger.lines({
-          ...filter,
-          limit: limit + 1,
-          signal,
-          ...(after !== undefined && { before: placeFrom(after, "after") }),
-        }),
-      );
-      const names = await keyNames(services);
-      return jsonAnswer(
-        page(
-          lines.map((line) => callJson(line, names)),
-          limit,
-          ({ id }) => id,
-        ),
-      );
-    },
-  },
-  {
-    method: "GET",
-    path: `${base}/stream`,
-    area: "admin",
-    detail: describeOperation({
-      tag: "Admin",
-      operationId: "adminTailCalls",
-      summary: "Calls as they end: an event stream, resumed by Last-Event-ID",
-      parameters: [
-        ...ledgerParameters("since", "until"),
-        {
-          name: "Last-Event-ID",
-          in: "header",
-          schema: { type: "string" },
-          description: "The id of the last call that arrived.",
-        },
-      ],
-      media: "text/event-stream",
-      errors: [400, ...keyed],
-    }),
-    run: async (services, context, finish) => {
-      await admitAdmin(services, context);
-      const { since: _, until: __, ...filter } = filterOf(services, context, 1);
-      const last = context.request.headers.get("last-event-id");
-      const from = last === null ? undefined : placeFrom(last, "last-event-id");
-      const left = new AbortController();
-      context.request.signal.addEventListener("abort", () => left.abort(), { once: true });
-      context.setIdleTimeout(0);
-      const { keepAliveSeconds } = services.live.config.streams;
-      const answer = { kind: "stream" as const, headers: {}, events: tail(services, filter, from, left.signal) };
-      const rules = {
-        keepAliveMs: keepAliveSeconds * 1000,
-        keepAlive: ": keep-alive\n\n",
-        lateFault: (failure: unknown) => {
-          const error = failure instanceof ApiError ? failure : ApiError.internal(failure);
-          return [`event: error\ndata: ${JSON.stringify({ error: error.fields() })}\n\n`];
-        },
-        onDisconnect: () => left.abort(),
-      };
-      return respondStream(services, context, Promise.resolve(answer), rules, finish);
-    },
-  },
-  {
-    method: "GET",
-    path: `${base}/:id`,
-    area: "admin",
-    detail: describeOperation({
-      tag: "Admin",
-      operationId: "adminGetCall",
-      summary: "All attempts to answer one request, by its x-request-id",
-      parameters: [{ name: "id", in: "path", required: true, schema: { type: "string" } }],
-      response: {
-        schema: Type.Object({
+export const callRoutes = (plugin: AdminPlugin) =>
+  plugin
+    .get(
+      "/v1/calls",
+      async ({ services, request, query: { after, limit, ...chosen } }) => {
+        const lines = await needsStorage(() =>
+          services.store.ledger.lines({
+            ...filterOf(services, chosen, 400),
+            limit: limit + 1,
+            signal: request.signal,
+            ...(after !== undefined && { before: placeFrom(after, "after") }),
+          }),
+        );
+        const names = await keyNames(services);
+        const calls = lines.map((line) => callJson(line, names));
+        return page(calls, limit, ({ id }) => id);
+      },
+      adminOperation({
+        operationId: "adminListCalls",
+        summary: "Calls as the ledger has them, a page at a time, the newest first",
+        query: queryOf({ ...ledgerQuery(), ...pageParameters(100, 20) }),
+        response: pageSchema(CallSchema),
+        errors: [400],
+      }),
+    )
+    .get(
+      "/v1/calls/stream",
+      ({ services, context, request, query }) => {
+        const { since: _, until: __, ...filter } = filterOf(services, query, 1);
+        const last = request.headers.get("last-event-id");
+        const from = last === null ? undefined : placeFrom(last, "last-event-id");
+        const left = new AbortController();
+        request.signal.addEventListener("abort", () => left.abort(), { once: true });
+        context.setIdleTimeout(0);
+        const { keepAliveSeconds } = services.live.config.streams;
+        const answer = { kind: "stream" as const, headers: {}, events: tail(services, filter, from, left.signal) };
+        const rules = {
+          keepAliveMs: keepAliveSeconds * 1000,
+          keepAlive: ": keep-alive\n\n",
+          lateFault: (failure: unknown) => {
+            const error = failure instanceof ApiError ? failure : ApiError.internal(failure);
+            return [`event: error\ndata: ${JSON.stringify({ error: error.fields() })}\n\n`];
+          },
+          onDisconnect: () => left.abort(),
+        };
+        return respondStream(services, context, Promise.resolve(answer), rules);
+      },
+      adminOperation({
+        operationId: "adminTailCalls",
+        summary: "Calls as they end: an event stream, resumed by Last-Event-ID",
+        query: queryOf(ledgerQuery("since", "until")),
+        parameters: [
+          {
+            name: "Last-Event-ID",
+            in: "header",
+            schema: { type: "string" },
+            description: "The id of the last call that arrived.",
+          },
+        ],
+        media: "text/event-stream",
+        errors: [400],
+      }),
+    )
+    .get(
+      "/v1/calls/:id",
+      async ({ services, request, params: { id: requestId } }) => {
+        const at = timeOf(requestId);
+        const found =
+          at === undefined
+            ? []
+            : await needsStorage(() =>
+                services.store.ledger.lines({
+                  since: at - aroundMs.before,
+                  until: at + aroundMs.behind,
+                  requestId,
+                  limit: 100,
+                  signal: request.signal,
+                }),
+              );
+        const names = await keyNames(services);
+        if (found.length === 0)
+          throw ApiError.notFound("There is no call of that request id, or it is not written yet.", "id");
+        const attempts = found.toReversed().map((line) => callJson(line, names));
+        return { object: "call.attempts", request_id: requestId, attempts };
+      },
+      adminOperation({
+        operationId: "adminGetCall",
+        summary: "All attempts to answer one request, by its x-request-id",
+        params: Id,
+        response: Type.Object({
           object: Type.Literal("call.attempts"),
           request_id: Type.String(),
           attempts: Type.Array(CallSchema),
         }),
-      },
-      errors: [404, ...keyed],
-    }),
-    run: async (services, context) => {
-      await admitAdmin(services, context);
-      const requestId = restOfPath(context, `${base}/`);
-      const at = timeOf(requestId);
-      const found =
-        at === undefined
-          ? []
-          : await needsStorage(() =>
-              services.store.ledger.lines({
-                since: at - aroundMs.before,
-                until: at + aroundMs.behind,
-                requestId,
-                limit: 100,
-                signal: context.request.signal,
-              }),
-            );
-      const names = await keyNames(services);
-      if (found.length === 0)
-        throw ApiError.notFound("There is no call of that request id, or it is not written yet.", "id");
-      return jsonAnswer({
-        object: "call.attempts",
-        request_id: requestId,
-        attempts: found.toReversed().map((line) => callJson(line, names)),
-      });
-    },
-  },
-];
+        errors: [404],
+      }),
+    );

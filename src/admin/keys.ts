@@ -5,33 +5,21 @@ import { KeyError } from "../auth/key-lookup.ts";
 import { type KeyChanges, type KeySpec, KeySpecError } from "../auth/key-spec.ts";
 import { type KeyInfo, keyFields, type NewKey } from "../auth/keys.ts";
 import { keySurfaces } from "../config/surfaces.ts";
-import type { RequestContext } from "../http/context.ts";
 import { unmatchedPattern } from "../http/model-patterns.ts";
-import { describeOperation } from "../http/openapi/describe.ts";
-import { jsonAnswer } from "../http/respond.ts";
-import { type Route, restOfPath } from "../http/routes.ts";
+import { Id, oneOf, queryOf, writing } from "../http/openapi/describe.ts";
 import type { Services } from "../http/services.ts";
 import { snakeCase } from "../lib/snake-case.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { tiers } from "../protocols/tiers.ts";
 import { needsStorage } from "../store/require-storage.ts";
-import { admitAdmin, record } from "./act.ts";
-import { Query, readBody, readOptionalBody, timeFrom } from "./bodies.ts";
-import { keyed, listParameters, pageOf, pageSchema, pathId, writing } from "./pages.ts";
-
-const OrNull = <T extends ReturnType<typeof Type.String> | ReturnType<typeof Type.Integer>>(schema: T) =>
-  Type.Union([schema, Type.Null()]);
+import type { AdminPlugin } from "./act.ts";
+import { adminOperation, OrNull, pageOf, pageParameters, pageSchema, text, timeFrom } from "./pages.ts";
 
 const rights = {
-  tier: Type.Optional(
-    Type.Union(
-      tiers.map((tier) => Type.Literal(tier)),
-      { description: "Its plan. Default: pro." },
-    ),
-  ),
+  tier: Type.Optional(oneOf(tiers, { description: "Its plan. Default: pro." })),
   per_minute: Type.Optional(OrNull(Type.Integer())),
   tokens_per_minute: Type.Optional(OrNull(Type.Integer())),
-  surfaces: Type.Optional(Type.Array(Type.Union(keySurfaces.map((name) => Type.Literal(name))))),
+  surfaces: Type.Optional(Type.Array(oneOf(keySurfaces))),
   models: Type.Optional(Type.Array(Type.String(), { description: "Patterns of model ids." })),
   tags: Type.Optional(Type.Array(Type.String())),
   expires_at: Type.Optional(OrNull(Type.String({ description: "A time such as 2027-01-31T12:00:00Z, or a date." }))),
@@ -60,22 +48,22 @@ const Key = Type.Object({
   prefix: Type.String({ description: "Its first characters." }),
   state: Type.String({ description: "active, expired or revoked." }),
   tier: Type.String(),
-  per_minute: Type.Union([Type.Integer(), Type.Null()]),
-  tokens_per_minute: Type.Union([Type.Integer(), Type.Null()]),
+  per_minute: OrNull(Type.Integer()),
+  tokens_per_minute: OrNull(Type.Integer()),
   surfaces: Type.Array(Type.String()),
   models: Type.Array(Type.String()),
   tags: Type.Array(Type.String()),
   created_at: Type.String(),
-  last_used_at: Type.Union([Type.String(), Type.Null()]),
-  expires_at: Type.Union([Type.String(), Type.Null()]),
-  revoked_at: Type.Union([Type.String(), Type.Null()]),
-  old_key_expires_at: Type.Union([Type.String(), Type.Null()], {
+  last_used_at: OrNull(Type.String()),
+  expires_at: OrNull(Type.String()),
+  revoked_at: OrNull(Type.String()),
+  old_key_expires_at: OrNull(Type.String(), {
     description: "Until when the key before the last rotation is taken too.",
   }),
 });
 const NewKeySchema = Type.Intersect([Type.Object({ key: Type.String({ description: "Shown this once." }) }), Key]);
 
-/** What of a key is told. Never the key itself. */
+/** A key as the API shows it. Never the key itself. */
 export const keyJson = (key: KeyInfo) => ({ object: "key", ...keyFields(key) });
 
 const newKeyJson = ({ secret, key }: NewKey) => ({ key: secret, ...keyJson(key) });
@@ -124,151 +112,116 @@ function specFrom(given: Static<typeof KeyCreate>): KeySpec {
   return { tier: "pro", ...Object.fromEntries(changes), name: given.name } as KeySpec;
 }
 
-const base = "/v1/keys";
-const idOf = (context: RequestContext) => restOfPath(context, `${base}/`).replace(/\/(rotate|revoke)$/, "");
-const describe = (operation: Omit<Parameters<typeof describeOperation>[0], "tag">) =>
-  describeOperation({ tag: "Admin", ...operation, errors: [...keyed, ...(operation.errors ?? [])] });
+const states = ["active", "expired", "revoked"] as const;
 
-const states = ["active", "expired", "revoked"];
-
-export const keyRoutes: readonly Route[] = [
-  {
-    method: "GET",
-    path: base,
-    area: "admin",
-    detail: describe({
-      operationId: "adminListKeys",
-      summary: "Keys, a page at a time, the newest first",
-      parameters: listParameters(["tag", "name"], 100, 20, { state: states, tier: tiers, surface: keySurfaces }),
-      response: { schema: pageSchema(Key) },
-      errors: [400, 404],
-    }),
-    run: async (services, context) => {
-      await admitAdmin(services, context);
-      const query = new Query(context);
-      const state = query.oneOf("state", states);
-      const tier = query.oneOf("tier", tiers);
-      const surface = query.oneOf("surface", keySurfaces);
-      const [tag, name] = [query.text("tag"), query.text("name")];
-      const all = await doing(() => services.keys.list());
-      const found = all
-        .toReversed()
-        .filter(
-          (key) =>
-            (state === undefined || key.state === state) &&
-            (tier === undefined || key.tier === tier) &&
-            (surface === undefined || key.surfaces.includes(surface)) &&
-            (tag === undefined || key.tags.includes(tag)) &&
-            (name === undefined || key.name.includes(name)),
-        );
-      return jsonAnswer(pageOf(found.map(keyJson), query.text("after"), query.limit(20, 100)));
-    },
-  },
-  {
-    method: "POST",
-    path: base,
-    area: "admin",
-    detail: describe({
-      operationId: "adminCreateKey",
-      summary: "Creates a key; the answer alone has the key itself",
-      body: { schema: KeyCreate, examples: { key: { summary: "A key", value: { name: "alice", tags: ["team-a"] } } } },
-      response: { schema: NewKeySchema },
-      errors: writing,
-    }),
-    run: async (services, context) => {
-      const actor = await admitAdmin(services, context);
-      const given = await readBody(services, context, KeyCreate);
-      checkModels(services, given);
-      const spec = specFrom(given);
-      const made = await doing(() => services.keys.create(spec));
-      await record(services, context, actor, { act: "key.create", subject: made.key.id, after: keyJson(made.key) });
-      return jsonAnswer(newKeyJson(made));
-    },
-  },
-  {
-    method: "GET",
-    path: `${base}/:id`,
-    area: "admin",
-    detail: describe({
-      operationId: "adminGetKey",
-      summary: "One key",
-      parameters: [pathId],
-      response: { schema: Key },
-      errors: [404],
-    }),
-    run: async (services, context) => {
-      await admitAdmin(services, context);
-      return jsonAnswer(keyJson(await find(services, idOf(context))));
-    },
-  },
-  {
-    method: "PATCH",
-    path: `${base}/:id`,
-    area: "admin",
-    detail: describe({
-      operationId: "adminUpdateKey",
-      summary: "Changes a key, from the next request on; null takes a number or an expiry away",
-      parameters: [pathId],
-      body: { schema: KeyUpdate, examples: { tags: { summary: "Other tags", value: { tags: ["team-b"] } } } },
-      response: { schema: Key },
-      errors: [404, ...writing],
-    }),
-    run: async (services, context) => {
-      const actor = await admitAdmin(services, context);
-      const given = await readBody(services, context, KeyUpdate);
-      checkModels(services, given);
-      const changes = changesFrom(given);
-      const before = await find(services, idOf(context));
-      const after = await doing(() => services.keys.update(before.id, changes));
-      const told = { act: "key.update", subject: after.id, before: keyJson(before), after: keyJson(after) };
-      await record(services, context, actor, told);
-      return jsonAnswer(keyJson(after));
-    },
-  },
-  {
-    method: "POST",
-    path: `${base}/:id/rotate`,
-    area: "admin",
-    detail: describe({
-      operationId: "adminRotateKey",
-      summary: "Gives a key a new secret; the old one is refused from the next request on, or once its grace is over",
-      parameters: [pathId],
-      body: {
-        schema: KeyRotation,
-        required: false,
-        examples: { grace: { summary: "An hour for the clients to change over", value: { grace_seconds: 3600 } } },
+export const keyRoutes = (plugin: AdminPlugin) =>
+  plugin
+    .get(
+      "/v1/keys",
+      async ({ services, query: { tag, name, state, tier, surface, after, limit } }) => {
+        const all = await doing(() => services.keys.list());
+        const found = all
+          .toReversed()
+          .filter(
+            (key) =>
+              (state === undefined || key.state === state) &&
+              (tier === undefined || key.tier === tier) &&
+              (surface === undefined || key.surfaces.includes(surface)) &&
+              (tag === undefined || key.tags.includes(tag)) &&
+              (name === undefined || key.name.includes(name)),
+          );
+        return pageOf(found.map(keyJson), after, limit);
       },
-      response: { schema: NewKeySchema },
-      errors: [404, ...writing],
-    }),
-    run: async (services, context) => {
-      const actor = await admitAdmin(services, context);
-      const { grace_seconds = 0 } = await readOptionalBody(services, context, KeyRotation);
-      const before = await find(services, idOf(context));
-      const made = await doing(() => services.keys.rotate(before.id, grace_seconds * 1000));
-      const told = { act: "key.rotate", subject: before.id, before: keyJson(before), after: keyJson(made.key) };
-      await record(services, context, actor, told);
-      return jsonAnswer(newKeyJson(made));
-    },
-  },
-  {
-    method: "POST",
-    path: `${base}/:id/revoke`,
-    area: "admin",
-    detail: describe({
-      operationId: "adminRevokeKey",
-      summary: "Revokes a key, from the next request on and for ever",
-      parameters: [pathId],
-      response: { schema: Key },
-      errors: [400, 404],
-    }),
-    run: async (services, context) => {
-      const actor = await admitAdmin(services, context);
-      const before = await find(services, idOf(context));
-      const after = await doing(() => services.keys.revoke(before.id));
-      const told = { act: "key.revoke", subject: before.id, before: keyJson(before), after: keyJson(after) };
-      await record(services, context, actor, told);
-      return jsonAnswer(keyJson(after));
-    },
-  },
-];
+      adminOperation({
+        operationId: "adminListKeys",
+        summary: "Keys, a page at a time, the newest first",
+        query: queryOf({
+          tag: text(),
+          name: text(),
+          state: Type.Optional(oneOf(states)),
+          tier: Type.Optional(oneOf(tiers)),
+          surface: Type.Optional(oneOf(keySurfaces)),
+          ...pageParameters(100, 20),
+        }),
+        response: pageSchema(Key),
+        errors: [400, 404],
+      }),
+    )
+    .post(
+      "/v1/keys",
+      async ({ services, body, record }) => {
+        checkModels(services, body);
+        const spec = specFrom(body);
+        const made = await doing(() => services.keys.create(spec));
+        await record({ act: "key.create", subject: made.key.id, after: keyJson(made.key) });
+        return newKeyJson(made);
+      },
+      adminOperation({
+        operationId: "adminCreateKey",
+        summary: "Creates a key; the answer alone has the key itself",
+        body: KeyCreate,
+        examples: { key: { summary: "A key", value: { name: "alice", tags: ["team-a"] } } },
+        response: NewKeySchema,
+        errors: writing,
+      }),
+    )
+    .get(
+      "/v1/keys/:id",
+      async ({ services, params }) => keyJson(await find(services, params.id)),
+      adminOperation({ operationId: "adminGetKey", summary: "One key", params: Id, response: Key, errors: [404] }),
+    )
+    .patch(
+      "/v1/keys/:id",
+      async ({ services, params, body, record }) => {
+        checkModels(services, body);
+        const changes = changesFrom(body);
+        const before = await find(services, params.id);
+        const after = await doing(() => services.keys.update(before.id, changes));
+        await record({ act: "key.update", subject: after.id, before: keyJson(before), after: keyJson(after) });
+        return keyJson(after);
+      },
+      adminOperation({
+        operationId: "adminUpdateKey",
+        summary: "Changes a key, from the next request on; null takes a number or an expiry away",
+        params: Id,
+        body: KeyUpdate,
+        examples: { tags: { summary: "Other tags", value: { tags: ["team-b"] } } },
+        response: Key,
+        errors: [404, ...writing],
+      }),
+    )
+    .post(
+      "/v1/keys/:id/rotate",
+      async ({ services, params, body: { grace_seconds = 0 }, record }) => {
+        const before = await find(services, params.id);
+        const made = await doing(() => services.keys.rotate(before.id, grace_seconds * 1000));
+        await record({ act: "key.rotate", subject: before.id, before: keyJson(before), after: keyJson(made.key) });
+        return newKeyJson(made);
+      },
+      adminOperation({
+        operationId: "adminRotateKey",
+        summary: "Gives a key a new secret; the old one is refused from the next request on, or once its grace is over",
+        params: Id,
+        body: KeyRotation,
+        bodyIsOptional: true,
+        examples: { grace: { summary: "An hour for the clients to change over", value: { grace_seconds: 3600 } } },
+        response: NewKeySchema,
+        errors: [404, ...writing],
+      }),
+    )
+    .post(
+      "/v1/keys/:id/revoke",
+      async ({ services, params, record }) => {
+        const before = await find(services, params.id);
+        const after = await doing(() => services.keys.revoke(before.id));
+        await record({ act: "key.revoke", subject: before.id, before: keyJson(before), after: keyJson(after) });
+        return keyJson(after);
+      },
+      adminOperation({
+        operationId: "adminRevokeKey",
+        summary: "Revokes a key, from the next request on and for ever",
+        params: Id,
+        response: Key,
+        errors: [400, 404],
+      }),
+    );

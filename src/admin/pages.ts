@@ -1,33 +1,33 @@
-/** What the admin API's lists and their descriptions have in common. */
+/** Parts of the admin API's lists and their descriptions. */
 import { type TSchema, Type } from "@sinclair/typebox";
+import { documented } from "../http/checked-routes.ts";
+import { keyed, type Operation } from "../http/openapi/describe.ts";
 import { ApiError } from "../protocols/errors.ts";
 
-/** Errors of every route that needs a key, and of those that take a body. */
-export const keyed = [401, 429, 503];
-export const writing = [400, 408, 413, 415];
+/** Schemas and description of one of the admin API's routes. */
+export const adminOperation = <const O extends Omit<Operation, "tag">>(operation: O) =>
+  documented({ ...operation, tag: "Admin", errors: [...keyed, ...(operation.errors ?? [])] } as unknown as O & {
+    readonly tag: string;
+  });
 
-export const pathId = { name: "id", in: "path", required: true, schema: { type: "string" } };
+export const text = (description?: string) =>
+  Type.Optional(Type.String(description === undefined ? {} : { description }));
 
-/** Parameters of a list's query. @param texts those that take any text; others have what they take */
-export const listParameters = (
-  texts: readonly string[],
-  maxLimit: number,
-  defaultLimit: number,
-  choices: Readonly<Record<string, readonly string[]>> = {},
-): Record<string, unknown>[] =>
-  [
-    ...texts.map((name) => ({ name, schema: { type: "string" } })),
-    ...Object.entries(choices).map(([name, values]) => ({ name, schema: { type: "string", enum: values } })),
-    { name: "after", description: "The last_id of the page before.", schema: { type: "string" } },
-    { name: "limit", schema: { type: "integer", minimum: 1, maximum: maxLimit, default: defaultLimit } },
-  ].map((one) => ({ ...one, in: "query" }));
+/** Parameters of a page. */
+export const pageParameters = (maxLimit: number, defaultLimit: number) => ({
+  after: text("The last_id of the page before."),
+  limit: Type.Integer({ minimum: 1, maximum: maxLimit, default: defaultLimit }),
+});
+
+export const OrNull = <T extends TSchema>(schema: T, options: object = {}) =>
+  Type.Union([schema, Type.Null()], options);
 
 export const pageSchema = <S extends TSchema>(item: S) =>
   Type.Object({
     object: Type.Literal("list"),
     data: Type.Array(item),
     has_more: Type.Boolean(),
-    last_id: Type.Union([Type.String(), Type.Null()], { description: "Where the next page begins: after=<last_id>." }),
+    last_id: OrNull(Type.String(), { description: "Where the next page begins: after=<last_id>." }),
   });
 
 /** @param items with one more than the page where there are more */
@@ -42,4 +42,12 @@ export function pageOf<T extends { readonly id: string }>(all: readonly T[], aft
   const from = after === undefined ? 0 : all.findIndex(({ id }) => id === after) + 1;
   if (after !== undefined && from === 0) throw ApiError.notFound("There is nothing of that id in this list.", "after");
   return page(all.slice(from, from + limit + 1), limit, ({ id }) => id);
+}
+
+/** @returns Unix milliseconds; undefined where the text is no time: RFC 3339, a date in UTC, or Unix seconds */
+export function timeFrom(text: string): number | undefined {
+  if (/^\d{9,11}$/.test(text)) return Number(text) * 1000;
+  if (!/^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d))?$/.test(text)) return undefined;
+  const time = Date.parse(text);
+  return Number.isNaN(time) ? undefined : time;
 }

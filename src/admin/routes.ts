@@ -1,15 +1,16 @@
-/** The routes of the admin API. */
-import type { Route } from "../http/routes.ts";
+/** The admin API: one plugin, to which each part adds its routes. */
+import type { AnyElysia } from "elysia";
+import type { Host } from "../http/serve.ts";
+import { adminPlugin } from "./act.ts";
 import { auditRoutes } from "./audit.ts";
 import { budgetRoutes } from "./budgets.ts";
 import { callRoutes } from "./calls.ts";
 import { keyRoutes } from "./keys.ts";
 import { usageRoutes } from "./usage.ts";
 
-export const adminRoutes: readonly Route[] = [
-  ...keyRoutes,
-  ...budgetRoutes,
-  ...usageRoutes,
-  ...callRoutes,
-  ...auditRoutes,
-];
+/** @param prefix of all its paths */
+export function adminRoutes(host: Host, prefix: string): AnyElysia {
+  const plugin = adminPlugin(host, prefix);
+  for (const add of [keyRoutes, budgetRoutes, usageRoutes, callRoutes, auditRoutes]) add(plugin);
+  return plugin;
+}

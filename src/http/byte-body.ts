@@ -6,7 +6,6 @@ import { UsageFinder } from "../upstream/answer-usage.ts";
 import type { UpstreamAnswer } from "../upstream/client.ts";
 import type { CallObserver } from "../upstream/observer.ts";
 import type { RequestContext } from "./context.ts";
-import type { Finish } from "./respond.ts";
 import type { Services } from "./services.ts";
 
 /** The beginning of an answer that was read ahead. */
@@ -73,18 +72,17 @@ export function respondBytes(
   observer: CallObserver,
   answer: UpstreamAnswer,
   headers: Readonly<Record<string, string>>,
-  finish: Finish,
   proven?: Proven,
 ): Response {
   const isBodiless = answer.status === 204 || answer.status === 304 || context.request.method === "HEAD";
   if (isBodiless) {
     answer.drain();
     void observer.completed({ usage: undefined, upstreamResponseId: undefined });
-    finish(answer.status);
+    context.finish(answer.status);
     return new Response(null, { status: answer.status, headers: { ...headers, ...context.headers } });
   }
   context.logFields["stream"] = true;
-  const body = new ByteBody(services, context, observer, answer, finish, proven);
+  const body = new ByteBody(services, context, observer, answer, proven);
   return new Response(new ReadableStream(body), {
     status: answer.status,
     headers: { ...headers, ...context.headers },
@@ -99,7 +97,6 @@ class ByteBody implements Sink<Buffer> {
   readonly #source: UpstreamAnswer;
   readonly #status: number;
   readonly #usage: UsageFinder;
-  readonly #finish: Finish;
   readonly #proven: Proven | undefined;
   #controller!: ReadableStreamDefaultController<Uint8Array>;
   #isBegun = false;
@@ -112,7 +109,6 @@ class ByteBody implements Sink<Buffer> {
     context: RequestContext,
     observer: CallObserver,
     answer: UpstreamAnswer,
-    finish: Finish,
     proven: Proven | undefined,
   ) {
     this.#services = services;
@@ -122,7 +118,6 @@ class ByteBody implements Sink<Buffer> {
     this.#status = answer.status;
     const onText = observer.wantsText ? (text: string) => observer.passedText(text) : undefined;
     this.#usage = new UsageFinder(answer.headers.get("content-type"), onText);
-    this.#finish = finish;
     this.#proven = proven;
   }
 
@@ -195,7 +190,7 @@ class ByteBody implements Sink<Buffer> {
     this.#isClosed = true;
     this.#grant();
     this.#services.httpMetrics.streams.series(this.#context.area).add(-1);
-    this.#finish(this.#status, end);
+    this.#context.finish(this.#status, end);
   }
 
   #grant(): void {

@@ -6,6 +6,7 @@ import type { LargeStrings } from "../lib/json/large-strings.ts";
 import { largeBody } from "../protocols/body.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { Protocol } from "../protocols/protocol.ts";
+import type { StreamEnd } from "../upstream/answer.ts";
 import { type Labels, noLabels } from "../usage/labels.ts";
 import { RouteSeries } from "./metrics.ts";
 import type { Services } from "./services.ts";
@@ -21,6 +22,9 @@ export type Area = ServedSurface | "operations";
 
 /** @throws ApiError invalid_value that names the parameter */
 export type QueryCheck = (query: URLSearchParams) => void;
+
+/** Records the end of a request: its status, and how its stream ended, where it was one. */
+export type Finish = (context: RequestContext, status: number, end?: StreamEnd) => void;
 
 /** What a request's answer depends on before it has a handler. */
 export type ServedRoute = {
@@ -67,6 +71,7 @@ export class RequestContext {
   readonly logFields: Record<string, unknown> = {};
   readonly #server: ServerHandle | null;
   readonly #services: Services;
+  readonly #finish: Finish;
   /** A large body, while it is in memory. */
   body: { readonly parts: readonly Uint8Array[]; readonly large: LargeStrings | undefined } | undefined;
   /** Bytes of the body that count as in memory. */
@@ -75,7 +80,7 @@ export class RequestContext {
   #retained = 0;
   #isClosed = false;
 
-  constructor(services: Services, request: Request, server: ServerHandle | null, route: ServedRoute) {
+  constructor(services: Services, request: Request, server: ServerHandle | null, route: ServedRoute, finish: Finish) {
     this.request = request;
     this.area = route.area;
     this.route = route.path;
@@ -90,6 +95,12 @@ export class RequestContext {
     this.headers = { "x-request-id": this.id, ...route.protocol.responseHeaders?.(this.id) };
     this.#server = server;
     this.#services = services;
+    this.#finish = finish;
+  }
+
+  /** Ends the request. @param end of its stream */
+  finish(status: number, end?: StreamEnd): void {
+    this.#finish(this, status, end);
   }
 
   /** Whether the connection's other end is a proxy that the operator trusts. */

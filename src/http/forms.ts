@@ -9,7 +9,6 @@ import { serviceRequestId } from "./call/identified.ts";
 import type { RequestContext } from "./context.ts";
 import { endpointOf, type Relay, relayTo, respondVia, sendVia } from "./relay.ts";
 import { RequestSource } from "./request-source.ts";
-import type { Finish } from "./respond.ts";
 import type { Services } from "./services.ts";
 
 /**
@@ -22,7 +21,6 @@ export async function passForm(
   caller: Caller,
   operation: Operation,
   boundary: string,
-  finish: Finish,
 ): Promise<Response> {
   refuseRequestId(context);
   let relay: Relay | undefined;
@@ -70,7 +68,7 @@ export async function passForm(
     context.release();
     context.setIdleTimeout(0);
   });
-  return respondVia(services, context, known, answer, operation, finish);
+  return respondVia(services, context, known, answer, operation);
 }
 
 /** @throws ApiError invalid_value: a body that streams through can't be compared with that of a retry */

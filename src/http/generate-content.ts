@@ -41,11 +41,11 @@ const totalTokens = (tokens: number) => ({ totalTokens: tokens });
 
 export function generateContentRoutes(surface: Surface): Route[] {
   const { name: area } = surface;
-  const run: Route["run"] = async (services, context, finish) => {
+  const run: Route["run"] = async (services, context) => {
     switch (addressOf(context.path).method) {
       case "generateContent":
       case "streamGenerateContent":
-        return createCompletion(services, context, surface, generateContent, finish);
+        return createCompletion(services, context, surface, generateContent);
       case "countTokens":
         return countTokens(services, context, surface, generateContentCount, totalTokens);
       case "embedContent":
@@ -66,10 +66,9 @@ export function generateContentRoutes(surface: Surface): Route[] {
     {
       ...shared,
       path: short,
-      isGuess: true,
-      async run(services, context, finish) {
+      async run(services, context) {
         await checkNamespace(services, context, area);
-        return run(services, context, finish);
+        return run(services, context);
       },
     },
   ];

@@ -6,9 +6,8 @@ import { formatModelId, parseModelId } from "../protocols/model-id.ts";
 import { mayUseNamed, standsFor } from "./aliases.ts";
 import { callerOf } from "./authenticate.ts";
 import type { RequestContext } from "./context.ts";
-import type { Route } from "./routes.ts";
+import { basePath, isGuess } from "./routes.ts";
 import type { Services } from "./services.ts";
-import { basePath } from "./surface-routes.ts";
 
 /** @param asked the model's name, which this surface does not know @returns "" where nothing better is known */
 export function modelHint(
@@ -53,7 +52,7 @@ export function modelHint(
 
 const didYouMean = (guess: string | undefined) => (guess === undefined ? "" : ` Did you mean '${guess}'?`);
 
-type KnownPath = Pick<Route, "method" | "path" | "isGuess">;
+type KnownPath = { readonly method: string; readonly path: string };
 
 /** Parts of base addresses, which are left out, doubled and mixed up. */
 const baseParts = new Set(["", "v1", "v1beta", "gateway", "admin"]);
@@ -62,12 +61,12 @@ const longestPath = 512;
 
 /** Finds the path that was meant by one that does not exist. */
 export class PathHints {
-  readonly #parts: readonly { readonly routes: readonly KnownPath[]; readonly base: string }[];
-  #known: readonly (Omit<KnownPath, "isGuess"> & { readonly pattern: RegExp })[] | undefined;
+  readonly #list: () => readonly KnownPath[];
+  #known: readonly (KnownPath & { readonly pattern: RegExp })[] | undefined;
 
-  /** @param parts the listener's routes, each path with `:name` and `*`, and where they are mounted */
-  constructor(parts: readonly { readonly routes: readonly KnownPath[]; readonly base: string }[]) {
-    this.#parts = parts;
+  /** @param list returns the listener's routes, each path with `:name` and `*` */
+  constructor(list: () => readonly KnownPath[]) {
+    this.#list = list;
   }
 
   find(method: string, path: string): string | undefined {
@@ -92,10 +91,8 @@ export class PathHints {
 
   /** Made for the first that asks. */
   get #all() {
-    this.#known ??= this.#parts.flatMap(({ routes, base }) =>
-      routes.flatMap(({ method, path, isGuess }) =>
-        isGuess === true ? [] : { method, path: base + path, pattern: patternOf(base + path) },
-      ),
+    this.#known ??= this.#list().flatMap(({ method, path }) =>
+      path === "/*" || isGuess(path) ? [] : { method, path, pattern: patternOf(path) },
     );
     return this.#known;
   }

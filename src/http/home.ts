@@ -2,12 +2,10 @@
 import { Type } from "@sinclair/typebox";
 import type { BuildInfo } from "../build-info.ts";
 import type { ServedSurface } from "../config/config.ts";
-import type { WholeAnswer } from "../upstream/answer.ts";
-import { showAnonymousLimit } from "./authenticate.ts";
-import { describeOperation } from "./openapi/describe.ts";
-import { jsonAnswer, pageHeaders, textAnswer } from "./respond.ts";
-import type { Route } from "./routes.ts";
-import { basePath } from "./surface-routes.ts";
+import { openOperation, openRoutes } from "./ops.ts";
+import { pageHeaders, textAnswer } from "./respond.ts";
+import { basePath } from "./routes.ts";
+import type { Host } from "./serve.ts";
 
 const homeSchema = Type.Object({
   name: Type.String(),
@@ -64,30 +62,23 @@ function page({ version }: BuildInfo, surfaces: readonly ServedSurface[]): strin
 `;
 }
 
-export function homeRoute(surfaces: readonly ServedSurface[]): Route {
+export function homeRoutes(host: Host) {
+  const { surfaces } = host;
   const links = Object.fromEntries([...basesOf(surfaces), ...open].map(({ name, path }) => [name, path]));
-  return {
-    method: "GET",
-    path: "/",
-    area: "operations",
-    detail: describeOperation({
-      tag: "Operations",
-      operationId: "home",
-      summary: "Where to go from here: a page for browsers, JSON for programs",
-      open: true,
-      response: { schema: homeSchema },
-      also: { "text/html": { schema: { type: "string" } } },
-    }),
-    run: (services, context): WholeAnswer => {
-      showAnonymousLimit(services, context);
-      const { headers } = context;
+  return openRoutes(host).get(
+    "/",
+    ({ services, context: { headers }, request }) => {
       headers["vary"] = headers["vary"] === undefined ? "accept" : `${headers["vary"]}, accept`;
       const { name, version } = services.build;
-      if (!/\btext\/html\b/i.test(context.request.headers.get("accept") ?? "")) {
-        return jsonAnswer({ name, version, links });
-      }
+      if (!/\btext\/html\b/i.test(request.headers.get("accept") ?? "")) return { name, version, links };
       const answer = textAnswer(page(services.build, surfaces), 200, "text/html; charset=utf-8");
       return { ...answer, headers: { ...answer.headers, "content-security-policy": policy, ...pageHeaders } };
     },
-  };
+    openOperation({
+      operationId: "home",
+      summary: "Where to go from here: a page for browsers, JSON for programs",
+      response: homeSchema,
+      also: { "text/html": { schema: { type: "string" } } },
+    }),
+  );
 }

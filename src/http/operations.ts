@@ -20,7 +20,7 @@ import { findPersona } from "./models.ts";
 import { describeOperationRoute } from "./openapi/operations.ts";
 import { jsonRequest, type Relay, relayTo, respondVia, sendVia, wholeVia } from "./relay.ts";
 import { readJson } from "./request-body.ts";
-import { type Finish, respondWhole } from "./respond.ts";
+import { respondWhole } from "./respond.ts";
 import type { Route } from "./routes.ts";
 import type { Services } from "./services.ts";
 
@@ -52,7 +52,7 @@ export function operationRoutes(surface: SurfaceName): Route[] {
     path: `/v1/${operation}`,
     area: "gateway",
     detail: describeOperationRoute(operation, forms.has(operation)),
-    run: (services, context, finish) => operate(services, context, operation, finish),
+    run: (services, context) => operate(services, context, operation),
   }));
 }
 
@@ -71,15 +71,10 @@ const noEmbeddings: Route = {
   },
 };
 
-async function operate(
-  services: Services,
-  context: RequestContext,
-  operation: Operation,
-  finish: Finish,
-): Promise<Response> {
+async function operate(services: Services, context: RequestContext, operation: Operation): Promise<Response> {
   const caller = await admit(services, context, "gateway");
   const boundary = forms.has(operation) ? boundaryOf(context.request.headers.get("content-type")) : undefined;
-  if (boundary !== undefined) return passForm(services, context, caller, operation, boundary, finish);
+  if (boundary !== undefined) return passForm(services, context, caller, operation, boundary);
   const { limits } = services.live.config;
   const source = await readJson(context, limits);
   if (isIdentified(context)) await restoreLarge(source);
@@ -95,15 +90,14 @@ async function operate(
     const produce = (until: AbortSignal) => wholeAnswer(services, context, asked, until);
     const answer = await idempotentAnswer(identified, requestId, signal, produce);
     if (answer.kind !== "whole") throw new Error("a stream in place of a whole answer");
-    return respondWhole(context, answer, finish);
+    return respondWhole(context, answer);
   }
-  if (operation === "embeddings")
-    return respondWhole(context, await wholeAnswer(services, context, asked, signal), finish);
+  if (operation === "embeddings") return respondWhole(context, await wholeAnswer(services, context, asked, signal));
   const relay = relayOf(services, context, asked);
   const answer = await sendVia(services, context, relay, jsonRequest(relay, operation, source), signal, () =>
     context.forgetBody(),
   );
-  return respondVia(services, context, relay, answer, operation, finish);
+  return respondVia(services, context, relay, answer, operation);
 }
 
 type Asked = { readonly caller: Caller; readonly operation: Operation; readonly source: Source };

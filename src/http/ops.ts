@@ -6,10 +6,11 @@ import { ApiError } from "../protocols/errors.ts";
 import { StorageError } from "../store/storage-error.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
 import { isAdmin, showAnonymousLimit } from "./authenticate.ts";
+import { checkedRoutes } from "./checked-routes.ts";
 import type { RequestContext } from "./context.ts";
-import { describeOperation } from "./openapi/describe.ts";
+import { describeOperation, type Operation } from "./openapi/describe.ts";
 import { jsonAnswer, textAnswer } from "./respond.ts";
-import type { Route } from "./routes.ts";
+import type { Host } from "./serve.ts";
 import type { Services, Workers } from "./services.ts";
 
 type Check = {
@@ -108,11 +109,6 @@ function others({ comparison }: Services, part: "personas" | "configuration") {
   return { nodes_differing: differing, message };
 }
 
-function version({ build }: Services): WholeAnswer {
-  const { name, version, commit, builtAt, runtime } = build;
-  return jsonAnswer({ name, version, api_version: "v1", commit, built_at: builtAt, runtime });
-}
-
 async function checkWorkers(group: Workers) {
   const status = await group.ask("status");
   if (status === undefined) return { status: "failing", message: "The supervisor does not answer." };
@@ -133,24 +129,6 @@ async function metrics(services: Services, context: RequestContext): Promise<Who
 /** Lines of metrics in dollars, and what describes them. */
 const sumsOfMoney = /^(?:# \w+ )?troupe_\w*dollars.*\n/gm;
 
-function open(
-  path: string,
-  summary: string,
-  answer: (services: Services, context: RequestContext) => WholeAnswer | Promise<WholeAnswer>,
-  words: Partial<Parameters<typeof describeOperation>[0]>,
-): Route {
-  return {
-    method: "GET",
-    path,
-    area: "operations",
-    detail: describeOperation({ tag: "Operations", summary, open: true, ...words }),
-    run: (services, context: RequestContext) => {
-      showAnonymousLimit(services, context);
-      return answer(services, context);
-    },
-  };
-}
-
 const CheckResult = Type.Object(
   { status: Type.Union([Type.Literal("ok"), Type.Literal("failing")]), message: Type.Optional(Type.String()) },
   { additionalProperties: true },
@@ -169,33 +147,56 @@ const Version = Type.Object({
   built_at: Type.String(),
   runtime: Type.String(),
 });
-const plain = { media: "text/plain" };
 
-export const opsRoutes: readonly Route[] = [
-  open("/health", "Service status with its checks", health, {
-    operationId: "health",
-    response: { schema: Health },
-    others: { 503: { description: "Storage is lost.", content: { "application/json": { schema: Health } } } },
-  }),
-  open(
-    "/healthz",
-    "ok while new requests are taken",
-    (services) => (services.stopping || services.draining ? textAnswer("draining", 503) : textAnswer("ok")),
-    {
-      ...plain,
-      operationId: "ready",
-      others: {
-        503: {
-          description: "The server is shutting down.",
-          content: { "text/plain": { schema: { type: "string" }, example: "draining" } },
+/** A plugin of routes that anybody may ask, and that count against no limit. */
+export const openRoutes = (host: Host) => checkedRoutes(host, { area: "operations", prefix: "" }, showAnonymousLimit);
+
+export const openOperation = (operation: Omit<Operation, "tag" | "open">) => ({
+  detail: describeOperation({ tag: "Operations", open: true, ...operation }),
+});
+
+export const opsRoutes = (host: Host) =>
+  openRoutes(host)
+    .get(
+      "/health",
+      ({ services }) => health(services),
+      openOperation({
+        operationId: "health",
+        summary: "Service status with its checks",
+        response: Health,
+        others: { 503: { description: "Storage is lost.", content: { "application/json": { schema: Health } } } },
+      }),
+    )
+    .get(
+      "/healthz",
+      ({ services }) => (services.stopping || services.draining ? textAnswer("draining", 503) : textAnswer("ok")),
+      openOperation({
+        operationId: "ready",
+        summary: "ok while new requests are taken",
+        media: "text/plain",
+        others: {
+          503: {
+            description: "The server is shutting down.",
+            content: { "text/plain": { schema: { type: "string" }, example: "draining" } },
+          },
         },
+      }),
+    )
+    .get(
+      "/version",
+      ({ services: { build } }) => {
+        const { name, version, commit, builtAt, runtime } = build;
+        return { name, version, api_version: "v1", commit, built_at: builtAt, runtime };
       },
-    },
-  ),
-  open("/version", "What is running", version, { operationId: "version", response: { schema: Version } }),
-  open("/metrics", "Metrics in the Prometheus text format", metrics, {
-    ...plain,
-    operationId: "metrics",
-    errors: [503],
-  }),
-];
+      openOperation({ operationId: "version", summary: "What is running", response: Version }),
+    )
+    .get(
+      "/metrics",
+      ({ services, context }) => metrics(services, context),
+      openOperation({
+        operationId: "metrics",
+        summary: "Metrics in the Prometheus text format",
+        media: "text/plain",
+        errors: [503],
+      }),
+    );

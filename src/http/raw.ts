@@ -28,7 +28,6 @@ import { checkLimited, decodedPath, isReading, modelInPath, type ReadBody, rawBo
 import { relayVia, sendVia } from "./relay.ts";
 import { readJson } from "./request-body.ts";
 import { RequestSource } from "./request-source.ts";
-import type { Finish } from "./respond.ts";
 import { type Method, nothingAt, type Route } from "./routes.ts";
 import type { Services } from "./services.ts";
 
@@ -43,7 +42,7 @@ export const rawRoutes: readonly Route[] = methods.map((method) => ({
   run: passRaw,
 }));
 
-async function passRaw(services: Services, context: RequestContext, finish: Finish): Promise<Response> {
+async function passRaw(services: Services, context: RequestContext): Promise<Response> {
   const caller = await admit(services, context, "gateway", "raw");
   const { request } = context;
   if (request.headers.has("service-request-id")) {
@@ -87,7 +86,7 @@ async function passRaw(services: Services, context: RequestContext, finish: Fini
   }
   const down = responseHeaders(answer.headers, bound, (address) => ownAddress(context, name, root, address));
   if (answer.status >= 400) down["x-troupe-error-source"] = "upstream";
-  return respondBytes(services, context, relay.observer, answer, down, finish);
+  return respondBytes(services, context, relay.observer, answer, down);
 }
 
 /** Of which provider what is asked: the path as it was sent, and decoded. */

@@ -24,7 +24,7 @@ import { CallRecorder } from "./call-observer.ts";
 import type { RequestContext } from "./context.ts";
 import { describeError, describeUpstreamError, errorObjectIn } from "./error-fields.ts";
 import { checkNamedModels } from "./named-models.ts";
-import { type Finish, respondWhole } from "./respond.ts";
+import { respondWhole } from "./respond.ts";
 import type { Services } from "./services.ts";
 
 /** The upstream of a call that is passed on. */
@@ -234,23 +234,22 @@ export async function respondVia(
   relay: Relay,
   answer: UpstreamAnswer,
   operation: Operation,
-  finish: Finish,
 ): Promise<Response> {
   const isError = answer.status < 200 || answer.status >= 300;
   const length = Number(answer.headers.get("content-length") ?? Number.POSITIVE_INFINITY);
   if (isError || length <= maxWhole) {
-    return respondWhole(context, await wholeVia(services, context, relay, answer, operation), finish);
+    return respondWhole(context, await wholeVia(services, context, relay, answer, operation));
   }
   if (!promisesJson(answer, operation)) {
-    return respondBytes(services, context, relay.observer, answer, headersOf(answer), finish);
+    return respondBytes(services, context, relay.observer, answer, headersOf(answer));
   }
   const ahead = await readAhead(answer, maxWhole).catch((error) => {
     answer.cancel();
     throw failedWith(context, relay.bound.account.name, relay.observer, error);
   });
   if (ahead.isWhole) {
-    return respondWhole(context, await wholeVia(services, context, relay, answer, operation, ahead), finish);
+    return respondWhole(context, await wholeVia(services, context, relay, answer, operation, ahead));
   }
   const proven = { ahead, proof: new JsonProof() };
-  return respondBytes(services, context, relay.observer, answer, headersOf(answer), finish, proven);
+  return respondBytes(services, context, relay.observer, answer, headersOf(answer), proven);
 }

@@ -17,9 +17,6 @@ import type {
 import type { RequestContext } from "./context.ts";
 import type { Services } from "./services.ts";
 
-/** Ends a request: its status and how its stream ended, where it was one. */
-export type Finish = (status: number, end?: StreamEnd) => void;
-
 export function jsonAnswer(body: unknown, status = 200, headers: Record<string, string> = {}): WholeAnswer {
   return {
     kind: "whole",
@@ -50,8 +47,8 @@ export function asApiError(services: Services, context: RequestContext, error: u
   return ApiError.internal(error);
 }
 
-export function respondWhole(context: RequestContext, answer: WholeAnswer, finish: Finish): Response {
-  finish(answer.status);
+export function respondWhole(context: RequestContext, answer: WholeAnswer): Response {
+  context.finish(answer.status);
   return new Response(answer.body as string | Uint8Array<ArrayBuffer>, {
     status: answer.status,
     headers: { ...answer.headers, ...context.headers },
@@ -87,13 +84,12 @@ export async function respondStream(
   context: RequestContext,
   answering: Promise<Answer>,
   rules: StreamRules,
-  finish: Finish,
 ): Promise<Response> {
   const early = await (rules.keepAliveMs > 0 ? withTimeout(services.clock, answering, rules.keepAliveMs) : answering);
-  if (early?.kind === "whole") return respondWhole(context, early, finish);
+  if (early?.kind === "whole") return respondWhole(context, early);
   const type = rules.type === undefined ? undefined : { "content-type": rules.type };
   const headers = { ...early?.headers, ...streamHeaders, ...type, ...context.headers };
-  const body = new StreamBody(services, context, rules, finish);
+  const body = new StreamBody(services, context, rules);
   const response = new Response(new ReadableStream(body), { headers });
   if (early === undefined) body.answerLate(answering);
   else body.answer(early);
@@ -120,7 +116,6 @@ class StreamBody implements Sink<Events, LastEvents> {
   readonly #services: Services;
   readonly #context: RequestContext;
   readonly #rules: StreamRules;
-  readonly #finish: Finish;
   readonly #keepAlive: IdleTimer;
   #controller!: ReadableStreamDefaultController<Uint8Array>;
   #source: EventSource | undefined;
@@ -130,11 +125,10 @@ class StreamBody implements Sink<Events, LastEvents> {
   /** Settles the client's latest wish for more: until then it has no other. */
   #wish: (() => void) | undefined;
 
-  constructor(services: Services, context: RequestContext, rules: StreamRules, finish: Finish) {
+  constructor(services: Services, context: RequestContext, rules: StreamRules) {
     this.#services = services;
     this.#context = context;
     this.#rules = rules;
-    this.#finish = finish;
     this.#keepAlive = new IdleTimer(services.clock, rules.keepAliveMs, () => {
       // A comment is for a client that waits; one that does not read has enough.
       if (this.#wantsMore) this.#controller.enqueue(utf8.encode(this.#rules.keepAlive));
@@ -236,6 +230,6 @@ class StreamBody implements Sink<Events, LastEvents> {
     this.#isClosed = true;
     this.#keepAlive.stop();
     this.#services.httpMetrics.streams.series(this.#context.area).add(-1);
-    this.#finish(200, end);
+    this.#context.finish(200, end);
   }
 }

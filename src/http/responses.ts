@@ -1,97 +1,125 @@
 /** The routes of stored responses: get, follow, delete, cancel, list the input. */
+import { Type } from "@sinclair/typebox";
 import type { SurfaceName } from "../config/config.ts";
 import type { Holder } from "../conversations/conversations.ts";
-import type { Paging } from "../conversations/pages.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { responses } from "../protocols/responses/responses.ts";
 import { errorEvent, itemsOfMessages } from "../protocols/responses/stored.ts";
-import { admit } from "./authenticate.ts";
+import { checkedRoutes, documented } from "./checked-routes.ts";
 import type { RequestContext } from "./context.ts";
-import { holderOf } from "./conversation.ts";
-import { describeResponse } from "./openapi/stored-responses.ts";
-import { plainQuery } from "./plain-values.ts";
-import { type Finish, jsonAnswer, respondStream, respondWhole } from "./respond.ts";
-import { type Route, restOfPath } from "./routes.ts";
+import { Id, keyed, paging, queryOf, storedPage, tags } from "./openapi/describe.ts";
+import { ResponseObject } from "./openapi/responses.ts";
+import { respondStream } from "./respond.ts";
+import type { Host } from "./serve.ts";
 import type { Services } from "./services.ts";
-import { pagingOf } from "./stored.ts";
+import { admitHolder } from "./stored.ts";
 import { followEvents } from "./stored-events.ts";
 
-const collection = "/v1/responses";
 const format = responses.name;
 
-export function responseRoutes(surface: SurfaceName): Route[] {
-  const admitted = async (services: Services, context: RequestContext) =>
-    holderOf(await admit(services, context, surface), surface);
-  const shared = { area: surface, protocol: responses } as const;
-  return [
-    {
-      ...shared,
-      method: "GET",
-      path: `${collection}/:id`,
-      detail: describeResponse(surface, "get"),
-      run: async (services, context, finish) => get(services, context, await admitted(services, context), finish),
-    },
-    {
-      ...shared,
-      method: "DELETE",
-      path: `${collection}/:id`,
-      detail: describeResponse(surface, "delete"),
-      run: async (services, context) => {
-        const holder = await admitted(services, context);
-        const id = idOf(context);
-        const upstream = await services.conversations.delete(holder, id, format);
-        services.background.stop(holder, id);
-        if (upstream !== undefined) void services.forgetUpstream(upstream);
-        return jsonAnswer({ id, object: "response.deleted", deleted: true });
+const InputItem = Type.Object({ id: Type.String(), type: Type.String() }, { additionalProperties: true });
+
+/** Named, as the official clients send it. */
+const include = Type.Optional(
+  Type.Array(Type.String(), { description: "Asks for nothing more: all that was kept is there." }),
+);
+
+export function responseRoutes(host: Host, surface: SurfaceName, prefix: string) {
+  const shared = { tag: tags[surface] };
+  const idOf = (what: string) => `${surface}StoredResponse${what}`;
+  return checkedRoutes(host, { area: surface, prefix, protocol: responses }, admitHolder(surface))
+    .get(
+      "/v1/responses/:id",
+      async ({ services, context, caller, params: { id }, query: { stream, starting_after } }) => {
+        if (stream) return follow(services, context, caller, id, starting_after);
+        if (starting_after !== undefined)
+          throw ApiError.invalidValue("starting_after", "starting_after is only allowed with stream=true.");
+        const { state, answer } = await services.background.get(caller, id, format);
+        return state === "running" ? { ...answer, status: "in_progress" } : answer;
       },
-    },
-    {
-      ...shared,
-      method: "POST",
-      path: `${collection}/:id/cancel`,
-      detail: describeResponse(surface, "cancel"),
-      run: async (services, context) => {
-        const holder = await admitted(services, context);
-        const id = idOf(context);
-        const { answer } = await services.background.get(holder, id, format);
-        if (answer["background"] !== true) {
+      documented({
+        ...shared,
+        operationId: idOf("Get"),
+        summary: "One stored response, or its events",
+        params: Id,
+        query: queryOf({
+          stream: Type.Optional(
+            Type.Boolean({
+              default: false,
+              description: "true: its events, live while it is made in the background.",
+            }),
+          ),
+          starting_after: Type.Optional(
+            Type.Integer({
+              minimum: 0,
+              description: "With stream=true: only the events behind the one with this sequence_number.",
+            }),
+          ),
+          include,
+        }),
+        response: ResponseObject,
+        also: { "text/event-stream": {} },
+        errors: [400, 404, ...keyed],
+      }),
+    )
+    .delete(
+      "/v1/responses/:id",
+      async ({ services, caller, params: { id } }) => {
+        const upstream = await services.conversations.delete(caller, id, format);
+        services.background.stop(caller, id);
+        if (upstream !== undefined) void services.forgetUpstream(upstream);
+        return { id, object: "response.deleted", deleted: true };
+      },
+      documented({
+        ...shared,
+        operationId: idOf("Delete"),
+        summary: "Deletes a stored response; it can no longer be read or continued",
+        params: Id,
+        response: Type.Object({
+          id: Type.String(),
+          object: Type.Literal("response.deleted"),
+          deleted: Type.Literal(true),
+        }),
+        errors: [404, ...keyed],
+      }),
+    )
+    .post(
+      "/v1/responses/:id/cancel",
+      async ({ services, caller, params: { id } }) => {
+        const { answer } = await services.background.get(caller, id, format);
+        if (answer["background"] !== true)
           throw ApiError.invalidValue(
             "background",
             "Only responses that were created with background: true can be cancelled.",
           );
-        }
-        return jsonAnswer((await services.background.cancel(holder, id, format)).answer);
+        return (await services.background.cancel(caller, id, format)).answer;
       },
-    },
-    {
-      ...shared,
-      method: "GET",
-      path: `${collection}/:id/input_items`,
-      detail: describeResponse(surface, "items"),
-      run: async (services, context) => {
-        const holder = await admitted(services, context);
-        const paging: Paging = { order: "desc", ...defined(pagingOf(plainQuery(context))) };
-        return jsonAnswer(await services.conversations.items(holder, idOf(context), format, paging, itemsOfMessages));
-      },
-    },
-  ];
+      documented({
+        ...shared,
+        operationId: idOf("Cancel"),
+        summary: "Ends a response that is made in the background",
+        params: Id,
+        response: ResponseObject,
+        errors: [400, 404, ...keyed],
+      }),
+    )
+    .get(
+      "/v1/responses/:id/input_items",
+      ({ services, caller, params, query }) =>
+        services.conversations.items(caller, params.id, format, query, itemsOfMessages),
+      documented({
+        ...shared,
+        operationId: idOf("Items"),
+        summary: "The input of a stored response, a page at a time",
+        params: Id,
+        query: queryOf({ ...paging("desc"), include }),
+        response: storedPage(InputItem),
+        errors: [400, 404, ...keyed],
+      }),
+    );
 }
 
-const defined = <T extends object>(given: T): Partial<T> =>
-  Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as Partial<T>;
-
-function idOf(context: RequestContext): string {
-  return restOfPath(context, `${collection}/`).replace(/\/(?:cancel|input_items)$/, "");
-}
-
-async function get(services: Services, context: RequestContext, holder: Holder, finish: Finish): Promise<Response> {
-  const id = idOf(context);
-  const { isStreamed, after } = wishesOf(plainQuery(context));
-  if (!isStreamed) {
-    const { state, answer } = await services.background.get(holder, id, format);
-    const shown = state === "running" ? { ...answer, status: "in_progress" } : answer;
-    return respondWhole(context, jsonAnswer(shown), finish);
-  }
+function follow(services: Services, context: RequestContext, holder: Holder, id: string, after?: number) {
   context.logFields["stream"] = true;
   const disconnected = new AbortController();
   const { keepAliveSeconds } = services.live.config.streams;
@@ -105,19 +133,5 @@ async function get(services: Services, context: RequestContext, holder: Holder, 
     onDisconnect: () => disconnected.abort(),
   };
   const following = followEvents(services, holder, id, format, disconnected.signal, after);
-  return respondStream(services, context, following, rules, finish);
-}
-
-/** @throws ApiError invalid_value */
-function wishesOf(query: URLSearchParams): { readonly isStreamed: boolean; readonly after: number } {
-  const stream = query.get("stream") ?? "false";
-  if (stream !== "true" && stream !== "false") throw ApiError.invalidValue("stream", "stream must be true or false.");
-  const after = query.get("starting_after");
-  if (after !== null && !/^\d{1,9}$/.test(after)) {
-    throw ApiError.invalidValue("starting_after", "starting_after must be the sequence_number of an event.");
-  }
-  if (after !== null && stream !== "true") {
-    throw ApiError.invalidValue("starting_after", "starting_after is only allowed with stream=true.");
-  }
-  return { isStreamed: stream === "true", after: after === null ? -1 : Number(after) };
+  return respondStream(services, context, following, rules);
 }

@@ -1,115 +1,112 @@
 /** The stored chat completions routes: list, get, update metadata, delete, list messages. */
+import { Type } from "@sinclair/typebox";
 import type { SurfaceName } from "../config/config.ts";
-import type { Filter } from "../conversations/conversations.ts";
-import type { Paging } from "../conversations/pages.ts";
-import type { Metadata } from "../protocols/chat/schema.ts";
-import { checked } from "../protocols/checked.ts";
-import { ApiError } from "../protocols/errors.ts";
+import { ChatRequestBody } from "../protocols/chat/schema.ts";
 import { admit } from "./authenticate.ts";
+import { checkedRoutes, documented } from "./checked-routes.ts";
 import type { RequestContext } from "./context.ts";
 import { holderOf } from "./conversation.ts";
-import { describeStored, MetadataUpdate } from "./openapi/descriptions.ts";
-import { checkMetadata, plainQuery } from "./plain-values.ts";
-import { readJson } from "./request-body.ts";
-import { jsonAnswer } from "./respond.ts";
-import { type Route, restOfPath } from "./routes.ts";
+import { Completion } from "./openapi/chat.ts";
+import { Id, keyed, MetadataFilter, paging, queryOf, storedPage, tags, writing } from "./openapi/describe.ts";
+import { checkMetadata } from "./plain-values.ts";
+import type { Host } from "./serve.ts";
 import type { Services } from "./services.ts";
 
-const collection = "/v1/chat/completions";
+/** A completion with what is shown of a stored one beside the answer itself. */
+const StoredCompletion = Type.Intersect([
+  Completion,
+  Type.Object({ request_id: Type.String(), metadata: Type.Record(Type.String(), Type.String()) }),
+]);
+const StoredMessage = Type.Object(
+  { id: Type.String(), role: Type.String(), content: Type.Union([Type.String(), Type.Null()]) },
+  { additionalProperties: true },
+);
+const MetadataUpdate = Type.Required(Type.Object({ metadata: ChatRequestBody.properties.metadata }));
 
-export function storedRoutes(surface: SurfaceName): Route[] {
-  const admitted = async (services: Services, context: RequestContext) =>
-    holderOf(await admit(services, context, surface), surface);
-  return [
-    {
-      method: "GET",
-      path: collection,
-      area: surface,
-      detail: describeStored(surface, "list"),
-      run: async (services, context) => {
-        const holder = await admitted(services, context);
-        return jsonAnswer(await services.conversations.list(holder, filterOf(plainQuery(context))));
+/** Finds who asks for what is stored: a key on one surface. */
+export const admitHolder = (surface: SurfaceName) => async (services: Services, context: RequestContext) =>
+  holderOf(await admit(services, context, surface), surface);
+
+export function storedRoutes(host: Host, surface: SurfaceName, prefix: string) {
+  const shared = { tag: tags[surface] };
+  const idOf = (what: string) => `${surface}StoredCompletion${what}`;
+  return checkedRoutes(host, { area: surface, prefix }, admitHolder(surface))
+    .get(
+      "/v1/chat/completions",
+      ({ services, caller, query }) => services.conversations.list(caller, query),
+      documented({
+        ...shared,
+        operationId: idOf("List"),
+        summary: "Stored completions, a page at a time",
+        query: queryOf({
+          ...paging("asc"),
+          model: Type.Optional(Type.String({ description: "Only those of that model." })),
+          metadata: MetadataFilter,
+        }),
+        response: storedPage(StoredCompletion),
+        errors: [400, 404, ...keyed],
+      }),
+    )
+    .get(
+      "/v1/chat/completions/:id",
+      ({ services, caller, params }) => services.conversations.get(caller, params.id),
+      documented({
+        ...shared,
+        operationId: idOf("Get"),
+        summary: "One stored completion",
+        params: Id,
+        response: StoredCompletion,
+        errors: [404, ...keyed],
+      }),
+    )
+    .post(
+      "/v1/chat/completions/:id",
+      ({ services, caller, params, body: { metadata } }) => {
+        checkMetadata(metadata);
+        return services.conversations.update(caller, params.id, metadata ?? {});
       },
-    },
-    {
-      method: "GET",
-      path: `${collection}/:id`,
-      area: surface,
-      detail: describeStored(surface, "get"),
-      run: async (services, context) => {
-        const holder = await admitted(services, context);
-        return jsonAnswer(await services.conversations.get(holder, idOf(context)));
-      },
-    },
-    {
-      method: "POST",
-      path: `${collection}/:id`,
-      area: surface,
-      detail: describeStored(surface, "update"),
-      run: async (services, context) => {
-        const holder = await admitted(services, context);
-        const metadata = await readMetadata(services, context);
-        return jsonAnswer(await services.conversations.update(holder, idOf(context), metadata));
-      },
-    },
-    {
-      method: "DELETE",
-      path: `${collection}/:id`,
-      area: surface,
-      detail: describeStored(surface, "delete"),
-      run: async (services, context) => {
-        const holder = await admitted(services, context);
-        const id = idOf(context);
-        const upstream = await services.conversations.delete(holder, id);
+      documented({
+        ...shared,
+        operationId: idOf("Update"),
+        summary: "Replaces the metadata of a stored completion",
+        params: Id,
+        body: MetadataUpdate,
+        examples: { label: { summary: "A label", value: { metadata: { project: "atlas" } } } },
+        response: StoredCompletion,
+        errors: [404, ...writing, ...keyed],
+      }),
+    )
+    .delete(
+      "/v1/chat/completions/:id",
+      async ({ services, caller, params: { id } }) => {
+        const upstream = await services.conversations.delete(caller, id);
         if (upstream !== undefined) void services.forgetUpstream(upstream);
-        return jsonAnswer({ object: "chat.completion.deleted", id, deleted: true });
+        return { object: "chat.completion.deleted", id, deleted: true };
       },
-    },
-    {
-      method: "GET",
-      path: `${collection}/:id/messages`,
-      area: surface,
-      detail: describeStored(surface, "messages"),
-      run: async (services, context) => {
-        const holder = await admitted(services, context);
-        return jsonAnswer(await services.conversations.messages(holder, idOf(context), pagingOf(plainQuery(context))));
-      },
-    },
-  ];
-}
-
-function idOf(context: RequestContext): string {
-  return restOfPath(context, `${collection}/`).replace(/\/messages$/, "");
-}
-
-export function pagingOf(query: URLSearchParams): Paging {
-  const limit = query.get("limit");
-  const order = query.get("order");
-  if (order !== null && order !== "asc" && order !== "desc") {
-    throw ApiError.invalidValue("order", 'order must be "asc" or "desc".');
-  }
-  return {
-    after: query.get("after") ?? undefined,
-    // Digits only: Number() accepts 1e1 and 0x1 too.
-    limit: limit === null ? undefined : Number(/^\d+$/.test(limit) ? limit : Number.NaN),
-    order: order ?? undefined,
-  };
-}
-
-function filterOf(query: URLSearchParams): Filter {
-  const metadata = [...query].flatMap(([name, value]) => {
-    const key = /^metadata\[([^[\]]+)\]$/.exec(name)?.[1];
-    if (key === undefined && /^metadata(?:\[|$)/.test(name)) {
-      throw ApiError.invalidValue("metadata", "metadata must be given as metadata[<key>]=<value>.");
-    }
-    return key === undefined ? [] : [[key, value] as const];
-  });
-  return { ...pagingOf(query), model: query.get("model") ?? undefined, metadata: Object.fromEntries(metadata) };
-}
-
-async function readMetadata(services: Services, context: RequestContext): Promise<Metadata> {
-  const { parsed: body } = await readJson(context, services.live.config.limits);
-  const metadata = checked(MetadataUpdate, body).metadata ?? {};
-  checkMetadata(metadata);
-  return metadata;
+      documented({
+        ...shared,
+        operationId: idOf("Delete"),
+        summary: "Deletes a stored completion; it can no longer be read or continued",
+        params: Id,
+        response: Type.Object({
+          object: Type.Literal("chat.completion.deleted"),
+          id: Type.String(),
+          deleted: Type.Literal(true),
+        }),
+        errors: [404, ...keyed],
+      }),
+    )
+    .get(
+      "/v1/chat/completions/:id/messages",
+      ({ services, caller, params, query }) => services.conversations.messages(caller, params.id, query),
+      documented({
+        ...shared,
+        operationId: idOf("Messages"),
+        summary: "The messages a stored completion was made from",
+        params: Id,
+        query: queryOf(paging("asc")),
+        response: storedPage(StoredMessage),
+        errors: [400, 404, ...keyed],
+      }),
+    );
 }

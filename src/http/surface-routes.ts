@@ -1,4 +1,5 @@
 /** The routes of each surface, and the base path that they are mounted at. */
+import type { AnyElysia } from "elysia";
 import type { ServedSurface, SurfaceName } from "../config/config.ts";
 import { chat } from "../protocols/chat/chat.ts";
 import { completions } from "../protocols/completions/completions.ts";
@@ -10,16 +11,16 @@ import type { Surface } from "./call/surface.ts";
 import { gateway } from "./gateway.ts";
 import { generateContentRoutes } from "./generate-content.ts";
 import { modelRoutes } from "./models.ts";
+import { describeCompletion } from "./openapi/chat.ts";
 import { describeTextCompletion } from "./openapi/completions.ts";
-import { describeCompletion } from "./openapi/descriptions.ts";
 import { describeCountTokens, describeMessages } from "./openapi/messages.ts";
-import { describeResponses } from "./openapi/responses.ts";
-import { describeInputTokens } from "./openapi/stored-responses.ts";
+import { describeInputTokens, describeResponses } from "./openapi/responses.ts";
 import { operationRoutes } from "./operations.ts";
 import { orchestrator } from "./orchestrator.ts";
 import { rawRoutes } from "./raw.ts";
 import { responseRoutes } from "./responses.ts";
-import type { Route } from "./routes.ts";
+import { basePath, type Route } from "./routes.ts";
+import type { Host } from "./serve.ts";
 import { storedRoutes } from "./stored.ts";
 import { tokenCountRoute } from "./token-count.ts";
 import { usageRoutes } from "./usage.ts";
@@ -42,8 +43,7 @@ const countedTokens = (tokens: number) => ({ input_tokens: tokens });
 const inputTokens = (tokens: number) => ({ object: "response.input_tokens", input_tokens: tokens });
 
 export function completionRoute(surface: Surface, path: string, protocol: Protocol, detail: Route["detail"]): Route {
-  const run: Route["run"] = (services, context, finish) =>
-    createCompletion(services, context, surface, protocol, finish);
+  const run: Route["run"] = (services, context) => createCompletion(services, context, surface, protocol);
   return { method: "POST", path, area: surface.name, protocol, detail, run };
 }
 
@@ -52,13 +52,10 @@ function routesOf(surface: Surface): Route[] {
   return [
     ...modelRoutes(area),
     ...formats.map(({ path, protocol, describe }) => completionRoute(surface, path, protocol, describe(area))),
-    ...storedRoutes(area),
-    ...usageRoutes(area),
     ...operationRoutes(area),
     tokenCountRoute(surface, "/v1/responses/input_tokens", responses, inputTokens, describeInputTokens(area)),
     tokenCountRoute(surface, "/v1/messages/count_tokens", messagesCount, countedTokens, describeCountTokens(area)),
     ...generateContentRoutes(surface),
-    ...responseRoutes(area),
     ...(area === "gateway" ? rawRoutes : []),
   ];
 }
@@ -68,16 +65,17 @@ export const surfaceRoutes: Readonly<Record<SurfaceName, readonly Route[]>> = {
   gateway: routesOf(gateway),
 };
 
-/** The gateway is mounted at `/gateway` where it shares a listener with the orchestrator; the admin API always stands apart. */
-export function basePath(surface: ServedSurface, surfaces: readonly ServedSurface[]): string {
-  if (surface === "admin") return "/admin";
-  return surface === "gateway" && surfaces.includes("orchestrator") ? "/gateway" : "";
-}
+/** Plugins of the routes that call no model. */
+export const checkedSurfaceRoutes = (host: Host, surface: SurfaceName, prefix: string): readonly AnyElysia[] => [
+  storedRoutes(host, surface, prefix),
+  responseRoutes(host, surface, prefix),
+  usageRoutes(host, surface, prefix),
+];
 
-/** What all below it is told in the route's form: a version of the API that no other format has is its format's. */
+/** The folder whose unknown paths are answered in the route's form: a version of the API that no other format has is its format's. */
 const folderOf = (path: string): string => (path.startsWith("/v1beta/") ? "/v1beta" : path);
 
-/** The format of the route that has this path, or one above it: what does not exist there is told in its form. */
+/** The format of the route that has this path, or one above it: paths that do not exist there are answered in its form. */
 export function protocolAt(path: string, surfaces: readonly ServedSurface[]): Protocol {
   for (const surface of surfaces) {
     if (surface === "admin") continue;

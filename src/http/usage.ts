@@ -1,11 +1,15 @@
-/** `GET /v1/usage`: what a key's own calls used and cost, by the ledger; and what the admin API's route of that name shares with it. */
+/** `GET /v1/usage`: what a key's own calls used and cost, by the ledger; and what the admin API's routes of the ledger share with it. */
+import { type TProperties, Type } from "@sinclair/typebox";
 import type { SurfaceName } from "../config/config.ts";
 import { ApiError } from "../protocols/errors.ts";
+import { ledgerFilters } from "../store/ledger-columns.ts";
 import { needsStorage } from "../store/require-storage.ts";
-import type { LedgerFilter } from "../store/usage.ts";
+import { callEnds, type LedgerFilter } from "../store/usage.ts";
 import { budgetStates, heldBudgetJson } from "../usage/budget-states.ts";
 import {
+  groupWords,
   type KeyNames,
+  maxRows,
   parseFilter,
   parseUsageQuestion,
   UsageQueryError,
@@ -13,62 +17,141 @@ import {
   usagePage,
 } from "../usage/report.ts";
 import { admit } from "./authenticate.ts";
-import type { RequestContext } from "./context.ts";
-import { describeUsage } from "./openapi/usage.ts";
-import { plainQuery } from "./plain-values.ts";
-import { jsonAnswer } from "./respond.ts";
-import type { Route } from "./routes.ts";
+import { checkedRoutes, documented } from "./checked-routes.ts";
+import { keyed, MetadataFilter, type Operation, oneOf, queryOf, tags } from "./openapi/describe.ts";
+import type { Host } from "./serve.ts";
 import type { Services } from "./services.ts";
 
-/** A key sees its own calls alone, those on the other surface too. */
-export function usageRoutes(surface: SurfaceName): Route[] {
-  return [
-    {
-      method: "GET",
-      path: "/v1/usage",
-      area: surface,
-      detail: describeUsage(surface),
-      run: async (services, context) => {
-        const { keyId, tier } = await admit(services, context, surface);
-        const question = { ...questionOf(context), key: keyId };
-        const page = await usageJson(services, context, question, async () => {
-          const { name } = await needsStorage(() => services.keys.show(keyId));
-          return new Map([[keyId, name]]);
-        });
-        const rules = services.budgets.rules.of({ keyId, tier, tags: context.tags });
-        const { store, clock } = services;
-        const budgets = await needsStorage(() => budgetStates(store.budgets, rules, clock.now()));
-        return jsonAnswer({ ...page, budgets: budgets.map(heldBudgetJson) });
-      },
-    },
-  ];
+const Totals = {
+  calls: Type.Integer({ description: "Attempts, however they ended." }),
+  ended: Type.Record(Type.String(), Type.Integer()),
+  tokens: Type.Record(Type.String(), Type.Integer()),
+  cost_micro_dollars: Type.Integer({ description: "Millionths of a dollar, of the calls whose cost is known." }),
+  costs_micro_dollars: Type.Record(Type.String(), Type.Integer()),
+  unknown_cost_calls: Type.Integer({ description: "How many calls the cost leaves out." }),
+  estimated_calls: Type.Integer({ description: "How many calls have estimated counts." }),
+};
+
+const Usage = Type.Object({
+  object: Type.Literal("usage"),
+  since: Type.String(),
+  until: Type.String(),
+  by: Type.Array(Type.String()),
+  data: Type.Array(
+    Type.Object(Totals, { description: "With a member for each group, such as day; key_name beside key." }),
+  ),
+  total: Type.Object(Totals),
+  has_more: Type.Boolean(),
+  next: Type.Union([Type.String(), Type.Null()], { description: "Where the next page begins: after=<next>." }),
+});
+
+const HeldBudget = Type.Object({
+  id: Type.String({ description: "<scope>/<period>, as x-troupe-budget names it." }),
+  scope: Type.String({ description: "key:<id>, tag:<name>, tier:<name> or all." }),
+  period: Type.String({ description: "day or month, in UTC, or prepaid." }),
+  span: Type.String({ description: "2026-11-22, 2026-11 or prepaid." }),
+  limit_micro_dollars: Type.Integer(),
+  spent_micro_dollars: Type.Integer(),
+  reserved_micro_dollars: Type.Integer({ description: "By calls that are under way." }),
+  left_micro_dollars: Type.Integer(),
+  resets_at: Type.Union([Type.String(), Type.Null()], { description: "When it opens again; null: not by itself." }),
+});
+const OwnUsage = Type.Object({
+  ...Usage.properties,
+  budgets: Type.Array(HeldBudget, { description: "Every budget that the key's calls count against." }),
+});
+
+const text = (description: string) => Type.Optional(Type.String({ description }));
+const time = "A day (2026-11-22), a time, Unix seconds, or a span (7d, 24h).";
+
+/** Parameters that choose lines of the ledger. @param left is not chosen by */
+export function ledgerQuery(...left: readonly string[]): TProperties {
+  const filters = ledgerFilters.map((name) => [
+    name,
+    name === "ended"
+      ? Type.Optional(oneOf(callEnds, { description: "Only calls that ended so." }))
+      : text(`Only calls of that ${name.replace("_", " ")}; empty: those without one.`),
+  ]);
+  const all: TProperties = {
+    since: text(`${time} Default: 30 days.`),
+    until: text("Likewise. Default: the end of today in UTC."),
+    ...Object.fromEntries(filters),
+    metadata: MetadataFilter,
+  };
+  return Object.fromEntries(Object.entries(all).filter(([name]) => !left.includes(name)));
 }
+
+/** Documents a route of sums. @param left is not chosen by */
+export const usageOperation = (
+  operation: Pick<Operation, "tag" | "operationId" | "summary" | "description" | "response">,
+  ...left: readonly string[]
+) =>
+  documented({
+    response: Usage,
+    ...operation,
+    query: queryOf({
+      by: text(`${groupWords}. Default: day.`),
+      ...ledgerQuery(...left),
+      after: text("The next of the page before."),
+      limit: Type.Optional(
+        Type.Integer({ minimum: 1, maximum: maxRows, default: 1000, description: "The most rows of a page." }),
+      ),
+    }),
+    errors: [400, 403, ...keyed],
+  });
+
+/** A key sees its own calls alone, those on the other surface too. */
+export const usageRoutes = (host: Host, surface: SurfaceName, prefix: string) =>
+  checkedRoutes(host, { area: surface, prefix }, (services, context) => admit(services, context, surface)).get(
+    "/v1/usage",
+    async ({ services, context, request, caller: { keyId, tier }, query }) => {
+      const page = await usageJson(services, request.signal, { ...questionOf(query), key: keyId }, async () => {
+        const { name } = await needsStorage(() => services.keys.show(keyId));
+        return new Map([[keyId, name]]);
+      });
+      const rules = services.budgets.rules.of({ keyId, tier, tags: context.tags });
+      const { store, clock } = services;
+      const budgets = await needsStorage(() => budgetStates(store.budgets, rules, clock.now()));
+      return { ...page, budgets: budgets.map(heldBudgetJson) };
+    },
+    usageOperation(
+      {
+        tag: tags[surface],
+        operationId: `${surface}Usage`,
+        summary: "What the key's calls used and cost, and what is left of its budgets",
+        description:
+          "By the ledger; on both surfaces together. Rows are in the order of their groups. Budgets are as they stand now, whatever is asked for.",
+        response: OwnUsage,
+      },
+      "key",
+    ),
+  );
 
 /** A page of usage. @throws ApiError invalid_value, storage_unavailable */
 export async function usageJson(
   services: Services,
-  context: RequestContext,
+  signal: AbortSignal,
   question: UsageQuestion,
   keyNames: () => Promise<KeyNames>,
-): Promise<Record<string, unknown>> {
+) {
   const query = asked(() => parseUsageQuestion(question, services.clock.now(), metadataOf(services)));
   // The last half second too.
   await services.ledger.flush();
   const names = query.by.includes("key") ? await keyNames() : new Map<string, string>();
-  return needsStorage(() => usagePage(services.store.ledger, query, names, context.request.signal));
+  return needsStorage(() => usagePage(services.store.ledger, query, names, signal));
 }
 
 /** What a request's query chooses of the ledger. @param days how far back without a beginning. @throws ApiError invalid_value */
-export const filterOf = (services: Services, context: RequestContext, days: number): LedgerFilter =>
-  asked(() => parseFilter(questionOf(context), services.clock.now(), days, metadataOf(services)));
+export const filterOf = (services: Services, query: object, days: number): LedgerFilter =>
+  asked(() => parseFilter(questionOf(query), services.clock.now(), days, metadataOf(services)));
 
 const metadataOf = ({ live }: Services) => live.config.usage.metadata;
 
-/** The query as a question: `metadata[team]` asks for `metadata.team`. */
-export function questionOf(context: RequestContext): UsageQuestion {
-  return Object.fromEntries(
-    [...plainQuery(context)].map(([name, value]) => [name.replace(/^metadata\[(.+)\]$/, "metadata.$1"), value]),
-  );
+/** The query as a question, in which `metadata.team` asks for that member. */
+export function questionOf(query: object): UsageQuestion {
+  const { metadata = {}, ...texts } = query as { readonly metadata?: Record<string, string> };
+  const members = Object.entries(metadata).map(([key, value]) => [`metadata.${key}`, value]);
+  return Object.fromEntries([...Object.entries(texts).map(([name, value]) => [name, String(value)]), ...members]);
 }
 
 /** @throws ApiError invalid_value */

@@ -1,7 +1,7 @@
 /** Checks values from outside against a schema; what is wrong is named by its place. */
 import type { Static, TSchema } from "@sinclair/typebox";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
-import { formatPath, type PathPart, schemaErrors } from "../lib/schema-errors.ts";
+import { formatPath, type PathPart, type SchemaError, schemaErrors } from "../lib/schema-errors.ts";
 import { ApiError } from "./errors.ts";
 
 /** Made for the first value of their kind: that takes milliseconds, which a start should not wait for. */
@@ -29,8 +29,11 @@ export function checkedAt<T extends TSchema>(
   }
   if (check.Check(value)) return value as Static<T>;
   const fault = schemaErrors(schema, value, 1)[0];
-  const at = formatPath(place(fault?.path ?? []));
-  throw fault?.kind === "missing"
-    ? ApiError.missingField(at)
-    : ApiError.invalidValue(at, `${at} ${fault?.message ?? "has a wrong value"}.`);
+  throw faultError(fault, formatPath(place(fault?.path ?? [])));
+}
+
+/** @param at the place that is named */
+export function faultError(fault: SchemaError | undefined, at: string): ApiError {
+  if (fault?.kind === "missing") return ApiError.missingField(at);
+  return ApiError.invalidValue(at, `${at} ${fault?.message ?? "has a wrong value"}.`);
 }

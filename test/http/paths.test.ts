@@ -1,10 +1,9 @@
 /** One path, one answer: what a proxy in front keeps closed can't be had by another spelling. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { Elysia } from "elysia";
 import fc from "fast-check";
-import { homeRoute } from "../../src/http/home.ts";
-import { type Described, docsRoutes } from "../../src/http/openapi/openapi.ts";
-import { opsRoutes } from "../../src/http/ops.ts";
-import { surfaceRoutes } from "../../src/http/surface-routes.ts";
+import { buildApp } from "../../src/http/app.ts";
+import type { Host } from "../../src/http/serve.ts";
 import { runs } from "../helpers/long-form.ts";
 import { sendRaw } from "../helpers/raw-http.ts";
 import { Troupe } from "../helpers/troupe.ts";
@@ -26,13 +25,11 @@ const leadsSomewhere = async (target: string, method = "GET") => {
   return (status !== 400 || isRefusedQuery) && !body.includes('"There is nothing at');
 };
 
-const both = ["orchestrator", "gateway"] as const;
-/** Each with what stands before the first part that a caller chooses. */
-const routes = [
-  ...surfaceRoutes.orchestrator.filter(({ isGuess }) => !isGuess).map(({ path }) => path),
-  ...surfaceRoutes.gateway.filter(({ isGuess }) => !isGuess).map(({ path }) => `/gateway${path}`),
-  ...[homeRoute(both), ...opsRoutes, ...docsRoutes({} as Described)].map(({ path }) => path),
-].map((path) => ({ path: path.replace(/:\w+|\*/g, "x"), fixed: path.split(/\/[:*]/)[0]! }));
+const { app } = buildApp({ surfaces: ["orchestrator", "gateway"] as const } as unknown as Host, () => new Elysia());
+/** Each with what stands before the first part that a caller chooses; but those that may be anybody's path. */
+const routes = app.routes
+  .filter(({ path }) => path !== "/*" && !path.includes("/:namespace/"))
+  .map(({ path }) => ({ path: path.replace(/:\w+|\*/g, "x"), fixed: path.split(/\/[:*]/)[0]! }));
 const paths = new Set(routes.map(({ path }) => path));
 
 /** Whether that is another route's path, whose last part a caller chooses: `responses/x` beside `responses/input_tokens`. */

@@ -1,9 +1,7 @@
 /** Every route that takes a query refuses parameters that it does not describe, whatever its format. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { adminRoutes } from "../../src/admin/routes.ts";
-import { queryCheckOf } from "../../src/http/query.ts";
-import type { Route } from "../../src/http/routes.ts";
-import { surfaceRoutes } from "../../src/http/surface-routes.ts";
+import { openApiDocument } from "../../src/http/app.ts";
 import { Troupe } from "../helpers/troupe.ts";
 
 const surfaces = ["orchestrator", "gateway", "admin"] as const;
@@ -21,36 +19,50 @@ type Parameter = {
   readonly name: string;
   readonly in: string;
   readonly style?: string;
-  readonly schema: { readonly enum?: readonly string[]; readonly maximum?: number };
+  readonly schema: {
+    readonly type?: string;
+    readonly anyOf?: readonly { readonly const: string }[];
+    readonly enum?: readonly string[];
+    readonly maximum?: number;
+  };
 };
-const parametersOf = ({ detail, endings = {} }: Route) =>
-  [detail, ...Object.values(endings)]
-    .flatMap((one) => (one["parameters"] ?? []) as Parameter[])
-    .filter((one) => one.in === "query");
+type Document = {
+  readonly paths: Record<string, Record<string, { readonly operationId: string; readonly parameters?: Parameter[] }>>;
+};
 
-const bases = { orchestrator: "", gateway: "/gateway", admin: "/admin" } as const;
-const routes = Object.entries({ ...surfaceRoutes, admin: adminRoutes }).flatMap(([surface, all]) =>
-  all
-    .filter((route) => parametersOf(route).length > 0)
-    .map((route) => ({ route, base: bases[surface as keyof typeof bases] })),
+const document = (await openApiDocument(surfaces, adminRoutes)) as Document;
+const routes = Object.entries(document.paths).flatMap(([path, methods]) =>
+  Object.entries(methods).flatMap(([method, { operationId, parameters = [] }]) => {
+    const query = parameters.filter((one) => one.in === "query");
+    return query.length === 0 ? [] : [{ path, method: method.toUpperCase(), operationId, query }];
+  }),
 );
-const places: Readonly<Record<string, string>> = { "/v1beta/:namespace/*": "/v1beta/builtin/echo:generateContent" };
-const personas: Readonly<Record<string, string>> = { "/v1beta/:namespace/*": "/v1beta/troupe/tutor:generateContent" };
-const pathOf = ({ path, area }: Route) =>
-  (area === "orchestrator" ? personas : places)[path] ??
-  path.replace(/:\w+/g, "x").replace("*", "builtin/echo:generateContent");
+type Route = (typeof routes)[number];
+/** Formats of others judge their parameters' values themselves. */
+const isOwn = ({ path }: Route) => !/\/models|\/responses/.test(path);
+const pathOf = ({ path }: Route) => path.replace("/models/{id}", "/models/builtin/echo").replace(/\{\w+\}/g, "x");
 
-async function refused({ route, base }: (typeof routes)[number], query: string): Promise<[number, boolean]> {
-  const response = await troupe.fetch(`${base}${pathOf(route)}?${query}`, {
+async function answer(route: Route, query: string): Promise<[number, string]> {
+  const response = await troupe.fetch(`${pathOf(route)}?${query}`, {
     method: route.method,
     headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
     ...(route.method === "POST" && { body: "{}" }),
+    signal: AbortSignal.timeout(5_000),
   });
-  return [response.status, (await response.text()).includes(query.split(/[=[]/)[0]!)];
+  if (response.headers.get("content-type")?.startsWith("text/event-stream") === true) {
+    await response.body!.cancel();
+    return [response.status, ""];
+  }
+  return [response.status, await response.text()];
+}
+
+async function refused(route: Route, query: string): Promise<[number, boolean]> {
+  const [status, text] = await answer(route, query);
+  return [status, text.includes(query.split(/[=[]/)[0]!)];
 }
 
 test("there are such routes on every surface", () => {
-  const found = routes.map(({ route, base }) => `${route.method} ${base}${route.path}`);
+  const found = routes.map(({ method, path }) => `${method} ${path}`);
   expect(found).toEqual(
     expect.arrayContaining([
       "GET /v1/usage",
@@ -61,50 +73,69 @@ test("there are such routes on every surface", () => {
       "GET /admin/v1/audit",
       "GET /gateway/v1/models",
       "GET /v1/chat/completions",
-      "GET /v1/responses/:id",
-      "POST /v1beta/models/*",
-      "POST /v1/models/*",
-      "POST /gateway/v1beta/:namespace/*",
+      "GET /v1/responses/{id}",
+      "POST /v1beta/models/{id}:generateContent",
     ]),
   );
 });
 
-describe.each(routes.map((one) => [`${one.route.method} ${one.base}${one.route.path}`, one] as const))(
-  "%s",
-  (_, one) => {
-    test("refuses a name that it does not describe", async () => {
-      for (const query of ["keey=x", "Limit=1", "limits=1", "meta[data]=1", "%C3%A4=1"])
-        expect([query, ...(await refused(one, query))]).toEqual([query, 400, !query.startsWith("%")]);
-    });
+describe.each(routes.map((one) => [`${one.method} ${one.path}`, one] as const))("%s", (_, one) => {
+  test("refuses a name that it does not describe", async () => {
+    for (const query of ["keey=x", "Limit=1", "limits=1", "meta[data]=1", "%C3%A4=1"])
+      expect([query, ...(await refused(one, query))]).toEqual([query, 400, !query.startsWith("%")]);
+  });
 
-    if (one.route.protocol !== undefined) return;
-
-    test("refuses values that its parameters have not", async () => {
-      for (const { name, schema } of parametersOf(one.route)) {
-        if (schema.enum !== undefined)
-          expect([name, ...(await refused(one, `${name}=none`))]).toEqual([name, 400, true]);
-        if (schema.maximum !== undefined)
-          for (const value of ["0x1", "-1", "1.5", schema.maximum + 1, ""])
-            expect([name, ...(await refused(one, `${name}=${value}`))]).toEqual([name, 400, true]);
-      }
-    });
-  },
-);
-
-test("every parameter that is described is taken by its name", () => {
-  for (const { route } of routes) {
-    const check = queryCheckOf(route)!;
-    for (const { name, style, schema } of parametersOf(route)) {
+  test("takes every parameter that it describes, by its name", async () => {
+    for (const { name, style, schema } of one.query) {
       const given = style === "deepObject" ? `${name}[team]` : name;
-      const value = schema.enum?.[0] ?? String(schema.maximum ?? 1);
-      expect(() => check(new URLSearchParams([[given, value]]))).not.toThrow();
+      const value = schema.anyOf?.[0]?.const ?? schema.enum?.[0] ?? String(schema.maximum ?? 1);
+      const [, text] = await answer(one, `${encodeURIComponent(given)}=${value}`);
+      expect([given, text.includes("There is no parameter")]).toEqual([given, false]);
     }
+  });
+
+  if (!isOwn(one)) return;
+
+  test("refuses values that its parameters have not", async () => {
+    for (const { name, schema } of one.query) {
+      if (schema.anyOf !== undefined)
+        expect([name, ...(await refused(one, `${name}=none`))]).toEqual([name, 400, true]);
+      if (schema.type === "integer")
+        for (const value of ["0x1", "-1", "1.5", schema.maximum! + 1, ""])
+          expect([name, ...(await refused(one, `${name}=${value}`))]).toEqual([name, 400, true]);
+    }
+  });
+});
+
+test("other spellings of Gemini's routes take the same query", async () => {
+  for (const path of [
+    "/v1/models/troupe/tutor:generateContent",
+    "/v1beta/troupe/tutor:generateContent",
+    "/gateway/v1/models/builtin/echo:generateContent",
+    "/gateway/v1beta/builtin/echo:generateContent",
+  ]) {
+    const ask = (query: string) =>
+      troupe.post(`${path}?${query}`, { contents: [{ role: "user", parts: [{ text: "Hi" }] }] }, { key });
+    const refused = await ask("keey=x");
+    expect([path, refused.status, (await refused.text()).includes("keey")]).toEqual([path, 400, true]);
+    expect((await ask("alt=json")).status).not.toBe(400);
+  }
+});
+
+test("a name that stands twice is refused", async () => {
+  for (const path of [
+    "/v1/usage?by=day&by=key",
+    "/v1/chat/completions?limit=1&limit=2",
+    "/admin/v1/keys?tag=a&tag=b",
+  ]) {
+    const response = await troupe.fetch(path, { key });
+    expect([path, response.status, (await response.text()).includes("stands twice")]).toEqual([path, 400, true]);
   }
 });
 
 test("without a key nobody is told what a route takes", async () => {
-  const response = await fetch(`${troupe.url}/v1/usage?keey=x`);
-  expect(response.status).toBe(401);
+  for (const path of ["/v1/usage?keey=x", "/admin/v1/keys?keey=x", "/v1/chat/completions?keey=x"])
+    expect((await fetch(troupe.url + path)).status).toBe(401);
 });
 
 test("the ledger is asked only by metadata that its lines have", async () => {

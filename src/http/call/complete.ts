@@ -5,7 +5,7 @@ import type { Protocol } from "../../protocols/protocol.ts";
 import { admit } from "../authenticate.ts";
 import type { RequestContext } from "../context.ts";
 import { readJson } from "../request-body.ts";
-import { type Finish, respondStream, respondWhole } from "../respond.ts";
+import { respondStream, respondWhole } from "../respond.ts";
 import type { Services } from "../services.ts";
 import { beginInBackground, followBegun } from "./background.ts";
 import { inOwnNames } from "./errors.ts";
@@ -27,7 +27,6 @@ export async function createCompletion(
   context: RequestContext,
   surface: Surface,
   protocol: Protocol,
-  finish: Finish,
 ): Promise<Response> {
   const caller = await admit(services, context, surface.name);
   const { limits, streams, log } = services.live.config;
@@ -45,17 +44,17 @@ export async function createCompletion(
   const background = protocol.stored?.isBackground(call.options) === true ? protocol.stored : undefined;
   if (background !== undefined) {
     const begun = await inOwnNames(writer, beginInBackground(scope, background, signal));
-    if (!isStream) return respondWhole(context, begun, finish);
+    if (!isStream) return respondWhole(context, begun);
     context.logFields["stream"] = true;
     const disconnected = abortedWith(signal);
     const following = followBegun(scope, begun, disconnected.signal);
-    return respondStream(services, context, following, streamRules(services, surface, writer, disconnected), finish);
+    return respondStream(services, context, following, streamRules(services, surface, writer, disconnected));
   }
-  if (!isStream) return respondWhole(context, wholeOf(await inOwnNames(writer, runCall(scope, signal))), finish);
+  if (!isStream) return respondWhole(context, wholeOf(await inOwnNames(writer, runCall(scope, signal))));
   context.logFields["stream"] = true;
   const disconnected = abortedWith(signal);
   const answering = inOwnNames(writer, runCall(scope, disconnected.signal));
-  return respondStream(services, context, answering, streamRules(services, surface, writer, disconnected), finish);
+  return respondStream(services, context, answering, streamRules(services, surface, writer, disconnected));
 }
 
 /** `AbortSignal.any` does the same, at several times the cost. */

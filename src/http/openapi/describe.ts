@@ -1,32 +1,37 @@
-/** The words and schemas of the API's description, put beside each route. Plain text throughout: not every reader renders more. */
-import type { TSchema } from "@sinclair/typebox";
+/** OpenAPI operations, made of what stands beside each route. Plain text throughout: not every reader renders more. */
+import { type TObject, type TProperties, type TSchema, Type } from "@sinclair/typebox";
+import type { SurfaceName } from "../../config/config.ts";
 import { keyHeaders } from "../../protocols/credentials.ts";
 
 type Media = Readonly<Record<string, { readonly schema?: unknown; readonly example?: unknown }>>;
 type Answer = { readonly description: string; readonly headers?: object; readonly content?: Media };
 
-type Operation = {
+/** One operation: what a route takes and answers. */
+export type Operation = {
   readonly tag: string;
   readonly summary: string;
   readonly description?: string;
   readonly operationId?: string;
   /** No key needed. */
   readonly open?: boolean;
+  readonly params?: TObject;
+  /** Members that are objects are asked for as `name[key]=value`. */
+  readonly query?: TObject;
+  readonly body?: TSchema;
+  /** Whether a request without a body is taken as one with `{}`. */
+  readonly bodyIsOptional?: boolean;
+  readonly examples?: Readonly<Record<string, { readonly summary: string; readonly value: unknown }>>;
+  /** Parameters in headers, and those that no schema of the route checks, in OpenAPI's form. */
+  readonly parameters?: readonly Record<string, unknown>[];
+  readonly response?: TSchema;
+  readonly responseDescription?: string;
   readonly media?: string;
-  /** `required`: default true. */
-  readonly body?: {
-    schema: TSchema;
-    required?: boolean;
-    examples: Record<string, { summary: string; value: unknown }>;
-  };
-  readonly response?: { description?: string; schema?: TSchema; example?: unknown };
   /** Headers of the answer beside those that every answer may have. */
   readonly headers?: Readonly<Record<string, string>>;
   /** What else it may be answered in. */
   readonly also?: Media;
   /** Where an answer's parts lead, in OpenAPI's form. */
   readonly links?: Readonly<Record<string, unknown>>;
-  readonly parameters?: readonly Record<string, unknown>[];
   /** Of its own, beside those that any route may answer with. */
   readonly errors?: readonly number[];
   /** What errors may come in. Default: our own form alone. */
@@ -93,39 +98,50 @@ const errorAnswer = (status: number, content: Media): Answer => ({
 
 /** One operation in OpenAPI's form. Its answers, which are most of it, are written out when somebody reads them. */
 export function describeOperation(operation: Operation): Record<string, unknown> {
+  const { tag, summary, description, operationId, params, query, body, examples = {} } = operation;
+  const parameters = [...inPlace("path", params), ...inPlace("query", query), ...(operation.parameters ?? [])];
   return {
-    tags: [operation.tag],
-    summary: operation.summary,
-    ...(operation.description === undefined ? {} : { description: operation.description }),
-    ...(operation.operationId === undefined ? {} : { operationId: operation.operationId }),
-    ...(operation.parameters === undefined ? {} : { parameters: operation.parameters }),
+    tags: [tag],
+    summary,
+    ...(description !== undefined && { description }),
+    ...(operationId !== undefined && { operationId }),
+    ...(parameters.length > 0 && { parameters }),
     security: operation.open === true ? [] : anyKey,
-    ...(operation.body === undefined
-      ? {}
-      : {
-          requestBody: {
-            required: operation.body.required ?? true,
-            content: { "application/json": { schema: operation.body.schema, examples: operation.body.examples } },
-          },
-        }),
+    ...(body !== undefined && {
+      requestBody: {
+        required: operation.bodyIsOptional !== true,
+        content: { "application/json": { schema: body, examples } },
+      },
+    }),
     get responses() {
       return answersOf(operation);
     },
   };
 }
 
+/** The members of a schema as parameters. */
+function inPlace(place: "path" | "query", schema?: TObject): Record<string, unknown>[] {
+  return Object.entries(schema?.properties ?? {}).map(([name, { description, ...member }]) => ({
+    name,
+    in: place,
+    ...(place === "path" && { required: true }),
+    ...(description !== undefined && { description }),
+    ...(member["type"] === "object" && { style: "deepObject", explode: true }),
+    schema: member,
+  }));
+}
+
 function answersOf(operation: Operation): Record<string, Answer> {
   const media = operation.media ?? "application/json";
-  const { response = {}, others = {}, errorContent = ownErrors } = operation;
+  const { others = {}, errorContent = ownErrors } = operation;
   const errors = [...new Set([...anyErrors, ...(operation.errors ?? [])])].sort();
   return {
     200: {
-      description: response.description ?? operation.summary,
+      description: operation.responseDescription ?? operation.summary,
       headers: { ...commonHeaders, ...mapped(operation.headers ?? {}) },
       content: {
         [media]: {
-          schema: response.schema ?? { type: media === "application/json" ? "object" : "string" },
-          ...(response.example === undefined ? {} : { example: response.example }),
+          schema: operation.response ?? { type: media === "application/json" ? "object" : "string" },
         },
         ...operation.also,
       },
@@ -143,3 +159,46 @@ function answersOf(operation: Operation): Record<string, Answer> {
 
 const mapped = (headers: Readonly<Record<string, string>>) =>
   Object.fromEntries(Object.entries(headers).map(([name, description]) => [name, text(description)]));
+
+export const tags: Record<SurfaceName, string> = { orchestrator: "Orchestrator", gateway: "Gateway" };
+
+/** Errors of every route that needs a key, and of those that take a body. */
+export const keyed = [401, 429, 503];
+export const writing = [400, 408, 413, 415];
+
+/** The one parameter of paths that end in an id. */
+export const Id = Type.Object({ id: Type.String() });
+
+/** A query that has these parameters and no others. */
+export const queryOf = <P extends TProperties>(properties: P) =>
+  Type.Object(properties, { additionalProperties: false });
+
+export const oneOf = <T extends string>(values: readonly T[], options: object = {}) =>
+  Type.Union(
+    values.map((value) => Type.Literal(value)),
+    options,
+  );
+
+/** Parameters of a page whose order can be chosen. */
+export const paging = (order: "asc" | "desc") => ({
+  after: Type.Optional(Type.String({ description: "The last_id of the page before." })),
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 20 })),
+  order: Type.Optional(oneOf(["asc", "desc"], { default: order })),
+});
+
+export const MetadataFilter = Type.Optional(
+  Type.Record(Type.String({ pattern: "^[^\\[\\]]+$" }), Type.String(), {
+    description: "Only those with these metadata: metadata[project]=atlas.",
+  }),
+);
+
+const orNull = Type.Union([Type.String(), Type.Null()]);
+/** A page of what is stored, in the form of the public format. */
+export const storedPage = (item: TSchema) =>
+  Type.Object({
+    object: Type.Literal("list"),
+    data: Type.Array(item),
+    first_id: orNull,
+    last_id: orNull,
+    has_more: Type.Boolean(),
+  });

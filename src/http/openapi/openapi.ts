@@ -1,18 +1,18 @@
 /** The API's description, made from the route tables, and a page that shows it without reaching outside. */
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
-import { Elysia } from "elysia";
+import { type AnyElysia, Elysia } from "elysia";
 import swaggerUi from "swagger-ui-dist/package.json";
 import stylePath from "swagger-ui-dist/swagger-ui.css" with { type: "file" };
 import bundlePath from "swagger-ui-dist/swagger-ui-bundle.js" with { type: "file" };
 import { buildInfo } from "../../build-info.ts";
-import type { ServedSurface } from "../../config/config.ts";
 import { keyHeaders } from "../../protocols/credentials.ts";
 import type { WholeAnswer } from "../../upstream/answer.ts";
-import { showAnonymousLimit } from "../authenticate.ts";
+import { openRoutes } from "../ops.ts";
 import { pageHeaders } from "../respond.ts";
-import type { Route } from "../routes.ts";
-import { basePath, surfaceRoutes } from "../surface-routes.ts";
+import { basePath } from "../routes.ts";
+import type { Host } from "../serve.ts";
+import { surfaceRoutes } from "../surface-routes.ts";
 
 const keySchemes = Object.fromEntries(
   keyHeaders.map((name) => [name, { type: "apiKey", in: "header", name, description: "The same key." }]),
@@ -61,22 +61,18 @@ const documentation = {
   },
 } as const;
 
-/** What a listener's description is made of: the application that holds its routes, and their tables. */
-export type Described = {
-  readonly api: Elysia;
-  readonly surfaces: readonly ServedSurface[];
-  readonly adminRoutes: readonly Route[];
-};
+/** A listener's surfaces, and the application that holds their routes. */
+export type Described = { readonly app: AnyElysia; readonly surfaces: Host["surfaces"] };
 
 /** Paths that end in whatever follows: OpenAPI has parameters alone, so these are described by hand. */
-function wildcards({ surfaces, adminRoutes }: Described) {
+function wildcards({ surfaces }: Described) {
   const paths: Record<string, Record<string, unknown>> = {};
   const describe = (path: string, method: string, detail: Record<string, unknown>) => {
     if (detail["hide"] !== true) paths[path] = { ...paths[path], [method.toLowerCase()]: detail };
   };
   for (const surface of surfaces) {
     const base = basePath(surface, surfaces);
-    for (const { method, path, detail, endings } of surface === "admin" ? adminRoutes : surfaceRoutes[surface]) {
+    for (const { method, path, detail, endings } of surface === "admin" ? [] : surfaceRoutes[surface]) {
       if (!path.endsWith("*")) continue;
       const place = `${base}${path.slice(0, -1)}{id}`.replaceAll(/:(\w+)/g, "{$1}");
       if (endings === undefined) describe(place, method, detail);
@@ -90,7 +86,11 @@ function wildcards({ surfaces, adminRoutes }: Described) {
 export async function readDescription(described: Described, path: string): Promise<string> {
   // Only now: it brings much along, which no other answer should have to wait for.
   const { swagger } = await import("@elysiajs/swagger");
-  const docs = new Elysia().use(described.api).use(
+  const docs = new Elysia().use(described.app);
+  // The plugin knows no examples, and calls every body required: `detail` has all that is said of a route.
+  const { history } = docs["router"];
+  for (const route of history) route.hooks = { detail: route.hooks.detail };
+  docs.use(
     swagger({
       path: "/docs",
       provider: "swagger-ui",
@@ -163,28 +163,22 @@ function answerOf({ page, gzipped, tag }: Prepared, { headers: asked }: Request)
 }
 
 /** The page, its description and its files. Made at the first request for them, and then kept. */
-export function docsRoutes(described: Described): Route[] {
-  const route = (path: string, make: () => Promise<Page>): Route => {
+export function docsRoutes(host: Host, described: Described) {
+  const plugin = openRoutes(host);
+  const add = (path: string, make: () => Promise<Page>) => {
     let made: Promise<Prepared> | undefined;
-    return {
-      method: "GET",
-      path,
-      area: "operations",
-      detail: { hide: true },
-      run: async (services, context) => {
-        showAnonymousLimit(services, context);
-        made ??= prepare(make());
-        return answerOf(await made, context.request);
-      },
+    const answer = async ({ request }: { readonly request: Request }) => {
+      made ??= prepare(make());
+      return answerOf(await made, request);
     };
+    plugin.get(path, answer, { detail: { hide: true } });
   };
-  return [
-    route("/docs", () => page(described)),
-    route("/docs/json", async () => ({
-      body: await readDescription(described, "/docs/json"),
-      headers: { "content-type": "application/json; charset=utf-8" },
-    })),
-    route("/docs/swagger-ui-bundle.js", () => file(bundlePath, "text/javascript; charset=utf-8")),
-    route("/docs/swagger-ui.css", () => file(stylePath, "text/css; charset=utf-8")),
-  ];
+  add("/docs", () => page(described));
+  add("/docs/json", async () => ({
+    body: await readDescription(described, "/docs/json"),
+    headers: { "content-type": "application/json; charset=utf-8" },
+  }));
+  add("/docs/swagger-ui-bundle.js", () => file(bundlePath, "text/javascript; charset=utf-8"));
+  add("/docs/swagger-ui.css", () => file(stylePath, "text/css; charset=utf-8"));
+  return plugin;
 }

@@ -1,9 +1,9 @@
-/** What the API's description says of the gateway's routes beside completions. */
-import { type TSchema, Type } from "@sinclair/typebox";
+/** OpenAPI operations of the gateway's routes beside completions. */
+import { Type } from "@sinclair/typebox";
 import { EmbeddingsRequestBody } from "../../protocols/embeddings.ts";
 import type { Operation } from "../../providers/provider.ts";
-import { describeOperation, errorSchema } from "./describe.ts";
-import { callHeaders, upstreamError } from "./descriptions.ts";
+import { callHeaders, ownOrUpstreams, upstreamError } from "./calls.ts";
+import { describeOperation } from "./describe.ts";
 
 const summaries: Record<Operation, string> = {
   embeddings: "Embeddings of texts",
@@ -17,16 +17,10 @@ const summaries: Record<Operation, string> = {
   rerank: "Documents in the order in which they fit a query",
 };
 
-const named = (more: Record<string, TSchema> = {}) =>
-  Type.Object(
-    { model: Type.String({ minLength: 1, description: "<provider>/<model>" }), ...more },
-    { additionalProperties: true },
-  );
-
-const anything = {
-  "application/json": { schema: { anyOf: [errorSchema, { description: "A provider's own error." }] } },
-  "*/*": {},
-};
+const Named = Type.Object(
+  { model: Type.String({ minLength: 1, description: "<provider>/<model>" }) },
+  { additionalProperties: true },
+);
 
 export function describeOperationRoute(operation: Operation, isForm: boolean): Record<string, unknown> {
   const described = describeOperation({
@@ -35,15 +29,16 @@ export function describeOperationRoute(operation: Operation, isForm: boolean): R
     summary: summaries[operation],
     description:
       "Passed on to the provider that the model names, with the model's name there; its answer and its errors come back as they are.",
-    body: { schema: operation === "embeddings" ? EmbeddingsRequestBody : named(), examples: {} },
+    body: operation === "embeddings" ? EmbeddingsRequestBody : Named,
     parameters: isForm ? [] : callHeaders,
-    response: { description: "The provider's answer.", schema: Type.Unknown() },
+    responseDescription: "The provider's answer.",
+    response: Type.Unknown(),
     also: { "*/*": {} },
     errors: [400, 401, 404, 408, 413, 415, 422, 429, 503, 504],
-    others: { default: upstreamError },
-    errorContent: anything,
+    others: { default: upstreamError() },
+    errorContent: ownOrUpstreams,
   }) as { requestBody: { content: Record<string, unknown> } };
-  if (isForm) described.requestBody.content["multipart/form-data"] = { schema: named() };
+  if (isForm) described.requestBody.content["multipart/form-data"] = { schema: Named };
   return described;
 }
 
@@ -60,11 +55,12 @@ export function describeRaw(method: string): Record<string, unknown> {
       { ...place, name: "name", description: "The provider's name here." },
       { ...place, name: "id", description: "The path at the provider; it may hold slashes." },
     ],
-    response: { description: "The provider's answer.", schema: Type.Unknown() },
+    responseDescription: "The provider's answer.",
+    response: Type.Unknown(),
     also: { "*/*": {} },
     errors: [400, 401, 403, 404, 408, 413, 415, 429, 503, 504],
-    others: { default: upstreamError },
-    errorContent: anything,
+    others: { default: upstreamError() },
+    errorContent: ownOrUpstreams,
   });
   if (method === "GET" || method === "DELETE") return described;
   return { ...described, requestBody: { content: { "*/*": {} } } };

@@ -1,0 +1,137 @@
+/**
+ * Plugins whose routes are checked by their schemas: those of what is stored, of the admin API and of operations. Calls of models are
+ * not among them, as their bodies are read within bounds that no parser of a framework has.
+ */
+import type { TObject, TSchema } from "@sinclair/typebox";
+import { Elysia, NotFoundError, type ValidationError } from "elysia";
+import { formatPath, schemaErrors } from "../lib/schema-errors.ts";
+import { chat } from "../protocols/chat/chat.ts";
+import { faultError } from "../protocols/checked.ts";
+import type { ApiError } from "../protocols/errors.ts";
+import type { Protocol } from "../protocols/protocol.ts";
+import type { WholeAnswer } from "../upstream/answer.ts";
+import type { Area, RequestContext, ServedRoute } from "./context.ts";
+import { describeOperation, type Operation } from "./openapi/describe.ts";
+import { plainQuery } from "./plain-values.ts";
+import { unknownParameter } from "./query.ts";
+import { readJson } from "./request-body.ts";
+import { jsonAnswer, respondWhole } from "./respond.ts";
+import { checkRequest, type Host, isRouted, openContext } from "./serve.ts";
+import type { Services } from "./services.ts";
+
+/** Settings that keep Elysia and Bun from answering, reading or sharing anything on their own. */
+export const elysiaSettings = {
+  normalize: false,
+  strictPath: true,
+  handler: { standardHostname: false },
+} as const;
+
+/**
+ * A plugin that opens each request's context and finds who asks before it reads a query or a body, and writes as JSON what a handler returns.
+ * @param protocol whose errors and credentials apply; absent: those of chat completions
+ * @param admit finds the caller, or throws
+ */
+export function checkedRoutes<Caller>(
+  host: Host,
+  { area, prefix, protocol }: { readonly area: Area; readonly prefix: string; readonly protocol?: Protocol },
+  admit: (services: Services, context: RequestContext) => Caller | Promise<Caller>,
+) {
+  const { services } = host;
+  const served = new Map<string, ServedRoute>();
+  const servedAt = (path: string): ServedRoute => {
+    const route = served.get(path) ?? {
+      area,
+      path,
+      protocol: protocol ?? chat,
+      ...(protocol && { format: protocol.name }),
+    };
+    served.set(path, route);
+    return route;
+  };
+  return (
+    new Elysia({ ...elysiaSettings, prefix })
+      // Elysia reads no body: a route with a schema for one reads it within our bounds, once it is known who asks.
+      .onParse(() => null)
+      .derive(({ request, server, route }) => {
+        if (!isRouted(request)) throw new NotFoundError();
+        return { services, context: openContext(host, { request, server }, servedAt(route)) };
+      })
+      .derive(async ({ context }) => {
+        await checkRequest(host, context);
+        return { caller: await admit(services, context) };
+      })
+      .mapResponse(({ context, responseValue }) => {
+        if (responseValue instanceof Response) return responseValue;
+        return respondWhole(context, isWhole(responseValue) ? responseValue : jsonAnswer(responseValue));
+      })
+  );
+}
+
+const isWhole = (value: unknown): value is WholeAnswer => (value as Partial<WholeAnswer> | null)?.kind === "whole";
+
+export type Schemas = {
+  readonly params?: TObject | undefined;
+  readonly query?: TObject | undefined;
+  readonly body?: TSchema | undefined;
+};
+
+type Opened = { readonly services: Services; readonly context: RequestContext };
+
+/** A route's schemas, by which it is checked, and its OpenAPI operation, made of the same. */
+export function documented<const O extends Operation>(operation: O) {
+  const { params, query, body } = operation;
+  const schemas: Schemas = { params, query, body };
+  const transform = async ({ services, context }: Opened) => ({
+    schemas,
+    ...(query !== undefined && { query: typedQuery(context, query) }),
+    ...(body !== undefined && { body: await readBody(services, context, operation.bodyIsOptional === true) }),
+  });
+  return { params, query, body, transform, detail: describeOperation(operation) } as unknown as Pick<
+    O,
+    Extract<keyof O, keyof Schemas>
+  > & { readonly transform: (opened: Opened) => Promise<void>; readonly detail: Record<string, unknown> };
+}
+
+/** @throws ApiError as any body does */
+async function readBody(services: Services, context: RequestContext, isOptional: boolean): Promise<unknown> {
+  const { headers } = context.request;
+  const isEmpty = (headers.get("content-length") ?? "0") === "0" && !headers.has("transfer-encoding");
+  if (isOptional && isEmpty) return {};
+  return (await readJson(context, services.live.config.limits)).parsed;
+}
+
+/**
+ * A query's parameters as the schema has them: numbers and booleans out of texts, and what is asked for as `metadata[team]=a` or
+ * `include[]=b` below one name. What the schema does not take is left as it came, for the check that follows.
+ */
+function typedQuery(context: RequestContext, schema: TObject): Record<string, unknown> {
+  const typed: Record<string, unknown> = {};
+  for (const [given, value] of plainQuery(context)) {
+    const [, name = given, key] = /^([^[]+)\[(.*)\]$/s.exec(given) ?? [];
+    const type = schema.properties[name]?.["type"];
+    if (type === "array") typed[name] = [...((typed[name] as unknown[] | undefined) ?? []), value];
+    else if (type === "object" && key !== undefined)
+      typed[name] = /^[^[\]]+$/.test(key) ? { ...(typed[name] as object | undefined), [key]: value } : value;
+    else typed[given] = asTyped(type, value);
+  }
+  return typed;
+}
+
+/** Digits only, as `Number()` takes 1e1 and 0x1 too. */
+function asTyped(type: unknown, text: string): unknown {
+  if (type === "integer" && /^\d{1,16}$/.test(text)) return Number(text);
+  if (type === "boolean" && /^(?:true|false)$/.test(text)) return text === "true";
+  return text;
+}
+
+/** What a schema refuses, as an error that names the place. @param schemas of the route */
+export function refusedBy(schemas: Schemas, { type, value }: ValidationError): ApiError {
+  const schema = schemas[type as keyof Schemas]!;
+  const [fault] = schemaErrors(schema, value, 1);
+  if (type !== "query" || fault?.kind !== "unknown") return faultError(fault, formatPath(fault?.path ?? []));
+  const name = String(fault.path.at(-1));
+  const known = Object.entries(schema["properties"] as TObject["properties"]).map(([one, { type }]) =>
+    type === "object" ? `${one}[…]` : one,
+  );
+  return unknownParameter(name, known);
+}
