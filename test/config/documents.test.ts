@@ -11,7 +11,12 @@ const textOf = (path: string) => Bun.file(join(root, path)).text();
 
 /** Loads a text with the providers that there really are. */
 function load(yaml: string, env: Record<string, string> = {}): LoadedConfig {
-  const readFile = (path: string) => (path === "troupe.yaml" ? yaml : undefined);
+  const files: Readonly<Record<string, string>> = {
+    "troupe.yaml": yaml,
+    "/etc/troupe/tls/fullchain.pem": "a certificate",
+    "/etc/troupe/tls/privkey.pem": "a key",
+  };
+  const readFile = (path: string) => files[path];
   const loaded = loadConfig({ flags: {}, env, cwd: "/srv", readFile }, providers);
   if ("errors" in loaded) throw new Error(loaded.errors.map(formatDiagnostic).join("\n"));
   return loaded;
@@ -77,9 +82,20 @@ describe("docs/settings.md", () => {
   });
 });
 
-const env = { OPENAI_API_KEY: "k", AZURE_OPENAI_API_KEY: "k" };
+const env = {
+  OPENAI_API_KEY: "k",
+  AZURE_OPENAI_API_KEY: "k",
+  DATABASE_PASSWORD: "p",
+  ALERTS_URL: "https://ops.example.com/hook",
+  ALERTS_SECRET: "a secret of the alerts",
+};
+const pages = [
+  ...["admin", "alerts", "budgets", "cluster", "configuration", "costs", "observability", "providers"],
+  ...["reverse-proxy", "security", "tuning", "workers"],
+];
 const examples = await Promise.all(
-  ["docs/configuration.md", "docs/providers.md", "docs/budgets.md", "docs/admin.md"].map(async (path) => {
+  pages.map(async (name) => {
+    const path = `docs/${name}.md`;
     const text = await textOf(path);
     return [...text.matchAll(/^```yaml\n([\s\S]*?)^```/gm)].map(([, yaml], at) => ({
       path,
@@ -94,5 +110,5 @@ test.each(examples.flat())("example $number in $path loads", ({ yaml }) => {
 });
 
 test("there are examples", () => {
-  expect(examples.flat().length).toBeGreaterThan(2);
+  expect(examples.flat().length).toBeGreaterThan(20);
 });
