@@ -7,7 +7,7 @@ import { parseJson } from "./json/json.ts";
 export type SseEvent = {
   /** The `event:` field; "" when there was none. */
   readonly event: string;
-  /** The `data:` lines, joined by line feeds. */
+  /** The `data:` lines, joined by line feeds; "" for a named event without one, which the standard passes over: its data may be lost. */
   readonly data: string;
   /** The `id:` field; "" when there was none. */
   readonly id: string;
@@ -110,7 +110,8 @@ export class SseParser {
 
   #line(buffer: string, start: number, end: number, events: SseEvent[]): void {
     if (start === end) {
-      if (this.#data !== undefined) events.push({ event: this.#event, data: this.#data, id: this.#id });
+      if (this.#data !== undefined || this.#event !== "")
+        events.push({ event: this.#event, data: this.#data ?? "", id: this.#id });
       this.#event = "";
       this.#id = "";
       this.#data = undefined;

@@ -73,10 +73,10 @@ export interface NativeEncoder {
    */
   fault(error: ErrorFields, last: SseEvent | undefined, events: string[]): void;
   /**
-   * The name under which clients of this format find an upstream's event; undefined: they pass over it, though a decoder understands it.
-   * Absent: they find it under any.
+   * The event as clients of this format find it; undefined: it says nothing, and they can't read it. Absent: they find any.
+   * @throws InvalidAnswer where they would pass over what it says
    */
-  nameOf?(event: SseEvent): string | undefined;
+  shown?(event: SseEvent): SseEvent | undefined;
   /** Whether clients of this format see an error in the upstream's own event: where not, `fault` writes one. Absent: they always do. */
   knowsFault?(event: SseEvent): boolean;
   /** The upstream's own error event, with what clients of this format look for in one. Nothing: as it came. */

@@ -152,3 +152,56 @@ test.each(["anthropic", "responses", "chat"] as const)("%s: what is named an err
   const unnamed = whole[place]!.replace(/^event: .*\n/, "");
   await tryAll(family, whole.with(place, `event: error\n${unnamed}`), "raised");
 });
+
+const lost = [
+  ["anthropic", "content_block_delta"],
+  ["anthropic", "message_delta"],
+  ["responses", "response.output_text.delta"],
+  ["responses", "response.completed"],
+] as const;
+test.each(lost)("%s: an event of the answer that has a name alone is a fault", async (family, name) => {
+  const whole = await answerOf(family);
+  const place = at(whole, `event: ${name}`);
+  await tryAll(family, whole.with(place, `event: ${name}\n\n`), "raised");
+  await tryAll(family, whole.with(place, `event: ${name}\ndata:\n\n`), "raised");
+});
+
+test.each(families)("%s: a sign of life that has a name alone is passed over by all clients", async (family) => {
+  const whole = await answerOf(family);
+  for (const place of whole.keys())
+    for (const sign of ["event: ping\n\n", "event: keep-alive\ndata:\n\n"])
+      await tryAll(family, whole.toSpliced(place, 0, sign), "whole");
+});
+
+test("Google: the word of other formats does not come to its clients", async () => {
+  const whole = await answerOf("google");
+  await tryAll("google", [...whole, "data: [DONE]\n\n"], "whole");
+});
+
+test("Responses: a failed answer without an error event is an error to clients that look for one", async () => {
+  const whole = await answerOf("responses");
+  const response = {
+    id: "resp_2",
+    object: "response",
+    status: "failed",
+    error: { code: "server_error", message: "boom" },
+    output: [],
+  };
+  const failed = `event: response.failed\ndata: ${JSON.stringify({ type: "response.failed", sequence_number: 6, response })}\n\n`;
+  events = [...whole.slice(0, 6), failed];
+  const answer = await troupe.post("/gateway/v1/responses", {
+    model: "openai/m",
+    input: "hi",
+    stream: true,
+    store: false,
+  });
+  const told = (await answer.text()).split(/(?<=\n\n)/).slice(-2);
+  expect(told[1]).toBe(failed);
+  expect(told[0]).toStartWith("event: error\n");
+  expect(JSON.parse(told[0]!.slice("event: error\ndata: ".length))).toEqual({
+    type: "error",
+    sequence_number: 6,
+    ...{ code: "server_error", message: "boom", param: null },
+    error: { type: "server_error", code: "server_error", message: "boom", param: null },
+  });
+});

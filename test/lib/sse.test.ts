@@ -31,8 +31,24 @@ describe("SseParser", () => {
     ]);
   });
 
-  test("passes over comments, unknown fields, a byte-order mark and events without data", () => {
-    expect(data("\uFEFF: hello\n\nretry: 5\n\nevent: ping\n\n: OPENROUTER PROCESSING\n\ndata: x\n\n")).toEqual(["x"]);
+  test("passes over comments, unknown fields and a byte-order mark", () => {
+    expect(data("\uFEFF: hello\n\nretry: 5\n\nid: 7\n\n: OPENROUTER PROCESSING\n\ndata: x\n\n")).toEqual(["x"]);
+  });
+
+  test("an event that has a name alone is one with empty data, as its data may be lost", () => {
+    const [named, next] = parse([bytes("event: ping\n\ndata: x\n\n")]);
+    expect([named, next]).toEqual([
+      { event: "ping", data: "", id: "" },
+      { event: "", data: "x", id: "" },
+    ]);
+  });
+
+  test("bytes before the name of a data field are an event that can't be read, not an event less", () => {
+    expect(data("data: a\n\n\0data: b\n\n<html>data: c\n\nmetadata: d\n\nx-data: e\n\n")).toEqual([
+      "a",
+      "\0data: b",
+      "<html>data: c",
+    ]);
   });
 
   test("an event without its closing blank line still counts at the end", () => {

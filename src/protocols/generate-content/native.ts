@@ -14,6 +14,7 @@ import {
 } from "../../lib/json/json.ts";
 import { snakeCase } from "../../lib/snake-case.ts";
 import type { FunctionTool } from "../chat/schema.ts";
+import { doneData } from "../chat/stream.ts";
 import type { NativeChange, NativeEncoder } from "../protocol.ts";
 import { saidBefore } from "../said-before.ts";
 import { isSeal } from "../seal.ts";
@@ -182,6 +183,8 @@ export function nativeEncoder(framing: Framing, list: boolean): NativeEncoder {
       events.push(framing.answer(JSON.stringify(fieldsBody(error))));
       close(events);
     },
+    // The format has no such word, and Google's clients can't read it.
+    shown: (event) => (event.data === doneData ? undefined : event),
     // https://github.com/googleapis/js-genai/blob/main/src/_api_client.ts (throwIfStreamErrorChunk): others pass unseen.
     knowsFault({ data }) {
       const code = numberOf(objectOf(objectOf(parseJson(data))?.["error"])?.["code"]) ?? 0;

@@ -13,6 +13,7 @@ import {
   textOf,
 } from "../../lib/json/json.ts";
 import type { FunctionTool } from "../chat/schema.ts";
+import { InvalidAnswer } from "../errors.ts";
 import type { NativeChange, NativeEncoder } from "../protocol.ts";
 import { saidBefore } from "../said-before.ts";
 import { isSeal } from "../seal.ts";
@@ -149,9 +150,11 @@ function isForeign(block: unknown): boolean {
 export const messagesNativeEncoder: NativeEncoder = {
   fault: (error, _last, events) => void events.push(errorEvent(error)),
   // Anthropic's clients drop what has another name than its type, or none of them.
-  nameOf({ event, data }) {
-    if (event !== "" && data.includes(`"type":"${event}"`)) return event;
-    return textOf(objectOf(parseJson(data))?.["type"]);
+  shown(event) {
+    if (event.event !== "" && event.data.includes(`"type":"${event.event}"`)) return event;
+    const type = textOf(objectOf(parseJson(event.data))?.["type"]);
+    if (type === undefined) throw new InvalidAnswer("an event without a type");
+    return type === event.event ? event : { ...event, event: type };
   },
   // Anthropic's clients look for the event's name, others for the type in its data.
   knowsFault({ event, data }) {

@@ -5,8 +5,10 @@
 import { derive, isObject, type JsonObject, listOf, objectOf, parseJson, textOf } from "../../lib/json/json.ts";
 import { formatSseEvent } from "../../lib/sse.ts";
 import type { Envelope, Message } from "../chat/schema.ts";
+import { doneData } from "../chat/stream.ts";
 import { textIn } from "../chat/texts.ts";
 import { calledIn } from "../chat/tools.ts";
+import { InvalidAnswer } from "../errors.ts";
 import type { NativeChange, NativeEncoder, NativeForm } from "../protocol.ts";
 import { isSeal } from "../seal.ts";
 import { errorMembers, inBothForms, responseError } from "./errors.ts";
@@ -33,21 +35,33 @@ export const native: NativeForm<ResponsesOptions> = {
       emit("response.failed", { response: responseObject({ error: { code, message } }, named, options, "failed") });
     },
     // OpenAI's clients read the type alone.
-    nameOf({ event, data }) {
-      if (event !== "" && data.includes(`"type":"${event}"`)) return event;
-      const told = objectOf(parseJson(data));
-      return told === undefined || textOf(told["type"]) !== undefined ? event : undefined;
+    shown(event) {
+      if (event.event !== "" && event.data.includes(`"type":"${event.event}"`)) return event;
+      if (event.data === doneData) return undefined;
+      if (textOf(objectOf(parseJson(event.data))?.["type"]) === undefined)
+        throw new InvalidAnswer("an event without a type");
+      return event;
     },
     knowsFault({ event, data }) {
       const told = objectOf(parseJson(data));
       return event !== "error" || (told !== undefined && (told["type"] ?? "error") === "error");
     },
-    passedFault({ data }) {
+    passedFault({ event, data }) {
       const whole = inBothForms(data);
-      return whole && formatSseEvent(whole, "error");
+      return whole === undefined ? failure(event, data) : formatSseEvent(whole, "error");
     },
   }),
 };
+
+/** A failed response behind an `error` event: some clients end in silence where the upstream left that out. */
+function failure(event: string, data: string): string | undefined {
+  const { type, sequence_number, response } = objectOf(parseJson(data)) ?? {};
+  if (type !== "response.failed") return undefined;
+  const error = errorMembers(objectOf(objectOf(response)?.["error"]) ?? {});
+  return (
+    formatSseEvent(JSON.stringify({ type: "error", sequence_number, ...error }), "error") + formatSseEvent(data, event)
+  );
+}
 
 const numberForm = /"sequence_number"\s*:\s*(\d{1,15})/;
 

@@ -87,6 +87,8 @@ export class AnthropicStream implements StreamDecoder {
     this.isRepetition = false;
     if (this.#finished) return none;
     if (event === "error") throw reportedError(data);
+    // Where data is lost, so are words; else it is a sign of life.
+    if (data === "" && event !== "" && !/^(message|content_block)_/.test(event)) return none;
     const parsed = eventIn(data);
     // Data lines are padded with spaces.
     if (isError(parsed)) throw errorFault(parsed, data.trim());

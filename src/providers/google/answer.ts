@@ -50,8 +50,8 @@ export class GoogleStreamDecoder implements StreamDecoder {
   }
 
   push({ data, event }: SseEvent): ChunkBody[] {
-    // The format has no such word; some proxies add it.
-    if (data === doneData) return [];
+    // The format has no such word; some proxies add it, or a sign of life.
+    if (data === doneData || (data === "" && event !== "" && event !== "error")) return [];
     const json = event === "error" ? reportedError(data) : jsonIn(data);
     const body = this.#reader.read(json, data);
     const usage = this.#reader.complete ? this.#reader.takeUsage() : undefined;

@@ -80,6 +80,8 @@ export class ResponsesStream implements StreamDecoder {
   push({ data, event: name }: SseEvent): ChunkBody[] {
     if (this.finished || data === doneData) return none;
     if (name === "error" && !isObject(parseJson(data))) throw new UpstreamFault(plainWords(data), 500);
+    // Where data is lost, so are words; else it is a sign of life.
+    if (data === "" && name !== "" && !name.startsWith("response.")) return none;
     const event = eventIn(data);
     const kind = name === "error" ? name : (textIn(event, "type") ?? name);
     if (kind === "error" || kind === "") return report(kind, event, data);

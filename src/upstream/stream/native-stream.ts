@@ -5,7 +5,7 @@
 import type { Sink } from "../../lib/flow.ts";
 import { formatSseEvent, type SseEvent, SseParser } from "../../lib/sse.ts";
 import type { ChunkBody, Usage } from "../../protocols/chat/schema.ts";
-import { ApiError, InvalidAnswer, readingError, UpstreamFault } from "../../protocols/errors.ts";
+import { ApiError, readingError, UpstreamFault } from "../../protocols/errors.ts";
 import type { NativeEncoder, NativeRewriting } from "../../protocols/protocol.ts";
 import type { StreamDecoder } from "../../providers/provider.ts";
 import type { UpstreamAnswer } from "../client.ts";
@@ -117,9 +117,11 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
     let chunk: ChunkBody | undefined;
     for (let at = 0; at < events.length; at += 1) {
       const event = events[at]!;
+      let shown: SseEvent | undefined;
       try {
         chunk = this.#observe(this.#decoder.push(event)) ?? chunk;
         if (this.#decoder.finished) this.#observe(this.#decoder.end());
+        shown = event.data === "" || encoder.shown === undefined ? nonEmpty(event) : encoder.shown(event);
       } catch (error) {
         this.#faultEvent = event;
         this.#count(at, chunk);
@@ -127,21 +129,15 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
         this.#fault(error);
         return;
       }
-      if (this.#decoder.isRepetition === true) {
+      if (this.#decoder.isRepetition === true || shown === undefined) {
         this.#rewrite();
         events = events.toSpliced(at, 1);
         at -= 1;
         continue;
       }
-      const name = encoder.nameOf === undefined ? event.event : encoder.nameOf(event);
-      if (name === undefined) {
-        this.#passTexts(events.slice(0, at));
-        this.#fault(new InvalidAnswer("an event without a type"));
-        return;
-      }
-      if (name !== event.event) {
+      if (shown !== event) {
         this.#rewrite();
-        events = events.with(at, { ...event, event: name });
+        events = events.with(at, shown);
       }
       this.#last = event;
       if (this.#decoder.finished) {
@@ -275,6 +271,9 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
     this.break(readingError(error, this.#answer.name), []);
   }
 }
+
+/** Clients can't read one without data, which is no event: https://html.spec.whatwg.org/multipage/server-sent-events.html */
+const nonEmpty = (event: SseEvent): SseEvent | undefined => (event.data === "" ? undefined : event);
 
 const hasId = ({ id }: SseEvent): boolean => id !== "";
 
