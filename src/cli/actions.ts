@@ -1,4 +1,4 @@
-/** What the commands do, beside serving: loaded when one is run, so that neither a start nor help waits for it. */
+/** The actions of commands, beside serving: loaded when one is run, so that neither a start nor help waits for it. */
 export { printOpenApi, printVersion } from "./about.ts";
 export { testAlerts } from "./alerts.ts";
 export { listBudgets, removeBudget, setBudget, topUpBudget } from "./budgets.ts";

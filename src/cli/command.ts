@@ -6,7 +6,7 @@ import type { Context, ExitCode } from "./context.ts";
 
 export const allFlags = ["config", "host", "port", "data", "personas", "workers"] as const satisfies (keyof Flags)[];
 
-/** What a command does: with its arguments, its options and itself, as commander gives them. */
+/** The function of a command: it gets its arguments, its options and the command itself, as commander gives them. */
 export type Action = (context: Context, ...given: never[]) => ExitCode | Promise<ExitCode>;
 
 /** Makes what commander calls of an action. */

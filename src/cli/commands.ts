@@ -23,7 +23,7 @@ import { type Act, type ActionName, allFlags, examples, late } from "./command.t
 import { shells } from "./completion.ts";
 import { type FlagName, reading } from "./help.ts";
 
-/** What a command takes, in the order of its help. Text stands behind the help. */
+/** Arguments and options of a command, in the order of its help. Text stands behind the help. */
 type Part = Argument | Option | string;
 
 /** The flags that most commands read. */

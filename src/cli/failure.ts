@@ -1,4 +1,4 @@
-/** What a command that failed says, and its exit code. */
+/** Reports a command that failed, and gives its exit code. */
 import { CommanderError } from "commander";
 import { KeyError } from "../auth/key-lookup.ts";
 import { withoutKeys } from "../auth/key-secret.ts";

@@ -7,14 +7,14 @@ import { printJson } from "./print-json.ts";
 
 const patienceMs = 3000;
 
-/** What `/health` answers. */
+/** The body of `/health`. */
 type Health = {
   readonly status: string;
   readonly checks: Readonly<Record<string, { readonly status: string; readonly message?: string }>>;
 };
 
 /**
- * On stdout what the server's `/health` tells: `ok`, or `degraded` and each check that is not well; on stderr why it can't be asked.
+ * Writes the server's `/health` on stdout: `ok`, or `degraded` and each check that is not well; on stderr why it can't be reached.
  * @returns 0 while it takes calls, as the status of `/health` says
  */
 export function checkHealth(context: Context, { json }: { readonly json?: boolean }): Promise<ExitCode> {
@@ -89,7 +89,7 @@ function unreachable(at: string, { name, code, message }: Error & { readonly cod
   return `The server at ${at} can't be asked (${code ?? message}).`;
 }
 
-/** Where a server that listens everywhere is found. */
+/** The host at which a server that listens everywhere is found. */
 function reachable(host: string): string {
   if (host === "0.0.0.0") return "127.0.0.1";
   const inner = host === "::" ? "::1" : host;

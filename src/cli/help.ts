@@ -13,7 +13,7 @@ export function reading(command: Command, names: readonly FlagName[]): Command {
   return command;
 }
 
-/** What a command reads of the program's flags. @param given all of them, as they stand on the command line */
+/** The program's flags that a command reads. @param given all of them, as they stand on the command line */
 export function flagsFor(command: Command, given: Flags): Flags {
   const names: readonly string[] = flagsRead.get(command) ?? [];
   return Object.fromEntries(Object.entries(given).filter(([name]) => names.includes(name)));
@@ -66,7 +66,7 @@ export function addHints(command: Command): void {
   for (const inner of command.commands) addHints(inner);
 }
 
-/** What to run to learn how a command is used. */
+/** Names the command line that shows how a command is used. */
 export function helpHint(command: Command): string {
   const words: string[] = [];
   for (let at: Command | null = command; at !== null; at = at.parent) words.unshift(at.name());

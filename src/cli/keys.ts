@@ -17,11 +17,11 @@ import { formatFields, formatTable } from "./table.ts";
 
 type KeyOptions = { readonly json?: boolean };
 type ChangeOptions = KeyOptions & {
-  /** Whether a very short beginning is enough. */
+  /** True if a very short beginning is enough. */
   readonly yes?: boolean;
 };
 type RotateOptions = ChangeOptions & {
-  /** How long the old key is taken too, in milliseconds. */
+  /** Milliseconds for which the old key is accepted too. */
   readonly grace?: number;
 };
 type UpdateOptions = ChangeOptions &
@@ -45,7 +45,7 @@ export function createKey(
     const file = join(config.data, firstKeyName);
     const [first, made] = await usingStore(config, async (store) => {
       const keys = await keysIn(store, config);
-      // As the first start would, which makes none once there is another.
+      // The first start makes none once there is another key.
       const created = [await keys.ensureFirstKey(file), await keys.create(spec)] as const;
       for (const one of created) if (one !== undefined) await recordKey(context, store, "create", undefined, one.key);
       return created;
@@ -117,7 +117,7 @@ function withKnownKeys(context: Context, use: Use): Promise<ExitCode> {
   return withStore(context, async (store, config) => use(await keysIn(store, config), config, store));
 }
 
-/** As the admin API does. */
+/** Writes the audit line that the admin API writes. */
 function recordKey(
   context: Context,
   store: Store,

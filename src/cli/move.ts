@@ -31,7 +31,7 @@ export function moveData(context: Context, options: MoveOptions): Promise<ExitCo
   });
 }
 
-/** What is not named is what the configuration names. @throws UsageError */
+/** Both places; the configuration names those that the command line does not. @throws UsageError */
 function placesOf({ data, store }: Config, { from, to }: MoveOptions, cwd: string): { from: Place; to: Place } {
   const named = (text: string): Place =>
     isAddress(text) ? { store: storeAt(text, store) } : { folder: resolve(cwd, text) };

@@ -22,12 +22,12 @@ export type LoadedPersonas = {
   readonly errors: readonly Diagnostic[];
   /** Absent: they are those in the executable. */
   readonly folder?: string;
-  /** Of their files, by their ids. */
+  /** Paths of their files, by their ids. */
   readonly paths: ReadonlyMap<string, string>;
   readonly from: string;
 };
 
-/** What a server would serve: those of the folder, or the ones in the executable where nobody named one and it holds none. */
+/** Loads the personas that a server would serve: those of the folder, or the ones in the executable where nobody named one and it holds none. */
 export async function loadPersonas({ io }: Context, { folder, isNamed }: Config["personas"]): Promise<LoadedPersonas> {
   const isThere = isNamed || io.isFolder(folder);
   const found = isThere ? await loadFolder(folder, personaFileWith(optionSchemas(providers))) : noPersonas;
@@ -127,7 +127,7 @@ export function unreachable(personas: readonly Persona[], config: Config): strin
   return personas.filter((persona) => modelInUse(persona, config) === undefined).map(({ id }) => id);
 }
 
-/** Of those that are set up, or compiled in. */
+/** Names of providers that are set up, or compiled in. */
 function providerNames(config: Config): ReadonlySet<string> {
   const local = providers.flatMap(({ kind, name }) => (kind === "local" ? name : []));
   return new Set([...local, ...config.providers.map(({ name }) => name)]);

@@ -124,7 +124,7 @@ function listFor({ io }: Context, { data }: Config): ListInUse {
 export type UpdateOptions = { readonly sha256?: string; readonly json?: boolean };
 
 /**
- * Shows what a list would change; takes it where its hash is given, which is told with the changes.
+ * Shows what a list would change; takes it where its hash is given, which is shown with the changes.
  * @param source a file, or an address
  */
 export function updatePrices(context: Context, source: string, { sha256, json }: UpdateOptions): Promise<ExitCode> {

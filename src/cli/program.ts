@@ -35,7 +35,7 @@ export async function run(args: readonly string[], io: Io): Promise<ExitCode> {
 }
 
 /**
- * Whether a command line can only start the server or ask for the version: it has long flags with their values alone. Where in
+ * True if a command line can only start the server or ask for the version: it has long flags with their values alone. Where in
  * doubt, it may be another.
  */
 function isStart([first, ...others]: readonly string[]): boolean {

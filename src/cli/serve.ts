@@ -16,7 +16,7 @@ import { CommandError, type Context, type ExitCode, loadFrom, withConfig } from 
 import { assertSqlite } from "./storage.ts";
 
 export type ServeOptions = {
-  /** Whether a database that is lost or damaged gives way to a new one. */
+  /** True if a database that is lost or damaged gives way to a new one. */
   readonly newDatabase?: boolean;
 };
 
@@ -24,13 +24,13 @@ export function serve(given: Context, { newDatabase }: ServeOptions = {}): Promi
   const files = new Set<string>();
   const context = recordingFiles(given, files);
   return withConfig(context, async (config) => {
-    // What only a server needs is not loaded for the other commands.
+    // The server is not loaded for the other commands.
     const { runServer } = await import("../server/run.ts");
     const { io } = context;
     const workerChannel = workerChannelOf(io);
     const telemetry = telemetryFrom(io);
     const isFirst = workerChannel === undefined && !io.env[parentVariable];
-    // What is started later, by this process, is to stop at a database that is lost while it runs.
+    // A process that this one starts later is to stop at a database that is lost while it runs.
     if (newDatabase && isFirst) await giveUp(io, config);
     const options = {
       build: buildInfo,

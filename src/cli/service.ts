@@ -99,9 +99,9 @@ export function showServiceStatus(
   const asked = root === "/" ? askManager() : {};
   const reason = unit === own ? unrunnable(context) : undefined;
   const problem = reason && `${reason}. ${elsewhere}`;
-  const told = { unit: path, state, ...(problem && { problem }), ...asked };
-  if (json) printJson(context.io, told);
-  else context.io.stdout.write(formatFields(told));
+  const status = { unit: path, state, ...(problem && { problem }), ...asked };
+  if (json) printJson(context.io, status);
+  else context.io.stdout.write(formatFields(status));
   return unit === own && problem === undefined ? 0 : 1;
 }
 
@@ -127,7 +127,7 @@ function placing(path: string, work: () => void): void {
   }
 }
 
-/** What systemd says of the service; nothing where it does not run. */
+/** Asks systemd for the state of the service; nothing where it does not run. */
 function askManager(): Record<string, string> {
   const systemctl = Bun.which("systemctl");
   if (systemctl === null) return { systemd: "not here" };

@@ -36,7 +36,7 @@ export function showUsage(
   const { io } = context;
   if (lines && !json && !csv) throw new UsageError("--lines are written by --csv or --json.");
   const question = { ...questionFrom(flags), ...Object.fromEntries(metadata.map(metadataFilter)) };
-  // A wrong question is told before anything is opened.
+  // A wrong question is refused before anything is opened.
   const { filter } = asked(question);
   return withStore(context, async (store, config) => {
     const keys = await keysIn(store, config);

@@ -38,7 +38,7 @@ export type ProviderConfig = {
   readonly timeouts: Timeouts;
   /** Tools that the provider does not know are left out, and do not refuse the call. */
   readonly unsupportedTools?: "drop" | undefined;
-  /** Whether the upstream may keep chat completions that are to be stored. */
+  /** True if the upstream may keep chat completions that are to be stored. */
   readonly upstreamStore?: true;
 };
 
@@ -56,7 +56,7 @@ export type PriceConfig = Frozen<Static<typeof PriceFile>>;
 /** The rates of models that no price is known of. */
 export type UnknownPriceConfig = Frozen<Static<typeof UnknownPriceFile>>;
 
-/** Where operators are alerted, and the secret that messages are signed with. */
+/** The addresses that messages to operators go to, and the secret that they are signed with. */
 export type AlertsConfig = { readonly urls: readonly string[]; readonly secret: string };
 
 type Settings = Filled<typeof ConfigFile>;
@@ -68,9 +68,9 @@ export type Config = Omit<Settings, "listen" | "data" | "store" | "personas" | "
   readonly listen: readonly ListenerConfig[];
   /** The data folder. */
   readonly data: string;
-  /** What is remembered beyond one machine; absent: SQLite in the data folder. */
+  /** The database of several machines; absent: SQLite in the data folder. */
   readonly store?: StoreConfig;
-  /** Where personas are. Those compiled into the executable take the place of a folder that nobody named and that holds none. */
+  /** The folder of personas. Those compiled into the executable take the place of one that nobody named and that holds none. */
   readonly personas: { readonly folder: string; readonly isNamed: boolean };
   /** Those that are set up, each name once. */
   readonly providers: readonly ProviderConfig[];

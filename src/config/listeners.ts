@@ -10,7 +10,7 @@ import type { ReadFile } from "./variables.ts";
 
 export type Address = ListenerConfig["address"];
 
-/** What the command line or the environment says about the one listener there is. */
+/** A value of the command line or the environment for the one listener there is. */
 export type Override = { readonly origin: Origin; readonly value: string };
 
 type ListenerContext = {
@@ -85,7 +85,7 @@ function fileError(path: string, readFile: ReadFile): string | undefined {
 }
 
 const form = "must be <host>:<port>, [<IPv6 address>]:<port> or unix:<path>";
-/** What fits into a socket's address, with its closing zero. Source: https://man7.org/linux/man-pages/man7/unix.7.html */
+/** Bytes that fit into a socket's address, with its closing zero. Source: https://man7.org/linux/man-pages/man7/unix.7.html */
 const maxSocketPath = 107;
 
 /** @returns a text when it is none: what is wrong with it, without its subject */

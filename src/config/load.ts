@@ -21,7 +21,7 @@ import { type AlertsFile, ConfigFile, StoreFile } from "./schema.ts";
 import { otherVariables, type Setting, settings } from "./settings.ts";
 import { type Environment, type ReadFile, Variables, withoutPlace } from "./variables.ts";
 
-/** As given on the command line, unchecked. */
+/** The flags of the command line, unchecked. */
 export type Flags = {
   readonly config?: string;
   readonly host?: string;
@@ -47,7 +47,7 @@ export type LoadedConfig = {
   readonly file?: string;
   /** Likely mistakes that do not prevent a start. */
   readonly warnings: readonly Diagnostic[];
-  /** What may well be meant, and is only said where somebody asks. */
+  /** Settings that may well be meant, and are only mentioned where somebody asks. */
   readonly hints: readonly Diagnostic[];
   /** By paths in the file's terms (`log.level`); absent: it is the default. */
   readonly origins: ReadonlyMap<string, Origin>;
@@ -231,7 +231,7 @@ class ConfigLoader {
     return { origin: fromVariable(variable), value };
   }
 
-  /** What relative paths of that key are from. */
+  /** The folder that relative paths of that key are from. */
   #folderOf(key: string): string {
     const { cwd } = this.#input;
     return this.#origins.get(key)?.where === "file" ? resolve(cwd, dirname(this.#source.file)) : cwd;

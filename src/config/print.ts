@@ -28,7 +28,7 @@ export function configJson({ config, origins }: Pick<LoadedConfig, "config" | "o
   return { ...values, origins: Object.fromEntries(originsIn(values, [], origins)) };
 }
 
-/** Of each value that is printed. A mapping has none, but for an empty one; its parts have. */
+/** The origin of each value that is printed. A mapping has none, but for an empty one; its parts have. */
 function originsIn(value: unknown, path: readonly PathPart[], origins: LoadedConfig["origins"]): [string, Origin][] {
   const isMapping =
     typeof value === "object" && value !== null && !Array.isArray(value) && Object.keys(value).length > 0;

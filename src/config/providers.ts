@@ -20,11 +20,11 @@ type ProviderContext = {
   /** Records where a value came from. */
   readonly setOrigin: (path: readonly PathPart[], from: string) => void;
   readonly warn: (diagnostic: Diagnostic) => void;
-  /** What most operators did not mean, though nothing is wrong with it. */
+  /** Reports what most operators did not mean, though nothing is wrong with it. */
   readonly hint: (path: readonly PathPart[], message: string) => void;
 };
 
-/** What the file says of a provider. */
+/** A provider's entry in the file. */
 type Entry = Partial<Filled<typeof ProviderFile>>;
 
 /** Those of the file in its order, then those of the environment. */
@@ -158,7 +158,7 @@ function lookUp(environment: RemoteEntry["environment"], variables: Variables): 
   };
 }
 
-/** What the environment says of an account's options. */
+/** An account's options in the environment. */
 function optionsFound(
   { apiKey, isToken, options }: LookedUp,
   entry: Entry,

@@ -3,5 +3,5 @@ import type { PathPart } from "../lib/schema-errors.ts";
 /** Reports a validation error. @param message a sentence without its subject, which is the value at the path */
 export type Report = (path: readonly PathPart[], message: string) => void;
 
-/** Where a value came from: a place in the file, a variable, a flag. */
+/** The origin of a value: a place in the file, a variable, a flag. */
 export type Origin = { readonly where: "file" | "environment" | "command line"; readonly name: string };

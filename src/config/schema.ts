@@ -1,5 +1,5 @@
 /**
- * What `troupe.yaml` may hold. Each default stands beside its field; the environment variables, the JSON Schema and the
+ * The schema of `troupe.yaml`. Each default stands beside its field; the environment variables, the JSON Schema and the
  * tables in docs/settings.md are made from this.
  */
 
@@ -104,7 +104,7 @@ const DatabaseAddress = text(
   "`postgres://<user>:<password>@<host>:<port>/<database>`; better `${NAME}` than the password itself.",
 );
 
-/** Of `store`, where it is a mapping. */
+/** The mapping that `store` may be. */
 export const StoreFile = Type.Object(
   {
     url: DatabaseAddress,

@@ -10,7 +10,7 @@ export type ReadFile = (path: string) => string | undefined;
 export type Found = { readonly value: string; readonly from: string };
 
 export class Variables {
-  /** Of the look-ups so far. */
+  /** Errors of the look-ups so far. */
   readonly errors: Diagnostic[] = [];
   readonly #env: Environment;
   readonly #readFile: ReadFile;
@@ -36,7 +36,7 @@ export class Variables {
     return undefined;
   }
 
-  /** Whether it was looked up. */
+  /** True if it was looked up. */
   knows(name: string): boolean {
     return this.#found.has(name);
   }

@@ -1,10 +1,10 @@
-/** The version of a configuration, by which nodes tell whether they serve the same. */
+/** The version of a configuration, by which nodes compare what they serve. */
 import { canonical } from "../lib/json/canonical.ts";
 import { versionOf } from "../lib/version-of.ts";
 import { fileFrom } from "./as-file.ts";
 import type { Config } from "./config.ts";
 
-/** Where a node is and what it has there: each may have its own. */
+/** Settings that each node may have its own of. */
 const ownToNodes = ["listen", "data", "store", "coordination", "personas", "workers", "log"];
 
 /** It is asked for whenever somebody looks at a node's health; a configuration never changes. */

@@ -8,7 +8,7 @@ import type { FinishedCall, IdempotencyRecord } from "../store/store.ts";
 import type { StreamEnd, WholeAnswer } from "../upstream/answer.ts";
 
 type Failure = {
-  /** Of an answer that is not 2xx, what stands beside its status, headers and body. */
+  /** The facts of an answer that is not 2xx beside its status, headers and body. */
   readonly answered?: Pick<WholeAnswer, "error" | "provider" | "format">;
   /** An error of our own. */
   readonly thrown?: ErrorRecord;
@@ -51,7 +51,7 @@ export function takeFailure(headers: Record<string, string>): Failure | undefine
   return failure === undefined ? undefined : (JSON.parse(failure) as Failure);
 }
 
-/** How the events of a finished record end. @throws ApiError */
+/** The end of a finished record's events. @throws ApiError */
 export function endOf({ expiresAt, headers }: Pick<IdempotencyRecord, "expiresAt" | "headers">): StreamEnd {
   if (expiresAt !== expired) return "finished";
   const thrown = takeFailure(JSON.parse(headers ?? "{}"))?.thrown;

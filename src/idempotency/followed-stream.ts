@@ -20,7 +20,7 @@ export class FollowedStream {
   /** Nobody was there when it was last asked for. */
   isUnanswered = false;
   isOver = false;
-  /** How many events the stored answer has, once it is stored. */
+  /** Number of events of the stored answer, once it is stored. */
   total: number | undefined;
   readonly #from: number;
   /** The latest events. */
@@ -73,7 +73,7 @@ export class FollowedStream {
       case "head":
         if (entry.headers !== undefined && this.headers === undefined) {
           this.headers = entry.headers;
-          // What comes before the first event that is wanted need not be read.
+          // Events before the first one that is wanted need not be read.
           if (this.#from > this.place[0]) this.place = [this.#from, 0];
         }
         return;

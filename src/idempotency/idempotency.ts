@@ -30,9 +30,9 @@ export type Claim = CallName & { readonly fingerprint: string };
 
 export type IdempotentAnswer = {
   readonly answer: Answer<RecordedEvents>;
-  /** Whether the answer comes from the stored record of a finished call. */
+  /** True if the answer comes from the stored record of a finished call. */
   readonly replayed: boolean;
-  /** Whether this caller joined a call that was still running. */
+  /** True if this caller joined a call that was still running. */
   readonly joined: boolean;
 };
 
@@ -114,7 +114,7 @@ export class Idempotency {
     return this.#runs.size;
   }
 
-  /** What is known of live streams; undefined where no server carries them. */
+  /** The state of live streams; undefined where no server carries them. */
   get live(): Pick<LiveRuns, "isConnected" | "counts"> | undefined {
     return this.#live;
   }
@@ -202,7 +202,7 @@ export class Idempotency {
     return this.#read(found, 0, signal);
   }
 
-  /** Whether a call runs, in any process. @throws ApiError storage_unavailable */
+  /** True if a call runs, in any process. @throws ApiError storage_unavailable */
   async runs(id: CallName): Promise<boolean> {
     if (this.#runs.has(keyOf(id))) return true;
     const found = await needsStorage(() => this.#rows.find(id.scope, id.requestId));
@@ -232,7 +232,7 @@ export class Idempotency {
     await this.#live?.close();
   }
 
-  /** Whether another process may take over a call of this one while it lives. */
+  /** True if another process may take over a call of this one while it lives. */
   get #canLapse(): boolean {
     return this.#rows.leaseTerms.lapseMs !== undefined;
   }
@@ -275,7 +275,7 @@ export class Idempotency {
       const isHeld = this.#rows.holds(lease);
       if (this.#closed || clientSignal.aborted || !isHeld) {
         await this.#release(lease);
-        // As after a pause of this process: another one may have claimed the id, and call.
+        // This process may have been paused: another one may have claimed the id, and call.
         if (!isHeld) return undefined;
         clientSignal.throwIfAborted();
         throw ApiError.unavailable("draining", "The server is shutting down.");

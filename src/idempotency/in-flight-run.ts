@@ -28,11 +28,11 @@ import { interrupted, tooLarge, unsaved } from "./run-errors.ts";
 import type { UnreadPace } from "./unread-pace.ts";
 
 export type InFlightRunOptions = RecordRules & {
-  /** Whether the call runs on after its last reader disconnects. */
+  /** True if the call runs on after its last reader disconnects. */
   readonly finishAfterDisconnect: boolean;
   /** Paces the run while it has no reader. */
   readonly pace: UnreadPace;
-  /** How long a finished answer that can't be stored is held back while its lease may hold; 0: it is given at once. */
+  /** Longest time for which a finished answer that can't be stored is held back while its lease may hold; 0: it is given at once. */
   readonly holdBackMs: number;
   readonly clock: Clock;
   /** Called once, at the end. */
@@ -43,7 +43,7 @@ export type InFlightRunOptions = RecordRules & {
  * `stored`: the record is complete. `pending`: finished, but the write failed. `released`: the id is to be released. `lost`:
  * the lease was lost.
  *
- * Where leases can lapse, the readers of a pending answer get an error: another process may call anew, and its answer then counts.
+ * The readers of a pending answer get an error where leases can lapse: another process may call anew, and its answer then counts.
  */
 export type RunEnd = Saved | "released";
 
@@ -61,7 +61,7 @@ export class InFlightRun {
   #watched = false;
   readonly #record: RecordWriter;
   #events: Pulled<Events, LastEvents> | undefined;
-  /** How many events readers may see: all but the last ones until the answer is stored. */
+  /** Number of events that readers may see: all but the last ones until the answer is stored. */
   #count = 0;
   #step: Promise<void> | undefined;
   #driving = false;
@@ -71,7 +71,7 @@ export class InFlightRun {
   #failure: unknown;
   #over = false;
   #how: RunEnd | undefined;
-  /** Of a call that readers on other nodes asked for. */
+  /** Present once readers on other nodes asked for the call. */
   #publisher: LivePublisher | undefined;
 
   constructor(id: Lease, fingerprint: string, rows: RunRepository, rules: InFlightRunOptions) {
@@ -90,7 +90,7 @@ export class InFlightRun {
     this.#opened.catch(() => {});
   }
 
-  /** Whether the call has ended; a run that is still found then has its write pending. */
+  /** True if the call has ended; a run that is still found then has its write pending. */
   get isOver(): boolean {
     return this.#over;
   }
@@ -169,7 +169,7 @@ export class InFlightRun {
 
   /**
    * Aborts the upstream call because the lease is lost and another process may repeat it; readers get an error. Not once the end
-   * is being written: its record does not run any more, and the write itself tells whether the lease held.
+   * is being written: its record does not run any more, and the write itself returns whether the lease held.
    */
   lose(): void {
     if (this.#over || this.#closing) return;
@@ -349,7 +349,7 @@ export class InFlightRun {
     if (this.#events !== undefined && !this.#driving) void this.#drive();
   }
 
-  /** Whether it is read in other processes, as far as is known. */
+  /** True if it is read in other processes, as far as is known. */
   get #hasOthers(): boolean {
     return this.#watched || this.#publisher?.isAskedFor === true;
   }

@@ -9,17 +9,17 @@ import { joinEvents } from "./recorded-events.ts";
 
 /** The call that is published. */
 export type PublishedRun = {
-  /** Whether its lease may still hold. */
+  /** True if its lease may still hold. */
   isHeld(): boolean;
   /** JSON object; undefined until the upstream has answered with a stream. */
   headers(): string | undefined;
   /** Events before that number are in the store. */
   floor(): number;
-  /** How many events others may see. */
+  /** Number of events that others may see. */
   count(): number;
   /** Held events from that number on. */
   held(from: number): readonly string[];
-  /** How it ended: with how many stored events, or in another way. */
+  /** Number of stored events, once it has ended; "otherwise": it ended without a stored answer. */
   end(): number | "otherwise" | undefined;
 };
 
@@ -41,7 +41,7 @@ export class LivePublisher {
   readonly #now: () => number;
   #generation = 0;
   #hasBegun = false;
-  /** Whether the stream has the headers. */
+  /** True if the stream has the headers. */
   #isOpen = false;
   #published = 0;
   #bytes = 0;
@@ -65,12 +65,12 @@ export class LivePublisher {
     this.#askedAt = now();
   }
 
-  /** Whether somebody has asked for it lately. */
+  /** True if somebody has asked for it lately. */
   get isAskedFor(): boolean {
     return this.#now() - this.#askedAt <= askedForMs;
   }
 
-  /** Whether publishing fails at the moment, and others need the store. */
+  /** True if publishing fails at the moment, and others need the store. */
   get isFailing(): boolean {
     return this.#isFailing;
   }
@@ -177,7 +177,7 @@ export class LivePublisher {
   }
 
   #fail(error: unknown): void {
-    // What was sent may have come.
+    // The entry that was sent may have come.
     this.#isChecking = true;
     this.#triesAt = this.#now() + backOffMs;
     this.#runs.publishFailed(error);
@@ -199,7 +199,7 @@ export class LivePublisher {
   }
 }
 
-/** As many of the first events as an entry holds; none where the first one is too long. */
+/** The first events, as many as an entry holds; none where the first one is too long. */
 function firstOf(events: readonly string[]): readonly string[] {
   let bytes = 0;
   for (const [at, event] of events.entries()) {

@@ -14,12 +14,12 @@ import { splitText } from "./recorded-events.ts";
 
 /** A holder that was asked for a stream is waited for so long. */
 const answerMs = 300;
-/** How often it is asked again: while it answers, and while it does not. */
+/** Interval at which it is asked again: while it answers, and while it does not. */
 const askAgainMs = 5_000;
 const askUnansweredMs = 1_000;
 /** A node that has just claimed its first call is found a moment later. */
 const askSoonMs = 100;
-/** How often the node says that it listens, and what has to be asked is asked. */
+/** Interval at which the node says that it listens, and what has to be asked is asked. */
 const heartbeatMs = 1_000;
 const heartbeatsBetweenListens = 2;
 /** Messages to itself that a node may miss before it reads its inbox from the beginning. */
@@ -80,7 +80,7 @@ export class LiveRuns {
     this.#node = clock.newId();
   }
 
-  /** Whether the server answers. */
+  /** True if the server answers. */
   get isConnected(): boolean {
     return this.#isConnected === true;
   }
@@ -144,7 +144,7 @@ export class LiveRuns {
     }
   }
 
-  /** Whether a stream may be published now: not right after a failure. */
+  /** True if a stream may be published now: not right after a failure. */
   get mayPublish(): boolean {
     return !this.#isClosed && this.#clock.monotonic() >= this.#backOffUntil;
   }
@@ -168,7 +168,7 @@ export class LiveRuns {
       this.#log?.warn("a stream can't be published live; other nodes read it from the database", { error });
   }
 
-  /** Whether what comes next can be relied on to come live, or an answer of the holder is waited for. */
+  /** True if what comes next can be relied on to come live, or an answer of the holder is waited for. */
   isFollowing(followed: FollowedStream): boolean {
     return !followed.isOver && (followed.hasCome ? this.isConnected : this.waitMs(followed) > 0);
   }
@@ -254,7 +254,7 @@ export class LiveRuns {
       await this.streams.listen(this.#node, this.#owner);
       this.#isWritable = true;
     } catch (error) {
-      // Where it is away, who waits for it notices.
+      // The reader notices a server that is away.
       if (!(error instanceof StorageError) || error.kind === "away" || error.kind === "busy") return;
       const isNews = this.#isWritable;
       this.#isWritable = false;

@@ -1,9 +1,9 @@
-/** What could not be written when a run ended: its answer, from which retries are answered until it is stored, or its release. */
+/** Writes that failed when a run ended: its answer, from which retries are answered until it is stored, or its release. */
 import type { Clock } from "../lib/clock.ts";
 import type { Lease, RunRepository } from "../store/store.ts";
 import type { InFlightRun } from "./in-flight-run.ts";
 
-/** How long answers are held that readers were given. */
+/** Longest time for which answers are held that readers were given. */
 const givenMs = 60_000;
 /** The same where no reader was given the answer, as another process may take the call over meanwhile. */
 const ungivenMs = 10 * 60_000;
@@ -16,7 +16,7 @@ export class PendingWrites {
   readonly #clock: Clock;
   /** By scope and request id. `until` is a monotonic reading. */
   readonly #answers = new Map<string, { readonly run: InFlightRun; readonly until: number }>();
-  /** Where leases lapse, the store releases by itself. */
+  /** Empty where leases lapse, as the store then releases by itself. */
   readonly #leases = new Set<Lease>();
 
   constructor(rows: RunRepository, clock: Clock) {

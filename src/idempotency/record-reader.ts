@@ -27,9 +27,9 @@ export type RecordReaderOptions = {
   readonly onClosed: (reader: RecordReader) => void;
 };
 
-/** How often the record is read while events come live. */
+/** Interval at which the record is read while events come live. */
 const checkMs = 1_000;
-/** Where nothing came live for so long, such a check reads events too that the store may have. */
+/** After this time without an event that came live, such a check reads events too that the store may have. */
 const silentMs = 300;
 
 export class RecordReader {
@@ -40,7 +40,7 @@ export class RecordReader {
   #checkedAt: number;
   #isChecking = false;
   #isGone = false;
-  /** Of checks, while events come live. */
+  /** The failure of checks while events come live. */
   #failure: { readonly error: unknown; readonly since: number } | undefined;
   /** Events that a check found. */
   #stored: { readonly firstId: number; readonly events: string[] } | undefined;
@@ -66,7 +66,7 @@ export class RecordReader {
     signal.addEventListener("abort", this.#close, { once: true });
   }
 
-  /** Whether it is read live, as far as is known. */
+  /** True if it is read live, as far as is known. */
   get isLive(): boolean {
     return this.#followed !== undefined && this.#isLive;
   }
@@ -166,7 +166,7 @@ export class RecordReader {
   };
 
   #isAll(next: number): boolean {
-    // Of a stream that was not kept nothing but its error is left.
+    // Nothing but its error is left of a stream that was not stored.
     if (this.#record.state === "finished" && this.#record.events === null) return true;
     const total = this.#followed?.total ?? (this.#record.state === "finished" ? this.#record.events : undefined);
     return total != null && next >= total;
@@ -191,7 +191,7 @@ export class RecordReader {
     return stored?.firstId === next ? stored.events : undefined;
   }
 
-  /** Whether what comes next is waited for live. */
+  /** True if what comes next is waited for live. */
   #isReadLive(next: number | undefined): boolean {
     const followed = this.#followed;
     if (followed === undefined || followed.isOver || this.#record.state !== "running") return false;
@@ -208,7 +208,7 @@ export class RecordReader {
       if (this.#failure !== undefined) this.#failLate(this.#failure);
       return;
     }
-    // What a stream leaves out is there already.
+    // Events that a stream leaves out are there already.
     if (this.#gapAt !== next) await this.#watch();
     await this.#check(next, true);
     if (this.#hasNews(next)) return;

@@ -17,12 +17,12 @@ export type RecordRules = {
   expiresAt(): number;
 };
 
-/** How the last write of a record ended: `lost`: the lease was lost. */
+/** The result of a record's last write. `lost`: the lease was lost. */
 export type Saved = "stored" | "pending" | "lost";
 
 /** Held events beyond this size are spilled to the store while the stream runs. */
 const heldBytes = 64 * 1024;
-/** How much of a stream is held while it can't be spilled; more than that is not stored. */
+/** Maximum size of a stream that is held while it can't be spilled; a longer one is not stored. */
 const maxUnspilledBytes = 1024 * 1024;
 /** A larger answer is written in pieces, each in its own turn of the event loop: a megabyte at once takes 5 to 50 ms. */
 const pieceBytes = 256 * 1024;
@@ -47,7 +47,7 @@ export class RecordWriter {
   #spilledSize = 0;
   #spilledBytes = 0;
   /**
-   * How many of the held events were in a spill that failed. It may come through at any time, and would take out of the store what
+   * Number of held events that were in a spill that failed. It may come through at any time, and would take out of the store what
    * a longer one has written meanwhile: so it is sent again as it was.
    */
   #unsure = 0;
@@ -75,12 +75,12 @@ export class RecordWriter {
     return this.#spilledSize + this.heldSize;
   }
 
-  /** Whether more events should be spilled before others are held. */
+  /** True if more events should be spilled before others are held. */
   get isFull(): boolean {
     return this.heldSize >= heldBytes;
   }
 
-  /** Whether all of the stream can be stored. */
+  /** True if all of the stream can be stored. */
   get fits(): boolean {
     return !this.isUnstorable && this.size <= this.#rules.recordBytes;
   }

@@ -8,7 +8,7 @@ export function interrupted(): ApiError {
   );
 }
 
-/** Of an answer that is complete and waits to be stored. */
+/** The answer is complete and waits to be stored. */
 export function unsaved(): ApiError {
   return ApiError.unavailable(
     "storage_unavailable",

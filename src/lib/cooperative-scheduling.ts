@@ -3,7 +3,7 @@
 const waiting: (() => void)[] = [];
 let begun = 0;
 
-/** How many slices have begun since the start. */
+/** Number of slices that have begun since the start. */
 export const slicesBegun = (): number => begun;
 
 /**

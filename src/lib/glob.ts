@@ -1,4 +1,4 @@
-/** Whether some text that begins like this matches. */
+/** True if some text that begins like this matches. */
 export function globReaches(glob: string, beginning: string): boolean {
   const [literal = "", ...more] = glob.split("*");
   return literal.startsWith(beginning) || (more.length > 0 && beginning.startsWith(literal));

@@ -44,11 +44,11 @@ export type Processes = {
   signal(id: number, name: Signal): void;
 };
 
-/** What the machine allows. */
+/** The machine's means. */
 export type Machine = {
-  /** How many threads can run at once. */
+  /** Number of threads that can run at once. */
   readonly cores: number;
-  /** Whether several processes can share a port evenly. */
+  /** True if several processes can share a port evenly. */
   readonly sharesPorts: boolean;
 };
 

@@ -4,7 +4,7 @@
  */
 import { type TSchema, Type } from "@sinclair/typebox";
 
-/** What a key must be: a regular expression over all of it, and the same in words ("must be …"), for messages and editors. */
+/** The form of a key: a regular expression over all of it, and the same in words ("must be …"), for messages and editors. */
 type KeyRule = { readonly pattern: string; readonly message: string };
 
 /** @returns the rule of keys that may hold anything */

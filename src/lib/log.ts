@@ -15,7 +15,7 @@ export interface Logger {
   readonly dropped: number;
 }
 
-/** Where lines go: `Bun.stderr.writer()`, or a test's own. */
+/** The destination of lines: `Bun.stderr.writer()`, or a test's own. */
 export type LogSink = { write(text: string): unknown; flush(): unknown };
 
 type LogOptions = {
@@ -27,7 +27,7 @@ type LogOptions = {
 const ranks: Record<LogLevel, number> = { debug: 10, info: 20, warn: 30, error: 40 };
 /** Beyond this much unread text, lines are dropped and counted: a stuck reader must not fill the memory. */
 const maxPending = 1024 * 1024;
-/** In UTF-16 code units. What is longer is cut: a line that is lost tells nothing. */
+/** In UTF-16 code units. A longer line is cut, as a lost one would be of no use. */
 const maxLineLength = 64 * 1024;
 const flushAfterMs = 50;
 /** So much is written at once: what is held for longer leaves the processor's cache, and costs more than the writing. */
@@ -55,7 +55,7 @@ const loggerOf = (write: WriteLine, flush: () => Promise<void>, dropped: () => n
   },
 });
 
-/** What the system writes to a pipe in one piece, even if several processes write to it. Source: pipe(7), PIPE_BUF */
+/** Bytes that the system writes to a pipe in one piece, even if several processes write to it. Source: pipe(7), PIPE_BUF */
 const wholePiece = 4096;
 
 /** For a sink that several processes share: no line is torn apart by another's, unless it alone is longer than a piece. */
@@ -128,7 +128,7 @@ export function createLogger(sink: LogSink, options: LogOptions): Logger {
 
 type LineWriter = (now: number, level: LogLevel, message: string, fields: LogFields) => string;
 
-/** How long one field may be where the whole line is too long, in the order in which they are tried. */
+/** Maximum lengths of one field where the whole line is too long, in the order in which they are tried. */
 const fieldLengths = [16_384, 4096, 1024, 256, 64];
 
 /** A line of at most `maxLineLength`: its longest fields are cut, as little as will do. */
@@ -173,7 +173,7 @@ const secretPatterns = new RegExp(secretPattern, "g");
 /** A shorter text holds none of them. */
 const minSecret = "trp_".length + 6;
 
-/** Whether the fields can be written as they are: that goes for nearly all lines, and saves a copy. */
+/** True if the fields can be written as they are: that goes for nearly all lines, and saves a copy. */
 function isHarmless(fields: LogFields): boolean {
   for (const name in fields) {
     const value = fields[name];
@@ -210,11 +210,11 @@ function timeText(now: number): string {
 /** Deeper causes are left out: a chain may be long, or run in a circle. */
 const maxCauses = 8;
 
-/** Of the clients of servers, and of the system, about the way to them and about disks. */
+/** Codes of the clients of servers, and of the system, about connections and disks. */
 const outageCodes =
   /^(?:ERR_(?:POSTGRES|REDIS)_(?:CONNECTION|IDLE|LIFETIME)|E(?:CONN|HOST|NET|TIMEDOUT|PIPE|NOSPC|DQUOT|ROFS|IO$))/;
 
-/** Whether it tells of a server, a disk or the way there that fails: then its message says all, and comes again as long as that lasts. */
+/** True if a server, a disk or a connection fails: then the message says all, and comes again as long as that lasts. */
 function isOutage(error: Error & { readonly isOutage?: unknown; readonly code?: unknown }): boolean {
   return error.isOutage === true || (typeof error.code === "string" && outageCodes.test(error.code));
 }

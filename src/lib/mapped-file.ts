@@ -1,7 +1,7 @@
 /** Memory-mapped files of a fixed size, shared by several processes. */
 import { closeSync, linkSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
 
-/** Whether files can be mapped on this platform. Source: https://bun.com/reference/bun/mmap */
+/** True if files can be mapped on this platform. Source: https://bun.com/reference/bun/mmap */
 export const canMapFiles = process.platform !== "win32";
 
 /** @returns the file's bytes, as all who map it see them. @throws the file system's errors */

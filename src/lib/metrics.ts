@@ -4,7 +4,7 @@
  */
 import { truncate } from "./truncate.ts";
 
-/** How the values of several processes become one. */
+/** The function by which the values of several processes become one. */
 export type Aggregate = "sum" | "min" | "max";
 
 /** One metric with all its series; a snapshot of them survives JSON. */

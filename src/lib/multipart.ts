@@ -12,17 +12,17 @@ export class MultipartFault extends Error {
 }
 
 const maxHeadBytes = 16 * 1024;
-/** Of the field that is replaced. */
+/** Maximum size of the field that is replaced. */
 const maxValueBytes = 1024;
 const headEnd = "\r\n\r\n";
-/** Of fields that are no files and no lists. */
+/** Maximum number of fields that are no files and no lists. */
 const maxFields = 256;
 
 type State = "between" | "head" | "value" | "body" | "end";
 
 /** @returns the boundary that a content type names; undefined where it is no form */
 export function boundaryOf(contentType: string | null): string | undefined {
-  // Of several a server takes the first, or the last.
+  // A server takes the first of several, or the last.
   const [, quoted, plain] =
     /^\s*multipart\/form-data\s*;(?:(?!boundary).)*\bboundary=(?:"([^"]{1,70})"|([^\s;"]{1,70}))(?!.*boundary)/i.exec(
       contentType ?? "",
@@ -38,7 +38,7 @@ export class MultipartField {
   readonly #fields = new Set<string>();
   readonly #replace: (value: string) => string;
   #state: State = "body";
-  /** What is not decided yet. A form begins as if a line had ended before it. */
+  /** Bytes that are not decided yet. A form begins as if a line had ended before it. */
   #rest: Buffer = Buffer.from("\r\n");
   /** Bytes of it that are still to be taken off again. */
   #excess = 2;

@@ -1,6 +1,6 @@
 /** Percent-encoding as a server in between may undo it, more than once. */
 
-/** As often as it is undone. */
+/** Maximum number of times that it is undone. */
 const maxDecoding = 4;
 
 /** @returns the text once nothing is left to be decoded; undefined where that has no end, or what it holds can't be decoded */

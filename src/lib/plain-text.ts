@@ -3,7 +3,7 @@
  * https://www.postgresql.org/docs/current/datatype-character.html
  */
 
-/** Whether it holds no control character, and no half of a pair: what names something has neither. */
+/** True if it holds no control character, and no half of a pair: what names something has neither. */
 export const isPlainText = (text: string): boolean => !/[\p{Cc}\p{Cs}]/u.test(text);
 
 /** The same text, as every store can keep it. */

@@ -1,4 +1,4 @@
-/** Whether two lists have the same members in the same order. @param isSame absent: `===` */
+/** True if two lists have the same members in the same order. @param isSame absent: `===` */
 export function isSameList<T>(
   a: readonly T[],
   b: readonly T[],

@@ -15,7 +15,7 @@ export type SchemaError = {
   readonly path: readonly PathPart[];
   /** A sentence without the path: "must be a number from 0 to 2". */
   readonly message: string;
-  /** Of an unknown key: those that may stand in its place. */
+  /** Keys that may stand in the place of an unknown one. */
   readonly known?: readonly string[];
 };
 
@@ -188,7 +188,7 @@ function kindFits(schema: TSchema, value: unknown): boolean {
   }
 }
 
-/** Whether the variant's own keys are there, which tells variants without a tag apart. */
+/** True if the variant's own keys are there, which distinguishes variants without a tag. */
 const hasRequired = ({ required }: TSchema, value: unknown): boolean =>
   Array.isArray(required) && isObject(value) && required.every((key: string) => Object.hasOwn(value, key));
 

@@ -22,7 +22,7 @@ export class SseOverflow extends Error {
 }
 
 /** The most characters of JSON outside of any field that are looked at. */
-const maxStray = 64 * 1024;
+const maxBare = 64 * 1024;
 
 /** The name of a `data` field behind something else. */
 const damagedData = /[^\w-]data$/;
@@ -44,14 +44,14 @@ export class SseParser {
   #data: string | undefined;
   #dataLength = 0;
   /** Lines of a JSON text that stands in no field, as far as they have come. */
-  #stray = "";
+  #bare = "";
 
   /** @param limit the most characters one event may hold */
   constructor(limit = 64 * 1024 * 1024) {
     this.#limit = limit;
   }
 
-  /** Whether the next bytes begin an event. */
+  /** True if the next bytes begin an event. */
   get isBetweenEvents(): boolean {
     const isOpen = this.#rest !== "" || this.#data !== undefined || this.#event !== "";
     return !isOpen && !this.#skipLineFeed && !this.#splitsCharacter;
@@ -144,7 +144,7 @@ export class SseParser {
         // Bytes that got before a field's name took its words away: as the data of an event it can't be read, which breaks the stream.
         if (damagedData.test(buffer.slice(start, nameEnd)))
           events.push({ event: "", data: buffer.slice(start, end), id: "" });
-        else this.#strayLine(buffer.slice(start, end), events);
+        else this.#bareLine(buffer.slice(start, end), events);
     }
   }
 
@@ -152,17 +152,17 @@ export class SseParser {
    * Some upstreams break off with an error as bare JSON, over several lines: that counts as an event too.
    * Source: https://github.com/googleapis/python-genai/blob/main/google/genai/_api_client.py ("it comes line by line")
    */
-  #strayLine(line: string, events: SseEvent[]): void {
-    if (this.#stray === "" && !/^[{[]/.test(line)) return;
-    const text = this.#stray === "" ? line : `${this.#stray}\n${line}`;
-    this.#stray = text.length > maxStray ? "" : text;
-    if (!/^[{[}\]]/.test(line) || parseJson(this.#stray) === undefined) return;
+  #bareLine(line: string, events: SseEvent[]): void {
+    if (this.#bare === "" && !/^[{[]/.test(line)) return;
+    const text = this.#bare === "" ? line : `${this.#bare}\n${line}`;
+    this.#bare = text.length > maxBare ? "" : text;
+    if (!/^[{[}\]]/.test(line) || parseJson(this.#bare) === undefined) return;
     events.push({ event: "", data: text, id: "" });
-    this.#stray = "";
+    this.#bare = "";
   }
 }
 
-/** Whether an event that began its last line may have come to the line's end. */
+/** True if an event that began its last line may have come to the line's end. */
 function isWhole({ data }: SseEvent): boolean {
   return data !== "" && (!/^[{[]/.test(data) || /^\[[A-Z]+\]$/.test(data) || parseJson(data) !== undefined);
 }

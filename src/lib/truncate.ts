@@ -1,6 +1,6 @@
 /** Truncates text of callers wherever it is stored, counted, logged or quoted. */
 
-/** How much of a caller's text, in UTF-16 code units, stands in a message, a log field, a span or a metric's label. */
+/** Maximum length of a caller's text, in UTF-16 code units, in a message, a log field, a span or a metric's label. */
 export const maxQuoted = 256;
 
 /** @returns the text, or its beginning and an ellipsis, together at most `max` long; no character is cut in two */

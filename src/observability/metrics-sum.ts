@@ -22,7 +22,7 @@ export class MetricsSum {
     this.#past = sumOf([this.#past, growing]);
   }
 
-  /** As Prometheus' text. @param own of the process that asks */
+  /** Renders the sums as Prometheus' text. @param own of the process that asks */
   render(own: Snapshot): string {
     return renderPrometheus(sumOf([own, ...this.#latest.values(), this.#past]));
   }

@@ -5,7 +5,7 @@
 import { BoundedLabels, Registry, type SampledTable } from "../lib/metrics.ts";
 import { prometheusContentType, renderPrometheus } from "./prometheus.ts";
 
-/** How many models that the operator names nowhere have series of their own: callers choose names freely. */
+/** Number of models with series of their own that the operator names nowhere: callers choose names freely. */
 const maxUnlistedModels = 100;
 
 type Build = { readonly version: string; readonly commit: string };

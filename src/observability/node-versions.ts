@@ -14,7 +14,7 @@ export type NodeComparisonOptions = {
   readonly versions: () => NodeVersions;
 };
 
-/** How many nodes there are, this one included, and how many of them serve something else than this one. */
+/** Number of nodes, this one included, and of those among them that serve something else than this one. */
 export type NodeDifference = { readonly nodes: number } & { readonly [Part in keyof NodeVersions]: number };
 
 const everyMs = 10_000;
@@ -25,7 +25,7 @@ export class NodeComparison {
   readonly #options: NodeComparisonOptions;
   readonly #node: string;
   #found: NodeDifference = { nodes: 1, program: 0, configuration: 0, personas: 0 };
-  /** How many other nodes come before this one, in an order of their names. */
+  /** Number of other nodes that come before this one, in an order of their names. */
   #rank = 0;
   #differences = 0;
   #stop: (() => Promise<void>) | undefined;
@@ -35,7 +35,7 @@ export class NodeComparison {
     this.#node = options.clock.newId();
   }
 
-  /** As of at most some seconds ago. */
+  /** The latest difference, at most some seconds old. */
   get difference(): NodeDifference {
     return this.#found;
   }
@@ -54,7 +54,7 @@ export class NodeComparison {
 
   async close(): Promise<void> {
     await this.#stop?.();
-    // What stays is not counted after a minute.
+    // A row that stays is not counted after a minute.
     await this.#options.nodes.leave(this.#node).catch(() => {});
   }
 

@@ -34,5 +34,5 @@ const braced = (pairs: readonly string[]) => (pairs.length === 0 ? "" : `{${pair
 const escapeHelp = (text: string) => text.replaceAll("\\", "\\\\").replaceAll("\n", "\\n");
 const escapeLabel = (text: string) => escapeHelp(text).replaceAll('"', '\\"');
 
-/** As Go's ParseFloat reads it. */
+/** The number as Go's ParseFloat reads it. */
 const numberText = (value: number) => String(value).replace(/^(-?)Infinity$/, (_, sign) => `${sign || "+"}Inf`);

@@ -1,4 +1,4 @@
-/** Opens the alerts of a server: what they look at, and what metrics tell of them. */
+/** Opens the alerts of a server, with their sources and metrics. */
 import type { Keys } from "../auth/keys.ts";
 import type { Config } from "../config/config.ts";
 import { type Clock, isoTime } from "../lib/clock.ts";

@@ -12,7 +12,7 @@ export type Certificate = {
   readonly expiresAt: Date;
 };
 
-/** @throws Error naming the file that can't be read or used, or telling that the two do not belong together */
+/** @throws Error naming the file that can't be read or used, or saying that the two do not belong together */
 export function readCertificate(files: CertificateFiles): Certificate {
   const [cert, key] = [read(files.cert), read(files.key)];
   // Loaded late: it takes 7 ms of a start, and most serve behind a proxy.

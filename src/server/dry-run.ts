@@ -14,7 +14,7 @@ export type DryRun = {
   readonly place: string;
   /** undefined: there is no database of today's schema yet, and a start can make one. */
   readonly keys: readonly KeyInfo[] | undefined;
-  /** Of a database server. */
+  /** The state of a database server. */
   readonly database?: Omit<PostgresState, "keys">;
 };
 

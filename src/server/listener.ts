@@ -55,7 +55,7 @@ export class Listener {
     this.#current = this.#listen(config.address, isUpgrade);
   }
 
-  /** As a URL (a unix socket as `unix:` and the path), with the actual port. */
+  /** Its URL (a unix socket as `unix:` and the path), with the actual port. */
   get url(): string {
     const { hostname = "", port = 0 } = this.#current.app.server!;
     const { address } = this.config;
@@ -70,7 +70,7 @@ export class Listener {
     return [...this.#instances].reduce((sum, { app }) => sum + (app.server?.pendingRequests ?? 0), 0);
   }
 
-  /** Whether this is another certificate than the one in use. */
+  /** True if this is another certificate than the one in use. */
   differs({ cert, key }: Certificate): boolean {
     return cert !== this.#certificate?.cert || key !== this.#certificate.key;
   }
@@ -81,7 +81,7 @@ export class Listener {
     const old = this.#current;
     const { address } = this.config;
     const port = old.app.server?.port ?? 0;
-    // Where a port can't be shared, connections that come in between are refused.
+    // Connections that come in between are refused where a port can't be shared.
     if (!canShare()) void this.#drain(old);
     this.#current = this.#listen(address.kind === "unix" ? address : { ...address, port }, true);
     old.host.draining = true;
@@ -197,7 +197,7 @@ function namingAddress<T>(address: ListenerConfig["address"], listen: () => T): 
   }
 }
 
-/** As a URL; a unix socket as `unix:` and the path. */
+/** The URL of a listener; a unix socket as `unix:` and the path. */
 export function formatUrl({ address, tls }: ListenerConfig): string {
   const text = formatAddress(address);
   return address.kind === "unix" ? text : `${tls === undefined ? "http" : "https"}://${text}`;

@@ -5,22 +5,22 @@ import type { BuildInfo } from "../build-info.ts";
 import type { Config } from "../config/config.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { type Watch, watchFiles } from "../lib/file-watch.ts";
-import type { Child, Io, Signal } from "../lib/io.ts";
+import type { Io, Signal } from "../lib/io.ts";
 import type { Notifier } from "../lib/linux/sd-notify.ts";
 import { createLogger, type Logger, type LogSink, withFields } from "../lib/log.ts";
 import type { TelemetrySettings } from "../observability/otlp/settings.ts";
 import { firstKeyName } from "../store/sqlite/loss-guard.ts";
 import { RunningServer } from "./server.ts";
-import { startNewProcess } from "./upgrade.ts";
+import { Upgrade } from "./upgrade.ts";
 import type { WorkerChannel } from "./worker.ts";
 
-/** What a server needs of its process. */
+/** The process as a server needs it. */
 export type ServerIo = Pick<Io, "onSignal" | "processes"> & {
-  /** Where the log goes. */
+  /** The destination of the log. */
   readonly logSink: LogSink;
   /** Writes to the terminal, outside the log. */
   say(text: string): void;
-  /** Whether the log goes to a terminal. */
+  /** True if the log goes to a terminal. */
   readonly isTerminal: boolean;
   readonly behindForwardProxy: boolean;
   /** The process id of the parent that hands off to this process, in an upgrade. */
@@ -35,7 +35,7 @@ export type RunOptions = {
   readonly workerChannel?: WorkerChannel;
   /** Reports to the service manager. */
   readonly notifier: Notifier;
-  /** Where traces and metrics are sent; absent: nowhere. */
+  /** The destination of traces and metrics; absent: there is none. */
   readonly telemetry?: TelemetrySettings;
   /** Reads the configuration anew. @returns undefined when it is invalid; the errors are logged */
   readonly reload: (log: Logger) => Promise<Config | undefined>;
@@ -111,7 +111,6 @@ export const stopMessages = {
   first: "draining: requests under way may finish",
   second: "stopping at once: requests under way are aborted",
 };
-export const handOffMessage = "upgrade: handing off to the new process; requests under way may finish";
 
 type Ending = "stopped" | "handed off";
 
@@ -127,13 +126,15 @@ class ServerProcess {
   #reloading: Promise<void> = Promise.resolve();
   #fileWatch: Watch | undefined;
   #isStopping = false;
-  #newProcess: Child | undefined;
+  readonly #upgrade: Upgrade;
 
   constructor(server: RunningServer, log: Logger, clock: Clock, options: RunOptions) {
     this.#server = server;
     this.#log = log;
     this.#clock = clock;
     this.#options = options;
+    const { io, notifier } = options;
+    this.#upgrade = new Upgrade({ processes: io.processes, log, notifier, isStopping: () => this.#isStopping });
   }
 
   /** @returns the exit code */
@@ -144,7 +145,7 @@ class ServerProcess {
       on("SIGTERM", () => this.#stop("SIGTERM", 15)),
       on("SIGINT", () => this.#stop("SIGINT", 2)),
       on("SIGHUP", () => this.#reload()),
-      on("SIGUSR2", () => this.#startNewProcess()),
+      on("SIGUSR2", () => this.#upgrade.start(!this.#isStopping)),
       on("SIGUSR1", () => this.#handOff()),
       notifier.keepAlive(this.#clock),
       () => this.#fileWatch?.close(),
@@ -152,7 +153,7 @@ class ServerProcess {
     this.#watch();
     const { metrics } = this.#server.services;
     this.#options.workerChannel?.listening(() => metrics.snapshot());
-    // In an upgrade the parent process tells the service manager of this one.
+    // In an upgrade the parent process announces this one to the service manager.
     if (io.parentId === undefined) notifier.ready(this.#status);
     else io.processes.signal(io.parentId, "SIGUSR1");
     try {
@@ -210,25 +211,11 @@ class ServerProcess {
     this.#fileWatch = watchFiles(this.#options.watchedFiles(), () => this.#reload(), this.#clock);
   }
 
-  #startNewProcess(): void {
-    this.#newProcess ??= startNewProcess(this.#options.io.processes, this.#log, {
-      mayStart: !this.#isStopping,
-      isStopping: () => this.#isStopping,
-      onExit: () => {
-        this.#newProcess = undefined;
-      },
-    });
-  }
-
   #handOff(): void {
     // A worker gets SIGUSR1 from its supervisor, which started the new process.
-    if ((this.#newProcess === undefined && this.#options.workerChannel === undefined) || this.#isStopping) return;
+    if ((!this.#upgrade.isUnderWay && this.#options.workerChannel === undefined) || this.#isStopping) return;
     this.#isStopping = true;
-    if (this.#newProcess !== undefined) this.#options.notifier.mainProcess(this.#newProcess.id);
-    this.#log.info(handOffMessage, {
-      process: this.#newProcess?.id,
-      pending: this.#server.pending,
-    });
+    this.#upgrade.handOff(this.#server.pending);
     this.#ending.resolve("handed off");
   }
 

@@ -59,7 +59,7 @@ export class RunningServer {
     }
   }
 
-  /** Where it listens, as URLs (unix sockets as `unix:` and the path), with the actual ports. */
+  /** Its URLs (unix sockets as `unix:` and the path), with the actual ports. */
   get urls(): string[] {
     return this.#listeners.map(({ url }) => url);
   }

@@ -54,7 +54,7 @@ export type ServiceOptions = {
   readonly build: BuildInfo;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Whether calls go through a forward proxy, which only `fetch` can. */
+  /** True if calls go through a forward proxy, which only `fetch` can. */
   readonly behindForwardProxy?: boolean;
   /** Present in a worker. */
   readonly workerChannel?: WorkerChannel;

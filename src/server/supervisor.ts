@@ -10,7 +10,7 @@ import type { Config, ListenerConfig } from "../config/config.ts";
 import { parentVariable, workerVariable } from "../config/settings.ts";
 import type { WorkerStatus } from "../http/services.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
-import type { Child, Signal, Worker } from "../lib/io.ts";
+import type { Signal, Worker } from "../lib/io.ts";
 import type { Logger } from "../lib/log.ts";
 import type { SampledTable, Snapshot } from "../lib/metrics.ts";
 import { Metrics } from "../observability/metrics.ts";
@@ -20,8 +20,8 @@ import { LivenessLock } from "../store/sqlite/liveness-lock.ts";
 import { firstKeyName } from "../store/sqlite/loss-guard.ts";
 import { readCertificate } from "./certificate.ts";
 import { assertFree, connectionDrainSeconds, formatUrl } from "./listener.ts";
-import { announceFirstKey, handOffMessage, logFor, type RunOptions, stopMessages, untilLogged } from "./run.ts";
-import { startNewProcess } from "./upgrade.ts";
+import { announceFirstKey, logFor, type RunOptions, stopMessages, untilLogged } from "./run.ts";
+import { Upgrade } from "./upgrade.ts";
 import { fixedSettingsOf, type ToSupervisor, type ToWorker, type WorkerSettings } from "./worker.ts";
 
 /** Backoff before a worker is restarted, doubled with each early exit in a row. */
@@ -118,9 +118,9 @@ class Supervisor {
   /** All have listened once. */
   #isUp = false;
   #isStopping = false;
-  /** What a second signal makes of the exit code. */
+  /** The exit code, which a second signal or a worker changes. */
   #code = 0;
-  #newProcess: Child | undefined;
+  readonly #upgrade: Upgrade;
 
   constructor(config: Config, folder: string, log: Logger, clock: Clock, options: SupervisorOptions) {
     this.#config = config;
@@ -135,6 +135,8 @@ class Supervisor {
       earlyExits: 0,
       missedSnapshots: 0,
     }));
+    const { io, notifier } = options;
+    this.#upgrade = new Upgrade({ processes: io.processes, log, notifier, isStopping: () => this.#isStopping });
     this.#metrics = new Metrics(options.build);
     this.#metrics.sample(supervisorMetrics, () => this.#status);
   }
@@ -145,7 +147,8 @@ class Supervisor {
     on("SIGTERM", () => this.#stop("SIGTERM", 15));
     on("SIGINT", () => this.#stop("SIGINT", 2));
     on("SIGHUP", () => this.#broadcast({ kind: "signal", name: "SIGHUP" }));
-    on("SIGUSR2", () => this.#startNewProcess());
+    // The new process is a supervisor, with its own workers.
+    on("SIGUSR2", () => this.#upgrade.start(!this.#isStopping && this.#isUp));
     on("SIGUSR1", () => this.#handOff());
     this.#cancels.add(notifier.keepAlive(this.#clock));
     if (firstKey !== undefined) announceFirstKey(firstKey, this.#config, this.#log, io);
@@ -264,21 +267,9 @@ class Supervisor {
     if (this.#slots.every(({ worker }) => worker === undefined)) this.#ended.resolve(0);
   }
 
-  /** As a single process does: the new process is a supervisor, with its own workers. */
-  #startNewProcess(): void {
-    this.#newProcess ??= startNewProcess(this.#options.io.processes, this.#log, {
-      mayStart: !this.#isStopping && this.#isUp,
-      isStopping: () => this.#isStopping,
-      onExit: () => {
-        this.#newProcess = undefined;
-      },
-    });
-  }
-
   #handOff(): void {
-    if (this.#newProcess === undefined || this.#isStopping) return;
-    this.#options.notifier.mainProcess(this.#newProcess.id);
-    this.#log.info(handOffMessage, { process: this.#newProcess.id });
+    if (!this.#upgrade.isUnderWay || this.#isStopping) return;
+    this.#upgrade.handOff();
     this.#drain("SIGUSR1", connectionDrainSeconds * 1000);
   }
 

@@ -20,7 +20,7 @@ export const fixedSettings = [
 
 type FixedSettings = Partial<Pick<Config, (typeof fixedSettings)[number]>>;
 
-/** What the supervisor tells a worker at its start, in an environment variable. */
+/** The settings that the supervisor gives a worker at its start, in an environment variable. */
 export type WorkerSettings = {
   /** From 1. */
   readonly index: number;
@@ -91,7 +91,7 @@ export class WorkerChannel implements Workers {
     return () => void handlers.delete(run);
   }
 
-  /** Tells the supervisor that this worker serves, and how to take a snapshot of its metrics. */
+  /** Reports to the supervisor that this worker serves. @param takeSnapshot of its metrics, for the supervisor */
   listening(takeSnapshot: () => Snapshot): void {
     this.#takeSnapshot = takeSnapshot;
     this.#send({ kind: "listening" });

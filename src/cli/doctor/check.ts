@@ -2,9 +2,9 @@
 export type Check = {
   readonly what: string;
   readonly state: "ok" | "warning" | "error";
-  /** What was found. */
+  /** The finding. */
   readonly found: string;
-  /** What to do, unless all is well. */
+  /** The advice, unless all is well. */
   readonly advice?: string;
 };
 

@@ -6,7 +6,7 @@ import { examineInstallation } from "./installation.ts";
 import { examineMachine } from "./machine.ts";
 
 type Options = {
-  /** Whether each provider is called once, which may cost a token or two. */
+  /** True if each provider is called once, which may cost a token or two. */
   readonly call?: boolean;
   readonly json?: boolean;
 };

@@ -30,7 +30,7 @@ export async function examineUpstreams(config: Config, call: boolean): Promise<C
 
 const deadlineMs = 30_000;
 
-/** The smallest request there is: what comes back tells whether the address is reached and the key is taken. */
+/** Sends the smallest request there is: the answer shows whether the address is reached and the key is accepted. */
 async function callOnce(upstream: Upstream, bound: BoundAccount): Promise<Check> {
   const { account, provider } = bound;
   const what = `provider ${account.name}`;

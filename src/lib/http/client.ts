@@ -170,7 +170,7 @@ class PooledTransfer implements CallReceiver, Flow {
   /** Held for a second attempt; freed where there can't be one, and at the response's head at the latest. */
   #pieces: Pieces;
   readonly #outgoing: Outgoing;
-  /** Whether the kernel took the whole request. */
+  /** True if the kernel took the whole request. */
   #isSent = false;
   readonly #receiver: CallReceiver;
   readonly #connectMs: number;
@@ -184,7 +184,7 @@ class PooledTransfer implements CallReceiver, Flow {
     const { pieces, streamed, hasAnswerBody } = outgoing;
     this.#pool = pool;
     this.#pieces = pieces;
-    // Of the whole request nothing may be held longer than its pieces are.
+    // Nothing of the whole request may be held longer than its pieces are.
     this.#outgoing = { pieces: [], streamed, hasAnswerBody };
     this.#receiver = receiver;
     this.#connectMs = connectMs;
@@ -344,7 +344,7 @@ function refuse(headers: HttpRequest["headers"]): void {
   }
 }
 
-/** Whether a path and query can stand in a request line as they are. */
+/** True if a path and query can stand in a request line as they are. */
 function isSendable(path: string): boolean {
   return /^[!-"$-~]+$/.test(path);
 }

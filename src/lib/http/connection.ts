@@ -53,7 +53,7 @@ export class Connection implements Pick<Flow, "pause" | "resume"> {
   /** The kernel took all of the call. */
   #isSent = true;
   #upload: Upload | undefined;
-  /** Whether the kernel took, or may have taken, a byte of the call. */
+  /** True if the kernel took, or may have taken, a byte of the call. */
   #isBegun = false;
   #reactionMs = 0;
   #isPaused = false;
@@ -77,18 +77,18 @@ export class Connection implements Pick<Flow, "pause" | "resume"> {
     if (tls) prepareCheck();
   }
 
-  /** Whether it has carried a call before this one. */
+  /** True if it has carried a call before this one. */
   get isUsed(): boolean {
     return this.#answers > 0;
   }
 
-  /** Whether any byte of its call's answer came. */
+  /** True if any byte of its call's answer came. */
   get isAnswering(): boolean {
     return this.#parser?.begun ?? false;
   }
 
   /**
-   * Whether it can carry another call: the other side has neither ended it nor sent bytes that no call asked for, which the
+   * True if it can carry another call: the other side has neither ended it nor sent bytes that no call asked for, which the
    * next call would take for its response. Asks the kernel, which may know before the event loop reports it.
    */
   get isReusable(): boolean {
@@ -96,7 +96,7 @@ export class Connection implements Pick<Flow, "pause" | "resume"> {
   }
 
   /**
-   * How soon after the call was written its end could have been an answer to it, in milliseconds: what came sooner was on
+   * Milliseconds after the call was written from which on its end could be an answer to it: one that came sooner was on
    * its way before. 0 where that is not known, infinite where nothing of the call went out.
    */
   get reactionMs(): number {

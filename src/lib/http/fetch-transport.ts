@@ -111,7 +111,7 @@ function readableOf(source: Source<Uint8Array>): ReadableStream<Uint8Array> {
 }
 
 /**
- * Whether a body that `fetch` read to its end is certainly complete. Over TLS a third party can close the connection, and
+ * True if a body that `fetch` read to its end is certainly complete. Over TLS a third party can close the connection, and
  * `fetch` does not report a missing close_notify, so the body must have a length or be chunked
  * (https://www.rfc-editor.org/rfc/rfc9112#section-9.8).
  */

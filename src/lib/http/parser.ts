@@ -59,13 +59,13 @@ export class AnswerParser {
   #lasts = false;
   #idleSeconds: number | undefined;
 
-  /** @param hasBody false for the answer to HEAD, whose fields tell of a body that does not come */
+  /** @param hasBody false for the answer to HEAD, whose fields are of a body that does not come */
   constructor(receiver: AnswerReceiver, hasBody = true) {
     this.#receiver = receiver;
     this.#hasBody = hasBody;
   }
 
-  /** Whether any byte of the response arrived. */
+  /** True if any byte of the response arrived. */
   get begun(): boolean {
     return this.#begun;
   }
@@ -318,7 +318,7 @@ function patternOf(name: string): RegExp {
   return pattern;
 }
 
-/** Where the body begins; -1 while the head is not whole. Lines may end without a carriage return. */
+/** Offset of the body; -1 while the head is not whole. Lines may end without a carriage return. */
 function headEnd(bytes: Buffer): number {
   const usual = bytes.indexOf("\n\r\n");
   const bare = bytes.indexOf("\n\n");
@@ -344,7 +344,7 @@ function chunkSize(bytes: Buffer, from: number, end: number): number {
   while (at < end && (bytes[at] === 32 || bytes[at] === 9)) at += 1;
   const closed = at === end || bytes[at] === semicolon;
   if (!hasDigits || !closed || size > Number.MAX_SAFE_INTEGER) {
-    // What stands there instead may be of the answer's text, which is not for the log: it is not quoted, here and above.
+    // The bytes may be of the answer's text, which is not for the log: they are not quoted, here and above.
     throw new HttpFault("no chunk size");
   }
   return size;

@@ -35,7 +35,7 @@ export class Upload implements Sink<Uint8Array> {
     this.#onFault = onFault;
   }
 
-  /** Whether nothing more comes. */
+  /** True if nothing more comes. */
   get isOver(): boolean {
     return this.#isOver;
   }

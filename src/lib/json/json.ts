@@ -46,7 +46,7 @@ export function countsByName(value: unknown): Record<string, number> {
   return counts;
 }
 
-/** What objects were made from: who writes one finds there how the values it took over were written. */
+/** The objects that others were made from: who writes one finds there how the values it took over were written. */
 const origins = new WeakMap<object, object>();
 
 /** @returns `next`, marked as made from `previous` */
@@ -55,14 +55,14 @@ export function derive<T extends object>(previous: object, next: T): T {
   return next;
 }
 
-/** @returns what the object was made from, where `derive` or `keepSame` was told */
+/** @returns what the object was made from, where `derive` or `keepSame` made it */
 export function originOf(value: object): object | undefined {
   return origins.get(value);
 }
 
 /**
  * @returns `next`, marked as made from `previous`, or `previous` itself where both hold the very same values: what did not
- *   change can be told by identity
+ *   change can be seen by identity
  */
 export function keepSame<T extends object>(previous: T, next: T): T {
   if (next === previous) return previous;
@@ -86,7 +86,7 @@ export function parseJson(text: string): unknown {
 const maxDepth = 1000;
 const depthAlone = { ...noLimits, jsonDepth: maxDepth };
 
-/** Whether a JSON text nests deeper than is read. Most texts hold too few brackets for it, which is told without a look at the rest. */
+/** True if a JSON text nests deeper than is read. Most texts hold too few brackets for it, which is found without a look at the rest. */
 export function isTooDeep(text: string): boolean {
   return hasMoreThan(text, "[", "{", maxDepth) && new JsonScan(depthAlone).push(Buffer.from(text)) !== undefined;
 }

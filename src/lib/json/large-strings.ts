@@ -12,7 +12,7 @@ export const minLargeString = 16 * 1024;
 export type Bytes = Uint8Array<ArrayBuffer>;
 type Pieces = readonly (string | Bytes)[];
 
-/** A placeholder stands behind a string's first bytes, which tell its kind. No text holds it by chance, or by guessing. */
+/** A placeholder stands behind a string's first bytes, which show its kind. No text holds it by chance, or by guessing. */
 const marker = `large-string-${crypto.randomUUID()}-`;
 const placeholder = new RegExp(`${marker}(\\d+);`, "g");
 const semicolon = 0x3b;
@@ -23,13 +23,13 @@ const maxPerTurn = 512 * 1024;
 
 export class LargeStrings {
   readonly #parts: readonly Bytes[];
-  /** Where each part begins in the text. */
+  /** Offsets at which the parts begin in the text. */
   readonly #starts: number[] = [];
   /** Bytes of the whole body. */
   readonly size: number;
-  /** What the placeholders stand for. */
+  /** The spans that the placeholders stand for. */
   readonly #spans: readonly Span[];
-  /** Of strings that are not restored. */
+  /** Indexes of strings that are not restored. */
   readonly #kept: Set<number>;
   readonly #restored: string[] = [];
   /** Bytes of restored strings. */
@@ -219,11 +219,11 @@ function wholeLength(bytes: Uint8Array): number {
   return length;
 }
 
-/** What may stand behind a backslash, but for `u`, by its character code. */
+/** Characters that may stand behind a backslash, but for `u`, by their codes. */
 const escaped = new Uint8Array(256);
 for (const character of '"\\/bfnrt') escaped[character.charCodeAt(0)] = 1;
 
-/** Whether it holds no control character, and escapes of JSON alone. */
+/** True if it holds no control character, and escapes of JSON alone. */
 function isStringContent(bytes: Bytes): boolean {
   if (!Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).includes(backslash)) return !hasControl(bytes);
   for (let at = 0; at < bytes.length; at += 1) {
@@ -268,7 +268,7 @@ const isControl = (byte: number) => byte < 0x20;
 
 const utf8 = new TextDecoder("utf-8", { ignoreBOM: true });
 
-/** Of content that was checked. */
+/** Decodes content that was checked. */
 function decoded(piece: Bytes): string {
   const bytes = Buffer.from(piece.buffer, piece.byteOffset, piece.length);
   const text = isAscii(bytes) ? bytes.toString("latin1") : utf8.decode(bytes);

@@ -1,8 +1,8 @@
-/** Whether a JSON text that comes in pieces came to its end, told by its brackets and quotes alone: nothing is held or parsed. */
+/** Follows a JSON text that comes in pieces to its end, by its brackets and quotes alone: nothing is held or parsed. */
 import { JsonScan, noLimits } from "./scan.ts";
 
 const [openBracket, openBrace] = [0x5b, 0x7b];
-/** Of a byte order mark. */
+/** The bytes of a byte order mark. */
 const markBytes = new Set([0xef, 0xbb, 0xbf]);
 
 export class JsonProof {

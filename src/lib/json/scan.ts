@@ -6,13 +6,13 @@
 import type { Span } from "./spans.ts";
 
 export type JsonLimits = {
-  /** How deep arrays and objects may nest. */
+  /** Maximum nesting of arrays and objects. */
   readonly jsonDepth: number;
   /** Values of all kinds, those inside others too. */
   readonly jsonValues: number;
-  /** Of all objects together. */
+  /** Keys of all objects together. */
   readonly jsonKeys: number;
-  /** Of one string or key, as it is spelled. */
+  /** Bytes of one string or key, as it is spelled. */
   readonly jsonStringBytes: number;
 };
 
@@ -38,7 +38,7 @@ const nearBytes = 64;
 
 /**
  * Takes a JSON text in pieces, cut anywhere. The counts are exact for JSON. For what is no JSON they bound the work; what is
- * wrong with it is the parser's to tell.
+ * wrong with it is the parser's to report.
  */
 export class JsonScan {
   readonly #limits: JsonLimits;
@@ -47,20 +47,20 @@ export class JsonScan {
   #values = 1;
   #keys = 0;
   #outerKeys = 0;
-  /** Whether the last token opened an array or object, which holds no value if it is closed now. */
+  /** True if the last token opened an array or object, which holds no value if it is closed now. */
   #hasOpened = false;
   #isInString = false;
-  /** Of the string that is being read, or was last. */
+  /** Bytes of the string that is being read, or was last. */
   #stringBytes = 0;
-  /** Whether the string's next byte is escaped. */
+  /** True if the string's next byte is escaped. */
   #isEscaped = false;
 
   /** The piece at hand: made once for all searches in it. */
   #buffer: Buffer | undefined;
-  /** Where the piece at hand begins in the text. */
+  /** Offset of the piece at hand in the text. */
   #offset = 0;
   readonly #minLargeBytes: number;
-  /** What stands between the quotes of large strings that are values. */
+  /** The spans between the quotes of large strings that are values. */
   readonly largeStrings: Span[] = [];
   #isLastLarge = false;
 
@@ -70,7 +70,7 @@ export class JsonScan {
     this.#minLargeBytes = minLargeBytes;
   }
 
-  /** Whether all that was opened is closed. */
+  /** True if all that was opened is closed. */
   get isClosed(): boolean {
     return this.#depth === 0 && !this.#isInString;
   }
@@ -190,7 +190,7 @@ export class JsonScan {
   }
 }
 
-/** Whether an odd number of backslashes stands before `end`. @param start no byte before it escapes one behind it */
+/** True if an odd number of backslashes stands before `end`. @param start no byte before it escapes one behind it */
 function endsEscaped(bytes: Uint8Array, start: number, end: number): boolean {
   let first = end;
   while (first > start && bytes[first - 1] === backslash) first -= 1;

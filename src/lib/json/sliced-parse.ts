@@ -9,7 +9,7 @@ const sliceBytes = 1024 * 1024;
 const openBracket = 0x5b;
 const closeBracket = 0x5d;
 
-/** As `JSON.parse` reads it. */
+/** Reads text as `JSON.parse` does. */
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /**
@@ -57,7 +57,7 @@ function longestList(bytes: Buffer): (Span & { name: string }) | undefined {
   return longest;
 }
 
-/** Where each group of elements begins. */
+/** Offsets at which the groups of elements begin. */
 function groupStarts(bytes: Buffer, list: number): number[] {
   const starts: number[] = [];
   elementsAt(bytes, list, ({ start }) => {

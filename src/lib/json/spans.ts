@@ -1,5 +1,5 @@
 /**
- * Where the parts of a JSON text stand, in bytes. For texts that a parser has read already: what is no JSON gives spans that
+ * Finds the parts of a JSON text, in bytes. For texts that a parser has read already: what is no JSON gives spans that
  * mean nothing, or none, and never throws.
  */
 
@@ -59,7 +59,7 @@ export function membersAt(bytes: Buffer, start: number, visit: (name: string, sp
   }
 }
 
-/** Whether there is only a comma between, and white space. */
+/** True if there is only a comma between, and white space. */
 export function isSeparator(bytes: Buffer, from: number, to: number): boolean {
   const at = skipSpace(bytes, from);
   return bytes[at] === comma && skipSpace(bytes, at + 1) === to;

@@ -13,7 +13,7 @@ const acceptsConnections = 30;
 const attachReuseportFilter = 51;
 const listening = "0A";
 
-/** Whether ports can be shared, and new connections steered, on this platform. */
+/** True if ports can be shared, and new connections steered, on this platform. */
 export function canShare(): boolean {
   return openLibc() !== undefined;
 }
@@ -62,7 +62,7 @@ function socketOption(libc: Libc, fd: number, name: number): number | undefined 
 
 /** Classic BPF. Source: linux/bpf_common.h and linux/filter.h */
 const instructions = { loadWord: 0x20, modulo: 0x94, add: 0x04, returnResult: 0x16 };
-/** Where a load finds a random number instead of the packet. */
+/** The offset at which a load finds a random number instead of the packet. */
 const randomNumber = 0xfffff000 + 56;
 
 /** Lets chance choose among those at the places from `first` on. */
@@ -84,7 +84,7 @@ function steer(libc: Libc, fd: number, first: number, count: number): void {
   libc.setsockopt(fd, socketLevel, attachReuseportFilter, ptr(program), program.length);
 }
 
-/** How many sockets of all processes listen at the same address. */
+/** Number of sockets of all processes that listen at the same address. */
 function groupSize(libc: Libc, fd: number): number {
   const address = addressOf(libc, fd)!;
   const table = readFileSync(`/proc/self/net/${address.length > 13 ? "tcp6" : "tcp"}`, "utf8");
@@ -97,7 +97,7 @@ function groupSize(libc: Libc, fd: number): number {
 const internet = 2;
 const internet6 = 10;
 
-/** As the kernel's tables write it: 32-bit words in the machine's order, and the port. Source: proc(5), /proc/net/tcp */
+/** The address as the kernel's tables write it: 32-bit words in the machine's order, and the port. Source: proc(5), /proc/net/tcp */
 function addressOf(libc: Libc, fd: number): string | undefined {
   const bytes = Buffer.alloc(128);
   const length = new Uint32Array([bytes.length]);

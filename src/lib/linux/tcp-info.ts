@@ -1,5 +1,5 @@
 /**
- * What the kernel knows of a TCP connection. Linux only: elsewhere nothing is known, and the answers say so.
+ * The kernel's facts of a TCP connection. Linux only: elsewhere nothing is known, and the answers say so.
  * Source: https://man7.org/linux/man-pages/man7/tcp.7.html (TCP_INFO) and `struct tcp_info` in
  * https://github.com/torvalds/linux/blob/master/include/uapi/linux/tcp.h, and
  * https://man7.org/linux/man-pages/man2/poll.2.html
@@ -17,11 +17,11 @@ const info = new Uint32Array(64);
 const length = new Uint32Array(1);
 /** `struct pollfd`: the descriptor, then what is asked for and what is so, in 16 bits each. */
 const polled = new Int32Array(2);
-/** POLLIN and POLLRDHUP; errors and hang-ups are told of in any case. */
+/** POLLIN and POLLRDHUP; errors and hang-ups are reported in any case. */
 const readable = 0x2001;
 
 /**
- * Whether something of the other side waits to be read, which the event loop has not told of yet: bytes, or the end of the
+ * True if something of the other side waits to be read, which the event loop has not reported yet: bytes, or the end of the
  * connection, in order or by a reset.
  * @returns false where that is not known
  */

@@ -1,4 +1,4 @@
-/** Whether a person reads or types. Bun's `process.stdout` tells too, but brings the streams along: 10 ms of a start. */
+/** True if a person reads or types. Bun's `process.stdout` knows too, but loads the streams: 10 ms of a start. */
 import { openLibc } from "./libc.ts";
 
 /** @param descriptor 0, 1 or 2: of the standard input and outputs */

@@ -24,12 +24,12 @@ export function readUnambiguousYaml(text: string): { readonly value: unknown } |
 
 /** Tabs, carriage returns, other control characters and line breaks, and a mark of the byte order. */
 const unusualCharacters = /[^\n\x20-\x7e\xa0-\u2027\u202a-\ufefe\uff00-\uffff]/;
-/** What stands indented below `key: |` and its like, in a mapping and at a list's dash: text, whatever it looks like. */
+/** Lines indented below `key: |` and its like, in a mapping and at a list's dash: text, whatever it looks like. */
 const textBlocks = /^(( *)[A-Za-z_][\w./-]*: )[|>]-?\n(?:(?:\2 .*| *)(?:\n|$))*/gm;
 const listedTextBlocks = /^(( *)- [A-Za-z_][\w./-]*: )[|>]-?\n(?:(?:\2 {3}.*| *)(?:\n|$))*/gm;
 const cutOut = "$1text\n";
 const commentLines = /^ *#.*$/gm;
-/** Where a key ends, and wherever else one may. */
+/** The ends of keys, and all that may be one. */
 const colons = /:(?=[\s,[\]{}]|$)|["']:/g;
 /** Tags, anchors, aliases, explicit keys, reserved signs, text blocks that were not cut out, hexadecimal and octal numbers, and marks of documents. */
 const unusualForms = /(?:^|[\s[\]{},:-])[!&*?%@`|>]|0[xo]|^(?:---|\.\.\.)/m;
@@ -58,7 +58,7 @@ const plainLine = new RegExp(`^ *(?:(?:- +)*[A-Za-z_][\\w./-]*:(?: +${value})?|(
 const isPlainLine = (line: string) => plainLine.test(line);
 
 const doubtful = new Error("This may be read otherwise.");
-/** What can only be text: no number, and none of the words that mean something. */
+/** Keys that can only be text: no number, and none of the words that mean something. */
 const plainKey = /^(?!(?:true|false|null)$)[A-Za-z_][\w./-]*$/i;
 
 /** @throws doubtful for a value that the `yaml` package refuses or reads otherwise */

@@ -1,4 +1,4 @@
-/** What is wrong with a YAML text, for whoever wrote it: a plain sentence and where to look, in place of the library's words for developers. */
+/** Says what is wrong with a YAML text, for whoever wrote it: a plain sentence and where to look, in place of the library's words for developers. */
 import { type Document, isCollection, isScalar, type Node, visit, type YAMLError } from "yaml";
 
 export type DocumentError = { readonly offset: number; readonly message: string };
@@ -18,9 +18,9 @@ export function plainErrors(document: Document, text: string): DocumentError[] {
   // A file that nests too deeply gives one error for each bracket.
   const exhausted = found.find(({ code }) => code === "RESOURCE_EXHAUSTION");
   const last = exhausted ?? found.find(({ code }) => !harmless.has(code));
-  const told =
+  const reported =
     exhausted !== undefined ? [exhausted] : last === undefined ? found : found.slice(0, found.indexOf(last) + 1);
-  return told.map((error) => plain(error, document, text));
+  return reported.map((error) => plain(error, document, text));
 }
 
 export const tooDeep = "This is nested too deeply";
@@ -97,11 +97,11 @@ function plain({ code, message, offset }: Found, document: Document, text: strin
   }
   const [line = ""] = text.slice(offset).split("\n", 1);
   if (code === "BLOCK_AS_IMPLICIT_KEY" && message.startsWith("Nested") && !/:(?:\s|$)/.test(line)) {
-    // What looks like a mapping goes on in the next line, which is indented as if it belonged to this line's value.
+    // The seeming mapping goes on in the next line, which is indented as if it belonged to this line's value.
     const next = offset + line.length + 1;
     return { offset: next + (/^ */.exec(text.slice(next))?.[0].length ?? 0), message: notIndented };
   }
-  // Where neither a quote nor a bracket was closed before it, it stands there by its indentation.
+  // It stands there by its indentation, unless a quote or a bracket was closed before it.
   if (/at node end/.test(message) && !/["'\]}]\s*$/.test(text.slice(0, offset)))
     return { offset, message: notIndented };
   for (const [of, sentence, words] of wordings) {
@@ -111,7 +111,7 @@ function plain({ code, message, offset }: Found, document: Document, text: strin
   return { offset, message: `This can't be read: ${message}` };
 }
 
-/** Where the quote or bracket stands that is missing its other half. */
+/** The offset of the quote or bracket that is missing its other half. */
 function openedAt(code: YAMLError["code"], message: string, offset: number, document: Document): number | undefined {
   const isQuote = code === "MISSING_CHAR" && /quote$/.test(message);
   const isBracket = /^Flow .* end with a/.test(message);

@@ -1,6 +1,6 @@
 /**
  * YAML as operators and authors write it: read strictly, checked against a schema, with every error at its line and column.
- * What the YAML library lets pass but nobody means is an error too: warnings, several documents, cycles, lost digits.
+ * Warnings of the YAML library, several documents, cycles and lost digits are errors too: nobody means them.
  */
 import type { TSchema } from "@sinclair/typebox";
 import { Check } from "@sinclair/typebox/value";
@@ -29,7 +29,7 @@ export function formatDiagnostic({ file, line, column, path, message }: Diagnost
 }
 
 type YamlLimits = {
-  /** Of the text, in UTF-16 code units. Default: 1 Mi. */
+  /** Maximum length of the text, in UTF-16 code units. Default: 1 Mi. */
   readonly maxLength?: number;
 };
 
@@ -68,12 +68,12 @@ export class YamlSource {
       .map(({ offset, message }) => ({ file, ...this.#document.position(offset), path: "", message }));
   }
 
-  /** Where a value stands; for one that is absent, the nearest thing around it. */
+  /** The position of a value; of one that is absent, the nearest thing around it. */
   locate(path: readonly PathPart[]): Position {
     return this.#document.find(path, "value");
   }
 
-  /** Where the name of a value stands. */
+  /** The position of a value's name. */
   locateKey(path: readonly PathPart[]): Position {
     return this.#document.find(path, "key");
   }
@@ -84,7 +84,7 @@ export class YamlSource {
   }
 
   /**
-   * What keeps a value, read from here, from fitting a schema; with guesses for mistyped keys.
+   * Finds what keeps a value, read from here, from fitting a schema; with guesses for mistyped keys.
    * @param at where in the file the value stands, when it is only a part
    */
   check(schema: TSchema, value: unknown = this.value, at: readonly PathPart[] = []): Diagnostic[] {
@@ -97,7 +97,7 @@ export class YamlSource {
     });
   }
 
-  /** Of a text that Bun read, only made when somebody asks for a place in it. */
+  /** The document; of a text that Bun read, it is only made when somebody asks for a place in it. */
   get #document(): YamlDocument {
     this.#parsed ??= parseByLibrary(this.#text);
     return this.#parsed;

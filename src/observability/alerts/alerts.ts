@@ -28,7 +28,7 @@ const claimMs = 180_000;
 const batchSize = 10;
 /** Messages that wait in memory while the store is away. */
 const maxHeld = 100;
-/** What nodes see of one cause in so long has one id, where no store can say who was first. */
+/** Messages of several nodes about one cause have one id in so long, where no store can say who was first. */
 const sameCauseMs = 600_000;
 
 export class Alerts {

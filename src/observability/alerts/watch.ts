@@ -26,7 +26,7 @@ const everyMs = 5_000;
 const checkEvery = 3;
 /** Failures of the storage in a row until it counts as down. */
 const failedChecks = 2;
-/** How long an end waits for what is under way. */
+/** Longest time for which an end waits for deliveries under way. */
 const closeMs = 1_000;
 const behindSeconds = 30;
 const caughtUpSeconds = 5;
@@ -49,7 +49,7 @@ export class AlertWatch {
   readonly #alerts: Alerts;
   readonly #watched: Watched;
   readonly #clock: Clock;
-  /** As many as are set up. */
+  /** By their names: as many as are set up. */
   readonly #providers = new Map<string, Provider>();
   #looks = 0;
   #failedChecks = 0;
@@ -174,7 +174,7 @@ export class AlertWatch {
         });
       }
     }
-    // Of budgets that are gone.
+    // Budgets that are gone.
     for (const cause of causes.keys()) {
       if (!cause.startsWith("budget:") || known.has(cause)) continue;
       const [, scope, period, percent] = /^budget:(.*):(\w+):(\d+)$/.exec(cause) ?? [];

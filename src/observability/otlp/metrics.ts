@@ -4,7 +4,7 @@ import { attributes } from "./values.ts";
 
 export type Span = { readonly startedAt: number; readonly now: number };
 
-/** Where Prometheus' spelling can't be turned back by rule. Source: https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-metrics/ */
+/** Names whose Prometheus spelling can't be turned back by rule. Source: https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-metrics/ */
 const names: Readonly<Record<string, { readonly name: string; readonly unit: string }>> = {
   http_server_request_duration_seconds: { name: "http.server.request.duration", unit: "s" },
   gen_ai_server_request_duration_seconds: { name: "gen_ai.server.request.duration", unit: "s" },

@@ -10,11 +10,11 @@ export type TelemetrySettings = {
   readonly metricsUrl?: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
-  /** What describes this server in everything sent. */
+  /** Attributes that describe this server in everything sent. */
   readonly resource: Readonly<Record<string, string>>;
   /** The share of requests without a caller's decision that are traced. */
   readonly ratio: number;
-  /** Whether the decision of a caller's `traceparent` counts. */
+  /** True if the decision of a caller's `traceparent` counts. */
   readonly followsParent: boolean;
   readonly spanDelayMs: number;
   readonly maxSpans: number;

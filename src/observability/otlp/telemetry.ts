@@ -27,7 +27,7 @@ export type FinishedRequest = {
   readonly traceparent: string | null;
   /** From its beginning until it went upstream; undefined: it did not. */
   readonly sentAfterMs: number | undefined;
-  /** As in the request's log line. */
+  /** The fields of the request's log line. */
   readonly logFields: Readonly<Record<string, unknown>>;
 };
 
@@ -42,7 +42,7 @@ type TelemetryOptions = {
 
 /** Spans in one message. */
 const maxInBatch = 512;
-/** How long the last messages may take when the server ends. */
+/** Timeout of the last messages when the server ends. */
 const shutdownTimeoutMs = 2000;
 
 type Span = Readonly<Record<string, unknown>>;
@@ -208,7 +208,7 @@ const between = (startedAt: number, endedAt: number) => ({
   endTimeUnixNano: nanoseconds(endedAt),
 });
 
-/** As text: a double has not that many digits. */
+/** Text, as a double has not that many digits. */
 const nanoseconds = (milliseconds: number) => String(BigInt(Math.round(milliseconds * 1000)) * 1000n);
 
 export const telemetryMetrics: SampledTable<Telemetry> = {

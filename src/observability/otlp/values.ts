@@ -1,4 +1,4 @@
-/** How OTLP/JSON writes values. Source: https://github.com/open-telemetry/opentelemetry-proto/blob/main/opentelemetry/proto/common/v1/common.proto */
+/** Writes values as OTLP/JSON does. Source: https://github.com/open-telemetry/opentelemetry-proto/blob/main/opentelemetry/proto/common/v1/common.proto */
 import { hostname } from "node:os";
 import type { BuildInfo } from "../../build-info.ts";
 
@@ -16,7 +16,7 @@ function typed(value: unknown): unknown {
 }
 
 /**
- * @param instance tells this process from its like
+ * @param instance distinguishes this process from its like
  * @param given what the operator says; it stands above what is known anyway
  */
 export function resourceOf(given: Readonly<Record<string, string>>, { version }: BuildInfo, instance: string) {
