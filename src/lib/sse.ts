@@ -13,6 +13,17 @@ export type SseEvent = {
   readonly id: string;
 };
 
+/** How the events of a stream stand behind one another in its bytes. */
+export type Framing = {
+  /** Its content type. */
+  readonly type: string;
+  /** The first bytes of such a stream, by which it is known where a server or proxy names another type. */
+  readonly begins: ReadonlySet<number | undefined>;
+  parser(): EventParser;
+};
+
+export type EventParser = Pick<SseParser, "push" | "end" | "isBetweenEvents">;
+
 /** An event larger than the limit: the upstream is broken or hostile. */
 export class SseOverflow extends Error {
   constructor(limit: number) {
@@ -161,6 +172,13 @@ export class SseParser {
     this.#bare = "";
   }
 }
+
+/** Begins with `data`, `event`, `id`, `retry`, or a comment. */
+export const sseFraming: Framing = {
+  type: "text/event-stream",
+  begins: new Set([..."deir:"].map((letter) => letter.charCodeAt(0))),
+  parser: () => new SseParser(),
+};
 
 /** True if an event that began its last line may have come to the line's end. */
 function isWhole({ data }: SseEvent): boolean {

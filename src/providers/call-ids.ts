@@ -43,7 +43,7 @@ class UniqueIds {
   readonly #said: ReadonlySet<string>;
   readonly #form: (id: string) => string;
   readonly #taken = new Set<string>();
-  /** How often an id came, so that no number is tried twice. */
+  /** The times that an id came, so that no number is tried twice. */
   readonly #counts = new Map<string, number>();
 
   constructor(said: ReadonlySet<string>, form: (id: string) => string) {

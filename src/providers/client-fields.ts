@@ -11,13 +11,13 @@ const fates = {
   topK: null,
   // Marks what a cached prompt ends with; it stands on messages, parts, calls and tools too.
   cache_control: "cache_control",
-  // Of Anthropic's results.
+  // Anthropic's results have it.
   is_error: null,
   // Values for a persona's text.
   variables: null,
 } as const satisfies Record<string, string | null>;
 
-/** What an upstream takes of them. */
+/** Those of them that an upstream takes. */
 export type TakenFields = { readonly [name in "top_k" | "cache_control"]?: boolean | undefined };
 
 /** @returns the names that such a body must not have */

@@ -1,10 +1,10 @@
 /**
- * What a provider is: pure functions between the public format and an upstream's own, and a schema of its options.
+ * A provider: pure functions between the public format and an upstream's own, and a schema of its options.
  * A provider never fetches, logs, reads the clock or draws a random id, so the same input always gives the same output.
  */
 import type { TObject } from "@sinclair/typebox";
 import type { JsonObject } from "../lib/json/json.ts";
-import type { SseEvent } from "../lib/sse.ts";
+import type { Framing, SseEvent } from "../lib/sse.ts";
 import type { ChatRequest, ChunkBody, CompletionBody, Message, Usage } from "../protocols/chat/schema.ts";
 import type { Source } from "../protocols/source.ts";
 import type { ModelRule } from "./model-rules.ts";
@@ -12,7 +12,7 @@ import type { ModelRule } from "./model-rules.ts";
 /** The extra options of one call (specification §4), checked against the provider's schema. */
 export type Extras = Readonly<Record<string, unknown>>;
 
-/** How to reach one upstream: what the operator configured, or what the environment gave. Its keys are known to the sender alone. */
+/** The way to reach one upstream: what the operator configured, or what the environment gave. Its keys are known to the sender alone. */
 export type Account = {
   /** The namespace, left of the slash. */
   readonly name: string;
@@ -24,19 +24,19 @@ export type Account = {
   readonly options: Readonly<Record<string, unknown>>;
   /** Overrides of the provider's own model rules: the first whose `match` glob fits the model wins, key by key. */
   readonly modelRules: readonly ModelRule[];
-  /** What becomes of tools that only the client's format knows. Default: the call is refused. */
+  /** The fate of tools that only the client's format knows. Default: the call is refused. */
   readonly unsupportedTools?: "drop" | undefined;
-  /** Whether the upstream may keep chat completions that are to be stored: its list of them is everybody's. */
+  /** True if the upstream may keep chat completions that are to be stored: its list of them is everybody's. */
   readonly upstreamStore?: true;
 };
 
 /** Bytes of something that the caller named by URL, fetched beforehand because this upstream takes no URLs. */
 export type InlineMedia = { readonly mimeType: string; readonly base64: string };
 
-/** Where the caller named something by URL: `param` is the path of the URL in the request, for errors. */
+/** Something that the caller named by URL: `param` is the path of the URL in the request, for errors. */
 export type RemoteMedia = { readonly url: string; readonly param: string };
 
-/** What is called beside completions, by its path below OpenAI's base URL. */
+/** A call beside completions, by its path below OpenAI's base URL. */
 export type Operation =
   | "embeddings"
   | "images/generations"
@@ -74,13 +74,13 @@ export type Call<E extends Extras = Extras> = {
   /** The upstream's model name, right of the slash. */
   readonly model: string;
   readonly request: ChatRequest;
-  /** What the caller sent, which the request was made of: what it took over can be copied from there. */
+  /** The body that the caller sent, of which the request was made: unchanged parts can be copied from there. */
   readonly source?: Source | undefined;
   /** The client's format, where it is not chat completions: the request was translated from it. */
   readonly clientFormat?: string;
   readonly extras: E;
   readonly account: Account;
-  /** What `remoteMedia` asked for, by URL. */
+  /** The media that `remoteMedia` asked for, by URL. */
   readonly media: ReadonlyMap<string, InlineMedia>;
   /** The upstream's own id of the answer to continue, where the upstream holds the state. */
   readonly upstreamResponseId?: string;
@@ -88,11 +88,11 @@ export type Call<E extends Extras = Extras> = {
 
 /** A call that was answered. */
 export type AnsweredCall<E extends Extras = Extras> = Call<E> & {
-  /** Of what the caller gets, and of no other answer: ids that the upstream left out are made from it. */
+  /** The id of the answer that the caller gets, and of no other: ids that the upstream left out are made from it. */
   readonly answerId: string;
 };
 
-/** Where a request says the account's key. Without a name, or with an account's option `bearer`: `Authorization: Bearer`. */
+/** The place of the account's key in a request. Without a name, or with an account's option `bearer`: `Authorization: Bearer`. */
 export type KeyPlace = {
   readonly header?: string;
   /** The name of the query's parameter. */
@@ -117,17 +117,17 @@ export type UpstreamRequest = {
 export type NativeBody = NonNullable<UpstreamRequest["body"]>;
 
 /**
- * How a call is made whose client speaks the upstream's own format: nothing is translated. The client gets the answer and each
+ * The route of a call whose client speaks the upstream's own format: nothing is translated. The client gets the answer and each
  * event byte for byte; they are decoded for usage, metrics, storage and the proof of their end alone.
  */
 export type NativeRoute = {
   /** @param headers of the caller's, those that its format passes on (`passedRequestHeaders`), by their lower-case names */
   encode(body: NativeBody, call: Call, headers: Readonly<Record<string, string>>): UpstreamRequest;
-  /** What the call's model is known to refuse, said so that it takes it. @returns the body itself where there is nothing */
+  /** Changes a body so that the call's model takes it, as far as it is known to refuse something. @returns the body itself where there is nothing */
   fit?(body: JsonObject, call: Call): JsonObject;
-  /** As the provider's own `decode`. */
+  /** Does what the provider's own `decode` does. */
   decode(body: unknown, text: string, call: AnsweredCall): CompletionBody;
-  /** As the provider's own `streamDecoder`. */
+  /** Does what the provider's own `streamDecoder` does. */
   streamDecoder(call: AnsweredCall): StreamDecoder;
   /** The upstream's own id in a plain answer: the id that the client gets. In a stream the decoder has it. */
   upstreamResponseId?(body: unknown): string | undefined;
@@ -136,10 +136,10 @@ export type NativeRoute = {
    * @returns undefined where they can't be said so that what the caller answers to in them is found
    */
   earlier?(messages: readonly Message[]): JsonObject[] | undefined;
-  /** How the tokens of such a body are counted. Absent: as those of any other call. */
+  /** Counts the tokens of such a body. Absent: they are counted as those of any other call. */
   counter?(body: NativeBody, call: Call, headers: Readonly<Record<string, string>>): TokenCounter;
   /**
-   * What a persona changed, as this model takes it.
+   * Gives what a persona changed as this model takes it.
    * @param fields of the inner form that the persona set to another value
    * @returns members of the format's own body (undefined: removed; objects are merged); undefined where the call has to be translated
    */
@@ -151,6 +151,7 @@ export type NativeRoute = {
  * `upstream/stream/normaliser.ts` gives every stream its one legal form.
  */
 export interface StreamDecoder {
+  readonly framing: Framing;
   /**
    * @throws UpstreamFault when the event reports an error; InvalidAnswer when it can't be read, or comes out of its format's
    * order: after that the decoder is of no more use
@@ -166,7 +167,7 @@ export interface StreamDecoder {
   readonly closing?: boolean;
   /** The upstream's own id of the answer, where it can be continued by it. */
   readonly upstreamResponseId?: string | undefined;
-  /** What the upstream has counted so far, where it tells before the answer's end: what a stream that breaks has cost. */
+  /** The upstream's counts so far, where it tells before the answer's end: what a stream that breaks has cost. */
   readonly counted?: Usage | undefined;
 }
 
@@ -177,7 +178,7 @@ export type ProviderEnvironment = {
   readonly baseUrl: readonly string[];
   /** Variables whose presence alone sets up an upstream that needs no key. */
   readonly presence?: readonly string[];
-  /** Of `keys`, those that hold access tokens: a key from there sets the option `bearer`. */
+  /** Those of `keys` that hold access tokens: a key from there sets the option `bearer`. */
   readonly tokens?: readonly string[];
   /** Variables that give options of the account: the option's name by the variable's. */
   readonly options?: Readonly<Record<string, string>>;
@@ -211,7 +212,7 @@ export interface RemoteProvider extends Described {
   /** The keys a config's `model_rules` row may hold for this provider (beside `match`), and `options`. */
   readonly modelRules?: TObject;
   readonly options?: TObject;
-  /** Whether the call asks for the text of the model's thoughts: then it goes into `metadata.thinking` too. */
+  /** True if the call asks for the text of the model's thoughts: then it goes into `metadata.thinking` too. */
   wantsThoughts(call: Call): boolean;
   /** URLs that must be fetched and inlined before `encode`, because the upstream takes none. */
   remoteMedia?(call: Call): readonly RemoteMedia[];
@@ -219,7 +220,7 @@ export interface RemoteProvider extends Described {
   holdsConversation?(call: Call): boolean;
   /** Deletes what the upstream holds of a conversation. */
   forget?(responseId: string, account: Account): UpstreamRequest;
-  /** Where the paths of its own API begin. Default: the account's base URL. */
+  /** The root of the paths of its own API. Default: the account's base URL. */
   apiRoot?(account: Account): string;
   /** Default: a bearer. */
   readonly keyPlace?: KeyPlace;
@@ -229,11 +230,11 @@ export interface RemoteProvider extends Described {
   methodAddress?(format: string, method: string, model: string, account: Account): string | undefined;
   /** Fields of such an operation that have another name here (`null`: that are not sent). */
   operationFields?(operation: Operation): Readonly<Record<string, string | null>> | undefined;
-  /** Where embeddings have another format here than OpenAI's. */
+  /** The format of embeddings, where it is not OpenAI's. */
   readonly embeddings?: EmbeddingsFormat;
   /** @throws ApiError for what this provider can't do, naming the field */
   encode(call: Call): UpstreamRequest;
-  /** How this upstream counts the tokens of a call without answering it. Absent, or nothing: it does not. */
+  /** Asks this upstream for the number of a call's tokens without an answer. Absent, or nothing: it can't be asked. */
   counter?(call: Call): TokenCounter | undefined;
   /** @param format the client's (`Protocol.name`) @returns undefined where this call's upstream does not speak it: it is translated */
   native?(format: string, call: Call): NativeRoute | undefined;

@@ -57,7 +57,7 @@ export function textAt(holder: JsonObject, name: string): string {
   return textIn(holder, name) ?? wrong(name);
 }
 
-/** What an error event says where it is no JSON: plain words, told as they are. @throws InvalidAnswer for JSON that is broken */
+/** Gives the words of an error event that is no JSON as they are. @throws InvalidAnswer for JSON that is broken */
 export function plainWords(data: string): string {
   const words = data.trim();
   if (words === "" || /^[{["]/.test(words)) throw new InvalidAnswer("an error that can't be read");

@@ -17,7 +17,7 @@ export const thinkingOptions = {
   ),
 };
 
-/** Whether the call asks for the text of the thoughts, by `include_thoughts`, `thinking`, `thinking_budget` or an effort. */
+/** True if the call asks for the text of the thoughts, by `include_thoughts`, `thinking`, `thinking_budget` or an effort. */
 export function asksForThoughts({ request, extras }: Call): boolean {
   const { include_thoughts, thinking, thinking_budget: budget } = extras;
   return (

@@ -7,7 +7,7 @@ import { usageOf as messagesUsage } from "../protocols/messages/ending.ts";
 import { countsOf as responsesCounts } from "../protocols/responses/ending.ts";
 import { usageOf as chatUsage } from "../providers/openai-compatible/answer.ts";
 
-/** Of a plain answer so much is kept from its end, where the counts stand behind vectors and images. */
+/** The end of a plain answer that is kept: the counts stand there, behind vectors and images. */
 const maxTail = 64 * 1024;
 /** In characters. Longer events hold images or files; from there on no counts are looked for. */
 const maxEvent = 4 * 1024 * 1024;
@@ -90,7 +90,7 @@ export class UsageFinder {
   /** Counts come in parts in some formats: later ones replace those before, name by name. */
   #event(data: string): void {
     this.#model ??= modelIn(data.slice(0, maxHead));
-    // Of an event that only says again what came before.
+    // Not those of an event that only repeats what came before.
     if (!data.includes('"response.') || data.includes('.delta"')) this.#texts(data);
     if (!data.includes('"usage')) return;
     const event = objectOf(parseJson(data));
@@ -105,7 +105,7 @@ export class UsageFinder {
   }
 }
 
-/** Where the formats have words of an answer. */
+/** The members in which the formats have words of an answer. */
 const words =
   /"(?:content|text|delta|arguments|partial_json|thinking|reasoning|reasoning_content|refusal)"\s*:\s*"((?:[^"\\]|\\.)+)"/g;
 
@@ -116,7 +116,7 @@ function countsIn(value: JsonObject): JsonObject | undefined {
     .find((one) => isObject(one["usage"]) || isObject(one["usageMetadata"]));
 }
 
-/** What stands beside the counts and is counted too: the items of a response, the candidates of Gemini's. */
+/** Members beside the counts that are counted too: the items of a response, the candidates of Gemini's. */
 function besides({ output, candidates }: JsonObject): JsonObject {
   return { ...(output !== undefined && { output }), ...(candidates !== undefined && { candidates }) };
 }
@@ -155,7 +155,7 @@ function withImageTokens(usage: Usage | undefined): Usage | undefined {
   return { ...usage, [billed]: { ...usage[billed], ...more } };
 }
 
-/** What an image's answer says of its output is of images, where it does not say otherwise. */
+/** Counts the output tokens of an images answer as those of images, where it does not divide them. */
 function withImages(usage: Usage, images: number): Usage {
   const isTold = usage.completion_tokens_details !== undefined || usage.completion_tokens === 0;
   const imageOutput = isTold ? {} : { imageOutput: usage.completion_tokens };
@@ -175,7 +175,7 @@ function imagesIn(seam: string, bytes: Buffer): number {
 
 const isImage = (item: unknown) => isObject(item) && (typeof item["url"] === "string" || "b64_json" in item);
 
-/** How far from an answer's beginning its model is looked for. */
+/** The length of an answer's beginning in which its model is looked for. */
 const maxHead = 4096;
 
 const modelIn = (text: string) => /"model(?:Version)?"\s*:\s*"([^"\\]{1,256})"/.exec(text)?.[1];

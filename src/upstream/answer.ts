@@ -24,7 +24,7 @@ export type UpstreamError = WholeAnswer & {
 };
 
 /**
- * How a stream ended. `finished`: every choice came to its end and the format's terminal event went out. `faulted`: an error
+ * The end of a stream. `finished`: every choice came to its end and the format's terminal event went out. `faulted`: an error
  * went out, and that event.
  */
 export type StreamEnd = "finished" | "faulted" | "cancelled";

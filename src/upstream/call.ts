@@ -3,6 +3,7 @@ import { nextSlice } from "../lib/cooperative-scheduling.ts";
 import { folded } from "../lib/flow.ts";
 import type { HeaderFields } from "../lib/http/parser.ts";
 import { isTooDeep, parseJson } from "../lib/json/json.ts";
+import type { Framing } from "../lib/sse.ts";
 import { hugeBody } from "../protocols/body.ts";
 import { StreamFold } from "../protocols/chat/fold.ts";
 import { downgradeCompletion } from "../protocols/chat/legacy-functions.ts";
@@ -42,7 +43,7 @@ export type CallOptions = EncodingOptions & {
   readonly onSent?: (() => void) | undefined;
 };
 
-/** How an answer in the client's own format is read. It holds nothing of the request. */
+/** The reading of an answer in the client's own format. It holds nothing of the request. */
 type NativeReading = Pick<NativeStreamOptions, "passesFaults" | "endsWithStream" | "ownEcho"> & {
   /** The client's and the upstream's. */
   readonly format: string;
@@ -88,16 +89,20 @@ async function callRemote(
   try {
     const wanted = native === undefined ? provider.remoteMedia?.(call) : undefined;
     const fetched = wanted?.length ? { ...call, media: await media.fetch(wanted, options.signal) } : call;
-    if (isHuge(call)) await nextSlice();
-    const encode = native?.encode ?? ((asked: Call) => provider.encode(asked));
-    request = call.source?.large === undefined ? encode(fetched) : await encodeAround(call.source, encode, fetched);
+    if (call.source !== undefined && parsedBytes(call.source) >= hugeBody) await nextSlice();
+    const encoder = native ?? provider;
+    request =
+      call.source?.large === undefined ? encoder.encode(fetched) : await encodeAround(call.source, encoder, fetched);
   } catch (error) {
     notifyFailed(options.observer, error);
     throw error;
   }
   // Without the body, which `native` holds.
   const reading = native && { ...options, native: undefined, reading: native.reading };
-  return exchangeWith(upstream, provider, request, withoutInput(target), reading ?? options);
+  const { observer, signal, onSent } = options;
+  const answered = withoutInput(target);
+  observer.sent(target.account.name);
+  return answerOf(upstream.send(request, answered, signal, onSent), provider, answered, reading ?? options);
 }
 
 type ReadingOptions = CallOptions & { readonly reading?: NativeReading };
@@ -105,14 +110,14 @@ type ReadingOptions = CallOptions & { readonly reading?: NativeReading };
 /** Encodes a call around its large strings; with all of its text where that can't be done. */
 async function encodeAround(
   source: BodySource,
-  encode: RemoteProvider["encode"],
+  encoder: Pick<NativeCall, "encode">,
   call: Call,
 ): Promise<UpstreamRequest> {
-  const around = fillRequest(source, () => encode(call));
+  const around = fillRequest(source, () => encoder.encode(call));
   if (around !== undefined) return around;
   await restoreLarge(source, [source.parsed, call.request]);
   await nextSlice();
-  const request = encode(call);
+  const request = encoder.encode(call);
   return { ...request, body: fillLarge(source, request.body)! };
 }
 
@@ -126,10 +131,6 @@ function fillRequest(source: BodySource, encode: () => UpstreamRequest): Upstrea
     if (error instanceof ApiError) return undefined;
     throw error;
   }
-}
-
-function isHuge({ source }: Call): boolean {
-  return source !== undefined && parsedBytes(source) >= hugeBody;
 }
 
 /**
@@ -147,18 +148,6 @@ function withoutInput(target: Target): Target {
 
 const noMessages: Call["request"]["messages"] = [];
 const noMedia: Call["media"] = new Map();
-
-/** @param request the call, encoded @param target what its answer is read by */
-function exchangeWith(
-  upstream: Upstream,
-  provider: RemoteProvider,
-  request: UpstreamRequest,
-  target: Target,
-  options: ReadingOptions,
-): Promise<Answer<EventSource>> {
-  options.observer.sent(target.account.name);
-  return answerOf(upstream.send(request, target, options.signal, options.onSent), provider, target, options);
-}
 
 /** Does not take the request, as an asynchronous function holds its arguments until it settles. */
 async function answerOf(
@@ -182,8 +171,9 @@ async function answerOf(
       return await readUpstreamError(answer, provider, account.name, observer, format);
     const answered = { ...call, answerId: options.answerId };
     const streamed = call.request.stream === true;
-    if ((streamed || answer.isEventStream) && (await isEventStream(answer, call))) {
-      const decoder = reader.streamDecoder(answered);
+    const isJson = answer.headers.get("content-type")?.includes("json") === true;
+    const decoder = streamed || !isJson ? reader.streamDecoder(answered) : undefined;
+    if (decoder !== undefined && (await isStream(answer, decoder.framing, streamed))) {
       if (streamed && reading !== undefined)
         return await opened(
           new NativeStream(answer, decoder, { ...options, ...reading, encoder: reading.encoder() }),
@@ -254,7 +244,7 @@ function completion(
   return observer.completed({ usage: body.usage, completion: body, upstreamResponseId })?.then(() => answer) ?? answer;
 }
 
-/** What reads answers. */
+/** Reads answers. */
 type Reader = Pick<RemoteProvider, "decode" | "streamDecoder" | "upstreamResponseId">;
 
 /** A plain answer in the client's own format, byte for byte but for what it repeats of a persona. */
@@ -308,7 +298,7 @@ export function errorHeaders(headers: HeaderFields, provider: RemoteProvider, bo
   return seconds === undefined ? visible : { ...visible, "retry-after": String(seconds) };
 }
 
-/** What an answer may say of itself to callers. */
+/** Gives the headers of an answer that callers may see. */
 export function visibleHeaders(headers: HeaderFields): Record<string, string> {
   const visible: Record<string, string> = {};
   for (const name of passedHeaders) {
@@ -324,10 +314,11 @@ export function visibleHeaders(headers: HeaderFields): Record<string, string> {
 
 type Plain = { readonly whole: CompletionBody; readonly upstreamResponseId: string | undefined };
 
-/** @throws UpstreamFault, ApiError upstream_invalid_response */
+/** The error of an answer that is no JSON does not quote it, as it may hold conversation text. @throws UpstreamFault, ApiError */
 function decodePlain(text: string, reader: Reader, call: AnsweredCall): Plain {
   try {
-    const json = plainJson(text);
+    const json = isTooDeep(text) ? undefined : parseJson(text);
+    if (json === undefined) throw new InvalidAnswer("something else than JSON, or JSON that nests too deep");
     const whole = reader.decode(json, text, call);
     return { whole, upstreamResponseId: reader.upstreamResponseId?.(json) };
   } catch (error) {
@@ -335,21 +326,13 @@ function decodePlain(text: string, reader: Reader, call: AnsweredCall): Plain {
   }
 }
 
-/** Parses a plain answer. The error does not quote it, as it may hold conversation text. */
-function plainJson(text: string): unknown {
-  const json = isTooDeep(text) ? undefined : parseJson(text);
-  if (json === undefined) throw new InvalidAnswer("something else than JSON, or JSON that nests too deep");
-  return json;
-}
-
-/** First bytes of an event stream (`data`, `event`, `id`, `retry`, a comment), and of JSON. */
-const eventBegins = new Set<number | undefined>([..."deir:"].map((letter) => letter.charCodeAt(0)));
 const jsonBegins = new Set<number | undefined>([..."{["].map((letter) => letter.charCodeAt(0)));
 
 /** Decides by the first byte too, as some servers and proxies send a wrong content type. */
-async function isEventStream(answer: UpstreamAnswer, { request }: Call): Promise<boolean> {
-  if (answer.isEventStream) return !jsonBegins.has(await answer.firstByte());
-  return request.stream === true && eventBegins.has(await answer.firstByte());
+async function isStream(answer: UpstreamAnswer, { type, begins }: Framing, streamed: boolean): Promise<boolean> {
+  const isNamed = answer.headers.get("content-type")?.includes(type) === true;
+  if (isNamed) return !jsonBegins.has(await answer.firstByte());
+  return streamed && begins.has(await answer.firstByte());
 }
 
 /** A whole answer as a stream's only chunk. */
@@ -358,13 +341,12 @@ function chunkOf({ choices, ...rest }: CompletionBody): ChunkBody {
     ...rest,
     choices: choices.map(({ message, ...choice }) => ({
       ...choice,
-      delta: { ...message, ...(message.tool_calls && { tool_calls: message.tool_calls.map(numbered) }) } as Delta,
+      delta: {
+        ...message,
+        ...(message.tool_calls && { tool_calls: message.tool_calls.map((call, index) => ({ index, ...call })) }),
+      } as Delta,
     })),
   };
-}
-
-function numbered<T>(call: T, index: number): T & { index: number } {
-  return { index, ...call };
 }
 
 /** @throws what the stream fails with */

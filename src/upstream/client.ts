@@ -26,13 +26,13 @@ const maxBody = 256 * 1024 * 1024;
 /** Minimum bytes of an answer that is reported as garbage. */
 const largeAnswer = 64 * 1024;
 
-/** How long to wait for the end of a body after its terminal event. */
+/** The time to wait for the end of a body after its terminal event. */
 const drainMs = 1000;
 
 /** A request that is passed on: its body may be streamed. */
 export type PassedRequest = Omit<UpstreamRequest, "body"> & {
   readonly body?: HttpRequest["body"];
-  /** Whether nothing is added to its headers but the key and what the operator configured. */
+  /** True if nothing is added to its headers but the key and what the operator configured. */
   readonly isBare?: boolean;
 };
 
@@ -118,7 +118,7 @@ export class UpstreamAnswer implements CallReceiver, Source<Buffer> {
   readonly #idleTimer: IdleTimer;
   /** The body has ended, failed or been cancelled. */
   #isOver = false;
-  /** Whether the framing proves that the body is complete. */
+  /** True if the framing proves that the body is complete. */
   #isProven = true;
   #fault: Error | undefined;
   #isDraining = false;
@@ -359,7 +359,7 @@ export class UpstreamAnswer implements CallReceiver, Source<Buffer> {
 
 const utf8 = new TextDecoder();
 
-/** Whether it is a complete JSON object or array. Other values don't count: half a number is a number too. */
+/** True if it is a complete JSON object or array. Other values don't count: half a number is a number too. */
 function isWholeJson(body: Uint8Array): boolean {
   try {
     return typeof JSON.parse(utf8.decode(body)) === "object";
@@ -369,7 +369,7 @@ function isWholeJson(body: Uint8Array): boolean {
 }
 
 function networkFault(error: Error, name: string, { connectSeconds }: Timeouts): Error {
-  // Of a streamed body, whose client is told what is wrong with it.
+  // An error in a streamed body is its client's.
   if (error instanceof ApiError) return error;
   if (error instanceof ConnectTimeout) {
     return ApiError.upstreamTimeout(`${name} took no connection within ${connectSeconds} s.`);

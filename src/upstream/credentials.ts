@@ -9,7 +9,7 @@ import type { KeyPlace } from "../providers/provider.ts";
 /** Headers that are lists in each format that has them: what is said of one is added to the others'. */
 const listHeaders: ReadonlySet<string> = new Set(["anthropic-beta", "openai-beta"]);
 
-/** What signs the requests of one account. Shows nothing of itself where it is logged or written as JSON. */
+/** Signs the requests of one account. Shows nothing of itself where it is logged or written as JSON. */
 export class Credentials {
   readonly #key: string | undefined;
   /** The key's headers, and the operator's, which go before them. */
@@ -39,7 +39,7 @@ export class Credentials {
     return { ...request, url, headers: joined(request.headers, this.#headers) };
   }
 
-  /** Whether a text holds the key, so that nobody else may see it. */
+  /** True if a text holds the key, so that nobody else may see it. */
   isIn(text: string): boolean {
     return this.#key !== undefined && text.includes(this.#key);
   }

@@ -50,7 +50,7 @@ const resolveBySystem: Resolve = async (host) => {
 export type MediaOptions = {
   /** Lets URLs lead anywhere, one's own machine included: for development and tests. */
   readonly allowPrivate?: boolean;
-  /** Whether a connection may be made; `allowPrivate` decides when it is absent. */
+  /** True if a connection may be made; `allowPrivate` decides when it is absent. */
   readonly permits?: (address: string, port: number) => boolean;
   readonly resolve?: Resolve;
   readonly limits?: Partial<MediaLimits>;
@@ -192,7 +192,7 @@ export class MediaFetcher {
 
 type Budget = { left: number };
 
-/** Why a URL can't be fetched, as the end of a sentence that begins with the URL. */
+/** The reason why a URL can't be fetched, as the end of a sentence that begins with the URL. */
 class Unfetchable extends Error {}
 
 const redirectStatuses = new Set([301, 302, 303, 307, 308]);

@@ -8,7 +8,7 @@ export type CompletedCall = {
   readonly completion?: CompletionBody;
   /** Continues the conversation where the upstream stores it. */
   readonly upstreamResponseId: string | undefined;
-  /** What goes to the client as it came: a plain body, or a stream's terminal event. */
+  /** The part that goes to the client as it came: a plain body, or a stream's terminal event. */
   readonly passed?: string;
   /** In the answer's own word, for requests that name none. */
   readonly model?: string | undefined;
@@ -31,13 +31,13 @@ export interface CallObserver {
   firstFragment(): void;
   /** A chunk of a stream. */
   body(body: ChunkBody): void;
-  /** What an answer with these counts costs, in micro-dollars; undefined where unknown. */
+  /** Gives the cost of an answer with these counts, in micro-dollars; undefined where unknown. */
   costOf(usage: Usage, serviceTier?: string): number | undefined;
   /** The whole answer was decoded. @returns a promise that the end of the answer waits for; it never rejects */
   completed(result: CompletedCall): Promise<unknown> | undefined;
   /** The upstream answered an error or could not be reached; status 0 without an answer. */
   upstreamFailed(provider: string, status: number): void;
-  /** Whether the call can be estimated by the text of an answer that is passed on as bytes. */
+  /** True if the call can be estimated by the text of an answer that is passed on as bytes. */
   readonly wantsText: boolean;
   /** Text in such an answer. */
   passedText(text: string): void;

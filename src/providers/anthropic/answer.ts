@@ -13,7 +13,7 @@ import { anthropicRules } from "./rules.ts";
 import { showsThoughts } from "./thinking.ts";
 import { customToolNames } from "./tools.ts";
 
-/** What the request said about the reading of its answer. */
+/** The parts of a request on which the reading of its answer depends. */
 export type AnswerReading = {
   /** The tool whose input is the answer itself. */
   readonly answerTool: string | undefined;
@@ -42,7 +42,7 @@ export function freeText(input: unknown): string {
   return text === undefined && Object.keys(others).length === 0 ? "" : JSON.stringify(input);
 }
 
-/** What the upstream says of its refusal, where it explains it. */
+/** The upstream's explanation of its refusal, where it gives one. */
 export function refusalOf({ stop_reason, stop_details }: JsonObject): { refusal?: string } {
   const explanation = textOf(objectOf(stop_details)?.["explanation"]);
   return stop_reason === "refusal" && explanation !== undefined && explanation !== "" ? { refusal: explanation } : {};

@@ -1,5 +1,5 @@
 /**
- * Where prompt-cache markers stand.
+ * Places prompt-cache markers.
  * Source: https://platform.claude.com/docs/en/build-with-claude/prompt-caching
  */
 import type { CacheControlEphemeral, TextBlockParam, Tool } from "@anthropic-ai/sdk/resources/messages";

@@ -107,7 +107,7 @@ function withoutSystemTurns(body: JsonObject, isTaken: boolean): JsonObject {
   return { ...body, ...system, messages: derive(said, turns) };
 }
 
-/** What else a system turn may hold changes the tools of the conversation, which no other turn can say. */
+/** True for a turn of texts: another part of a system turn changes the conversation's tools, which no other turn can do. */
 function isSystemTurn(turn: unknown): turn is JsonObject {
   if (!isObject(turn) || turn["role"] !== "system") return false;
   const { content } = turn;

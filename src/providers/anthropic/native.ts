@@ -47,7 +47,7 @@ const samplingFields = ["temperature", "top_p"] as const;
 const tokenFields = ["max_completion_tokens", "max_tokens"];
 
 /**
- * What a persona sets, as members of the body that this model takes.
+ * Gives what a persona sets as members of the body that this model takes.
  * @param fields of the inner form that differ from the caller's; those that are none of the body's own are left to the format
  * @returns undefined where the answer would have to be read in another way than it comes
  */

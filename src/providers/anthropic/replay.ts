@@ -1,5 +1,5 @@
 /**
- * What lets a later turn continue the model's thoughts: the thinking blocks themselves, unchanged, and their places among
+ * Keeps what a later turn needs to continue the model's thoughts: the thinking blocks themselves, unchanged, and their places among
  * texts and calls where these are not the usual ones.
  * Source: https://platform.claude.com/docs/en/build-with-claude/thinking#preserving-thinking-blocks
  */
@@ -12,7 +12,7 @@ import { textBlocks } from "./parts.ts";
 /** A text is given by its length within the whole content. */
 type LayoutEntry = "thinking" | "tool_use" | number;
 
-/** How other gateways name these blocks in `reasoning_details`. */
+/** The name of these blocks in other gateways' in `reasoning_details`. */
 const detailFormat = "anthropic-claude-v1";
 
 /** Collects what an answer leaves for the next turn, block by block in the upstream's order. */

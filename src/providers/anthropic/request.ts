@@ -23,7 +23,7 @@ export function encodeRequest(call: Call): UpstreamRequest {
   return upstreamRequest(call.account, "", JSON.stringify(body), { betas });
 }
 
-/** What a caller's headers say of the format's version, and of what it has beyond that. */
+/** The format's version and its extensions, as a caller's headers name them. */
 type Version = { readonly version?: string | undefined; readonly betas: readonly string[] };
 
 /** @param path below that of messages: "" or `/count_tokens` */

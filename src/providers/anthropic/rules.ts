@@ -1,5 +1,5 @@
 /**
- * What each Claude model takes and refuses, as data. The first row that fits a model and names a key wins, so the newest
+ * The fields that each Claude model takes and refuses, as data. The first row that fits a model and names a key wins, so the newest
  * and most special models stand first and the widest globs last.
  */
 import { type Static, Type } from "@sinclair/typebox";

@@ -3,7 +3,7 @@
  * Sources: https://platform.claude.com/docs/en/build-with-claude/streaming, https://platform.claude.com/docs/en/api/messages
  */
 import { type JsonObject, listOf, objectOf, parseJson, textOf } from "../../lib/json/json.ts";
-import type { SseEvent } from "../../lib/sse.ts";
+import { type SseEvent, sseFraming } from "../../lib/sse.ts";
 import { StreamFold } from "../../protocols/chat/fold.ts";
 import type {
   ChunkBody,
@@ -47,6 +47,7 @@ const none: ChunkBody[] = [];
  * number of its own, then comes the reason of the end. What is out of this order is a fault, since words may be missing.
  */
 export class AnthropicStream implements StreamDecoder {
+  readonly framing = sseFraming;
   readonly #reading: AnswerReading;
   readonly #trace = new ReplayTrace();
   /** By the block's number. */

@@ -1,4 +1,4 @@
-/** Where a model's methods are. */
+/** The addresses of a model's methods. */
 import { segmentOf } from "../../protocols/model-id.ts";
 import type { Account } from "../provider.ts";
 

@@ -6,7 +6,7 @@
 
 import { isObject, type JsonObject, numberOf, objectOf, saysNothing, textOf } from "../../lib/json/json.ts";
 import { ownMember } from "../../lib/own-member.ts";
-import type { SseEvent } from "../../lib/sse.ts";
+import { type SseEvent, sseFraming } from "../../lib/sse.ts";
 import type { AnswerMessage, ChunkBody, ChunkChoice, CompletionBody, Usage } from "../../protocols/chat/schema.ts";
 import { doneData } from "../../protocols/chat/stream.ts";
 import { InvalidAnswer, UpstreamFault } from "../../protocols/errors.ts";
@@ -42,6 +42,7 @@ function choiceOf({ index, delta, finish_reason, ...rest }: ChunkChoice): Comple
 
 /** There is no terminal event: the end of the stream is the end of the connection, and it must come after a reason. */
 export class GoogleStreamDecoder implements StreamDecoder {
+  readonly framing = sseFraming;
   readonly finished = false;
   readonly #reader: AnswerReader;
 
@@ -69,7 +70,7 @@ export class GoogleStreamDecoder implements StreamDecoder {
   }
 }
 
-/** What an event of that name says, as Google says it: the format has no such name, but proxies in front of it have. */
+/** Reads an event of that name as Google's own error: the format has no such name, but proxies in front of it have. */
 function reportedError(data: string): unknown {
   if (!/^\s*[{[]/.test(data)) return { error: { message: plainWords(data) } };
   const json = jsonIn(data);
@@ -196,7 +197,7 @@ function throwIfError(body: JsonObject, text: string): void {
   throw new UpstreamFault(text, known ?? 500);
 }
 
-/** Why no answer was made, in words; undefined when the prompt was not blocked. */
+/** The reason why no answer was made, in words; undefined when the prompt was not blocked. */
 function blockOf(feedback: JsonObject | undefined): string | undefined {
   const reason = textOf(feedback?.["blockReason"]);
   if (reason === undefined) return undefined;

@@ -13,7 +13,7 @@ import { thoughtsWanted } from "./thinking.ts";
 /** A call whose arguments are still coming, piece by piece. */
 type OpenCall = { readonly call: ToolCallDelta; readonly pieces: PartialArguments };
 
-/** What lasts from one event of a candidate to its next. */
+/** Reads the events of one candidate, and keeps its state between them. */
 export class CandidateReader {
   readonly #index: number;
   readonly #makeId: MakeId;

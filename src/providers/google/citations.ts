@@ -1,5 +1,5 @@
 /**
- * Where a grounded answer's statements come from, as annotations.
+ * Gives the sources of a grounded answer's statements as annotations.
  * Source: https://ai.google.dev/gemini-api/docs/google-search#attributing_sources_with_inline_citations
  */
 import { type JsonObject, listOf, numberOf, objectOf, textOf } from "../../lib/json/json.ts";

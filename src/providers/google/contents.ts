@@ -79,11 +79,11 @@ function openedByUser(turns: Turn[], parts: Part[]): Turn[] {
 type Placed = {
   readonly message: ChatRequest["messages"][number];
   readonly path: string;
-  /** Of the message's calls, or of its result. */
+  /** The ids of the message's calls, or of its result. */
   readonly ids: readonly string[];
 };
 
-/** Where results carry no ids, their order tells which call each of them answers: it is made that of the calls. */
+/** Puts results without ids into the order of the calls, which alone shows the call that each of them answers. */
 function inCallOrder(messages: ChatRequest["messages"]): Placed[] {
   const ids = uniqueCallIds(messages, (id) => id);
   const ranks = new Map<string, number>();
@@ -142,7 +142,7 @@ function callPart(
     throw ApiError.unsupported(path, `${path}: custom tools are not supported by this provider.`);
   if (call.type !== "function") return refuseType(call.type, path);
   const { name, arguments: written } = call.function;
-  // What a model wrote that is no JSON object is still what it wrote.
+  // A text that is no JSON object is still the model's.
   const args = argumentsIn(written) ?? { arguments: written };
   const functionCall = { ...(rules.call_ids && { id }), name, args };
   return { functionCall, ...(thoughtSignature !== undefined && { thoughtSignature }) };
@@ -188,7 +188,7 @@ function responseOf(text: string): JsonObject {
   return parsed ?? { output: text };
 }
 
-/** How other gateways name this provider's entries in `reasoning_details`. */
+/** The name in other gateways of this provider's entries in `reasoning_details`. */
 const detailFormat = "google-gemini-v1";
 
 type Signatures = { message: string | undefined; calls: readonly (string | undefined)[] };
@@ -212,7 +212,7 @@ function callSignature(call: JsonObject): string | undefined {
   return signatureOf(call) ?? signatureOf(objectOf(call["function"]) ?? {});
 }
 
-/** Of a message, a call, or a call's function. */
+/** The state of a message, a call, or a call's function. */
 function signatureOf(carrier: object): string | undefined {
   const { extra_content, thought_signature, provider_specific_fields } = carrier as JsonObject;
   const specific = objectOf(provider_specific_fields) ?? {};

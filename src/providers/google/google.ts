@@ -69,7 +69,7 @@ export const google: RemoteProvider = {
   retryAfterSeconds,
 };
 
-/** What would have to be fetched first is estimated. */
+/** Estimates what would have to be fetched first. */
 function countPrompt(call: Call): TokenCounter | undefined {
   if (remoteMedia(call).length > 0) return undefined;
   const generateContentRequest = { model: `models/${modelName(call)}`, ...requestBody(call, googleRules(call)) };

@@ -13,7 +13,7 @@ import type { Call, InlineMedia, RemoteMedia } from "../provider.ts";
 
 type MediaPart = ImagePart | AudioPart | FilePart;
 
-/** Where the bytes are: here, where Google finds them, or at a URL that must be fetched before. */
+/** The place of the bytes: here, where Google finds them, or at a URL that must be fetched before. */
 type Source =
   | { kind: "inline"; media: InlineMedia }
   | { kind: "uri"; uri: string; mimeType: string | undefined }

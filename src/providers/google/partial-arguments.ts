@@ -75,7 +75,7 @@ function valueAt(holder: Holder, step: Step): unknown {
   return Object.hasOwn(holder, step) ? (holder as JsonObject)[step] : undefined;
 }
 
-/** As a key of its own, whatever its name. */
+/** Sets a key of its own, whatever its name. */
 function put(holder: Holder, step: Step, value: unknown): void {
   Object.defineProperty(holder, step, { value, writable: true, enumerable: true, configurable: true });
 }

@@ -1,5 +1,5 @@
 /**
- * What each Gemini and Gemma model takes and refuses, as data. The first row that fits a model and names a key wins, so the
+ * The fields that each Gemini and Gemma model takes and refuses, as data. The first row that fits a model and names a key wins, so the
  * most special models stand first; models that came after this table are treated as the newest known ones.
  */
 import { type Static, Type } from "@sinclair/typebox";

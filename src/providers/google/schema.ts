@@ -25,7 +25,7 @@ const supportedKeys = new Set([
 ]);
 const stringFormats = new Set(["enum", "date-time"]);
 
-/** How much text may be written out for references; a schema that asks for more is one that grows without end. */
+/** The most text that is written out for references; a schema that asks for more is one that grows without end. */
 const maxCharacters = 200_000;
 /** A schema that holds itself is written out this often on the way down, and is an open object below. */
 const maxUnrolled = 2;
@@ -68,7 +68,7 @@ function flatten(value: unknown, document: Document, within: string[]): JsonObje
   return { ...Object.assign({}, ...all), properties, ...(required.length > 0 && { required }) };
 }
 
-/** What a reference stands for; notes it in `within`. */
+/** Resolves a reference, and notes it in `within`. */
 function resolve(reference: string, document: Document, within: string[]): JsonObject {
   const steps = reference.replace(/^#\/?/, "").split("/");
   const found = steps.reduce<unknown>(

@@ -1,5 +1,5 @@
 /**
- * How much a model may think and whether its thoughts are wanted, from the options that callers know and other gateways taught.
+ * Reads the amount that a model may think, and the wish for its thoughts, from the options that callers know and other gateways taught.
  * Source: https://ai.google.dev/gemini-api/docs/generate-content/thinking
  */
 import type { ThinkingConfig, ThinkingLevel } from "@google/genai";
@@ -46,7 +46,7 @@ export function wantsThoughts(call: Call): boolean {
   return asksForThoughts(call) || (config?.include_thoughts ?? config?.includeThoughts) === true;
 }
 
-/** Whether the caller wants to see thoughts; undefined when nothing was said. */
+/** True if the caller wants to see thoughts; undefined when nothing was said. */
 export function thoughtsWanted(call: Call): boolean | undefined {
   const { include_thoughts, thinking_config, thinking } = call.extras as ThinkingExtras;
   const implied = thinking !== undefined && thinking.type !== "disabled" && thinking.budget_tokens !== 0;

@@ -1,5 +1,5 @@
 /**
- * What an upstream that speaks chat completions answers, read with tolerance for all the known deviations:
+ * Reads answers of upstreams that speak chat completions, with tolerance for all the known deviations:
  * anything that can be read in one way only is read so, whoever sent it.
  * Source: https://platform.openai.com/docs/api-reference/chat/object
  */
@@ -148,7 +148,7 @@ function callsOf(message: JsonObject, makeId: (count: number) => string): AnyToo
   return objectsIn(message, "tool_calls").flatMap((call, at) => callOf(call, stringOf(call["id"]) || makeId(at)) ?? []);
 }
 
-/** What has neither a name nor anything else says nothing. @throws InvalidAnswer for what would be called, and has no name */
+/** Leaves out a call with neither a name nor anything else. @throws InvalidAnswer for one with arguments and no name */
 function callOf(call: JsonObject, id: string): AnyToolCall | undefined {
   if (isOtherKind(call)) return { ...call, id } as OtherToolCall;
   const called = calledIn(call);
@@ -244,7 +244,7 @@ function isEmpty(value: object): boolean {
   return true;
 }
 
-/** Of the answer's frame these are ours to write, or are read in another place. An empty `error` is none. */
+/** Members of the answer's frame that are ours to write, or are read in another place. An empty `error` is none. */
 const knownTopLevel = new Set([
   "id",
   "object",
@@ -267,7 +267,7 @@ const usageDetails = new Set(["prompt_tokens_details", "completion_tokens_detail
 
 type Lens = (value: unknown) => unknown;
 
-/** How members are read that formats beside this one, or typed clients, look into: what is of another kind is absent. */
+/** Readers of members that other formats or typed clients look into: a value of another kind is absent. */
 const lenses: ReadonlyMap<string, Lens> = new Map<string, Lens>([
   ["refusal", textOf],
   ["annotations", annotationsOf],
@@ -296,7 +296,7 @@ function functionCallOf(value: unknown): JsonObject | undefined {
   return { ...(typeof name === "string" && { name }), arguments: stringOf(written) };
 }
 
-/** What else was said; fields that an upstream invents are the caller's to read. */
+/** Gives all other members; fields that an upstream invents are the caller's to read. */
 function extrasOf(from: JsonObject, known: ReadonlySet<string>): JsonObject {
   const extras: JsonObject = {};
   for (const key in from) {
@@ -315,7 +315,7 @@ export function choiceExtrasOf(choice: JsonObject): { logprobs?: Logprobs; [extr
   const logprobs = choiceLogprobs(choice["logprobs"]);
   return { ...(logprobs && { logprobs }), ...withoutEmpty(extrasOf(choice, knownInChoice)) };
 }
-/** Of a fragment only what says something: many repeat empty fields in each. */
+/** Leaves out a fragment's empty members, which many upstreams repeat in each. */
 export function deltaExtrasOf(delta: JsonObject): JsonObject {
   return withoutEmpty(extrasOf(delta, knownInMessage));
 }
@@ -366,7 +366,7 @@ export function saysError(error: unknown): boolean {
   return error !== false && !saysNothing(error);
 }
 
-/** What the words of an error stand for, where it names no status. */
+/** The statuses that the words of an error stand for, where it names none. */
 const statusWords: readonly (readonly [RegExp, number])[] = [
   [/rate.?limit|too many|quota|throttl/i, 429],
   [/overloaded|unavailable|capacity/i, 503],

@@ -17,7 +17,7 @@ import type {
 } from "../provider.ts";
 
 import type { ResponsesQuirks } from "../responses/quirks.ts";
-import { responsesFormat, withResponses } from "../responses/responses.ts";
+import { type Rules, withResponses } from "../responses/responses.ts";
 import { asksForThoughts, thinkingOptions } from "../thinking-options.ts";
 import { completionOf } from "./answer.ts";
 import { Quirks } from "./quirks.ts";
@@ -41,13 +41,13 @@ type CompatibleSpec = {
   readonly options?: TObject;
   /** Default: below the account's base URL. */
   readonly url?: (operation: string, model: string, account: Account) => string;
-  /** What it is known not to have. */
+  /** Operations that it is known not to have. */
   readonly lacks?: readonly Operation[];
   readonly operationFields?: RemoteProvider["operationFields"];
   readonly keyPlace?: KeyPlace;
-  /** How it speaks the Responses format, where it does. */
+  /** The differences of its Responses format, where it speaks it. */
   readonly responses?: ResponsesQuirks;
-  /** Where it takes calls of that format's own clients, if `responses` does not say it. */
+  /** The route of calls of that format's own clients, if it is not that of `responses`. */
   readonly native?: NativeRoute;
 };
 
@@ -59,19 +59,9 @@ const thinking = Type.Optional(
 );
 
 export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
-  const { name, baseUrl, environment, options, quirks = {}, modelRules = [] } = spec;
-  const merged = new WeakMap<object, Quirks>();
-  /** Of the latest call: one call asks several times. */
-  let latest: { readonly model: string; readonly overrides: object; readonly quirks: Quirks } | undefined;
-  const quirksOf = ({ model, account }: Call): Quirks => {
-    if (modelRules.length === 0 && account.modelRules.length === 0) return quirks;
-    if (latest?.overrides === account.modelRules && latest.model === model) return latest.quirks;
-    const rules = rulesFor<Quirks>(model, account.modelRules, modelRules);
-    const known = merged.get(rules) ?? { ...quirks, ...rules };
-    merged.set(rules, known);
-    latest = { model, overrides: account.modelRules, quirks: known };
-    return known;
-  };
+  const { name, baseUrl, environment, options, quirks = {}, modelRules = [], responses } = spec;
+  const rows = [...modelRules, ...(responses?.modelRules ?? []), { ...quirks, match: "*" }];
+  const quirksOf = ({ model, account }: Call): Rules => rulesFor<Rules>(model, account.modelRules, rows);
   const { keyPlace, url = below, lacks = [], operationFields } = spec;
   const legacy = textCompletions(url);
   const chat: RemoteProvider = {
@@ -95,18 +85,20 @@ export function openAiCompatible(spec: CompatibleSpec): RemoteProvider {
       url: url("chat/completions", call.model, call.account),
       body: written(call, quirksOf(call)),
     }),
-    decode: (body, text, call) => completionOf(body, text, quirksOf(call), idsFor(call), echoOf(call, quirksOf(call))),
-    streamDecoder: (call) => new ChatStream(quirksOf(call), idsFor(call), echoOf(call, quirksOf(call))),
+    decode(body, text, call) {
+      const quirks = quirksOf(call);
+      return completionOf(body, text, quirks, idsFor(call), echoOf(call, quirks));
+    },
+    streamDecoder(call) {
+      const quirks = quirksOf(call);
+      return new ChatStream(quirks, idsFor(call), echoOf(call, quirks));
+    },
   };
   const { native } = spec;
   if (native !== undefined) {
     return { ...chat, native: (format, call) => (format === "responses" ? native : chat.native?.(format, call)) };
   }
-  if (spec.responses === undefined) return chat;
-  return withResponses(
-    chat,
-    responsesFormat(spec.responses, (call) => quirksOf(call).efforts),
-  );
+  return responses === undefined ? chat : withResponses(chat, responses, quirksOf);
 }
 
 /** Copied from what the caller sent, as far as that did not change. */

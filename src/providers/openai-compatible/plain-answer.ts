@@ -13,7 +13,7 @@ export function plainCompletionOf(body: JsonObject, quirks: Quirks): CompletionB
   const choice = onlyChoiceIn(body["choices"]);
   if (choice === undefined) return undefined;
   const completion: CompletionBody = { choices: [choice] };
-  // What is null says nothing, here and below.
+  // Null is the same as absent, here and below.
   if (body["usage"] != null) {
     const usage = usageOf(body["usage"]);
     if (usage === undefined) return undefined;
@@ -29,7 +29,7 @@ export function plainCompletionOf(body: JsonObject, quirks: Quirks): CompletionB
   return completion;
 }
 
-/** What is read apart, or is ours to write. */
+/** Members that are read apart, or are ours to write. */
 const frame = new Set(["id", "created", "model", "choices", "usage"]);
 
 function onlyChoiceIn(choices: unknown): Choice | undefined {
@@ -73,7 +73,7 @@ function usageOf(usage: unknown): Usage | undefined {
 
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
 
-/** Whether they are counts by their names, one at least. */
+/** True if they are counts by their names, one at least. */
 function areCounts(details: unknown): details is Record<string, number> {
   if (!isObject(details)) return false;
   let isAny = false;

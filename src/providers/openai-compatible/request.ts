@@ -14,7 +14,7 @@ import { inOrder } from "./turns.ts";
 export function requestBody(call: Call, quirks: Quirks): JsonObject {
   const { request } = call;
   const body: JsonObject = { ...request, model: call.model, messages: inOrder(messagesFor(call, quirks), quirks) };
-  // What a client of this format says is its own affair.
+  // A client of this format may send what it likes.
   if (call.clientFormat !== undefined) dropRefused(body, quirks);
   limitTokens(body, quirks);
   askForUsage(body, quirks);
@@ -30,8 +30,8 @@ export function requestBody(call: Call, quirks: Quirks): JsonObject {
 }
 
 /**
- * What is stored is stored here. Upstream a list of stored completions needs no id, and so shows each key what others keep; metadata
- * are refused without it: https://platform.openai.com/docs/api-reference/chat/create#chat-create-metadata
+ * Removes what would store the answer upstream: it is stored here. There a list of stored completions needs no id, and so shows each
+ * key what others keep; metadata are refused without it: https://platform.openai.com/docs/api-reference/chat/create#chat-create-metadata
  */
 function dropStore(body: JsonObject): void {
   delete body["store"];
@@ -229,7 +229,7 @@ function plainCall(said: JsonObject): JsonObject {
   return called?.["arguments"] === "" ? derive(call, { ...call, function: { ...called, arguments: "{}" } }) : call;
 }
 
-/** What was refused is still part of the conversation. */
+/** Sends a refusal as text: it is still part of the conversation. */
 function sayRefusal(sent: JsonObject): void {
   const { refusal } = sent;
   delete sent["refusal"];

@@ -3,7 +3,7 @@
  * Source: https://platform.openai.com/docs/api-reference/chat/streaming
  */
 import { isObject, type JsonObject, parseJson, saysNothing } from "../../lib/json/json.ts";
-import type { SseEvent } from "../../lib/sse.ts";
+import { type SseEvent, sseFraming } from "../../lib/sse.ts";
 import type { Annotation, ChunkBody, ChunkChoice, Delta, ToolCallDelta } from "../../protocols/chat/schema.ts";
 import { doneData } from "../../protocols/chat/stream.ts";
 import { calledIn, isOtherKind, type ToolKind, toolKinds } from "../../protocols/chat/tools.ts";
@@ -39,7 +39,7 @@ type OpenCall = {
   index?: number;
   /** Sure once the call goes out. */
   type: ToolKind | "other";
-  /** What came before the name. */
+  /** The input that came before the name. */
   held: string;
   hasArguments: boolean;
 };
@@ -64,6 +64,7 @@ const padding = "obfuscation";
 const maxWord = 16;
 
 export class ChatStream implements StreamDecoder {
+  readonly framing = sseFraming;
   finished = false;
   /** `[DONE]` came before a reason. */
   closing = false;
@@ -73,7 +74,7 @@ export class ChatStream implements StreamDecoder {
   /** Fields beyond the format: each goes out once, with the end of a choice or of the stream. */
   #extras: JsonObject = {};
   readonly #sentExtras = new Set<string>();
-  /** What the first text may repeat. */
+  /** The text that the first one may repeat. */
   #echo: string | undefined;
 
   /** @param echo a first text that is no answer but a repetition of what was sent */
@@ -237,7 +238,7 @@ function isCommon(key: string): boolean {
   }
 }
 
-/** Whether a choice that has ended says more words; many upstreams send its frame again, with nothing or with notes in it. */
+/** True if a choice that has ended says more words; many upstreams send its frame again, with nothing or with notes in it. */
 function saysMore(choice: JsonObject): boolean {
   const delta = objectIn(choice, "delta") ?? {};
   const { content, tool_calls, function_call, refusal, audio } = delta;
@@ -309,7 +310,7 @@ function callFragments({ calls, makeId }: ChoiceState, given: readonly JsonObjec
 }
 
 /**
- * Which call a fragment belongs to: by its index, or by its id where the index is missing (Mistral) or is 0 for all of them.
+ * Finds the call that a fragment belongs to: by its index, or by its id where the index is missing (Mistral) or is 0 for all of them.
  * https://docs.mistral.ai/capabilities/function_calling
  */
 function callOf(calls: OpenCall[], entry: JsonObject, name: string): OpenCall {
@@ -337,7 +338,7 @@ function isOut({ index }: OpenCall): boolean {
   return index !== undefined;
 }
 
-/** Of a call of another type: as it came. */
+/** Passes a fragment of a call of another type as it came. */
 function otherFragment(
   calls: readonly OpenCall[],
   call: OpenCall,

@@ -3,8 +3,10 @@
  * Source: https://platform.openai.com/docs/api-reference/completions
  */
 import { isObject, type JsonObject, parseJson } from "../../lib/json/json.ts";
+import type { SseEvent } from "../../lib/sse.ts";
+import type { ChunkBody } from "../../protocols/chat/schema.ts";
 import { idsFor } from "../made-ids.ts";
-import type { Account, NativeRoute, StreamDecoder } from "../provider.ts";
+import type { Account, NativeRoute } from "../provider.ts";
 import { textAt, textIn } from "../reading.ts";
 import { completionOf, saysError } from "./answer.ts";
 import { ChatStream } from "./stream.ts";
@@ -13,23 +15,15 @@ export function textCompletions(url: (operation: string, model: string, account:
   return {
     encode: (body, { model, account }) => ({ url: url("completions", model, account), body }),
     decode: (body, text, call) => completionOf(asChat(body, wholeChoice), text, {}, idsFor(call), undefined),
-    streamDecoder(call): StreamDecoder {
-      const chat = new ChatStream({}, idsFor(call), undefined);
-      return {
-        push(event) {
-          const chunk = parseJson(event.data);
-          return chat.push(isObject(chunk) ? { ...event, data: JSON.stringify(asChat(chunk, fragment)) } : event);
-        },
-        end: () => chat.end(),
-        get finished() {
-          return chat.finished;
-        },
-        get closing() {
-          return chat.closing;
-        },
-      };
-    },
+    streamDecoder: (call) => new TextStream({}, idsFor(call)),
   };
+}
+
+class TextStream extends ChatStream {
+  override push(event: SseEvent): ChunkBody[] {
+    const chunk = parseJson(event.data);
+    return super.push(isObject(chunk) ? { ...event, data: JSON.stringify(asChat(chunk, fragment)) } : event);
+  }
 }
 
 /** @returns what is no completion as it is @throws InvalidAnswer for a text that is none */

@@ -62,7 +62,7 @@ export class ThinkTags {
   }
 }
 
-/** How much of the text can be neither the beginning of the closing tag nor the white space before it. */
+/** The length of the text that can be neither the beginning of the closing tag nor the white space before it. */
 function sureLength(text: string): number {
   let sure = text.length;
   for (let length = Math.min(closing.length - 1, text.length); length > 0; length -= 1) {

@@ -1,4 +1,4 @@
-/** What single upstreams ask of the order of messages, beyond what the public format does. */
+/** Puts messages into the order that single upstreams ask for beyond the public format. */
 import { derive, type JsonObject } from "../../lib/json/json.ts";
 import type { Quirks } from "./quirks.ts";
 
@@ -14,7 +14,7 @@ export function inOrder(messages: readonly JsonObject[], quirks: Quirks): readon
   return [...ordered.slice(0, -1), derive(last, { [quirks.prefill_field]: true, ...last })];
 }
 
-/** What a model says that has seen a tool's result and was interrupted. */
+/** Adds the answer of a model that has seen a tool's result and was interrupted. */
 function withAnswers(messages: readonly JsonObject[]): JsonObject[] {
   return messages.flatMap((message, at) => {
     const interrupts = message["role"] === "user" && messages[at - 1]?.["role"] === "tool";

@@ -2,7 +2,7 @@
 import { openAiCompatible } from "./openai-compatible.ts";
 import type { Quirks } from "./quirks.ts";
 
-/** What only OpenAI's own platform knows: hints and bookkeeping, without which the answer is the same. */
+/** Fields that only OpenAI's own platform knows, without which the answer is the same. */
 export const platformFields = [
   "store",
   "metadata",

@@ -189,7 +189,7 @@ type Reasoning = { id: string; encrypted_content: string; summary: string[]; cal
 type ReplayState = { reasoning: Reasoning[]; phase?: string; phases?: readonly Phase[] };
 
 /**
- * What an echoed message carries of this provider's own, in the field we write or in another gateway's. Only encrypted
+ * Reads the state of this provider's own that an echoed message carries, in the field we write or in another gateway's. Only encrypted
  * content counts: an id alone would point into the upstream's storage, which holds other callers' reasoning too.
  */
 function replayState(message: AssistantMessage, quirks: ResponsesQuirks): ReplayState {

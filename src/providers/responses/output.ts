@@ -1,4 +1,4 @@
-/** What a response object of the Responses format says: its output, its end, its usage, its errors. */
+/** Reads a response object of the Responses format: its output, its end, its usage, its errors. */
 import type { ResponseError } from "openai/resources/responses/responses";
 import { type JsonObject, listOf, objectOf, saysNothing, textOf } from "../../lib/json/json.ts";
 import { ownMember } from "../../lib/own-member.ts";
@@ -31,14 +31,14 @@ export class Output {
   readonly calls: (ToolCall | CustomToolCall)[] = [];
   readonly annotations: Annotation[] = [];
   readonly logprobs: TokenLogprob[] = [];
-  /** As data URLs. */
+  /** Images as data URLs. */
   readonly images: string[] = [];
   readonly #reasoning: ReasoningState[] = [];
   readonly #quirks: ResponsesQuirks;
   readonly #makeId: MakeId;
   /** Reasoning whose fruit has not come yet. */
   #pending: ReasoningState[] = [];
-  /** What the message is made of, where the upstream says it in several. */
+  /** The parts of the message, where the upstream gives it in several. */
   readonly #phases: PhaseState[] = [];
 
   /** @throws InvalidAnswer where an item is not of its kind's form */
@@ -48,7 +48,7 @@ export class Output {
     for (const item of items) this.#item(item);
   }
 
-  /** What the next turn must bring back, under the provider's name; undefined when there is nothing. */
+  /** The state that the next turn must bring back, under the provider's name; undefined when there is nothing. */
   replayState(responseId: unknown): Record<string, unknown> | undefined {
     const [first, ...others] = this.#phases;
     const isOne = others.every(({ phase }) => phase === first?.phase);
@@ -136,7 +136,7 @@ export function callOf(
 
 type Notes = Pick<ChunkBody, "service_tier" | "system_fingerprint" | "metadata">;
 
-/** What a response says about itself beside the answer. */
+/** The members of a response that stand beside the answer. */
 export function notesOf(response: JsonObject, quirks: ResponsesQuirks): Notes {
   const service_tier = textOf(response["service_tier"]);
   const metadata = metadataOf(response["metadata"]);

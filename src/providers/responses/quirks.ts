@@ -1,7 +1,7 @@
 /** Differences between the providers that speak the Responses format, and between their models. */
 import type { ModelRule } from "../model-rules.ts";
 
-/** What a model can do on this endpoint; the keys a `model_rules` row may hold for it. */
+/** The abilities of a model on this endpoint; the keys a `model_rules` row may hold for it. */
 export type ResponsesRules = {
   /** The model is to be had in this format only. */
   responses_only: boolean;
@@ -17,36 +17,36 @@ export type ResponsesQuirks = {
   /** The `format` of this provider's entries in another gateway's `reasoning_details`. */
   readonly reasoningFormats: readonly string[];
   readonly developerRole: "developer" | "system";
-  /** Whether a system message may hold parts; where not, their texts are joined. */
+  /** True if a system message may hold parts; where not, their texts are joined. */
   readonly systemParts: boolean;
-  /** Whether files may come inline; where not, by URL or id only. */
+  /** True if files may come inline; where not, by URL or id only. */
   readonly inlineFiles: boolean;
-  /** Whether parts may end a cached prefix (`prompt_cache_breakpoint`). */
+  /** True if parts may end a cached prefix (`prompt_cache_breakpoint`). */
   readonly cacheBreakpoints: boolean;
   /** Tools with free-text input. Where there are none, `custom_tool_call` items are the server's own doings. */
   readonly customTools: boolean;
-  /** Whether `tool_choice` may narrow the tools; where not, only the allowed ones are sent. */
+  /** True if `tool_choice` may narrow the tools; where not, only the allowed ones are sent. */
   readonly allowedTools: boolean;
   /** Sent with a function that names no strictness, where the endpoint's own default is another than the public format's. */
   readonly strictByDefault?: false;
-  /** Whether a replayed call carries an item id beside its `call_id`. */
+  /** True if a replayed call carries an item id beside its `call_id`. */
   readonly callItemIds: boolean;
-  /** Whether replayed items say that they are complete. */
+  /** True if replayed items say that they are complete. */
   readonly itemStatus: boolean;
   /** The longest `call_id` that is taken. */
   readonly callIdLimit: number;
-  /** Whether thoughts come only when a summary is asked for. */
+  /** True if thoughts come only when a summary is asked for. */
   readonly summaryOnRequest: boolean;
-  /** How log probabilities are asked for. */
+  /** The way to ask for log probabilities. */
   readonly logprobs: "field" | "include";
   readonly topLogprobsLimit: number;
   readonly verbosity: boolean;
-  /** What of `web_search_options` the search tool takes. */
+  /** The search tool takes `web_search_options`. */
   readonly webSearchOptions: boolean;
   readonly streamOptions: boolean;
-  /** What `metadata` of an answer is: the caller's own, or notes of the upstream. */
+  /** The origin of an answer's `metadata`: the caller's own, or notes of the upstream. */
   readonly metadata: "caller" | "upstream";
-  /** Whether a stored conversation is continued there, and not by sending it again. */
+  /** True if a stored conversation is continued there, and not by sending it again. */
   readonly holdsConversation: boolean;
   /** Request fields without a counterpart, beside those that have none in either. */
   readonly dropped: readonly string[];

@@ -1,28 +1,17 @@
 /**
- * The Responses format (`/v1/responses`), as xAI and OpenAI speak it; what differs between them is in `responses-quirks.ts`.
+ * The Responses format (`/v1/responses`), as xAI and OpenAI speak it; what differs between them is in `quirks.ts`.
  * Sources: https://docs.x.ai/docs/guides/chat, https://platform.openai.com/docs/api-reference/responses
  */
 import { Type } from "@sinclair/typebox";
 import { type JsonObject, listOf, numberOf, objectOf, textOf } from "../../lib/json/json.ts";
-import type { ChatRequest, CompletionBody, Tool, ToolChoice } from "../../protocols/chat/schema.ts";
+import type { ChatRequest, Tool, ToolChoice } from "../../protocols/chat/schema.ts";
 import { calledIn, toolName } from "../../protocols/chat/tools.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import { refusedFields } from "../client-fields.ts";
 import { idsFor } from "../made-ids.ts";
-import { rulesFor } from "../model-rules.ts";
 import type { Quirks } from "../openai-compatible/quirks.ts";
 import { effortHere } from "../openai-compatible/request.ts";
-import type {
-  Account,
-  AnsweredCall,
-  Call,
-  Extras,
-  NativeRoute,
-  RemoteProvider,
-  StreamDecoder,
-  TokenCounter,
-  UpstreamRequest,
-} from "../provider.ts";
+import type { Account, Call, Extras, NativeRoute, RemoteProvider, TokenCounter } from "../provider.ts";
 import { refuseType } from "../tool-types.ts";
 import { earlierItems, inputItems } from "./input.ts";
 import { completionOf } from "./output.ts";
@@ -58,7 +47,7 @@ const responsesModelRules = Type.Object({
   ),
 });
 
-/** Where calls of this format go. @param path `responses`, or what lies below it */
+/** The address of calls of this format. @param path `responses`, or what lies below it */
 export type ResponsesAddress = (path: string, account: Account) => string;
 
 const usualAddress: ResponsesAddress = (path, { baseUrl }) => `${baseUrl}/${path}`;
@@ -92,85 +81,52 @@ function upstreamResponseId(body: unknown): string | undefined {
   return response?.["object"] === "response" ? textOf(response["id"]) : undefined;
 }
 
-export type ResponsesFormat = {
-  /** Whether this call is made in this format: the caller says so, or the model is to be had in no other. */
-  speaks(call: Call): boolean;
-  /** @throws ApiError unsupported_parameter naming what can't be said in this format */
-  encode(call: Call): UpstreamRequest;
-  /** @throws UpstreamFault when the answer is an error after all */
-  decode(body: unknown, text: string, call: AnsweredCall): CompletionBody;
-  streamDecoder(call: AnsweredCall): StreamDecoder;
-  /** The id that continues a stored conversation. */
-  upstreamResponseId(body: unknown): string | undefined;
-  /** How clients of this format are served. */
-  readonly native: NativeRoute;
-  /** How the tokens of a call are counted, where they are. */
-  counter(call: Call): TokenCounter | undefined;
-  /** True when the upstream keeps this call's conversation, to be continued by that id. */
-  holdsConversation(call: Call): boolean;
-};
-
-/** What is counted. Source: https://platform.openai.com/docs/api-reference/responses/input-tokens */
+/** The fields that are counted. Source: https://platform.openai.com/docs/api-reference/responses/input-tokens */
 const promptFields = [
   ...["model", "input", "instructions", "tools", "tool_choice", "text", "reasoning"],
   ...["parallel_tool_calls", "truncation", "previous_response_id"],
 ];
 
-/** @param effortsOf the names of the efforts that the call's model takes, as in the provider's other format */
-export function responsesFormat(
-  quirks: ResponsesQuirks,
-  effortsOf: (call: Call) => Quirks["efforts"] = () => undefined,
-): ResponsesFormat {
-  const speaks = (call: Call) =>
-    (call.extras["use_responses_api"] ?? rulesOf(call, quirks).responses_only ?? false) === true;
-  return {
-    speaks,
-    encode: (call) => ({
-      url: usualAddress("responses", call.account),
-      body: JSON.stringify(requestBody(call, quirks, effortHere(call.request.reasoning_effort, effortsOf(call)))),
-    }),
-    decode: (body, text, call) => completionOf(body, text, quirks, idsFor(call)),
-    streamDecoder: (call) => new ResponsesStream(quirks, idsFor(call)),
-    upstreamResponseId,
-    native: nativeResponses(quirks),
-    counter: (call) => {
-      if (!quirks.countsInput) return undefined;
-      const said = requestBody(call, quirks, effortHere(call.request.reasoning_effort, effortsOf(call)));
-      const prompt = Object.fromEntries(Object.entries(said).filter(([name]) => promptFields.includes(name)));
-      return {
-        request: {
-          url: usualAddress("responses/input_tokens", call.account),
-          body: JSON.stringify(prompt),
-        },
-        tokensIn: (body) => numberOf(objectOf(body)?.["input_tokens"]),
-      };
-    },
-    holdsConversation: (call) => quirks.holdsConversation && speaks(call) && isStored(call),
-  };
-}
+/** The differences of a call's model, in both formats. */
+export type Rules = Quirks & Partial<ResponsesRules>;
 
 /** A provider that speaks this format where it is asked to, or has to, and its other one elsewhere. */
-export function withResponses(chat: RemoteProvider, responses: ResponsesFormat): RemoteProvider {
-  const formatOf = (call: Call) => (responses.speaks(call) ? responses : chat);
+export function withResponses(
+  chat: RemoteProvider,
+  quirks: ResponsesQuirks,
+  rulesOf: (call: Call) => Rules,
+): RemoteProvider {
+  const native = nativeResponses(quirks);
+  const speaks = (call: Call) => (call.extras["use_responses_api"] ?? rulesOf(call).responses_only ?? false) === true;
   return {
     ...chat,
     // No two of these share a field; Type.Composite would look into each, a dozen times a start.
     extras: Type.Object({ ...chat.extras.properties, ...responsesExtras.properties }),
     modelRules: Type.Object({ ...chat.modelRules?.properties, ...responsesModelRules.properties }),
-    remoteMedia: (call) => (responses.speaks(call) ? [] : (chat.remoteMedia?.(call) ?? [])),
-    holdsConversation: responses.holdsConversation,
-    counter: responses.counter,
-    encode: (call) => formatOf(call).encode(call),
-    decode: (body, text, call) => formatOf(call).decode(body, text, call),
-    streamDecoder: (call) => formatOf(call).streamDecoder(call),
-    upstreamResponseId: responses.upstreamResponseId,
-    native: (format, call) => (format === "responses" ? responses.native : chat.native?.(format, call)),
+    remoteMedia: (call) => (speaks(call) ? [] : (chat.remoteMedia?.(call) ?? [])),
+    holdsConversation: (call) => quirks.holdsConversation && speaks(call) && isStored(call),
+    counter: (call) => (quirks.countsInput ? counterOf(requestBody(call, quirks, rulesOf(call)), call) : undefined),
+    encode: (call) =>
+      speaks(call)
+        ? {
+            url: usualAddress("responses", call.account),
+            body: JSON.stringify(requestBody(call, quirks, rulesOf(call))),
+          }
+        : chat.encode(call),
+    decode: (body, text, call) => (speaks(call) ? native : chat).decode(body, text, call),
+    streamDecoder: (call) => (speaks(call) ? native : chat).streamDecoder(call),
+    upstreamResponseId,
+    native: (format, call) => (format === "responses" ? native : chat.native?.(format, call)),
     forget: forgetResponse(),
   };
 }
 
-function rulesOf({ model, account }: Call, { modelRules }: ResponsesQuirks): Partial<ResponsesRules> {
-  return rulesFor<Partial<ResponsesRules>>(model, account.modelRules, modelRules);
+function counterOf(body: JsonObject, { account }: Call): TokenCounter {
+  const prompt = Object.fromEntries(Object.entries(body).filter(([name]) => promptFields.includes(name)));
+  return {
+    request: { url: usualAddress("responses/input_tokens", account), body: JSON.stringify(prompt) },
+    tokensIn: (counted) => numberOf(objectOf(counted)?.["input_tokens"]),
+  };
 }
 
 function isStored({ extras, request }: Call): boolean {
@@ -187,11 +143,10 @@ const translated = [
 /** Request fields without a counterpart in this format. */
 const dropped = ["stop", "presence_penalty", "frequency_penalty", "logit_bias", "prediction", "audio"];
 
-/** What is not set is left to the upstream; fields that the public format does not know are passed on as they are. */
-function requestBody(call: Call, quirks: ResponsesQuirks, effort: string | undefined): JsonObject {
+/** Leaves what is not set to the upstream; fields that the public format does not know are passed on as they are. */
+function requestBody(call: Call, quirks: ResponsesQuirks, rules: Rules): JsonObject {
   const { request, model } = call;
   refuseImpossible(request);
-  const rules = rulesOf(call, quirks);
   const tools = toolsOf(call, quirks);
   return {
     ...passedOn(request, quirks),
@@ -202,7 +157,7 @@ function requestBody(call: Call, quirks: ResponsesQuirks, effort: string | undef
       max_output_tokens: request.max_completion_tokens ?? request.max_tokens,
       reasoning: present({
         ...objectOf(unknownField(request, "reasoning")),
-        effort,
+        effort: effortHere(request.reasoning_effort, rules.efforts),
         summary: summaryOf(call.extras, quirks, rules),
       }),
       text: present({
@@ -245,7 +200,7 @@ function present(fields: JsonObject): JsonObject | undefined {
   return entries.length > 0 ? Object.fromEntries(entries) : undefined;
 }
 
-function summaryOf(extras: Extras, quirks: ResponsesQuirks, rules: Partial<ResponsesRules>): unknown {
+function summaryOf(extras: Extras, quirks: ResponsesQuirks, rules: Rules): unknown {
   if (extras["reasoning_summary"] !== undefined) return extras["reasoning_summary"];
   const wanted = extras["include_thoughts"] === true && rules.reasoning_items === true;
   return quirks.summaryOnRequest && wanted ? "auto" : undefined;
@@ -272,7 +227,7 @@ function logprobsOf({ logprobs, top_logprobs }: ChatRequest, quirks: ResponsesQu
 }
 
 /** Reasoning that is not stored upstream comes back encrypted, so that the next turn can send it along. */
-function includeOf(call: Call, quirks: ResponsesQuirks, rules: Partial<ResponsesRules>): string[] | undefined {
+function includeOf(call: Call, quirks: ResponsesQuirks, rules: Rules): string[] | undefined {
   const include = new Set(listOf(call.extras["include"]) as string[]);
   if (!isStored(call) && rules.reasoning_items === true) include.add("reasoning.encrypted_content");
   if (call.request.logprobs === true && quirks.logprobs === "include") include.add("message.output_text.logprobs");

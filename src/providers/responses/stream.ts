@@ -1,6 +1,6 @@
 /** The Responses format's events as bodies of the public format. */
 import { isObject, type JsonObject, listOf, objectOf, parseJson, saysNothing, textOf } from "../../lib/json/json.ts";
-import type { SseEvent } from "../../lib/sse.ts";
+import { type SseEvent, sseFraming } from "../../lib/sse.ts";
 import type { Annotation, ChunkBody, ChunkChoice, Delta, ToolCallDelta } from "../../protocols/chat/schema.ts";
 import { doneData } from "../../protocols/chat/stream.ts";
 import { InvalidAnswer, UpstreamFault } from "../../protocols/errors.ts";
@@ -26,7 +26,7 @@ type Part = {
 type PartKind = "text" | "refusal" | "summary" | "raw";
 
 const none: ChunkBody[] = [];
-/** Where a reasoning item has its texts. */
+/** The members in which a reasoning item has its texts. */
 const reasoningParts = [
   ["summary", "summary"],
   ["raw", "content"],
@@ -41,6 +41,7 @@ const replayedTypes = new Set<unknown>(["message", "reasoning", "function_call",
  * Source: https://platform.openai.com/docs/api-reference/responses-streaming
  */
 export class ResponsesStream implements StreamDecoder {
+  readonly framing = sseFraming;
   finished = false;
   upstreamResponseId: string | undefined;
   readonly #quirks: ResponsesQuirks;
@@ -68,7 +69,7 @@ export class ResponsesStream implements StreamDecoder {
   #text = "";
   #refusal = "";
   #thoughts = "";
-  /** Where in the text the current part begins: citations count from there. */
+  /** The place in the text at which the current part begins: citations count from there. */
   #partStart = 0;
   #thought: { place: unknown; part: unknown; kind: PartKind } | undefined;
 
@@ -196,7 +197,7 @@ export class ResponsesStream implements StreamDecoder {
     return none;
   }
 
-  /** Where an item has both its reasoning and a summary of it, the one that came first is emitted. */
+  /** Emits the one that came first, where an item has both its reasoning and a summary of it. */
   #emitThought(text: string, place: unknown, part: unknown, kind: "summary" | "raw"): ChunkBody[] {
     const last = this.#thought;
     if (text === "" || (last !== undefined && last.place === place && last.kind !== kind)) return none;
@@ -339,7 +340,7 @@ export class ResponsesStream implements StreamDecoder {
   }
 
   /**
-   * Where the terminal event lists no items: servers that tell where an item begins, or where one ends, tell where each of them ends.
+   * Checks, for a terminal event that lists no items, that each item ended: servers that report one beginning or end report each end.
    * @throws InvalidAnswer where one has not ended, or nothing has begun at all
    */
   #checkItemsEnded(): void {
@@ -348,7 +349,7 @@ export class ResponsesStream implements StreamDecoder {
     if (isOpen || (!this.#created && this.#begun.size === 0)) throw new InvalidAnswer("an end before the answer's own");
   }
 
-  /** Whether a response has another id than the one that began. */
+  /** True if a response has another id than the one that began. */
   #isOther(response: JsonObject | undefined): boolean {
     const id = textOf(response?.["id"]) ?? this.upstreamResponseId;
     return this.#created && this.upstreamResponseId !== undefined && id !== this.upstreamResponseId;

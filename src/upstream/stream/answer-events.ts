@@ -1,4 +1,4 @@
-/** What every stream of events is, whoever writes them: buffered until it is read, held back until it opens, ended once. */
+/** A stream of events, whoever writes them: buffered until it is read, held back until it opens, ended once. */
 import { Buffered, type Flow, type Sink } from "../../lib/flow.ts";
 import type { Usage } from "../../protocols/chat/schema.ts";
 import { ApiError, UpstreamFault } from "../../protocols/errors.ts";
@@ -6,7 +6,7 @@ import type { EventSource, Events, LastEvents, StreamEnd } from "../answer.ts";
 import { ClientDisconnected } from "../client.ts";
 import type { CallObserver } from "../observer.ts";
 
-/** Whether an answer whose choices all ended survives this error: a broken connection is ignored, an invalid event is not. */
+/** True if an answer whose choices all ended survives this error: a broken connection is ignored, an invalid event is not. */
 export function mayBreakOff(error: unknown): boolean {
   return error instanceof ApiError && error.code !== "upstream_invalid_response";
 }
@@ -52,7 +52,7 @@ export abstract class AnswerEvents implements EventSource {
     this.#events.cancel();
   }
 
-  /** What the upstream has counted so far. */
+  /** The upstream's counts so far. */
   protected abstract get counted(): Usage | undefined;
 
   /** Lets the source flow. */

@@ -1,6 +1,6 @@
 /** Decodes an upstream's bytes to the chunks of a stream. */
 import { IterableSource, type Sink, type Source } from "../../lib/flow.ts";
-import { type SseEvent, SseParser } from "../../lib/sse.ts";
+import type { EventParser, SseEvent } from "../../lib/sse.ts";
 import type { ChunkBody, Usage } from "../../protocols/chat/schema.ts";
 import { readingError } from "../../protocols/errors.ts";
 import type { StreamDecoder } from "../../providers/provider.ts";
@@ -12,7 +12,7 @@ type ChunkSink = Sink<readonly ChunkBody[], readonly ChunkBody[]>;
 export interface ChunkSource extends Source<readonly ChunkBody[], readonly ChunkBody[]> {
   /** The upstream's own id of the answer, where it can be continued by it. */
   readonly upstreamResponseId: string | undefined;
-  /** What the upstream has counted so far, where it tells before the end. */
+  /** The upstream's counts so far, where it gives them before the end. */
   readonly counted?: Usage | undefined;
 }
 
@@ -33,12 +33,13 @@ export class ChunkList extends IterableSource<readonly ChunkBody[], readonly Chu
 export class DecodedStream implements ChunkSource, Sink<Buffer> {
   readonly #answer: UpstreamAnswer;
   readonly #decoder: StreamDecoder;
-  readonly #parser = new SseParser();
+  readonly #parser: EventParser;
   #sink: ChunkSink | undefined;
 
   constructor(answer: UpstreamAnswer, decoder: StreamDecoder) {
     this.#answer = answer;
     this.#decoder = decoder;
+    this.#parser = decoder.framing.parser();
   }
 
   get upstreamResponseId(): string | undefined {

@@ -3,7 +3,7 @@
  * arrive. They are decoded beside, for the usage, the answer that is stored, and the proof that the answer came to its end.
  */
 import type { Sink } from "../../lib/flow.ts";
-import { formatSseEvent, type SseEvent, SseParser } from "../../lib/sse.ts";
+import { type EventParser, formatSseEvent, type SseEvent } from "../../lib/sse.ts";
 import type { ChunkBody, Usage } from "../../protocols/chat/schema.ts";
 import { ApiError, readingError, UpstreamFault } from "../../protocols/errors.ts";
 import type { NativeEncoder, NativeRewriting } from "../../protocols/protocol.ts";
@@ -16,7 +16,7 @@ import { Normaliser } from "./normaliser.ts";
 export type NativeStreamOptions = Pick<EncodingOptions, "form" | "observer" | "renderFault"> &
   NativeRewriting & {
     readonly encoder: NativeEncoder;
-    /** Whether the client sees an upstream's own error event; else one that the encoder writes. */
+    /** True if the client sees an upstream's own error event; else one that the encoder writes. */
     readonly passesFaults: boolean;
     /** The format has no terminal event: its streams end with their connection. */
     readonly endsWithStream: boolean;
@@ -33,7 +33,7 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
   readonly #decoder: StreamDecoder;
   readonly #options: NativeStreamOptions;
   readonly #normaliser: Normaliser;
-  readonly #parser = new SseParser();
+  readonly #parser: EventParser;
   /** Bytes of an event that is not whole yet, as they came. */
   #begun: Buffer[] = [];
   /** Whole events that are held back. */
@@ -55,6 +55,7 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
     super(answer, options.observer);
     this.#answer = answer;
     this.#decoder = decoder;
+    this.#parser = decoder.framing.parser();
     this.#options = options;
     this.#normaliser = new Normaliser(options.form);
     this.#isRewriting = options.encoder.framing !== undefined || options.ownEcho !== undefined;
@@ -105,7 +106,7 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
   }
 
   /** @param bytes the next ones that have to be parsed */
-  #take(bytes: Buffer, parse: (parser: SseParser) => SseEvent[]): void {
+  #take(bytes: Buffer, parse: (parser: EventParser) => SseEvent[]): void {
     let events: readonly SseEvent[];
     try {
       events = parse(this.#parser);
@@ -266,7 +267,7 @@ export class NativeStream extends AnswerEvents implements Sink<Buffer> {
     });
   }
 
-  /** What is held back stays so where nothing went out yet: then the error is the answer. */
+  /** Ends the stream by an error, which is the answer where nothing went out yet. */
   #fault(error: unknown): void {
     this.break(readingError(error, this.#answer.name), []);
   }
@@ -277,7 +278,7 @@ const nonEmpty = (event: SseEvent): SseEvent | undefined => (event.data === "" ?
 
 const hasId = ({ id }: SseEvent): boolean => id !== "";
 
-/** Where the last one of whole events begins. @returns -1 where that is not certain */
+/** Finds the beginning of the last one of whole events. @returns -1 where that is not certain */
 function startOfLast(events: Buffer): number {
   if (events.lastIndexOf(blankLine) !== events.length - blankLine.length) return -1;
   const before = events.lastIndexOf(blankLine, -blankLine.length - 1);

@@ -21,13 +21,13 @@ import type {
 export type NormalForm = {
   /** The caller asked for the model's thoughts: they go into `metadata.thinking` too. */
   readonly thinkingRequested: boolean;
-  /** How many choices were asked for. */
+  /** The number of choices that were asked for. */
   readonly choices: number;
   /** The caller asked for `usage.cost`. */
   readonly showsCost?: boolean;
 };
 
-/** Where an upstream reported no counts: clients want the numbers all the same. */
+/** Counts in place of those that an upstream did not report: clients want the numbers all the same. */
 const noUsage: Usage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
 
 /** The thinking of choice 0 is `metadata.thinking`, of others `metadata["thinking.1"]`… */
@@ -177,7 +177,7 @@ export class Normaliser {
   }
 }
 
-/** Whether a chunk after the first needs no change. */
+/** True if a chunk after the first needs no change. */
 function isNormal({ choices, usage, metadata }: ChunkBody): boolean {
   // An empty text is left out.
   return choices.length === 1 && usage == null && metadata === undefined && Boolean(plainText(choices[0]!));

@@ -5,15 +5,12 @@ import type { ResponseStreamEvent } from "openai/resources/responses/responses";
 import { StreamFold } from "../../../src/protocols/chat/fold.ts";
 import type { ChatRequest, ChunkBody, CompletionBody } from "../../../src/protocols/chat/schema.ts";
 import { InvalidAnswer, UpstreamFault } from "../../../src/protocols/errors.ts";
-import type { Account, AnsweredCall, StreamDecoder } from "../../../src/providers/provider.ts";
-import { openaiResponses, xaiResponses } from "../../../src/providers/responses/quirks.ts";
-import { type ResponsesFormat, responsesFormat } from "../../../src/providers/responses/responses.ts";
+import { openai } from "../../../src/providers/openai-compatible/openai.ts";
+import { xai } from "../../../src/providers/openai-compatible/xai.ts";
+import type { Account, AnsweredCall, RemoteProvider, StreamDecoder } from "../../../src/providers/provider.ts";
 import { answeredCases, exampleResponse } from "../../helpers/fixtures.ts";
 import { runs } from "../../helpers/long-form.ts";
 import { UpstreamServer } from "../../helpers/upstream-server.ts";
-
-const xai = responsesFormat(xaiResponses);
-const openai = responsesFormat(openaiResponses);
 
 const account: Account = {
   name: "xai",
@@ -35,7 +32,7 @@ function callOf(request: Partial<ChatRequest>, more: Partial<AnsweredCall> = {})
   };
 }
 
-const sentBy = (dialect: ResponsesFormat, call: AnsweredCall) => JSON.parse(dialect.encode(call).body as string);
+const sentBy = (dialect: RemoteProvider, call: AnsweredCall) => JSON.parse(dialect.encode(call).body as string);
 
 function bodiesOf(decoder: StreamDecoder, events: readonly unknown[]): ChunkBody[] {
   return events.flatMap((event) => decoder.push({ event: "", id: "", data: JSON.stringify(event) }));
@@ -79,20 +76,20 @@ describe("a stored conversation", () => {
 
   test("is held by xAI when stored in the responses mode, and never by OpenAI", () => {
     const stored = { use_responses_api: true, store: true };
-    expect(xai.holdsConversation(callOf({}, { extras: stored }))).toBe(true);
-    expect(xai.holdsConversation(callOf({ store: true }))).toBe(true);
-    expect(xai.holdsConversation(callOf({ store: true }, { extras: stored }))).toBe(true);
-    expect(xai.holdsConversation(callOf({}))).toBe(false);
-    expect(xai.holdsConversation(callOf({ store: true }, { extras: { ...stored, store: false } }))).toBe(false);
-    expect(xai.holdsConversation(callOf({}, { extras: { store: true } }))).toBe(false);
-    expect(openai.holdsConversation(callOf({}, { extras: stored }))).toBe(false);
+    expect(xai.holdsConversation!(callOf({}, { extras: stored }))).toBe(true);
+    expect(xai.holdsConversation!(callOf({ store: true }))).toBe(true);
+    expect(xai.holdsConversation!(callOf({ store: true }, { extras: stored }))).toBe(true);
+    expect(xai.holdsConversation!(callOf({}))).toBe(false);
+    expect(xai.holdsConversation!(callOf({ store: true }, { extras: { ...stored, store: false } }))).toBe(false);
+    expect(xai.holdsConversation!(callOf({}, { extras: { store: true } }))).toBe(false);
+    expect(openai.holdsConversation!(callOf({}, { extras: stored }))).toBe(false);
   });
 
   test("has its id in a response object only", () => {
-    expect(xai.upstreamResponseId({ object: "response", id: "a" })).toBe("a");
-    expect(xai.upstreamResponseId({ object: "chat.completion", id: "a" })).toBeUndefined();
-    expect(xai.upstreamResponseId({ object: "response", id: 7 })).toBeUndefined();
-    expect(xai.upstreamResponseId(null)).toBeUndefined();
+    expect(xai.upstreamResponseId!({ object: "response", id: "a" })).toBe("a");
+    expect(xai.upstreamResponseId!({ object: "chat.completion", id: "a" })).toBeUndefined();
+    expect(xai.upstreamResponseId!({ object: "response", id: 7 })).toBeUndefined();
+    expect(xai.upstreamResponseId!(null)).toBeUndefined();
   });
 });
 
