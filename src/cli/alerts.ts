@@ -2,22 +2,25 @@
 import { systemClock } from "../lib/clock.ts";
 import { sendWebhook } from "../observability/alerts/webhook.ts";
 import { CommandError, type Context, type ExitCode, withConfig } from "./context.ts";
+import { printJson } from "./print-json.ts";
 
 /** Sends a message to each address of the configuration, as a server would. */
-export function testAlerts(context: Context): Promise<ExitCode> {
+export function testAlerts(context: Context, { json }: { readonly json?: boolean }): Promise<ExitCode> {
   return withConfig(context, async ({ alerts }) => {
     if (alerts === undefined) throw new CommandError("The configuration has no 'alerts': no messages are sent.");
     const at = systemClock.now();
     const body = JSON.stringify({ type: "alerts.test", timestamp: new Date(at).toISOString(), data: {} });
-    let code: ExitCode = 0;
+    const sent: { origin: string; delivered: boolean; failure?: string }[] = [];
     for (const url of alerts.urls) {
       const failure = await sendWebhook(url, { id: `alert_${systemClock.newId()}`, body }, alerts.secret, at);
       const { origin } = new URL(url);
-      context.io.stdout.write(
-        failure === undefined ? `${origin}: delivered\n` : `${origin}: not delivered: ${failure}\n`,
-      );
-      if (failure !== undefined) code = 1;
+      sent.push({ origin, delivered: failure === undefined, ...(failure !== undefined && { failure }) });
+      if (!json)
+        context.io.stdout.write(
+          failure === undefined ? `${origin}: delivered\n` : `${origin}: not delivered: ${failure}\n`,
+        );
     }
-    return code;
+    if (json) printJson(context.io, sent);
+    return sent.every(({ delivered }) => delivered) ? 0 : 1;
   });
 }

@@ -64,7 +64,7 @@ export function addCommands(program: Command, act: Act): void {
   addBudgetCommands(group("budgets", "Budgets: what may be spent by keys, tags, plans and all calls", stored));
   addUsageCommand(commandsOf(program, stored));
   const alerts = group("alerts", "Messages to an operator", ["config"]);
-  alerts("test", "Send one to each address of the configuration", "testAlerts");
+  alerts("test", "Send one to each address of the configuration", "testAlerts", json);
   addPriceCommands(group("prices", "Prices of models", stored));
   addPersonaCommands(group("personas", "Personas: list, show and check them", ["config", "personas"]));
   addServiceCommands(group("service", "The systemd service that runs this program", []));
@@ -244,9 +244,9 @@ function addPersonaCommands(personas: Declare): void {
 function addServiceCommands(service: Declare): void {
   const root = option("--root <folder>", "A folder that stands for / (default: /)");
   service("print", "Print the unit", "printService");
-  service("install", "Install the unit in /etc/systemd/system, and say what to do next", "installService", root);
+  service("install", "Install the unit in /etc/systemd/system, and say what to do next", "installService", root, json);
   service("status", "Show whether the unit is installed, and its state", "showServiceStatus", root, json);
-  service("uninstall", "Remove the unit; the data stays", "uninstallService", root);
+  service("uninstall", "Remove the unit; the data stays", "uninstallService", root, json);
 }
 
 function addDataCommands(data: Declare): void {
@@ -256,10 +256,11 @@ function addDataCommands(data: Declare): void {
     "Copy everything to one new file, while the server runs",
     "backUpData",
     argument("<file>", "Must not exist yet"),
+    json,
     examples("troupe data backup /var/backups/troupe-$(date +%F).db"),
   );
   const backup = argument("<file>", "What 'troupe data backup' made");
-  data("restore", "Restore a backup after checking it; the server must not run", "restoreData", backup);
+  data("restore", "Restore a backup after checking it; the server must not run", "restoreData", backup, json);
   const dryRun = option("--dry-run", "Migrate a copy, and report; the server may run");
   data("migrate", "Migrate the database to this version's schema, as the next start would", "migrate", dryRun, json);
   data(

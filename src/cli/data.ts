@@ -43,25 +43,27 @@ export function showDataStats(context: Context, { json }: Json): Promise<ExitCod
   });
 }
 
-export function backUpData(context: Context, file: string): Promise<ExitCode> {
+export function backUpData(context: Context, file: string, { json }: Json): Promise<ExitCode> {
   return withStore(context, async (store, config) => {
     assertSqlite(config, "'pg_dump --schema=troupe' makes a backup");
     const target = resolve(context.io.cwd, file);
     await backUp(store, target);
     context.io.stderr.write(`${target} holds everything. It opens every key's conversations: keep it safe.\n`);
+    if (json) printJson(context.io, { backup: target });
   });
 }
 
-export function restoreData(context: Context, file: string): Promise<ExitCode> {
+export function restoreData(context: Context, file: string, { json }: Json): Promise<ExitCode> {
   return withConfig(context, async (config) => {
     assertSqlite(config, "'pg_restore' brings a backup back");
     const { data } = config;
-    const replaced = await restore(resolve(context.io.cwd, file), data);
+    const backup = resolve(context.io.cwd, file);
+    const replaced = await restore(backup, data);
     const before = replaced === undefined ? "" : `The database that was there before is now ${replaced}.\n`;
-    context.io.stderr.write(
-      `${join(data, databaseName)} is restored from ${resolve(context.io.cwd, file)}.\n${before}`,
-    );
+    const path = join(data, databaseName);
+    context.io.stderr.write(`${path} is restored from ${backup}.\n${before}`);
     context.io.stderr.write("Keys are as they were then: revoke again what was revoked since ('troupe keys list').\n");
+    if (json) printJson(context.io, { path, backup, replaced: replaced ?? null });
     return 0;
   });
 }

@@ -6,7 +6,8 @@ import { CommandError, type Context, type ExitCode } from "./context.ts";
 import { printJson } from "./print-json.ts";
 import { formatFields } from "./table.ts";
 
-type Place = {
+type Options = {
+  readonly json?: boolean;
   /** A folder that stands for the root of the file system. */
   readonly root?: string;
 };
@@ -58,7 +59,7 @@ export function printService(context: Context): ExitCode {
 }
 
 /** @throws CommandError, and places nothing, where the service could not run this program */
-export function installService(context: Context, { root = "/" }: Place): ExitCode {
+export function installService(context: Context, { root = "/", json }: Options): ExitCode {
   const path = pathIn(context, root);
   const reason = unrunnable(context);
   if (reason !== undefined) throw new CommandError(`${reason}. ${elsewhere}`);
@@ -68,25 +69,27 @@ export function installService(context: Context, { root = "/" }: Place): ExitCod
     chmodSync(path, 0o644);
   });
   const steps = ["systemctl daemon-reload", "systemctl enable --now troupe", "troupe service status"];
-  context.io.stdout.write(`${path} is in place. Next:\n${steps.map((step) => `  ${step}\n`).join("")}`);
+  showNext(context, path, `${path} is in place.`, steps, json);
   return 0;
 }
 
-export function uninstallService(context: Context, { root = "/" }: Place): ExitCode {
+export function uninstallService(context: Context, { root = "/", json }: Options): ExitCode {
   const path = pathIn(context, root);
   if (readUnit(path) === undefined) throw new CommandError(`There is no ${path}.`);
   placing(path, () => rmSync(path));
-  context.io.stdout.write(
-    `${path} is removed; the data in /var/lib/private/troupe stays. Next:\n  systemctl disable --now troupe\n  systemctl daemon-reload\n`,
-  );
+  const steps = ["systemctl disable --now troupe", "systemctl daemon-reload"];
+  showNext(context, path, `${path} is removed; the data in /var/lib/private/troupe stays.`, steps, json);
   return 0;
 }
 
+/** @param done in words @param next the commands to be run now */
+function showNext({ io }: Context, unit: string, done: string, next: readonly string[], json = false): void {
+  if (json) printJson(io, { unit, next });
+  else io.stdout.write(`${done} Next:\n${next.map((step) => `  ${step}\n`).join("")}`);
+}
+
 /** @returns 0 when the unit in place runs this program */
-export function showServiceStatus(
-  context: Context,
-  { root = "/", json }: Place & { readonly json?: boolean },
-): ExitCode {
+export function showServiceStatus(context: Context, { root = "/", json }: Options): ExitCode {
   const path = pathIn(context, root);
   const unit = readUnit(path);
   const own = unitText(context);

@@ -57,7 +57,7 @@ const brokenOff = ({ name }: UpstreamAnswer) =>
 
 /** @param name the upstream's */
 export const notWhole = (name: string) =>
-  ApiError.unavailable("upstream_invalid_response", `${name} sent JSON that is cut, or none.`);
+  ApiError.unavailable("upstream_invalid_response", `${name} sent JSON that is cut or empty, or none.`);
 
 /** What must be seen of an answer before it is taken for a whole one. */
 export type Proven = { readonly ahead: Ahead; readonly proof: JsonProof };

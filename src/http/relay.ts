@@ -179,8 +179,12 @@ function promisesJson(answer: UpstreamAnswer, operation: Operation): boolean {
 /** Up to so many bytes an answer is parsed to see that it is JSON; of longer ones the brackets tell. */
 const maxParsed = 64 * 1024;
 
+/** An object or a list that holds something: an empty one answers nothing. */
 function isWholeJson(body: Uint8Array): boolean {
-  if (body.length <= maxParsed) return typeof (parseJson(new TextDecoder().decode(body)) ?? "") === "object";
+  if (body.length <= maxParsed) {
+    const value = parseJson(new TextDecoder().decode(body));
+    return typeof value === "object" && value !== null && Object.keys(value).length > 0;
+  }
   const proof = new JsonProof();
   proof.push(body);
   return proof.isWhole;

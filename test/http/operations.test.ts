@@ -362,6 +362,8 @@ describe("JSON that is not whole", () => {
         "",
         " ",
         "null",
+        "{}",
+        "[]",
         "7",
         said.slice(0, 1),
         said.slice(0, -1),
