@@ -188,7 +188,7 @@ export class Conversations {
 
   /**
    * How long an item is, in bytes of JSON, that an upstream keeps of an answer of the holder's.
-   * @param answer the answer's id, where that of the item tells it
+   * @param answer the answer's id, where that of the item says it
    * @returns undefined where no answer of the holder's has it @throws ApiError storage_unavailable
    */
   async itemBytes(holder: Holder, id: string, answer: string | undefined, format: string): Promise<number | undefined> {

@@ -62,7 +62,7 @@ export class NodeComparison {
     const { nodes, versions } = this.#options;
     try {
       const own = versions();
-      const others = await nodes.tell(this.#node, own);
+      const others = await nodes.report(this.#node, own);
       this.#rank = others.filter(({ node }) => node < this.#node).length;
       const differing = (part: keyof NodeVersions) => others.filter((other) => other[part] !== own[part]).length;
       this.#keep({

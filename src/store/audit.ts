@@ -1,4 +1,4 @@
-/** The line that tells of an act, whoever did it: by the admin API or the command line. */
+/** The line that records an act, whoever did it: by the admin API or the command line. */
 import type { Clock } from "../lib/clock.ts";
 import type { AuditRow } from "./store.ts";
 

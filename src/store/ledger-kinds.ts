@@ -65,7 +65,7 @@ export class KnownKinds {
     this.#salt = String(salt);
   }
 
-  /** @returns the kind's number, and whether the database has to be told of it before its lines */
+  /** @returns the kind's number, and whether the database has to get it before its lines */
   find(line: LedgerLine, values: KindValues): Kind & { readonly isNew: boolean } {
     const day = Math.floor(line.at / dayMs);
     const text = JSON.stringify(values);

@@ -22,7 +22,7 @@ export type LiveEntry = { readonly place: LivePlace } & (
   | { readonly kind: "events"; readonly firstId: number; readonly text: string }
   /** The answer is stored, and has as many events as its place says. */
   | { readonly kind: "finished" }
-  /** The call has ended in another way: the store tells how. */
+  /** The call has ended in another way: the store has how. */
   | { readonly kind: "look" }
 );
 
@@ -43,7 +43,7 @@ export interface LiveStreams {
   /** The server's address without user and password. */
   readonly place: string;
   /**
-   * Says that the node reads its inbox, and lets it hear so.
+   * Says that the node reads its inbox, and notifies it.
    * @param owner under whose name it holds calls; undefined: it holds none
    */
   listen(node: string, owner: string | undefined): Promise<void>;
@@ -61,7 +61,7 @@ export interface LiveStreams {
   begin(stream: string, generation: number, headers: string | undefined): Promise<void>;
   /**
    * Appends events where they are the next ones.
-   * @param count how many there are; none: asks, and tells readers of what only the store has
+   * @param count how many there are; none: asks, and notifies readers of what only the store has
    * @param floor events before that number are in the store: the stream may leave them out
    * @returns the number of the event that comes next; undefined where the stream has not begun, or is gone
    */
@@ -70,7 +70,7 @@ export interface LiveStreams {
     events: { readonly firstId: number; readonly count: number; readonly text: string },
     floor: number,
   ): Promise<number | undefined>;
-  /** Ends a stream, if it is there. @param events how many the stored answer has; undefined: the store tells how it ended */
+  /** Ends a stream, if it is there. @param events how many the stored answer has; undefined: the store has how it ended */
   end(stream: string, events: number | undefined): Promise<void>;
   /** The entries after that place that are there now, the first ones of them. */
   read(stream: string, after: LivePlace): Promise<readonly LiveEntry[]>;

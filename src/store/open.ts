@@ -20,7 +20,7 @@ export type OpenedStore = Store & {
 
 /**
  * Makes the data folder too, which holds what belongs to one machine whatever the store: windows of rate limits, the first key.
- * @param log is told how far a new schema of a server is @param isServer whether calls are served from it
+ * @param log is given how far a new schema of a server is @param isServer whether calls are served from it
  * @throws StorageError
  */
 export async function openStoreFor(

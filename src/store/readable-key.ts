@@ -1,4 +1,4 @@
-/** Whether a key's rights can be read, as every database must tell before it gives them. */
+/** Checks that a key's rights can be read, before any database gives them. */
 import { parseJson } from "../lib/json/json.ts";
 import { damaged } from "./storage-error.ts";
 import type { KeyRow } from "./store.ts";

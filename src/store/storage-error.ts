@@ -18,7 +18,7 @@ export type StorageErrorKind =
   /** What is known of the keys was read too long ago to be trusted. */
   | "outdated";
 
-/** Those that say what is wrong with the program or the data; of the others no place in the program tells more. */
+/** Those that say what is wrong with the program or the data; of the others no place in the program says more. */
 const puzzling: ReadonlySet<StorageErrorKind> = new Set(["corrupt", "unusable"]);
 
 export class StorageError extends Error {

@@ -31,10 +31,10 @@ export interface Store {
 /** What a node serves: the versions of its program, of its configuration, and of its personas. */
 export type NodeVersions = { readonly program: string; readonly configuration: string; readonly personas: string };
 
-/** The nodes that serve from this store, each with the versions that it told. */
+/** The nodes that serve from this store, each with the versions that it reported. */
 export interface NodeRepository {
-  /** @returns what the other nodes told in the last minute */
-  tell(node: string, versions: NodeVersions): Promise<(NodeVersions & { readonly node: string })[]>;
+  /** @returns what the other nodes reported in the last minute */
+  report(node: string, versions: NodeVersions): Promise<(NodeVersions & { readonly node: string })[]>;
   /** Forgets the node. */
   leave(node: string): Promise<void>;
 }
@@ -332,7 +332,7 @@ export const maxAlertMessages = 1_000;
 
 export interface AlertRepository {
   causes(): Promise<AlertCause[]>;
-  /** Queues the message for each destination, unless somebody was told of the cause already. @returns whether it was queued */
+  /** Queues the message for each destination, unless the cause was reported already. @returns whether it was queued */
   begin(cause: string, message: AlertMessage, destinations: readonly string[]): Promise<boolean>;
   /** The same for its end, where it began. */
   end(cause: string, message: AlertMessage, destinations: readonly string[]): Promise<boolean>;

@@ -2,7 +2,7 @@
  * Windows of requests that several nodes share: in any 60 s no caller has more than its limit, whichever nodes it calls. A hit is
  * counted and decided in one atomic step, on the server's clock alone: a node says how long ago something was, never when.
  *
- * Each call may be sent twice, and may come late: a request has an id, and counts once however often it is told.
+ * Each call may be sent twice, and may come late: a request has an id, and counts once however often it is sent.
  */
 
 /**

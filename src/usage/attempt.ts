@@ -1,4 +1,4 @@
-/** One attempt to answer a request, as the accounts are told of it. */
+/** One attempt to answer a request, as the accounts know it. */
 import type { Usage } from "../protocols/chat/schema.ts";
 import type { CallEnd, LedgerLine } from "../store/usage.ts";
 import type { Labels } from "./labels.ts";
@@ -84,12 +84,12 @@ export type Outcome = {
   readonly ended: CallEnd;
   /** The HTTP status of the answer; absent where there was none. */
   readonly status?: number | undefined;
-  /** The counts that the upstream told, in part where its answer broke. Absent: none. */
+  /** The counts that the upstream returned, in part where its answer broke. Absent: none. */
   readonly usage?: Usage | undefined;
   readonly serviceTier?: string | undefined;
   /** The model in the upstream's word, where the request named none. */
   readonly model?: string | undefined;
-  /** What was seen of a request and its answer, to estimate from where nothing was told. Absent: nothing was billed. */
+  /** What was seen of a request and its answer, to estimate from where there are no counts. Absent: nothing was billed. */
   readonly seen?: Seen | undefined;
   /** For `replayed` and `joined`: the id of the request that made the call. */
   readonly callOf?: string | undefined;
@@ -107,7 +107,7 @@ export type Seen = { readonly input: TextMeter | undefined; readonly output: Tex
 
 /** The open entry of one attempt. */
 export interface UsageEntry {
-  /** What budgets tell the client. */
+  /** Headers about budgets for the client. */
   readonly headers: Readonly<Record<string, string>>;
   /** The first fragment of a stream goes to the client. */
   firstToken(): void;
@@ -131,6 +131,6 @@ export interface UsageGate {
 export type Reserved = {
   /** Whether the store knows of the call from here on. */
   readonly isStored: boolean;
-  /** Headers that tell the client what is left. */
+  /** Headers that show the client what is left. */
   readonly headers: Readonly<Record<string, string>>;
 };

@@ -53,10 +53,10 @@ export type KnownBudget = Pick<Rule, "scope" | "period" | "limit"> & {
 };
 
 const hourMs = 3_600_000;
-const tellEveryMs = 15_000;
-/** How many budgets are told of: those of the configuration, and the first that were set. */
-const maxTold = 200;
-/** Clients whose call found no room are told to come again after so long. */
+const readEveryMs = 15_000;
+/** How many budgets are reported: those of the configuration, and the first that were set. */
+const maxShown = 200;
+/** Clients whose call found no room are asked to come again after so long. */
 const heldRetrySeconds = 3;
 /** For how long it is known what was spent in a day or a month. */
 const keptMs = 400 * 24 * hourMs;
@@ -69,7 +69,7 @@ export class Budgets implements UsageGate {
   #isClosed = false;
   #known: readonly KnownBudget[] = [];
   #cancelTidying = () => {};
-  #cancelTelling = () => {};
+  #cancelReading = () => {};
 
   constructor(tools: BudgetTools) {
     this.#tools = tools;
@@ -82,7 +82,7 @@ export class Budgets implements UsageGate {
     this.#rules = undefined;
   }
 
-  /** What was last read of the budgets that the configuration names or that were set, of so many as metrics tell of. */
+  /** What was last read of the budgets that the configuration names or that were set, of so many as metrics report. */
   get known(): readonly KnownBudget[] {
     return this.#known;
   }
@@ -99,15 +99,15 @@ export class Budgets implements UsageGate {
 
   async start(): Promise<void> {
     this.#tidyLater();
-    await this.#tell();
+    await this.#read();
   }
 
-  /** Never rejects: what can't be read now is told the next time. */
-  async #tell(): Promise<void> {
+  /** Never rejects: what can't be read now is read the next time. */
+  async #read(): Promise<void> {
     const { store, clock } = this.#tools;
-    const told = this.rules.all().slice(0, maxTold);
+    const shown = this.rules.all().slice(0, maxShown);
     try {
-      const states = await budgetStates(store, told, clock.now());
+      const states = await budgetStates(store, shown, clock.now());
       this.#known = states.map(({ scope, period, limit, spent, reserved }) => {
         const used = dollarsFrom(spent + reserved);
         return { scope, period, limit: dollarsFrom(limit), used, reserved: dollarsFrom(reserved) };
@@ -115,7 +115,7 @@ export class Budgets implements UsageGate {
     } catch {
       // The store says elsewhere that it is away.
     }
-    if (!this.#isClosed) this.#cancelTelling = clock.setTimer(tellEveryMs, () => void this.#tell());
+    if (!this.#isClosed) this.#cancelReading = clock.setTimer(readEveryMs, () => void this.#read());
   }
 
   #tidyLater(): void {
@@ -135,7 +135,7 @@ export class Budgets implements UsageGate {
   close(): void {
     this.#isClosed = true;
     this.#cancelTidying();
-    this.#cancelTelling();
+    this.#cancelReading();
   }
 
   get rules(): BudgetRules {

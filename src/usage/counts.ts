@@ -18,7 +18,7 @@ export type Counted = {
   readonly tools: Readonly<Record<string, number>>;
   /** What the answer names beside its service tier and is billed otherwise, as prices name it. */
   readonly surcharges: readonly string[];
-  /** Micro-dollars, where the upstream itself tells the cost. */
+  /** Micro-dollars, where the upstream itself returns the cost. */
   readonly cost: number | undefined;
 };
 
@@ -52,7 +52,7 @@ export function countedOf(usage: Usage): Counted {
   const more = usage[billed];
   const input = countOf(usage.prompt_tokens);
   const output = countOf(usage.completion_tokens);
-  // Of text alone nothing else is told.
+  // Text alone has no other counts.
   if (prompt === undefined && completion === undefined && more === undefined)
     return { ...countedText, tokens: { ...noTokens, input, output }, cost: upstreamCost(usage) };
   const cacheRead = Math.min(input, countOf(prompt?.["cached_tokens"]));

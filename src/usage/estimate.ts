@@ -1,6 +1,6 @@
 /**
  * Estimates how many tokens a text or a prompt is, where no upstream counts: for the routes that count tokens, and for calls whose
- * answer told no usage. It counts by the tokenizer of OpenAI's newer models, which other families' differ from by a tenth or two.
+ * answer had no usage. It counts by the tokenizer of OpenAI's newer models, which other families' differ from by a tenth or two.
  */
 import type { ChatRequest } from "../protocols/chat/schema.ts";
 import type { TextMeter } from "./attempt.ts";

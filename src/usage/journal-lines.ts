@@ -27,7 +27,7 @@ const lineWords = noteWords + 2 * numberCount + maxId / 4;
 const begunWords = noteWords + 2 * 4 + maxId / 4;
 /** Another version's notes may have other numbers. */
 const format = Bun.hash.crc32(["2", ...tokenKinds, ...costKinds].join(" "));
-/** So many kinds of calls are told apart before one has to be noted again. */
+/** So many kinds of calls are distinguished before one has to be noted again. */
 const maxKinds = 32;
 
 type Shared = Omit<

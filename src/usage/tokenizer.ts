@@ -92,7 +92,7 @@ export class Tokenizer implements TokenCounter {
     }
   }
 
-  /** What an ended thread still says is not heard. */
+  /** Ignores what an ended thread still sends. */
   #newThread(): CountingThread {
     const isCurrent = () => this.#thread === thread;
     const thread = this.#start({

@@ -19,7 +19,7 @@ export type UsageTools = {
   /** Read for each call, as a reload may change them. */
   readonly prices: () => Prices;
   readonly tokenizer: TokenCounter;
-  /** Told of each line when it is final. */
+  /** Called with each line when it is final. */
   readonly onLine?: (line: LedgerLine, isListed: boolean) => void;
 };
 
@@ -38,7 +38,7 @@ export class UsageRecorder {
    * Opens the entry of an attempt. Whoever begins it settles it, whatever happens.
    * @param signal ends a wait for room in a budget
    * @returns a promise only where a budget has to be waited for
-   * @throws ApiError where a budget has no room for it, and then a line tells of the refusal; rejects with the same, or ClientDisconnected
+   * @throws ApiError where a budget has no room for it, and then a line records the refusal; rejects with the same, or ClientDisconnected
    */
   begin(attempt: Attempt, signal?: AbortSignal): UsageEntry | Promise<UsageEntry> {
     const entry = new Entry(this.#tools, this.#estimates, attempt);
@@ -122,8 +122,8 @@ class Entry implements UsageEntry {
     this.#isSettled = true;
     this.#totalMs = this.#elapsedMs;
     const { usage, seen } = outcome;
-    const isOutputTold = usage !== undefined && (outcome.ended === "finished" || usage.completion_tokens > 0);
-    if (isOutputTold || seen === undefined) this.#close(this.#line(outcome, "upstream"));
+    const isOutputCounted = usage !== undefined && (outcome.ended === "finished" || usage.completion_tokens > 0);
+    if (isOutputCounted || seen === undefined) this.#close(this.#line(outcome, "upstream"));
     // Of what was asked for nothing is known, and the upstream may have done all of it.
     else if (usage === undefined && isLeft(outcome) && seen.output.length === 0)
       this.#close(this.#line(outcome, "unknown"));
@@ -134,16 +134,16 @@ class Entry implements UsageEntry {
     return Math.round(this.#tools.clock.monotonic() - this.#startedAt);
   }
 
-  /** Estimates what the upstream did not tell: all, or the output alone. */
+  /** Estimates what the upstream did not count: all, or the output alone. */
   #settleByEstimate(outcome: Outcome, { input, output }: Seen): void {
     const deadlineMs = outcome.ended === "finished" ? finishedEstimateMs : estimateMs;
     const how: Estimating = { counter: this.#tools.tokenizer, deadlineMs };
     const estimate = async () => {
-      const told = outcome.usage;
+      const counted = outcome.usage;
       // Where even the input is not known, nothing is.
-      if (told === undefined && input === undefined) return this.#line(outcome, "unknown");
+      if (counted === undefined && input === undefined) return this.#line(outcome, "unknown");
       const [prompt, completion] = await Promise.all([
-        told === undefined ? estimateMeter(input!, how) : toldAs(told.prompt_tokens),
+        counted === undefined ? estimateMeter(input!, how) : exactly(counted.prompt_tokens),
         estimateMeter(output, how),
       ]);
       return this.#estimated(outcome, prompt, completion);
@@ -259,15 +259,15 @@ const estimateMs = 2_000;
 /** After so long it waits for no other lines. */
 const lateMs = 200;
 
-const toldAs = (tokens: number): Estimate => ({ tokens, isReckoned: false });
+const exactly = (tokens: number): Estimate => ({ tokens, isReckoned: false });
 
-/** What the upstream did tell stays. */
+/** What the upstream did return stays. */
 const usageOf = (
-  told: Usage | undefined,
+  counted: Usage | undefined,
   { tokens: prompt_tokens }: Estimate,
   { tokens: completion_tokens }: Estimate,
 ): Usage => ({
-  ...told,
+  ...counted,
   prompt_tokens,
   completion_tokens,
   total_tokens: prompt_tokens + completion_tokens,

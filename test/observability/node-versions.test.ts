@@ -17,7 +17,7 @@ describe("a node among others", () => {
     const log: Logger = { ...silentLogger, info: note, warn: note };
     let others: (NodeVersions & { readonly node: string })[] | undefined = [];
     const nodes: NodeRepository = {
-      tell: async () => {
+      report: async () => {
         if (others === undefined) throw new Error("away");
         return others;
       },

@@ -135,7 +135,7 @@ async function put(target: MoveTarget, table: MovedTable, rows: readonly Row[]):
 }
 
 /**
- * What tells one content of a store from every other.
+ * Works out what distinguishes one content of a store from every other.
  * @param target is compared with it, row by row
  * @returns undefined where a row is missing in the target, differs, or is one too many
  */

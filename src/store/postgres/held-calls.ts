@@ -68,7 +68,7 @@ export class HeldCalls {
     this.#rows.ended(nameOf(line));
   }
 
-  /** It was sent, and nobody heard of it: whatever becomes of it is not wanted. */
+  /** It was sent, and its caller has no answer: whatever becomes of it is not wanted. */
   gaveUp(line: Named): void {
     this.ended(line);
     this.mayComeLate();

@@ -142,7 +142,7 @@ export class Holder {
       () => true,
       () => false,
     );
-    if (isRenewed) for (const tell of this.onRenewed) tell();
+    if (isRenewed) for (const notify of this.onRenewed) notify();
     if (this.holds(this.#id)) this.#renewAfter(this.lapseMs / (isRenewed ? 3 : 30));
     else this.lose();
   }

@@ -71,12 +71,12 @@ async function serverState(pool: QueryPool, clock: Clock): Promise<ServerState> 
 export function migratePostgres(
   store: StoreConfig,
   clock: Clock,
-  tell: (words: string) => void,
+  report: (words: string) => void,
 ): Promise<{ readonly from: number; readonly to: number }> {
   return withPool(store, clock, async (pool) => {
     const place = placeOf(store.url);
     const from = (await readVersion(pool, place))?.version ?? 0;
-    await bringForward(pool, store, clock, tell);
+    await bringForward(pool, store, clock, report);
     return { from, to: Math.max(from, ownVersion()) };
   });
 }

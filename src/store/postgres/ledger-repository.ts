@@ -49,7 +49,7 @@ const dialect: Dialect = {
 };
 
 // Locks a kind's row only where its day is another one.
-const append = `with told as (
+const append = `with kinds as (
     insert into troupe.ledger_kinds as k (kind, day, ${kindColumns.join(", ")})
     select kind, day, ${kindColumns.join(", ")} from jsonb_populate_recordset(null::troupe.ledger_kinds, $3::text::jsonb) n
     where not exists (select 1 from troupe.ledger_kinds known where known.kind = n.kind and known.day >= n.day)
@@ -133,16 +133,20 @@ export function ledgerRepository(
       kinds ??= await salted();
       await openDays(lines);
       const known = kinds;
-      const told: Kind[] = [];
+      const sentKinds: Kind[] = [];
       const rows = groupedByKind(lines).flatMap((own) => {
         // The latest, so that the database knows the kind for all of its days.
         const latest = own.reduce((a, b) => (b.at > a.at ? b : a));
         const kind = known.find(latest, kindValues(latest, keepable));
         known.learn(kind);
-        told.push(kind);
+        sentKinds.push(kind);
         return own.map((line) => rowFrom(line, kind.kind));
       });
-      const text = [JSON.stringify(rows), JSON.stringify(lines.map(endOf)), JSON.stringify(lastOf(told).map(kindRow))];
+      const text = [
+        JSON.stringify(rows),
+        JSON.stringify(lines.map(endOf)),
+        JSON.stringify(lastOf(sentKinds).map(kindRow)),
+      ];
       try {
         const [row] = await background.run<{ added: number; spending: string }>(append, text);
         for (const line of given) calls.ended(line);

@@ -31,8 +31,8 @@ type Version = { readonly version: number; readonly servesFrom: number };
 export type MigrationOptions = {
   readonly known?: readonly Step[];
   readonly clock?: Clock;
-  /** Is told how far it is. */
-  readonly tell?: (words: string) => void;
+  /** Is given how far it is, in words. */
+  readonly report?: (words: string) => void;
   /** How long a step waits for a table. Whoever asks for that table meanwhile waits behind it, so it is less than a call's own deadline. */
   readonly lockMs?: number;
   /** For how long it is tried again where others hold a table. */
@@ -48,18 +48,18 @@ const pauseMs = 1_000;
  * @throws StorageError: `newer` where this program is too old for the database, `busy` where others held a table all the time
  */
 export async function migrate(pool: QueryPool, place: string, options: MigrationOptions = {}): Promise<void> {
-  const { known = steps, clock = systemClock, tell = () => {}, lockMs = 1_000, goOnMs = 300_000 } = options;
+  const { known = steps, clock = systemClock, report = () => {}, lockMs = 1_000, goOnMs = 300_000 } = options;
   const to = versionAfter(known.length);
   if (await isCurrent(pool, place, to)) return;
   const beganAt = clock.monotonic();
   for (;;) {
     try {
-      return await runSteps(pool, place, known, lockMs, tell);
+      return await runSteps(pool, place, known, lockMs, report);
     } catch (error) {
       if (!(error instanceof StorageError && error.kind === "busy")) throw error;
       const leftMs = goOnMs - (clock.monotonic() - beganAt);
       if (leftMs <= 0) throw heldUp(place, to, goOnMs);
-      tell(`others hold a table (a dump, say): tried again for ${Math.ceil(leftMs / 1000)} s`);
+      report(`others hold a table (a dump, say): tried again for ${Math.ceil(leftMs / 1000)} s`);
       await new Promise<void>((resolve) => void clock.setTimer(Math.min(pauseMs, leftMs), resolve));
     }
   }
@@ -80,7 +80,7 @@ function runSteps(
   place: string,
   known: readonly Step[],
   lockMs: number,
-  tell: (words: string) => void,
+  report: (words: string) => void,
 ): Promise<void> {
   return pool.transaction(async (ask) => {
     await ask("set local statement_timeout = 0");
@@ -89,7 +89,7 @@ function runSteps(
     const lock = [migrationLock];
     const [own] = await ask<{ isFree: boolean }>('select pg_try_advisory_xact_lock($1::bigint) as "isFree"', lock);
     if (!own!.isFree) {
-      tell("another process brings the schema forward: waiting for it");
+      report("another process brings the schema forward: waiting for it");
       await ask("select pg_advisory_xact_lock($1::bigint)", lock);
     }
     await ask(`set local lock_timeout = ${lockMs}`);
@@ -99,7 +99,7 @@ function runSteps(
     const from = stepsBehind(found?.version ?? 0, place);
     for (const [at, { sql }] of known.entries()) {
       if (at < from) continue;
-      tell(`step ${at + 1} of ${known.length}`);
+      report(`step ${at + 1} of ${known.length}`);
       await ask(sql);
     }
     if (from >= known.length) return;

@@ -1,23 +1,23 @@
-/** What each node serves, for whoever compares them. A node that says nothing for a minute counts no more. */
+/** What each node serves, for whoever compares them. A node that reports nothing for a minute counts no more. */
 import type { NodeRepository, NodeVersions } from "../store.ts";
 import type { QueryPool } from "./query-pool.ts";
 
 export const nodeTable = `
 create table troupe.node_versions (
   node text primary key, program text not null, configuration text not null, personas text not null,
-  told_at timestamptz not null
+  reported_at timestamptz not null
 ) with (fillfactor = 50);`;
 
 export function nodeRepository(pool: QueryPool): NodeRepository {
   return {
-    async tell(node, { program, configuration, personas }) {
-      const text = `with told as (
+    async report(node, { program, configuration, personas }) {
+      const text = `with reported as (
           insert into troupe.node_versions values ($1::text, $2::text, $3::text, $4::text, clock_timestamp())
           on conflict (node) do update set program = excluded.program, configuration = excluded.configuration,
-            personas = excluded.personas, told_at = excluded.told_at),
-        gone as (delete from troupe.node_versions where told_at < clock_timestamp() - interval '1 day')
+            personas = excluded.personas, reported_at = excluded.reported_at),
+        gone as (delete from troupe.node_versions where reported_at < clock_timestamp() - interval '1 day')
         select node, program, configuration, personas from troupe.node_versions
-        where node <> $1::text and told_at > clock_timestamp() - interval '1 minute'`;
+        where node <> $1::text and reported_at > clock_timestamp() - interval '1 minute'`;
       const values = [node, program, configuration, personas];
       return [...(await pool.run<NodeVersions & { readonly node: string }>(text, values))];
     },

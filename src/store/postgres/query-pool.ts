@@ -27,7 +27,7 @@ export type QueryPoolOptions = {
   readonly clock: Clock;
   /** Whether the server is known to be away, so that asking would only wait. */
   readonly isAway?: () => boolean;
-  /** Told of each error of the client or the server. */
+  /** Called with each error of the client or the server. */
   readonly onError?: (error: unknown) => void;
 };
 
@@ -40,7 +40,7 @@ type Question = { readonly expiry: AbortController; held: Place | undefined };
 
 /** What a server that is there refuses for the state that it is in. */
 const refusals = new Set<StorageErrorKind>(["full", "readonly", "busy"]);
-/** A refusal that is older tells nothing of now, as nobody has asked the same since. */
+/** A refusal that is older says nothing of now, as nobody has asked the same since. */
 const refusalMs = 30_000;
 
 /** Beyond it nobody waits for a connection. */
@@ -142,7 +142,7 @@ export class QueryPool implements Sql {
     const askedAt = clock.monotonic();
     const question: Question = { expiry: new AbortController(), held: undefined };
     const working = work(question);
-    // What ends after the deadline has nobody left to be told.
+    // Nobody waits for what ends after the deadline.
     working.catch(() => {});
     const late = Promise.withResolvers<never>();
     const cancelTimer = setDeadline(clock, deadlineMs, () => {

@@ -28,7 +28,7 @@ const identified = "call = $1::bigint and run = $2::text";
  */
 const unanswered = "state in ('running', 'finished')";
 
-/** Both ways to claim tell as well whether the holder's lease still holds. */
+/** Both ways to claim return as well whether the holder's lease still holds. */
 const holding = `(select 1 from troupe.holders where holder = $6::text and lapses_at > clock_timestamp())`;
 const claimed = `select (select call::float8 from claimed) as call, exists ${holding} as "isHolding"`;
 const claimNew = `with claimed as (

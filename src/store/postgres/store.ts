@@ -54,7 +54,7 @@ const windowConnections = 2;
 /**
  * Connects, and brings the schema forward. Programs of the version before may serve on.
  * @param hasOneClock whether token windows go by the callers' clock, as in a test; else by the server's
- * @param log is told how far a new schema is
+ * @param log is given how far a new schema is
  * @throws StorageError
  */
 export async function openPostgresStore(
@@ -144,14 +144,14 @@ export async function openPostgresStore(
 /**
  * Brings the schema forward where it is an older one, on a connection of its own that may take long for it.
  * @param pool finds out, within its deadline
- * @param tell is told how far it is
+ * @param report is given how far it is, in words
  * @throws StorageError
  */
 export async function bringForward(
   pool: QueryPool,
   settings: StoreConfig,
   clock: Clock,
-  tell?: (words: string) => void,
+  report?: (words: string) => void,
 ): Promise<void> {
   const place = placeOf(settings.url);
   if (await isCurrent(pool, place)) return;
@@ -160,7 +160,7 @@ export async function bringForward(
     await migrate(patient, place, {
       clock,
       lockMs: Math.min(1_000, settings.statementSeconds * 500),
-      ...(tell && { tell }),
+      ...(report && { report }),
     });
   } finally {
     await patient.close();
@@ -201,7 +201,7 @@ const verifies = (url: string): boolean => {
   );
 };
 
-/** @param deadlineMs absent: the server is told of no limits. @param use `long`: never closed for its age */
+/** @param deadlineMs absent: the server is given no limits. @param use `long`: never closed for its age */
 function connect(url: string, max: number, deadlineMs: number | undefined, use?: "long"): SQL {
   return new SQL(url, {
     max,

@@ -32,7 +32,7 @@ export type RedisConnectionOptions = {
    * not found in an old copy of the data. `where it may`: one that does not let this user ask has none, "".
    */
   readonly identifies?: true | "where it may";
-  /** Told when the server turns out not to be the primary, or no more. */
+  /** Called when the server turns out not to be the primary, or no more. */
   readonly onDemoted?: () => void;
 };
 
@@ -87,7 +87,7 @@ export class RedisConnection {
 
   async #run(command: string, args: Arguments): Promise<unknown> {
     const working = this.#try(command, args);
-    // What ends after the deadline has nobody left to be told.
+    // Nobody waits for what ends after the deadline.
     working.catch(() => {});
     const used = this.#client;
     const answered = await withTimeout(
@@ -187,8 +187,9 @@ export class RedisConnection {
     const { identifies } = this.#options;
     if (identifies === undefined) return "";
     const asking: Promise<unknown> = client.send("INFO", ["server"]);
-    const told = identifies === true ? asking : asking.catch((error) => (isAway(error) ? Promise.reject(error) : none));
-    const info = await withTimeout(this.#clock, told, this.#deadlineMs);
+    const answered =
+      identifies === true ? asking : asking.catch((error) => (isAway(error) ? Promise.reject(error) : none));
+    const info = await withTimeout(this.#clock, answered, this.#deadlineMs);
     if (info === none) return "";
     const [, id] = /^run_id:(\w+)/m.exec(String(info)) ?? [];
     if (id === undefined) throw away(this.place, "it does not tell its run_id");

@@ -6,7 +6,7 @@ import { RedisConnection } from "./connection.ts";
 export type RedisFound = {
   /** The server's address without user and password. */
   readonly place: string;
-  /** Its name and version, as far as it tells. */
+  /** Its name and version, as far as it says. */
   readonly server: string;
   /** What makes it unfit to count limits and carry streams, as sentences. */
   readonly concerns: readonly string[];

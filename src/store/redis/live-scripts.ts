@@ -1,4 +1,4 @@
-/** Streams of calls under way as Lua scripts. What they do is told in `src/store/live-streams.ts`. */
+/** Streams of calls under way as Lua scripts. What they do is described in `src/store/live-streams.ts`. */
 import { endPart, liveTimes } from "../live-streams.ts";
 
 /** All keys are of one slot. Names hold nothing that a caller sends. */
@@ -13,24 +13,24 @@ const maxInbox = 10_000;
 /** A server without memory refuses the whole script, and not only what is asked of it first. */
 const shebang = "#!lua\n";
 
-const told = (inbox: string, ...message: string[]) => `
+const notify = (inbox: string, ...message: string[]) => `
 redis.call('XADD', ${inbox}, 'MAXLEN', '~', ${maxInbox}, '*', ${message.join(", ")})
 redis.call('PEXPIRE', ${inbox}, ${liveTimes.listensMs})
 `;
 
 /** Keys: the inbox, the owner's name if there is one. Arguments: the node. */
-export const listenScript = `${shebang}${told("KEYS[1]", "'beat'", "'1'")}
+export const listenScript = `${shebang}${notify("KEYS[1]", "'beat'", "'1'")}
 if KEYS[2] then redis.call('SET', KEYS[2], ARGV[1], 'PX', ${liveTimes.listensMs}) end
 return 1
 `;
 
 /** Keys: the stream, the owner's name, the inbox of who asks. Arguments: the stream's name, whether to wake who asks. */
 export const askScript = `${shebang}
-if ARGV[2] == '1' then ${told("KEYS[3]", "'wake'", "'1'")} end
+if ARGV[2] == '1' then ${notify("KEYS[3]", "'wake'", "'1'")} end
 local node = redis.call('GET', KEYS[2])
 if not node then return false end
 local inbox = '${prefix}inbox:' .. node
-${told("inbox", "'ask'", "ARGV[1]")}
+${notify("inbox", "'ask'", "ARGV[1]")}
 redis.call('PEXPIRE', KEYS[1], ${liveTimes.keptMs})
 return redis.call('XRANGE', KEYS[1], '0-1', '0-${endPart - 1}', 'COUNT', 1)
 `;
@@ -71,14 +71,14 @@ local first, count, floor = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[
 if part >= ${endPart} then return first + count end
 redis.call('PEXPIRE', KEYS[1], ${liveTimes.keptMs})
 local expected = math.max(events, floor)
--- Readers wait for what comes after the last entry: what only the store has is told by a place alone.
+-- Readers wait for what comes after the last entry: what only the store has is reported by a place alone.
 if count == 0 and floor > events then redis.call('XADD', KEYS[1], string.format('%.0f-0', floor), 'unopened', '') end
 if count == 0 or first ~= expected then return expected end
 redis.call('XADD', KEYS[1], string.format('%.0f-0', first + count), 'first', ARGV[1], 'text', ARGV[3])
 return first + count
 `;
 
-/** Keys: the stream. Arguments: how many events the stored answer has; -1: the store tells how it ended. */
+/** Keys: the stream. Arguments: how many events the stored answer has; -1: the store has how it ended. */
 export const endScript = `${shebang}${last}
 if part >= ${endPart} then return 0 end
 local total = tonumber(ARGV[1])

@@ -38,7 +38,7 @@ export type RedisStreams = LiveStreams & { readonly connection: () => Coordinati
 /** Connects when it is first used: once for what is answered at once, and once for what waits. */
 export function openRedisStreams(url: string, clock: Clock): RedisStreams {
   const waiting = new RedisConnection(url, liveTimes.waitMs + deadlineMs, clock);
-  // What waits on a replica is told nothing of it.
+  // What waits on a replica does not learn of it.
   const quick = new RedisConnection(url, deadlineMs, clock, { onDemoted: () => waiting.renew() });
   const run = scriptsOn(quick, [listenScript, askScript, beginScript, appendScript, endScript]);
   return {

@@ -1,6 +1,6 @@
 /**
  * Finds out why no connection to a Valkey or Redis server comes about. Of a wrong password, a certificate that is not trusted, a name that does
- * not exist and a closed port Bun's client says one and the same; so its greeting is said here once more, on a socket that tells.
+ * not exist and a closed port Bun's client says one and the same; so its greeting is sent here once more, on a socket of our own that has the reason.
  */
 import { connect as connectPlain } from "node:net";
 import { connect as connectSecurely } from "node:tls";
@@ -16,7 +16,7 @@ export const isSecure = (url: string): boolean => /^(rediss|valkeys):/i.test(url
 export const wasEnded = "it ended the connection";
 
 /** Of the server's answers, as its greeting is short. */
-const maxHeard = 16_384;
+const maxReceived = 16_384;
 
 /** @returns words for people, without anything secret; undefined where the greeting works now, or nothing was found out in time */
 export function whyRefused(url: string, clock: Clock, deadlineMs: number): Promise<string | undefined> {
@@ -26,13 +26,13 @@ export function whyRefused(url: string, clock: Clock, deadlineMs: number): Promi
   const hello = greeting(url);
   const { promise, resolve } = Promise.withResolvers<string | undefined>();
   const socket = secure ? connectSecurely({ ...address, rejectUnauthorized: true }) : connectPlain(address);
-  let heard = "";
+  let received = "";
   const cancel = setDeadline(clock, deadlineMs, () => resolve(undefined));
   socket.once(secure ? "secureConnect" : "connect", () => socket.write(hello));
   socket.on("data", (bytes) => {
-    heard += bytes.toString("latin1");
-    const answer = answerIn(heard, selected(pathname) !== undefined);
-    if (answer !== undefined || heard.length > maxHeard) resolve(answer?.refusal);
+    received += bytes.toString("latin1");
+    const answer = answerIn(received, selected(pathname) !== undefined);
+    if (answer !== undefined || received.length > maxReceived) resolve(answer?.refusal);
   });
   socket.on("error", (error: NodeJS.ErrnoException) => resolve(causeOf(error) ?? wasEnded));
   socket.on("close", () => resolve(wasEnded));
@@ -69,10 +69,10 @@ const command = (words: readonly string[]): string =>
   `*${words.length}\r\n${words.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`).join("")}`;
 
 /** @returns undefined while more is to come. Source: https://valkey.io/topics/protocol/ */
-export function answerIn(heard: string, isSelecting: boolean): { readonly refusal: string | undefined } | undefined {
-  if (!/^[-%*+$]/.test(heard)) return { refusal: "what answers there is no Valkey or Redis" };
-  const error = /(?:^|\n)-([^\r\n]*)\r\n/.exec(heard)?.[1];
+export function answerIn(received: string, isSelecting: boolean): { readonly refusal: string | undefined } | undefined {
+  if (!/^[-%*+$]/.test(received)) return { refusal: "what answers there is no Valkey or Redis" };
+  const error = /(?:^|\n)-([^\r\n]*)\r\n/.exec(received)?.[1];
   if (error !== undefined) return { refusal: meaningOf(error)?.words ?? `it said ${error.slice(0, 100)}` };
-  const isGreeted = /^[%*]/.test(heard) && (isSelecting ? heard.endsWith("+OK\r\n") : heard.endsWith("\r\n"));
+  const isGreeted = /^[%*]/.test(received) && (isSelecting ? received.endsWith("+OK\r\n") : received.endsWith("\r\n"));
   return isGreeted ? { refusal: undefined } : undefined;
 }

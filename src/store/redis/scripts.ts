@@ -1,7 +1,7 @@
 /** Runs Lua scripts by their hash; a server that was restarted does not know it, and is sent the script once more. */
 import type { Arguments, RedisConnection } from "./connection.ts";
 
-/** By the identity of the server where its connection tells it, see `RedisConnection`. */
+/** By the identity of the server where its connection knows it, see `RedisConnection`. */
 export type Keys = readonly string[] | ((server: string) => readonly string[]);
 export type RunScript = (script: string, keys: Keys, args: readonly (string | number)[]) => Promise<unknown>;
 

@@ -21,7 +21,7 @@ self.onmessage = ({ data }: MessageEvent<{ readonly path: string } | "checkpoint
     // What others still read stays for the next time.
     database!.run("pragma wal_checkpoint(passive)");
   } catch {
-    // A full disk, perhaps: the next time may be better, and writes tell of it.
+    // A full disk, perhaps: the next time may be better, and writes report it.
   }
   postMessage("done");
 };

@@ -95,7 +95,7 @@ export function appending(database: Database): (lines: readonly LedgerLine[]) =>
       appended = appendNew.immediate(lines, groups);
     } catch (error) {
       if (error !== knownLine) throw error;
-      // Some kinds may have no line to add, so that the database is not told of them.
+      // Some kinds may have no line to add, so that the database does not get them.
       return appendMissing.immediate(groups);
     }
     for (const { kind } of groups) if (kind.isNew) kinds.learn(kind);

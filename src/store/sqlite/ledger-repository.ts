@@ -101,7 +101,7 @@ export function ledgerRepository(
       const day = dayOf(before);
       const removed = removeLines.run({ before: day * dayMs, max }).changes;
       if (removed > 0) return removed;
-      // An hour's sums go once its day's lines are gone, so that both always tell the same.
+      // An hour's sums go once its day's lines are gone, so that both always say the same.
       const sums = removeSums.run({ hour: (day * dayMs) / hourMs, max }).changes;
       if (sums === 0) removeKinds.run({ day });
       return sums;

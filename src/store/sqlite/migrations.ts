@@ -10,7 +10,7 @@ export const migrations: readonly string[] = [firstSchema];
 /** The schema's number that this program works with. */
 export const ownVersion: number = versionAfter(migrations.length);
 
-/** "trpe": tells our files from any other SQLite database. */
+/** "trpe": distinguishes our files from any other SQLite database. */
 const applicationId = 0x74727065;
 
 /**

@@ -29,7 +29,7 @@ function* literalsOf(match: Match): Generator<string> {
   else if ("equals" in match) yield match.equals.toLowerCase();
 }
 
-/** 2025-08-07, 20250807 or, as Mistral writes it, 2508. Two numbers without a year (0709) tell nothing. */
+/** 2025-08-07, 20250807 or, as Mistral writes it, 2508. Two numbers without a year (0709) say nothing. */
 const dates = /^(20\d\d)-?(0[1-9]|1[0-2])-?(0[1-9]|[12]\d|3[01])$|^(2[2-9]|[3-9]\d)(0[1-9]|1[0-2])$/;
 
 function dateOf(text: string): number | undefined {

@@ -81,7 +81,7 @@ function costOfAll(counted: Counted, tariff: Tariff, factor: Factor): Cost | str
   const { request, image, audioSecond, tools } = tariff;
   if (request !== undefined) bill.addOther(1, request);
   const { images, audioSeconds } = counted;
-  // Where tokens are told, it is by them that images and recordings are billed.
+  // Where tokens are counted, it is by them that images and recordings are billed.
   if (images > 0 && image === undefined && tokens.input + tokens.output === 0) return "no rate for images";
   if (images > 0 && image !== undefined) bill.addOther(images, image);
   if (audioSeconds > 0 && audioSecond === undefined && tokens.input + tokens.output === 0) {

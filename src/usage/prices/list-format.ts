@@ -45,7 +45,7 @@ const others = Type.Array(provider, { minItems: 1 });
 
 /**
  * Takes a list in the form of the one in the executable, or genai-prices' `data.json` or `data_slim.json`.
- * @param today the date of a list that tells none
+ * @param today the date of a list that has none
  * @throws ListError
  */
 export function parseList(text: string, today: string): ListedPricesOf {

@@ -56,7 +56,7 @@ export class PriceList {
   }
 
   /**
-   * @param dialect the provider's own name, where the address tells nothing
+   * @param dialect the provider's own name, where the address says nothing
    * @returns undefined where the model is not listed
    */
   find(dialect: string, baseUrl: string, model: string): Listed | undefined {

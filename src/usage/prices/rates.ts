@@ -62,7 +62,7 @@ export function ratesAbove({ base, tiers }: RatesByLength, inputTokens: number):
 }
 
 /**
- * Rates of a service tier for each length of the input: they are told for the usual length, and a long input costs as many times
+ * Rates of a service tier for each length of the input: they are stated for the usual length, and a long input costs as many times
  * more as it does without the tier.
  */
 export function tieredRates({ base, tiers }: RatesByLength, own: Rates): RatesByLength {

@@ -96,11 +96,11 @@ describe.skipIf(!hasPostgres)("bringing the schema forward while a table is held
     await whileHeld(async (url, letGo) => {
       const told: string[] = [];
       const isRefused = Promise.withResolvers<void>();
-      const tell = (words: string) => {
+      const report = (words: string) => {
         told.push(words);
         if (words.startsWith("others hold a table")) isRefused.resolve();
       };
-      const migrating = forward(url, { known: next, lockMs: 300, tell });
+      const migrating = forward(url, { known: next, lockMs: 300, report });
       let isDone = false;
       const reading = (async () => {
         let slowest = 0;
