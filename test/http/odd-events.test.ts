@@ -205,3 +205,34 @@ test("Responses: a failed answer without an error event is an error to clients t
     error: { type: "server_error", code: "server_error", message: "boom", param: null },
   });
 });
+
+test("a thought that is no text never costs the answer", async () => {
+  const part = (given: object, finishReason?: string) =>
+    `data: ${JSON.stringify({ candidates: [{ index: 0, content: { role: "model", parts: [given] }, ...(finishReason && { finishReason }) }] })}\n\n`;
+  const added = {
+    type: "response.output_item.added",
+    output_index: 0,
+    item: { id: "rs_1", type: "reasoning", summary: [] },
+  };
+  const done = {
+    type: "response.output_item.done",
+    output_index: 0,
+    item: { id: "rs_1", type: "reasoning", summary: [] },
+  };
+  const named = (event: { type: string }) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
+  const whole = await answerOf("responses");
+  for (const thought of [1, null, {}, [null], true]) {
+    await tryAll("google", [part({ thought: true, text: thought }), part({ text }, "STOP")], "whole");
+    const delta = { type: "response.reasoning_summary_text.delta", output_index: 0, summary_index: 0, delta: thought };
+    const later = whole.slice(2).map((event) => event.replace('"output_index":0', '"output_index":1'));
+    const numbered = [...whole.slice(0, 2), named(added), named(delta), named(done), ...later].map((event, number) =>
+      event.replace(/,"sequence_number":\d+/, "").replace(/\}\n\n$/, `,"sequence_number":${number}}\n\n`),
+    );
+    const output = { id: "rs_1", type: "reasoning", summary: [] };
+    await tryAll(
+      "responses",
+      numbered.with(-1, numbered.at(-1)!.replace('"output":[', `"output":[${JSON.stringify(output)},`)),
+      "whole",
+    );
+  }
+});

@@ -61,9 +61,10 @@ export class CandidateReader {
   #part(part: JsonObject, delta: Delta): void {
     const functionCall = objectIn(part, "functionCall");
     const inlineData = objectIn(part, "inlineData");
-    const text = textIn(part, "text") ?? "";
     const signature = textOf(part["thoughtSignature"]);
     const isThought = part["thought"] === true;
+    // A thought that is no text is none; it never costs the answer.
+    const text = (isThought ? textOf(part["text"]) : textIn(part, "text")) ?? "";
     // An empty call ends one that came in pieces, unless the part says something else.
     const isElse = text !== "" || !saysNothing(inlineData);
     if (functionCall !== undefined && !(isElse && saysNothing(functionCall))) {

@@ -92,10 +92,11 @@ export class ResponsesStream implements StreamDecoder {
         return this.#textDelta("text", event, event["logprobs"]);
       case "response.refusal.delta":
         return this.#textDelta("refusal", event);
+      // A thought that is no text is none; it never costs the answer.
       case "response.reasoning_summary_text.delta":
-        return this.#emitThought(textAt(event, "delta"), placeOf(event), event["summary_index"], "summary");
+        return this.#emitThought(textOf(event["delta"]) ?? "", placeOf(event), event["summary_index"], "summary");
       case "response.reasoning_text.delta":
-        return this.#emitThought(textAt(event, "delta"), placeOf(event), event["content_index"], "raw");
+        return this.#emitThought(textOf(event["delta"]) ?? "", placeOf(event), event["content_index"], "raw");
       case "response.output_text.done":
         return this.#partDone("text", placeOf(event), event["content_index"], event["text"]);
       case "response.refusal.done":
