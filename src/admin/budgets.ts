@@ -3,6 +3,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import { isTag } from "../auth/key-spec.ts";
 import { oneOf, queryOf, writing } from "../http/openapi/describe.ts";
 import type { Services } from "../http/services.ts";
+import { Closed } from "../lib/schemas.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { tiers } from "../protocols/tiers.ts";
 import type { Act } from "../store/audit.ts";
@@ -15,10 +16,7 @@ import { adminOperation, OrNull, pageOf, pageParameters, pageSchema, text } from
 import { keyNames } from "./usage.ts";
 
 const maxDollars = 1_000_000_000;
-const Dollars = Type.Object(
-  { dollars: Type.Number({ minimum: 0, maximum: maxDollars }) },
-  { additionalProperties: false },
-);
+const Dollars = Closed({ dollars: Type.Number({ minimum: 0, maximum: maxDollars }) });
 const Budget = Type.Object({
   object: Type.Literal("budget"),
   id: Type.String({ description: "<scope>/<period>" }),

@@ -4,6 +4,7 @@ import { Id, queryOf } from "../http/openapi/describe.ts";
 import { respondStream } from "../http/respond.ts";
 import type { Services } from "../http/services.ts";
 import { filterOf, ledgerQuery } from "../http/usage.ts";
+import { Open } from "../lib/schemas.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { needsStorage } from "../store/require-storage.ts";
 import { callEnds, type LedgerFilter, type LedgerLine, type LedgerPlace } from "../store/usage.ts";
@@ -13,20 +14,17 @@ import type { AdminPlugin } from "./act.ts";
 import { adminOperation, OrNull, page, pageParameters, pageSchema } from "./pages.ts";
 import { keyNames } from "./usage.ts";
 
-const CallSchema = Type.Object(
-  {
-    object: Type.Literal("call"),
-    id: Type.String({ description: "Names the attempt, and the page behind it." }),
-    request_id: Type.String(),
-    attempt: Type.Integer(),
-    at: Type.String(),
-    key: Type.String(),
-    ended: Type.String({ enum: callEnds }),
-    key_name: OrNull(Type.String()),
-    cost_micro_dollars: OrNull(Type.Integer(), { description: "null: unknown." }),
-  },
-  { additionalProperties: true },
-);
+const CallSchema = Open({
+  object: Type.Literal("call"),
+  id: Type.String({ description: "Names the attempt, and the page behind it." }),
+  request_id: Type.String(),
+  attempt: Type.Integer(),
+  at: Type.String(),
+  key: Type.String(),
+  ended: Type.String({ enum: callEnds }),
+  key_name: OrNull(Type.String()),
+  cost_micro_dollars: OrNull(Type.Integer(), { description: "null: unknown." }),
+});
 
 const idFrom = ({ at, requestId, attempt }: LedgerPlace) => `${at}.${requestId}.${attempt}`;
 

@@ -8,6 +8,7 @@ import { keySurfaces } from "../config/surfaces.ts";
 import { unmatchedPattern } from "../http/model-patterns.ts";
 import { Id, oneOf, queryOf, writing } from "../http/openapi/describe.ts";
 import type { Services } from "../http/services.ts";
+import { Closed } from "../lib/schemas.ts";
 import { snakeCase } from "../lib/snake-case.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { tiers } from "../protocols/tiers.ts";
@@ -24,22 +25,19 @@ const rights = {
   tags: Type.Optional(Type.Array(Type.String())),
   expires_at: Type.Optional(OrNull(Type.String({ description: "A time such as 2027-01-31T12:00:00Z, or a date." }))),
 };
-const KeyCreate = Type.Object({ name: Type.String(), ...rights }, { additionalProperties: false });
-const KeyUpdate = Type.Object({ name: Type.Optional(Type.String()), ...rights }, { additionalProperties: false });
+const KeyCreate = Closed({ name: Type.String(), ...rights });
+const KeyUpdate = Closed({ name: Type.Optional(Type.String()), ...rights });
 type Rights = Static<typeof KeyUpdate>;
-const KeyRotation = Type.Object(
-  {
-    grace_seconds: Type.Optional(
-      Type.Integer({
-        minimum: 0,
-        maximum: maxGraceMs / 1000,
-        default: 0,
-        description: "How long the old key is taken beside the new one; one that is older still is refused at once.",
-      }),
-    ),
-  },
-  { additionalProperties: false },
-);
+const KeyRotation = Closed({
+  grace_seconds: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: maxGraceMs / 1000,
+      default: 0,
+      description: "How long the old key is taken beside the new one; one that is older still is refused at once.",
+    }),
+  ),
+});
 
 const Key = Type.Object({
   object: Type.Literal("key"),

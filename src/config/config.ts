@@ -3,12 +3,13 @@ import type { Static } from "@sinclair/typebox";
 import type { Filled, Frozen } from "./filled.ts";
 import type { PriceFile, PriceRatesFile, UnknownPriceFile } from "./price-schema.ts";
 import type { BudgetFile, ConfigFile, StoreFile } from "./schema.ts";
+import type { modelSurfaces, surfaceNames } from "./surfaces.ts";
 
 /** The surfaces that models are called on. */
-export type SurfaceName = "orchestrator" | "gateway";
+export type SurfaceName = (typeof modelSurfaces)[number];
 
 /** All that a listener can serve and a key can be for: `admin` manages keys and budgets. */
-export type ServedSurface = SurfaceName | "admin";
+export type ServedSurface = (typeof surfaceNames)[number];
 
 /**
  * One address. With both surfaces of models the orchestrator lives at the root and the gateway's base is `/gateway/v1`;

@@ -1,7 +1,8 @@
 /** The prices that `troupe.yaml` may hold. */
 import { Type } from "@sinclair/typebox";
 import { KeyedRecord, keyOfLength } from "../lib/keyed-record.ts";
-import { closed, optional, text } from "./schema-fields.ts";
+import { Closed } from "../lib/schemas.ts";
+import { optional, text } from "./schema-fields.ts";
 
 export const dollars = (of: string) => optional(Type.Number({ minimum: 0, maximum: 1_000_000, description: of }));
 
@@ -27,37 +28,28 @@ const rates = {
   ),
 };
 
-export const PriceRatesFile = Type.Object(rates, closed);
+export const PriceRatesFile = Closed(rates);
 
-export const PriceFile = Type.Object(
-  {
-    match: text("A glob over `<provider>/<model>`; `*` matches anything."),
-    ...rates,
-    tiers: optional(
-      Type.Array(
-        Type.Object(
-          {
-            above: Type.Integer({ minimum: 0, description: "Input tokens; what has more costs this." }),
-            ...rates,
-          },
-          closed,
-        ),
-        { description: "Rates by the length of the input; what one leaves out is as it is without it." },
-      ),
-    ),
-    service_tiers: optional(
-      KeyedRecord(keyOfLength(64), Type.Union([Type.Number({ minimum: 0, maximum: 1000 }), PriceRatesFile]), {
-        description:
-          "By the name of the service tier: a factor, or rates; of a long input in proportion to its tier. So are named `inference_geo_us` and `speed_fast`. Default: 0.5 for `batch` and `flex`.",
+export const PriceFile = Closed({
+  match: text("A glob over `<provider>/<model>`; `*` matches anything."),
+  ...rates,
+  tiers: optional(
+    Type.Array(
+      Closed({
+        above: Type.Integer({ minimum: 0, description: "Input tokens; what has more costs this." }),
+        ...rates,
       }),
+      { description: "Rates by the length of the input; what one leaves out is as it is without it." },
     ),
-  },
-  closed,
-);
+  ),
+  service_tiers: optional(
+    KeyedRecord(keyOfLength(64), Type.Union([Type.Number({ minimum: 0, maximum: 1000 }), PriceRatesFile]), {
+      description:
+        "By the name of the service tier: a factor, or rates; of a long input in proportion to its tier. So are named `inference_geo_us` and `speed_fast`. Default: 0.5 for `batch` and `flex`.",
+    }),
+  ),
+});
 
-export const UnknownPriceFile = Type.Object(
-  {
-    unknown_price: Type.Object(rates, { ...closed, description: "What a model costs that no price is known of." }),
-  },
-  closed,
-);
+export const UnknownPriceFile = Closed({
+  unknown_price: Closed(rates, { description: "What a model costs that no price is known of." }),
+});

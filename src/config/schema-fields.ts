@@ -1,8 +1,7 @@
 /** Builds the fields of the configuration's schema. */
 import { type Static, type TObject, type TProperties, type TSchema, Type } from "@sinclair/typebox";
+import { Closed, Words } from "../lib/schemas.ts";
 import type { Defaulted } from "./filled.ts";
-
-export const closed = { additionalProperties: false } as const;
 
 export const text = (description: string) => Type.String({ minLength: 1, description });
 
@@ -17,10 +16,7 @@ export const whole = (minimum: number, maximum: number, byDefault: number, descr
 export const flag = (byDefault: boolean, description: string) => defaulted(Type.Boolean({ description }), byDefault);
 
 export function oneOf<const T extends string>(values: readonly [T, ...T[]], byDefault: T, description: string) {
-  const schema = Type.Union(
-    values.map((value) => Type.Literal(value)),
-    { description },
-  );
+  const schema = Words(values, { description });
   return defaulted(schema, byDefault as Static<typeof schema>);
 }
 
@@ -30,7 +26,7 @@ export const texts = (description: string, options: object = {}) =>
 
 /** A mapping that is there, with its defaults, even when the file does not name it. */
 export const section = <T extends TProperties>(description: string, properties: T) =>
-  defaulted(Type.Object(properties, { ...closed, description }), {} as Static<TObject<T>>);
+  defaulted(Closed(properties, { description }), {} as Static<TObject<T>>);
 
 const maxSeconds = 86_400;
 

@@ -5,50 +5,33 @@
 
 import { type Static, Type } from "@sinclair/typebox";
 import { KeyedRecord } from "../lib/keyed-record.ts";
+import { Closed, Open, Words } from "../lib/schemas.ts";
 import type { Filled, Frozen } from "./filled.ts";
 import { PriceFile, UnknownPriceFile } from "./price-schema.ts";
-import {
-  closed,
-  defaulted,
-  flag,
-  oneOf,
-  optional,
-  section,
-  text,
-  texts,
-  timeout,
-  timeouts,
-  whole,
-} from "./schema-fields.ts";
+import { defaulted, flag, oneOf, optional, section, text, texts, timeout, timeouts, whole } from "./schema-fields.ts";
 import { surfaceNames } from "./surfaces.ts";
 
 const Address = text("`<host>:<port>` (`[::1]:8080` for IPv6; port 0 takes a free one) or `unix:<path>`.");
 
-export const ListenerFile = Type.Object(
-  {
-    address: Address,
-    surfaces: optional(
-      Type.Array(Type.Union(surfaceNames.map((name) => Type.Literal(name))), {
-        minItems: 1,
-        uniqueItems: true,
-        description:
-          "What is served there. Default: `orchestrator` and `gateway`, and on a loopback address `admin` too. With both of the first the gateway's base is `/gateway/v1`; one of them alone has `/v1`. The admin API's base is `/admin/v1`.",
-      }),
+export const ListenerFile = Closed({
+  address: Address,
+  surfaces: optional(
+    Type.Array(Words(surfaceNames), {
+      minItems: 1,
+      uniqueItems: true,
+      description:
+        "What is served there. Default: `orchestrator` and `gateway`, and on a loopback address `admin` too. With both of the first the gateway's base is `/gateway/v1`; one of them alone has `/v1`. The admin API's base is `/admin/v1`.",
+    }),
+  ),
+  tls: optional(
+    Closed(
+      { cert: text("PEM file of the certificate chain."), key: text("PEM file of the private key.") },
+      { description: "Serve HTTPS. A changed certificate is reloaded while running." },
     ),
-    tls: optional(
-      Type.Object(
-        { cert: text("PEM file of the certificate chain."), key: text("PEM file of the private key.") },
-        { ...closed, description: "Serve HTTPS. A changed certificate is reloaded while running." },
-      ),
-    ),
-  },
-  closed,
-);
+  ),
+});
 
-const ModelRuleFile = Type.Object(
-  { match: text("A glob over the model's name; `*` matches anything.") },
-  { additionalProperties: true },
-);
+const ModelRuleFile = Open({ match: text("A glob over the model's name; `*` matches anything.") });
 
 /** Source: https://www.rfc-editor.org/rfc/rfc9110#section-5.1 */
 const headerName = { pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$", message: "is no name for a header" };
@@ -63,75 +46,67 @@ const aliasName = {
   message: "must be a name of 1 to 256 characters without '/' or spaces",
 };
 
-export const ProviderFile = Type.Object(
-  {
-    enabled: flag(true, "false: not set up, even if its key is in the environment."),
-    dialect: optional(text("The built-in provider whose format it speaks. Default: the one of this name.")),
-    base_url: optional(text("http or https. Default: the built-in provider's public address.")),
-    api_key: optional(Type.String({ description: "Better `${NAME}` than the key itself." })),
-    headers: optional(KeyedRecord(headerName, Type.String(), { description: "Sent with every call." })),
-    models: optional(
-      Type.Array(Type.String({ minLength: 1 }), { description: "What the gateway's model list shows." }),
+export const ProviderFile = Closed({
+  enabled: flag(true, "false: not set up, even if its key is in the environment."),
+  dialect: optional(text("The built-in provider whose format it speaks. Default: the one of this name.")),
+  base_url: optional(text("http or https. Default: the built-in provider's public address.")),
+  api_key: optional(Type.String({ description: "Better `${NAME}` than the key itself." })),
+  headers: optional(KeyedRecord(headerName, Type.String(), { description: "Sent with every call." })),
+  models: optional(Type.Array(Type.String({ minLength: 1 }), { description: "What the gateway's model list shows." })),
+  options: optional(Type.Object({}, { additionalProperties: true, description: "Settings of that provider alone." })),
+  model_rules: optional(
+    Type.Array(ModelRuleFile, { description: "Overrides of what is known about models; the first that fits wins." }),
+  ),
+  unsupported_tools: oneOf(
+    ["refuse", "drop"],
+    "refuse",
+    "What becomes of a tool that only another provider runs (`web_search_20250305`): the call is refused with 400, or made without it.",
+  ),
+  upstream_store: flag(
+    false,
+    "Whether `store: true` in chat completions goes up too, so that the provider keeps them: its list of them needs no id, and shows those of all keys to whoever may use its own API. They are stored here all the same.",
+  ),
+  timeouts: optional(
+    Closed(
+      {
+        connect_seconds: optional(timeouts.connect_seconds),
+        first_byte_seconds: optional(timeouts.first_byte_seconds),
+        idle_seconds: optional(timeouts.idle_seconds),
+      },
+      { description: "Where it differs from `timeouts`." },
     ),
-    options: optional(Type.Object({}, { additionalProperties: true, description: "Settings of that provider alone." })),
-    model_rules: optional(
-      Type.Array(ModelRuleFile, { description: "Overrides of what is known about models; the first that fits wins." }),
-    ),
-    unsupported_tools: oneOf(
-      ["refuse", "drop"],
-      "refuse",
-      "What becomes of a tool that only another provider runs (`web_search_20250305`): the call is refused with 400, or made without it.",
-    ),
-    upstream_store: flag(
-      false,
-      "Whether `store: true` in chat completions goes up too, so that the provider keeps them: its list of them needs no id, and shows those of all keys to whoever may use its own API. They are stored here all the same.",
-    ),
-    timeouts: optional(
-      Type.Object(
-        {
-          connect_seconds: optional(timeouts.connect_seconds),
-          first_byte_seconds: optional(timeouts.first_byte_seconds),
-          idle_seconds: optional(timeouts.idle_seconds),
-        },
-        { ...closed, description: "Where it differs from `timeouts`." },
-      ),
-    ),
-  },
-  closed,
-);
+  ),
+});
 
 const DatabaseAddress = text(
   "`postgres://<user>:<password>@<host>:<port>/<database>`; better `${NAME}` than the password itself.",
 );
 
 /** The mapping that `store` may be. */
-export const StoreFile = Type.Object(
-  {
-    url: DatabaseAddress,
-    pool: whole(
-      1,
-      1000,
-      8,
-      "Connections of each process for calls; up to eight more are for rate limits and for what no call waits for.",
-    ),
-    statement_seconds: defaulted(timeout("How long a call waits for one statement before it is answered with 503."), 2),
-    lease_seconds: whole(
-      3,
-      300,
-      15,
-      "After how long without a sign of a node others take over its calls with a `service-request-id`. It renews at a third of it.",
-    ),
-    keys_without_database_seconds: whole(
-      0,
-      30 * 86_400,
-      600,
-      "How long keys that are known go on while the database can't be reached; then every call with a key is answered with 503.",
-    ),
-  },
-  closed,
-);
+export const StoreFile = Closed({
+  url: DatabaseAddress,
+  pool: whole(
+    1,
+    1000,
+    8,
+    "Connections of each process for calls; up to eight more are for rate limits and for what no call waits for.",
+  ),
+  statement_seconds: defaulted(timeout("How long a call waits for one statement before it is answered with 503."), 2),
+  lease_seconds: whole(
+    3,
+    300,
+    15,
+    "After how long without a sign of a node others take over its calls with a `service-request-id`. It renews at a third of it.",
+  ),
+  keys_without_database_seconds: whole(
+    0,
+    30 * 86_400,
+    600,
+    "How long keys that are known go on while the database can't be reached; then every call with a key is answered with 503.",
+  ),
+});
 
-const AlertsFile = Type.Object(
+const AlertsFile = Closed(
   {
     url: Type.Union(
       [Type.String({ minLength: 1 }), Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: 8 })],
@@ -147,10 +122,7 @@ const AlertsFile = Type.Object(
         "What they are signed with: any text, or `whsec_` and base64, as Standard Webhooks has it. Better `${NAME}`. Default: none.",
     }),
   },
-  {
-    ...closed,
-    description: "Signed messages to an operator: a budget is nearly spent, a provider is down. Default: none.",
-  },
+  { description: "Signed messages to an operator: a budget is nearly spent, a provider is down. Default: none." },
 );
 export type AlertsFile = Filled<typeof AlertsFile>;
 
@@ -171,9 +143,9 @@ const amounts = {
 
 const budget = (description: string) => section(description, amounts);
 
-export const BudgetFile = Type.Object(amounts, closed);
+export const BudgetFile = Closed(amounts);
 
-export const ConfigFile = Type.Object(
+export const ConfigFile = Closed(
   {
     listen: defaulted(
       Type.Union([Address, ListenerFile, Type.Array(Type.Union([Address, ListenerFile]), { minItems: 1 })], {
@@ -386,7 +358,7 @@ export const ConfigFile = Type.Object(
       origins: texts("Origins that may call, e.g. `https://app.example.com`; `*` is any."),
     }),
   },
-  { ...closed, title: "The configuration of Troupe" },
+  { title: "The configuration of Troupe" },
 );
 
 /** A file with its defaults. */

@@ -2,6 +2,7 @@
 import { Type } from "@sinclair/typebox";
 import type { SurfaceName } from "../config/config.ts";
 import type { Holder } from "../conversations/conversations.ts";
+import { Open } from "../lib/schemas.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { responses } from "../protocols/responses/responses.ts";
 import { errorEvent, itemsOfMessages } from "../protocols/responses/stored.ts";
@@ -17,7 +18,7 @@ import { followEvents } from "./stored-events.ts";
 
 const format = responses.name;
 
-const InputItem = Type.Object({ id: Type.String(), type: Type.String() }, { additionalProperties: true });
+const InputItem = Open({ id: Type.String(), type: Type.String() });
 
 /** Named, as the official clients send it. */
 const include = Type.Optional(

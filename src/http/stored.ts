@@ -1,6 +1,7 @@
 /** The stored chat completions routes: list, get, update metadata, delete, list messages. */
 import { Type } from "@sinclair/typebox";
 import type { SurfaceName } from "../config/config.ts";
+import { Open } from "../lib/schemas.ts";
 import { ChatRequestBody } from "../protocols/chat/schema.ts";
 import { admit } from "./authenticate.ts";
 import { checkedRoutes, documented } from "./checked-routes.ts";
@@ -17,10 +18,11 @@ const StoredCompletion = Type.Intersect([
   Completion,
   Type.Object({ request_id: Type.String(), metadata: Type.Record(Type.String(), Type.String()) }),
 ]);
-const StoredMessage = Type.Object(
-  { id: Type.String(), role: Type.String(), content: Type.Union([Type.String(), Type.Null()]) },
-  { additionalProperties: true },
-);
+const StoredMessage = Open({
+  id: Type.String(),
+  role: Type.String(),
+  content: Type.Union([Type.String(), Type.Null()]),
+});
 const MetadataUpdate = Type.Required(Type.Object({ metadata: ChatRequestBody.properties.metadata }));
 
 /** Finds who asks for what is stored: a key on one surface. */

@@ -1,38 +1,27 @@
 /** OpenAPI operations of chat completions. */
 import { type TSchema, Type } from "@sinclair/typebox";
 import type { SurfaceName } from "../../config/config.ts";
+import { Open } from "../../lib/schemas.ts";
 import { AssistantMessage, ChatRequestBody, Message } from "../../protocols/chat/schema.ts";
 import { doneData } from "../../protocols/chat/stream.ts";
 import { providers } from "../../providers/registry.ts";
 import { describeCall, exampleModel, nullable, variables, withVariables } from "./calls.ts";
 
-export const Completion = Type.Object(
-  {
-    id: Type.String(),
-    object: Type.Literal("chat.completion"),
-    created: Type.Integer(),
-    model: Type.String(),
-    choices: Type.Array(
-      Type.Object(
-        {
-          index: Type.Integer(),
-          message: Type.Object(
-            { role: Type.Literal("assistant"), content: Type.Union([Type.String(), Type.Null()]) },
-            { additionalProperties: true },
-          ),
-          finish_reason: Type.String(),
-        },
-        { additionalProperties: true },
-      ),
-    ),
-    usage: Type.Object(
-      { prompt_tokens: Type.Integer(), completion_tokens: Type.Integer(), total_tokens: Type.Integer() },
-      { additionalProperties: true },
-    ),
-    metadata: Type.Optional(Type.Record(Type.String(), Type.String())),
-  },
-  { additionalProperties: true },
-);
+export const Completion = Open({
+  id: Type.String(),
+  object: Type.Literal("chat.completion"),
+  created: Type.Integer(),
+  model: Type.String(),
+  choices: Type.Array(
+    Open({
+      index: Type.Integer(),
+      message: Open({ role: Type.Literal("assistant"), content: Type.Union([Type.String(), Type.Null()]) }),
+      finish_reason: Type.String(),
+    }),
+  ),
+  usage: Open({ prompt_tokens: Type.Integer(), completion_tokens: Type.Integer(), total_tokens: Type.Integer() }),
+  metadata: Type.Optional(Type.Record(Type.String(), Type.String())),
+});
 
 /** An option of one family in the schema of all: the others ignore it, whatever it is. */
 const ofOneFamily = (option: TSchema): TSchema =>
@@ -86,16 +75,13 @@ const messages = Type.Array(
 );
 
 function requestSchema(surface: SurfaceName): TSchema {
-  const body = Type.Object(
-    {
-      ...ChatRequestBody.properties,
-      messages,
-      ...familyOptions(),
-      ...(surface === "orchestrator" ? { variables } : {}),
-      extra_body: extraBody,
-    },
-    { additionalProperties: true },
-  );
+  const body = Open({
+    ...ChatRequestBody.properties,
+    messages,
+    ...familyOptions(),
+    ...(surface === "orchestrator" ? { variables } : {}),
+    extra_body: extraBody,
+  });
   return { ...body, allOf: together } as TSchema;
 }
 

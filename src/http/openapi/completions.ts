@@ -1,28 +1,21 @@
 /** OpenAPI operations of legacy completions. */
 import { Type } from "@sinclair/typebox";
 import type { SurfaceName } from "../../config/config.ts";
+import { Open } from "../../lib/schemas.ts";
 import { doneData } from "../../protocols/chat/stream.ts";
 import { CompletionsBody } from "../../protocols/completions/schema.ts";
 import { describeCall, exampleModel } from "./calls.ts";
 
-const open = { additionalProperties: true };
-
-const TextCompletion = Type.Object(
-  {
-    id: Type.String(),
-    object: Type.Literal("text_completion"),
-    created: Type.Integer(),
-    model: Type.String(),
-    choices: Type.Array(
-      Type.Object(
-        { text: Type.String(), index: Type.Integer(), finish_reason: Type.Union([Type.String(), Type.Null()]) },
-        open,
-      ),
-    ),
-    usage: Type.Optional(Type.Object({ prompt_tokens: Type.Integer(), completion_tokens: Type.Integer() }, open)),
-  },
-  open,
-);
+const TextCompletion = Open({
+  id: Type.String(),
+  object: Type.Literal("text_completion"),
+  created: Type.Integer(),
+  model: Type.String(),
+  choices: Type.Array(
+    Open({ text: Type.String(), index: Type.Integer(), finish_reason: Type.Union([Type.String(), Type.Null()]) }),
+  ),
+  usage: Type.Optional(Open({ prompt_tokens: Type.Integer(), completion_tokens: Type.Integer() })),
+});
 
 /** `stream_options` go with a stream alone. */
 const streamRule = Type.Union([

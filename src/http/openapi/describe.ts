@@ -1,6 +1,7 @@
 /** OpenAPI operations, made of what stands beside each route. Plain text throughout: not every reader renders more. */
 import { type TObject, type TProperties, type TSchema, Type } from "@sinclair/typebox";
 import type { SurfaceName } from "../../config/config.ts";
+import { Closed, Words } from "../../lib/schemas.ts";
 import { keyHeaders } from "../../protocols/credentials.ts";
 
 type Media = Readonly<Record<string, { readonly schema?: unknown; readonly example?: unknown }>>;
@@ -170,14 +171,9 @@ export const writing = [400, 408, 413, 415];
 export const Id = Type.Object({ id: Type.String() });
 
 /** A query that has these parameters and no others. */
-export const queryOf = <P extends TProperties>(properties: P) =>
-  Type.Object(properties, { additionalProperties: false });
+export const queryOf = <P extends TProperties>(properties: P) => Closed(properties);
 
-export const oneOf = <T extends string>(values: readonly T[], options: object = {}) =>
-  Type.Union(
-    values.map((value) => Type.Literal(value)),
-    options,
-  );
+export const oneOf = <T extends string>(values: readonly T[], options: object = {}) => Words(values, options);
 
 /** Parameters of a page whose order can be chosen. */
 export const paging = (order: "asc" | "desc") => ({

@@ -1,47 +1,37 @@
 /** OpenAPI operations of Gemini's format. */
 import { Type } from "@sinclair/typebox";
 import type { SurfaceName } from "../../config/config.ts";
+import { Open } from "../../lib/schemas.ts";
 import { ModelEntry, ModelEntryPage } from "../../protocols/generate-content/models.ts";
 import { BatchEmbedBody, EmbedContentBody, GenerateContentBody } from "../../protocols/generate-content/schema.ts";
 import { type DescribedCall, describeCall, describeCount, type ErrorForm, exampleModel } from "./calls.ts";
 import { describeOperation, keyed, tags } from "./describe.ts";
 
-const open = { additionalProperties: true };
+const ErrorBody = Open({
+  error: Open(
+    {
+      code: Type.Integer({ examples: [400] }),
+      message: Type.String(),
+      status: Type.String({ examples: ["INVALID_ARGUMENT"] }),
+      details: Type.Optional(Type.Array(Open({ "@type": Type.String() }))),
+    },
+    { description: "The message names the field at fault; details too." },
+  ),
+});
 
-const ErrorBody = Type.Object(
-  {
-    error: Type.Object(
-      {
-        code: Type.Integer({ examples: [400] }),
-        message: Type.String(),
-        status: Type.String({ examples: ["INVALID_ARGUMENT"] }),
-        details: Type.Optional(Type.Array(Type.Object({ "@type": Type.String() }, open))),
-      },
-      { ...open, description: "The message names the field at fault; details too." },
+const Answer = Open({
+  candidates: Type.Optional(
+    Type.Array(
+      Open({
+        content: Open({ role: Type.String(), parts: Type.Array(Open({})) }),
+        finishReason: Type.Optional(Type.String()),
+      }),
     ),
-  },
-  open,
-);
-
-const Answer = Type.Object(
-  {
-    candidates: Type.Optional(
-      Type.Array(
-        Type.Object(
-          {
-            content: Type.Object({ role: Type.String(), parts: Type.Array(Type.Object({}, open)) }, open),
-            finishReason: Type.Optional(Type.String()),
-          },
-          open,
-        ),
-      ),
-    ),
-    usageMetadata: Type.Optional(Type.Object({}, open)),
-    modelVersion: Type.String(),
-    responseId: Type.String(),
-  },
-  open,
-);
+  ),
+  usageMetadata: Type.Optional(Open({})),
+  modelVersion: Type.String(),
+  responseId: Type.String(),
+});
 
 export const errorForm: ErrorForm = {
   body: ErrorBody,
@@ -69,7 +59,7 @@ const inQuery = (name: string, description: string, schema: object = { type: "st
 const keyInQuery = inQuery("key", "An API key, where no header has one.");
 const parameters = [modelPlace, keyInQuery];
 
-const Vector = Type.Object({ values: Type.Array(Type.Number()) }, open);
+const Vector = Open({ values: Type.Array(Type.Number()) });
 
 /** The operations of each surface, by what their path ends in. */
 export function endingsOf(surface: SurfaceName): Record<string, Record<string, unknown>> {
@@ -118,14 +108,14 @@ export function endingsOf(surface: SurfaceName): Record<string, Record<string, u
         summary: "The embedding of a text, in Gemini's format",
         description: embeds,
         body: EmbedContentBody,
-        response: Type.Object({ embedding: Vector }, open),
+        response: Open({ embedding: Vector }),
       }),
       batchEmbedContents: call({
         name: "BatchEmbedContents",
         summary: "The embeddings of texts, in Gemini's format",
         description: embeds,
         body: BatchEmbedBody,
-        response: Type.Object({ embeddings: Type.Array(Vector) }, open),
+        response: Open({ embeddings: Type.Array(Vector) }),
       }),
     }),
   };

@@ -1,36 +1,28 @@
 /** OpenAPI operations of Anthropic's format. */
 import { Type } from "@sinclair/typebox";
 import type { SurfaceName } from "../../config/config.ts";
+import { Open, Tagged } from "../../lib/schemas.ts";
 import { CountBody, MessagesBody } from "../../protocols/messages/schema.ts";
 import { describeCall, describeCount, type ErrorForm, exampleModel, header } from "./calls.ts";
 
-const open = { additionalProperties: true };
+const ErrorBody = Tagged("error", {
+  error: Open(
+    { type: Type.String({ examples: ["invalid_request_error"] }), message: Type.String() },
+    { description: "The message names the field at fault." },
+  ),
+  request_id: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+});
 
-const ErrorBody = Type.Object(
-  {
-    type: Type.Literal("error"),
-    error: Type.Object(
-      { type: Type.String({ examples: ["invalid_request_error"] }), message: Type.String() },
-      { ...open, description: "The message names the field at fault." },
-    ),
-    request_id: Type.Optional(Type.Union([Type.String(), Type.Null()])),
-  },
-  open,
-);
-
-const Message = Type.Object(
-  {
-    id: Type.String(),
-    type: Type.Literal("message"),
-    role: Type.Literal("assistant"),
-    model: Type.String(),
-    content: Type.Array(Type.Object({ type: Type.String() }, open)),
-    stop_reason: Type.Union([Type.String(), Type.Null()]),
-    stop_sequence: Type.Optional(Type.Union([Type.String(), Type.Null()])),
-    usage: Type.Object({ input_tokens: Type.Integer(), output_tokens: Type.Integer() }, open),
-  },
-  open,
-);
+const Message = Open({
+  id: Type.String(),
+  type: Type.Literal("message"),
+  role: Type.Literal("assistant"),
+  model: Type.String(),
+  content: Type.Array(Open({ type: Type.String() })),
+  stop_reason: Type.Union([Type.String(), Type.Null()]),
+  stop_sequence: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+  usage: Open({ input_tokens: Type.Integer(), output_tokens: Type.Integer() }),
+});
 
 export const errorForm: ErrorForm = {
   body: ErrorBody,

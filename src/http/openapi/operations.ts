@@ -1,5 +1,6 @@
 /** OpenAPI operations of the gateway's routes beside completions. */
 import { Type } from "@sinclair/typebox";
+import { Open } from "../../lib/schemas.ts";
 import { EmbeddingsRequestBody } from "../../protocols/embeddings.ts";
 import type { Operation } from "../../providers/provider.ts";
 import { callHeaders, ownOrUpstreams, upstreamError } from "./calls.ts";
@@ -17,10 +18,7 @@ const summaries: Record<Operation, string> = {
   rerank: "Documents in the order in which they fit a query",
 };
 
-const Named = Type.Object(
-  { model: Type.String({ minLength: 1, description: "<provider>/<model>" }) },
-  { additionalProperties: true },
-);
+const Named = Open({ model: Type.String({ minLength: 1, description: "<provider>/<model>" }) });
 
 export function describeOperationRoute(operation: Operation, isForm: boolean): Record<string, unknown> {
   const described = describeOperation({

@@ -1,50 +1,39 @@
 /** OpenAPI operations of OpenAI's Responses. */
 import { type TSchema, Type } from "@sinclair/typebox";
 import type { SurfaceName } from "../../config/config.ts";
+import { Open } from "../../lib/schemas.ts";
 import { ResponsesRequestBody } from "../../protocols/responses/schema.ts";
 import { describeCall, describeCount, exampleModel, nullable, variables, withVariables } from "./calls.ts";
 
-const open = { additionalProperties: true } as const;
-const some = Type.Object({}, open);
+const some = Open({});
 
 /** A response, in any state of its life. */
-export const ResponseObject = Type.Object(
-  {
-    id: Type.String(),
-    object: Type.Literal("response"),
-    created_at: Type.Integer(),
-    status: Type.String({ description: "queued, in_progress, completed, incomplete, failed or cancelled" }),
-    error: nullable(Type.Object({ code: Type.String(), message: Type.String() }, open)),
-    incomplete_details: nullable(Type.Object({ reason: Type.String() }, open)),
-    instructions: nullable(Type.Unknown()),
-    metadata: nullable(some),
-    model: Type.String(),
-    output: Type.Array(Type.Object({ type: Type.String() }, open)),
-    parallel_tool_calls: Type.Boolean(),
-    temperature: nullable(Type.Number()),
-    top_p: nullable(Type.Number()),
-    tool_choice: Type.Unknown(),
-    tools: Type.Array(some),
-    usage: Type.Optional(
-      nullable(
-        Type.Object(
-          { input_tokens: Type.Integer(), output_tokens: Type.Integer(), total_tokens: Type.Integer() },
-          open,
-        ),
-      ),
-    ),
-  },
-  open,
-);
+export const ResponseObject = Open({
+  id: Type.String(),
+  object: Type.Literal("response"),
+  created_at: Type.Integer(),
+  status: Type.String({ description: "queued, in_progress, completed, incomplete, failed or cancelled" }),
+  error: nullable(Open({ code: Type.String(), message: Type.String() })),
+  incomplete_details: nullable(Open({ reason: Type.String() })),
+  instructions: nullable(Type.Unknown()),
+  metadata: nullable(some),
+  model: Type.String(),
+  output: Type.Array(Open({ type: Type.String() })),
+  parallel_tool_calls: Type.Boolean(),
+  temperature: nullable(Type.Number()),
+  top_p: nullable(Type.Number()),
+  tool_choice: Type.Unknown(),
+  tools: Type.Array(some),
+  usage: Type.Optional(
+    nullable(Open({ input_tokens: Type.Integer(), output_tokens: Type.Integer(), total_tokens: Type.Integer() })),
+  ),
+});
 
 const streamed =
   'event: response.created\ndata: {"type":"response.created","sequence_number":0,"response":{"id":"resp_…","object":"response","status":"in_progress","output":[]}}\n\nevent: response.output_text.delta\ndata: {"type":"response.output_text.delta","sequence_number":4,"item_id":"msg_…","output_index":0,"content_index":0,"delta":"Hel","logprobs":[]}\n\nevent: response.completed\ndata: {"type":"response.completed","sequence_number":9,"response":{"id":"resp_…","object":"response","status":"completed","output":[]}}\n\n';
 
 function requestSchema(surface: SurfaceName): TSchema {
-  return Type.Object(
-    { ...ResponsesRequestBody.properties, ...(surface === "orchestrator" ? { variables } : {}) },
-    { additionalProperties: true },
-  );
+  return Open({ ...ResponsesRequestBody.properties, ...(surface === "orchestrator" ? { variables } : {}) });
 }
 
 export function describeResponses(surface: SurfaceName): Record<string, unknown> {
