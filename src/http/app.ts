@@ -42,7 +42,7 @@ export function buildApp(host: Host, adminRoutes: AdminRoutes): App {
     const refuse = usualMethods.has(request.method) ? undefined : table[pathOf(request.url)]?.["TRACE"];
     return refuse?.(request, server!) ?? serve(host, { request, server }, unknownRoute(request, surfaces), notFound);
   };
-  app.all("/*", lost as never, { parse: "none", detail: { hide: true } });
+  app.all("/*", lost as never, { parse: "none" });
   app.onError((({ request, server, error, code, context, schemas, set }: Failed) => {
     if (context !== undefined) {
       // The answer has a status of its own.
@@ -99,7 +99,12 @@ function callsPlugin(
     if (!calls.has(path)) calls.set(path, served);
     const answer: Answer = ({ request, server }) =>
       isRouted(request) ? serve(host, { request, server }, served(request), route.run) : lost({ request, server });
-    plugin.route(route.method, route.path, answer as never, { parse: "none", detail: route.detail } as never);
+    plugin.route(
+      route.method,
+      route.path,
+      answer as never,
+      { parse: "none", detail: { describe: route.describe } } as never,
+    );
     // Elysia hands no path that ends in whatever follows to Bun's router.
     if (path.endsWith("*")) tableAt(table, path)[route.method] = (request, server) => answer({ request, server });
   }

@@ -86,10 +86,16 @@ export function documented<const O extends Operation>(operation: O) {
     ...(query !== undefined && { query: typedQuery(context, query) }),
     ...(body !== undefined && { body: await readBody(services, context, operation.bodyIsOptional === true) }),
   });
-  return { params, query, body, transform, detail: describeOperation(operation) } as unknown as Pick<
-    O,
-    Extract<keyof O, keyof Schemas>
-  > & { readonly transform: (opened: Opened) => Promise<void>; readonly detail: Record<string, unknown> };
+  return {
+    params,
+    query,
+    body,
+    transform,
+    detail: { describe: () => describeOperation(operation) },
+  } as unknown as Pick<O, Extract<keyof O, keyof Schemas>> & {
+    readonly transform: (opened: Opened) => Promise<void>;
+    readonly detail: object;
+  };
 }
 
 /** @throws ApiError as any body does */

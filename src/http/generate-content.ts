@@ -56,10 +56,13 @@ export function generateContentRoutes(surface: Surface): Route[] {
         throw ApiError.notFound(`A model has no such method here: it has ${methods.join(", ")}.`);
     }
   };
-  const endings = endingsOf(area);
+  const endings = () => endingsOf(area);
   // Other spellings take the same query.
-  const parameters = Object.values(endings).flatMap((detail) => detail["parameters"] ?? []);
-  const shared = { method: "POST", area, protocol: generateContent, detail: { hide: true, parameters }, run } as const;
+  const describe = () => ({
+    hide: true,
+    parameters: Object.values(endings()).flatMap((operation) => operation["parameters"] ?? []),
+  });
+  const shared = { method: "POST", area, protocol: generateContent, describe, run } as const;
   return [
     { ...shared, path: newest, endings },
     { ...shared, path: older },

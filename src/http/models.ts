@@ -18,7 +18,7 @@ import { describeModelEntries, describeModelEntry } from "./openapi/generate-con
 import { describeModel, describeModelList } from "./openapi/models.ts";
 import { plainQuery } from "./plain-values.ts";
 import { jsonAnswer } from "./respond.ts";
-import type { Route } from "./routes.ts";
+import type { Description, Route } from "./routes.ts";
 import type { Services } from "./services.ts";
 
 type Catalog = {
@@ -84,50 +84,46 @@ function formOf({ protocol }: RequestContext) {
 }
 
 export function modelRoutes(surface: SurfaceName): Route[] {
-  const details = { list: describeModelList(surface), one: describeModel(surface) };
-  const inGooglesForm = { list: describeModelEntries(surface), one: describeModelEntry(surface) };
   return [
-    ...routesAt("/v1/models", surface, { variants }, details),
-    ...routesAt("/v1beta/models", surface, { protocol: generateContent }, inGooglesForm),
+    ...routesAt("/v1/models", surface, { variants }, describeModelList, describeModel),
+    ...routesAt("/v1beta/models", surface, { protocol: generateContent }, describeModelEntries, describeModelEntry),
   ];
 }
+
+type Describe = (surface: SurfaceName) => Description;
 
 function routesAt(
   path: string,
   surface: SurfaceName,
   spoken: Pick<Route, "protocol" | "variants">,
-  details: Readonly<Record<"list" | "one", Route["detail"]>>,
+  describeList: Describe,
+  describeOne: Describe,
 ): Route[] {
-  const { list } = catalogs[surface];
+  const { list, find } = catalogs[surface];
   const shared = { method: "GET", area: surface, ...spoken } as const;
   return [
     {
       ...shared,
       path,
-      detail: details.list,
+      describe: () => describeList(surface),
       run: async (services, context) => {
         const models = list(services, await admit(services, context, surface));
         return jsonAnswer(formOf(context).page(models, plainQuery(context)));
       },
     },
-    { ...oneAt(`${path}/*`, surface, details.one), ...spoken },
-  ];
-}
-
-function oneAt(path: string, surface: SurfaceName, detail: Route["detail"]): Route {
-  return {
-    method: "GET",
-    area: surface,
-    path,
-    detail,
-    run: async (services, context) => {
-      const caller = await admit(services, context, surface);
-      const { model: id } = addressOf(context.path);
-      const model = catalogs[surface].find(services, caller, id);
-      if (model === undefined) throw ApiError.modelNotFound(id);
-      return jsonAnswer(formOf(context).one(model));
+    {
+      ...shared,
+      path: `${path}/*`,
+      describe: () => describeOne(surface),
+      run: async (services, context) => {
+        const caller = await admit(services, context, surface);
+        const { model: id } = addressOf(context.path);
+        const model = find(services, caller, id);
+        if (model === undefined) throw ApiError.modelNotFound(id);
+        return jsonAnswer(formOf(context).one(model));
+      },
     },
-  };
+  ];
 }
 
 /** @returns undefined also for a persona that the key's tier or globs hide */

@@ -51,7 +51,7 @@ export function operationRoutes(surface: SurfaceName): Route[] {
     method: "POST",
     path: `/v1/${operation}`,
     area: "gateway",
-    detail: describeOperationRoute(operation, forms.has(operation)),
+    describe: () => describeOperationRoute(operation, forms.has(operation)),
     run: (services, context) => operate(services, context, operation),
   }));
 }
@@ -62,7 +62,7 @@ const noEmbeddings: Route = {
   path: "/v1/embeddings",
   area: "orchestrator",
   // Refused, and so not among what works.
-  detail: { hide: true },
+  describe: () => ({ hide: true }),
   run: async (services, context) => {
     const caller = await admit(services, context, "orchestrator");
     const { model } = checkEmbeddings((await readJson(context, services.live.config.limits)).parsed);

@@ -150,7 +150,7 @@ const Version = Type.Object({
 export const openRoutes = (host: Host) => checkedRoutes(host, { area: "operations", prefix: "" }, showAnonymousLimit);
 
 export const openOperation = (operation: Omit<Operation, "tag" | "open">) => ({
-  detail: describeOperation({ tag: "Operations", open: true, ...operation }),
+  detail: { describe: () => describeOperation({ tag: "Operations", open: true, ...operation }) } as object,
 });
 
 export const opsRoutes = (host: Host) =>

@@ -28,18 +28,24 @@ const googlePages = ["pageSize", "pageToken", "page_size", "page_token"];
  */
 const elsewhere: Readonly<Record<string, readonly string[]>> = { "/v1/models": ["client_version", ...googlePages] };
 
-/** @returns undefined where the description has no query parameters */
-export function queryCheckOf(route: Route): QueryCheck | undefined {
-  const described = [route.detail, ...Object.values(route.endings ?? {})]
-    .flatMap((detail) => (detail["parameters"] ?? []) as readonly Described[])
+/** Checks nothing where the description has no query parameters. */
+export function queryCheckOf(route: Route): QueryCheck {
+  let parameters: ReturnType<typeof parametersOf> | undefined;
+  return (query) => {
+    parameters ??= parametersOf(route);
+    const { described, all } = parameters;
+    if (described.size === 0) return;
+    for (const name of query.keys()) if (!all.has(name)) throw unknownParameter(name, described);
+  };
+}
+
+function parametersOf(route: Route) {
+  const described = [route.describe(), ...Object.values(route.endings?.() ?? {})]
+    .flatMap((operation) => (operation["parameters"] ?? []) as readonly Described[])
     .flatMap((parameter) => (parameter.in === "query" ? [parameter.name] : []));
-  if (described.length === 0) return undefined;
   const isGoogle = route.protocol === generateContent || route.path.startsWith("/v1beta/");
   const more = [...(isGoogle ? [...googleParameters, ...googlePages] : []), ...(elsewhere[route.path] ?? [])];
-  const taken = new Set([...described, ...more]);
-  return (query) => {
-    for (const name of query.keys()) if (!taken.has(name)) throw unknownParameter(name, new Set(described));
-  };
+  return { described: new Set(described), all: new Set([...described, ...more]) };
 }
 
 export const unknownParameter = (name: string, known: Iterable<string>): ApiError =>

@@ -38,7 +38,7 @@ export const rawRoutes: readonly Route[] = methods.map((method) => ({
   method,
   path: `${prefix}:name/*`,
   area: "gateway",
-  detail: describeRaw(method),
+  describe: () => describeRaw(method),
   run: passRaw,
 }));
 

@@ -10,6 +10,9 @@ import type { Services } from "./services.ts";
 
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
+/** An operation in OpenAPI's form; with `hide: true` none. */
+export type Description = Readonly<Record<string, unknown>>;
+
 export type Route = {
   readonly method: Method;
   /** Below the surface's base, in Elysia's form. */
@@ -19,10 +22,10 @@ export type Route = {
   readonly protocol?: Protocol;
   /** Other formats, for clients that send a header of theirs. */
   readonly variants?: readonly { readonly header: string; readonly protocol: Protocol }[];
-  /** Its OpenAPI operation. */
-  readonly detail: Record<string, unknown>;
+  /** Writes its OpenAPI operation, which is most of a description and read by few. */
+  readonly describe: () => Description;
   /** Of a path that ends in `*`: the operations that it stands for, each by what stands behind the path's last colon. */
-  readonly endings?: Readonly<Record<string, Record<string, unknown>>>;
+  readonly endings?: () => Readonly<Record<string, Description>>;
   /** Returns a whole answer; a route that may stream makes the Response itself and calls `context.finish()` at its end. */
   readonly run: (services: Services, context: RequestContext) => WholeAnswer | Promise<WholeAnswer | Response>;
 };

@@ -19,7 +19,7 @@ import { operationRoutes } from "./operations.ts";
 import { orchestrator } from "./orchestrator.ts";
 import { rawRoutes } from "./raw.ts";
 import { responseRoutes } from "./responses.ts";
-import { basePath, type Route } from "./routes.ts";
+import { basePath, type Description, type Route } from "./routes.ts";
 import type { Host } from "./serve.ts";
 import { storedRoutes } from "./stored.ts";
 import { tokenCountRoute } from "./token-count.ts";
@@ -28,7 +28,7 @@ import { usageRoutes } from "./usage.ts";
 type Format = {
   readonly path: string;
   readonly protocol: Protocol;
-  readonly describe: (surface: SurfaceName) => Route["detail"];
+  readonly describe: (surface: SurfaceName) => Description;
 };
 
 /** The client formats, each with the path by which it asks for completions. */
@@ -42,19 +42,26 @@ const formats: readonly Format[] = [
 const countedTokens = (tokens: number) => ({ input_tokens: tokens });
 const inputTokens = (tokens: number) => ({ object: "response.input_tokens", input_tokens: tokens });
 
-export function completionRoute(surface: Surface, path: string, protocol: Protocol, detail: Route["detail"]): Route {
+export function completionRoute(
+  surface: Surface,
+  path: string,
+  protocol: Protocol,
+  describe: Route["describe"],
+): Route {
   const run: Route["run"] = (services, context) => createCompletion(services, context, surface, protocol);
-  return { method: "POST", path, area: surface.name, protocol, detail, run };
+  return { method: "POST", path, area: surface.name, protocol, describe, run };
 }
 
 function routesOf(surface: Surface): Route[] {
   const { name: area } = surface;
   return [
     ...modelRoutes(area),
-    ...formats.map(({ path, protocol, describe }) => completionRoute(surface, path, protocol, describe(area))),
+    ...formats.map(({ path, protocol, describe }) => completionRoute(surface, path, protocol, () => describe(area))),
     ...operationRoutes(area),
-    tokenCountRoute(surface, "/v1/responses/input_tokens", responses, inputTokens, describeInputTokens(area)),
-    tokenCountRoute(surface, "/v1/messages/count_tokens", messagesCount, countedTokens, describeCountTokens(area)),
+    tokenCountRoute(surface, "/v1/responses/input_tokens", responses, inputTokens, () => describeInputTokens(area)),
+    tokenCountRoute(surface, "/v1/messages/count_tokens", messagesCount, countedTokens, () =>
+      describeCountTokens(area),
+    ),
     ...generateContentRoutes(surface),
     ...(area === "gateway" ? rawRoutes : []),
   ];

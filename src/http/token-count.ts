@@ -32,10 +32,10 @@ export function tokenCountRoute(
   path: string,
   protocol: Protocol,
   bodyOf: (tokens: number) => object,
-  detail: Route["detail"],
+  describe: Route["describe"],
 ): Route {
   const run: Route["run"] = (services, context) => countTokens(services, context, surface, protocol, bodyOf);
-  return { method: "POST", path, area: surface.name, protocol, detail, run };
+  return { method: "POST", path, area: surface.name, protocol, describe, run };
 }
 
 /** @param bodyOf writes the count in the client's format */

@@ -25,7 +25,7 @@ const before = speaker.native;
 
 beforeAll(async () => {
   Object.assign(speaker, { native: (format: string) => (format === "notes" ? notesRoute : undefined) });
-  const mounted = (surface: typeof gateway) => completionRoute(surface, "/v1/notes", notes, { hide: true });
+  const mounted = (surface: typeof gateway) => completionRoute(surface, "/v1/notes", notes, () => ({ hide: true }));
   Object.assign(surfaceRoutes, {
     gateway: [...own["gateway"]!, mounted(gateway)],
     orchestrator: [...own["orchestrator"]!, mounted(orchestrator)],

@@ -80,7 +80,7 @@ const clock = new ManualClock();
 const own: Readonly<Record<string, readonly Route[]>> = { ...surfaceRoutes };
 
 beforeAll(async () => {
-  const mounted = (surface: typeof gateway) => completionRoute(surface, "/v1/notes", notes, { hide: true });
+  const mounted = (surface: typeof gateway) => completionRoute(surface, "/v1/notes", notes, () => ({ hide: true }));
   Object.assign(surfaceRoutes, {
     gateway: [...own["gateway"]!, mounted(gateway)],
     orchestrator: [...own["orchestrator"]!, mounted(orchestrator)],

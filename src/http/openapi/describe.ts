@@ -97,7 +97,7 @@ const errorAnswer = (status: number, content: Media): Answer => ({
   content,
 });
 
-/** One operation in OpenAPI's form. Its answers, which are most of it, are written out when somebody reads them. */
+/** One operation in OpenAPI's form. */
 export function describeOperation(operation: Operation): Record<string, unknown> {
   const { tag, summary, description, operationId, params, query, body, examples = {} } = operation;
   const parameters = [...inPlace("path", params), ...inPlace("query", query), ...(operation.parameters ?? [])];
@@ -114,9 +114,7 @@ export function describeOperation(operation: Operation): Record<string, unknown>
         content: { "application/json": { schema: body, examples } },
       },
     }),
-    get responses() {
-      return answersOf(operation);
-    },
+    responses: answersOf(operation),
   };
 }
 

@@ -10,7 +10,7 @@ import { keyHeaders } from "../../protocols/credentials.ts";
 import type { WholeAnswer } from "../../upstream/answer.ts";
 import { openRoutes } from "../ops.ts";
 import { pageHeaders } from "../respond.ts";
-import { basePath } from "../routes.ts";
+import { basePath, type Description } from "../routes.ts";
 import type { Host } from "../serve.ts";
 import { surfaceRoutes } from "../surface-routes.ts";
 
@@ -67,16 +67,16 @@ export type Described = { readonly app: AnyElysia; readonly surfaces: Host["surf
 /** Paths that end in whatever follows: OpenAPI has parameters alone, so these are described by hand. */
 function wildcards({ surfaces }: Described) {
   const paths: Record<string, Record<string, unknown>> = {};
-  const describe = (path: string, method: string, detail: Record<string, unknown>) => {
-    if (detail["hide"] !== true) paths[path] = { ...paths[path], [method.toLowerCase()]: detail };
+  const add = (path: string, method: string, operation: Description) => {
+    if (operation["hide"] !== true) paths[path] = { ...paths[path], [method.toLowerCase()]: operation };
   };
   for (const surface of surfaces) {
     const base = basePath(surface, surfaces);
-    for (const { method, path, detail, endings } of surface === "admin" ? [] : surfaceRoutes[surface]) {
+    for (const { method, path, describe, endings } of surface === "admin" ? [] : surfaceRoutes[surface]) {
       if (!path.endsWith("*")) continue;
       const place = `${base}${path.slice(0, -1)}{id}`.replaceAll(/:(\w+)/g, "{$1}");
-      if (endings === undefined) describe(place, method, detail);
-      for (const ending in endings) describe(`${place}:${ending}`, method, endings[ending]!);
+      if (endings === undefined) add(place, method, describe());
+      else for (const [ending, operation] of Object.entries(endings())) add(`${place}:${ending}`, method, operation);
     }
   }
   return paths;
@@ -87,9 +87,9 @@ export async function readDescription(described: Described, path: string): Promi
   // Only now: it brings much along, which no other answer should have to wait for.
   const { swagger } = await import("@elysiajs/swagger");
   const docs = new Elysia().use(described.app);
-  // The plugin knows no examples, and calls every body required: `detail` has all that is said of a route.
+  // The plugin knows no examples, and calls every body required: what a route's `detail` writes has all of it.
   const { history } = docs["router"];
-  for (const route of history) route.hooks = { detail: route.hooks.detail };
+  for (const route of history) route.hooks = { detail: route.hooks.detail?.describe?.() ?? { hide: true } };
   docs.use(
     swagger({
       path: "/docs",
@@ -171,7 +171,7 @@ export function docsRoutes(host: Host, described: Described) {
       made ??= prepare(make());
       return answerOf(await made, request);
     };
-    plugin.get(path, answer, { detail: { hide: true } });
+    plugin.get(path, answer);
   };
   add("/docs", () => page(described));
   add("/docs/json", async () => ({
