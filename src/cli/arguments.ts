@@ -3,7 +3,7 @@ import { InvalidArgumentError } from "commander";
 import { maxGraceMs } from "../auth/grace.ts";
 import { keySurfaces } from "../config/surfaces.ts";
 import { systemClock } from "../lib/clock.ts";
-import { parseExpiry, parseSpan } from "./expiry.ts";
+import { parseDuration, parseExpiry } from "./expiry.ts";
 
 export function filled(text: string): string {
   if (text === "") throw new InvalidArgumentError("It must not be empty.");
@@ -16,10 +16,10 @@ export function parseCount(text: string): number {
 }
 
 export function graceOf(text: string): number {
-  const span = parseSpan(text);
-  if (span === undefined || span > maxGraceMs)
-    throw new InvalidArgumentError("It must be a span such as 1h, at most 30d.");
-  return span;
+  const duration = parseDuration(text);
+  if (duration === undefined || duration > maxGraceMs)
+    throw new InvalidArgumentError("It must be a duration such as 1h, at most 30d.");
+  return duration;
 }
 
 export function parseHash(text: string): string {
@@ -29,7 +29,7 @@ export function parseHash(text: string): string {
 
 export function parseTime(text: string): number {
   const time = parseExpiry(text, systemClock.now());
-  if (time === undefined) throw new InvalidArgumentError("It must be a date, a time, or a span such as 90d.");
+  if (time === undefined) throw new InvalidArgumentError("It must be a date, a time, or a duration such as 90d.");
   return time;
 }
 

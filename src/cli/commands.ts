@@ -85,20 +85,16 @@ export function addCommands(program: Command, act: Act): void {
 }
 
 const json = option("--json", "Answer in JSON");
-const key = argument(
-  "<key>",
-  "Its id, its name, the whole key, or the beginning of id or key, if only one fits",
-  filled,
-);
-const yes = option("--yes", "Do not ask where the beginning that is given is very short");
-const when = "A time such as 2027-01-31T12:00:00Z, a date, or a span such as 90d or 12h";
+const key = argument("<key>", "Its id, name, the whole key, or a prefix of id or key that only one key has", filled);
+const yes = option("--yes", "Do not ask for confirmation where the given prefix is short");
+const when = "A time such as 2027-01-31T12:00:00Z, a date, or a duration such as 90d or 12h";
 
 function addKeyCommands(keys: Declare): void {
   keys(
     "create",
     "Create a key; it is shown only once",
     "createKey",
-    argument("<name>", "Whose it is, or what for"),
+    argument("<name>", "Who or what it is for"),
     new Option("--tier <tier>", "Its plan").choices(tiers).default("pro"),
     option("--per-minute <number>", "Requests per minute (an enterprise key needs it)", parseCount),
     option("--tokens-per-minute <number>", "Tokens per minute (default: no limit)", parseCount),
@@ -112,17 +108,17 @@ function addKeyCommands(keys: Declare): void {
       "Models and personas it may use, e.g. 'openai/*,anthropic/claude-*' (default: all)",
       parseList,
     ),
-    option("--tags <names>", "What its calls are counted under too, e.g. 'team-a,batch'", parseNames),
+    option("--tags <names>", "Tags that its calls count under too, e.g. 'team-a,batch'", parseNames),
     option("--expires <when>", `${when} (default: never)`, parseTime),
     json,
     examples("troupe keys create alice", "troupe keys create ci --tier free --surfaces gateway --expires 30d"),
   );
   keys(
     "update",
-    "Change a key, from the next request on; what is not named stays as it is",
+    "Change a key, from the next request on; what is not given stays as it is",
     "updateKey",
     key,
-    option("--name <name>", "Whose it is, or what for"),
+    option("--name <name>", "Who or what it is for"),
     new Option("--tier <tier>", "Its plan").choices(tiers),
     option("--per-minute <number>", "Requests per minute, or 'none' for its plan's", orNone(parseCount)),
     option("--tokens-per-minute <number>", "Tokens per minute, or 'none'", orNone(parseCount)),
@@ -132,7 +128,7 @@ function addKeyCommands(keys: Declare): void {
       parseSurfaces,
     ),
     option("--models <globs>", "Models and personas it may use, '*' for all", parseList),
-    option("--tags <names>", "What its calls are counted under too; '' for nothing", parseNames),
+    option("--tags <names>", "Tags that its calls count under too; '' for none", parseNames),
     option("--expires <when>", `${when}, or 'none'`, orNone(parseTime)),
     yes,
     json,
@@ -146,7 +142,7 @@ function addKeyCommands(keys: Declare): void {
     "Replace a key by a new one with the same rights; the old one is refused at once, or after its grace",
     "rotateKey",
     key,
-    option("--grace <span>", "How long the old key is taken too, e.g. 1h or 7d; at most 30d", graceOf),
+    option("--grace <duration>", "How long the old key stays valid, e.g. 1h or 7d; at most 30d", graceOf),
     yes,
     json,
   );
@@ -155,7 +151,7 @@ function addKeyCommands(keys: Declare): void {
 function addBudgetCommands(budgets: Declare): void {
   const scope = argument(
     "<scope>",
-    "all, tier:<name>, tag:<name>, or a key: its id, its name or the beginning of one",
+    "all, tier:<name>, tag:<name>, or a key: its id, its name or a prefix of one",
     filled,
   );
   const period = new Argument("<period>", "In UTC, or altogether").choices(periods);
@@ -180,7 +176,7 @@ function addUsageCommand(declare: Declare): void {
   const filters = ledgerFilters.map((name) => {
     const flag = name.replaceAll("_", "-");
     if (name === "key")
-      return option("--key <key>", "Only calls of that key: its id, its name, or the beginning of one", filled);
+      return option("--key <key>", "Only calls of that key: its id, its name, or a prefix of one", filled);
     if (name === "ended") return new Option("--ended <end>", "Only calls that ended so").choices(callEnds);
     return option(`--${flag} <${flag}>`, `Only calls of that ${name.replaceAll("_", " ")}; '': those without one`);
   });
@@ -189,8 +185,8 @@ function addUsageCommand(declare: Declare): void {
     "What calls used and cost, by the ledger",
     "showUsage",
     new Option("--by <groups>", groupWords).default("day"),
-    option("--since <time>", "A day (2026-11-22), a time, or a span (7d, 24h); default: 30 days"),
-    option("--until <time>", "Likewise; default: the end of today, in UTC"),
+    option("--since <time>", "A day (2026-11-22), a time, or a duration (7d, 24h); default: 30 days"),
+    option("--until <time>", "In the same forms; default: the end of today, in UTC"),
     ...filters,
     option(
       "--metadata <key=value>",
