@@ -1,11 +1,12 @@
 /** "Did you mean …?": the known word that a mistyped one is nearest to. */
 
-/** @returns undefined when nothing is near enough to be worth a guess */
+/** @returns undefined when nothing is near enough to be worth a guess, and for a known word: that one is not mistyped */
 export function suggest(word: string, known: readonly string[]): string | undefined {
   const meant = plain(word);
   let best: string | undefined;
   let bestDistance = Math.max(1, Math.floor(meant.length / 3)) + 1;
   for (const candidate of known) {
+    if (candidate === word) return undefined;
     const distance = editDistance(meant, plain(candidate), bestDistance);
     if (distance < bestDistance) [best, bestDistance] = [candidate, distance];
   }

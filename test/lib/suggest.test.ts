@@ -16,7 +16,7 @@ test.each([
   expect(suggest(word, keys)).toBe(meant);
 });
 
-test.each(["colour", "", "x"])("%p is near nothing", (word) => {
+test.each(["colour", "", "x", "models", "headers"])("%p is near nothing, or known", (word) => {
   expect(suggest(word, keys)).toBeUndefined();
 });
 
