@@ -60,11 +60,11 @@ export const ProviderFile = Closed({
   unsupported_tools: oneOf(
     ["refuse", "drop"],
     "refuse",
-    "What becomes of a tool that only another provider runs (`web_search_20250305`): the call is refused with 400, or made without it.",
+    "Whether a call with a tool that only another provider runs (`web_search_20250305`) is refused with 400, or made without the tool.",
   ),
   upstream_store: flag(
     false,
-    "Whether `store: true` in chat completions goes up too, so that the provider keeps them: its list of them needs no id, and shows those of all keys to whoever may use its own API. They are stored here all the same.",
+    "Whether `store: true` of chat completions is passed on, so that the provider stores them too: its list shows those of all keys to whoever may use its own API.",
   ),
   timeouts: optional(
     Closed(
@@ -96,13 +96,13 @@ export const StoreFile = Closed({
     3,
     300,
     15,
-    "After how long without a sign of a node others take over its calls with a `service-request-id`. It renews at a third of it.",
+    "How long a node's lease lasts without renewal; then others take over its calls with a `service-request-id`. It is renewed every third of it.",
   ),
   keys_without_database_seconds: whole(
     0,
     30 * 86_400,
     600,
-    "How long keys that are known go on while the database can't be reached; then every call with a key is answered with 503.",
+    "How long known keys stay valid while the database can't be reached; then calls with a key get 503.",
   ),
 });
 
@@ -119,7 +119,7 @@ const AlertsFile = Closed(
       minLength: 16,
       maxLength: 256,
       description:
-        "What they are signed with: any text, or `whsec_` and base64, as Standard Webhooks has it. Better `${NAME}`. Default: none.",
+        "The secret that signs them: any text, or `whsec_` and base64, as in Standard Webhooks. Better `${NAME}`. Default: none.",
     }),
   },
   { description: "Signed messages to an operator: a budget is nearly spent, a provider is down. Default: none." },
@@ -215,26 +215,26 @@ export const ConfigFile = Closed(
         unknown_price: oneOf(
           ["refuse", "allow"],
           "refuse",
-          "What becomes of a call that a budget applies to and whose model has no known price; allowed ones count as nothing.",
+          "Whether calls that a budget applies to and whose price is unknown are refused or allowed; allowed ones count nothing.",
         ),
         assumed_output_tokens: whole(
           1,
           1_000_000,
           4096,
-          "The usual tokens of an answer, reserved where the request sets no bound; the true number counts in the end.",
+          "Tokens of an answer that are reserved where the request sets no bound; the true number counts in the end.",
         ),
         assumed_tool_uses: whole(
           0,
           1000,
           5,
-          "Uses of each tool that the provider runs itself, such as a web search, that are reserved where the request sets no bound; the true number counts in the end.",
+          "Uses of each tool that the provider runs, such as a web search, that are reserved where the request sets no bound; the true number counts in the end.",
         ),
         estimate_factor: defaulted(
           Type.Number({
             minimum: 0.01,
             maximum: 10,
             description:
-              "What the estimate of a call's cost is multiplied by before it is reserved: less than 1 lets more calls run at once where most of each prompt comes from a provider's cache; a budget may be overspent by as much as calls cost beyond it.",
+              "Factor on the estimated cost of a call that is reserved: below 1 more calls run at once where prompts come mostly from a provider's cache; a budget may be overspent by what calls cost beyond it.",
           }),
           1,
         ),
@@ -253,7 +253,7 @@ export const ConfigFile = Closed(
         Type.Integer({
           minimum: 1024,
           description:
-            "The most bytes of all request bodies that are held at once; beyond it the answer is 503 `overloaded`. Default: an eighth of the memory, at most 1 GiB, shared among the workers.",
+            "The most bytes of all request bodies held at once; beyond it the answer is 503 `overloaded`. Default: an eighth of the memory, at most 1 GiB, shared among the workers.",
         }),
       ),
       json_depth: whole(4, 512, 64, "Maximum nesting depth of its JSON."),
@@ -265,13 +265,13 @@ export const ConfigFile = Closed(
         1,
         1_000_000,
         10_000,
-        "How many requests may be under way at once, open streams included; beyond it the answer is 503 `overloaded`.",
+        "How many requests may run at once, open streams included; beyond it the answer is 503 `overloaded`.",
       ),
       background_responses: whole(
         1,
         1_000_000,
         100,
-        "How many responses one key may have under way with `background: true` in each process; beyond it the answer is 429.",
+        "How many responses with `background: true` one key may have running in each process; beyond it the answer is 429.",
       ),
       anonymous_per_minute: whole(1, 1_000_000, 600, "Requests per minute of one client address without a valid key."),
       gateway_per_minute: optional(
@@ -308,7 +308,7 @@ export const ConfigFile = Closed(
         Type.Array(Type.String({ pattern: "^[A-Za-z0-9_-]{1,64}$" }), {
           maxItems: 8,
           uniqueItems: true,
-          description: "Keys of requests' `metadata` that lines have, so that `--by metadata.<key>` adds them up.",
+          description: "Keys of requests' `metadata` that the ledger records, for `--by metadata.<key>`.",
         }),
         [],
       ),
@@ -350,7 +350,7 @@ export const ConfigFile = Closed(
         Type.String({
           pattern: "^[A-Za-z0-9-]{1,64}$",
           description:
-            "A header such as `x-forwarded-user` by which a proxy of `trusted_proxies` names whom it signed in: who has it needs no key. The proxy must remove what clients send in it. Default: none.",
+            "A header such as `x-forwarded-user` by which a proxy of `trusted_proxies` names the user it signed in; such requests need no key. The proxy must remove it from clients' requests. Default: none.",
         }),
       ),
     }),
