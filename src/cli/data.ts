@@ -1,6 +1,7 @@
 /** `troupe data`: statistics, backup, restore and pruning of the data folder. */
 import { join, resolve } from "node:path";
 import { systemClock } from "../lib/clock.ts";
+import { snakeKeys } from "../lib/snake-case.ts";
 import { backUp, dataStats, prune, restore } from "../store/sqlite/data-folder.ts";
 import { databaseName } from "../store/sqlite/store.ts";
 import { sweepRulesOf } from "../store/sweeper.ts";
@@ -15,17 +16,7 @@ export function showDataStats(context: Context, { json }: Json): Promise<ExitCod
   return withStore(context, async (store) => {
     const stats = await dataStats(store, systemClock.now());
     if (json) {
-      printJson(context.io, {
-        path: stats.path,
-        schema_version: stats.schemaVersion,
-        bytes: stats.bytes,
-        free_bytes: stats.freeBytes,
-        log_bytes: stats.logBytes,
-        servers: stats.servers,
-        keys: stats.keys,
-        answers: stats.answers,
-        conversations: stats.conversations,
-      });
+      printJson(context.io, snakeKeys(stats));
       return;
     }
     const { keys, answers, conversations } = stats;

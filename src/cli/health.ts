@@ -1,7 +1,7 @@
 /** `troupe health`: whether the server that this configuration starts takes requests, for containers without other tools. */
 import type { ListenerConfig } from "../config/config.ts";
 import { formatAddress } from "../config/listeners.ts";
-import { isObject } from "../lib/json/json.ts";
+import { isObject, objectOf, parseJson } from "../lib/json/json.ts";
 import { CommandError, type Context, type ExitCode, withConfig } from "./context.ts";
 import { printJson } from "./print-json.ts";
 
@@ -63,14 +63,8 @@ async function probe({ address, tls }: ListenerConfig): Promise<{ health: Health
 }
 
 function parsed(text: string): Health | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) && typeof value["status"] === "string" && isObject(value["checks"])
-      ? (value as Health)
-      : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = objectOf(parseJson(text));
+  return typeof value?.["status"] === "string" && isObject(value["checks"]) ? (value as Health) : undefined;
 }
 
 const noTroupe = (at: string, status: number) =>

@@ -156,7 +156,8 @@ function showInfo({ io }: Context, key: KeyInfo, json = false): void {
   else io.stdout.write(formatFields(fieldsFrom(key)));
 }
 
-const fieldsFrom = (key: KeyInfo) => ({
+/** @param separator of lists */
+const fieldsFrom = (key: KeyInfo, separator = ", ") => ({
   id: key.id,
   name: key.name,
   key: `${key.prefix}…`,
@@ -164,9 +165,9 @@ const fieldsFrom = (key: KeyInfo) => ({
   tier: key.tier,
   "per minute": key.perMinute?.toString(),
   "tokens per minute": key.tokensPerMinute?.toString(),
-  surfaces: key.surfaces.join(", "),
-  models: key.models.join(", "),
-  tags: key.tags.length === 0 ? undefined : key.tags.join(", "),
+  surfaces: key.surfaces.join(separator),
+  models: key.models.join(separator),
+  tags: key.tags.length === 0 ? undefined : key.tags.join(separator),
   created: timeOf(key.createdAt),
   "last used": timeOf(key.lastUsedAt),
   expires: timeOf(key.expiresAt),
@@ -174,20 +175,23 @@ const fieldsFrom = (key: KeyInfo) => ({
   "old key until": timeOf(key.oldSecretUntil),
 });
 
-const columns = ["id", "key", "name", "state", "tier", "per minute", "surfaces", "tags", "last used", "expires"];
+const columns = [
+  "id",
+  "key",
+  "name",
+  "state",
+  "tier",
+  "per minute",
+  "surfaces",
+  "tags",
+  "last used",
+  "expires",
+] as const;
 
-const rowFrom = (key: KeyInfo) => [
-  key.id,
-  `${key.prefix}…`,
-  key.name,
-  key.state,
-  key.tier,
-  key.perMinute?.toString(),
-  key.surfaces.join(","),
-  key.tags.length === 0 ? undefined : key.tags.join(","),
-  timeOf(key.lastUsedAt),
-  timeOf(key.expiresAt),
-];
+const rowFrom = (key: KeyInfo) => {
+  const fields = fieldsFrom(key, ",");
+  return columns.map((column) => fields[column]);
+};
 
 /** To the second, for people. */
 const timeOf = (ms: number | undefined) =>

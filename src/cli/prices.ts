@@ -175,34 +175,28 @@ const fetchMs = 30_000;
 
 /** @throws CommandError */
 async function readList({ io }: Context, source: string): Promise<Uint8Array> {
-  if (!/^https?:\/\//i.test(source)) {
-    const text = readFile(source, () => io.readFile(source));
+  try {
+    if (/^https?:\/\//i.test(source)) return await fetchList(source);
+    const text = io.readFile(source);
     if (text === undefined) throw new CommandError(`There is no file ${printable(source)}.`);
     return new TextEncoder().encode(text);
-  }
-  try {
-    const answer = await fetch(source, { signal: AbortSignal.timeout(fetchMs) });
-    if (!answer.ok) throw new CommandError(`${printable(source)} answers with the status ${answer.status}.`);
-    const pieces: Uint8Array[] = [];
-    let size = 0;
-    for await (const piece of answer.body ?? []) {
-      size += piece.length;
-      if (size > maxListBytes) throw new CommandError(`${printable(source)} is too large for a price list.`);
-      pieces.push(piece);
-    }
-    return Buffer.concat(pieces);
   } catch (error) {
     if (error instanceof CommandError) throw error;
     throw new CommandError(`${printable(source)} can't be read: ${(error as Error).message}`);
   }
 }
 
-function readFile(source: string, read: () => string | undefined): string | undefined {
-  try {
-    return read();
-  } catch (error) {
-    throw new CommandError(`${printable(source)} can't be read: ${(error as Error).message}`);
+async function fetchList(source: string): Promise<Uint8Array> {
+  const answer = await fetch(source, { signal: AbortSignal.timeout(fetchMs) });
+  if (!answer.ok) throw new CommandError(`${printable(source)} answers with the status ${answer.status}.`);
+  const pieces: Uint8Array[] = [];
+  let size = 0;
+  for await (const piece of answer.body ?? []) {
+    size += piece.length;
+    if (size > maxListBytes) throw new CommandError(`${printable(source)} is too large for a price list.`);
+    pieces.push(piece);
   }
+  return Buffer.concat(pieces);
 }
 
 /** @throws CommandError */

@@ -1,5 +1,5 @@
 /** A configuration as the value of a file that would give it, without its secrets. */
-import { snakeCase } from "../lib/snake-case.ts";
+import { snakeKeys } from "../lib/snake-case.ts";
 import type { Config, ListenerConfig, ProviderConfig, StoreConfig } from "./config.ts";
 import { formatAddress } from "./listeners.ts";
 
@@ -58,8 +58,3 @@ function providerFrom({
 
 /** Tags are the operator's own words. */
 const budgetsFrom = ({ tags, ...rest }: Config["budgets"]) => ({ ...(snakeKeys(rest) as object), tags });
-
-function snakeKeys(value: unknown): unknown {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [snakeCase(key), snakeKeys(inner)]));
-}

@@ -66,26 +66,22 @@ export type ServiceOptions = {
 export async function openServices(config: Config, options: ServiceOptions): Promise<Services> {
   const { build, clock, log, workerChannel } = options;
   await using opened = new AsyncDisposableStack();
+  /** Has a part closed with the others. */
+  const own = <T extends { close(): void | Promise<void> }>(part: T): T => opened.adopt(part, (one) => one.close());
   const live = liveFrom(config, log);
-  const store = opened.adopt(await openStoreFor(config, log, true), (one) => one.close());
-  const recovery = opened.adopt(new CallRecovery(config.data, store.ledger, clock, log), (one) => one.close());
+  const store = own(await openStoreFor(config, log, true));
+  const recovery = own(new CallRecovery(config.data, store.ledger, clock, log));
   await recovery.start();
-  const sharedState =
-    workerChannel && opened.adopt(openSharedState(workerChannel.settings, clock, log), (one) => one.close());
+  const sharedState = workerChannel && own(openSharedState(workerChannel.settings, clock, log));
   // One worker sweeps for all.
   const isSweeper = workerChannel === undefined || workerChannel.settings.index === 1;
   const processes = workerChannel?.settings.workers ?? 1;
-  const limits = opened.adopt(openMachineLimits(config.data, { clock, log, processes, isSweeper }), (one) =>
-    one.close(),
-  );
+  const limits = own(openMachineLimits(config.data, { clock, log, processes, isSweeper }));
   const { coordination } = config;
-  const elsewhere =
-    coordination === undefined
-      ? undefined
-      : opened.adopt(openRedisWindows(coordination, clock), (windows) => windows.close());
+  const elsewhere = coordination === undefined ? undefined : own(openRedisWindows(coordination, clock));
   const storedLimits =
     store.windows &&
-    opened.adopt(
+    own(
       new StoredLimiter({
         windows: elsewhere ?? store.windows,
         clock,
@@ -93,13 +89,12 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
         place: elsewhere?.place ?? store.path,
         group: () => services.comparison?.group ?? alone,
       }),
-      (one) => one.close(),
     );
   const keys = opened.adopt(new Keys(store.keys, clock, config.tiers), (one) => flushUses(one, log));
   const metrics = new Metrics(build);
   const httpMetrics = declareHttpMetrics(metrics);
   const lines = new LineCounter(metrics, metrics.models);
-  const budgets: Budgets = opened.adopt(
+  const budgets: Budgets = own(
     new Budgets({
       store: store.budgets,
       clock,
@@ -111,7 +106,6 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
       onRefusal: (kind) => lines.metrics.refusals.series(kind).add(),
       settleNow: () => ledger.settleNow(),
     }),
-    (one) => one.close(),
   );
   keys.beside = () => budgets.load();
   await keys.load();
@@ -123,7 +117,7 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
   const current = () => services.live.config;
   const sweeper = opened.adopt(new Sweeper(store, clock, () => sweepRulesOf(current()), log), (one) => one.stop());
   // Closed after all that makes calls.
-  const ledger = opened.adopt(
+  const ledger = own(
     new LedgerWriter({
       ledger: store.ledger,
       clock,
@@ -132,10 +126,9 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
       isShared: store.nodes !== undefined,
       onWritten: () => budgets.settled(),
     }),
-    (one) => one.close(),
   );
-  const tokenizer = opened.adopt(new Tokenizer(clock, log), (one) => one.close());
-  const usage = opened.adopt(
+  const tokenizer = own(new Tokenizer(clock, log));
+  const usage = own(
     new UsageRecorder({
       clock,
       log,
@@ -147,27 +140,22 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
         alerts.attempted(line);
       },
     }),
-    (one) => one.close(),
   );
-  const alerts = opened.adopt(openAlerts({ store, config: current, budgets, keys, ledger, metrics }, options), (one) =>
-    one.close(),
-  );
+  const alerts = own(openAlerts({ store, config: current, budgets, keys, ledger, metrics }, options));
   const transport = options.behindForwardProxy === true ? new FetchTransport() : undefined;
-  const upstream = opened.adopt(new Upstream(clock, transport), (one) => one.close());
+  const upstream = own(new Upstream(clock, transport));
   const conversations = new Conversations(store, clock, () => current().conversations.retentionDays);
   // Closed in reverse: what the records' end cancels is written by the answers' own.
   const closingBackground = () => background.close();
   opened.defer(closingBackground);
   const streams = coordination === undefined ? undefined : openRedisStreams(coordination, clock);
-  const idempotency = opened.adopt(new Idempotency(store, clock, () => current().idempotency, log, streams), (one) =>
-    one.close(),
-  );
+  const idempotency = own(new Idempotency(store, clock, () => current().idempotency, log, streams));
   const background = opened.adopt(new BackgroundAnswers(idempotency, conversations, clock, log), (one) =>
     one.closing(),
   );
   const comparison =
     store.nodes &&
-    opened.adopt(
+    own(
       new NodeComparison({
         nodes: store.nodes,
         clock,
@@ -178,7 +166,6 @@ export async function openServices(config: Config, options: ServiceOptions): Pro
           personas: personas.version,
         }),
       }),
-      (one) => one.close(),
     );
   const services: Services = {
     live,
