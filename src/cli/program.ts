@@ -6,7 +6,6 @@ import type { Flags } from "../config/load.ts";
 import type { Io } from "../lib/io.ts";
 import { filled } from "./arguments.ts";
 import { type Act, allFlags, examples, refuseRepeated } from "./command.ts";
-import { addCommands } from "./commands.ts";
 import type { Context, ExitCode } from "./context.ts";
 import { addHelp, addHints, flagsFor, helpHint, reading, refuseUnknown, sharedOptions } from "./help.ts";
 import type { ServeOptions } from "./serve.ts";
@@ -18,7 +17,7 @@ import type { ServeOptions } from "./serve.ts";
 export async function run(args: readonly string[], io: Io): Promise<ExitCode> {
   let code: ExitCode = 0;
   let called: Command | undefined;
-  const program = buildProgram(io, isStart(args), (result) => {
+  const program = await buildProgram(io, isStart(args), (result) => {
     code = result;
   });
   program.hook("preAction", (_, command) => {
@@ -47,7 +46,7 @@ function isStart([first, ...others]: readonly string[]): boolean {
 const withValue: ReadonlySet<string> = new Set(allFlags.map((name) => `--${name}`));
 
 /** @param isStart whether the command line needs no command but `serve`: making the others takes 4 ms */
-function buildProgram(io: Io, isStart: boolean, done: (code: ExitCode) => void): Command {
+async function buildProgram(io: Io, isStart: boolean, done: (code: ExitCode) => void): Promise<Command> {
   const program = new Command("troupe");
   const act: Act =
     (action) =>
@@ -97,7 +96,7 @@ function buildProgram(io: Io, isStart: boolean, done: (code: ExitCode) => void):
         return serve(context, options);
       }),
     );
-  if (!isStart) addCommands(program, act);
+  if (!isStart) (await import("./commands.ts")).addCommands(program, act);
   addHelp(program, () => done(0));
   addHints(program);
   refuseRepeated(program);
