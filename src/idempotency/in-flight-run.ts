@@ -122,7 +122,7 @@ export class InFlightRun {
     try {
       const answer = await unlessAborted(this.#opened, signal);
       if (answer.kind === "stream") {
-        const headers = JSON.parse(this.#record.headers) as Record<string, string>;
+        const headers = JSON.parse(this.#record.headers!) as Record<string, string>;
         // A number beyond the events so far can't be from this call: start from the first.
         return {
           kind: "stream",
@@ -294,11 +294,9 @@ export class InFlightRun {
 
   #newPublisher(runs: LiveRuns): LivePublisher {
     const run: PublishedRun = {
+      record: this.#record,
       isHeld: () => this.#rows.holds(this.id),
-      headers: () => (this.#events === undefined ? undefined : this.#record.headers),
-      floor: () => this.#record.heldFrom,
       count: () => this.#count,
-      held: (from) => this.#record.held(from, this.#count) ?? [],
       end: () => this.#publishedEnd(),
     };
     const { clock } = this.#rules;

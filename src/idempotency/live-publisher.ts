@@ -5,20 +5,16 @@
  */
 import { liveTimes } from "../store/live-streams.ts";
 import { backOffMs, type LiveRuns } from "./live-runs.ts";
+import type { RecordWriter } from "./record-writer.ts";
 import { joinEvents } from "./recorded-events.ts";
 
 /** The call that is published. */
 export type PublishedRun = {
+  readonly record: Pick<RecordWriter, "headers" | "heldFrom" | "held">;
   /** True if its lease may still hold. */
   isHeld(): boolean;
-  /** JSON object; undefined until the upstream has answered with a stream. */
-  headers(): string | undefined;
-  /** Events before that number are in the store. */
-  floor(): number;
   /** Number of events that others may see. */
   count(): number;
-  /** Held events from that number on. */
-  held(from: number): readonly string[];
   /** Number of stored events, once it has ended; "otherwise": it ended without a stored answer. */
   end(): number | "otherwise" | undefined;
 };
@@ -127,28 +123,28 @@ export class LivePublisher {
   }
 
   get #mustBegin(): boolean {
-    const isOpening = !this.#isOpen && this.#run.headers() !== undefined;
+    const isOpening = !this.#isOpen && this.#run.record.headers !== undefined;
     return !this.#hasBegun || isOpening || this.#bytes > maxStreamBytes;
   }
 
   async #begin(): Promise<void> {
-    const headers = this.#run.headers();
+    const headers = this.#run.record.headers;
     this.#generation += 1;
     await this.#runs.streams.begin(this.#stream, this.#generation, headers);
     this.#giveRoom();
     this.#hasBegun = true;
     this.#isOpen = headers !== undefined;
-    this.#published = this.#run.floor();
+    this.#published = this.#run.record.heldFrom;
   }
 
   /** @returns false where nothing more can be published before the store has the next event */
   async #append(): Promise<boolean> {
-    if (this.#published < this.#run.floor()) {
-      this.#published = this.#run.floor();
+    if (this.#published < this.#run.record.heldFrom) {
+      this.#published = this.#run.record.heldFrom;
       // Readers learn that the store has what is left out, though nothing may come after it.
       this.#isChecking = true;
     }
-    const events = firstOf(this.#run.held(this.#published).slice(0, this.#run.count() - this.#published));
+    const events = firstOf(this.#run.record.held(this.#published, this.#run.count()) ?? []);
     if (events.length === 0) {
       this.#onStoreNeeded();
       return this.#published >= this.#run.count();
@@ -165,7 +161,7 @@ export class LivePublisher {
     const expected = await this.#runs.streams.append(
       this.#stream,
       { firstId, count: events.length, text },
-      this.#run.floor(),
+      this.#run.record.heldFrom,
     );
     if (expected === firstId + events.length) this.#runs.counts.published += 1;
     return expected;

@@ -33,8 +33,8 @@ export class RecordWriter {
   readonly #rules: RecordRules;
   readonly #onLost: () => void;
   readonly #onSpilled: () => void;
-  /** JSON object of a stream's headers. */
-  headers = "{}";
+  /** JSON object; undefined until the upstream has answered with a stream. */
+  headers: string | undefined;
   /** The answer outgrew `recordBytes` or a write failed: only its current readers get it. */
   isUnstorable = false;
   /** It is unstorable because the store failed, for too long. */
@@ -145,7 +145,7 @@ export class RecordWriter {
     const body = await packAside(joinEvents(this.#held));
     return {
       status: 200,
-      headers: this.headers,
+      headers: this.headers ?? "{}",
       events: this.heldFrom + this.#held.length,
       bodyFrom: this.heldFrom,
       body,
@@ -196,7 +196,7 @@ export class RecordWriter {
   async #append(text: string): Promise<boolean | undefined> {
     try {
       const data = await packAside(text);
-      const isStored = await this.#rows.append(this.#lease, this.headers, { firstId: this.heldFrom, data });
+      const isStored = await this.#rows.append(this.#lease, this.headers ?? null, { firstId: this.heldFrom, data });
       this.#spilledBytes += data.byteLength;
       if (!isStored) this.#onLost();
       return isStored;
