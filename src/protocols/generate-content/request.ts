@@ -1,5 +1,6 @@
 /** A parsed body, checked and translated: the inner form, or the one `ApiError` that names what is wrong and where. */
 import { isObject, type JsonObject } from "../../lib/json/json.ts";
+import { ownMember } from "../../lib/own-member.ts";
 import type { ChatRequest } from "../chat/schema.ts";
 import { checked } from "../checked.ts";
 import { ApiError } from "../errors.ts";
@@ -51,6 +52,9 @@ export type Translated = {
   readonly names: ReadonlyMap<string, string>;
 };
 
+/** Tiers, and what they are in the inner form. Source: https://ai.google.dev/gemini-api/docs/flex-inference */
+export const tiers: Readonly<Record<string, string>> = { standard: "default", flex: "flex", priority: "priority" };
+
 /** @param body checked @param model as the path names it */
 export function innerRequest(body: GenerateContentBody, model: string, stream: boolean): Translated {
   const nativeOnly = new NativeOnly();
@@ -60,7 +64,8 @@ export function innerRequest(body: GenerateContentBody, model: string, stream: b
   const { messages, places } = conversationOf(body, { nativeOnly, names });
   if (body.cachedContent) nativeOnly.part("cachedContent", "contents that are cached there are known to Google alone.");
   if (messages.length === 0) nativeOnly.refuse(ApiError.invalidValue("contents", "contents must hold some content."));
-  const { safetySettings, serviceTier } = body;
+  const { safetySettings } = body;
+  const tier = body.serviceTier?.toLowerCase();
   const request = {
     model,
     messages,
@@ -68,9 +73,7 @@ export function innerRequest(body: GenerateContentBody, model: string, stream: b
     ...tools.fields,
     ...generationFields(body.generationConfig ?? {}, nativeOnly),
     ...(safetySettings != null && safetySettings.length > 0 && { safety_settings: safetySettings }),
-    ...(serviceTier && {
-      service_tier: serviceTier.toLowerCase() === "standard" ? "default" : serviceTier.toLowerCase(),
-    }),
+    ...(tier && { service_tier: ownMember(tiers, tier) ?? tier }),
     ...variablesIn(body as JsonObject),
   };
   return {

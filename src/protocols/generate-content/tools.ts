@@ -1,5 +1,6 @@
 /** Functions and the choice among them. */
 import type { JsonObject } from "../../lib/json/json.ts";
+import { inverted, ownMember } from "../../lib/own-member.ts";
 import { truncate } from "../../lib/truncate.ts";
 import type { FunctionTool, ToolChoice } from "../chat/schema.ts";
 import type { Translation } from "./conversation.ts";
@@ -51,20 +52,21 @@ function withProperties(schema: JsonObject): JsonObject {
 
 type Calling = NonNullable<NonNullable<GenerateContentBody["toolConfig"]>["functionCallingConfig"]>;
 
+/** Modes of calling functions, and what they are in the inner form. */
+const modes: Readonly<Record<string, "auto" | "none" | "required">> = {
+  AUTO: "auto",
+  VALIDATED: "auto",
+  NONE: "none",
+  ANY: "required",
+};
+export const ownModes = inverted(modes);
+
 function choiceOf({ mode, allowedFunctionNames }: Calling, names: FunctionNames): ToolChoice | undefined {
   const allowed = (allowedFunctionNames ?? []).map((name) => names.inner(name));
-  switch (mode as string | null | undefined) {
-    case "NONE":
-      return "none";
-    case "ANY":
-      if (allowed.length === 1) return { type: "function", function: { name: allowed[0]! } };
-      return allowed.length === 0 ? "required" : allowedTools("required", allowed);
-    case "AUTO":
-    case "VALIDATED":
-      return allowed.length === 0 ? "auto" : allowedTools("auto", allowed);
-    default:
-      return undefined;
-  }
+  const choice = ownMember(modes, mode ?? "");
+  if (choice === undefined || choice === "none" || allowed.length === 0) return choice;
+  if (choice === "required" && allowed.length === 1) return { type: "function", function: { name: allowed[0]! } };
+  return allowedTools(choice, allowed);
 }
 
 function allowedTools(mode: "auto" | "required", names: readonly string[]): ToolChoice {

@@ -6,6 +6,7 @@ import { ApiError } from "../errors.ts";
 import { NativeOnly } from "../native-only.ts";
 import { answerFormat, variablesIn } from "../translated-fields.ts";
 import { conversationOf } from "./conversation.ts";
+import { innerTier } from "./facts.ts";
 import { marker } from "./parts.ts";
 import { CountBody, MessagesBody } from "./schema.ts";
 import { thinkingOptions } from "./thinking.ts";
@@ -24,7 +25,7 @@ export type Translated = { readonly request: ChatRequest; readonly nativeOnly: N
 /** @param body checked */
 export function innerRequest(body: MessagesBody): Translated {
   const nativeOnly = new NativeOnly();
-  const { model, max_tokens, temperature, top_p, top_k, stop_sequences, stream } = body;
+  const { model, max_tokens, temperature, top_p, top_k, stop_sequences, stream, service_tier } = body;
   // The official client's tool runner asks for one, and sends all turns itself where it is refused for just this.
   if (body.thread != null)
     nativeOnly.part("thread", "conversations that the provider keeps are known to Anthropic alone.");
@@ -43,7 +44,7 @@ export function innerRequest(body: MessagesBody): Translated {
     ...thinkingOptions(body),
     ...responseFormat(body),
     ...userOf(body),
-    ...tierOf(body),
+    ...(service_tier != null && { service_tier: innerTier(service_tier) }),
     ...variablesIn(body as JsonObject),
     ...marker(body),
   };
@@ -62,10 +63,4 @@ function userOf({ metadata }: MessagesBody): { user?: string } {
   const id = metadata?.user_id;
   if (id == null || id === "") return {};
   return { user: id.length <= maxUser ? id : new Bun.CryptoHasher("sha256").update(id).digest("hex") };
-}
-
-/** https://platform.claude.com/docs/en/api/service-tiers */
-function tierOf({ service_tier }: MessagesBody): { service_tier?: string } {
-  if (service_tier == null) return {};
-  return { service_tier: service_tier === "standard_only" ? "default" : service_tier };
 }

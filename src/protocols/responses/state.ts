@@ -7,14 +7,13 @@ import { type JsonObject, listOf, objectOf, textOf } from "../../lib/json/json.t
 import type { AnswerMessage, AssistantMessage } from "../chat/schema.ts";
 import { ReturnedState } from "../returned-state.ts";
 import { isSeal, seal } from "../seal.ts";
+import { type Reasoning, reasoningOf, textsOf, thoughtsOf } from "./reasoning.ts";
 
 /** A call's own state, as the inner form has it. */
 export type CallState = { extra_content?: Record<string, unknown> };
 
 /** A reasoning item's content as far as it is state. */
 export type Sealed = { readonly encrypted_content: string };
-
-type NativeReasoning = { id: string; encrypted_content: string; summary: string[]; call_id?: string };
 
 /** The ids of xAI's reasoning hold a UUID, OpenAI's do not. */
 const xaiId = /^rs_[0-9a-f]{8}-[0-9a-f]{4}-/;
@@ -25,21 +24,23 @@ const natives = ["openai", "xai"] as const;
 export class TurnState {
   readonly #thoughts: string[] = [];
   readonly #state = new ReturnedState();
-  readonly #native: Record<(typeof natives)[number], NativeReasoning[]> = { openai: [], xai: [] };
+  readonly #native: Record<(typeof natives)[number], Reasoning[]> = { openai: [], xai: [] };
   /** Reasoning whose fruit has not come yet. */
-  #pending: NativeReasoning[] = [];
+  #pending: Reasoning[] = [];
 
   /** @param item a reasoning item, checked */
   add(item: JsonObject): void {
-    const summary = textsOf(item["summary"]);
-    const thoughts = summary.length > 0 ? summary : textsOf(item["content"]);
-    this.#thoughts.push(...thoughts);
+    this.#thoughts.push(...thoughtsOf(item));
     const encrypted = textOf(item["encrypted_content"]) ?? "";
     if (encrypted === "") return;
     if (isSeal(encrypted)) this.#open(encrypted);
     else {
       const id = textOf(item["id"]) ?? "";
-      this.#addNative(xaiId.test(id) ? "xai" : "openai", { id, encrypted_content: encrypted, summary });
+      this.#addNative(xaiId.test(id) ? "xai" : "openai", {
+        id,
+        encrypted_content: encrypted,
+        summary: textsOf(item["summary"]),
+      });
     }
   }
 
@@ -88,16 +89,10 @@ export class TurnState {
   }
 
   /** Without the call that it led to, it leads to whatever comes next. */
-  #addNative(maker: (typeof natives)[number], reasoning: NativeReasoning): void {
+  #addNative(maker: (typeof natives)[number], reasoning: Reasoning): void {
     this.#native[maker].push(reasoning);
     if (reasoning.call_id === undefined) this.#pending.push(reasoning);
   }
-}
-
-function textsOf(parts: unknown): string[] {
-  return listOf(parts)
-    .map((part) => textOf(objectOf(part)?.["text"]) ?? "")
-    .filter((text) => text !== "");
 }
 
 /** The state that stands on a message as a whole. */
@@ -116,20 +111,12 @@ export function sealedState({ thinking_blocks, extra_content, reasoning_details 
   if (details.length > 0) sealed.push({ encrypted_content: seal("openrouter", { details }) });
   const google = objectOf(extra_content?.["google"]);
   if (google !== undefined) sealed.push({ encrypted_content: seal("google", { message: google }) });
+  // Native reasoning too, as the item's id is ours, by which a caller may refer to it, and the maker wants its own back.
   for (const name of natives) {
-    const entries = listOf(objectOf(extra_content?.[name])?.["reasoning"]);
-    sealed.push(...entries.flatMap((entry) => nativeSeal(name, entry)));
+    const entries = listOf(objectOf(extra_content?.[name])?.["reasoning"]).flatMap(reasoningOf);
+    sealed.push(...entries.map((entry) => ({ encrypted_content: seal(name, entry) })));
   }
   return sealed;
-}
-
-/** Puts native reasoning into an envelope too: the item's id is ours, by which a caller may refer to it, and the maker wants its own back. */
-function nativeSeal(family: (typeof natives)[number], entry: unknown): Sealed[] {
-  const { id, encrypted_content, summary, call_id } = objectOf(entry) ?? {};
-  if (typeof id !== "string" || typeof encrypted_content !== "string") return [];
-  const summaries = listOf(summary).map((part) => textOf(part) ?? textOf(objectOf(part)?.["text"]) ?? "");
-  const content = { id, encrypted_content, summary: summaries.filter((text) => text !== ""), call_id };
-  return [{ encrypted_content: seal(family, content) }];
 }
 
 /** @returns the state on a call, sealed; undefined where there is none */

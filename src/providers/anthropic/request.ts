@@ -3,9 +3,9 @@
  * Source: https://platform.claude.com/docs/en/api/messages
  */
 import type { CacheControlEphemeral } from "@anthropic-ai/sdk/resources/messages";
-import { ownMember } from "../../lib/own-member.ts";
 import type { ChatRequest } from "../../protocols/chat/schema.ts";
 import { ApiError } from "../../protocols/errors.ts";
+import { ownTier } from "../../protocols/messages/facts.ts";
 import type { Account, Call, NativeBody, UpstreamRequest } from "../provider.ts";
 import { dropExcessMarkers, markSystem } from "./cache.ts";
 import { encodeConversation, isThinking, type Turn } from "./messages.ts";
@@ -157,14 +157,7 @@ function userMetadata({ safety_identifier, user, metadata }: ChatRequest): { met
   return personal ? {} : { metadata: { user_id: id } };
 }
 
-/** https://platform.claude.com/docs/en/api/service-tiers */
-const serviceTiers: Readonly<Record<string, string>> = {
-  auto: "auto",
-  default: "standard_only",
-  standard_only: "standard_only",
-};
-
 function serviceTier({ service_tier }: ChatRequest): { service_tier?: string } {
-  const tier = ownMember(serviceTiers, service_tier ?? "");
+  const tier = ownTier(service_tier ?? "");
   return tier === undefined ? {} : { service_tier: tier };
 }

@@ -11,10 +11,12 @@ import type {
 } from "@google/genai";
 import { type Static, Type } from "@sinclair/typebox";
 import { type JsonObject, objectOf, textOf } from "../../lib/json/json.ts";
-import { ownMember } from "../../lib/own-member.ts";
+import { inverted, ownMember } from "../../lib/own-member.ts";
 import type { ChatRequest, Tool, ToolChoice } from "../../protocols/chat/schema.ts";
 import { toolName } from "../../protocols/chat/tools.ts";
 import { ApiError } from "../../protocols/errors.ts";
+import { tiers } from "../../protocols/generate-content/request.ts";
+import { ownModes } from "../../protocols/generate-content/tools.ts";
 import type { Call } from "../provider.ts";
 import { refuseType } from "../tool-types.ts";
 import { conversationOf } from "./contents.ts";
@@ -55,7 +57,7 @@ export function requestBody(call: Call, rules: GoogleRules): JsonObject {
     generationConfig: generationConfigOf(call, rules, output.config),
     cachedContent: cached_content,
     continuationToken: continuation_token,
-    serviceTier: ownMember(serviceTiers, request.service_tier ?? ""),
+    serviceTier: ownMember(ownTiers, request.service_tier ?? ""),
   });
 }
 
@@ -74,8 +76,7 @@ export function changedConfig(call: Call, rules: GoogleRules, setsForm: boolean)
   return setsForm && instruction !== undefined ? undefined : (generationConfigOf(call, rules, config) ?? {});
 }
 
-/** Source: https://ai.google.dev/gemini-api/docs/flex-inference */
-const serviceTiers: Readonly<Record<string, string>> = { default: "standard", flex: "flex", priority: "priority" };
+const ownTiers = inverted(tiers);
 
 function declarationOf(tool: Tool, path: string, rules: GoogleRules): FunctionDeclaration {
   if (tool.type === "custom")
@@ -111,16 +112,8 @@ function toolsOf(
 
 /** @returns undefined where the upstream's default is meant */
 function callingConfigOf(choice: ToolChoice | undefined): FunctionCallingConfig | undefined {
-  switch (choice) {
-    case undefined:
-      return undefined;
-    case "auto":
-      return { mode: "AUTO" as FunctionCallingConfigMode };
-    case "none":
-      return { mode: "NONE" as FunctionCallingConfigMode };
-    case "required":
-      return { mode: "ANY" as FunctionCallingConfigMode };
-  }
+  if (choice === undefined) return undefined;
+  if (typeof choice === "string") return { mode: ownModes[choice] as FunctionCallingConfigMode };
   switch (choice.type) {
     case "function":
       return { mode: "ANY" as FunctionCallingConfigMode, allowedFunctionNames: [choice.function.name] };

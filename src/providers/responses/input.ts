@@ -4,6 +4,7 @@ import { wholeDetails } from "../../protocols/chat/reasoning-details.ts";
 import type { AssistantMessage, FilePart, Message, ToolMessage, UserMessage } from "../../protocols/chat/schema.ts";
 import { spokenText } from "../../protocols/chat/texts.ts";
 import { ApiError } from "../../protocols/errors.ts";
+import { type Reasoning, reasoningOf } from "../../protocols/responses/reasoning.ts";
 import { uniqueCallIds } from "../call-ids.ts";
 import { shortId } from "../openai-compatible/request.ts";
 import { refuseType } from "../tool-types.ts";
@@ -184,8 +185,6 @@ function fittingId(id: string, { callIdLimit }: ResponsesQuirks): string {
   return id.length <= callIdLimit ? id : shortId(id);
 }
 
-type Reasoning = { id: string; encrypted_content: string; summary: string[]; call_id?: string | undefined };
-
 type ReplayState = { reasoning: Reasoning[]; phase?: string; phases?: readonly Phase[] };
 
 /**
@@ -199,11 +198,7 @@ function replayState(message: AssistantMessage, quirks: ResponsesQuirks): Replay
     const { length, phase: named } = objectOf(value) ?? {};
     return { length: numberOf(length) ?? 0, phase: textOf(named) };
   });
-  const entries = listOf(own?.["reasoning"]).flatMap((value) => {
-    const entry = objectOf(value) ?? {};
-    const summary = listOf(entry["summary"]).map((part) => textOf(part) ?? textOf(objectOf(part)?.["text"]) ?? "");
-    return reasoningOf(entry["id"], entry["encrypted_content"], summary, textOf(entry["call_id"]));
-  });
+  const entries = listOf(own?.["reasoning"]).flatMap(reasoningOf);
   const reasoning = entries.length > 0 ? entries : detailedReasoning(message, quirks);
   return { reasoning, ...(phase !== undefined && { phase }), ...(phases.length > 0 && { phases }) };
 }
@@ -214,20 +209,10 @@ function detailedReasoning(message: AssistantMessage, { reasoningFormats }: Resp
   );
   const summaries = details.filter((entry) => entry["type"] === "reasoning.summary");
   const encrypted = details.filter((entry) => entry["type"] === "reasoning.encrypted");
-  return encrypted.flatMap((entry) => {
-    const mine = summaries.filter((one) => (one["id"] ?? entry["id"]) === entry["id"]);
-    return reasoningOf(
-      entry["id"],
-      entry["data"],
-      mine.map((one) => textOf(one["summary"]) ?? ""),
-    );
+  return encrypted.flatMap(({ id, data }) => {
+    const mine = summaries.filter((one) => (one["id"] ?? id) === id);
+    return reasoningOf({ id, encrypted_content: data, summary: mine.map(({ summary }) => summary) });
   });
-}
-
-function reasoningOf(id: unknown, encrypted: unknown, summary: string[], call_id?: string): Reasoning[] {
-  const encrypted_content = textOf(encrypted);
-  if (typeof id !== "string" || !encrypted_content) return [];
-  return [{ id, encrypted_content, summary: summary.filter((text) => text !== ""), call_id }];
 }
 
 function reasoningItem({ id, summary, encrypted_content }: Reasoning, quirks: ResponsesQuirks): JsonObject {

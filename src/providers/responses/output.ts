@@ -13,6 +13,7 @@ import type {
 } from "../../protocols/chat/schema.ts";
 import { InvalidAnswer, UpstreamFault } from "../../protocols/errors.ts";
 import { countsOf, finishReasonOf, hasEnded } from "../../protocols/responses/ending.ts";
+import { thoughtsOf } from "../../protocols/responses/reasoning.ts";
 import type { MakeId } from "../made-ids.ts";
 import { citationsOf, logprobsOf, metadataOf, objectsIn, textAt, textIn } from "../reading.ts";
 import type { ResponsesQuirks } from "./quirks.ts";
@@ -103,16 +104,6 @@ export class Output {
     this.#reasoning.push(state);
     this.#pending.push(state);
   }
-}
-
-/** The summary's parts, or the raw reasoning where there is no summary. */
-export function thoughtsOf(item: JsonObject): string[] {
-  const texts = (parts: unknown) =>
-    listOf(parts)
-      .map((part) => textOf(objectOf(part)?.["text"]) ?? "")
-      .filter((text) => text !== "");
-  const summary = texts(item["summary"]);
-  return summary.length > 0 ? summary : texts(item["content"]);
 }
 
 /** A call that the caller has to make; undefined for what the upstream does by itself. */

@@ -5,11 +5,12 @@ import type { Annotation, ChunkBody, ChunkChoice, Delta, ToolCallDelta } from ".
 import { doneData } from "../../protocols/chat/stream.ts";
 import { InvalidAnswer, UpstreamFault } from "../../protocols/errors.ts";
 import { countsOf, finishReasonOf } from "../../protocols/responses/ending.ts";
+import { thoughtsOf } from "../../protocols/responses/reasoning.ts";
 import type { MakeId } from "../made-ids.ts";
 import type { StreamDecoder } from "../provider.ts";
 import { citationsOf, eventIn, logprobsOf, objectAt, objectsIn, plainWords, textAt, textIn } from "../reading.ts";
 import { EventNumbers } from "./event-numbers.ts";
-import { callOf, eventFault, imageParts, notesOf, Output, thoughtsOf } from "./output.ts";
+import { callOf, eventFault, imageParts, notesOf, Output } from "./output.ts";
 import type { ResponsesQuirks } from "./quirks.ts";
 
 /** A call that has begun, and its input so far. */

@@ -1,0 +1,26 @@
+/** Reads reasoning of this format: its texts, and the state that continues it. */
+import { type JsonObject, listOf, objectOf, textOf } from "../../lib/json/json.ts";
+
+/** State as a message carries it. `call_id` names the call that it led to; absent: it led to the text. */
+export type Reasoning = { id: string; encrypted_content: string; summary: string[]; call_id?: string | undefined };
+
+/** The texts of an item's parts. */
+export function textsOf(parts: unknown): string[] {
+  return listOf(parts)
+    .map((part) => textOf(objectOf(part)?.["text"]) ?? "")
+    .filter((text) => text !== "");
+}
+
+/** The texts of an item's summary, or those of the raw reasoning where there is no summary. */
+export function thoughtsOf({ summary, content }: JsonObject): string[] {
+  const texts = textsOf(summary);
+  return texts.length > 0 ? texts : textsOf(content);
+}
+
+/** @param entry whose summary may hold texts alone @returns nothing where it has no id, or no encrypted content */
+export function reasoningOf(entry: unknown): Reasoning[] {
+  const { id, encrypted_content, summary, call_id } = objectOf(entry) ?? {};
+  if (typeof id !== "string" || typeof encrypted_content !== "string" || encrypted_content === "") return [];
+  const texts = listOf(summary).map((part) => textOf(part) ?? textOf(objectOf(part)?.["text"]) ?? "");
+  return [{ id, encrypted_content, summary: texts.filter((text) => text !== ""), call_id: textOf(call_id) }];
+}
