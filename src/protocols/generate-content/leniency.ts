@@ -1,6 +1,6 @@
 /**
- * Reads all that Google's own parser takes beside the canonical form of its JSON: one value for a list of one, and numbers in strings, as
- * clients in other languages write 64-bit ones. Members may be in either spelling.
+ * Reads all that Google's own parser takes beside the canonical form of its JSON: one value for a list of one, enums in any case, and numbers in
+ * strings, as clients in other languages write 64-bit ones. Members may be in either spelling.
  * Source: https://protobuf.dev/programming-guides/json/#representation
  */
 import type { TSchema } from "@sinclair/typebox";
@@ -29,8 +29,14 @@ export function canonical(schema: TSchema, value: unknown): unknown {
     case "integer":
       return typeof value === "string" && numberForm.test(value) ? Number(value) : value;
     default:
-      return value;
+      return typeof value === "string" ? wordOf(meant, value) : value;
   }
+}
+
+/** An enum's words are read in any case: https://github.com/google-gemini/generative-ai-python/blob/main/samples/rest/function_calling.sh */
+function wordOf({ anyOf }: TSchema, value: string): string {
+  const word = value.toUpperCase();
+  return (anyOf as TSchema[] | undefined)?.some((one) => one["const"] === word) === true ? word : value;
 }
 
 const numberForm = /^-?\d{1,25}(?:\.\d{1,25})?(?:[eE][+-]?\d{1,2})?$/;

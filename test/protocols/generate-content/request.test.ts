@@ -49,6 +49,16 @@ test.each([[false], [true]])("one value stands for a list, and a string for a nu
     expect(() => parse(config(wrong))).toThrow(ApiError);
 });
 
+test.each([["none"], ["Any"], ["auto"], ["validated"]])("an enum's word is read in any case: %s", (mode) => {
+  const asked = (word: string) =>
+    inner({
+      ...hi,
+      tools: [{ functionDeclarations: [{ name: "f" }] }],
+      toolConfig: { functionCallingConfig: { mode: word } },
+    });
+  expect(asked(mode)).toEqual(asked(mode.toUpperCase()));
+});
+
 test.each<[string, JsonObject, string]>([
   ["no contents", {}, "Missing required field: contents."],
   ["no list of parts", { contents: [{ parts: "hi" }] }, "contents[0].parts must be"],
