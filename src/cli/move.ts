@@ -97,5 +97,5 @@ function report({ io }: Context, { from, to, resumed, seconds, tables, leftBehin
   const how = resumed ? "finished what was begun before" : "done";
   io.stdout.write(`\n${from} → ${to}: ${how} in ${seconds.toFixed(1)} s; every row was read back and compared.\n`);
   for (const [what, count] of leftBehind) io.stdout.write(`Left behind: ${count} ${what}.\n`);
-  io.stdout.write(`${from} is as it was. Let the configuration name ${to}, and start the server.\n`);
+  io.stdout.write(`${from} is unchanged. Set ${to} in the configuration, and start the server.\n`);
 }
