@@ -35,21 +35,24 @@ type Shared = Omit<
   "requestId" | "attempt" | "at" | "status" | "tokens" | "cost" | "costs" | "firstTokenMs" | "totalMs"
 >;
 
+/** The bytes of an area, also as words and as numbers. They are a multiple of 8, and begin at one. */
+class Area {
+  protected readonly words: Uint32Array;
+  protected readonly numbers: Float64Array;
+  protected readonly bytes: Uint8Array;
+
+  constructor(bytes: Uint8Array) {
+    this.bytes = bytes;
+    this.words = new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4);
+    this.numbers = new Float64Array(bytes.buffer, bytes.byteOffset, bytes.length / 8);
+  }
+}
+
 /** One part of the file, for the notes between two writes of the ledger. */
-export class NoteArea {
-  readonly #words: Uint32Array;
-  readonly #numbers: Float64Array;
-  readonly #bytes: Uint8Array;
+export class NoteArea extends Area {
   #end = headerWords;
   /** Of lines whose shared part is noted; its place among the notes. */
   #kinds: { readonly line: LedgerLine; readonly place: number }[] = [];
-
-  /** @param bytes a multiple of 8, which begin at one */
-  constructor(bytes: Uint8Array) {
-    this.#bytes = bytes;
-    this.#words = new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4);
-    this.#numbers = new Float64Array(bytes.buffer, bytes.byteOffset, bytes.length / 8);
-  }
 
   get isEmpty(): boolean {
     return this.#end === headerWords;
@@ -57,9 +60,9 @@ export class NoteArea {
 
   /** Forgets its notes. @param generation higher than that of the other area */
   begin(generation: number): void {
-    this.#words[endAt] = headerWords;
-    this.#words[generationAt] = generation;
-    this.#words[formatAt] = format;
+    this.words[endAt] = headerWords;
+    this.words[generationAt] = generation;
+    this.words[formatAt] = format;
     this.#end = headerWords;
     this.#kinds = [];
   }
@@ -78,10 +81,10 @@ export class NoteArea {
     const { requestId, attempt, at, status, tokens, cost, costs, firstTokenMs, totalMs, ...shared } = line;
     const text = new TextEncoder().encode(JSON.stringify(shared satisfies Shared));
     const size = noteWords + 2 * Math.ceil(text.length / 8);
-    if (this.#end + size > this.#words.length) return false;
+    if (this.#end + size > this.words.length) return false;
     const from = (this.#end + noteWords) * 4;
-    this.#bytes.fill(0x20, from, (this.#end + size) * 4);
-    this.#bytes.set(text, from);
+    this.bytes.fill(0x20, from, (this.#end + size) * 4);
+    this.bytes.set(text, from);
     this.#seal(size, 0);
     return true;
   }
@@ -92,15 +95,15 @@ export class NoteArea {
     const { length } = requestId;
     const isBegun = line.ended === "interrupted";
     const size = isBegun ? begunWords : lineWords;
-    if (this.#end + size > this.#words.length || length === 0 || length > maxId) return false;
-    const numbers = this.#numbers;
+    if (this.#end + size > this.words.length || length === 0 || length > maxId) return false;
+    const numbers = this.numbers;
     let at = (this.#end + noteWords) / 2;
     numbers[at++] = kind;
     numbers[at++] = line.attempt;
     numbers[at++] = line.at;
     if (isBegun) numbers[at++] = line.cost ?? Number.NaN;
     else at = this.#putOutcome(line, at);
-    const bytes = this.#bytes;
+    const bytes = this.bytes;
     for (let from = 0, to = at * 8; from < maxId; from++, to++) {
       const code = from < length ? requestId.charCodeAt(from) : 0;
       if (code > 0x7f) return false;
@@ -112,7 +115,7 @@ export class NoteArea {
 
   /** @returns the place behind it */
   #putOutcome({ status, firstTokenMs, totalMs, cost, tokens, costs }: LedgerLine, place: number): number {
-    const numbers = this.#numbers;
+    const numbers = this.numbers;
     let at = place;
     numbers[at++] = status ?? Number.NaN;
     numbers[at++] = firstTokenMs ?? Number.NaN;
@@ -126,7 +129,7 @@ export class NoteArea {
 
   /** What is complete counts: whoever is killed before the last line has noted nothing. */
   #seal(size: number, kind: number): void {
-    const words = this.#words;
+    const words = this.words;
     const at = this.#end;
     words[at + sizeAt] = size;
     words[at + kindAt] = kind;
@@ -147,28 +150,18 @@ export function notedLines(areas: readonly Uint8Array[]): LedgerLine[] | undefin
   return [...found.values()];
 }
 
-class AreaReader {
-  readonly #words: Uint32Array;
-  readonly #numbers: Float64Array;
-  readonly #bytes: Uint8Array;
-
-  constructor(bytes: Uint8Array) {
-    this.#bytes = bytes;
-    this.#words = new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4);
-    this.#numbers = new Float64Array(bytes.buffer, bytes.byteOffset, bytes.length / 8);
-  }
-
+class AreaReader extends Area {
   /** One that was never begun is nobody's. */
   get isForeign(): boolean {
-    return this.#words[formatAt] !== format && this.#words[formatAt] !== 0;
+    return this.words[formatAt] !== format && this.words[formatAt] !== 0;
   }
 
   get generation(): number {
-    return this.#words[generationAt]!;
+    return this.words[generationAt]!;
   }
 
   *lines(): Iterable<LedgerLine> {
-    const words = this.#words;
+    const words = this.words;
     const kinds = new Map<number, Shared>();
     const end = Math.min(words[endAt]!, words.length);
     for (let at = headerWords; at + noteWords <= end; ) {
@@ -187,7 +180,7 @@ class AreaReader {
 
   #line(place: number, length: number, kinds: ReadonlyMap<number, Shared>): LedgerLine | undefined {
     let at = (place + noteWords) / 2;
-    const next = () => this.#numbers[at++]!;
+    const next = () => this.numbers[at++]!;
     const known = () => {
       const number = next();
       return Number.isNaN(number) ? null : number;
@@ -196,7 +189,7 @@ class AreaReader {
     if (shared === undefined) return undefined;
     const begun = { attempt: next(), at: next() };
     const nothing = { status: null, firstTokenMs: null, totalMs: 0, tokens: noTokens, costs: null };
-    if (this.#words[place + sizeAt] === begunWords) {
+    if (this.words[place + sizeAt] === begunWords) {
       const cost = known();
       return { ...shared, ...begun, ...nothing, cost, requestId: this.#text(at * 8, at * 8 + length) };
     }
@@ -210,7 +203,7 @@ class AreaReader {
   }
 
   #text(from: number, to: number): string {
-    return new TextDecoder().decode(this.#bytes.subarray(from, to));
+    return new TextDecoder().decode(this.bytes.subarray(from, to));
   }
 }
 

@@ -36,7 +36,7 @@ export function budgetRepository(
         now: hasOneClock ? tokens?.now : undefined,
       };
       calls.began(line);
-      const reserving = accounts.reserve(entry, () => calls.mayComeLate());
+      const reserving = accounts.reserve(entry);
       const answer = await reserving.catch((error) => {
         calls.gaveUp(line);
         throw error;

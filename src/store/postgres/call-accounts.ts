@@ -27,7 +27,6 @@ export type CallEntry = {
 
 type Asked = PromiseWithResolvers<unknown> & {
   readonly entry: CallEntry;
-  readonly onAgain: () => void;
   /** Whether its deadline has passed. */
   isOver: boolean;
 };
@@ -51,14 +50,11 @@ export class CallAccounts {
     this.#pool = pool;
   }
 
-  /**
-   * @param onAgain called where it is sent once more, as it may have been done before
-   * @returns what the function of the database decides. Rejects with StorageError: `away` where it may have been done or not
-   */
-  reserve(entry: CallEntry, onAgain: () => void): Promise<unknown> {
+  /** @returns what the function of the database decides. Rejects with StorageError: `away` where it may have been done or not */
+  reserve(entry: CallEntry): Promise<unknown> {
     const { clock, deadlineMs, place } = this.#pool.options;
     if (this.#waiting.length >= maxWaiting) return Promise.reject(away(place, "too many wait for a connection"));
-    const asked: Asked = { ...Promise.withResolvers<unknown>(), entry, onAgain, isOver: false };
+    const asked: Asked = { ...Promise.withResolvers<unknown>(), entry, isOver: false };
     const cancelTimer = setDeadline(clock, deadlineMs, () => {
       asked.isOver = true;
       asked.reject(away(place, `no answer within ${deadlineMs} ms`));
@@ -79,12 +75,11 @@ export class CallAccounts {
     }
   }
 
-  async #send(batch: readonly Asked[], wasSent = false): Promise<void> {
+  async #send(batch: readonly Asked[]): Promise<void> {
     let sent: readonly Asked[] = [];
-    const parameters = (again: boolean) => {
+    const parameters = () => {
       sent = batch.filter(({ isOver }) => !isOver);
       if (sent.length === 0) throw away(this.#pool.options.place, "nobody waits for it");
-      if (again || wasSent) for (const { onAgain } of sent) onAgain();
       return listOf(sent.map(({ entry }) => entry));
     };
     try {
@@ -95,7 +90,7 @@ export class CallAccounts {
       // What the server refuses of one is no other caller's failure.
       const isRefused = batch.length > 1 && error instanceof StorageError && error.kind === "unusable";
       for (const asked of batch) {
-        if (isRefused) await this.#send([asked], true);
+        if (isRefused) await this.#send([asked]);
         else asked.reject(error);
       }
     }

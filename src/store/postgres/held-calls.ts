@@ -10,8 +10,6 @@ import type { QueryPool } from "./query-pool.ts";
 
 type Named = Pick<LedgerLine, "requestId" | "attempt">;
 
-/** For how long the server may yet carry out what its caller gave up: beyond any statement's time limit and any packet's way. */
-const lateMs = 600_000;
 /** A process that was paused, or cut off, takes its calls over again before others end them. */
 const graceMs = 10_000;
 const maxInterrupted = 10_000;
@@ -23,7 +21,6 @@ export class HeldCalls {
   readonly #holder: Holder;
   readonly #rows: OrphanedRows<Named>;
   #owner = "";
-  #mayBeLateUntil = Number.NEGATIVE_INFINITY;
 
   /** @param pool for what no call waits for */
   constructor(pool: QueryPool, holder: Holder) {
@@ -43,7 +40,6 @@ export class HeldCalls {
         const unmade = { request_id: requestId, attempt, cost: null, used: null, days: [], scopes: [] };
         return pool.run("select troupe.settle_calls($1::text::jsonb, '[]')", [JSON.stringify([unmade])]);
       },
-      isDue: () => clock.monotonic() < this.#mayBeLateUntil,
     });
   }
 
@@ -71,12 +67,7 @@ export class HeldCalls {
   /** It was sent, and its caller has no answer: whatever becomes of it is not wanted. */
   gaveUp(line: Named): void {
     this.ended(line);
-    this.mayComeLate();
-  }
-
-  /** A statement that broke may be carried out at any time, when its call is over too. */
-  mayComeLate(): void {
-    this.#mayBeLateUntil = this.#pool.options.clock.monotonic() + lateMs;
+    this.#rows.lookSoon();
   }
 
   /** Of processes whose lease has lapsed. @throws StorageError */

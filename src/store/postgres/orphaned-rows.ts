@@ -14,8 +14,6 @@ export type OrphanedRowsOptions<R> = {
   readonly rows: (owner: string) => Promise<readonly R[]>;
   readonly nameOf: (row: R) => string;
   readonly release: (row: R) => Promise<unknown>;
-  /** Whether there may be any; absent: always. */
-  readonly isDue?: () => boolean;
 };
 
 const retryMs = 250;
@@ -66,13 +64,13 @@ export class OrphanedRows<R> {
 
   /** Never rejects. @returns whether all that was found is released; what fails is tried at the next renewal */
   async #releaseUnknown(): Promise<boolean> {
-    const { holder, nameOf, release, isDue } = this.#options;
+    const { holder, nameOf, release } = this.#options;
     if (this.#isLooking) return false;
     this.#isLooking = true;
     try {
       const { id } = holder;
       // A row that is found was sent before it was asked for, so it is known by now, if it is at all.
-      for (const row of isDue?.() === false ? [] : await this.rows()) {
+      for (const row of await this.rows()) {
         if (holder.id !== id) return true;
         if (!this.#known.has(nameOf(row))) await release(row);
       }

@@ -2,24 +2,14 @@
  * Calls that carry a service-request-id, and their answers. A lease is the call's own row, as it was claimed: `run` is its fencing
  * token, and each write is one statement that finds the row by it or changes nothing.
  */
-import type {
-  CallId,
-  FinishedCall,
-  IdempotencyRecord,
-  Lease,
-  NewCall,
-  RunRepository,
-  RunTotals,
-  StoredEvents,
-} from "../store.ts";
+import { type RunRecords, runRecords } from "../shared/run-records.ts";
+import type { CallId, FinishedCall, IdempotencyRecord, Lease, NewCall, RunRepository } from "../store.ts";
 import type { Holder } from "./holder.ts";
 import { OrphanedRows } from "./orphaned-rows.ts";
 import type { QueryPool } from "./query-pool.ts";
 
-type Row = Omit<IdempotencyRecord, "holder"> & { owner: string | null; isAlive: boolean };
-
-const columns = `call::float8 as call, run, fingerprint, state, owner, expires_at::float8 as "expiresAt", status, headers, events,
-  body_from as "bodyFrom",
+/** Selected beside a record. */
+const more = `,
   exists (select 1 from troupe.holders h where h.holder = owner and h.lapses_at > clock_timestamp()) as "isAlive"`;
 const identified = "call = $1::bigint and run = $2::text";
 /**
@@ -51,13 +41,15 @@ const claimOld = `with claimed as (
 export type RunPools = { readonly path: QueryPool; readonly background: QueryPool };
 const released = `delete from troupe.kept_calls where ${identified} and state = 'running'`;
 
-export function runRepository({ path, background }: RunPools, holder: Holder): RunRepository {
-  const recordOf = (row: Row | undefined): IdempotencyRecord | undefined => {
-    if (row === undefined) return undefined;
-    const { owner, isAlive, ...rest } = row;
-    const by = owner === null ? null : owner === holder.id ? "self" : isAlive ? "other" : "gone";
-    return { ...rest, holder: by, ...(owner !== null && { owner }) };
-  };
+export function runRepository({ path, background }: RunPools, holder: Holder): RunRepository & RunRecords {
+  const records = runRecords<{ readonly isAlive: boolean }>({
+    ...{ path, background, more, joined: "k.call = e.call and k.run = e.run" },
+    owner: () => holder.id,
+    recordOf({ owner, isAlive, ...rest }) {
+      const by = owner === null ? null : owner === holder.id ? "self" : isAlive ? "other" : "gone";
+      return { ...rest, holder: by, ...(owner !== null && { owner }) };
+    },
+  });
   const own = new OrphanedRows<CallId>({
     holder,
     clock: background.options.clock,
@@ -97,6 +89,7 @@ export function runRepository({ path, background }: RunPools, holder: Holder): R
     return isHolding ? undefined : "lapsed";
   };
   return {
+    ...records,
     leaseTerms: { renewMs: holder.lapseMs / 3, lapseMs: holder.lapseMs },
     holds: ({ owner }) => owner !== undefined && holder.holds(owner),
     async claim(call, old) {
@@ -126,28 +119,6 @@ export function runRepository({ path, background }: RunPools, holder: Holder): R
       );
       return count;
     },
-    async find(scope, requestId) {
-      const text = `select ${columns} from troupe.kept_calls where scope = $1::text and request_id = $2::text`;
-      return recordOf((await path.run<Row>(text, [scope, requestId]))[0]);
-    },
-    async get({ call, run }) {
-      return recordOf(
-        (await path.run<Row>(`select ${columns} from troupe.kept_calls where ${identified}`, [call, run]))[0],
-      );
-    },
-    async body({ call, run }) {
-      const text = `select body from troupe.kept_calls where ${identified}`;
-      const [row] = await path.run<{ body: Uint8Array | null }>(text, [call, run]);
-      return row?.body ?? undefined;
-    },
-    async watch({ call, run }) {
-      const text = `update troupe.kept_calls set watched = true where ${identified} and not watched`;
-      await path.run(text, [call, run]);
-    },
-    async watched() {
-      const text = "select call::float8 as call from troupe.kept_calls where owner = $1::text and watched";
-      return (await background.run<{ call: number }>(text, [holder.id])).map(({ call }) => call);
-    },
     async append({ call, run }, headers, { firstId, data }) {
       const [found] = await path.run<{ isHeld: boolean }>(
         `with opened as (
@@ -160,13 +131,6 @@ export function runRepository({ path, background }: RunPools, holder: Holder): R
         [call, run, headers, firstId, data],
       );
       return held(run, found!.isHeld);
-    },
-    async eventsAt({ call, run }, number) {
-      const text = `select first_id as "firstId", data from troupe.kept_events e where ${identified} and first_id <= $3::int
-        and exists (select 1 from troupe.kept_calls k where k.call = e.call and k.run = e.run and k.state <> 'interrupted')
-        order by first_id desc limit 1`;
-      const [row] = await path.run<StoredEvents>(text, [call, run, number]);
-      return row;
     },
     async finish({ call, run }, finished) {
       const text = `update troupe.kept_calls set state = 'finished', owner = null, status = $3::int,
@@ -185,9 +149,6 @@ export function runRepository({ path, background }: RunPools, holder: Holder): R
         throw error;
       }
     },
-    async discard({ call, run }) {
-      await path.run(`delete from troupe.kept_calls where ${identified} and state = 'finished'`, [call, run]);
-    },
   };
 }
 
@@ -200,21 +161,3 @@ const valuesOf = ({ status, headers, events, bodyFrom, body, bytes, expiresAt }:
   bytes,
   expiresAt,
 ];
-
-/** Calls that expire by then, the earliest first. @returns how many were removed */
-export async function removeExpiredRuns(pool: QueryPool, now: number, max: number): Promise<number> {
-  // Several nodes sweep at once: each takes other rows.
-  const text = `delete from troupe.kept_calls where call in (
-    select call from troupe.kept_calls where expires_at <= $1::bigint order by expires_at limit $2::int for update skip locked)`;
-  return (await pool.run(text, [now, max])).count;
-}
-
-export async function runTotals(pool: QueryPool): Promise<RunTotals> {
-  const [row] = await pool.run<RunTotals>(
-    `select count(*) filter (where state = 'running')::float8 as running,
-     count(*) filter (where state = 'finished')::float8 as finished,
-     count(*) filter (where state = 'interrupted')::float8 as interrupted, coalesce(sum(bytes), 0)::float8 as bytes
-     from troupe.kept_calls`,
-  );
-  return row!;
-}

@@ -10,7 +10,7 @@ import { type Clock, systemClock } from "../../lib/clock.ts";
 import type { Logger } from "../../lib/log.ts";
 import { alertRepository } from "../shared/alert-repository.ts";
 import { auditRepository } from "../shared/audit-repository.ts";
-import type { SharedConversations } from "../shared/conversation-repository.ts";
+import type { RunRecords } from "../shared/run-records.ts";
 import { StorageError } from "../storage-error.ts";
 import type { Maintenance, Store } from "../store.ts";
 import { goodForMs, type StoredWindows } from "../windows.ts";
@@ -25,7 +25,7 @@ import { isCurrent, migrate, ownVersion } from "./migrations.ts";
 import { nodeRepository } from "./node-repository.ts";
 import { placeOf } from "./place.ts";
 import { QueryPool } from "./query-pool.ts";
-import { removeExpiredRuns, runRepository, runTotals } from "./run-repository.ts";
+import { runRepository } from "./run-repository.ts";
 import { postgresWindows } from "./windows.ts";
 
 export type PostgresStore = Store & {
@@ -100,6 +100,7 @@ export async function openPostgresStore(
   const holder = new Holder(watch, place, clock, settings.leaseSeconds * 1000);
   const calls = new HeldCalls(background, holder);
   const pools = opened.move();
+  const { removeExpired, totals, ...runs } = runRepository({ path, background }, holder);
   let closing: Promise<void> | undefined;
   return {
     path: place,
@@ -109,7 +110,7 @@ export async function openPostgresStore(
     },
     refresh: () => poll.ask(),
     keys: postgresKeys({ path, background }, place, poll),
-    runs: runRepository({ path, background }, holder),
+    runs,
     conversations: postgresConversations(path),
     budgets: budgetRepository({ path, background }, { calls, hasOneClock }),
     audit: auditRepository(background),
@@ -117,7 +118,7 @@ export async function openPostgresStore(
     ledger: ledgerRepository({ background, reports }, calls),
     nodes: nodeRepository(background),
     windows: postgresWindows(windowPool, () => clock.newId()),
-    maintenance: maintenanceOf({ path, background }, postgresConversations(background), place, holder),
+    maintenance: maintenanceOf({ path, background }, { removeExpired, totals }, place, holder),
     database: () => {
       const all = [path, background, reports, watch, windowPool];
       const sum = (count: keyof QueryPool["counts"]) => all.reduce((total, { counts }) => total + counts[count], 0);
@@ -327,10 +328,11 @@ class KeyPoll implements KeyVersion {
 
 function maintenanceOf(
   { path, background: pool }: KeyPools,
-  conversations: SharedConversations,
+  runs: Pick<RunRecords, "removeExpired" | "totals">,
   place: string,
   holder: Holder,
 ): Maintenance {
+  const conversations = postgresConversations(pool);
   return {
     async size() {
       const [row] = await pool.run<{ bytes: number }>(
@@ -345,7 +347,7 @@ function maintenanceOf(
     },
     async damage() {
       try {
-        await runTotals(pool);
+        await runs.totals();
         await conversations.totals();
         await pool.run("select sum(octet_length(data)) from troupe.kept_events");
         return undefined;
@@ -360,11 +362,11 @@ function maintenanceOf(
     },
     // The server's own vacuum does it.
     shrink: async () => (await pool.run("select 1")).length - 1,
-    removeExpiredRuns: (now, max) => removeExpiredRuns(pool, now, max),
+    removeExpiredRuns: runs.removeExpired,
     removeExpiredTurns: conversations.removeExpired,
     removeDeletedTurns: conversations.removeDeleted,
     removeLedgerDays: (before) => removeLedgerDays(pool, before),
-    runTotals: () => runTotals(pool),
+    runTotals: runs.totals,
     conversationTotals: conversations.totals,
     async otherServers() {
       await pool.run("delete from troupe.holders where lapses_at < clock_timestamp() - interval '1 hour'");

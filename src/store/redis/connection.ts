@@ -29,9 +29,9 @@ const none = "refused";
 export type RedisConnectionOptions = {
   /**
    * Whether the server's identity is asked for at each connection: another one after a restart or a fail-over, so that what was named by it is
-   * not found in an old copy of the data. `where it may`: one that does not let this user ask has none, "".
+   * not found in an old copy of the data. One that does not let this user ask has none, "".
    */
-  readonly identifies?: true | "where it may";
+  readonly identifies?: boolean;
   /** Called when the server turns out not to be the primary, or no more. */
   readonly onDemoted?: () => void;
 };
@@ -184,11 +184,9 @@ export class RedisConnection {
 
   /** Source: https://valkey.io/commands/info/ */
   async #identityOf(client: RedisClient): Promise<string> {
-    const { identifies } = this.#options;
-    if (identifies === undefined) return "";
+    if (this.#options.identifies !== true) return "";
     const asking: Promise<unknown> = client.send("INFO", ["server"]);
-    const answered =
-      identifies === true ? asking : asking.catch((error) => (isAway(error) ? Promise.reject(error) : none));
+    const answered = asking.catch((error) => (isAway(error) ? Promise.reject(error) : none));
     const info = await withTimeout(this.#clock, answered, this.#deadlineMs);
     if (info === none) return "";
     const [, id] = /^run_id:(\w+)/m.exec(String(info)) ?? [];

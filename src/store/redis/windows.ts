@@ -58,7 +58,7 @@ export type RedisWindows = StoredWindows & {
 
 /** Connects when it is first used. */
 export function openRedisWindows(url: string, clock: Clock, windowMs = 60_000): RedisWindows {
-  const connection = new RedisConnection(url, deadlineMs, clock, { identifies: "where it may" });
+  const connection = new RedisConnection(url, deadlineMs, clock, { identifies: true });
   const run = scriptsOn(connection, [hitScript]);
   const ask = async (caller: string, limit: number, hits: readonly WindowHit[]): Promise<WindowState> => {
     // A server that was restarted with an old copy of its data has lost what was counted since, like one that kept nothing.

@@ -13,6 +13,7 @@ import { auditRepository } from "../shared/audit-repository.ts";
 import { budgetRows } from "../shared/budget-rows.ts";
 import { afterChanges, budgetChanges, keyChanges } from "../shared/changes.ts";
 import { insertKey, keyRepository, keyValues } from "../shared/key-repository.ts";
+import type { RunRecords } from "../shared/run-records.ts";
 import { asFolderError, asOpeningError, damaged, StorageError, storing } from "../storage-error.ts";
 import type { KeyRow, Maintenance, RunRepository, Store } from "../store.ts";
 import { movedTables } from "../tables.ts";
@@ -28,7 +29,7 @@ import { LivenessLock } from "./liveness-lock.ts";
 import { LossGuard } from "./loss-guard.ts";
 import { migrate, ownVersion, versionOf } from "./migrations.ts";
 import { retryOnBusy } from "./retry-on-busy.ts";
-import { runRepository } from "./run-repository.ts";
+import { runRepository, sqliteRecords } from "./run-repository.ts";
 import { type SqliteSql, sqliteSql } from "./sqlite-sql.ts";
 
 export type SqliteStore = Store & {
@@ -82,13 +83,7 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
       const generations = database.prepare<{ value: number }, []>("select value from generations where name = 'keys'");
       const readVersion = () => generations.get()!.value;
       const version = options.isServer ? generation.untilRaised(readVersion, () => performance.now()) : readVersion;
-      const {
-        leaseTerms,
-        holds,
-        removeExpired: removeExpiredRuns,
-        totals: runTotals,
-        ...runs
-      } = runRepository(database, shared, lock);
+      const { leaseTerms, holds, ...runs } = runRepository(database, shared, lock);
       const { removeDays: removeLedgerDays, append, ...ledger } = ledgerRepository(database, lock);
       const checkpointer = options.isServer ? new Checkpointer(database, path) : undefined;
       const isThere = placeCheck(database, path);
@@ -102,6 +97,7 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
       };
       const openSql = sqliteSql(database, path, whileOpen);
       const sql = sqliteSql(database, path, stillThere);
+      const { removeExpired: removeExpiredRuns, totals: runTotals, ...records } = sqliteRecords(sql, lock);
       const { removeExpired, removeDeleted, totals, ...conversations } = sqliteConversations(sql);
       const changed = () => generation.raise();
       return {
@@ -116,7 +112,8 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
           },
         },
         runs: {
-          ...asynchronous<Omit<RunRepository, "leaseTerms" | "holds">>(path, runs, stillThere, "kept_calls"),
+          ...asynchronous<OwnRuns>(path, runs, stillThere, "kept_calls"),
+          ...records,
           leaseTerms,
           holds,
         },
@@ -146,12 +143,12 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
           removeExpiredTurns: removeExpired,
           removeDeletedTurns: removeDeleted,
           conversationTotals: totals,
-          ...asynchronous<Omit<Maintenance, keyof FileMaintenance | TurnMaintenance>>(
+          removeExpiredRuns,
+          runTotals,
+          ...asynchronous<Omit<Maintenance, keyof FileMaintenance | SharedMaintenance>>(
             path,
             {
               check: checkOf(database),
-              removeExpiredRuns,
-              runTotals,
               removeLedgerDays,
               otherServers: () => lock().others().length,
             },
@@ -176,8 +173,14 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
   }
 }
 
+type OwnRuns = Omit<RunRepository, "leaseTerms" | "holds" | keyof RunRecords>;
 type Reservations = Pick<Store["budgets"], "reserve" | "spending">;
-type TurnMaintenance = "removeExpiredTurns" | "removeDeletedTurns" | "conversationTotals";
+type SharedMaintenance =
+  | "removeExpiredTurns"
+  | "removeDeletedTurns"
+  | "conversationTotals"
+  | "removeExpiredRuns"
+  | "runTotals";
 type FileMaintenance = Pick<Maintenance, "size" | "damage" | "copyTo" | "shrink">;
 
 function maintenanceOf(database: Database): Synchronous<FileMaintenance> {
