@@ -3,6 +3,7 @@
  * Source: https://platform.claude.com/docs/en/api/messages
  */
 import { Type } from "@sinclair/typebox";
+import { Words } from "../../lib/schemas.ts";
 import type { RemoteProvider } from "../provider.ts";
 import { asksForThoughts } from "../thinking-options.ts";
 import { countPrompt, native } from "./native.ts";
@@ -16,7 +17,7 @@ const extras = Type.Object({
     Type.Object(
       {
         type: Type.Literal("ephemeral"),
-        ttl: Type.Optional(Type.Union([Type.Literal("5m"), Type.Literal("1h")], { description: "Default 5m." })),
+        ttl: Type.Optional(Words(["5m", "1h"], { description: "Default 5m." })),
       },
       { description: "Caches the tools and the system text: repeated calls within the cache time cost less." },
     ),

@@ -8,7 +8,7 @@
 import { derive, isObject, type JsonObject, listOf, objectOf } from "../../lib/json/json.ts";
 import type { Call } from "../provider.ts";
 import { type AnthropicRules, anthropicRules } from "./rules.ts";
-import { nearestEffort, planThinking } from "./thinking.ts";
+import { canStartThinking, minBudget, nearestEffort, planThinking } from "./thinking.ts";
 
 /** @returns the body itself where its model takes all of it */
 export function fitted(body: JsonObject, call: Call): JsonObject {
@@ -16,8 +16,6 @@ export function fitted(body: JsonObject, call: Call): JsonObject {
   const thinking = withFitThinking(body, call, rules);
   return withoutSystemTurns(thinking, rules.system_turns);
 }
-
-const minBudget = 1024;
 
 function withFitThinking(body: JsonObject, call: Call, rules: AnthropicRules): JsonObject {
   const thinking = objectOf(body["thinking"]);
@@ -59,16 +57,10 @@ function putThinking(next: JsonObject, planned: { type: string; budget_tokens?: 
   for (const name of ["temperature", "top_k", "top_p"]) delete next[name];
 }
 
-/** Thinking with a budget can't begin behind a call whose thoughts are lost, nor where a call is demanded. */
+/** A demanded call excludes thinking with a budget. */
 function mayBudget({ tool_choice, messages }: JsonObject): boolean {
   const choice = objectOf(tool_choice)?.["type"];
-  if (choice === "any" || choice === "tool") return false;
-  const turns = listOf(messages).filter(isObject);
-  const last = turns.findLast(({ role }) => role !== "system");
-  if (last?.["role"] === "assistant") return false;
-  if (!listOf(last?.["content"]).some((block) => objectOf(block)?.["type"] === "tool_result")) return true;
-  const called = listOf(turns.findLast(({ role }) => role === "assistant")?.["content"])[0];
-  return ["thinking", "redacted_thinking"].includes(String(objectOf(called)?.["type"]));
+  return choice !== "any" && choice !== "tool" && canStartThinking(listOf(messages).filter(isObject));
 }
 
 /**

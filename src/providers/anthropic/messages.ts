@@ -123,7 +123,7 @@ function assistantBlocks(message: AssistantMessage, ids: readonly string[], path
   return blocks;
 }
 
-export function isThinking(block: ContentBlockParam | undefined): boolean {
+function isThinking(block: ContentBlockParam | undefined): boolean {
   return block?.type === "thinking" || block?.type === "redacted_thinking";
 }
 

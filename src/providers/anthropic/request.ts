@@ -8,11 +8,11 @@ import { ApiError } from "../../protocols/errors.ts";
 import { ownTier } from "../../protocols/messages/facts.ts";
 import type { Account, Call, NativeBody, UpstreamRequest } from "../provider.ts";
 import { dropExcessMarkers, markSystem } from "./cache.ts";
-import { encodeConversation, isThinking, type Turn } from "./messages.ts";
+import { encodeConversation } from "./messages.ts";
 import { planOutput } from "./output.ts";
 import { cacheMarker } from "./parts.ts";
 import { type AnthropicRules, anthropicRules } from "./rules.ts";
-import { planThinking, type ThinkingPlan } from "./thinking.ts";
+import { canStartThinking, planThinking, type ThinkingPlan } from "./thinking.ts";
 import { demandsCall, planTools } from "./tools.ts";
 
 /** @throws ApiError for what this provider can't do, naming the field */
@@ -97,17 +97,6 @@ function refuseUnsupported({ n, modalities }: ChatRequest): void {
   if (modalities?.includes("audio")) {
     throw ApiError.unsupported("modalities", "modalities: this provider's answers are text only.");
   }
-}
-
-/**
- * Thinking with a budget can't begin in the middle of a tool turn whose own thoughts were lost, nor of an answer.
- * https://platform.claude.com/docs/en/build-with-claude/extended-thinking#extended-thinking-with-tool-use
- */
-function canStartThinking(turns: readonly Turn[]): boolean {
-  const last = turns.findLast(({ role }) => role !== "system");
-  if (last?.role === "assistant") return false;
-  if (last?.content[0]?.type !== "tool_result") return true;
-  return isThinking(turns.findLast(({ role }) => role === "assistant")?.content[0]);
 }
 
 /** The thoughts count within max_tokens, so a budget for them is added to what the caller wants for the answer. */

@@ -3,6 +3,8 @@
  * Source: https://platform.claude.com/docs/en/build-with-claude/thinking#configuring-thinking
  */
 import { type Static, Type } from "@sinclair/typebox";
+import { listOf, objectOf } from "../../lib/json/json.ts";
+import { Open, Words } from "../../lib/schemas.ts";
 import { type KnownEffort, knownEfforts } from "../../protocols/chat/schema.ts";
 import type { Call } from "../provider.ts";
 import { thinkingOptions } from "../thinking-options.ts";
@@ -11,17 +13,13 @@ import type { AnthropicRules, Effort } from "./rules.ts";
 export const ThinkingExtras = {
   ...thinkingOptions,
   thinking: Type.Optional(
-    Type.Object(
-      {
-        type: Type.Union(
-          ["enabled", "adaptive", "disabled", "between_tools"].map((type) => Type.Literal(type)),
-          { description: "As the Messages API names them." },
-        ),
-        budget_tokens: Type.Optional(Type.Integer()),
-        display: Type.Optional(Type.String()),
-      },
-      { additionalProperties: true },
-    ),
+    Open({
+      type: Words(["enabled", "adaptive", "disabled", "between_tools"], {
+        description: "As the Messages API names them.",
+      }),
+      budget_tokens: Type.Optional(Type.Integer()),
+      display: Type.Optional(Type.String()),
+    }),
   ),
 };
 const Extras = Type.Object(ThinkingExtras);
@@ -45,7 +43,7 @@ export type ThinkingPlan = {
   readonly budgetIncluded?: boolean;
 };
 
-const minBudget = 1024;
+export const minBudget = 1024;
 /** The budget for an effort where the model takes only budgets, and the other way round. */
 const budgets: Readonly<Record<Level, number>> = {
   minimal: minBudget,
@@ -78,6 +76,18 @@ export function planThinking(call: Call, rules: AnthropicRules, budgetAllowed: b
     thinking: { type: "adaptive", ...display },
     ...(effort !== undefined && { effort }),
   };
+}
+
+/**
+ * Thinking with a budget can't begin in the middle of a tool turn whose own thoughts were lost, nor of an answer.
+ * https://platform.claude.com/docs/en/build-with-claude/extended-thinking#extended-thinking-with-tool-use
+ */
+export function canStartThinking(turns: readonly { readonly role?: unknown; readonly content?: unknown }[]): boolean {
+  const last = turns.findLast(({ role }) => role !== "system");
+  if (last?.role === "assistant") return false;
+  if (!listOf(last?.content).some((block) => objectOf(block)?.["type"] === "tool_result")) return true;
+  const called = listOf(turns.findLast(({ role }) => role === "assistant")?.content)[0];
+  return ["thinking", "redacted_thinking"].includes(String(objectOf(called)?.["type"]));
 }
 
 /** False only where the caller asked for no text of the thoughts. */

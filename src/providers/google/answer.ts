@@ -7,13 +7,14 @@
 import { isObject, type JsonObject, numberOf, objectOf, saysNothing, textOf } from "../../lib/json/json.ts";
 import { ownMember } from "../../lib/own-member.ts";
 import { type SseEvent, sseFraming } from "../../lib/sse.ts";
-import type { AnswerMessage, ChunkBody, ChunkChoice, CompletionBody, Usage } from "../../protocols/chat/schema.ts";
+import { StreamFold } from "../../protocols/chat/fold.ts";
+import type { ChunkBody, CompletionBody, Usage } from "../../protocols/chat/schema.ts";
 import { doneData } from "../../protocols/chat/stream.ts";
 import { InvalidAnswer, UpstreamFault } from "../../protocols/errors.ts";
 import { reasonOf, searchesIn, usageOf } from "../../protocols/generate-content/ending.ts";
 import { googleStatuses } from "../../protocols/generate-content/errors.ts";
 import type { AnsweredCall, StreamDecoder } from "../provider.ts";
-import { jsonIn, objectIn, objectsIn, plainWords } from "../reading.ts";
+import { jsonIn, objectsIn, plainWords } from "../reading.ts";
 import { CandidateReader } from "./candidate.ts";
 
 const selfEvident = new Set(["STOP", "MAX_TOKENS"]);
@@ -24,20 +25,17 @@ const selfEvident = new Set(["STOP", "MAX_TOKENS"]);
  */
 export function decodeAnswer(body: unknown, text: string, call: AnsweredCall): CompletionBody {
   const reader = new AnswerReader(call, true);
-  const { choices, usage: _, ...rest } = reader.read(body, text);
+  const fold = new StreamFold();
+  fold.push(reader.read(body, text));
+  const { choices, ...rest } = fold.result();
   if (choices.length === 0) throw new InvalidAnswer("something that is no answer");
-  if (choices.some(({ finish_reason }) => finish_reason === null)) throw new InvalidAnswer("an answer without its end");
+  if (!fold.complete) throw new InvalidAnswer("an answer without its end");
   const usage = reader.takeUsage();
-  return { ...rest, choices: choices.map(choiceOf), ...(usage !== undefined && { usage }) };
-}
-
-function choiceOf({ index, delta, finish_reason, ...rest }: ChunkChoice): CompletionBody["choices"][number] {
-  const { tool_calls, content, ...fields } = delta;
-  const message: AnswerMessage = { ...fields, role: "assistant", content: content ?? null };
-  if (tool_calls !== undefined) {
-    message.tool_calls = tool_calls.map(({ index: _, ...one }) => one) as NonNullable<AnswerMessage["tool_calls"]>;
-  }
-  return { ...rest, index, message, finish_reason: finish_reason ?? "stop" };
+  return {
+    ...rest,
+    choices: choices.map(({ index, message, finish_reason, ...more }) => ({ ...more, index, message, finish_reason })),
+    ...(usage !== undefined && { usage }),
+  };
 }
 
 /** There is no terminal event: the end of the stream is the end of the connection, and it must come after a reason. */
@@ -54,10 +52,10 @@ export class GoogleStreamDecoder implements StreamDecoder {
     // The format has no such word; some proxies add it, or a sign of life.
     if (data === doneData || (data === "" && event !== "" && event !== "error")) return [];
     const json = event === "error" ? reportedError(data) : jsonIn(data);
-    const body = this.#reader.read(json, data);
+    const bodies = this.#reader.read(json, data);
     const usage = this.#reader.complete ? this.#reader.takeUsage() : undefined;
-    if (usage !== undefined) body.usage = usage;
-    return body.choices.length === 0 && usage === undefined ? [] : [body];
+    if (usage !== undefined) bodies.at(-1)!.usage = usage;
+    return bodies.filter((body) => body.choices.length > 0 || body.usage !== undefined);
   }
 
   get counted(): Usage | undefined {
@@ -92,15 +90,22 @@ class AnswerReader {
     this.#whole = whole;
   }
 
-  /** @throws UpstreamFault when the body is an error; InvalidAnswer when it is no answer, or one out of order */
-  read(body: unknown, text: string): ChunkBody {
-    const answer = Array.isArray(body) ? joined(body, text) : body;
+  /**
+   * @param body an answer, or a stream's answers in one list, as they come where `alt=sse` got lost on the way
+   * @throws UpstreamFault when the body is an error; InvalidAnswer when it is no answer, or one out of order
+   */
+  read(body: unknown, text: string): ChunkBody[] {
+    if (!Array.isArray(body)) return [this.#answer(body, text, this.#whole)];
+    if (body.length === 0 || !body.every(isObject)) throw new InvalidAnswer("something that is no answer");
+    // A list is a whole stream, which has a finish reason.
+    return body.map((answer) => this.#answer(answer, text, false));
+  }
+
+  #answer(answer: unknown, text: string, isWhole: boolean): ChunkBody {
     if (!isObject(answer)) throw new InvalidAnswer("an event that is no JSON object");
     throwIfError(answer, text);
     this.#count(objectOf(answer["usageMetadata"]));
     const chunk: ChunkBody = { choices: [] };
-    // A list is a whole stream, which has a finish reason.
-    const isWhole = this.#whole && answer === body;
     for (const [at, candidate] of objectsIn(answer, "candidates").entries()) {
       const index = indexOf(candidate["index"]) ?? at;
       const choice = this.#candidate(index).read(candidate, isWhole);
@@ -152,38 +157,6 @@ class AnswerReader {
     }
     return candidate;
   }
-}
-
-/**
- * A stream's answers in one list, as they come where `alt=sse` got lost on the way.
- * @throws UpstreamFault when one of them is an error; InvalidAnswer when one of them is no answer, or out of order
- */
-function joined(list: readonly unknown[], text: string): JsonObject {
-  if (list.length === 0 || !list.every(isObject)) throw new InvalidAnswer("something that is no answer");
-  const candidates = new Map<number, JsonObject>();
-  for (const answer of list) {
-    throwIfError(answer, text);
-    for (const [at, candidate] of objectsIn(answer, "candidates").entries()) {
-      const index = indexOf(candidate["index"]) ?? at;
-      const known = candidates.get(index);
-      const more = partsOf(candidate);
-      if (
-        known !== undefined &&
-        reasonOf(known["finishReason"]) !== undefined &&
-        more.some(({ text }) => text !== "")
-      ) {
-        throw new InvalidAnswer("more of the answer behind its end");
-      }
-      const parts = known === undefined ? more : [...partsOf(known), ...more];
-      candidates.set(index, { ...known, ...candidate, index, content: { parts } });
-    }
-  }
-  return { ...Object.assign({}, ...list), candidates: [...candidates.values()] };
-}
-
-function partsOf(candidate: JsonObject): readonly JsonObject[] {
-  const content = objectIn(candidate, "content");
-  return content === undefined ? [] : objectsIn(content, "parts");
 }
 
 function throwIfError(body: JsonObject, text: string): void {

@@ -5,6 +5,7 @@
  */
 
 import { Type } from "@sinclair/typebox";
+import { Closed } from "../../lib/schemas.ts";
 import { modelIn } from "../../protocols/generate-content/address.ts";
 import type { Call, RemoteProvider, TokenCounter } from "../provider.ts";
 import { apiRoot, methodUrl } from "./address.ts";
@@ -29,14 +30,11 @@ export const google: RemoteProvider = {
   keyOptional: false,
   extras: GoogleExtras,
   modelRules: Type.Partial(GoogleRules),
-  options: Type.Object(
-    {
-      bearer: Type.Optional(
-        Type.Boolean({ description: "The key is an access token (Vertex AI), sent as Authorization: Bearer." }),
-      ),
-    },
-    { additionalProperties: false },
-  ),
+  options: Closed({
+    bearer: Type.Optional(
+      Type.Boolean({ description: "The key is an access token (Vertex AI), sent as Authorization: Bearer." }),
+    ),
+  }),
   // https://ai.google.dev/gemini-api/docs/models
   models: [
     "gemini-3.8-flash",

@@ -12,6 +12,7 @@ import type {
 import { type Static, Type } from "@sinclair/typebox";
 import { type JsonObject, objectOf, textOf } from "../../lib/json/json.ts";
 import { inverted, ownMember } from "../../lib/own-member.ts";
+import { Open } from "../../lib/schemas.ts";
 import type { ChatRequest, Tool, ToolChoice } from "../../protocols/chat/schema.ts";
 import { toolName } from "../../protocols/chat/tools.ts";
 import { ApiError } from "../../protocols/errors.ts";
@@ -26,15 +27,10 @@ import { thinkingConfigOf, thinkingExtras } from "./thinking.ts";
 
 export const GoogleExtras = Type.Object({
   ...thinkingExtras,
-  safety_settings: Type.Optional(
-    Type.Array(Type.Object({ category: Type.String(), threshold: Type.String() }, { additionalProperties: true })),
-  ),
+  safety_settings: Type.Optional(Type.Array(Open({ category: Type.String(), threshold: Type.String() }))),
   cached_content: Type.Optional(Type.String({ minLength: 1, description: "cachedContents/… made beforehand." })),
   generation_config: Type.Optional(
-    Type.Object(
-      {},
-      { additionalProperties: true, description: "Fields of generationConfig that have no other name here." },
-    ),
+    Open({}, { description: "Fields of generationConfig that have no other name here." }),
   ),
   continuation_token: Type.Optional(
     Type.String({ minLength: 1, description: "From extra_content.google of an answer that stopped at a limit." }),

@@ -4,37 +4,26 @@
  */
 import type { ThinkingConfig, ThinkingLevel } from "@google/genai";
 import { type Static, Type } from "@sinclair/typebox";
+import { Open, Words } from "../../lib/schemas.ts";
 import type { Call } from "../provider.ts";
 import { asksForThoughts, thinkingOptions } from "../thinking-options.ts";
 import type { GoogleRules } from "./rules.ts";
 
-const Level = Type.Union(
-  (["minimal", "low", "medium", "high", "MINIMAL", "LOW", "MEDIUM", "HIGH"] as const).map((level) =>
-    Type.Literal(level),
-  ),
-);
+const Level = Words(["minimal", "low", "medium", "high", "MINIMAL", "LOW", "MEDIUM", "HIGH"]);
 
 export const thinkingExtras = {
   ...thinkingOptions,
   thinking_level: Type.Optional(Level),
   // The form of Google's own compatible endpoint: https://ai.google.dev/gemini-api/docs/openai#thinking
   thinking_config: Type.Optional(
-    Type.Object(
-      {
-        thinking_budget: Type.Optional(Type.Integer({ minimum: -1 })),
-        thinking_level: Type.Optional(Level),
-        include_thoughts: Type.Optional(Type.Boolean()),
-      },
-      { additionalProperties: true },
-    ),
+    Open({
+      thinking_budget: Type.Optional(Type.Integer({ minimum: -1 })),
+      thinking_level: Type.Optional(Level),
+      include_thoughts: Type.Optional(Type.Boolean()),
+    }),
   ),
   // The form of Anthropic's API, which other gateways take for every provider.
-  thinking: Type.Optional(
-    Type.Object(
-      { type: Type.String(), budget_tokens: Type.Optional(Type.Integer({ minimum: 0 })) },
-      { additionalProperties: true },
-    ),
-  ),
+  thinking: Type.Optional(Open({ type: Type.String(), budget_tokens: Type.Optional(Type.Integer({ minimum: 0 })) })),
 } as const;
 const ThinkingExtras = Type.Object(thinkingExtras);
 type ThinkingExtras = Static<typeof ThinkingExtras>;

@@ -4,17 +4,17 @@
  */
 import { type Static, Type } from "@sinclair/typebox";
 import { KeyedRecord, keyOfLength } from "../../lib/keyed-record.ts";
+import { Words } from "../../lib/schemas.ts";
 
 const field = (description: string) => ({ description });
 const names = (description: string) => Type.Optional(Type.Array(Type.String(), field(description)));
 const flag = (description: string) => Type.Optional(Type.Boolean(field(description)));
-const either = <const A extends string, const B extends string>(a: A, b: B, description: string) =>
-  Type.Optional(Type.Union([Type.Literal(a), Type.Literal(b)], field(description)));
+const oneOf = <const W extends string>(words: readonly W[], description: string) =>
+  Type.Optional(Words(words, field(description)));
 
 export const Quirks = Type.Object({
-  max_tokens_field: either(
-    "max_tokens",
-    "max_completion_tokens",
+  max_tokens_field: oneOf(
+    ["max_tokens", "max_completion_tokens"],
     "The only token limit that is understood: the other one is sent under this name.",
   ),
   renamed: Type.Optional(
@@ -22,12 +22,11 @@ export const Quirks = Type.Object({
   ),
   dropped: names("Request fields that are never sent."),
   dropped_when_neutral: names("Request fields that are refused, and not sent where they ask for nothing (n: 1)."),
-  developer_role: either("developer", "system", "How the role developer is called."),
+  developer_role: oneOf(["developer", "system"], "How the role developer is called."),
   message_keys: names("The only keys a message may hold; absent: any."),
   text_roles: names("Roles whose content must be a string: text parts are joined."),
-  tool_call_ids: either(
-    "nine_alphanumerics",
-    "at_most_40_characters",
+  tool_call_ids: oneOf(
+    ["nine_alphanumerics", "at_most_40_characters"],
     "What tool call ids must look like: others are replaced by nine letters and digits, the same every time.",
   ),
   alternating: flag(
@@ -37,17 +36,9 @@ export const Quirks = Type.Object({
   prefill_field: Type.Optional(
     Type.String(field("Marks a last assistant message as the beginning of the answer, with true.")),
   ),
-  reasoning_replay: Type.Optional(
-    Type.Union(
-      [
-        Type.Literal("reasoning_content"),
-        Type.Literal("reasoning"),
-        Type.Literal("reasoning_details"),
-        Type.Literal("thinking_part"),
-        Type.Literal("think_tags"),
-      ],
-      field("Where an earlier answer's thoughts go back to the model; absent: they are left out."),
-    ),
+  reasoning_replay: oneOf(
+    ["reasoning_content", "reasoning", "reasoning_details", "thinking_part", "think_tags"],
+    "Where an earlier answer's thoughts go back to the model; absent: they are left out.",
   ),
   reasoning_beside_calls: flag("An earlier answer with tool calls must carry its thoughts, though they be empty."),
   thinking_field: flag("There is a field thinking:{type}: reasoning_effort switches it."),

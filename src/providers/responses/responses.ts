@@ -4,6 +4,7 @@
  */
 import { Type } from "@sinclair/typebox";
 import { type JsonObject, listOf, numberOf, objectOf, textOf } from "../../lib/json/json.ts";
+import { Open, Words } from "../../lib/schemas.ts";
 import type { ChatRequest, Tool, ToolChoice } from "../../protocols/chat/schema.ts";
 import { calledIn, toolName } from "../../protocols/chat/tools.ts";
 import { ApiError } from "../../protocols/errors.ts";
@@ -23,7 +24,7 @@ const responsesExtras = Type.Object({
   use_responses_api: Type.Optional(Type.Boolean({ description: "true: the provider's stateful responses mode." })),
   store: Type.Optional(Type.Boolean({ description: "true: the conversation context is kept server-side." })),
   reasoning_summary: Type.Optional(
-    Type.Union([Type.Literal("auto"), Type.Literal("concise"), Type.Literal("detailed")], {
+    Words(["auto", "concise", "detailed"], {
       description: "Responses mode: how the model's thoughts are summed up.",
     }),
   ),
@@ -31,7 +32,7 @@ const responsesExtras = Type.Object({
     Type.Array(Type.String(), { description: "Responses mode: more of the output, e.g. file_search_call.results." }),
   ),
   server_tools: Type.Optional(
-    Type.Array(Type.Object({ type: Type.String({ minLength: 1 }) }, { additionalProperties: true }), {
+    Type.Array(Open({ type: Type.String({ minLength: 1 }) }), {
       description: 'Responses mode: tools that the provider runs itself, in its own form, e.g. {"type":"web_search"}.',
     }),
   ),
