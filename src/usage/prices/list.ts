@@ -21,8 +21,8 @@ const otherNames: Readonly<Record<string, string>> = {
 };
 
 /**
- * What a name means today that the list has as an older version, or not at all. The versions before Mistral Medium 3.5 were retired
- * on 2026-08-31: https://docs.mistral.ai/models/mistral-medium-3-5-26-04
+ * Names that mean a newer version today than the list says, or that it lacks. Mistral Medium 3.1 was to be retired on 2026-08-31, and the
+ * bare name is taken as the version left: https://github.com/anomalyco/models.dev/blob/dev/providers/mistral/models/mistral-medium-latest.toml
  */
 const successors: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   mistral: { "mistral-medium": "mistral-medium-3.5", "mistral-medium-2604": "mistral-medium-3.5" },
