@@ -27,7 +27,7 @@ function insertOf(database: Database, size: number, given: readonly string[]): I
   return { size, insert: database.prepare(sql) as unknown as Insert["insert"] };
 }
 
-/** Thrown where a line of a batch is there already: nothing of it is kept, and its lines are added one by one. */
+/** Thrown where a line of a batch is there already: nothing of it is kept, and the others are added without it. */
 const knownLine = new Error("a line is there already");
 
 /** @returns what appends lines that are not there, settles their calls, and throws SQLite's errors */
@@ -36,7 +36,6 @@ export function appending(database: Database): (lines: readonly LedgerLine[]) =>
     common: statementSizes.map((size) => insertOf(database, size, givenColumns)),
     any: statementSizes.map((size) => insertOf(database, size, ownColumns)),
   };
-  const insertOne = inserts.any.at(-1)!.insert;
   const salt = database
     .query<{ value: number }, []>("select value from generations where name = 'ledger'")
     .get()!.value;
@@ -57,49 +56,42 @@ export function appending(database: Database): (lines: readonly LedgerLine[]) =>
       const latest = own.reduce((a, b) => (b.at > a.at ? b : a));
       return { kind: kinds.find(latest, kindValues(latest)), lines: own };
     });
-  const addUp = (groups: readonly Group[]) => {
-    for (const { kind } of groups) if (kind.isNew) addKind.run(kind.kind, kind.day, ...kind.values);
-    for (const { hour, kind, sums } of sumsOf(groups)) add.run(hour, kind, ...sums);
+  const isThere = database.prepare<unknown, [number, string, number]>(
+    "select 1 from ledger where at = ? and request_id = ? and attempt = ?",
+  );
+  /** Known are those that are there already, or stand twice among the lines. */
+  const parted = (lines: readonly LedgerLine[]) => {
+    const seen = new Set<string>();
+    return Map.groupBy(lines, ({ at, requestId, attempt }) => {
+      const id = `${requestId} ${attempt}`;
+      const isKnown = seen.has(id) || isThere.get(at, requestId, attempt) !== null;
+      seen.add(id);
+      return isKnown;
+    });
   };
-  const appendNew = database.transaction((all: readonly LedgerLine[], groups: readonly Group[]) => {
+  const appendAll = database.transaction((all: readonly LedgerLine[], known: readonly LedgerLine[]) => {
+    const groups = groupsOf(all);
     const lines = groups.flatMap(({ kind, lines: own }) => own.map((line) => ({ kind: kind.kind, line })));
     const [common = [], rare = []] = [true, false].map((isCommon) =>
       lines.filter(({ line }) => hasNothingRare(line) === isCommon),
     );
     insertAll(inserts.common, common, pushGiven);
     insertAll(inserts.any, rare, pushAll);
-    addUp(groups);
-    return { added: all.length, spending: settle(all, []) };
-  });
-  const appendMissing = database.transaction((groups: readonly Group[]) => {
-    const known: LedgerLine[] = [];
-    const missing = groups.map(({ kind, lines }) => ({
-      kind,
-      lines: lines.filter((line) => {
-        const values: SQLQueryBindings[] = [kind.kind];
-        pushAll(values, line);
-        const isNew = insertOne.run(values).changes > 0;
-        if (!isNew) known.push(line);
-        return isNew;
-      }),
-    }));
-    addUp(missing.filter(({ lines }) => lines.length > 0));
-    const added = missing.flatMap(({ lines }) => lines);
-    return { added: added.length, spending: settle(added, known) };
+    for (const { kind } of groups) if (kind.isNew) addKind.run(kind.kind, kind.day, ...kind.values);
+    for (const { hour, kind, sums } of sumsOf(groups)) add.run(hour, kind, ...sums);
+    return { groups, appended: { added: all.length, spending: settle(all, known) } };
   });
   return (lines) => {
     if (lines.length === 0) return { added: 0, spending: [] };
-    const groups = groupsOf(lines);
-    let appended: Appended;
-    try {
-      appended = appendNew.immediate(lines, groups);
-    } catch (error) {
-      if (error !== knownLine) throw error;
-      // Some kinds may have no line to add, so that the database does not get them.
-      return appendMissing.immediate(groups);
+    for (let parts = new Map([[false, lines]]); ; parts = parted(lines)) {
+      try {
+        const { groups, appended } = appendAll.immediate(parts.get(false) ?? [], parts.get(true) ?? []);
+        for (const { kind } of groups) if (kind.isNew) kinds.learn(kind);
+        return appended;
+      } catch (error) {
+        if (error !== knownLine) throw error;
+      }
     }
-    for (const { kind } of groups) if (kind.isNew) kinds.learn(kind);
-    return appended;
   };
 }
 

@@ -120,32 +120,19 @@ const valuesOf = (database: Database, sql: string, { values }: Bound): unknown[]
 /** The facts of a filter's time, in slices; each puts its bounds into a statement. */
 function* slicesOf(database: Database, filter: LedgerFilter): Iterable<(bound: Bound) => string> {
   const { hours, head, tail } = partsOf(filter);
-  const nextSum = database.query<[number, number], [number, number, number]>(
-    `select hour, kind from ledger_hours where (hour, kind) >= (?, ?) and hour < ? order by hour, kind limit 1 offset ${sliceRows}`,
-  );
-  for (let from: [number, number] | undefined = [hours.from, -1]; from !== undefined && from[0] < hours.to; ) {
-    const first = from;
-    const [next] = nextSum.values(...first, hours.to) as [number, number][];
-    const end = next ?? [hours.to, -1];
-    yield (bound) => {
-      const [low, lowKind, high, highKind] = [...first, ...end].map((value) => bound.put(value));
-      return factsOf.ledger_hours(
-        dialect,
-        `(hour, kind) >= (${low}, ${lowKind}) and (hour, kind) < (${high}, ${highKind})`,
-      );
-    };
-    from = next;
-  }
-  const nextLine = database.query<[number], [number, number]>(
-    `select at from ledger where at >= ? and at < ? order by at limit 1 offset ${sliceRows}`,
-  );
-  for (const { from: begin, to } of [head, tail]) {
-    for (let from: number | undefined = begin; from !== undefined && from < to; ) {
-      const first: number = from;
-      const [next] = nextLine.values(first, to) as [number][];
-      const end = next && Math.max(next[0], first + 1);
-      yield (bound) => factsOf.ledger(dialect, `at >= ${bound.put(first)} and at < ${bound.put(end ?? to)}`);
-      from = end;
+  for (const [table, column, { from, to }] of [
+    ["ledger_hours", "hour", hours],
+    ["ledger", "at", head],
+    ["ledger", "at", tail],
+  ] as const) {
+    const next = database.query<[number], [number, number]>(
+      `select ${column} from ${table} where ${column} >= ? and ${column} < ? order by ${column} limit 1 offset ${sliceRows}`,
+    );
+    for (let low = from; low < to; ) {
+      const [found] = next.values(low, to) as [number][];
+      const [first, end] = [low, found === undefined ? to : Math.max(found[0], low + 1)];
+      yield (bound) => factsOf[table](dialect, `${column} >= ${bound.put(first)} and ${column} < ${bound.put(end)}`);
+      low = end;
     }
   }
 }
