@@ -42,7 +42,6 @@ export class MultipartField {
   #rest: Buffer = Buffer.from("\r\n");
   /** Bytes of it that are still to be taken off again. */
   #excess = 2;
-  #isFound = false;
   /** By how many bytes the form has changed. */
   #growth = 0;
 
@@ -52,10 +51,6 @@ export class MultipartField {
     this.#delimiter = Buffer.from(`\r\n--${boundary}`);
     this.#mark = Buffer.from(`--${boundary}`);
     this.#replace = replace;
-  }
-
-  get isFound(): boolean {
-    return this.#isFound;
   }
 
   get growth(): number {
@@ -91,7 +86,6 @@ export class MultipartField {
         if ((end < 0 ? rest.length : end) > maxHeadBytes) throw new MultipartFault("the head of a part is too large");
         if (end < 0) break;
         const isField = this.#fieldIn(rest.toString("utf8", 0, end));
-        this.#isFound ||= isField;
         this.#state = isField ? "value" : "body";
         // The line's end may begin the next delimiter, of a part without content.
         give(end + 2);

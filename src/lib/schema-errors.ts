@@ -6,6 +6,7 @@ import type { TSchema } from "@sinclair/typebox";
 import { Kind } from "@sinclair/typebox";
 import { Errors, type ValueError, type ValueErrorIterator, ValueErrorType } from "@sinclair/typebox/errors";
 import { isObject } from "./json/json.ts";
+import { ownMember } from "./own-member.ts";
 import { truncate } from "./truncate.ts";
 
 export type PathPart = string | number;
@@ -135,35 +136,27 @@ function sentence({ type, schema, message }: ValueError): string {
   }
 }
 
+const kinds = {
+  array: "an array",
+  object: "an object",
+  boolean: "true or false",
+  string: "a string",
+  null: "null",
+  number: "a number",
+  integer: "an integer",
+} as const;
+
 function kindName(schema: TSchema): string {
   if ("const" in schema) return JSON.stringify(schema["const"]);
-  const { minimum, maximum } = schema;
-  const range =
-    minimum !== undefined && maximum !== undefined
-      ? ` from ${minimum} to ${maximum}`
-      : minimum !== undefined
-        ? ` of at least ${minimum}`
-        : maximum !== undefined
-          ? ` of at most ${maximum}`
-          : "";
-  switch (schema["type"]) {
-    case "number":
-      return `a number${range}`;
-    case "integer":
-      return `an integer${range}`;
-    case "array":
-      return "an array";
-    case "object":
-      return "an object";
-    case "boolean":
-      return "true or false";
-    case "string":
-      return "a string";
-    case "null":
-      return "null";
-    default:
-      return schema["anyOf"] === undefined ? "a value of another kind" : kindNames(schema["anyOf"] as TSchema[]);
-  }
+  const kind = ownMember<string>(kinds, String(schema["type"]));
+  if (kind !== undefined) return kind + rangeOf(schema);
+  return schema["anyOf"] === undefined ? "a value of another kind" : kindNames(schema["anyOf"] as TSchema[]);
+}
+
+function rangeOf({ minimum, maximum }: TSchema): string {
+  if (minimum !== undefined && maximum !== undefined) return ` from ${minimum} to ${maximum}`;
+  if (minimum !== undefined) return ` of at least ${minimum}`;
+  return maximum === undefined ? "" : ` of at most ${maximum}`;
 }
 
 function kindNames(schemas: readonly TSchema[]): string {
@@ -173,19 +166,8 @@ function kindNames(schemas: readonly TSchema[]): string {
 function kindFits(schema: TSchema, value: unknown): boolean {
   if ("const" in schema) return false;
   if (schema["anyOf"] !== undefined) return (schema["anyOf"] as TSchema[]).some((inner) => kindFits(inner, value));
-  switch (schema["type"]) {
-    case "number":
-    case "integer":
-      return typeof value === "number";
-    case "array":
-      return Array.isArray(value);
-    case "object":
-      return isObject(value);
-    case "null":
-      return value === null;
-    default:
-      return typeof value === schema["type"];
-  }
+  const type = schema["type"] === "integer" ? "number" : schema["type"];
+  return type === (value === null ? "null" : Array.isArray(value) ? "array" : typeof value);
 }
 
 /** True if the variant's own keys are there, which distinguishes variants without a tag. */

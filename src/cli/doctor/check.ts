@@ -8,16 +8,10 @@ export type Check = {
   readonly advice?: string;
 };
 
+const problem =
+  (state: Check["state"]) =>
+  (what: string, found: string, advice: string): Check => ({ what, state, found, advice });
+
 export const ok = (what: string, found: string): Check => ({ what, state: "ok", found });
-export const warning = (what: string, found: string, advice: string): Check => ({
-  what,
-  state: "warning",
-  found,
-  advice,
-});
-export const failure = (what: string, found: string, advice: string): Check => ({
-  what,
-  state: "error",
-  found,
-  advice,
-});
+export const warning = problem("warning");
+export const failure = problem("error");
