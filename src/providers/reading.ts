@@ -20,6 +20,9 @@ export function jsonIn(text: string): unknown {
   }
 }
 
+/** Whether an event of that name needs no data: proxies send them so that nobody takes the connection for dead. */
+export const isSignOfLife = (name: string): boolean => /^(?:ping|keep[-_]?alive|heart[-_]?beat)$/i.test(name);
+
 /** The JSON object of an event. @throws InvalidAnswer */
 export function eventIn(data: string): JsonObject {
   const event = jsonIn(data);

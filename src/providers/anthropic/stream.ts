@@ -16,7 +16,7 @@ import type {
 import { InvalidAnswer } from "../../protocols/errors.ts";
 import { finishReason, servedTier, usageOf } from "../../protocols/messages/ending.ts";
 import type { AnsweredCall, StreamDecoder } from "../provider.ts";
-import { eventIn, objectAt, objectIn, objectsIn, plainWords, textAt, textIn } from "../reading.ts";
+import { eventIn, isSignOfLife, objectAt, objectIn, objectsIn, plainWords, textAt, textIn } from "../reading.ts";
 import {
   type AnswerReading,
   errorFault,
@@ -88,8 +88,8 @@ export class AnthropicStream implements StreamDecoder {
     this.isRepetition = false;
     if (this.#finished) return none;
     if (event === "error") throw reportedError(data);
-    // Where data is lost, so are words; else it is a sign of life.
-    if (data === "" && event !== "" && !/^(message|content_block)_/.test(event)) return none;
+    // Anything else without data has lost what it said.
+    if (data === "" && isSignOfLife(event)) return none;
     const parsed = eventIn(data);
     // Data lines are padded with spaces.
     if (isError(parsed)) throw errorFault(parsed, data.trim());

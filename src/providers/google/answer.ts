@@ -14,7 +14,7 @@ import { InvalidAnswer, UpstreamFault } from "../../protocols/errors.ts";
 import { reasonOf, searchesIn, usageOf } from "../../protocols/generate-content/ending.ts";
 import { googleStatuses } from "../../protocols/generate-content/errors.ts";
 import type { AnsweredCall, StreamDecoder } from "../provider.ts";
-import { jsonIn, objectsIn, plainWords } from "../reading.ts";
+import { isSignOfLife, jsonIn, objectsIn, plainWords } from "../reading.ts";
 import { CandidateReader } from "./candidate.ts";
 
 const selfEvident = new Set(["STOP", "MAX_TOKENS"]);
@@ -50,7 +50,7 @@ export class GoogleStreamDecoder implements StreamDecoder {
 
   push({ data, event }: SseEvent): ChunkBody[] {
     // The format has no such word; some proxies add it, or a sign of life.
-    if (data === doneData || (data === "" && event !== "" && event !== "error")) return [];
+    if (data === doneData || (data === "" && isSignOfLife(event))) return [];
     const json = event === "error" ? reportedError(data) : jsonIn(data);
     const bodies = this.#reader.read(json, data);
     const usage = this.#reader.complete ? this.#reader.takeUsage() : undefined;

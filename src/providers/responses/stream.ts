@@ -8,7 +8,17 @@ import { countsOf, finishReasonOf } from "../../protocols/responses/ending.ts";
 import { thoughtsOf } from "../../protocols/responses/reasoning.ts";
 import type { MakeId } from "../made-ids.ts";
 import type { StreamDecoder } from "../provider.ts";
-import { citationsOf, eventIn, logprobsOf, objectAt, objectsIn, plainWords, textAt, textIn } from "../reading.ts";
+import {
+  citationsOf,
+  eventIn,
+  isSignOfLife,
+  logprobsOf,
+  objectAt,
+  objectsIn,
+  plainWords,
+  textAt,
+  textIn,
+} from "../reading.ts";
 import { EventNumbers } from "./event-numbers.ts";
 import { callOf, eventFault, imageParts, notesOf, Output } from "./output.ts";
 import type { ResponsesQuirks } from "./quirks.ts";
@@ -82,8 +92,8 @@ export class ResponsesStream implements StreamDecoder {
   push({ data, event: name }: SseEvent): ChunkBody[] {
     if (this.finished || data === doneData) return none;
     if (name === "error" && !isObject(parseJson(data))) throw new UpstreamFault(plainWords(data), 500);
-    // Where data is lost, so are words; else it is a sign of life.
-    if (data === "" && name !== "" && !name.startsWith("response.")) return none;
+    // Anything else without data has lost what it said.
+    if (data === "" && isSignOfLife(name)) return none;
     const event = eventIn(data);
     const kind = name === "error" ? name : (textIn(event, "type") ?? name);
     if (kind === "error" || kind === "") return report(kind, event, data);
